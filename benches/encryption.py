@@ -23,7 +23,7 @@ from costof.encrypted.envelope import Envelope, RowFormat
 from costof.encrypted.keys import KeyRing, session_salt
 from costof.messages.plan import Data, Plan, Workload
 from costof.messages.process import Instrument, engine, engine_path
-from costof.programs.mariadb.settings import Decryption
+from costof.programs.mariadb.connection import Decryption
 from costof.run.instruments import LOAD, load_workload
 from costof.services.server.lab import ServerLab
 from costof.statistics.intervals import ratio

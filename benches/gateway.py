@@ -25,9 +25,8 @@ from costof.messages.plan import Arm, Data, Plan, Workload
 from costof.messages.process import Instrument, engine, process_cpu_seconds
 from costof.programs.gateway import NO_LIMITS, GatewayListener, GatewayProcess
 from costof.programs.haproxy import find_haproxy
-from costof.programs.mariadb.server import DATABASE, USER, greets
-from costof.programs.mariadb.settings import Decryption
-from costof.programs.mariadb.sysbench import SysbenchServer
+from costof.programs.mariadb.connection import Decryption
+from costof.programs.mariadb.lab import DATABASE, USER, SysbenchServer, greets
 
 RECORDS = 10_000
 TURNS = 5

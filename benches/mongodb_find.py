@@ -18,7 +18,7 @@ from costof.instruments.drivers.driver import read_plan
 from costof.instruments.drivers.mongodb import PymongoDriver
 from costof.messages.plan import Data, Plan, Workload, line
 from costof.messages.process import Instrument, engine
-from costof.programs.mongod.settings import MongodbSettings
+from costof.programs.mongod.connection import MongodbSettings
 from costof.services import Service
 from costof.services.server.lab import ServerLab
 from costof.study.arms import PlannedArm

@@ -31,7 +31,7 @@ from benches.table import OURS, Turn, alternate, print_table
 from costof.datasets.ycsb import key_name
 from costof.messages.plan import Arm, Data, Options, Plan, Workload, line
 from costof.messages.process import Instrument, engine
-from costof.programs.mongod.settings import MongodbSettings
+from costof.programs.mongod.connection import MongodbSettings
 from costof.run.instruments import LOAD, LOAD_WORKERS, load_workload
 from costof.services import Service
 from costof.services.server.lab import ServerLab

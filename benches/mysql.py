@@ -19,7 +19,7 @@ from typing import Self
 from benches.peers import SECONDS, UNBOUNDED, WORKERS, Bench, standing
 from benches.table import Measured, Turn, print_table
 from costof.lab.certificates import write_private
-from costof.programs.mariadb.sysbench import SysbenchServer
+from costof.programs.mariadb.lab import SysbenchServer
 from costof.programs.server import Place
 
 RECORDS = 10_000

@@ -16,8 +16,7 @@ from functools import partial
 from benches.peers import SECONDS, UNBOUNDED, WORKERS, Bench, standing
 from benches.table import Measured, Turn, print_table
 from costof.errors import CostofError
-from costof.programs.postgres.binary import find_postgres
-from costof.programs.postgres.server import PostgresServer
+from costof.programs.postgres.lab import PostgresServer, find_postgres
 
 #: What pgbench takes its keys from: 100,000 for each branch that it finds.
 RECORDS = 100_000

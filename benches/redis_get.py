@@ -22,8 +22,7 @@ from benches.table import OURS, Measured, Turn, alternate, print_table
 from costof.errors import CostofError
 from costof.lab.program import find_program
 from costof.messages.plan import Workload
-from costof.programs.redis.binary import find_redis
-from costof.programs.redis.server import RedisServer
+from costof.programs.redis.lab import RedisServer, find_redis
 
 RECORDS = 100_000
 CONNECTIONS = 1000

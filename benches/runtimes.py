@@ -15,7 +15,7 @@ from rich.table import Table
 from benches.peers import QUERIES, UNBOUNDED, Bench, plan_of, standing
 from costof.errors import CostofError
 from costof.messages.process import Instrument, engine
-from costof.programs.mariadb.sysbench import SysbenchServer
+from costof.programs.mariadb.lab import SysbenchServer
 from costof.statistics.histogram import merged
 from costof.statistics.intervals import ratio
 

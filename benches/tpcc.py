@@ -26,7 +26,7 @@ from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
 from costof.messages.plan import Arm, Plan, Workload
 from costof.messages.process import Instrument, engine
-from costof.programs.mariadb.server import DATABASE, USER, MariadbServer
+from costof.programs.mariadb.lab import DATABASE, USER, MariadbServer
 from costof.run.instruments import load_workload
 
 TURNS = 5

@@ -30,7 +30,7 @@ from costof.errors import EXIT_ANSWERED, CostofError, Problem
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
 from costof.model import Finite, Model
-from costof.programs.redis.server import PORT, USER, RedisServer
+from costof.programs.redis.lab import PORT, USER, RedisServer
 from costof.programs.server import Place
 from costof.results.ledger import Ledger, SliceRecord
 from costof.statistics.histogram import SIGNIFICANT_DIGITS, merged

@@ -10,10 +10,9 @@ import pymongo
 from costof.lab.program import Counters, Description
 from costof.messages.plan import ServiceSettings
 from costof.programs.http import HttpSettings
-from costof.programs.mariadb.sysbench import SysbenchServer
-from costof.programs.mongod.binary import find_mongod, mongod_version
-from costof.programs.mongod.replica_set import answers, read_counters
-from costof.programs.mongod.settings import COLLECTION, MongodbSettings
+from costof.programs.mariadb.lab import SysbenchServer
+from costof.programs.mongod.connection import COLLECTION, MongodbSettings
+from costof.programs.mongod.lab import answers, find_mongod, mongod_version, read_counters
 from costof.programs.origin import Listener, OriginProcess
 from costof.programs.server import LabServer, Place
 

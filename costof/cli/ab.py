@@ -17,7 +17,7 @@ from costof.errors import EXIT_ANSWERED, EXIT_PARTIAL, Caution, CostofError, Pro
 from costof.messages.answers import ClassifiedError, SliceAnswer
 from costof.messages.plan import PLAIN, Arm, Plan, Transport, Workload
 from costof.messages.process import engine
-from costof.programs.ca_file import check_ca_file
+from costof.programs.access import check_ca_file
 from costof.programs.http import HttpSettings
 from costof.results.ab_figures import AbFigures, ab_figures, without_lengths
 from costof.urls import UrlError, ascii_name, check_without_login, encoded, host_shown

@@ -12,7 +12,7 @@ from costof.errors import CostofError, Problem
 from costof.lab.debian import Packages, fetched_folder, unpack_packages
 from costof.lab.wheel import FetchError
 from costof.programs import haproxy
-from costof.programs.mongod import binary as mongod
+from costof.programs.mongod import lab as mongod
 from costof.programs.server import programs_needed
 
 

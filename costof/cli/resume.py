@@ -11,7 +11,7 @@ from costof.cli.server_options import GivenTarget
 from costof.errors import CostofError, Problem
 from costof.format import plural
 from costof.model import HIDDEN
-from costof.programs.ca_file import check_ca_file
+from costof.programs.access import check_ca_file
 from costof.results.ledger import Ledger, LookRecord
 from costof.services.open import shown_urls, target_options
 from costof.statistics.verdicts import ERROR_RATE

@@ -11,9 +11,7 @@ from typing import Any
 import click
 
 from costof.errors import CostofError, Problem
-from costof.programs.access import Access
-from costof.programs.ca_file import check_ca_file
-from costof.programs.password import Password, take_password
+from costof.programs.access import Access, Password, check_ca_file, take_password
 from costof.programs.password_variable import VARIABLE
 
 FILE = click.Path(path_type=Path)

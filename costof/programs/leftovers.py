@@ -9,9 +9,8 @@ from dataclasses import dataclass
 
 from costof.errors import CostofError, Problem
 from costof.programs.access import Access
-from costof.programs.heartbeat import DEAD_AFTER_SECONDS
-from costof.programs.own_database import Marker
 from costof.programs.server import modules
+from costof.programs.target_database import DEAD_AFTER_SECONDS, Marker
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,7 @@ from costof.lab.host import Host
 from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description
 from costof.messages.plan import ServiceSettings
-from costof.programs.access import Access, ShownAccess
-from costof.programs.ca_file import check_ca_file
+from costof.programs.access import Access, ShownAccess, check_ca_file
 from costof.programs.identity import check_identity
 
 

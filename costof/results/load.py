@@ -1,4 +1,4 @@
-"""What each arm carried of a load, and whether that was all of it."""
+"""Loads: what arms could carry, and the way to a target."""
 
 from __future__ import annotations
 
@@ -8,6 +8,23 @@ from costof.results.models import Carried
 from costof.results.run import Run
 from costof.study.arms import PlannedArm
 from costof.study.load import WORKLOAD, Arrivals, Pool
+
+TCP = "tcp"
+
+
+def way_to_target_ms(run: Run) -> float:
+    """Return its round trip: the shortest TCP handshake of a control, which waited for nothing else.
+
+    It is 0 where no handshake was timed by itself.
+    """
+    controls = {arm.name for arm in run.plan.controls}
+    found = [
+        piece.answer.phases[TCP].min_ns / 1e6
+        for piece in run.counted
+        if piece.answer.arm in controls and TCP in piece.answer.phases
+    ]
+    return min(found, default=0.0)
+
 
 #: The count of operations that were to begin, as an instrument counts its schedule.
 SCHEDULED = "pace.scheduled"

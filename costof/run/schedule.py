@@ -1,17 +1,68 @@
-"""Rounds: in which order arms take turns, and when enough has been measured."""
+"""The schedule of a run: the order of slices, and when it is enough."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from typing import TypeVar
 
 from costof.results.samples import Samples, Turn
-from costof.run.orders import BalancedOrders
 from costof.statistics.intervals import ROUNDS_OF_AN_INTERVAL, half_width, ratio
 from costof.statistics.verdicts import ERROR_RATE
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
+
+#: Orders drawn for a round, of which the most balanced is taken.
+DRAWS = 8
+
+
+class BalancedOrders:
+    """Orders of the same few items, one a round, in which each item follows every item, itself too, equally often.
+
+    A round has each item once and begins with the item that the round before ended with. All ordered pairs of items,
+    of an item with itself too, come equally often, but for a difference of one or two. So what a slice leaves behind (a
+    cache, a built tree, a busy server) meets every item alike, and is in no difference between them. Such designs are
+    called strongly balanced for carry-over (Quenouille 1953, "The design and analysis of experiment"; Lucas 1957,
+    "Extra-period Latin-square change-over designs"). Fixed designs exist for some numbers of items and rounds only.
+    Here a round takes the order that keeps the counts most even, by lot among equals (minimization: Pocock & Simon
+    1975).
+    """
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+        self._followed: Counter[tuple[str, str]] = Counter()
+
+    def next(self, items: Sequence[str], previous: str | None) -> list[str]:
+        """Return the order of the next round. `previous`: the item that was measured last, of these or of others."""
+        rows = [self._draw(items, previous) for _ in range(DRAWS)]
+        row = min(rows, key=lambda row: sum(self._followed[pair] for pair in pairwise(row)))
+        self._followed.update(pairwise(row))
+        # One that begins by lot counts as if it followed itself: all of them begin equally often.
+        self._followed[row[0], row[0]] += 1
+        return row
+
+    def _draw(self, items: Sequence[str], previous: str | None) -> list[str]:
+        first = (
+            previous if previous is not None and previous in items else self._rarest(items, lambda item: (item, item))
+        )
+        left = [item for item in items if item != first]
+        if not left:
+            return [first]
+        # The last one follows itself in the next round.
+        last = self._rarest(left, lambda item: (item, item))
+        left.remove(last)
+        row = [first]
+        while left:
+            row.append(self._rarest(left, lambda item: (row[-1], item)))
+            left.remove(row[-1])
+        return [*row, last]
+
+    def _rarest(self, items: Sequence[str], pair: Callable[[str], tuple[str, str]]) -> str:
+        fewest = min(self._followed[pair(item)] for item in items)
+        return self._chance.choice([item for item in items if self._followed[pair(item)] == fewest])
+
 
 T = TypeVar("T")
 STEADY_ROUNDS = 3
@@ -38,7 +89,7 @@ class Schedule:
         """Return one turn of each arm of each workload; `workloads` maps a workload to the arms that can run it.
 
         Protections are balanced, whatever their context: a group of arms begins with the protection that the group
-        before it ended with (`run/orders.py`). The control's two copies are one protection. Which of them comes first
+        before it ended with (`run/schedule.py`). The control's two copies are one protection. Which of them comes first
         is drawn by lot, once each in two rounds; it stands for the control, and the other, which follows at once, for
         the replicate: so the control is measured as often after itself as any other arm.
         """

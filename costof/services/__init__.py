@@ -1,7 +1,7 @@
-"""What a study is asked of, one folder for each kind: `lab.py`, and `own.py` for a user's own servers.
+"""What a study is asked of, one folder for each kind: `lab.py`, and `target.py` for a user's own servers.
 
 A lab (`lab.py` of a service's folder) starts real servers and may rearrange them for an arm; a target
-(`own.py`) is somebody's own and is only asked. Both pass `tests/contract/test_service.py`.
+(`target.py`) is somebody's own and is only asked. Both pass `tests/contract/test_service.py`.
 """
 
 from __future__ import annotations

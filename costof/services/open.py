@@ -1,6 +1,6 @@
 """From a plan to the servers it asks: the run's own lab, or the user's target.
 
-A service is found by its kind: `lab.py` and `own.py` in `costof/services/<kind>/` each have a function `service`. A
+A service is found by its kind: `lab.py` and `target.py` in `costof/services/<kind>/` each have a function `service`. A
 target's takes the `Access`, and `shown` says its URLs without their secrets.
 """
 
@@ -35,7 +35,7 @@ def open_service(plan: Plan, access: Access | None, run_name: str) -> Service:
         service = _module(plan.study, "lab").service(plan)
         return service
     _check_used(plan.study, access)
-    service = _module(plan.study, "own").service(plan, access, run_name)
+    service = _module(plan.study, "target").service(plan, access, run_name)
     service.server_cpu = ServerCpu(access.server_cpu) if access.server_cpu is not None else None
     _check_plain_arms(plan, service)
     return service
@@ -72,14 +72,14 @@ def kept_command(command: str) -> str:
 
 def _shown(study: Study, access: Access) -> ShownAccess:
     _check_used(study, access)
-    shown: ShownAccess = _module(study, "own").shown(access, study)
+    shown: ShownAccess = _module(study, "target").shown(access, study)
     return shown
 
 
 def of_target(study: Study, access: Access | None) -> tuple[Study, list[str]]:
     """The study without levels of its main factor that a user's own servers cannot be had at (a tunnel to them), where
     nobody names these, and with those that only they have; and the levels that it has by itself and are left out."""
-    offers = getattr(_module(study, "own"), "offers", None) if access is not None else None
+    offers = getattr(_module(study, "target"), "offers", None) if access is not None else None
     if offers is None:
         return study, []
     name = study.main_factor
@@ -133,7 +133,7 @@ def _module(study: Study, which: str) -> ModuleType:
     try:
         return import_module(f"{name}.{which}")
     except ModuleNotFoundError as error:
-        if error.name == f"{name}.{which}" and which == "own":
+        if error.name == f"{name}.{which}" and which == "target":
             raise CostofError(Problem.NO_TARGET, study=study.name) from None
         if error.name != name:
             raise

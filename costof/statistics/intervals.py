@@ -4,7 +4,7 @@ One number a round and arm goes in (the mean of a slice), because operations of 
 did meanwhile: only rounds are independent. The estimate is the mean of the rounds' paired differences, nothing cut off:
 a cost that comes and goes is a cost. The interval is Student's (1908), with variances that the arms of one metric lend
 each other where they are judged (`statistics/moderation.py`). Rounds that the machine disturbed are left out before,
-by what was read of the machine and never by what was measured (`results/disturbance.py`).
+by what was read of the machine and never by what was measured (`results/run.py`).
 
 Beside it stands the 15 % trimmed mean with its interval (Tukey & McLaughlin 1963; Yuen 1974): what a usual round costs.
 """

@@ -12,10 +12,10 @@ from costof.messages.answers import ReadyArm
 from costof.messages.plan import PLAIN, Arm, Plan, ServiceSettings, Transport
 from costof.messages.process import Instrument, application, engine
 from costof.programs.http import HttpSettings
-from costof.programs.mariadb.settings import MysqlSettings
-from costof.programs.mongod.settings import MongodbSettings
-from costof.programs.postgres.settings import PostgresSettings
-from costof.programs.redis.settings import RedisSettings
+from costof.programs.mariadb.connection import MysqlSettings
+from costof.programs.mongod.connection import MongodbSettings
+from costof.programs.postgres.connection import PostgresSettings
+from costof.programs.redis.connection import RedisSettings
 from tests.support.command import Outcome, costof
 from tests.support.silent import silent_listener
 

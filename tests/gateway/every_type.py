@@ -14,7 +14,7 @@ from costof.encrypted.envelope import Algorithm
 from costof.lab.certificates import write_private
 from costof.lab.lab import Lab
 from costof.programs.gateway import GatewayListener, GatewayProcess
-from costof.programs.mariadb.server import DATABASE, USER, MariadbServer
+from costof.programs.mariadb.lab import DATABASE, USER, MariadbServer
 from tests.gateway.shop import approval
 from tests.support.programs import HANGS_SECONDS, check_of, log_in, running_mariadb
 from tests.support.raw_mysql import Client

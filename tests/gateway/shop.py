@@ -16,7 +16,7 @@ from costof import encrypted
 from costof.lab.certificates import write_private
 from costof.lab.lab import Lab
 from costof.programs.gateway import GatewayListener, GatewayProcess
-from costof.programs.mariadb.server import DATABASE, USER, MariadbServer
+from costof.programs.mariadb.lab import DATABASE, USER, MariadbServer
 from tests.support.programs import check_of, running_mariadb
 from tests.support.taps import Tap
 

@@ -10,7 +10,7 @@ import pytest
 from costof.datasets.tpcc_database import ALL_HELD, FACT
 from costof.lab.lab import Lab
 from costof.programs.access import Access
-from costof.programs.mariadb.server import MariadbServer
+from costof.programs.mariadb.lab import MariadbServer
 from costof.report import analyse
 from costof.report.result import Result
 from costof.results.ledger import Ledger
@@ -18,7 +18,7 @@ from costof.results.run import Run, read_run
 from costof.run.experiment import run
 from costof.services.encryption.gateway import Rules
 from costof.services.encryption.lab import EncryptionLab
-from costof.services.encryption.own import EncryptionTarget
+from costof.services.encryption.target import EncryptionTarget
 from costof.services.open import open_service
 from costof.study.plan import Plan
 from tests.support.command import costof

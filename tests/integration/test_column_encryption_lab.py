@@ -12,7 +12,7 @@ from costof.datasets.tpcc_database import TpccDatabase
 from costof.errors import CostofError, Problem
 from costof.lab.certificates import write_private
 from costof.lab.program import Counters
-from costof.programs.mariadb.server import DATABASE, USER
+from costof.programs.mariadb.lab import DATABASE, USER
 from costof.services.encryption.lab import ADMINISTRATOR, STRANGER, EncryptionLab
 from costof.services.encryption.rules import encrypted_columns, rules_text
 from costof.services.encryption.sample import Login, compare, read_recorded, read_rows

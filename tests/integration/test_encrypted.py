@@ -15,8 +15,8 @@ from costof.encrypted.envelope import Algorithm, Envelope, RowFormat
 from costof.encrypted.keys import KeyRing, session_salt
 from costof.messages.plan import Arm, Workload
 from costof.messages.process import engine
-from costof.programs.mariadb.server import DATABASE
-from costof.programs.mariadb.settings import Decryption
+from costof.programs.mariadb.connection import Decryption
+from costof.programs.mariadb.lab import DATABASE
 from tests.gateway.every_type import KEY, OPAQUE_PORT, PORT, ROWS, TYPES, Site, every_type
 from tests.support.engines import patient_plan
 from tests.support.programs import HANGS_SECONDS, log_in

@@ -20,7 +20,7 @@ from costof.lab.certificates import write_private
 from costof.lab.lab import Lab
 from costof.messages.plan import TlsFiles, Transport
 from costof.programs.gateway import GatewayListener, GatewayProcess
-from costof.programs.mariadb.server import DATABASE, MariadbServer
+from costof.programs.mariadb.lab import DATABASE, MariadbServer
 from costof.services.encryption.rules import (
     Account,
     CatalogueAccount,

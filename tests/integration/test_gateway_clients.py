@@ -21,7 +21,7 @@ from costof import encrypted
 from costof.lab.certificates import write_private
 from costof.lab.lab import Lab
 from costof.programs.gateway import GatewayLearning, GatewayListener, GatewayProcess
-from costof.programs.mariadb.server import DATABASE, MariadbServer
+from costof.programs.mariadb.lab import DATABASE, MariadbServer
 from tests.clients import database, objects, programs
 from tests.clients.facts import PROTECTED, TABLES, check
 from tests.clients.programs import Absent

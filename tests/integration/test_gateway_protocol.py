@@ -16,7 +16,7 @@ import pytest
 from costof.lab.certificates import write_private
 from costof.lab.lab import Lab
 from costof.programs.gateway import GatewayListener, GatewayProcess
-from costof.programs.mariadb.server import DATABASE, USER, MariadbServer
+from costof.programs.mariadb.lab import DATABASE, USER, MariadbServer
 from tests.gateway.canaries import Canaries
 from tests.gateway.shop import approval
 from tests.support import raw_mysql as mysql

@@ -8,7 +8,7 @@ from pymysql.constants import COMMAND
 
 from costof.messages.plan import Arm, Plan, Workload
 from costof.messages.process import engine
-from costof.programs.mariadb.server import ED25519_USER, USER
+from costof.programs.mariadb.lab import ED25519_USER, USER
 from tests.gateway.shop import (
     ANALYST,
     NAMES,

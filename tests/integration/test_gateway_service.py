@@ -18,7 +18,7 @@ from costof.lab.certificates import write_private
 from costof.lab.lab import Lab
 from costof.messages.plan import TlsFiles, Transport
 from costof.programs.gateway import GatewayListener, GatewayProcess
-from costof.programs.mariadb.server import DATABASE, USER
+from costof.programs.mariadb.lab import DATABASE, USER
 from tests.gateway.shop import CATALOGUE, KEY, NAMES, PEOPLE, RULES, SHOP, Shop, approval, before, column, refusal, rows
 from tests.integration.conftest import COSTOF
 from tests.support.command import costof

@@ -11,7 +11,7 @@ import mysql.connector
 import pymysql
 import pytest
 
-from costof.programs.mariadb.server import DATABASE, USER
+from costof.programs.mariadb.lab import DATABASE, USER
 from tests.gateway.shop import (
     ANALYST,
     APPROVED,

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from costof.errors import CostofError
 from costof.lab.lab import Lab
-from costof.programs.mariadb.server import ED25519_USER, USER, MariadbServer, greets
+from costof.programs.mariadb.lab import ED25519_USER, USER, MariadbServer, greets
 from tests.support.programs import ask, eventually, log_in, query, running_mariadb, start_tls
 
 pytestmark = pytest.mark.servers

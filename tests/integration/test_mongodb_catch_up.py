@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from costof.programs.access import Access
-from costof.programs.mongod.own import OwnMongodb
-from costof.programs.mongod.session import Client
-from costof.programs.own_database import MARKER_NAME
+from costof.programs.mongod.connection import Client
+from costof.programs.mongod.target import OwnMongodb
+from costof.programs.target_database import MARKER_NAME
 from tests.support.services import user_of_a_set
 
 pytestmark = pytest.mark.servers

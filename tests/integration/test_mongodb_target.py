@@ -13,9 +13,8 @@ from costof.errors import CostofError, Problem
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
 from costof.programs.access import Access
-from costof.programs.heartbeat import DEAD_AFTER_SECONDS
-from costof.programs.maker import Maker
-from costof.programs.mongod.binary import find_mongod
+from costof.programs.mongod.lab import find_mongod
+from costof.programs.target_database import DEAD_AFTER_SECONDS, Maker
 from costof.report.result import Result
 from costof.services.open import open_service
 from tests.support.command import Outcome, costof

@@ -14,14 +14,12 @@ from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
 from costof.programs.access import Access
 from costof.programs.leftovers import reached
-from costof.programs.mariadb.marked_database import MarkedDatabase
-from costof.programs.mariadb.own import OwnSysbench
-from costof.programs.mariadb.server import MariadbServer
-from costof.programs.mariadb.session import MysqlSession
-from costof.programs.mariadb.url import parse_mysql_url
-from costof.services.encryption.own import OwnTpcc
+from costof.programs.mariadb.connection import MarkedDatabase, MysqlSession, parse_mysql_url
+from costof.programs.mariadb.lab import MariadbServer
+from costof.programs.mariadb.target import OwnSysbench
+from costof.services.encryption.target import OwnTpcc
 from costof.services.open import open_service
-from costof.services.own import OwnService
+from costof.services.target import OwnService
 from costof.study.plan import Plan
 from tests.support.command import costof
 from tests.support.engines import Engines

@@ -15,7 +15,7 @@ import pytest
 
 from costof.errors import CostofError
 from costof.lab.lab import Lab, descendants_of, is_root
-from costof.programs.mariadb.server import MariadbServer, greets
+from costof.programs.mariadb.lab import MariadbServer, greets
 from costof.programs.openssh import CIPHERS, SshServer, Tunnel
 from tests.support.programs import eventually, query, running_mariadb
 

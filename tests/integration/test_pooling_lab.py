@@ -10,8 +10,8 @@ import pytest
 from costof.messages.answers import SliceAnswer
 from costof.messages.plan import Workload
 from costof.messages.process import application
-from costof.programs.pgbouncer.pool import ROLE
-from costof.programs.postgres.server import USER, PostgresServer
+from costof.programs.pgbouncer.pooler import ROLE
+from costof.programs.postgres.lab import USER, PostgresServer
 from costof.services import Judgement
 from costof.services.server.lab import ServerLab
 from costof.services.server.poolers import Pooled, mismatch

@@ -11,7 +11,7 @@ import pytest
 from costof.errors import CostofError, Problem
 from costof.lab.lab import Lab
 from costof.programs.access import Access
-from costof.programs.postgres.server import DATABASE, USER
+from costof.programs.postgres.lab import DATABASE, USER
 from costof.services import Service
 from costof.services.open import of_target, open_service
 from costof.study.library import load_study

@@ -21,8 +21,8 @@ from costof.lab.lab import Lab, descendants_of
 from costof.messages.answers import SliceAnswer
 from costof.messages.plan import PLAIN, Arm, Transport, Workload
 from costof.messages.process import Instrument, application, engine
-from costof.programs.postgres.server import ACCESS, NAME, SCALE, USER
-from costof.programs.postgres.settings import PostgresSettings
+from costof.programs.postgres.connection import PostgresSettings
+from costof.programs.postgres.lab import ACCESS, NAME, SCALE, USER
 from tests.support.engines import patient_plan, slices_until_met
 from tests.support.postgres import Standing, a_server
 from tests.support.programs import HANGS_SECONDS, eventually

@@ -12,10 +12,10 @@ import pytest
 from costof.errors import CostofError, Problem
 from costof.lab.lab import Lab
 from costof.programs.access import Access
-from costof.programs.postgres.own import OwnPgbench
-from costof.programs.postgres.server import ACCESS, DATABASE
+from costof.programs.postgres.lab import ACCESS, DATABASE
+from costof.programs.postgres.target import OwnPgbench
 from costof.services.open import open_service
-from costof.services.own import OwnService
+from costof.services.target import OwnService
 from costof.study.plan import Plan
 from tests.support.command import costof
 from tests.support.postgres import Standing, somebodys_postgres

@@ -13,8 +13,8 @@ from costof.lab.lab import Lab
 from costof.messages.answers import SliceAnswer
 from costof.messages.plan import PLAIN, Arm, Transport, Workload
 from costof.messages.process import Instrument, application, engine
-from costof.programs.redis.server import PORT, TLS_PORT, USER
-from costof.programs.redis.settings import RedisSettings
+from costof.programs.redis.connection import RedisSettings
+from costof.programs.redis.lab import PORT, TLS_PORT, USER
 from tests.support.engines import patient_plan
 from tests.support.programs import HANGS_SECONDS
 from tests.support.redis import Standing, a_redis

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from costof.programs.redis.server import PORT
+from costof.programs.redis.lab import PORT
 from costof.run.evidence import mismatch
 from costof.services.server.lab import ServerLab
 from costof.services.server.stunnels import Carried, stunnel_of

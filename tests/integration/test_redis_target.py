@@ -10,8 +10,8 @@ import pytest
 from costof.errors import CostofError, Problem
 from costof.lab.lab import Lab
 from costof.programs.access import Access
-from costof.programs.redis.marked_strings import RUNS
-from costof.programs.redis.server import PORT, TLS_PORT, USER
+from costof.programs.redis.connection import RUNS
+from costof.programs.redis.lab import PORT, TLS_PORT, USER
 from costof.services.open import open_service
 from costof.study.plan import Plan
 from tests.support.command import costof

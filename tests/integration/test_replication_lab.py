@@ -210,7 +210,7 @@ def test_a_member_in_initial_sync_spoils_slices_until_it_has_its_copy(monkeypatc
         # One member keeps all waiting, and a busy machine's others may not answer in time either.
         with resynchronising(lab, "3-secondary-1"), monkeypatch.context() as hurried:
             hurried.setattr("costof.services.replication.shape.PATIENCE_SECONDS", 3)
-            hurried.setattr("costof.programs.mongod.replica_set.ANSWER_SECONDS", 2)
+            hurried.setattr("costof.programs.mongod.lab.ANSWER_SECONDS", 2)
             eventually("word of it", lambda: told().startswith("secondary-1 cannot be asked: in STARTUP2"))
             # Its set is not lost: slices go on being taken, and thrown out.
             assert lab.lost(arm) is None

@@ -7,7 +7,7 @@ import pytest
 from costof.errors import CostofError, Problem
 from costof.lab.lab import Lab, is_root
 from costof.lab.round_trips import tcp_round_trip_ms
-from costof.services.replication.nodes import Distances, Group, Nodes
+from costof.services.replication.lab import Distances, Group, Nodes
 from tests.support.programs import HANGS_SECONDS, SHORTER_MS, eventually
 
 pytestmark = [

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from costof.programs.redis.binary import find_redis
+from costof.programs.redis.lab import find_redis
 from costof.report import analyse
 from costof.report.result import Result
 from costof.results.ledger import EnvironmentRecord, Ledger, SizesRecord

@@ -22,7 +22,7 @@ from costof.cli.main import cli
 from costof.errors import CostofError, Problem
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
-from costof.programs.mariadb.server import MariadbServer
+from costof.programs.mariadb.lab import MariadbServer
 from costof.programs.password_variable import VARIABLE
 from costof.services.server.lab import ServerLab
 from tests.support.command import costof

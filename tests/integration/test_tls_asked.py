@@ -9,7 +9,7 @@ import pytest
 
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
-from costof.programs.mariadb.server import MariadbServer
+from costof.programs.mariadb.lab import MariadbServer
 from costof.report.result import Result
 from tests.support.command import Outcome, costof
 from tests.support.programs import ADMIN, user_of_many_databases

@@ -24,7 +24,7 @@ from costof.messages.answers import SliceAnswer
 from costof.messages.plan import Arm, Plan, Workload
 from costof.messages.process import Instrument, engine
 from costof.programs.http import HttpSettings
-from costof.programs.mariadb.server import DATABASE, MariadbServer
+from costof.programs.mariadb.lab import DATABASE, MariadbServer
 from costof.run.instruments import LOAD_SECONDS
 from tests.support.engines import patient_plan
 from tests.support.programs import HANGS_SECONDS, eventually, log_in, running_mariadb

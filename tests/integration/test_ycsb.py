@@ -16,7 +16,7 @@ from costof.lab.lab import Lab
 from costof.messages.answers import SliceAnswer
 from costof.messages.plan import Arm, ServiceSettings, Workload
 from costof.messages.process import engine
-from costof.programs.mariadb.server import DATABASE as MARIADB_DATABASE
+from costof.programs.mariadb.lab import DATABASE as MARIADB_DATABASE
 from costof.services.server.lab import ServerLab
 from tests.support.engines import patient_plan, slices_until_met
 from tests.support.programs import HANGS_SECONDS, eventually, log_in, running_mariadb

@@ -10,7 +10,7 @@ import pytest
 
 from costof.datasets.ycsb import key_name
 from costof.lab.lab import Lab
-from costof.programs.mariadb.server import DATABASE, MariadbServer
+from costof.programs.mariadb.lab import DATABASE, MariadbServer
 from tests.support.command import Outcome, costof
 from tests.support.postgres import a_server
 from tests.support.programs import log_in, running_mariadb

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from costof.programs.redis.server import PORT, TLS_PORT, USER
+from costof.programs.redis.lab import PORT, TLS_PORT, USER
 from costof.results.ledger import SLICES, Ledger, LostRecord, SliceRecord
 from tests.support.programs import eventually
 from tests.support.ray_nodes import Cluster, Node

@@ -14,7 +14,7 @@ from pymongo.errors import PyMongoError
 from costof.errors import CostofError
 from costof.lab.certificates import Authority, write_private
 from costof.lab.lab import Lab
-from costof.programs.mongod.binary import find_mongod
+from costof.programs.mongod.lab import find_mongod
 from tests.support.programs import HANGS_SECONDS, eventually
 
 EXPIRES_SECONDS = 6

@@ -10,10 +10,8 @@ from costof.lab.certificates import DEFAULT_KEY, Authority
 from costof.lab.host import Host
 from costof.lab.lab import Lab
 from costof.messages.plan import ServiceSettings
-from costof.programs.pgbouncer.pool import Pool
-from costof.programs.pgbouncer.pooler import PgBouncer
-from costof.programs.pgbouncer.process import Upstream
-from costof.programs.postgres.server import PostgresServer
+from costof.programs.pgbouncer.pooler import PgBouncer, Pool, Upstream
+from costof.programs.postgres.lab import PostgresServer
 from costof.programs.server import Place
 
 PORT = 6432

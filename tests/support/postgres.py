@@ -11,7 +11,7 @@ from costof.lab.certificates import Authority
 from costof.lab.host import Host
 from costof.lab.lab import Lab
 from costof.messages.plan import Transport
-from costof.programs.postgres.server import ACCESS, DATABASE, PORT, USER, PostgresServer
+from costof.programs.postgres.lab import ACCESS, DATABASE, PORT, USER, PostgresServer
 from costof.programs.server import Place
 from tests.support.programs import eventually
 

@@ -12,8 +12,8 @@ from costof.lab.certificates import Authority
 from costof.lab.host import Host
 from costof.lab.lab import Lab
 from costof.messages.plan import Transport
-from costof.programs.redis.marked_strings import RUNS
-from costof.programs.redis.server import PORT, TLS_PORT, USER, RedisServer
+from costof.programs.redis.connection import RUNS
+from costof.programs.redis.lab import PORT, TLS_PORT, USER, RedisServer
 from costof.programs.server import Place
 
 

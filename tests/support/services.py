@@ -16,9 +16,9 @@ from costof.lab.lab import Lab
 from costof.messages.plan import Workload
 from costof.programs.access import Access
 from costof.programs.haproxy import Haproxy
-from costof.programs.mariadb.own import OwnSysbench
+from costof.programs.mariadb.target import OwnSysbench
 from costof.services import Service
-from costof.services.encryption.own import OwnTpcc
+from costof.services.encryption.target import OwnTpcc
 from costof.services.open import open_service
 from costof.study.arms import PlannedArm
 from costof.study.library import load_study

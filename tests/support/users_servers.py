@@ -13,12 +13,12 @@ import psycopg
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
 from costof.programs.access import Access
-from costof.programs.mariadb.own import OwnSysbench
-from costof.programs.own_database import MARKER, MARKER_NAME
-from costof.programs.postgres.server import DATABASE
-from costof.programs.redis.marked_strings import RUNS
-from costof.programs.redis.own import OwnStrings
-from costof.programs.redis.server import PORT, TLS_PORT, USER
+from costof.programs.mariadb.target import OwnSysbench
+from costof.programs.postgres.lab import DATABASE
+from costof.programs.redis.connection import RUNS
+from costof.programs.redis.lab import PORT, TLS_PORT, USER
+from costof.programs.redis.target import OwnStrings
+from costof.programs.target_database import MARKER, MARKER_NAME
 from costof.services import Service
 from costof.services.open import open_service
 from costof.study.plan import Plan

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from costof.run.orders import BalancedOrders
+from costof.run.schedule import BalancedOrders
 from costof.statistics.carry_over import carry_over
 from costof.statistics.intervals import mean_of
 

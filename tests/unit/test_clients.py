@@ -16,7 +16,7 @@ from costof.instruments.commands.readers import reader
 from costof.instruments.commands.settings import CommandSettings
 from costof.messages.plan import PLAIN, Endpoint, ServiceSettings, Transport
 from costof.programs.http import HttpSettings
-from costof.programs.postgres.settings import PostgresSettings
+from costof.programs.postgres.connection import PostgresSettings
 from costof.report import analyse
 from costof.report.sections.costs.sentences import Line, said
 from costof.study.client import with_client

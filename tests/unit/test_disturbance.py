@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from costof.results.disturbance import FEWEST_ROUNDS, MOST_DISCARDED, disturbances
 from costof.results.ledger import Ledger, SliceRecord
-from costof.results.run import read_run
+from costof.results.run import FEWEST_ROUNDS, MOST_DISCARDED, disturbances, read_run
 from tests.fake_run import Truth, fake_run
 from tests.support.small_plans import plan_of
 

@@ -9,9 +9,9 @@ import pytest
 from costof.lab.program import Counters
 from costof.messages.answers import ClassifiedError, Phase, SliceAnswer
 from costof.programs.access import Access
-from costof.programs.mariadb.own import OwnSysbench
+from costof.programs.mariadb.target import OwnSysbench
 from costof.run.evidence import mismatch
-from costof.services.own import OwnService
+from costof.services.target import OwnService
 from costof.study.library import load_study
 
 STUDY = load_study("mongodb-tls")

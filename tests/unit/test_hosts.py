@@ -29,7 +29,7 @@ from costof.messages.plan import Arm, Plan, Share
 from costof.messages.process import engine_path
 from costof.messages.sealing import sealed
 from costof.programs.access import Access
-from costof.programs.redis.settings import RedisSettings
+from costof.programs.redis.connection import RedisSettings
 from costof.services.open import open_service
 from costof.statistics.histogram import Counts, merged
 from costof.study.library import load_study

@@ -37,15 +37,15 @@ WORDS_OF_PYTHON = {
     ),
     # Kinds of keys, which the lab's authority makes.
     "rsa-2048": ("lab/certificates.py",),
-    "ecdsa-p256": ("lab/certificates.py", "services/encryption/own.py"),
+    "ecdsa-p256": ("lab/certificates.py", "services/encryption/target.py"),
     # Server programs by their own names, and a role.
     "haproxy": ("cli/fetch.py", "programs/haproxy.py"),
     "nginx": ("cli/fetch.py", "programs/nginx.py"),
     "balancer": ("programs/balancer.py", "services/http/", "study/at_load.py"),
     # Shapes of a replica set, which that service makes.
-    "star": ("services/replication/tree.py",),
-    "chain": ("services/replication/tree.py",),
-    "natural": ("services/replication/tree.py",),
+    "star": ("services/replication/shape.py",),
+    "chain": ("services/replication/shape.py",),
+    "natural": ("services/replication/shape.py",),
     # Where no distance was asked for.
     "lan": ("study/schema.py",),
     # A route's name in the lab's own files; PostgreSQL's word for TLS at once.
@@ -161,7 +161,7 @@ def test_pages_name_files_that_are_there() -> None:
 
 def test_no_two_files_of_one_folder_are_named_by_one_word_in_two_numbers() -> None:
     """Of a top folder, with all below it. The same name stands for the same role: in folders side by side (`lab.py`,
-    `own.py`), and in the folder above for what they have in common."""
+    `target.py`), and in the folder above for what they have in common."""
     found = defaultdict(set)
     for path in sources(".py", "costof"):
         top, *_ = path.relative_to(COSTOF).parts

@@ -8,13 +8,10 @@ import pytest
 from pydantic import SecretStr, ValidationError
 
 from costof.messages.plan import PLAIN, Arm, Plan, Transport, Workload, line
-from costof.programs.access import Access
+from costof.programs.access import Access, Password
 from costof.programs.http import HttpSettings
-from costof.programs.mariadb.settings import Decryption, MysqlSettings
-from costof.programs.mariadb.url import parse_mysql_url
-from costof.programs.mongod.settings import MongodbSettings
-from costof.programs.mongod.url import parse_mongodb_url
-from costof.programs.password import Password
+from costof.programs.mariadb.connection import Decryption, MysqlSettings, parse_mysql_url
+from costof.programs.mongod.connection import MongodbSettings, parse_mongodb_url
 from costof.results.ledger import EnvironmentRecord, Ledger
 from tests.support.engines import sent
 

@@ -11,9 +11,8 @@ from costof.lab import program
 from costof.lab.certificates import Authority, new_key
 from costof.lab.lab import Lab
 from costof.programs import openssh
-from costof.programs.mariadb import server as mariadb
-from costof.programs.mariadb.binary import system_tables
-from costof.programs.mariadb.bootstrap import quoted
+from costof.programs.mariadb import lab as mariadb
+from costof.programs.mariadb.lab import quoted, system_tables
 
 BINARY = Path("/usr/sbin/mariadbd")
 

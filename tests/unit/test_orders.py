@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costof.run.orders import BalancedOrders
+from costof.run.schedule import BalancedOrders
 
 
 def orders_of(arms: int, rounds: int, seed: int) -> list[list[str]]:

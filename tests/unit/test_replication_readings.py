@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from bson import Timestamp
 
-from costof.services.replication.readings import MemberReading, SetReading, figures_of, tree_mismatch
-from costof.services.replication.tree import wanted_tree
+from costof.services.replication.shape import MemberReading, SetReading, figures_of, tree_mismatch, wanted_tree
 
 NAMES = ("primary", "secondary-1", "hidden")
 

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from costof.messages.answers import PublicKey
 from costof.messages.plan import Arm, Plan, Workload, line
 from costof.messages.sealing import Opener, sealed
-from costof.programs.mariadb.settings import MysqlSettings
+from costof.programs.mariadb.connection import MysqlSettings
 
 SECRET = "hunter2-and-more"
 VECTOR = json.loads((Path(__file__).parents[1] / "vectors" / "sealed-plan.json").read_text())

@@ -8,11 +8,11 @@ import pytest
 
 from costof.errors import CostofError, Problem
 from costof.programs.access import Access
-from costof.programs.mariadb.own import OwnSysbench
+from costof.programs.mariadb.target import OwnSysbench
 from costof.run.machine import is_loopback
 from costof.run.turn import used_here
-from costof.services.own import OwnService
 from costof.services.server_cpu import LAG_SECONDS, ServerCpu
+from costof.services.target import OwnService
 
 #: Of a kernel 6.1, systemd 252 and node_exporter 1.5.
 CGROUP = "usage_usec 2500000\nuser_usec 2000000\nsystem_usec 500000\nnr_periods 0\n"

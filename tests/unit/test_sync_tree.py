@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costof.services.replication.members import roles_of
-from costof.services.replication.tree import depths, hops_to_majority, told, wanted_tree
+from costof.services.replication.lab import roles_of
+from costof.services.replication.shape import depths, hops_to_majority, told, wanted_tree
 
 MEMBERS = list(roles_of(7))
 SHAPES = st.sampled_from(["star", "chain", "tree-2", "tree-3"])

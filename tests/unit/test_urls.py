@@ -14,11 +14,9 @@ from costof.cli.ab import AbOptions, ask
 from costof.cli.ycsb.databases.mongodb import MongodbDatabase
 from costof.cli.ycsb.databases.mysql import MysqlDatabase
 from costof.errors import EXIT_USAGE, CostofError, Problem
-from costof.programs.access import Access
-from costof.programs.login_url import LoginUrl
-from costof.programs.mariadb.url import parse_mysql_url
-from costof.programs.mongod.url import MongodbUrl, parse_mongodb_url
-from costof.programs.password import Password
+from costof.programs.access import Access, LoginUrl, Password
+from costof.programs.mariadb.connection import parse_mysql_url
+from costof.programs.mongod.connection import MongodbUrl, parse_mongodb_url
 from costof.services.open import shown_urls
 from costof.study.library import load_study
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from costof.cli.main import cli
 from costof.errors import EXIT_FAILED, EXIT_USAGE, CostofError, Problem
 from costof.programs.access import Access
-from costof.services.http.own import Place, parse_url
+from costof.services.http.target import Place, parse_url
 from costof.services.open import open_service
 from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve

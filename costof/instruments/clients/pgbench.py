@@ -10,8 +10,8 @@ from pathlib import Path
 from costof.errors import CostofError
 from costof.instruments.clients import Called, CannotError, Client, check_tls, host_and_port
 from costof.messages.plan import Endpoint
-from costof.programs.postgres.binary import find_postgres
-from costof.programs.postgres.settings import PostgresSettings
+from costof.programs.postgres.connection import PostgresSettings
+from costof.programs.postgres.lab import find_postgres
 
 SSL_MODES = {"full": "verify-full", "ca-only": "verify-ca", "none": "require"}
 

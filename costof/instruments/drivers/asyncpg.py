@@ -13,7 +13,7 @@ import asyncpg
 
 from costof.instruments.drivers.driver import ApplicationDriver, DriverError, serve
 from costof.messages.plan import Arm, Plan, Transport
-from costof.programs.postgres.settings import PostgresSettings
+from costof.programs.postgres.connection import PostgresSettings
 
 #: asyncpg's own default.
 STATEMENTS_KEPT = 100

@@ -21,7 +21,7 @@ from pymongo.errors import (
 from costof.datasets.ycsb import key_name
 from costof.instruments.drivers.driver import ApplicationDriver, DriverError, serve
 from costof.messages.plan import Arm, Plan
-from costof.programs.mongod.settings import MongodbSettings
+from costof.programs.mongod.connection import MongodbSettings
 
 Client = pymongo.MongoClient[dict[str, Any]]
 AUTHENTICATION_FAILED = 18

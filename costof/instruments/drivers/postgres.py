@@ -12,7 +12,7 @@ from psycopg import pq
 
 from costof.instruments.drivers.driver import ApplicationDriver, DriverError, serve
 from costof.messages.plan import Arm, Plan, Transport
-from costof.programs.postgres.settings import PostgresSettings
+from costof.programs.postgres.connection import PostgresSettings
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 SSLMODES = {"full": "verify-full", "ca-only": "verify-ca", "none": "require"}

@@ -14,7 +14,7 @@ from redis.retry import Retry
 
 from costof.instruments.drivers.driver import ApplicationDriver, DriverError, serve
 from costof.messages.plan import Arm, Plan, Transport
-from costof.programs.redis.settings import RedisSettings
+from costof.programs.redis.connection import RedisSettings
 
 # redis-py tells what its socket met in words only.
 _CLASS_BY_WORDS = (

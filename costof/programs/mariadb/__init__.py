@@ -1,11 +1,10 @@
 """MariaDB, and any server of MySQL's protocol."""
 
 from costof.lab.program import located
-from costof.programs.mariadb.binary import find_mariadbd, mariadbd_version
-from costof.programs.mariadb.leftovers import opened
-from costof.programs.mariadb.own import OwnSysbench
-from costof.programs.mariadb.sysbench import SysbenchServer
-from costof.programs.mariadb.url import SCHEMES as URL_SCHEMES
+from costof.programs.mariadb.connection import SCHEMES as URL_SCHEMES
+from costof.programs.mariadb.connection import opened
+from costof.programs.mariadb.lab import SysbenchServer, find_mariadbd, mariadbd_version
+from costof.programs.mariadb.target import OwnSysbench
 
 __all__ = ["NEEDED", "URL_SCHEMES", "lab_server", "opened", "own_server"]
 

@@ -1,10 +1,9 @@
 """MongoDB."""
 
-from costof.programs.mongod.binary import mongod_here
-from costof.programs.mongod.leftovers import opened
-from costof.programs.mongod.own import OwnMongodb
-from costof.programs.mongod.three_members import ThreeMembers
-from costof.programs.mongod.url import SCHEMES as URL_SCHEMES
+from costof.programs.mongod.connection import SCHEMES as URL_SCHEMES
+from costof.programs.mongod.connection import opened
+from costof.programs.mongod.lab import ThreeMembers, mongod_here
+from costof.programs.mongod.target import OwnMongodb
 
 __all__ = ["NEEDED", "URL_SCHEMES", "lab_server", "opened", "own_server"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from costof.errors import CostofError
-from costof.programs.mongod.binary import find_mongod, mongod_version
+from costof.programs.mongod.lab import find_mongod, mongod_version
 
 if __name__ == "__main__":
     try:

@@ -1,11 +1,10 @@
 """PostgreSQL."""
 
 from costof.lab.program import located
-from costof.programs.postgres.binary import find_postgres, postgres_version
-from costof.programs.postgres.leftovers import opened
-from costof.programs.postgres.own import OwnPgbench
-from costof.programs.postgres.server import PostgresServer
-from costof.programs.postgres.url import SCHEMES as URL_SCHEMES
+from costof.programs.postgres.connection import SCHEMES as URL_SCHEMES
+from costof.programs.postgres.connection import opened
+from costof.programs.postgres.lab import PostgresServer, find_postgres, postgres_version
+from costof.programs.postgres.target import OwnPgbench
 
 __all__ = ["NEEDED", "URL_SCHEMES", "lab_server", "opened", "own_server"]
 

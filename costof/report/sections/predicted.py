@@ -19,9 +19,9 @@ from costof.report.blocks import Block, Paragraph, Table
 from costof.report.section import Section, sentences
 from costof.results.changes import Change
 from costof.results.index import Index
+from costof.results.load import way_to_target_ms
 from costof.results.models import Core, Sentence
 from costof.results.run import Run
-from costof.results.way import way_to_target_ms
 from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import Mean, estimate, ratio
 from costof.study.load import CONNECTION, FIRST_QUERY, QUERY, WORKLOAD, Arrivals

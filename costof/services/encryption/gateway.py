@@ -29,7 +29,7 @@ from costof.programs.gateway import (
     GatewayListenerCounters,
     GatewayProcess,
 )
-from costof.programs.mariadb.settings import Decryption, MysqlSettings
+from costof.programs.mariadb.connection import Decryption, MysqlSettings
 from costof.services import Judgement, Observation
 from costof.services.encryption.rules import (
     COLUMNS,

@@ -16,8 +16,8 @@ from costof.lab.program import Counters, Description
 from costof.lab.resource import Resource
 from costof.messages.answers import SliceAnswer
 from costof.messages.plan import Endpoint
-from costof.programs.mariadb.server import DATABASE, PORT, USER, MariadbServer
-from costof.programs.mariadb.server import ROLE as SERVER_ROLE
+from costof.programs.mariadb.lab import DATABASE, PORT, USER, MariadbServer
+from costof.programs.mariadb.lab import ROLE as SERVER_ROLE
 from costof.services import Judgement, LoadData, Observation, Service, Stage
 from costof.services.encryption.gateway import MASTER_KEY, GatewayFront, Position, Seen, Setting, loading_arm
 from costof.services.encryption.rules import Account, CatalogueAccount

@@ -1,4 +1,4 @@
-"""The lab of an HTTP study: balancers on small hosts of their own before one origin; TLS ends where an arm says."""
+"""The lab of balancers before an HTTP server."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from costof import __version__
 from costof.errors import Caution
@@ -18,6 +19,7 @@ from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description
 from costof.lab.resource import Resource
 from costof.messages.plan import Endpoint, TlsFiles, Transport
+from costof.model import Model
 from costof.programs.balancer import ORIGIN_NAME, PROOF_PATH, Balancer, Entrance
 from costof.programs.balancer import ROLE as BALANCER_ROLE
 from costof.programs.haproxy import Haproxy
@@ -26,9 +28,25 @@ from costof.programs.nginx import Nginx
 from costof.programs.origin import ROLE as ORIGIN_ROLE
 from costof.programs.origin import Listener, ListenerCounters, OriginProcess
 from costof.services import LoadData, Service, Stage
-from costof.services.http.setting import Setting
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
+
+
+class Setting(Model):
+    """`direct`: past the balancer. `balancer` is a program's name, `balancer_cores` its CPU share, `key` the kind of
+    key where TLS ends."""
+
+    direct: bool = False
+    tls_at_balancer: bool = False
+    tls_at_origin: bool = False
+    key: str | None = None
+    balancer: str | None = None
+    balancer_cores: float | None = None
+
+    @classmethod
+    def of(cls, arm: PlannedArm) -> Self:
+        return cls.model_validate(arm.asked.lab)
+
 
 PROGRAMS: dict[str, type[Balancer]] = {Haproxy.name: Haproxy, Nginx.name: Nginx}
 PATH = "/?wait=200"

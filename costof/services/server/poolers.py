@@ -18,7 +18,7 @@ from costof.lab.program import Counters
 from costof.messages.answers import SliceAnswer
 from costof.messages.plan import ServiceSettings
 from costof.model import Model
-from costof.programs.pgbouncer.pool import BACKLOG, CLIENTS, PACKAGE, ROLE, Pool, Totals, find_pgbouncer
+from costof.programs.pgbouncer.pooler import BACKLOG, CLIENTS, PACKAGE, ROLE, Pool, Totals, find_pgbouncer
 from costof.programs.server import LabServer
 from costof.services import Judgement, Observation
 from costof.services.server.entrances import Entrances, Site
@@ -107,7 +107,7 @@ class Poolers(Entrances):
     def start(self, server: LabServer, authority: Authority) -> None:
         if not self._asked:
             return
-        from costof.programs.postgres.server import PostgresServer
+        from costof.programs.postgres.lab import PostgresServer
 
         if not isinstance(server, PostgresServer):
             raise CostofError(Problem.LAB_FAILED, detail="PgBouncer stands before PostgreSQL alone")
@@ -209,8 +209,7 @@ class Poolers(Entrances):
         return {"PgBouncer": f"{limits}, auth_file with SCRAM secrets, pools full from the start"}
 
     def _pooler(self, front: Front, authority: Authority) -> PgBouncer:
-        from costof.programs.pgbouncer.pooler import PgBouncer
-        from costof.programs.pgbouncer.process import Upstream
+        from costof.programs.pgbouncer.pooler import PgBouncer, Upstream
 
         upstream = Upstream.of(self._server, authority.ca_file if front.server_tls else None)
         addresses = list(dict.fromkeys(self._star.middle_addresses.values()))

@@ -11,9 +11,14 @@ from costof.cli.ycsb.binding import Database
 from costof.cli.ycsb.properties import Properties
 from costof.errors import CostofError, Problem
 from costof.messages.plan import PLAIN, Endpoint, Transport, Verify
-from costof.programs.mongod.session import first_words
-from costof.programs.mongod.settings import MongodbSettings
-from costof.programs.mongod.url import EXAMPLE, UNACKNOWLEDGED, parsed_by_pymongo, shown
+from costof.programs.mongod.connection import (
+    EXAMPLE,
+    UNACKNOWLEDGED,
+    MongodbSettings,
+    first_words,
+    parsed_by_pymongo,
+    shown,
+)
 from costof.programs.reach import ANSWER_SECONDS, REACH_SECONDS
 from costof.urls import UrlError, UrlParts, host_shown, split_url
 

@@ -12,8 +12,7 @@ from pymysql.err import MySQLError
 from costof.cli.ycsb.jdbc_database import JdbcDatabase, columns
 from costof.errors import CostofError, Problem
 from costof.messages.plan import PLAIN, Endpoint, Transport, Verify
-from costof.programs.mariadb.session import connected
-from costof.programs.mariadb.settings import MysqlSettings
+from costof.programs.mariadb.connection import MysqlSettings, connected
 
 #: Connector/J's `sslMode`; what it leaves to chance ('PREFERRED') is plain, since a run must know what it measures.
 VERIFY: dict[str, Verify] = {"required": "none", "trust": "none", "verify_ca": "ca-only", "verify-ca": "ca-only"}

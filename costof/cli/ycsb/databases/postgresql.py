@@ -12,8 +12,7 @@ from costof.cli.ycsb.jdbc_database import JdbcDatabase, columns
 from costof.errors import CostofError, Problem
 from costof.messages.plan import PLAIN, Endpoint, Transport, Verify
 from costof.programs import reach
-from costof.programs.postgres.session import WRONG_LOGIN, words_of
-from costof.programs.postgres.settings import PostgresSettings
+from costof.programs.postgres.connection import WRONG_LOGIN, PostgresSettings, words_of
 
 #: pgjdbc's `sslmode`; what it leaves to chance ('prefer') is plain, since a run must know what it measures.
 VERIFY: dict[str, Verify] = {"require": "none", "verify-ca": "ca-only", "verify-full": "full"}

@@ -10,9 +10,7 @@ from costof.cli.ycsb.properties import Properties
 from costof.errors import CostofError, Problem
 from costof.messages.plan import Endpoint
 from costof.programs.reach import LOG_IN, REACH_SECONDS, silent
-from costof.programs.redis.session import AGAIN_IF_HUNG_UP
-from costof.programs.redis.settings import RedisSettings
-from costof.programs.redis.url import PORT
+from costof.programs.redis.connection import AGAIN_IF_HUNG_UP, PORT, RedisSettings
 from costof.urls import UrlError, host_shown, split_host
 
 #: The sorted set of all keys, which the binding writes beside each record: it knows no table.

@@ -17,9 +17,9 @@ from costof.lab.host import LINK_ROLE
 from costof.lab.round_trips import BY_TCP
 from costof.model import Finite, Model
 from costof.results.ledger import SliceRecord
+from costof.results.load import way_to_target_ms
 from costof.results.run import Run, cpu_seconds_each
 from costof.results.samples import in_common
-from costof.results.way import way_to_target_ms
 from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import ROUNDS_OF_AN_INTERVAL, Mean, combined, difference, estimate, mean_of
 from costof.study.arms import PlannedArm

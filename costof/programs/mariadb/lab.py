@@ -1,4 +1,4 @@
-"""A MariaDB server of the run's own: its own data, port and Unix socket, never the system's instance.
+"""The lab's MariaDB: its program, its settings, and sysbench's data.
 
 Plain and TLS are one process on one port, and its key is changed in place (`FLUSH SSL`), so that the arms use the very
 same server. It takes TLS 1.0 to 1.3 and every suite its OpenSSL has, with keys from 1024 bits on: which of them an arm
@@ -8,34 +8,136 @@ gets is the client's choice, as it was in the published procedure.
 from __future__ import annotations
 
 import contextlib
+import os
+import pwd
 import secrets
 import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
 import pymysql
 from pydantic import SecretStr
 from pymysql.cursors import Cursor
 from pymysql.err import MySQLError
 
+from costof.datasets.sysbench import TABLE, after_load, create_table
 from costof.errors import CostofError, Problem
 from costof.lab.certificates import DEFAULT_KEY, Authority, write_private
 from costof.lab.host import Host
 from costof.lab.lab import Lab
-from costof.lab.program import Counters, Description
-from costof.programs.mariadb.binary import (
-    OPENSSL_CONFIGURATION,
-    SETTINGS,
-    TLS_VERSIONS,
-    base_folder,
-    find_mariadbd,
-    mariadbd_version,
-    plugin_options,
-)
-from costof.programs.mariadb.bootstrap import bootstrap_statements, os_user
-from costof.programs.mariadb.settings import MysqlSettings
+from costof.lab.program import UNPACKED, Counters, Description, find_program, first_words
+from costof.programs.mariadb.connection import MysqlSettings
+from costof.programs.server import LabServer, Place
+
+PACKAGE = "mariadb-server-core"
+ED25519_PLUGIN = "auth_ed25519.so"
+
+# What differs from MariaDB's defaults, and why. No binary log, performance schema or query cache are its defaults.
+SETTINGS = {
+    # No reverse look-up of the client's address within a measured connection.
+    "skip-name-resolve": "ON",
+    # Enough for hundreds of one-thread sequences side by side over far links.
+    "max-connections": "1000",
+    # TPC-C's terminals prepare 53 statements each, and those of all arms stand through the run.
+    "max-prepared-stmt-count": "1048576",
+    # Room for the data of a study, in a lab that shares the machine; pages are taken as they are used.
+    "innodb-buffer-pool-size": "256M",
+    # Written whole when the server is made: the default of 96M only takes time.
+    "innodb-log-file-size": "32M",
+    # Kernel-wide limits on asynchronous I/O are shared with other runs; a read from the buffer pool needs none.
+    "innodb-use-native-aio": "OFF",
+    # From 2 on, each client that hangs up without a COM_QUIT costs a line in the log.
+    "log-warnings": "1",
+    # The pool is the run's own and goes with it.
+    "innodb-buffer-pool-dump-at-shutdown": "OFF",
+    "innodb-buffer-pool-load-at-startup": "OFF",
+}
+TLS_VERSIONS = "TLSv1.0,TLSv1.1,TLSv1.2,TLSv1.3"
+
+# Of this process alone (OPENSSL_CONF). Security level 0 lets keys of 1024 bits and SHA-1 signatures of TLS 1.0 through.
+OPENSSL_CONFIGURATION = """\
+openssl_conf = openssl_init
+
+[openssl_init]
+ssl_conf = ssl_configuration
+
+[ssl_configuration]
+system_default = lenient
+
+[lenient]
+MinProtocol = TLSv1
+CipherString = DEFAULT:@SECLEVEL=0
+"""
+
+
+def find_mariadbd() -> Path:
+    """COSTOF_MARIADBD, or the distribution's. Raises `PROGRAM_MISSING`."""
+    return find_program("mariadbd", PACKAGE)
+
+
+def mariadbd_version(binary: Path) -> str:
+    """Such as '10.11.19-MariaDB-0+deb12u1'. Raises `PROGRAM_MISSING` when it does not run."""
+    words = first_words([str(binary), "--no-defaults", "--version"], "mariadbd", PACKAGE).split()
+    return words[words.index("Ver") + 1] if "Ver" in words else " ".join(words)
+
+
+# Only what a server needs to start; the help, the sys schema and the test database take time and serve nobody here.
+SYSTEM_TABLES = ("system_tables.sql", "system_tables_data.sql")
+
+
+def system_tables(binary: Path) -> list[Path]:
+    """The files that make and fill its system tables. Raises `PROGRAM_MISSING`."""
+    share = base_folder(binary) / "share"
+    for folder in (share / "mysql", share / "mariadb", share):
+        # MariaDB 10.11 has the older names, 11.8 the newer.
+        for prefix in ("mariadb", "mysql"):
+            files = [folder / f"{prefix}_{name}" for name in SYSTEM_TABLES]
+            if all(file.is_file() for file in files):
+                return files
+    detail = f"mariadb_{SYSTEM_TABLES[0]}, which makes its system tables, is nowhere under {share}"
+    raise CostofError(
+        Problem.PROGRAM_MISSING, program="mariadbd", detail=detail, package=PACKAGE, variable="COSTOF_MARIADBD"
+    )
+
+
+def base_folder(binary: Path) -> Path:
+    """Where it is installed: the folder above bin or sbin."""
+    return binary.resolve().parent.parent
+
+
+def plugin_options(binary: Path) -> list[str]:
+    """client_ed25519 needs a plugin of the server that comes in another package: see scripts/system-packages."""
+    installed = base_folder(binary) / "lib/mysql/plugin" / ED25519_PLUGIN
+    if installed.is_file() or not (UNPACKED / ED25519_PLUGIN).is_file():
+        return []
+    return [f"--plugin-dir={UNPACKED}"]
+
+
+def bootstrap_statements(binary: Path, database: str, user: str, password: SecretStr) -> str:
+    """SQL of `mariadbd --bootstrap`, with the password in it. Raises `PROGRAM_MISSING` without the program's files."""
+    tables = "\n".join(file.read_text() for file in system_tables(binary))
+    proof = f"PASSWORD({quoted(password.get_secret_value())})"
+    return (
+        f"CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket={quoted(os_user())};\n{tables}\n"
+        # Until then, bootstrapping knows no users.
+        "FLUSH PRIVILEGES;\n"
+        f"CREATE DATABASE {database};\n"
+        f"CREATE USER {user} IDENTIFIED VIA mysql_native_password USING {proof};\n"
+        f"GRANT ALL ON {database}.* TO {user};\n"
+    )
+
+
+def os_user() -> str:
+    """Of this process: the administrator, whom the server knows by the other end of its Unix socket."""
+    return pwd.getpwuid(os.geteuid()).pw_name
+
+
+def quoted(text: str) -> str:
+    """A string of SQL."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
+
 
 PORT = 3306
 DATABASE = "costof"
@@ -296,3 +398,30 @@ def greets(address: str, port: int, host: Host | None = None) -> bool:
             return probe.recv(5, socket.MSG_WAITALL)[4:5] == b"\x0a"
     except OSError:
         return False
+
+
+class SysbenchServer(MariadbServer, LabServer):
+    """At every distance and behind every tunnel it is the same server."""
+
+    writes = [f"the lab's own server: {DATABASE}.{TABLE}, removed with the lab"]
+
+    @classmethod
+    def at(cls, place: Place) -> Self:
+        return cls(place.lab, place.authority, [place.new_address()], keys=place.keys, host=place.host)
+
+    def make_tables(self) -> None:
+        self.ask(create_table(DATABASE))
+
+    def settle(self) -> None:
+        """What sysbench does after it has loaded the table, and what makes its first queries like its later ones."""
+        for statement in after_load(DATABASE):
+            self.ask(statement)
+
+    def client_settings(self) -> MysqlSettings:
+        return super().client_settings().model_copy(update={"table": TABLE})
+
+    def counters(self, server: str = "") -> Counters:
+        return super().counters()
+
+    def answers(self, address: str, port: int, host: Host) -> bool:
+        return greets(address, port, host)

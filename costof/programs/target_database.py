@@ -1,18 +1,100 @@
-"""The database that a run makes for itself on somebody's servers: its name, its marker, and what is said of it.
+"""The database that a run makes on a user's own server: its name, its marker, and signs of life.
 
 It must not exist before, or be empty; it carries a marker, and what is dropped is what that says this run has made.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
 import secrets
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from costof.errors import CostofError, Problem
-from costof.programs.maker import Maker
+
+BEAT_SECONDS = 10.0
+#: Nine beats may be lost to a server that elects a new primary before a run is taken for dead.
+DEAD_AFTER_SECONDS = 90.0
+
+
+class Heartbeat:
+    """Calls `beat` from a thread of its own until it is stopped. One that fails is made up for by the next."""
+
+    def __init__(self, beat: Callable[[], None], seconds: float = BEAT_SECONDS) -> None:
+        self._beat = beat
+        self._seconds = seconds
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
+
+    def start(self) -> None:
+        """The first beat is the caller's, so that a failure of it is told. Raises what `beat` raises."""
+        self._beat()
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopped.wait(self._seconds):
+            with suppress(Exception):
+                self._beat()
+
+
+class Maker(BaseModel):
+    """`machine` is the same for processes that see each other under the same numbers; `host` is for people.
+
+    `started`: clock ticks from the machine's start to the process's, since numbers are given again.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    host: str
+    machine: str
+    pid: int
+    started: int
+
+    @classmethod
+    def this_process(cls) -> Maker:
+        return cls(host=socket.gethostname(), machine=_machine(), pid=os.getpid(), started=_started(os.getpid()) or 0)
+
+    def lives(self) -> bool | None:
+        """Whether the process runs; None where that cannot be seen from here, since it is on another machine."""
+        if self.machine != _machine():
+            return None
+        return _started(self.pid) == self.started
+
+    def __str__(self) -> str:
+        return f"process {self.pid} on {self.host}"
+
+
+def _machine() -> str:
+    """Of this start of the machine and this container: process numbers are told apart by both."""
+    told = [socket.gethostname()]
+    with suppress(OSError):
+        told.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
+    with suppress(OSError):
+        told.append(str(Path("/proc/self/ns/pid").readlink()))
+    return hashlib.sha256("\n".join(told).encode()).hexdigest()[:16]
+
+
+def _started(pid: int) -> int | None:
+    """Field 22 of proc(5)'s stat, after the name that may hold anything; None for a process that has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] == "Z" else int(fields[19])
+
 
 MARKER_NAME = "costof"
 MARKER = "made by costof"

@@ -1,4 +1,4 @@
-"""A Redis server of the run's own: its own data, ports and Unix socket, never the system's service.
+"""The lab's Redis: its program and its settings.
 
 Plain and TLS are two ports of one process, and its key is changed in place, so that the arms use the very same server.
 """
@@ -15,10 +15,35 @@ from pydantic import SecretStr
 
 from costof.errors import CostofError, Problem
 from costof.lab.certificates import write_private
-from costof.lab.program import Counters, Description
-from costof.programs.redis.binary import SETTINGS, find_redis, redis_version
-from costof.programs.redis.settings import RedisSettings
+from costof.lab.program import Counters, Description, find_program, first_words
+from costof.programs.redis.connection import RedisSettings
 from costof.programs.server import LabServer, Place
+
+PACKAGE = "redis-server"
+BINARY = "redis-server"
+
+# What differs from Redis's defaults, and why.
+SETTINGS = {
+    # Certificates of clients are not part of any arm; Redis asks for them otherwise.
+    "tls-auth-clients": "no",
+    # A snapshot would be taken in some slices and not in others, by a process of its own.
+    "save": '""',
+    # Told to standard output, which is the lab's log.
+    "logfile": '""',
+}
+
+
+def find_redis() -> Path:
+    """COSTOF_REDIS_SERVER, the distribution's, or the one unpacked by `make setup`. Raises `PROGRAM_MISSING`."""
+    return find_program(BINARY, PACKAGE)
+
+
+def redis_version(binary: Path) -> str:
+    """Such as '7.0.15'. Raises `PROGRAM_MISSING` when it does not run."""
+    # Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=ae4d7c971a948f0
+    words = first_words([str(binary), "--version"], BINARY, PACKAGE).split()
+    return next((word.removeprefix("v=") for word in words if word.startswith("v=")), "unknown")
+
 
 NAME = "redis"
 ROLE = "server"

@@ -1,4 +1,4 @@
-"""A database of a run's own on a user's own MySQL or MariaDB server, reached by URL.
+"""A user's own server of MySQL's protocol.
 
 It is somebody's data. All that is written goes into one database, which must not exist or be empty and carries a
 marker; all that is dropped is what the marker says this run has made.
@@ -18,14 +18,16 @@ from costof.errors import Caution, CostofError, Problem
 from costof.lab.program import Counters, Description
 from costof.programs.access import Access
 from costof.programs.identity import SERVER_ID, VERSION, fingerprint
-from costof.programs.maker import Maker
-from costof.programs.mariadb.marked_database import MarkedDatabase
-from costof.programs.mariadb.privileges import check_privileges, grant_line
-from costof.programs.mariadb.session import MysqlSession
-from costof.programs.mariadb.settings import MysqlSettings
-from costof.programs.mariadb.url import parse_mysql_url
-from costof.programs.own_database import Marker, own_name, told_writes
+from costof.programs.mariadb.connection import (
+    MarkedDatabase,
+    MysqlSession,
+    MysqlSettings,
+    check_privileges,
+    grant_line,
+    parse_mysql_url,
+)
 from costof.programs.server import OwnServer
+from costof.programs.target_database import Maker, Marker, own_name, told_writes
 
 
 class OwnMysqlDatabase(OwnServer):

@@ -1,4 +1,4 @@
-"""Strings of a run's own on a user's own Redis server, reached by URL.
+"""A user's own Redis.
 
 It is somebody's data. All that is written is under keys of the run's own, but for its marker; what is removed is named
 key by key. Nothing expires, since that would cost what is measured. No setting of the server is changed.
@@ -16,15 +16,17 @@ from redis.exceptions import NoPermissionError, ResponseError
 from costof.errors import Caution, CostofError, Problem
 from costof.lab.program import Counters, Description
 from costof.programs.access import Access
-from costof.programs.heartbeat import Heartbeat
 from costof.programs.identity import VERSION, certificate_of
-from costof.programs.maker import Maker
-from costof.programs.own_database import PREFIX, own_name
-from costof.programs.redis.marked_strings import RUNS, MarkedStrings, StringsMarker
-from costof.programs.redis.session import RedisSession
-from costof.programs.redis.settings import RedisSettings
-from costof.programs.redis.url import parse_redis_url
+from costof.programs.redis.connection import (
+    RUNS,
+    MarkedStrings,
+    RedisSession,
+    RedisSettings,
+    StringsMarker,
+    parse_redis_url,
+)
 from costof.programs.server import OwnServer
+from costof.programs.target_database import PREFIX, Heartbeat, Maker, own_name
 
 NO_EVICTION = "noeviction"
 #: Of memory, at most: a value has 300 on average, and a key and what Redis keeps beside them are less.

@@ -1,4 +1,4 @@
-"""A user's own MongoDB: a replica set or a single server, reached by URL.
+"""A user's own MongoDB.
 
 It is somebody's data. All that is written goes into one database, which must not exist before and carries a marker; all
 that is dropped is what the marker says this run has made.
@@ -16,17 +16,21 @@ from pymongo.errors import OperationFailure, PyMongoError
 from costof.errors import Caution, CostofError, Problem
 from costof.lab.program import Counters, Description
 from costof.programs.access import Access
-from costof.programs.heartbeat import Heartbeat
 from costof.programs.identity import SERVER_ID, VERSION, certificate_of
-from costof.programs.maker import Maker
-from costof.programs.mongod.marked_database import MarkedDatabase
-from costof.programs.mongod.privileges import check_privileges, grant_line
-from costof.programs.mongod.replica_set import read_counters
-from costof.programs.mongod.session import PORT, MongodbSession, first_words
-from costof.programs.mongod.settings import COLLECTION, MongodbSettings
-from costof.programs.mongod.url import parse_mongodb_url
-from costof.programs.own_database import MARKER_NAME, Marker, own_name, told_writes
+from costof.programs.mongod.connection import (
+    COLLECTION,
+    PORT,
+    MarkedDatabase,
+    MongodbSession,
+    MongodbSettings,
+    check_privileges,
+    first_words,
+    grant_line,
+    parse_mongodb_url,
+)
+from costof.programs.mongod.lab import read_counters
 from costof.programs.server import OwnServer
+from costof.programs.target_database import MARKER_NAME, Heartbeat, Maker, Marker, own_name, told_writes
 from costof.urls import split_host
 
 #: For a member to apply what the others have, milliseconds.

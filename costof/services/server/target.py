@@ -6,7 +6,7 @@ from costof.errors import CostofError, Problem
 from costof.programs.access import Access, ShownAccess
 from costof.programs.server import own_server
 from costof.services import Service
-from costof.services.own import OwnService
+from costof.services.target import OwnService
 from costof.study.asked import Asked
 from costof.study.plan import Plan
 from costof.study.schema import Level, Study

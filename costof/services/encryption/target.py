@@ -1,7 +1,7 @@
 """A user's own MySQL or MariaDB server behind the gateway, which runs on this machine, and TPC-C's tables there.
 
-The tables are in a database of the run's own (`programs/mariadb/own.py`); nothing else is touched. The URL's account is
-the measured one: through the gateway it gets ciphertext and decrypts it.
+The tables are in a database of the run's own (`programs/mariadb/target.py`); nothing else is touched. The URL's account
+is the measured one: through the gateway it gets ciphertext and decrypts it.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from costof.lab.program import Counters, Description
 from costof.messages.answers import SliceAnswer
 from costof.messages.plan import PLAIN, Endpoint, Transport
 from costof.programs.access import Access, ShownAccess
-from costof.programs.mariadb.own import OwnMysqlDatabase
-from costof.programs.mariadb.session import tls_context
-from costof.programs.own_database import told_writes
+from costof.programs.mariadb.connection import tls_context
+from costof.programs.mariadb.target import OwnMysqlDatabase
+from costof.programs.target_database import told_writes
 from costof.services import Judgement, LoadData, Observation, Service, Stage
 from costof.services.encryption.gateway import MASTER_KEY, GatewayFront, Position, Rules, Seen, loading_arm
 from costof.services.encryption.rules import Account, CatalogueAccount
 from costof.services.encryption.sample import Login, Rows, log_in, read_rows
-from costof.services.own import OwnService
+from costof.services.target import OwnService
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from costof.study.schema import Study

@@ -1,4 +1,4 @@
-"""A place of a run's own on a user's own PostgreSQL server, reached by URL: a database, else a schema in the URL's.
+"""A user's own PostgreSQL.
 
 It is somebody's data. All that is written goes into one new schema, which carries a marker; all that is dropped is what
 the marker says this run has made. No setting of the server is changed, and nothing is reloaded.
@@ -17,17 +17,20 @@ import psycopg
 from costof.datasets.pgbench import ACCOUNTS, TABLES, after_load, create_tables
 from costof.errors import CostofError, Problem
 from costof.lab.program import Description
-from costof.programs.access import Access
+from costof.programs.access import Access, LoginUrl
 from costof.programs.identity import SERVER_ID, VERSION, certificate_of
-from costof.programs.login_url import LoginUrl
-from costof.programs.maker import Maker
-from costof.programs.own_database import MARKER, MARKER_NAME, PREFIX, Marker, own_name
-from costof.programs.postgres.marked_schema import MarkedSchema, holds_nothing, remove_made
-from costof.programs.postgres.server import SCALE, TLS_ACCEPTED, TLS_REQUEST
-from costof.programs.postgres.session import PostgresSession
-from costof.programs.postgres.settings import PostgresSettings
-from costof.programs.postgres.url import first_database, parse_postgres_url
+from costof.programs.postgres.connection import (
+    MarkedSchema,
+    PostgresSession,
+    PostgresSettings,
+    first_database,
+    holds_nothing,
+    parse_postgres_url,
+    remove_made,
+)
+from costof.programs.postgres.lab import SCALE, TLS_ACCEPTED, TLS_REQUEST
 from costof.programs.server import OwnServer
+from costof.programs.target_database import MARKER, MARKER_NAME, PREFIX, Maker, Marker, own_name
 
 
 class OwnPgbench(OwnServer):

@@ -12,14 +12,12 @@ from costof.lab.program import Description
 from costof.messages.answers import SliceAnswer
 from costof.messages.plan import Endpoint, Transport
 from costof.programs.access import Access, ShownAccess
-from costof.programs.mongod.own import OwnMongodb
-from costof.programs.mongod.session import first_words
-from costof.programs.mongod.settings import COLLECTION, MAJORITY
-from costof.programs.own_database import told_writes
+from costof.programs.mongod.connection import COLLECTION, MAJORITY, first_words
+from costof.programs.mongod.target import OwnMongodb
+from costof.programs.target_database import told_writes
 from costof.services import Judgement, LoadData, Observation, Service
-from costof.services.own import OwnService
-from costof.services.replication.readings import SetReading, figures_of, read_status, tree_mismatch
-from costof.services.replication.tree import told
+from costof.services.replication.shape import SetReading, figures_of, read_status, told, tree_mismatch
+from costof.services.target import OwnService
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from costof.study.schema import Study

@@ -12,9 +12,8 @@ from urllib.parse import urlsplit
 from costof.errors import CostofError, Problem
 from costof.lab.program import Description
 from costof.messages.plan import Endpoint
-from costof.programs.access import Access, ShownAccess
+from costof.programs.access import Access, ShownAccess, check_ca_file
 from costof.programs.balancer import ROLE as BALANCER_ROLE
-from costof.programs.ca_file import check_ca_file
 from costof.programs.http import HttpSettings
 from costof.programs.identity import certificate_of, check_identity
 from costof.services import LoadData, Service

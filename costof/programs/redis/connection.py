@@ -1,0 +1,310 @@
+"""Reaching a Redis: its URL, its session, the marker of a run, and what runs leave behind.
+
+There is no second try by the other way: whoever stands between could make the first one fail, and be sent the password.
+
+The hash `costof:runs` has a marker for each run that has strings there, and its last sign of life. So what killed runs
+have left is found without looking through the keys of others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from random import Random
+from typing import Any, Literal, Self
+from urllib.parse import parse_qsl
+
+import redis
+from pydantic import Field, SecretStr, ValidationError
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from costof.errors import CostofError, Problem
+from costof.messages.plan import ServiceSettings, Transport
+from costof.model import Secret
+from costof.programs import reach
+from costof.programs.access import Access, check_ca_file
+from costof.programs.leftovers import Leftover, Server, in_use_by_signs
+from costof.programs.target_database import Marker
+from costof.urls import UrlError, UrlParts, host_shown, login_shown, split_host, split_url
+
+#: Whether they ask for TLS.
+SCHEMES = {"redis": False, "rediss": True}
+EXAMPLE = "rediss://user:password@host:6380/?plain_port=6379"
+PORT = 6379
+#: Where the same server takes plain connections, for arms that are plain: Redis takes TLS on a port of its own.
+PLAIN_OPTION = "plain_port"
+
+
+@dataclass(frozen=True)
+class RedisUrl:
+    """`tls`: asked for, so that nothing is said in plain but where an arm is plain and that was allowed."""
+
+    host: str
+    port: int
+    plain_port: int
+    username: str | None
+    password: SecretStr | None
+    tls: bool
+    ca_file: Path | None
+    shown: str
+
+    @property
+    def address(self) -> str:
+        return host_shown(self.host, self.port)
+
+    @property
+    def plain_address(self) -> str:
+        return host_shown(self.host, self.plain_port)
+
+
+def parse_redis_url(access: Access, study: str) -> RedisUrl:
+    """Raises `BAD_TARGET`, `PASSWORD_TWICE`."""
+    try:
+        parts = split_url(access.url, EXAMPLE)
+        host, port = _place(parts)
+        tls = SCHEMES[parts.scheme]
+        if access.ca_file is not None and not tls:
+            raise UrlError("authorities are for TLS: write it as rediss://…")
+        plain_port = _plain_port(parts.query, port, tls)
+    except UrlError as error:
+        raise CostofError(Problem.BAD_TARGET, study=study, detail=str(error)) from None
+    told = login_shown(parts.username, parts.password is not None) if parts.username else ""
+    query = f"/?{PLAIN_OPTION}={plain_port}" if plain_port != port else "/"
+    return RedisUrl(
+        host=host,
+        port=port,
+        plain_port=plain_port,
+        username=parts.username or None,
+        password=access.password_beside(parts.password),
+        tls=tls,
+        ca_file=access.ca_file,
+        shown=f"{parts.scheme}://{told}{host_shown(host, port)}{query}",
+    )
+
+
+def _place(parts: UrlParts) -> tuple[str, int]:
+    if parts.scheme not in SCHEMES or parts.path not in ("", "/", "/0"):
+        raise UrlError(f"write it as {EXAMPLE}")
+    if not parts.hosts:
+        raise UrlError("it names no host")
+    return split_host(parts.hosts, PORT)
+
+
+def _plain_port(query: str, port: int, tls: bool) -> int:
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    if not options:
+        return port
+    text = options.pop(PLAIN_OPTION, "")
+    if options or not tls or not (text.isascii() and text.isdigit() and 0 < int(text) < 1 << 16):
+        raise UrlError(f"what may stand after '?' is {PLAIN_OPTION}, of rediss://… alone")
+    return int(text)
+
+
+#: By the size of their values: of every so many strings, so many from the first on (the engine's `Strings`).
+_STRINGS = {100: (10, 8, 2), 1024: (10, 1, 1), 102400: (1000, 1, 0)}
+
+
+class RedisSettings(ServiceSettings):
+    """Who logs in, by which version of the protocol, and which strings are read and written."""
+
+    protocol: Literal["redis"] = "redis"
+    tls_addresses: list[str] | None = Field(default=None, description="Redis takes TLS on a port of its own.")
+    username: str | None = None
+    password: Secret | None = None
+    resp: Literal[2, 3] | None = None
+    key_prefix: str | None = None
+    value_bytes: Literal[100, 1024, 102400] | None = None
+
+    def addresses_for(self, transport: Transport) -> list[str]:
+        """Where clients of this transport go."""
+        return self.tls_addresses if transport.is_tls and self.tls_addresses else self.addresses
+
+    def entered_at(self, address: str) -> Self:
+        """What stands there takes TLS and plain as its own affair."""
+        return super().entered_at(address).model_copy(update={"tls_addresses": None})
+
+    def any_key(self, records: int, random: Random) -> str:
+        """Of one of the strings that are asked for."""
+        every, count, first = _STRINGS[self.value_bytes or 100]
+        record = random.randrange(max(1, records // every)) * every + first + random.randrange(count)
+        return f"{self.key_prefix or ''}key:{record:012}"
+
+
+MAY_WANT_TLS = "its port may be the one that takes TLS: write rediss://…"
+# By itself redis-py would try ten times in a minute.
+AGAIN_IF_HUNG_UP = Retry(NoBackoff(), 1, (redis.ConnectionError,))
+# Such a port takes a client's hello for the beginning of a command, and waits for the rest.
+MAY_BE_PLAIN = "TLS is asked for, and its port may be the one that takes plain connections"
+
+
+class RedisSession:
+    """One connection; redis-py opens another when the server hung up. Nothing that is asked here does harm when it is
+    asked twice."""
+
+    def __init__(self, url: RedisUrl) -> None:
+        self._url = url
+        self._client: redis.Redis | None = None
+
+    def open(self) -> None:
+        """Raises `TARGET_REFUSES_LOGIN`, `TARGET_UNREACHABLE`."""
+        self._client = client = self._connect()
+        try:
+            client.ping()
+        except redis.AuthenticationError as error:
+            raise CostofError(Problem.TARGET_REFUSES_LOGIN, target=self._url.shown, detail=error) from None
+        except redis.ResponseError as error:
+            raise self._failed(error, "PING") from None
+        except redis.RedisError as error:
+            told = f"{self._words_of(error)}{self._hint(error)}"
+            raise CostofError(Problem.TARGET_UNREACHABLE, target=self._url.shown, detail=told) from None
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._client.close()
+
+    def ask(self, *command: str) -> Any:
+        """Raises `TARGET_FAILED`."""
+        try:
+            return self.try_to(*command)
+        except redis.RedisError as error:
+            # Later words may be values.
+            raise self._failed(error, " ".join(command[:2])) from None
+
+    def try_to(self, *command: str) -> Any:
+        """Raises `RedisError`."""
+        assert self._client is not None
+        return self._client.execute_command(*command)  # type: ignore[no-untyped-call]
+
+    def _words_of(self, error: redis.RedisError) -> str:
+        if not isinstance(error, redis.TimeoutError):
+            return str(error)
+        has_read = "reading" in str(error)
+        step = reach.TLS_HANDSHAKE if self._url.tls and not has_read else reach.LOG_IN
+        return reach.silent(self._url.host, self._url.port, step)
+
+    def _hint(self, error: redis.RedisError) -> str:
+        if self._url.tls:
+            return f"; {MAY_BE_PLAIN}" if isinstance(error, redis.TimeoutError) else ""
+        return f"; {MAY_WANT_TLS}" if any(word in str(error) for word in ("closed", "reset")) else ""
+
+    def _failed(self, error: redis.RedisError, command: str) -> CostofError:
+        detail = reach.failed_statement(str(error), command)
+        return CostofError(Problem.TARGET_FAILED, target=self._url.shown, detail=detail)
+
+    def _connect(self) -> redis.Redis:
+        url = self._url
+        return redis.Redis(
+            host=url.host,
+            port=url.port,
+            username=url.username,
+            password=url.password.get_secret_value() if url.password else None,
+            socket_timeout=reach.REACH_SECONDS,
+            socket_connect_timeout=reach.REACH_SECONDS,
+            retry=AGAIN_IF_HUNG_UP,
+            decode_responses=True,
+            ssl=url.tls,
+            ssl_check_hostname=url.tls,
+            ssl_ca_certs=str(url.ca_file) if url.ca_file else None,
+        )
+
+
+RUNS = "costof:runs"
+#: Of keys, in one command: little enough to hold nobody up.
+BATCH = 500
+
+
+class StringsMarker(Marker):
+    """`records` strings were written, or fewer."""
+
+    records: int
+
+
+class MarkedStrings:
+    """Those of the run `name`, under keys `costof:<name>:key:<number>`."""
+
+    def __init__(self, session: RedisSession, name: str) -> None:
+        self.name = name
+        self.prefix = f"costof:{name}:"
+        self._session = session
+
+    def mark(self, marker: StringsMarker) -> bool:
+        """Whether nobody has such strings yet."""
+        return bool(self._session.ask("HSETNX", RUNS, self.name, marker.model_dump_json()))
+
+    def marker(self) -> StringsMarker | None:
+        """None where it is missing or not as it was written."""
+        found = self._session.ask("HGET", RUNS, self.name)
+        try:
+            return StringsMarker.model_validate_json(found or "")
+        except ValidationError:
+            return None
+
+    def any_is_there(self, records: int) -> bool:
+        """Whether one of the keys is taken."""
+        return any(self._session.ask("EXISTS", *keys) for keys in self._batches(records))
+
+    def beat(self) -> None:
+        """Leave a sign of life, by the server's clock. Raises `RedisError`."""
+        seconds, _ = self._session.try_to("TIME")
+        self._session.try_to("HSET", RUNS, self._alive, str(seconds))
+
+    def seconds_silent(self) -> float | None:
+        """Since the last sign of life, by the server's clock; None where there was none."""
+        found = self._session.ask("HGET", RUNS, self._alive)
+        seconds, _ = self._session.ask("TIME")
+        return float(seconds) - float(found) if found and found.isdigit() else None
+
+    def remove(self, marker: StringsMarker) -> bool:
+        """Remove what `marker` says was written, if the server still has it so. Whether that was so.
+
+        The marker goes last: whatever ends this half-way, the rest can still be told for what it is.
+        """
+        if self.marker() != marker:
+            return False
+        for keys in self._batches(marker.records):
+            self._session.ask("UNLINK", *keys)
+        self._session.ask("HDEL", RUNS, self._alive, self.name)
+        return True
+
+    @property
+    def _alive(self) -> str:
+        """No name has a colon."""
+        return f"{self.name}:alive"
+
+    def _batches(self, records: int) -> Iterator[list[str]]:
+        keys = (f"{self.prefix}key:{record:012}" for record in range(records))
+        return iter(lambda: list(islice(keys, BATCH)), [])
+
+
+class RedisServer(Server):
+    def __init__(self, session: RedisSession, shown: str) -> None:
+        self.shown = shown
+        self._session = session
+
+    def find(self) -> list[Leftover]:
+        # The other fields are signs of life, and no name has a colon.
+        names = sorted(field for field in self._session.ask("HKEYS", RUNS) if ":" not in field)
+        found = [MarkedStrings(self._session, name) for name in names]
+        return [
+            Leftover(strings.name, marker, in_use_by_signs(marker, strings.seconds_silent()))
+            for strings in found
+            if (marker := strings.marker())
+        ]
+
+    def remove(self, leftover: Leftover) -> bool:
+        assert isinstance(leftover.marker, StringsMarker)
+        return MarkedStrings(self._session, leftover.database).remove(leftover.marker)
+
+
+def opened(access: Access) -> Iterator[Server]:
+    url = parse_redis_url(access, "clean")
+    check_ca_file(url.ca_file)
+    session = RedisSession(url)
+    try:
+        session.open()
+        yield RedisServer(session, url.shown)
+    finally:
+        session.close()
