@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
 from costof.lab.host import LINK_ROLE
 from costof.results.ledger import SliceRecord
 from costof.results.models import Carried
 from costof.results.run import Run
 from costof.study.arms import PlannedArm
 from costof.study.load import WORKLOAD, Arrivals, Pool
+from costof.study.plan import Plan
 
 TCP = "tcp"
 
@@ -51,7 +56,39 @@ def _carried(run: Run, load: Arrivals | Pool, arm: PlannedArm) -> Carried | None
     read = [piece for piece in pieces if _of_servers(piece) is not None]
     used, served = sum(_of_servers(piece) or 0.0 for piece in read), sum(piece.answer.operations for piece in read)
     needed = used / served * offered if served and offered else None
-    return Carried(arm=arm.name, offered=offered, served=operations / seconds, server_cores_needed=needed)
+    return Carried(
+        arm=arm.name,
+        offered=offered,
+        served=operations / seconds,
+        server_cores_needed=needed,
+        machine_busy=_busy(run, pieces),
+    )
+
+
+def servers_are_here(plan: Plan) -> bool:
+    """Return whether the servers run on the machine that measures, and so share its CPUs with the client."""
+    if plan.target is None:
+        return plan.hosts is None
+    host = urlsplit(plan.target.split(",")[0]).hostname or ""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _busy(run: Run, pieces: Sequence[SliceRecord]) -> float | None:
+    """Return the share of this machine's CPU time that was in use: client, servers that are here, and others."""
+    if run.plan.hosts is not None:
+        return None
+    here = servers_are_here(run.plan)
+    used = sum(
+        piece.foreign_cpu_seconds
+        + sum(piece.answer.cpu_ns.values()) / 1e9
+        + (sum(piece.server_cpu_seconds.values()) if here else 0.0)
+        for piece in pieces
+    )
+    available = sum(piece.observed_seconds for piece in pieces) * run.cores
+    return min(1.0, used / available) if available else None
 
 
 def _of_servers(piece: SliceRecord) -> float | None:

@@ -230,6 +230,11 @@ class Carried(Model):
     server_cores_needed: Finite | None = Field(
         default=None, description="By the servers' CPU time of an operation; None where it is not known."
     )
+    machine_busy: Finite | None = Field(
+        default=None,
+        description="Share of the CPU time of the machine that measured, which was in use during the arm's slices, 0 "
+        "to 1; None where several hosts measured.",
+    )
 
     @property
     def all_of_them(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from costof.errors import CostofError, Problem, nearest
-from costof.study.schema import LONGEST_ROUND_TRIP_MS, Study
+from costof.study.schema import LONGEST_ROUND_TRIP_MS, Study, round_trip_ms
 
 MOST_RECORDS = 100_000_000
 MOST_ROUNDS = 100_000
@@ -46,6 +46,22 @@ def chosen_levels(study: Study, name: str, text: str, on_target: bool) -> list[s
                 choices += f", or milliseconds from 0 to {LONGEST_ROUND_TRIP_MS:,.0f}"
             raise CostofError(Problem.UNKNOWN_LEVEL, level=level, factor=name, allowed=choices)
     return list(dict.fromkeys(levels))
+
+
+def distances_ms(study: Study, text: str) -> list[float]:
+    """Return the round trips that `--distance` names for a target, in milliseconds.
+
+    A study without a distance of its own takes numbers of milliseconds. Raises `UNKNOWN_LEVEL`.
+    """
+    name = study.distance_factor
+    if name is not None:
+        return [study.round_trip_ms({name: level}) for level in chosen_levels(study, name, text, on_target=False)]
+    found = {level: round_trip_ms(level.strip().removesuffix("ms").rstrip()) for level in text.split(",")}
+    for level, milliseconds in found.items():
+        if milliseconds is None:
+            choices = f"milliseconds from 0 to {LONGEST_ROUND_TRIP_MS:,.0f}"
+            raise CostofError(Problem.UNKNOWN_LEVEL, level=level.strip(), factor="--distance", allowed=choices)
+    return [milliseconds for milliseconds in found.values() if milliseconds is not None]
 
 
 def whole_number(name: str, text: str, low: int, high: int) -> int:

@@ -26,6 +26,7 @@ from costof.study.options import (
     MOST_ROUNDS,
     MOST_STARTS,
     chosen_levels,
+    distances_ms,
     parse_assignment,
     parse_duration,
     parse_precision,
@@ -34,6 +35,8 @@ from costof.study.options import (
 from costof.study.schema import AS_SERVED, FAR, Level, Profile, SliceSize, Study
 from costof.study.target import TargetOptions
 
+#: What `--distance` sets; of a target that is no factor, since its clients are where they are.
+DISTANCE = "distance"
 #: Round trips from which slices are sized for a far client.
 FAR_FROM_MS = 5.0
 
@@ -194,9 +197,8 @@ def resolve(study: Study, options: Options) -> Plan:
     chosen: dict[str, list[str]] = {}
     predicted: list[float] = []
     for name, text in settings:
-        if options.target is not None and name == study.distance_factor:
-            levels = chosen_levels(study, name, text, on_target=False)
-            predicted = [study.round_trip_ms({name: level}) for level in levels]
+        if options.target is not None and name in (study.distance_factor, DISTANCE):
+            predicted = distances_ms(study, text)
         elif name == "records" and profile.records:
             records = whole_number(name, text, 1, MOST_RECORDS)
         else:

@@ -16,6 +16,7 @@ from rich.cells import cell_len
 from costof import format as fmt
 from costof.report import render_markdown
 from costof.report.result import Result
+from costof.report.sections.load import SECTION
 from costof.results.index import Index
 from costof.results.limits import State, outcomes
 from costof.study.limits import Limit
@@ -107,6 +108,17 @@ def test_an_arm_that_cannot_carry_the_load_is_told_of() -> None:
     assert said.kind == "answer"
     assert "of 300 connections a second it served 150" in said.text
     assert "try a load of 120 a second" in said.text
+
+
+def test_a_machine_without_cpu_time_to_spare_is_warned_of() -> None:
+    result = at_load()
+    data = result.sections.load
+    busy = [each.model_copy(update={"machine_busy": 0.93 if each.arm == "tls" else 0.4}) for each in data.carried]
+    data = data.model_copy(update={"carried": busy, "servers_here": True})
+    (warning,) = (each.text for each in SECTION.answer(Index(result), data) if each.kind == "caution")
+    assert warning.startswith("With TLS, modern suite, rsa-2048 this machine was 93")
+    assert "by clients and servers together: most of these times is waiting for a CPU" in warning
+    assert "Try a load of 160 a second, or measure from another machine." in warning
 
 
 def test_times_of_an_arm_that_cannot_carry_the_load_are_no_cost_and_keep_no_limit() -> None:

@@ -10,6 +10,7 @@ import pytest
 from costof import format as fmt
 from costof.report import analyse, render_markdown
 from costof.report.blocks import FILES, Table
+from costof.report.palette import colour_of
 from costof.report.result import Result
 from costof.report.sections.break_even import SECTION as BREAK_EVEN
 from costof.report.sections.costs.tables import table, views
@@ -79,7 +80,7 @@ def test_settings_stand_from_near_to_far_whatever_the_order_of_the_arms() -> Non
 
 def test_a_protection_has_one_colour_at_every_distance() -> None:
     index = Index(transport(every=True))
-    colours = {arm.protection: {index.colour(a) for a in index.arms if a.label == arm.label} for arm in index.arms}
+    colours = {arm.protection: {colour_of(index, a) for a in index.arms if a.label == arm.label} for arm in index.arms}
     assert all(len(each) == 1 for each in colours.values())
     assert len(set.union(*colours.values())) == len(EVERY_TRANSPORT)
 

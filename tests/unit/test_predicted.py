@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from costof.errors import CostofError
 from costof.report import analyse, render_markdown
 from costof.report.result import Result
 from costof.report.sections.predicted import PredictedEffect
@@ -110,3 +111,13 @@ def test_without_a_load_only_operations_that_do_not_queue_are_predicted(tmp_path
 
 def test_a_run_that_is_asked_for_no_distance_predicts_nothing(tmp_path: Path) -> None:
     assert result(tmp_path, plan(), AtLoad()).sections.predicted is None
+
+
+def test_a_distance_of_a_study_without_one_is_a_number_of_milliseconds() -> None:
+    http = load_study("http-tls-termination")
+    plan = resolve(http, Options(target="https://h/", settings=["distance=2ms, 0.5"]))
+    assert plan.predicted_ms == [2.0, 0.5]
+    with pytest.raises(CostofError) as refused:
+        resolve(http, Options(target="https://h/", settings=["distance=far"]))
+    assert "'far'" in str(refused.value)
+    assert "--distance" in str(refused.value)

@@ -22,7 +22,7 @@ from costof.report.section import Section, sentences
 from costof.results.cautions import NEIGHBOURS_WORTH_A_WORD
 from costof.results.index import Index, Lead, hidden_by_noise
 from costof.results.ledger import SliceRecord
-from costof.results.load import CLIENT, carried_of
+from costof.results.load import CLIENT, carried_of, servers_are_here
 from costof.results.models import Arm, Carried, Core, Effect, Metric, Sentence
 from costof.results.run import Run
 from costof.results.samples import in_common
@@ -32,8 +32,16 @@ from costof.statistics.tails import operations_needed
 from costof.study.arms import PlannedArm
 from costof.study.load import CONNECTION, FIRST_QUERY, QUERY, WORKLOAD, Arrivals, Load, Pool, Told
 
-#: Of what was served at too much of a load, a load that leaves servers some time.
-SAFE = 0.85
+#: From this share of its CPU time on, operations mostly wait for a CPU of the machine.
+SATURATED = 0.8
+#: The share of the machine's CPU time that the next load to try should take, so that queues stay short.
+COMFORTABLE = 0.5
+#: Of what an overloaded arm served, at most so much is tried next, whatever limited it.
+MOST_OF_SERVED = 0.8
+SATURATION = (
+    "With {arm} this machine was {busy} busy at this load{sharing}: most of these times is waiting for a CPU, which "
+    "says little about other machines. Try a load of {load} a second{elsewhere}."
+)
 VOWELS = "aeiou"
 HEAD = ["", "without", "with", "difference", "relative"]
 CORES = "Cores are CPU time of one {} times {} a second, without what carries the lab's links."
@@ -63,6 +71,9 @@ class AtLoad(Model):
     connections: int | None = Field(description="That clients hold at once, at most; None of commands.")
     round_trips_ms: dict[str, Finite] = Field(description="By context.")
     machine_cores: int | None = Field(description="Of the machine that the servers share; None for a user's own.")
+    servers_here: bool = Field(
+        default=False, description="The servers run on the machine that measures, and share its CPUs with the client."
+    )
     others_share: Finite = Field(description="Of the machine's CPU time, that other programs had in the median round.")
     carried: list[Carried]
     cores: list[Cores]
@@ -77,7 +88,8 @@ class LoadSection(Section[None, AtLoad]):
         if load is None:
             return None
         machine: dict[str, Any] = {
-            "machine_cores": None if run.plan.target else run.cores,
+            "machine_cores": run.cores if servers_are_here(run.plan) else None,
+            "servers_here": servers_are_here(run.plan),
             "others_share": run.disturbances.usual,
         }
         if isinstance(load, Told):
@@ -96,8 +108,10 @@ class LoadSection(Section[None, AtLoad]):
         return Lead(leads=True, follow=frozenset(told))
 
     def answer(self, index: Index, data: AtLoad) -> list[Sentence]:
-        told = [text for setting in index.settings for arm in setting.shown_arms if (text := _told(index, data, arm))]
-        return sentences("answer", told)
+        arms = [arm for setting in index.settings for arm in setting.shown_arms]
+        told = [text for arm in arms if (text := _told(index, data, arm))]
+        saturated = [text for arm in arms if (text := _saturation(data, arm))]
+        return [*sentences("answer", told), *sentences("caution", saturated)]
 
     def blocks(self, index: Index, data: AtLoad) -> Iterator[Block]:
         yield Paragraph(f"{fmt.capital(data.load.in_words)}.", label="Load.")
@@ -247,13 +261,33 @@ def _overloaded(data: AtLoad, carried: Carried) -> str:
     ]
     if carried.server_cores_needed is not None:
         needed = fmt.number(carried.server_cores_needed, 1)
-        there = f"; this machine has {data.machine_cores}" if data.machine_cores is not None else ""
+        shared = ", which the clients share" if data.servers_here else ""
+        there = f"; this machine has {data.machine_cores}{shared}" if data.machine_cores is not None else ""
         parts.append(f"The servers would need {needed} cores for it{there}.")
     if data.others_share > NEIGHBOURS_WORTH_A_WORD:
         parts.append(f"Other programs took {fmt.percent(data.others_share)} of this machine's CPU time meanwhile.")
-    least = min(each.served for each in data.carried if not each.all_of_them)
-    parts.append(f"Its times say nothing; try a load of {_round_down(SAFE * least)} a second.")
+    least = min((each for each in data.carried if not each.all_of_them), key=lambda each: each.served)
+    parts.append(f"Its times say nothing; try a load of {_next_load(least)} a second.")
     return " ".join(parts)
+
+
+def _saturation(data: AtLoad, arm: Arm) -> str | None:
+    """Return a warning for an arm that carried the load on a machine that had hardly any CPU time left."""
+    carried = next((each for each in data.carried if each.arm == arm.name), None)
+    if carried is None or not carried.all_of_them or (carried.machine_busy or 0.0) < SATURATED:
+        return None
+    return SATURATION.format(
+        arm=f"{arm.label}{arm.at}",
+        busy=fmt.percent(carried.machine_busy or 0.0),
+        sharing=", by clients and servers together" if data.servers_here else "",
+        load=_next_load(carried),
+        elsewhere=", or measure from another machine" if data.servers_here else "",
+    )
+
+
+def _next_load(carried: Carried) -> str:
+    """Return a load that would leave the machine enough time, in two digits."""
+    return _round_down(carried.served * min(MOST_OF_SERVED, COMFORTABLE / (carried.machine_busy or 1.0)))
 
 
 def _round_down(value: float) -> str:
