@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import dataclass
 
 from costof.lab.host import Host
 from costof.messages.answers import SliceAnswer
@@ -14,6 +15,13 @@ from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from truth.relay import FREE, NS_PER_MS, Entrance, Paid, RelayCost, RelayPlan, RelayProcess
 from truth.servers import Origin
+
+
+@dataclass(frozen=True)
+class PaidSoFar(Observation):
+    """What the relay has held requests of an arm up by since the lab stands."""
+
+    paid: Paid
 
 
 class TruthLab(ServerLab):
@@ -35,11 +43,11 @@ class TruthLab(ServerLab):
         address, _, _ = server.rpartition(":")
         entrances = [Entrance(address=f"{address}:0", cost=cost) for cost in self._costs.values()]
         opened = self._relay.begin(RelayPlan(server=server, seed=self._seed, entrances=entrances))
-        self._entrances = dict(zip(self._costs, opened, strict=True))
+        self._relayed = dict(zip(self._costs, opened, strict=True))
 
     def entrance(self, arm: PlannedArm) -> str:
         """'address:port', where an arm's clients connect."""
-        return self._entrances[arm.name]
+        return self._relayed[arm.name]
 
     def client_host(self, arm: PlannedArm) -> Host:
         """Where an arm's clients are."""
@@ -54,11 +62,16 @@ class TruthLab(ServerLab):
         through = direct.service.model_copy(update={"addresses": [self.entrance(arm)]})
         return direct.model_copy(update={"service": through})
 
-    def observe(self, arm: PlannedArm) -> Observation:
-        return self.paid(arm)
+    def observe(self, arm: PlannedArm) -> PaidSoFar:
+        return PaidSoFar(self.paid(arm))
 
-    def judge(self, arm: PlannedArm, before: Observation, after: Observation, answer: SliceAnswer) -> Judgement:
-        return Judgement(figures={"added": after.since(before).mean_ms - self._common.added_ns / NS_PER_MS})
+    def judge(
+        self, arm: PlannedArm, before: Observation | None, after: Observation | None, answer: SliceAnswer
+    ) -> Judgement:
+        if not isinstance(before, PaidSoFar) or not isinstance(after, PaidSoFar):
+            return Judgement()
+        added = after.paid.since(before.paid).mean_ms - self._common.added_ns / NS_PER_MS
+        return Judgement(figures={"added": added})
 
     def cpu_seconds(self) -> dict[str, float]:
         own = {"relay": self._relay.cpu_seconds()}
