@@ -430,7 +430,7 @@ class Undecipherable(Enum):
 
 #: How OpenSSL says that it knows no authority that has signed a certificate.
 _UNTRUSTED = re.compile(r"self[- ]signed certificate|unable to get (?:local )?issuer certificate")
-UNTRUSTED_HINT = "; where an authority of your own has signed it, name its file: --tls-ca FILE"
+UNTRUSTED_HINT = "; no known authority has signed it: give the file of the authority that has: --tls-ca FILE"
 
 
 class CostofError(Exception):
