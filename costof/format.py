@@ -92,6 +92,14 @@ def absolute(estimate: Estimate, unit: str = "", *, signed: bool = False, decima
     return Text(value, interval(estimate.low, estimate.high, places))
 
 
+def with_interval(estimate: Estimate, unit: str, ratio: Estimate | None = None) -> str:
+    """'5.1 ms (95 % interval 5.0 to 5.2, +66 %)', for a sentence; the ratio where there is one."""
+    places = decimals_of(estimate)
+    low, high = number(estimate.low, places), number(estimate.high, places)
+    share = f", {relative(ratio).value}" if ratio is not None else ""
+    return f"{absolute(estimate, unit).value} (95 % interval {low} to {high}{share})"
+
+
 def relative(ratio: Estimate) -> Text:
     """'+3.1 % [2.0, 4.2]' below twice the control, '5.36× [5.2, 5.5]' from there on."""
     if ratio.value >= MULTIPLE_FROM:
@@ -175,6 +183,16 @@ def roughly(seconds: float) -> str:
     if seconds < 5400:
         return with_unit(str(round(seconds / 60)), "min")
     return with_unit(f"{round(seconds / 3600):,}", "h")
+
+
+def moved(sent: float | None, received: float | None) -> str:
+    """'1,234 / 5,678' bytes; '–' where they were not counted."""
+    return NONE if sent is None or received is None else f"{count(sent)} / {count(received)}"
+
+
+def a(label: str) -> str:
+    """'a query', 'an operation'."""
+    return f"{'an' if label[0] in 'aeiou' else 'a'} {label}"
 
 
 def plural(number_of: int, word: str) -> str:

@@ -169,3 +169,12 @@ def _decoded(text: str | None) -> str | None:
         return unquote(text, errors="strict")
     except UnicodeDecodeError:
         raise UrlError("what is percent-encoded in its user or password is not UTF-8") from None
+
+
+def is_loopback(address: str) -> bool:
+    """Return whether 'host:port' is reached on this machine only."""
+    host = address.rpartition(":")[0].strip("[]")
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

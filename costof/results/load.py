@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from ipaddress import ip_address
-from urllib.parse import urlsplit
 
 from costof.lab.host import LINK_ROLE
 from costof.results.ledger import SliceRecord
@@ -12,7 +10,7 @@ from costof.results.models import Carried
 from costof.results.run import Run
 from costof.study.arms import PlannedArm
 from costof.study.load import WORKLOAD, Arrivals, Pool
-from costof.study.plan import Plan
+from costof.urls import is_loopback
 
 TCP = "tcp"
 
@@ -65,22 +63,19 @@ def _carried(run: Run, load: Arrivals | Pool, arm: PlannedArm) -> Carried | None
     )
 
 
-def servers_are_here(plan: Plan) -> bool:
+def servers_are_here(run: Run) -> bool:
     """Return whether the servers run on the machine that measures, and so share its CPUs with the client."""
-    if plan.target is None:
-        return plan.hosts is None
-    host = urlsplit(plan.target.split(",")[0]).hostname or ""
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
+    if run.plan.target is None or run.plan.hosts is not None:
+        return run.plan.hosts is None
+    reached = [arm.server for record in run.ready for arm in record.ready.arms if arm.server is not None]
+    return all(is_loopback(address) for members in reached for address in members.split(","))
 
 
 def _busy(run: Run, pieces: Sequence[SliceRecord]) -> float | None:
     """Return the share of this machine's CPU time that was in use: client, servers that are here, and others."""
     if run.plan.hosts is not None:
         return None
-    here = servers_are_here(run.plan)
+    here = servers_are_here(run)
     used = sum(
         piece.foreign_cpu_seconds
         + sum(piece.answer.cpu_ns.values()) / 1e9

@@ -26,7 +26,7 @@ from costof.results.ledger import (
 )
 from costof.run.awake import cores_awake
 from costof.run.instruments import Instruments
-from costof.run.machine import describe_machine, is_loopback, read_machine
+from costof.run.machine import describe_machine, read_machine
 from costof.run.rounds import Before, Progress, State, take_round
 from costof.run.schedule import Looks, Schedule, enough, precision
 from costof.run.sizes import Taken, chosen_sizes
@@ -34,6 +34,7 @@ from costof.services import Service, Stage
 from costof.statistics.intervals import FEWEST_ROUNDS
 from costof.study.commands import COMMAND
 from costof.study.plan import Plan
+from costof.urls import is_loopback
 
 #: Rounds in a row in which nothing succeeded, after which going on would only wait for time-outs.
 FRUITLESS_ROUNDS = 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import platform
 import time
@@ -50,15 +49,6 @@ class Reading:
             self.steal - earlier.steal,
             self.clock - earlier.clock,
         )
-
-
-def is_loopback(address: str) -> bool:
-    """Return whether 'host:port' is reached on this machine only."""
-    host = address.rpartition(":")[0].strip("[]")
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def read_machine() -> Reading:

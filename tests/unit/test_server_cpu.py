@@ -9,10 +9,10 @@ import pytest
 from costof.errors import CostofError, Problem
 from costof.programs.access import Access
 from costof.programs.mariadb.target import OwnSysbench
-from costof.run.machine import is_loopback
 from costof.run.turn import used_here
 from costof.services.server_cpu import LAG_SECONDS, ServerCpu
 from costof.services.target import OwnService
+from costof.urls import is_loopback
 
 #: Of a kernel 6.1, systemd 252 and node_exporter 1.5.
 CGROUP = "usage_usec 2500000\nuser_usec 2000000\nsystem_usec 500000\nnr_periods 0\n"

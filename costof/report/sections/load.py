@@ -42,7 +42,6 @@ SATURATION = (
     "With {arm} this machine was {busy} busy at this load{sharing}: most of these times is waiting for a CPU, which "
     "says little about other machines. Try a load of {load} a second{elsewhere}."
 )
-VOWELS = "aeiou"
 HEAD = ["", "without", "with", "difference", "relative"]
 CORES = "Cores are CPU time of one {} times {} a second, without what carries the lab's links."
 METHOD = {
@@ -88,8 +87,8 @@ class LoadSection(Section[None, AtLoad]):
         if load is None:
             return None
         machine: dict[str, Any] = {
-            "machine_cores": run.cores if servers_are_here(run.plan) else None,
-            "servers_here": servers_are_here(run.plan),
+            "machine_cores": run.cores if servers_are_here(run) else None,
+            "servers_here": servers_are_here(run),
             "others_share": run.disturbances.usual,
         }
         if isinstance(load, Told):
@@ -195,7 +194,7 @@ def _effects(index: Index, arm: Arm) -> Iterator[tuple[Metric, Effect]]:
 
 def _clause(metric: Metric, effect: Effect) -> str:
     """Return 'adds 15.1 ms (95 % interval 14.2 to 16.0, +86 %) to a new connection'."""
-    what = f"{'an' if metric.label[0] in VOWELS else 'a'} {metric.label}"
+    what = fmt.a(metric.label)
     match effect.verdict:
         case Verdict.COSTS:
             return f"adds {_amount(effect, 1)} to {what}"
@@ -211,10 +210,7 @@ def _clause(metric: Metric, effect: Effect) -> str:
 
 def _amount(effect: Effect, sign: int) -> str:
     difference = effect.difference.through(lambda each: sign * each)
-    decimals = fmt.decimals_of(difference)
-    low, high = (fmt.number(each, decimals) for each in (difference.low, difference.high))
-    share = f", {fmt.relative(effect.ratio).value}" if effect.ratio is not None else ""
-    return f"{fmt.absolute(difference, effect.unit).value} (95 % interval {low} to {high}{share})"
+    return fmt.with_interval(difference, effect.unit, effect.ratio)
 
 
 def _why_unresolved(effect: Effect) -> str:

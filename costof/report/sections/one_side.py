@@ -166,10 +166,9 @@ def _nothing_to_compare(index: Index, data: OneSide) -> str:
 def _sentence(index: Index, each: ConnectionAlone) -> str:
     """Return 'TLS by itself: a new connection takes 3.1 ms (…), of which TLS takes 1.2 ms (…): 39 %, in …'."""
     tls = [phase for phase in each.phases if phase.phase in TLS]
-    text = (
-        f"{index.label_at(each.arm)} by itself: a new connection takes {_amount(each.whole_ms)}, of which TLS takes "
-        f"{_amount(each.tls_ms)}: {fmt.share(round(each.tls_share, 2))}"
-    )
+    whole, part = (fmt.with_interval(mean, "ms") for mean in (each.whole_ms, each.tls_ms))
+    share = fmt.share(round(each.tls_share, 2))
+    text = f"{index.label_at(each.arm)} by itself: a new connection takes {whole}, of which TLS takes {part}: {share}"
     if trips := _total(tls, "round_trips"):
         text += f", in {fmt.round_trips(trips)}"
     sent, received = _total(tls, "bytes_sent"), _total(tls, "bytes_received")
@@ -183,12 +182,6 @@ def _sentence(index: Index, each: ConnectionAlone) -> str:
 def _total(phases: Sequence[PhaseAlone], attribute: str) -> float | None:
     counted = [getattr(phase, attribute) for phase in phases]
     return None if None in counted else sum(counted)
-
-
-def _amount(mean: Estimate) -> str:
-    decimals = fmt.decimals_of(mean)
-    low, high = (fmt.number(each, decimals) for each in (mean.low, mean.high))
-    return f"{fmt.absolute(mean, 'ms').value} (95 % interval {low} to {high})"
 
 
 def _metrics(index: Index, arm: Arm) -> Iterator[list[str | Text]]:
@@ -207,9 +200,7 @@ def _metrics(index: Index, arm: Arm) -> Iterator[list[str | Text]]:
 def _phases(each: ConnectionAlone) -> Iterator[list[str | Text]]:
     for phase in each.phases:
         trips = fmt.NONE if phase.round_trips is None else fmt.count(phase.round_trips)
-        moved = fmt.NONE
-        if phase.bytes_sent is not None and phase.bytes_received is not None:
-            moved = f"{fmt.count(phase.bytes_sent)} / {fmt.count(phase.bytes_received)}"
+        moved = fmt.moved(phase.bytes_sent, phase.bytes_received)
         share = fmt.share(round(phase.mean_ms.value / each.whole_ms.value, 2))
         yield [PHASES[phase.phase], fmt.absolute(phase.mean_ms), share, trips, moved]
 

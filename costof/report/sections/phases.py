@@ -168,9 +168,7 @@ def _table(index: Index, metrics: list[Metric], setting: Setting) -> Table:
 
 def _counted(arm: Arm, value: Value) -> Row:
     trips = fmt.count(value.round_trips) if value.round_trips is not None else fmt.NONE
-    moved = fmt.NONE
-    if value.bytes_sent is not None and value.bytes_received is not None:
-        moved = f"{fmt.count(value.bytes_sent)} / {fmt.count(value.bytes_received)}"
+    moved = fmt.moved(value.bytes_sent, value.bytes_received)
     return Row([Cell(arm.label), Cell.of(fmt.absolute(value.mean)), Cell(trips), Cell(moved)])
 
 

@@ -29,7 +29,6 @@ from costof.study.load import CONNECTION, FIRST_QUERY, QUERY, WORKLOAD, Arrivals
 #: How many of a unit are a millisecond.
 UNITS = {"ms": 1.0, "us": 1000.0}
 HEAD = ["", "without", "with", "difference", "relative", "round trips"]
-VOWELS = "aeiou"
 HOW = (
     "Predicted, not measured: the measured time and, for each round trip counted on the wire, what {distance} is more "
     "than the {here} of this run's own way."
@@ -185,14 +184,10 @@ def _told(index: Index, data: Predicted, distance: float, arm: str) -> str | Non
 
 def _clause(index: Index, each: PredictedEffect) -> str:
     """Return 'adds 5.1 ms (95 % interval 5.0 to 5.2, +66 %) to a new connection'."""
-    label = index.metrics[each.metric].label
-    what = f"{'an' if label[0] in VOWELS else 'a'} {label}"
+    what = fmt.a(index.metrics[each.metric].label)
     takes_off = each.difference.high < 0
     size = each.difference.through(lambda value: -value) if takes_off else each.difference
-    places = fmt.decimals_of(size)
-    low, high = fmt.number(size.low, places), fmt.number(size.high, places)
-    share = f", {fmt.relative(each.ratio).value}" if each.ratio is not None else ""
-    amount = f"{fmt.absolute(size, each.unit).value} (95 % interval {low} to {high}{share})"
+    amount = fmt.with_interval(size, each.unit, each.ratio)
     if size.low <= 0 <= size.high:
         return f"has no resolved effect on {what}: {amount}"
     return f"takes {amount} off {what}" if takes_off else f"adds {amount} to {what}"
