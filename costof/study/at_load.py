@@ -26,7 +26,7 @@ def at_load(study: Study, load: Load) -> Study:
     replaced = {name for name, factor in study.factors.items() if factor.replaced_by_load}
     asked = standing(study) if isinstance(load, Pool) else ""
     metrics = _of_pool(study, load, asked) if isinstance(load, Pool) else _of_arrivals(load)
-    metrics |= _cpu(study, "operation" if isinstance(load, Pool) else "connection and all its queries")
+    metrics |= _cpu(study, "operation" if isinstance(load, Pool) else f"connection and all its {load.query[1]}")
     # As many as can come in that time: it ends by its seconds.
     seconds = min(max(OF_A_SLICE / load.most_per_second, SHORTEST_SECONDS), LONGEST_SECONDS)
     size = SliceSize(operations=2**31, seconds=seconds)
@@ -109,9 +109,9 @@ def _of_arrivals(load: Arrivals) -> dict[str, Metric]:
     queries = load.queries_per_connection
     times = {CONNECTION: ("new connection", "From the instant at which a client comes to a connection that is ready.")}
     if queries:
-        times[FIRST_QUERY] = ("first query", "The first query on it.")
+        times[FIRST_QUERY] = (f"first {load.query[0]}", f"The first {load.query[0]} on it.")
     if queries > 1:
-        times[QUERY] = ("query", "Each further query on it.")
+        times[QUERY] = (load.query[0], f"Each further {load.query[0]} on it.")
     phase_of = dict(zip([CONNECTION, FIRST_QUERY, QUERY], PHASES, strict=True))
     answering = {CONNECTION, QUERY if queries > 1 else FIRST_QUERY}
     return {

@@ -47,12 +47,14 @@ class Arrivals(Model):
 
     connections_per_second: float = Field(gt=0)
     queries_per_connection: int = Field(ge=0)
+    query: tuple[str, str] = Field(default=_OPERATIONS["query"], description="What one is called, and several.")
 
     @property
     def in_words(self) -> str:
         """'300 new connections a second, 20 queries each'."""
         rate, queries = _number(self.connections_per_second), self.queries_per_connection
-        each = f"{queries:,} {'query' if queries == 1 else 'queries'} each" if queries else "without a query"
+        one, several = self.query
+        each = f"{queries:,} {one if queries == 1 else several} each" if queries else f"without a {one}"
         return f"{rate} new connection{'' if rate == '1' else 's'} a second, {each}"
 
     @property
@@ -153,7 +155,9 @@ def load_of(study: Study, asked: LoadAsked) -> Load | None:
     if not any((each.view, each.kind) == ("wire", "connect") for each in study.workloads.values()):
         raise CostofError(Problem.NO_LOAD, study=study.name)
     queries = whole_number("--queries-per-connection", asked.queries_per_connection or "1", 0, MOST_QUERIES)
-    return Arrivals(connections_per_second=_rate(asked.rate), queries_per_connection=queries)
+    return Arrivals(
+        connections_per_second=_rate(asked.rate), queries_per_connection=queries, query=_operation(study)
+    )
 
 
 def takes_rate(study: Study) -> bool:
@@ -186,10 +190,14 @@ def _pool(study: Study, asked: LoadAsked, said: set[str]) -> Pool:
         raise CostofError(Problem.LOAD_SAID_BY_HALF, option="--pool", other="--load 2000/s, or --think-time 20ms")
     return Pool(
         connections=whole_number("--pool", asked.pool, 1, MOST_CONNECTIONS),
-        operation=_OPERATIONS.get(study.workloads[standing(study)].kind, _OPERATIONS["ycsb"]),
+        operation=_operation(study),
         operations_per_second=None if asked.rate is None else _rate(asked.rate),
         think_ms=None if asked.think_time is None else _milliseconds(asked.think_time),
     )
+
+
+def _operation(study: Study) -> tuple[str, str]:
+    return _OPERATIONS.get(study.workloads[standing(study)].kind, _OPERATIONS["ycsb"])
 
 
 def _rate(text: str) -> float:

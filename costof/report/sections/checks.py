@@ -1,14 +1,15 @@
-"""Four things without which no figure of a run is worth much, each with its mark, before anything else is read."""
+"""Things without which no figure of a run is worth much, each with its mark, before anything else is read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from costof import format as fmt
 from costof.report.blocks import Block, Check, Checks
 from costof.report.section import Section
 from costof.results.cautions import NEIGHBOURS_WORTH_A_WORD, STEAL_WORTH_A_WORD
 from costof.results.index import Index
+from costof.results.load import carried_of
 from costof.results.models import Core
 from costof.results.run import Run
 from costof.study.commands import COMMAND
@@ -21,7 +22,11 @@ class ChecksSection(Section[None, list[Check]]):
     data = list[Check]
 
     def compute(self, run: Run, core: Core, spec: None) -> list[Check] | None:
-        return [_proved(run, core), _quiet(run), _client(run, core), _answered(run, core)] if core.values else None
+        if not core.values:
+            return None
+        overloaded = [each.arm for each in carried_of(run) if not each.all_of_them]
+        carried = [_carried(core, overloaded)] if run.plan.load is not None else []
+        return [_proved(run, core), _quiet(run), _client(run, core), *carried, _answered(run, core, overloaded)]
 
     def blocks(self, index: Index, data: list[Check]) -> Iterator[Block]:
         yield Checks(data)
@@ -64,12 +69,18 @@ def _client(run: Run, core: Core) -> Check:
     return Check(passed=not labels, label="load generator not the limit", but=but)
 
 
-def _answered(run: Run, core: Core) -> Check:
-    """Whether every operation was answered, and every headline figure was there."""
+def _carried(core: Core, overloaded: Sequence[str]) -> Check:
+    arms = [arm.label + arm.at for arm in core.arms if arm.name in overloaded and not arm.twin]
+    return Check(passed=not overloaded, label="load carried", but=f"not by {fmt.listed(arms)}" if arms else "")
+
+
+def _answered(run: Run, core: Core, overloaded: Sequence[str]) -> Check:
+    """Whether every operation was answered, and every headline figure of an arm that carried its load was there."""
     failed = sum(piece.answer.failed for piece in run.counted)
     elsewhere = sum(each.count for each in core.errors) - failed
     headline = {metric.name: metric.label for metric in core.metrics if metric.headline}
-    lacking = dict.fromkeys(f"'{headline[each.metric]}'" for each in core.missing if each.metric in headline)
+    missing = [each for each in core.missing if each.metric in headline and each.arm not in overloaded]
+    lacking = dict.fromkeys(f"'{headline[each.metric]}'" for each in missing)
     but = [fmt.plural(failed, "error")] if failed else []
     but += [f"{fmt.plural(elsewhere, 'error')} in warm-up or discarded slices"] if elsewhere else []
     but += [f"{fmt.listed([*lacking])} missing"] if lacking else []

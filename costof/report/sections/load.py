@@ -252,8 +252,8 @@ def _overloaded(data: AtLoad, carried: Carried) -> str:
     assert not isinstance(data.load, Told)
     served, offered = fmt.number(carried.served), fmt.number(data.load.per_second or carried.offered or 0.0)
     parts = [
-        f"cannot carry this load: of {offered} {data.load.operation[1]} a second it served {served}, with "
-        f"{data.connections:,} connections at once, which is all that clients hold."
+        f"cannot carry this load: of {offered} {data.load.operation[1]} a second it served {served}, and all "
+        f"{data.connections:,} connections that clients may hold at once were waiting."
     ]
     if carried.server_cores_needed is not None:
         needed = fmt.number(carried.server_cores_needed, 1)

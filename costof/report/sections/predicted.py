@@ -77,6 +77,8 @@ class PredictedSection(Section[None, Predicted]):
         here = way_to_target_ms(run)
         changes = [(name, change) for name in _predictable(run) for change in run.changes[name] if not change.arm.twin]
         effects = [_effect(run, name, change, distance, here) for distance in distances for name, change in changes]
+        if not effects:
+            return None
         load = run.plan.load
         return Predicted(
             distances_ms=distances,
