@@ -170,7 +170,7 @@ def test_cpu_time_that_is_none_ends_a_run_before_its_first_round(
 
 def test_a_distance_of_a_target_is_predicted_from_what_was_measured(server: MariadbServer, tmp_path: Path) -> None:
     reached = ["--target", url_of(server), "--tls-ca", str(server.ca_file), "--allow-plain", "--distance", "20ms"]
-    asked = ["--set", "transport=plain,tls", "--load", "50/s", "--queries-per-connection", "3"]
+    asked = ["--set", "transport=plain,tls", "--load", "10/s", "--queries-per-connection", "3"]
     said, result, _ = ran("mysql-transport", tmp_path, *asked, *reached)
     predicted = result.sections.predicted
     measured = {(each.metric, each.arm): each for each in result.effects}
