@@ -68,6 +68,8 @@ def document(result: Result, *more: Part) -> Document:
     """The report of a result; `more` comes behind its parts."""
     index = Index(result, answer=result.answer)
     measured = f"{fmt.duration(result.measured_seconds)} measured"
+    if result.resolved_early and result.budget_seconds:
+        measured += f" of {fmt.duration(result.budget_seconds)}, ended since every headline effect had a verdict"
     profile = f"profile {result.profile}"
     return Document(
         title=result.question,

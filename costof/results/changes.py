@@ -97,9 +97,9 @@ def judged(plan: Plan, changes: Changes, error_rate: float = ERROR_RATE) -> list
     """All arms but the twins, in the order of the study's metrics, judged together."""
     found: list[tuple[str, Change, Contrast]] = []
     for name, of_metric in changes.items():
-        noise = {each.arm.context: noise_of(each) for each in of_metric if each.arm.twin}
+        twins = {each.arm.context: each for each in of_metric if each.arm.twin}
         found += [
-            (name, each, contrast_of(plan, name, each, noise.get(each.arm.context, 0.0)))
+            (name, each, contrast_of(plan, name, each, twins.get(each.arm.context)))
             for each in of_metric
             if not each.arm.twin
         ]
@@ -122,17 +122,24 @@ def noise_of(twin: Change) -> float:
     return max(less, relative.high - 1)
 
 
-def contrast_of(plan: Plan, name: str, change: Change, noise: float = 0.0) -> Contrast:
-    """What of a change is judged; `noise` is the share that it has to exceed."""
+def noise_difference_of(twin: Change) -> float:
+    """Return what two identical arms may differ by, in the metric's unit: the farther end of the interval."""
+    difference = twin.difference.estimate(twin.rounds)
+    return max(abs(difference.low), abs(difference.high))
+
+
+def contrast_of(plan: Plan, name: str, change: Change, twin: Change | None = None) -> Contrast:
+    """Return what of a change is judged; it has to exceed what the control's `twin` changes."""
     metric = plan.study.metrics[name]
     return Contrast(
         change.ratio or change.difference,
         change.rounds,
         metric.margin if change.ratio else None,
-        noise,
+        noise_of(twin) if twin else 0.0,
         metric.headline,
         metric.better,
         change.difference if change.logarithmic else None,
+        noise_difference_of(twin) if twin else 0.0,
     )
 
 

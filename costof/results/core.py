@@ -34,6 +34,8 @@ def core_of(run: Run, name: str) -> Core:
         starts=run.starts,
         partial=run.partial,
         seed=plan.seed,
+        budget_seconds=plan.budget_seconds,
+        resolved_early=run.resolved_early,
         precision_asked=plan.precision if plan.starts == 1 else None,
         rounds_asked=plan.most_rounds if plan.precision is None else None,
         slice_shares={name: size.seconds / plan.slices[name].seconds for name, size in (run.sizes or {}).items()},

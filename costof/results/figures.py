@@ -8,7 +8,7 @@ from statistics import fmean
 
 import numpy as np
 
-from costof.results.changes import Change, Judged, judged, noise_of, twins_of
+from costof.results.changes import Change, Judged, judged, noise_difference_of, noise_of, twins_of
 from costof.results.models import (
     LONGEST_WAIT,
     BetweenStarts,
@@ -57,14 +57,13 @@ def between_starts(run: Run) -> list[BetweenStarts]:
 
 
 def _noise_floor(metric: str, change: Change, relative: Estimate) -> NoiseFloor:
-    absolute = change.difference.estimate(change.rounds)
     return NoiseFloor(
         metric=metric,
         context=change.arm.context,
-        difference=absolute,
+        difference=change.difference.estimate(change.rounds),
         ratio=relative,
         differences=differences(change.control, change.values),
-        absolute=max(abs(absolute.low), abs(absolute.high)),
+        absolute=noise_difference_of(change),
         relative=noise_of(change),
     )
 

@@ -290,6 +290,10 @@ class Core(Model):
     )
     partial: str | None = Field(default=None, description="Why the run did not end by itself, in one line.")
     seed: int
+    budget_seconds: Finite | None = Field(default=None, description="The most that it was to measure.")
+    resolved_early: bool = Field(
+        default=False, description="It ended before its budget was spent: every headline effect had a verdict."
+    )
     precision_asked: Finite | None = None
     rounds_asked: int | None = Field(
         default=None, description="The run, or each start of it, was to take exactly so many (--rounds)."

@@ -105,6 +105,7 @@ class Run:
     lost_hosts: list[LostRecord] = field(default_factory=list)
     end: EndRecord | None = None
     ends: list[EndRecord] = field(default_factory=list)
+    looks: list[LookRecord] = field(default_factory=list)
     error_rate_spent: float = 0.0
     disturbances: Disturbances = NO_DISTURBANCES
     dropped: dict[str, list[str]] = field(default_factory=dict)
@@ -237,6 +238,11 @@ class Run:
         return self.end.error_rate if self.end else ERROR_RATE - self.error_rate_spent
 
     @property
+    def resolved_early(self) -> bool:
+        """Return whether its last look ended the run, since every headline effect had a verdict."""
+        return self.end is not None and bool(self.looks) and self.end.error_rate == self.looks[-1].error_rate
+
+    @property
     def steal_share(self) -> float | None:
         """Of the machine's time, in all starts of the servers; None of a run that did not end."""
         ends = self.ends if self.starts else self.ends[-1:]
@@ -301,6 +307,7 @@ def read_run(ledger: Ledger) -> Run:
                 run.lost_arms[arm] = record.detail
             case LookRecord():
                 run.error_rate_spent += record.error_rate
+                run.looks.append(record)
             case EndRecord():
                 run.end = record
                 run.ends.append(record)

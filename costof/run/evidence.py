@@ -76,4 +76,5 @@ def _server_side(asked: Asked, opened: int, moved: Counters, stray: int, exact: 
     # One that does not count by version counts under 'TLS'.
     if version:
         tls = moved.tls_connections.get(f"TLSv{version}", 0) + moved.tls_connections.get("TLS", 0)
-    return f"the server counted {tls} connections with TLS {version or ''} of {opened}" if tls < opened else None
+    name = f"TLS {version}" if version else "TLS"
+    return f"the server counted {tls} connections with {name} of {opened}" if tls < opened else None

@@ -35,6 +35,7 @@ class Contrast:
     `difference`: the mean difference, where it is told beside a ratio. While its interval holds 0, nothing costs or
     saves: the word would contradict the figure.
     `noise`: how much more the larger of the control and its own twin may be, as a share; an effect within it is none.
+    `noise_difference`: the same in the unit of `difference`; a difference within it is none either.
     """
 
     change: Mean
@@ -44,6 +45,7 @@ class Contrast:
     headline: bool = True
     better: Literal["lower", "higher"] = "lower"
     difference: Mean | None = None
+    noise_difference: float = 0.0
 
     @property
     def cost(self) -> float:
@@ -90,7 +92,10 @@ class Contrast:
 
     @property
     def within_noise(self) -> bool:
-        return self.margin is not None and abs(self.change.value) <= math.log1p(self.noise)
+        if self.margin is None:
+            return False
+        small = self.difference is not None and abs(self.difference.value) <= self.noise_difference
+        return small or abs(self.change.value) <= math.log1p(self.noise)
 
     def _beyond(self, distance: float) -> float:
         """The chance that a t lies so far above 0."""

@@ -155,9 +155,7 @@ def load_of(study: Study, asked: LoadAsked) -> Load | None:
     if not any((each.view, each.kind) == ("wire", "connect") for each in study.workloads.values()):
         raise CostofError(Problem.NO_LOAD, study=study.name)
     queries = whole_number("--queries-per-connection", asked.queries_per_connection or "1", 0, MOST_QUERIES)
-    return Arrivals(
-        connections_per_second=_rate(asked.rate), queries_per_connection=queries, query=_operation(study)
-    )
+    return Arrivals(connections_per_second=_rate(asked.rate), queries_per_connection=queries, query=_operation(study))
 
 
 def takes_rate(study: Study) -> bool:

@@ -5,6 +5,7 @@ Nothing downstream looks at the study file, the profile or the command line agai
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -205,13 +206,17 @@ def resolve(study: Study, options: Options) -> Plan:
             chosen[name] = chosen_levels(study, name, text, options.target is not None)
     if options.target is not None:
         chosen |= {name: [AS_SERVED] for name, factor in study.factors.items() if factor.lab_only}
+    arms = plan_arms(study, profile, chosen)
     budget_seconds, precision, rounds = _stop_rule(profile, options)
+    if load is not None and budget_seconds is not None and options.budget is None:
+        # A load decides how long a slice is: a profile's budget may hold too few rounds of these for an answer.
+        budget_seconds = max(budget_seconds, _seconds_of_an_answer(arms, profile))
     starts = _starts(options)
     return Plan(
         study=study,
         profile=options.profile,
         seed=options.seed if options.seed is not None else secrets.randbelow(2**31),
-        arms=plan_arms(study, profile, chosen),
+        arms=arms,
         slices=profile.slices,
         budget_seconds=budget_seconds,
         precision=precision,
@@ -232,6 +237,14 @@ def resolve(study: Study, options: Options) -> Plan:
         protection_asked=study.main_factor in chosen,
         protection_alone=study.control[study.main_factor] not in chosen.get(study.main_factor, study.control.values()),
     )
+
+
+def _seconds_of_an_answer(arms: Sequence[PlannedArm], profile: Profile) -> float:
+    """Return how long the rounds of a verdict take, and one more, with a second beside each slice."""
+    from costof.statistics.intervals import FEWEST_ROUNDS
+
+    round_seconds = len(arms) * sum(size.seconds + 1 for size in profile.slices.values())
+    return math.ceil((FEWEST_ROUNDS + 1) * round_seconds)
 
 
 def _load(study: Study, options: Options) -> Load | None:

@@ -7,6 +7,7 @@ import pytest
 from costof.errors import CostofError
 from costof.results.samples import Turn
 from costof.run.sizes import Taken, chosen_sizes
+from costof.statistics.intervals import FEWEST_ROUNDS
 from costof.studies import study_names
 from costof.study.library import load_study
 from costof.study.load import CONNECTION, FIRST_QUERY, PHASES, QUERY, WORKLOAD, Arrivals, LoadAsked, Pool
@@ -203,3 +204,12 @@ def test_a_slice_holds_enough_connections_and_is_never_shortened() -> None:
     asked = plan("redis-tls")
     assert not asked.may_shorten_slices
     assert chosen_sizes(asked, []) == asked.slices
+
+
+def test_a_budget_that_nobody_gave_holds_the_rounds_of_an_answer() -> None:
+    slow = plan("postgres-tls", "40/s")
+    seconds = sum(size.seconds for size in slow.slices.values())
+    assert slow.budget_seconds is not None
+    assert slow.budget_seconds >= FEWEST_ROUNDS * len(slow.arms) * seconds
+    given = Options(profile="quick", load=LoadAsked("40/s", "20"), budget="10s")
+    assert resolve(load_study("postgres-tls"), given).budget_seconds == 10

@@ -183,3 +183,9 @@ def test_a_rate_is_within_the_noise_where_its_latency_is() -> None:
     """−86 % lay within a twin's +350 %, though the latency's seven times did not."""
     for change, better in ((math.log(7.0), "lower"), (-math.log(7.0), "higher")):
         assert not Contrast(Mean(change, 0.1, 9), 10, MARGIN, noise=3.5, better=better).within_noise
+
+
+def test_a_difference_within_the_noise_in_its_own_unit_is_no_cost() -> None:
+    """As a ratio it may lie beyond the noise all the same, where single rounds are long."""
+    effect = Contrast(Mean(math.log(1.64), 0.05, 10), 11, MARGIN, noise=0.51, difference=Mean(0.10, 0.01, 10))
+    assert verdicts([effect, replace(effect, noise_difference=0.12)]) == [Verdict.COSTS, Verdict.UNRESOLVED]

@@ -53,10 +53,9 @@ def _scope(index: Index) -> str:
     """What an interval is of: the rounds of its run, and no other machine."""
     counted = any(value.round_trips is not None for value in index.core.values)
     exact = ", round trips and bytes exactly" if counted else ""
-    return (
-        "The machines and the hour of this run. On others milliseconds and cores differ; shares carry over roughly"
-        f"{exact}."
-    )
+    library = index.core.environment.get("TLS library")
+    client = f", and of a client with {library}" if library else ""
+    return f"These milliseconds and cores are of this machine{client}. Ratios carry over roughly{exact}."
 
 
 def _noise_row(index: Index, floor: NoiseFloor) -> list[str | Cell]:

@@ -40,7 +40,7 @@ def _proved(run: Run, core: Core) -> Check:
     if unproved:
         return Check(passed=False, label="arms proved", but=f"not {fmt.listed(unproved)}")
     discarded = sum(each.discarded for arm in core.arms for each in arm.evidence)
-    but = f"{fmt.plural(discarded, 'slice')} that proved another arm left out" if discarded else ""
+    but = f"{fmt.plural(discarded, 'slice')} discarded, whose evidence did not fit the arm" if discarded else ""
     if but or run.plan.study.service.kind != COMMAND:
         return Check(passed=not discarded, label="arms proved", but=but)
     believed = [arm.label for arm in run.plan.arms if not arm.twin and not arm.asked.proof]

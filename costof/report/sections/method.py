@@ -62,7 +62,12 @@ def _method(index: Index) -> list[str]:
             f"{fmt.milliseconds(told.clocks_ms)}. A slice that a host began late was taken once more; where that was "
             "late too, or not all hosts measured in 95 % of it, it is in no figure."
         )
-    if core.precision_asked is not None:
+    if core.resolved_early and core.budget_seconds:
+        lines.append(
+            f"The run ended before its budget of {fmt.duration(core.budget_seconds)} was spent, since every headline "
+            "effect had a verdict. To measure on for narrower intervals, ask for a --precision."
+        )
+    elif core.precision_asked is not None:
         lines.append(
             f"The run was to end once every headline effect was known to within {fmt.share(core.precision_asked)}, or "
             "once its budget was spent."

@@ -37,7 +37,11 @@ class CostsSection(Section[None, None]):
         if found:
             published = index.core.published
             legend = " ".join(
-                [f"Brackets hold the 95 % interval over {index.unit}s.", *([published.cited] if published else [])]
+                [
+                    f"Brackets hold the 95 % interval over {index.unit}s.",
+                    f"Relative figures are means of the {index.unit}s' ratios.",
+                    *([published.cited] if published else []),
+                ]
             )
             other = "farther" if index.core.distances else "other"
             more = f" All metrics of the {other} settings are in the full report." if index.many_settings else ""
