@@ -19,7 +19,8 @@ from rich.table import Table
 
 from costof.datasets.sysbench import TABLE
 from costof.errors import CostofError
-from costof.lab.certificates import Authority, write_private
+from costof.lab.certificates import DEFAULT_KEY, Authority, write_private
+from costof.lab.host import Host
 from costof.lab.lab import Lab
 from costof.messages.plan import Arm, Data, Plan, Workload
 from costof.messages.process import Instrument, engine, process_cpu_seconds
@@ -27,6 +28,7 @@ from costof.programs.gateway import NO_LIMITS, GatewayListener, GatewayProcess
 from costof.programs.haproxy import find_haproxy
 from costof.programs.mariadb.connection import Decryption
 from costof.programs.mariadb.lab import DATABASE, USER, SysbenchServer, greets
+from costof.programs.server import Place
 
 RECORDS = 10_000
 TURNS = 5
@@ -73,7 +75,9 @@ def main() -> None:
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     with ExitStack() as stack:
         lab = stack.enter_context(Lab())
-        server = SysbenchServer(lab, Authority(lab.folder / "certificates"), [lab.address(1)])
+        host = Host("server", None, loopback=lab.address(1))
+        authority = Authority(lab.folder / "certificates")
+        server = SysbenchServer(Place(lab, host, authority, [DEFAULT_KEY], lambda: lab.address(1)))
         server.start()
         stack.callback(server.close)
         server.make_tables()

@@ -14,25 +14,24 @@ import sys
 import tempfile
 from functools import partial
 from pathlib import Path
-from typing import Self
 
 from benches.peers import SECONDS, UNBOUNDED, WORKERS, Bench, standing
 from benches.table import Measured, Turn, print_table
 from costof.lab.certificates import write_private
 from costof.programs.mariadb.lab import SysbenchServer
-from costof.programs.server import Place
 
 RECORDS = 10_000
 CONNECTIONS = 500
 
 
 class KnowingClients(SysbenchServer):
-    """Takes clients' certificates of the lab's own authority: a client that presents another is refused."""
+    """Takes clients' certificates of the lab's own authority.
 
-    @classmethod
-    def at(cls, place: Place) -> Self:
-        address = place.new_address()
-        return cls(place.lab, place.authority, [address], keys=place.keys, host=place.host, knows_clients=True)
+    Without one, a client that presents a certificate is refused, asked for it or not.
+    """
+
+    def command_line(self, binary: Path) -> list[str]:
+        return [*super().command_line(binary), f"--ssl-ca={self.ca_file}"]
 
 
 class MysqlBench(Bench):

@@ -123,7 +123,7 @@ def _standing() -> Iterator[tuple[Cluster, RedisServer]]:
         cluster.start(WHOLE, f"host={WHOLE}", cpus=LOADS)
         cluster.wait_for(WHOLE)
         address, authority = cluster.server.a_address, Authority(lab.folder / "certificates")
-        server = RedisServer.at(Place(lab, cluster.server.a, authority, ["rsa-2048"], lambda: address))
+        server = RedisServer(Place(lab, cluster.server.a, authority, ["rsa-2048"], lambda: address))
         with contextlib.closing(server):
             server.start()
             for node in cluster.nodes.values():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import pymongo
 
@@ -34,10 +34,6 @@ class Mongod(LabServer):
     def __init__(self, place: Place) -> None:
         self._lab = place.lab
         self._address = place.new_address()
-
-    @classmethod
-    def at(cls, place: Place) -> Self:
-        return cls(place)
 
     def start(self) -> None:
         binary = find_mongod()
@@ -72,10 +68,6 @@ class Origin(LabServer):
     def __init__(self, place: Place) -> None:
         self._listener = Listener(address=f"{place.new_address()}:8080")
         self._process = OriginProcess()
-
-    @classmethod
-    def at(cls, place: Place) -> Self:
-        return cls(place)
 
     def start(self) -> None:
         self._process.__enter__()

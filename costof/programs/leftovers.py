@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import ClassVar
 
 from costof.errors import CostofError, Problem
-from costof.programs.access import Access
-from costof.programs.server import modules
+from costof.programs.access import Access, check_ca_file
+from costof.programs.server import Session, TargetUrl, modules
 from costof.programs.target_database import DEAD_AFTER_SECONDS, Marker
 
 
@@ -25,11 +26,22 @@ class Leftover:
     in_use: str | None
 
 
-class Server(ABC):
-    """Reached and logged in to. Of databases without an intact marker only empty ones are touched."""
+class Leftovers(ABC):
+    """Those on one server. Of databases without an intact marker only empty ones are touched."""
 
-    #: Its URL without secrets.
-    shown: str
+    #: Of the server's URL.
+    schemes: ClassVar[Collection[str]]
+    url: TargetUrl
+    session: Session
+
+    @abstractmethod
+    def __init__(self, access: Access) -> None:
+        """Set `url` and `session`. Raises `BAD_TARGET`."""
+
+    @property
+    def shown(self) -> str:
+        """The server's URL without secrets."""
+        return self.url.shown
 
     @abstractmethod
     def find(self) -> list[Leftover]:
@@ -42,19 +54,21 @@ class Server(ABC):
 
 
 @contextmanager
-def reached(access: Access) -> Iterator[Server]:
-    """The server of a URL. Raises `BAD_TARGET`, and what a log-in is refused for."""
+def reached(access: Access) -> Iterator[Leftovers]:
+    """Log in to the server of a URL. Raises `BAD_TARGET`, and what a log-in is refused for."""
+    kinds: list[type[Leftovers]] = [module.leftovers for module in modules() if hasattr(module, "leftovers")]
+    by_scheme = {scheme: kind for kind in kinds for scheme in kind.schemes}
     scheme = access.url.partition("://")[0].lower()
-    opened = _by_scheme()
-    if scheme not in opened:
-        known = " or ".join(f"{each}://…" for each in sorted(opened))
+    if scheme not in by_scheme:
+        known = " or ".join(f"{each}://…" for each in sorted(by_scheme))
         raise CostofError(Problem.BAD_TARGET, study="clean", detail=f"write it as {known}")
-    yield from opened[scheme](access)
-
-
-def _by_scheme() -> dict[str, Callable[[Access], Iterator[Server]]]:
-    """How a server is reached, by the schemes of its URLs: each program says its own (`server.py`)."""
-    return {scheme: module.opened for module in modules() for scheme in getattr(module, "URL_SCHEMES", ())}
+    server = by_scheme[scheme](access)
+    check_ca_file(server.url.ca_file)
+    try:
+        server.session.open()
+        yield server
+    finally:
+        server.session.close()
 
 
 def in_use_here(marker: Marker) -> str | None:

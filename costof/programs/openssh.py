@@ -20,6 +20,7 @@ from costof.lab.lab import Lab, Process, last_line
 from costof.lab.program import find_program, first_words, located
 from costof.lab.unprivileged import Unprivileged
 
+NAME = "sshd"
 PORT = 2222
 SERVER_ROLE = "sshd"
 CLIENT_ROLE = "ssh"
@@ -77,28 +78,12 @@ class Tunnel:
 
 
 class SshServer:
-    """One `sshd` in a lab. `start` it, then `open_tunnel`; the lab ends both.
+    """One `sshd` in a lab, on `address` of `host`. `start` it, then `begin_tunnel` and `stand`; the lab ends both."""
 
-    `address` is where clients reach it, unless a tunnel says otherwise; `bind` is what it listens on (the address
-    itself, or 0.0.0.0 in a namespace of its own, that of `host`).
-    """
-
-    def __init__(
-        self,
-        lab: Lab,
-        address: str,
-        *,
-        bind: str | None = None,
-        port: int = PORT,
-        name: str = "sshd",
-        host: Host | None = None,
-    ) -> None:
+    def __init__(self, lab: Lab, address: str, *, host: Host | None = None) -> None:
         self.address = address
-        self.port = port
-        self.name = name
         self.version = ""
         self._lab = lab
-        self._bind = bind or address
         self._host = host
         # What lies above the lab's own folder may be closed to that user, or too long for a socket's name.
         self._folder = self._client_folder = Path()
@@ -107,27 +92,21 @@ class SshServer:
         self._user = Unprivileged()
 
     def start(self) -> None:
-        """Make the keys, start it and wait until it listens.
-
-        Raises `PROGRAM_MISSING` or `LAB_FAILED`.
-        """
+        """Make the keys, start it and wait until it listens. Raises `PROGRAM_MISSING` or `LAB_FAILED`."""
         server = find_sshd()
         self._client = find_ssh()
         self.version = ssh_version(self._client)
-        self._make_folders()
+        self._folder, self._client_folder = self._lab.new_folder(), self._lab.new_folder()
+        self._user.own(self._folder)
         host_key, client_key = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
         write_private(self._client_folder / "key", _private(client_key))
         (self._client_folder / "known_hosts").write_text(f"{HOST_ALIAS} {_public(host_key)}\n")
         self._user.write(self._folder / "host_key", _private(host_key))
         self._user.write(self._folder / "authorized_keys", f"{_public(client_key)}\n".encode())
         self._user.write(self._folder / "sshd_config", self.configuration(server).encode())
-        log = self._lab.spawn(self.name, SERVER_ROLE, self.command_line(server), forks=True, host=self._host).log
+        log = self._lab.spawn(NAME, SERVER_ROLE, self.command_line(server), forks=True, host=self._host).log
         # Asked of its log, since its host may be one that this process cannot connect to.
-        self._lab.wait_until(f"starting {self.name}", lambda: "Server listening on" in log.read_text(errors="replace"))
-
-    def stop(self) -> None:
-        """End it. Tunnels that stand are served by its children and live on until they are stopped."""
-        self._lab.stop(self.name)
+        self._lab.wait_until(f"starting {NAME}", lambda: "Server listening on" in log.read_text(errors="replace"))
 
     def command_line(self, binary: Path) -> list[str]:
         """Stays in the foreground and logs to its standard error output."""
@@ -136,7 +115,7 @@ class SshServer:
     def configuration(self, binary: Path) -> str:
         """The whole of its sshd_config: what is not here is OpenSSH's default, not the distribution's."""
         settings = {
-            "ListenAddress": f"{self._bind}:{self.port}",
+            "ListenAddress": f"{self.address}:{PORT}",
             "HostKey": self._folder / "host_key",
             "AuthorizedKeysFile": self._folder / "authorized_keys",
             "AuthenticationMethods": "publickey",
@@ -164,23 +143,6 @@ class SshServer:
         }
         return "".join(f"{name} {value}\n" for name, value in settings.items())
 
-    def open_tunnel(
-        self,
-        name: str,
-        cipher: str,
-        listen: tuple[str, int],
-        target: tuple[str, int],
-        carries: Callable[[], bool],
-        *,
-        host: Host | None = None,
-        via: str | None = None,
-        session: bool = True,
-    ) -> Tunnel:
-        """Begin a tunnel and wait until it stands; see `begin_tunnel` and `stand`. Raises `LAB_FAILED`."""
-        tunnel = self.begin_tunnel(name, cipher, listen, target, host=host, via=via)
-        self.stand(tunnel, carries, session=session)
-        return tunnel
-
     def begin_tunnel(
         self,
         name: str,
@@ -189,25 +151,21 @@ class SshServer:
         target: tuple[str, int],
         *,
         host: Host | None = None,
-        via: str | None = None,
     ) -> Tunnel:
         """Begin a tunnel from `listen` on `host`, the client's, to `target` as the server's host sees it, so that
-        several may exchange their keys at once.
-
-        `via` is the address to reach the server's host at, where it is not the server's own.
-        """
-        argv = self.tunnel_command_line(self._client, cipher, listen, target, self._control(name), via)
+        several may exchange their keys at once."""
+        argv = self.tunnel_command_line(self._client, cipher, listen, target, self._control(name))
         return Tunnel(name, cipher, *listen, self._lab.spawn(name, CLIENT_ROLE, argv, host=host))
 
-    def stand(self, tunnel: Tunnel, carries: Callable[[], bool], *, session: bool = True) -> None:
+    def stand(self, tunnel: Tunnel, carries: Callable[[], bool]) -> None:
         """Wait until `carries()` says that the service behind a tunnel answers through it.
 
         Raises `LAB_FAILED` with the client's own last words, or when it did not negotiate what was asked for.
 
-        `session` opens one session beside the tunnel and closes it. sshd turns Nagle's algorithm off for a connection
-        when a session is opened on it, and never for a bare `ssh -N`. A server that speaks first (MySQL) then waits,
-        in every new connection through the tunnel, until the client has acknowledged that the channel is open: 40 ms,
-        and one more round trip on a far link.
+        It opens one session beside the tunnel and closes it. sshd turns Nagle's algorithm off for a connection when a
+        session is opened on it, and never for a bare `ssh -N`. A server that speaks first (MySQL) then waits, in every
+        new connection through the tunnel, until the client has acknowledged that the channel is open: 40 ms, and one
+        more round trip on a far link.
         """
         # Its control socket comes when the key exchange, the log-in and the forwarding are done.
         control = self._control(tunnel.name)
@@ -217,22 +175,11 @@ class SshServer:
         if ciphers != {tunnel.cipher} or compressions != {"none"}:
             detail = f"the tunnel {tunnel.name} negotiated {ciphers} with compression {compressions}"
             raise CostofError(Problem.LAB_FAILED, detail=detail)
-        if session:
-            beside = [str(self._client), "-F", "none", "-S", str(control), "-s", HOST_ALIAS, "sftp"]
-            self._lab.run(f"{tunnel.name}-session", beside)
-
-    def close_tunnel(self, tunnel: Tunnel) -> None:
-        """End it on purpose."""
-        self._lab.stop(tunnel.name)
+        beside = [str(self._client), "-F", "none", "-S", str(control), "-s", HOST_ALIAS, "sftp"]
+        self._lab.run(f"{tunnel.name}-session", beside)
 
     def tunnel_command_line(
-        self,
-        binary: Path,
-        cipher: str,
-        listen: tuple[str, int],
-        target: tuple[str, int],
-        control: Path,
-        via: str | None = None,
+        self, binary: Path, cipher: str, listen: tuple[str, int], target: tuple[str, int], control: Path
     ) -> list[str]:
         """Holds no secret: the key is in a file. `control` is the socket for a session beside the tunnel."""
         options = {
@@ -261,7 +208,7 @@ class SshServer:
         }
         argv = [str(binary), "-F", "none", "-N", "-T", "-L", f"{listen[0]}:{listen[1]}:{target[0]}:{target[1]}"]
         argv += [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
-        return [*argv, "-p", str(self.port), "-l", self._user.name, via or self.address]
+        return [*argv, "-p", str(PORT), "-l", self._user.name, self.address]
 
     def facts(self) -> dict[str, str]:
         """What of its settings matters to a reader of a result."""
@@ -269,10 +216,6 @@ class SshServer:
 
     def _control(self, name: str) -> Path:
         return self._client_folder / name
-
-    def _make_folders(self) -> None:
-        self._folder, self._client_folder = self._lab.new_folder(), self._lab.new_folder()
-        self._user.own(self._folder)
 
 
 def _own_programs(server: Path) -> dict[str, Path]:

@@ -1,8 +1,8 @@
 """What a server program says of itself, so that a study can ask it: a server of a lab's, and a user's own.
 
 A program is a module of this folder. It has `lab_server`, a class of `LabServer`; for users' own servers `own_server`,
-a class of `OwnServer`; and to be cleaned up after there, `URL_SCHEMES` and `opened` (`leftovers.py`). Its name is known
-to the studies that ask for it. `NEEDED` is what must be on the machine: by name, what finds it, or raises.
+a class of `OwnServer`; and to be cleaned up after there, `leftovers`, a class of `Leftovers`. Its name is known to the
+studies that ask for it. `NEEDED` is what must be on the machine: by name, what finds it, or raises.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType, TracebackType
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
+
+from pydantic import SecretStr
 
 from costof import programs
 from costof.errors import Caution, CostofError, Problem
@@ -27,6 +28,7 @@ from costof.lab.program import Counters, Description
 from costof.messages.plan import ServiceSettings
 from costof.programs.access import Access, ShownAccess, check_ca_file
 from costof.programs.identity import check_identity
+from costof.programs.target_database import own_name
 
 
 @dataclass(frozen=True)
@@ -52,46 +54,67 @@ class LabServer(ABC):
     #: What is written in a run, in words.
     writes: ClassVar[list[str]]
 
-    @classmethod
     @abstractmethod
-    def at(cls, place: Place) -> Self:
-        """Not yet started."""
+    def __init__(self, place: Place) -> None: ...
 
     @abstractmethod
     def start(self) -> None:
-        """Until it answers. Raises `PROGRAM_MISSING`, `LAB_FAILED`."""
+        """Start it and wait until it answers. Raises `PROGRAM_MISSING`, `LAB_FAILED`."""
 
     def make_tables(self) -> None:
-        """Empty ones, before any client connects: what measures may look at them at once. Raises `LAB_FAILED`."""
+        """Make empty tables before any client connects, since measures may look at them at once."""
 
     def close(self) -> None:
         """Leave the processes to the lab, which ends them."""
 
     @abstractmethod
     def client_settings(self) -> ServiceSettings:
-        """For a client that comes by no tunnel."""
+        """Return the settings of a client that comes by no tunnel."""
 
     def settle(self) -> None:
-        """What makes the first queries after the load like all later ones. Raises `LAB_FAILED`."""
+        """Make the first queries after the load like all later ones. Raises `LAB_FAILED`."""
 
     @abstractmethod
     def counters(self, server: str) -> Counters:
-        """Of the member at `server` ('address:port')."""
+        """Return the counters of the member at `server` ('address:port')."""
 
     @abstractmethod
     def describe(self) -> Description:
         """`topology`: what stands, such as 'one server'; where, the lab says."""
 
     def expect_tls(self, tls: bool) -> None:
-        """What clients speak from now on, for one that counts connections and cannot tell which of them have TLS."""
+        """Take what clients speak from now on, for a server that counts connections and not which of them have TLS."""
 
     def show_key(self, kind: str) -> bool:
-        """Show a key of this kind from now on. Whether that is a change, which voids the tickets given before."""
+        """Show a key of this kind from now on. Return whether that is a change, which voids earlier tickets."""
         raise CostofError(Problem.LAB_FAILED, detail="this server keeps the key that it was started with")
 
     def answers(self, address: str, port: int, host: Host) -> bool:
-        """Whether it is this server that answers a client of `host` there: the condition on which a tunnel stands."""
+        """Return whether this server answers a client of `host` there: the condition on which a tunnel stands."""
         raise CostofError(Problem.LAB_FAILED, detail="whether this server stands behind a tunnel cannot be told")
+
+
+class TargetUrl(Protocol):
+    """What the URLs of all programs say. `shown` has no secret in it."""
+
+    @property
+    def shown(self) -> str: ...
+    @property
+    def tls(self) -> bool: ...
+    @property
+    def ca_file(self) -> Path | None: ...
+    @property
+    def password(self) -> SecretStr | None: ...
+
+
+class Session(Protocol):
+    """A connection to a user's own server."""
+
+    def open(self) -> None:
+        """Raises `TARGET_UNREACHABLE`, `TARGET_REFUSES_LOGIN`, `TARGET_FAILED`."""
+
+    def close(self) -> None:
+        """Also one that was not opened."""
 
 
 class OwnServer(ABC):
@@ -100,11 +123,8 @@ class OwnServer(ABC):
     Made, it has read the URL and reached nothing.
     """
 
-    #: Its URL without secrets, whether TLS was asked of it, and the authorities that it is held to.
-    shown: str
-    tls: bool
-    ca_file: Path | None
-    with_password: bool
+    url: TargetUrl
+    session: Session
     #: The URL, without secrets, of a pool that stands before it.
     pooler_shown: str | None = None
     #: What identified the server when the run was begun that is resumed now; empty for a new run.
@@ -112,7 +132,16 @@ class OwnServer(ABC):
 
     @abstractmethod
     def __init__(self, access: Access, study: str, run: str, records: int) -> None:
-        """`records` that will be loaded, for what is said of the writes. Raises `BAD_TARGET`, `BAD_DATABASE`."""
+        """`records`: how many will be loaded. Programs set `url` and `session`. Raises `BAD_TARGET`, `BAD_DATABASE`."""
+        self.chosen = access.database
+        self.records = records
+        self.run = run
+        #: The name of the run's place: a database, a schema, or a part of keys.
+        self.database = own_name(access.database, run)
+        #: What the server refuses that no figure needs, with its words.
+        self.refused: dict[str, str] = {}
+        #: Why its counters cannot be read.
+        self.counters_hidden: str | None = None
 
     def __enter__(self) -> Self:
         """Raises `TLS_CA_INVALID`, `OTHER_SERVER`, and as `reach` and `claim`."""
@@ -138,9 +167,27 @@ class OwnServer(ABC):
         finally:
             self.close()
 
-    @abstractmethod
+    @property
+    def shown(self) -> str:
+        """Its URL without secrets."""
+        return self.url.shown
+
+    @property
+    def tls(self) -> bool:
+        """Whether TLS was asked of it."""
+        return self.url.tls
+
+    @property
+    def ca_file(self) -> Path | None:
+        """The authorities that it is held to."""
+        return self.url.ca_file
+
+    def shown_access(self) -> ShownAccess:
+        return ShownAccess(self.shown, pooler_url=self.pooler_shown, with_password=bool(self.url.password))
+
     def reach(self) -> None:
-        """Log in, and write nothing. Raises `TARGET_UNREACHABLE`, `TARGET_REFUSES_LOGIN`, `TARGET_FAILED`."""
+        """Log in, and write nothing. Raises as `Session.open`."""
+        self.session.open()
 
     @abstractmethod
     def claim(self) -> None:
@@ -153,22 +200,19 @@ class OwnServer(ABC):
     def identity(self) -> dict[str, str]:
         """Return what tells this server from others and survives its restart, as far as this account may read it."""
 
-    def shown_access(self) -> ShownAccess:
-        return ShownAccess(self.shown, pooler_url=self.pooler_shown, with_password=self.with_password)
-
     @abstractmethod
     def remove_made(self) -> None:
         """Remove what this run has made there, if it has made anything."""
 
-    @abstractmethod
     def close(self) -> None:
         """Leave the server, also one that was not reached."""
+        self.session.close()
 
     @abstractmethod
     def client_settings(self) -> ServiceSettings: ...
 
     def redirects(self, own: Mapping[str, Any]) -> dict[str, Any]:
-        """What a client is told instead of the server's own address, where its arm asks for another of the user's."""
+        """Return what replaces the server's own address for a client whose arm asks for another of the user's."""
         return {}
 
     @abstractmethod
@@ -184,22 +228,24 @@ class OwnServer(ABC):
         return []
 
     def counters(self, server: str) -> Counters:
-        """Of the member at `server` ('address:port'), where the account may read them."""
+        """Return the counters of the member at `server` ('address:port'), where the account may read them."""
         return Counters()
 
     @abstractmethod
     def describe(self) -> Description: ...
 
-    @cached_property
-    def refused(self) -> dict[str, str]:
-        """What the server refuses that no figure needs, with its words."""
-        return {}
-
     def cautions(self) -> list[str]:
         """What a reader must know of it, once the run is over."""
-        if not self.refused:
-            return []
-        return [Caution.SERVER_REFUSES.text(what=listed([*self.refused]), detail=next(iter(self.refused.values())))]
+        found = []
+        if self.refused:
+            what, detail = listed([*self.refused]), next(iter(self.refused.values()))
+            found.append(Caution.SERVER_REFUSES.text(what=what, detail=detail))
+        if self.counters_hidden:
+            found.append(Caution.SERVER_COUNTERS_HIDDEN.text(detail=self.counters_hidden))
+        return found
+
+    def _occupied(self, what: str = "is there already, and this run did not make what it holds") -> CostofError:
+        return CostofError(Problem.TARGET_OCCUPIED, database=self.database, target=self.shown, what=what)
 
 
 def lab_server(program: str | None) -> type[LabServer]:

@@ -73,7 +73,7 @@ def cluster(lab: Lab) -> Iterator[Cluster]:
 def server(lab: Lab, cluster: Cluster) -> Iterator[Standing]:
     address = cluster.server.a_address
     authority = Authority(lab.folder / "certificates")
-    server = Standing.at(Place(lab, cluster.server.a, authority, ["rsa-2048"], lambda: address))
+    server = Standing(Place(lab, cluster.server.a, authority, ["rsa-2048"], lambda: address))
     with contextlib.closing(server):
         server.start()
         (cluster.head.folder / "ca.pem").write_bytes(server.ca_file.read_bytes())

@@ -16,7 +16,7 @@ import pytest
 from costof.errors import CostofError
 from costof.lab.lab import Lab, descendants_of, is_root
 from costof.programs.mariadb.lab import MariadbServer, greets
-from costof.programs.openssh import CIPHERS, SshServer, Tunnel
+from costof.programs.openssh import CIPHERS, PORT, SshServer, Tunnel
 from tests.support.programs import eventually, query, running_mariadb
 
 pytestmark = pytest.mark.servers
@@ -30,10 +30,14 @@ class Standing:
     server: MariadbServer
     sshd: SshServer
 
-    def open(self, name: str, cipher: str, port: int, session: bool = True) -> Tunnel:
-        entrance = (self.lab.address(2), port)
+    def begin(self, name: str, cipher: str, port: int) -> Tunnel:
         target = (self.server.address, self.server.port)
-        return self.sshd.open_tunnel(name, cipher, entrance, target, lambda: greets(*entrance), session=session)
+        return self.sshd.begin_tunnel(name, cipher, (self.lab.address(2), port), target)
+
+    def open(self, name: str, cipher: str, port: int) -> Tunnel:
+        tunnel = self.begin(name, cipher, port)
+        self.sshd.stand(tunnel, lambda: greets(tunnel.address, port))
+        return tunnel
 
 
 @contextlib.contextmanager
@@ -51,17 +55,15 @@ def lab() -> Iterator[Standing]:
 
 
 def test_the_session_beside_it_turns_nagles_algorithm_off(lab: Standing) -> None:
-    bare, with_session = (
-        lab.open("ssh-bare", CIPHERS[1], 4020, session=False),
-        lab.open("ssh-session", CIPHERS[1], 4021),
-    )
+    bare, with_session = lab.begin("ssh-bare", CIPHERS[1], 4020), lab.open("ssh-session", CIPHERS[1], 4021)
+    eventually("a tunnel without a session", lambda: greets(bare.address, bare.port))
     assert not all(delays_nothing(lab, bare))
     assert all(delays_nothing(lab, with_session))
 
 
 def delays_nothing(lab: Standing, tunnel: Tunnel) -> list[bool]:
     """TCP_NODELAY of the tunnel's own TCP connection, in each process of sshd's that holds it."""
-    ends = [end for end in connections_of(tunnel.process.pid) if end.remote_port == lab.sshd.port]
+    ends = [end for end in connections_of(tunnel.process.pid) if end.remote_port == PORT]
     assert len(ends) == 1
     sessions = descendants_of(lab.lab.processes["sshd"].pid)
     found = [end for pid in sessions for end in connections_of(pid) if end.remote_port == ends[0].local_port]
@@ -109,7 +111,7 @@ def test_a_tunnel_ends_when_the_server_behind_it_does() -> None:
 
 def test_a_tunnel_closed_on_purpose_is_no_death(lab: Standing) -> None:
     tunnel = lab.open("ssh-closed", CIPHERS[1], 4030)
-    lab.sshd.close_tunnel(tunnel)
+    lab.lab.stop(tunnel.name)
     assert lab.lab.dead() == []
     assert not greets(tunnel.address, tunnel.port)
 

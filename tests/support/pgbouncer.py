@@ -32,7 +32,7 @@ def a_pooler(lab: Lab) -> Iterator[Pooler]:
     """With a server of its own."""
     authority = Authority(lab.folder / "certificates")
     place = Place(lab, Host("server", None, lab.address(1)), authority, [DEFAULT_KEY], lambda: lab.address(1))
-    with contextlib.closing(PostgresServer.at(place)) as server:
+    with contextlib.closing(PostgresServer(place)) as server:
         server.start()
         with pooler_before(server, lab, authority) as pooler:
             yield pooler

@@ -91,7 +91,7 @@ class Standing(PostgresServer):
 def a_server(lab: Lab) -> Iterator[Standing]:
     host = Host("server", None, loopback=lab.address(1))
     authority = Authority(lab.folder / "certificates")
-    server = Standing.at(Place(lab, host, authority, ["rsa-2048", "ecdsa-p256"], lambda: lab.address(1)))
+    server = Standing(Place(lab, host, authority, ["rsa-2048", "ecdsa-p256"], lambda: lab.address(1)))
     server.start()
     server.make_tables()
     try:
@@ -122,7 +122,7 @@ def another_postgres(lab: Lab, first: Standing) -> Iterator[Standing]:
     """Another server at the address of the first, which has ended, with the same authority and the same accounts."""
     host = Host("server", None, loopback=first.address)
     place = Place(lab, host, first.authority, ["rsa-2048", "ecdsa-p256"], lambda: first.address)
-    server = Standing.at(place)
+    server = Standing(place)
     with contextlib.closing(server):
         server.start()
         make_accounts(server)

@@ -91,7 +91,7 @@ def standing_server(
         authority = Authority(lab.folder / "certificates")
         addresses = (lab.address(number) for number in itertools.count(1))
         place = Place(lab, host, authority, [DEFAULT_KEY], lambda: next(addresses))
-        with contextlib.closing(lab_server(program).at(place)) as server:
+        with contextlib.closing(lab_server(program)(place)) as server:
             server.start()
             settings = server.client_settings()
             secrets = [value.get_secret_value() for _, value in settings if isinstance(value, SecretStr)]
@@ -155,7 +155,8 @@ def standing_tunnel() -> Iterator[Standing]:
         sshd = SshServer(lab, lab.address(1))
         sshd.start()
         entrance = (lab.address(2), 3306)
-        sshd.open_tunnel("ssh-tunnel", CIPHERS[1], entrance, (server.address, server.port), lambda: greets(*entrance))
+        tunnel = sshd.begin_tunnel("ssh-tunnel", CIPHERS[1], entrance, (server.address, server.port))
+        sshd.stand(tunnel, lambda: greets(*entrance))
         keys = [sshd._folder / "host_key", sshd._client_folder / "key"]
         secrets = [server.password.get_secret_value(), *(key.read_text().splitlines()[1] for key in keys)]
         yield Standing(lab, lambda: query(server, "SELECT 1", *entrance) == "1", secrets, [lab.folder, sshd._folder])

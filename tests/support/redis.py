@@ -69,7 +69,7 @@ class Standing(RedisServer):
 def a_redis(lab: Lab) -> Iterator[Standing]:
     host, authority = Host("server", None, loopback=lab.address(1)), Authority(lab.folder / "certificates")
     addresses = (lab.address(number) for number in itertools.count(1))
-    server = Standing.at(Place(lab, host, authority, ["rsa-2048", "ecdsa-p256"], lambda: next(addresses)))
+    server = Standing(Place(lab, host, authority, ["rsa-2048", "ecdsa-p256"], lambda: next(addresses)))
     with contextlib.closing(server):
         server.start()
         yield server

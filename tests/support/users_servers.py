@@ -167,9 +167,6 @@ class Postgres(SqlServer):
     def places(self) -> set[str]:
         return self.server.places()
 
-    def place_of(self, service: Service) -> str:
-        return str(service.server.name)
-
     def ask_in(self, place: str, statement: str) -> Any:
         """As the owner of the place."""
         is_database = self.server.ask(f"SELECT 1 FROM pg_database WHERE datname = '{place}'")  # noqa: S608

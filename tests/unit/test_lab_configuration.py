@@ -25,10 +25,10 @@ def lab(tmp_path: Path) -> Lab:
 
 
 def test_mariadbd_reads_no_configuration_of_the_system(lab: Lab, tmp_path: Path) -> None:
-    server = mariadb.MariadbServer(lab, Authority(tmp_path / "c"), ["127.0.0.9"], bind="0.0.0.0", port=3307)  # noqa: S104
+    server = mariadb.MariadbServer(lab, Authority(tmp_path / "c"), ["127.0.0.9"])
     argv = server.command_line(BINARY)
     assert argv[:2] == [str(BINARY), "--no-defaults"]
-    assert {"--bind-address=0.0.0.0", "--port=3307", f"--datadir={tmp_path}/mariadb/data"} <= set(argv)
+    assert {"--bind-address=127.0.0.9", "--port=3306", f"--datadir={tmp_path}/mariadb/data"} <= set(argv)
     assert server.password.get_secret_value() not in " ".join(argv)
 
 
@@ -53,10 +53,10 @@ def test_the_authority_makes_every_kind_of_key(kind: str) -> None:
 
 
 def test_sshd_reads_and_leaves_nothing_outside_its_folder(lab: Lab, tmp_path: Path) -> None:
-    server = openssh.SshServer(lab, "127.0.0.9", port=2200)
+    server = openssh.SshServer(lab, "127.0.0.9")
     server._folder = tmp_path / "sshd"
     settings = dict(line.split(" ", 1) for line in server.configuration(Path("/no/sbin/sshd")).splitlines())
-    assert settings["ListenAddress"] == "127.0.0.9:2200"
+    assert settings["ListenAddress"] == "127.0.0.9:2222"
     assert settings["HostKey"] == f"{tmp_path}/sshd/host_key"
     assert settings["AuthorizedKeysFile"] == f"{tmp_path}/sshd/authorized_keys"
     assert settings["PidFile"] == "none"

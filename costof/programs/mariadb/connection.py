@@ -14,7 +14,7 @@ import json
 import secrets
 import ssl
 import struct
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pymysql
@@ -27,8 +27,8 @@ from costof.errors import CostofError, Problem
 from costof.messages.plan import ServiceSettings
 from costof.model import Model, Secret
 from costof.programs import reach
-from costof.programs.access import Access, LoginUrl, UrlForm, check_ca_file, parse_login_url
-from costof.programs.leftovers import Leftover, Server, in_use_here
+from costof.programs.access import Access, LoginUrl, UrlForm, parse_login_url
+from costof.programs.leftovers import Leftover, Leftovers, in_use_here
 from costof.programs.target_database import (
     MARKER,
     MARKER_NAME,
@@ -110,7 +110,7 @@ Rows = Sequence[tuple[Any, ...]]
 class MysqlSession:
     """Reconnects when the server hung up; `again` is called then, for what belongs to a connection."""
 
-    def __init__(self, url: LoginUrl, again: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, url: LoginUrl, again: Callable[[], object] = lambda: None) -> None:
         self._url = url
         self._again = again
         self._connection: pymysql.Connection[Cursor] | None = None
@@ -401,44 +401,35 @@ class MarkedDatabase:
         return "costof." + hashlib.sha256(self.name.encode()).hexdigest()[:32]
 
 
-class MysqlServer(Server):
-    def __init__(self, session: MysqlSession, shown: str) -> None:
-        self.shown = shown
-        self._session = session
+class MysqlLeftovers(Leftovers):
+    schemes = SCHEMES
+    url: LoginUrl
+    session: MysqlSession
+
+    def __init__(self, access: Access) -> None:
+        self.url = parse_mysql_url(access, "clean")
+        self.session = MysqlSession(self.url)
 
     def find(self) -> list[Leftover]:
-        rows = self._session.ask(
-            "SELECT table_schema FROM information_schema.tables WHERE table_name = %s", MARKER_NAME
-        )
+        rows = self.session.ask("SELECT table_schema FROM information_schema.tables WHERE table_name = %s", MARKER_NAME)
         found = []
         for name in sorted(row[0] for row in rows if could_be_own(row[0])):
-            database = MarkedDatabase(self._session, name)
+            database = MarkedDatabase(self.session, name)
             marker = database.marker()
             if marker is not None:
                 found.append(Leftover(name, marker, _in_use(database, marker)))
         return found + self._find_empty()
 
     def remove(self, leftover: Leftover) -> bool:
-        database = MarkedDatabase(self._session, leftover.database)
+        database = MarkedDatabase(self.session, leftover.database)
         return database.remove(leftover.marker) if leftover.marker else database.remove_empty()
 
     def _find_empty(self) -> list[Leftover]:
         """Those of runs that ended between making a database and marking it."""
-        rows = self._session.ask("SELECT schema_name FROM information_schema.schemata")
+        rows = self.session.ask("SELECT schema_name FROM information_schema.schemata")
         names = sorted(row[0] for row in rows if is_new_name(row[0]))
-        databases = [MarkedDatabase(self._session, name) for name in names]
+        databases = [MarkedDatabase(self.session, name) for name in names]
         return [Leftover(each.name, None, _in_use(each, None)) for each in databases if each.is_empty()]
-
-
-def opened(access: Access) -> Iterator[Server]:
-    url = parse_mysql_url(access, "clean")
-    check_ca_file(url.ca_file)
-    session = MysqlSession(url)
-    session.open()
-    try:
-        yield MysqlServer(session, url.shown)
-    finally:
-        session.close()
 
 
 def _in_use(database: MarkedDatabase, marker: Marker | None) -> str | None:

@@ -15,7 +15,7 @@ import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any
 
 import pymysql
 from pydantic import SecretStr
@@ -150,10 +150,11 @@ PROBE_SECONDS = 5.0
 class MariadbServer:
     """One `mariadbd` in a lab. `start` it, `show_key` for an arm, read `counters`, `close`; the lab ends it.
 
-    `addresses` are where clients reach it, and are in its certificates; `bind` is what it listens on (the first
-    address, or 0.0.0.0 in a namespace of its own). `keys` are the kinds of key it can show, the first one from the
-    start. `settings` stand instead of the lab's usual ones.
+    `addresses` are where clients reach it, and are in its certificates; it listens on the first. `keys` are the kinds
+    of key it can show, the first one from the start. `settings` stand instead of the lab's usual ones.
     """
+
+    port = PORT
 
     def __init__(
         self,
@@ -161,16 +162,13 @@ class MariadbServer:
         authority: Authority,
         addresses: Sequence[str],
         *,
-        bind: str | None = None,
-        port: int = PORT,
         keys: Sequence[str] = (DEFAULT_KEY,),
         name: str = "mariadb",
         host: Host | None = None,
-        knows_clients: bool = False,
         settings: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.addresses = list(addresses)
-        self.port = port
+        self.address = self.addresses[0]
         self.name = name
         self.password = SecretStr(secrets.token_urlsafe(24))
         self.version = ""
@@ -178,10 +176,8 @@ class MariadbServer:
         self.has_ed25519 = False
         self._lab = lab
         self._authority = authority
-        self._bind = bind or self.address
         self._kinds = list(keys)
         self._host = host
-        self._knows_clients = knows_clients
         self._settings = {**SETTINGS, **settings}
         self._admin: pymysql.Connection[Cursor] | None = None
         self._tls_before_flush = 0
@@ -226,24 +222,17 @@ class MariadbServer:
             *self._common_options(binary),
             f"--socket={self._socket}",
             f"--pid-file={self._folder / 'mariadbd.pid'}",
-            f"--bind-address={self._bind}",
+            f"--bind-address={self.address}",
             f"--port={self.port}",
             f"--ssl-cert={self._certificate_file}",
             f"--ssl-key={self._certificate_file}",
             f"--tls-version={TLS_VERSIONS}",
-            # Without it a client that presents a certificate is refused, asked for one or not.
-            *([f"--ssl-ca={self.ca_file}"] if self._knows_clients else []),
         ]
 
     @property
     def ca_file(self) -> Path:
         """Of the authority that has signed its certificates."""
         return self._authority.ca_file
-
-    @property
-    def address(self) -> str:
-        """The first of its addresses."""
-        return self.addresses[0]
 
     def client_settings(self) -> MysqlSettings:
         return MysqlSettings(
@@ -405,9 +394,8 @@ class SysbenchServer(MariadbServer, LabServer):
 
     writes = [f"the lab's own server: {DATABASE}.{TABLE}, removed with the lab"]
 
-    @classmethod
-    def at(cls, place: Place) -> Self:
-        return cls(place.lab, place.authority, [place.new_address()], keys=place.keys, host=place.host)
+    def __init__(self, place: Place) -> None:
+        super().__init__(place.lab, place.authority, [place.new_address()], keys=place.keys, host=place.host)
 
     def make_tables(self) -> None:
         self.ask(create_table(DATABASE))

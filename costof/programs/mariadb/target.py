@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 from pymysql.err import MySQLError
 
 from costof.datasets.sysbench import TABLE, after_load, create_table
-from costof.errors import Caution, CostofError, Problem
+from costof.errors import CostofError, Problem
 from costof.lab.program import Counters, Description
-from costof.programs.access import Access
+from costof.programs.access import Access, LoginUrl
 from costof.programs.identity import SERVER_ID, VERSION, fingerprint
 from costof.programs.mariadb.connection import (
     MarkedDatabase,
@@ -27,12 +27,14 @@ from costof.programs.mariadb.connection import (
     parse_mysql_url,
 )
 from costof.programs.server import OwnServer
-from costof.programs.target_database import Maker, Marker, own_name, told_writes
+from costof.programs.target_database import Maker, Marker, told_writes
 
 
 class OwnMysqlDatabase(OwnServer):
     """Reached for administration as its URL asks; the arms are the engine's to prove."""
 
+    url: LoginUrl
+    session: MysqlSession
     #: What the account must be allowed to do in the database.
     PRIVILEGES: ClassVar[tuple[str, ...]]
     #: All that is made there.
@@ -40,45 +42,49 @@ class OwnMysqlDatabase(OwnServer):
 
     def __init__(self, access: Access, study: str, run: str, records: int) -> None:
         self.url = parse_mysql_url(access, study)
-        self.shown, self.tls, self.ca_file = self.url.shown, self.url.tls, self.url.ca_file
-        self.with_password = bool(self.url.password)
-        self.chosen = access.database
-        self.records = records
-        self._run = run
-        self.database = own_name(access.database, run)
-        self.session = MysqlSession(self.url, again=self._lock_again)
+        super().__init__(access, study, run, records)
+        self.session = MysqlSession(self.url, again=lambda: self._marked.lock())
         self._marked = MarkedDatabase(self.session, self.database)
         self._marker: Marker | None = None
-        self._counters_hidden: str | None = None
-
-    def reach(self) -> None:
-        self.session.open()
 
     def claim(self) -> None:
-        self._make_database()
+        """Here and not when it is filled: a client that is proved logs in to the database."""
+        if not self._marked.lock():
+            raise self._occupied("is used by another run")
+        exists = self._marked.exists()
+        if exists and not (self.chosen and self._marked.is_empty()):
+            raise self._occupied()
+        check_privileges(self.session, self.database, self.PRIVILEGES, self.shown, self.chosen)
+        marker = Marker(run=self.run, maker=Maker.this_process(), tables=list(self.TABLES), made_database=not exists)
+        if not exists:
+            # Atomic: should somebody make it in between, this fails.
+            self.ask(f"CREATE DATABASE `{self.database}`")
+        self._marker = marker
+        self._marked.mark(marker)
+        self.make_tables()
 
     def identity(self) -> dict[str, str]:
         ((version,),) = self.ask("SELECT @@version")
-        return {VERSION: str(version), **self._server_id(), **fingerprint(self.session.certificate())}
+        # MySQL's, or MariaDB's; some servers have neither.
+        found = self._variable("server_uuid") or self._variable("server_uid")
+        server_id = {SERVER_ID: found} if found else {}
+        return {VERSION: str(version), **server_id, **fingerprint(self.session.certificate())}
 
     def remove_made(self) -> None:
         if self._marker is not None:
             self._marked.remove(self._marker)
-
-    def close(self) -> None:
-        self.session.close()
 
     @abstractmethod
     def make_tables(self) -> None:
         """Make the study's tables, empty, in the database."""
 
     def counters(self, server: str) -> Counters:
-        if self._counters_hidden is not None:
+        if self.counters_hidden is not None:
             return Counters()
         try:
             connections, tls = (self._status(name) for name in ("Connections", "Ssl_finished_accepts"))
         except CostofError as error:
-            self._counters_hidden = str(error)
+            self.counters_hidden = str(error)
             return Counters()
         # Other clients of the target move the same counters.
         return Counters(connections, {"TLS": tls}, shared=True)
@@ -91,10 +97,6 @@ class OwnMysqlDatabase(OwnServer):
             topology="a single server",
             facts={"database": self.database},
         )
-
-    def cautions(self) -> list[str]:
-        hidden = self._counters_hidden
-        return super().cautions() + ([Caution.SERVER_COUNTERS_HIDDEN.text(detail=hidden)] if hidden else [])
 
     def needs(self) -> list[str]:
         # Nothing has been asked of the server yet, so the account's host is not known.
@@ -109,39 +111,12 @@ class OwnMysqlDatabase(OwnServer):
             database=self.database,
         )
 
-    def _make_database(self) -> None:
-        """Here and not when it is filled: a client that is proved logs in to the database."""
-        if not self._marked.lock():
-            raise self._occupied("is used by another run")
-        exists = self._marked.exists()
-        if exists and not (self.chosen and self._marked.is_empty()):
-            raise self._occupied("is there already, and this run did not make what it holds")
-        check_privileges(self.session, self.database, self.PRIVILEGES, self.shown, self.chosen)
-        marker = Marker(run=self._run, maker=Maker.this_process(), tables=list(self.TABLES), made_database=not exists)
-        if not exists:
-            # Atomic: should somebody make it in between, this fails.
-            self.ask(f"CREATE DATABASE `{self.database}`")
-        self._marker = marker
-        self._marked.mark(marker)
-        self.make_tables()
-
-    def _occupied(self, what: str) -> CostofError:
-        return CostofError(Problem.TARGET_OCCUPIED, database=self.database, target=self.shown, what=what)
-
-    def _server_id(self) -> dict[str, str]:
-        """MySQL's, or MariaDB's; nothing of a server that has neither."""
-        found = self._variable("server_uuid") or self._variable("server_uid")
-        return {SERVER_ID: found} if found else {}
-
     def _variable(self, name: str) -> str | None:
         """None of a server that does not have it."""
         with contextlib.suppress(MySQLError):
             ((found,),) = self.session.try_to(f"SELECT @@{name}")
             return str(found)
         return None
-
-    def _lock_again(self) -> None:
-        self._marked.lock()
 
     def _status(self, name: str) -> int:
         rows = self.ask("SHOW GLOBAL STATUS LIKE %s", name)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import secrets
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -29,8 +29,8 @@ from costof.errors import CostofError, Problem
 from costof.messages.plan import ServiceSettings
 from costof.model import Secret
 from costof.programs import reach
-from costof.programs.access import Access, check_ca_file
-from costof.programs.leftovers import Leftover, Server, in_use_by_signs
+from costof.programs.access import Access
+from costof.programs.leftovers import Leftover, Leftovers, in_use_by_signs
 from costof.programs.target_database import (
     MARKER,
     MARKER_NAME,
@@ -471,16 +471,20 @@ class MarkedDatabase:
         return self._database[MARKER_NAME]
 
 
-class MongodbServer(Server):
-    def __init__(self, session: MongodbSession, shown: str) -> None:
-        self.shown = shown
-        self._session = session
+class MongodbLeftovers(Leftovers):
+    schemes = SCHEMES
+    url: MongodbUrl
+    session: MongodbSession
+
+    def __init__(self, access: Access) -> None:
+        self.url = parse_mongodb_url(access, "clean")
+        self.session = MongodbSession(self.url)
 
     def find(self) -> list[Leftover]:
-        names = self._session.asked(self._session.client.list_database_names)
+        names = self.session.asked(self.session.client.list_database_names)
         found = []
         for name in sorted(name for name in names if could_be_own(name)):
-            database = MarkedDatabase(self._session, name)
+            database = MarkedDatabase(self.session, name)
             marker = database.marker() if MARKER_NAME in database.collections() else None
             if marker is not None:
                 found.append(Leftover(name, marker, in_use_by_signs(marker, database.seconds_silent())))
@@ -490,16 +494,5 @@ class MongodbServer(Server):
         return found
 
     def remove(self, leftover: Leftover) -> bool:
-        database = MarkedDatabase(self._session, leftover.database)
+        database = MarkedDatabase(self.session, leftover.database)
         return database.remove(leftover.marker) if leftover.marker else database.remove_empty()
-
-
-def opened(access: Access) -> Iterator[Server]:
-    url = parse_mongodb_url(access, "clean")
-    check_ca_file(url.ca_file)
-    session = MongodbSession(url)
-    session.open()
-    try:
-        yield MongodbServer(session, url.shown)
-    finally:
-        session.close()

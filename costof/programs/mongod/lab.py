@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import platformdirs
@@ -389,10 +389,6 @@ class ThreeMembers(LabServer):
             for kind in place.keys
         }
         self.set = ReplicaSet(place.lab, REPLICA_SET, self._members(), self._password, DATABASE)
-
-    @classmethod
-    def at(cls, place: Place) -> Self:
-        return cls(place)
 
     def start(self) -> None:
         binary = find_mongod()

@@ -13,7 +13,6 @@ from typing import Any
 import pymongo
 from pymongo.errors import OperationFailure, PyMongoError
 
-from costof.errors import Caution, CostofError, Problem
 from costof.lab.program import Counters, Description
 from costof.programs.access import Access
 from costof.programs.identity import SERVER_ID, VERSION, certificate_of
@@ -23,6 +22,7 @@ from costof.programs.mongod.connection import (
     MarkedDatabase,
     MongodbSession,
     MongodbSettings,
+    MongodbUrl,
     check_privileges,
     first_words,
     grant_line,
@@ -30,7 +30,7 @@ from costof.programs.mongod.connection import (
 )
 from costof.programs.mongod.lab import read_counters
 from costof.programs.server import OwnServer
-from costof.programs.target_database import MARKER_NAME, Heartbeat, Maker, Marker, own_name, told_writes
+from costof.programs.target_database import MARKER_NAME, Heartbeat, Maker, Marker, told_writes
 from costof.urls import split_host
 
 #: For a member to apply what the others have, milliseconds.
@@ -43,22 +43,19 @@ class OwnMongodb(OwnServer):
     `hello` is what it said of itself when it was reached.
     """
 
+    url: MongodbUrl
+    session: MongodbSession
+
     def __init__(self, access: Access, study: str, run: str, records: int) -> None:
-        self._url = parse_mongodb_url(access, study)
-        self.shown, self.tls, self.ca_file = self._url.shown, self._url.tls, self._url.ca_file
-        self.with_password = bool(self._url.password)
-        self._chosen = access.database
-        self._records = records
-        self._run = run
-        self.database = own_name(access.database, run)
-        self.session = MongodbSession(self._url)
+        self.url = parse_mongodb_url(access, study)
+        super().__init__(access, study, run, records)
+        self.session = MongodbSession(self.url)
         self._marked = MarkedDatabase(self.session, self.database)
         self._heartbeat = Heartbeat(self._marked.beat)
         self._marker: Marker | None = None
-        self._counters_hidden: str | None = None
 
     def reach(self) -> None:
-        self.session.open()
+        super().reach()
         self.hello: dict[str, Any] = self.session.asked(lambda: self.session.client.admin.command("hello"))
 
     def identity(self) -> dict[str, str]:
@@ -69,10 +66,10 @@ class OwnMongodb(OwnServer):
             with contextlib.suppress(PyMongoError, KeyError):
                 settings = self.session.client.admin.command("replSetGetConfig")["config"]["settings"]
                 found[SERVER_ID] = str(settings["replicaSetId"])
-        return found | (certificate_of(*split_host(self._url.addresses[0], PORT)) if self.tls else {})
+        return found | (certificate_of(*split_host(self.url.addresses[0], PORT)) if self.tls else {})
 
     def claim(self) -> None:
-        check_privileges(self.session, self._url, self.database, (COLLECTION, MARKER_NAME), self._chosen)
+        check_privileges(self.session, self.url, self.database, (COLLECTION, MARKER_NAME), self.chosen)
         self._refuse_what_is_there()
 
     def remove_made(self) -> None:
@@ -80,18 +77,15 @@ class OwnMongodb(OwnServer):
         if self._marker is not None:
             self._marked.remove(self._marker)
 
-    def close(self) -> None:
-        self.session.close()
-
     def client_settings(self) -> MongodbSettings:
         replica_set = self.hello.get("setName")
         return MongodbSettings(
-            addresses=self._url.addresses,
+            addresses=self.url.addresses,
             replica_set=replica_set,
-            read_preference=self._url.read_preference if replica_set else "primary",
-            username=self._url.username,
-            password=self._url.password,
-            auth_source=self._url.auth_source,
+            read_preference=self.url.read_preference if replica_set else "primary",
+            username=self.url.username,
+            password=self.url.password,
+            auth_source=self.url.auth_source,
             database=self.database,
             collection=COLLECTION,
         )
@@ -99,7 +93,7 @@ class OwnMongodb(OwnServer):
     def prepare(self, load: Callable[[], None]) -> None:
         self._refuse_what_is_there()
         is_new = not self._marked.is_listed()
-        self._marker = Marker(run=self._run, maker=Maker.this_process(), tables=[COLLECTION], made_database=is_new)
+        self._marker = Marker(run=self.run, maker=Maker.this_process(), tables=[COLLECTION], made_database=is_new)
         # In this order: a marker without a sign of life is a dead run's.
         self.session.asked(self._heartbeat.start)
         self._marked.mark(self._marker)
@@ -107,24 +101,24 @@ class OwnMongodb(OwnServer):
         self.session.asked(self._wait_for_members)
 
     def writes(self) -> list[str]:
-        return told_writes(self._chosen, self._url.shown, self._records, "1 kB", COLLECTION)
+        return told_writes(self.chosen, self.shown, self.records, "1 kB", COLLECTION)
 
     def needs(self) -> list[str]:
-        if self._url.username is None:
+        if self.url.username is None:
             return []
         monitor = '{"role": "clusterMonitor", "db": "admin"}, for the servers\' own counters as evidence'
-        return [grant_line(self._url, self._chosen), f"if it may be, {monitor}"]
+        return [grant_line(self.url, self.chosen), f"if it may be, {monitor}"]
 
     def counters(self, server: str) -> Counters:
-        if self._counters_hidden is not None:
+        if self.counters_hidden is not None:
             return Counters()
         try:
             counted = read_counters(self.session.member(server))
         except OperationFailure as error:
-            self._counters_hidden = first_words(error)
+            self.counters_hidden = first_words(error)
             return Counters()
         if counted.connections is None:
-            self._counters_hidden = "serverStatus has no connections.totalCreated"
+            self.counters_hidden = "serverStatus has no connections.totalCreated"
         # Other clients of the target move the same counters.
         return Counters(counted.connections, counted.tls_connections, shared=True)
 
@@ -135,12 +129,8 @@ class OwnMongodb(OwnServer):
         return Description(
             versions={"mongod": self._version()},
             topology=topology,
-            facts={"read preference": self._url.read_preference, "database": self.database},
+            facts={"read preference": self.url.read_preference, "database": self.database},
         )
-
-    def cautions(self) -> list[str]:
-        hidden = self._counters_hidden
-        return super().cautions() + ([Caution.SERVER_COUNTERS_HIDDEN.text(detail=hidden)] if hidden else [])
 
     def _version(self) -> str:
         build = self.session.asked(lambda: self.session.client.admin.command("buildInfo"))
@@ -149,8 +139,7 @@ class OwnMongodb(OwnServer):
     def _refuse_what_is_there(self) -> None:
         """A database without collections is none. Raises `TARGET_OCCUPIED`."""
         if self._marked.collections():
-            what = "is there already, and this run did not make what it holds"
-            raise CostofError(Problem.TARGET_OCCUPIED, database=self.database, target=self._url.shown, what=what)
+            raise self._occupied()
 
     def _wait_for_members(self) -> None:
         """Until each visible member has all that was loaded: readers of any of them find every record.

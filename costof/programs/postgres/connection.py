@@ -21,8 +21,8 @@ from costof.errors import CostofError, Problem
 from costof.messages.plan import ServiceSettings
 from costof.model import Secret
 from costof.programs import reach
-from costof.programs.access import Access, LoginUrl, UrlForm, check_ca_file, parse_login_url
-from costof.programs.leftovers import Leftover, Server, in_use_here
+from costof.programs.access import Access, LoginUrl, UrlForm, parse_login_url
+from costof.programs.leftovers import Leftover, Leftovers, in_use_here
 from costof.programs.target_database import MARKER, MARKER_NAME, Marker, could_be_own, is_new_name, read_marker
 
 SCHEMES = ("postgres", "postgresql")
@@ -303,35 +303,38 @@ _DATABASES = "SELECT datname FROM pg_database WHERE datallowconn AND has_databas
 _MARKED = "SELECT nspname FROM pg_namespace JOIN pg_class ON relnamespace = pg_namespace.oid WHERE relname = %s"
 
 
-class PostgresServer(Server):
-    """What it finds is a database that a run has made, or `database.schema`."""
+class PostgresLeftovers(Leftovers):
+    """Each is a database that a run has made, or `database.schema`."""
 
-    def __init__(self, session: PostgresSession, url: LoginUrl) -> None:
-        self.shown = url.shown
-        self._url = url
-        self._session = session
+    schemes = SCHEMES
+    url: LoginUrl
+    session: PostgresSession
+
+    def __init__(self, access: Access) -> None:
+        self.url = parse_postgres_url(access, "clean")
+        self.session = PostgresSession(self.url, first_database(self.url))
 
     def find(self) -> list[Leftover]:
-        return [each for (database,) in sorted(self._session.ask(_DATABASES)) for each in self._find_in(database)]
+        return [each for (database,) in sorted(self.session.ask(_DATABASES)) for each in self._find_in(database)]
 
     def remove(self, leftover: Leftover) -> bool:
         database, _, name = leftover.database.rpartition(".")
-        place = PostgresSession(self._url, database or name)
+        place = PostgresSession(self.url, database or name)
         place.open()
         schema = MarkedSchema(place, name)
         if not schema.lock():
             place.close()
             return False
         if leftover.marker is not None:
-            return remove_made(schema, leftover.marker, place, self._session)
+            return remove_made(schema, leftover.marker, place, self.session)
         is_empty = holds_nothing(place)
         place.close()
         if is_empty:
-            self._session.ask(f'DROP DATABASE "{name}"')
+            self.session.ask(f'DROP DATABASE "{name}"')
         return is_empty
 
     def _find_in(self, database: str) -> list[Leftover]:
-        place = PostgresSession(self._url, database)
+        place = PostgresSession(self.url, database)
         try:
             place.open()
         except CostofError:
@@ -343,25 +346,17 @@ class PostgresServer(Server):
             if not names and is_new_name(database) and holds_nothing(place):
                 # Its run ended between making and marking it.
                 return [Leftover(database, None, _in_use(MarkedSchema(place, database), None))]
-            return [_leftover(schema, marker, database) for schema in schemas if (marker := schema.marker())]
+            return [
+                Leftover(
+                    schema.name if marker.made_database else f"{database}.{schema.name}",
+                    marker,
+                    _in_use(schema, marker),
+                )
+                for schema in schemas
+                if (marker := schema.marker())
+            ]
         finally:
             place.close()
-
-
-def opened(access: Access) -> Iterator[Server]:
-    url = parse_postgres_url(access, "clean")
-    check_ca_file(url.ca_file)
-    session = PostgresSession(url, first_database(url))
-    session.open()
-    try:
-        yield PostgresServer(session, url)
-    finally:
-        session.close()
-
-
-def _leftover(schema: MarkedSchema, marker: Marker, database: str) -> Leftover:
-    name = schema.name if marker.made_database else f"{database}.{schema.name}"
-    return Leftover(name, marker, _in_use(schema, marker))
 
 
 def _in_use(schema: MarkedSchema, marker: Marker | None) -> str | None:

@@ -13,7 +13,7 @@ import ssl
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import psycopg
 from pydantic import SecretStr
@@ -105,10 +105,6 @@ class PostgresServer(LabServer):
         self._admin: psycopg.Connection[Any] | None = None
         self._read = 0
         self._counted: Counter[str] = Counter()
-
-    @classmethod
-    def at(cls, place: Place) -> Self:
-        return cls(place)
 
     def start(self) -> None:
         binary = find_postgres()

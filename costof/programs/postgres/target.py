@@ -30,21 +30,22 @@ from costof.programs.postgres.connection import (
 )
 from costof.programs.postgres.lab import SCALE, TLS_ACCEPTED, TLS_REQUEST
 from costof.programs.server import OwnServer
-from costof.programs.target_database import MARKER, MARKER_NAME, PREFIX, Maker, Marker, own_name
+from costof.programs.target_database import MARKER, MARKER_NAME, PREFIX, Maker, Marker
 
 
 class OwnPgbench(OwnServer):
-    """With pgbench's tables. What the server says of TLS is in the engine's evidence (`server_side`); its counters lag
-    behind by a second, and prove no slice."""
+    """With pgbench's tables, in a schema of the run's name; in a database of that name where the account may make one.
+
+    What the server says of TLS is in the engine's evidence (`server_side`); its counters lag behind by a second, and
+    prove no slice.
+    """
+
+    url: LoginUrl
+    session: PostgresSession
 
     def __init__(self, access: Access, study: str, run: str, records: int) -> None:
         self.url = parse_postgres_url(access, study)
-        self.shown, self.tls, self.ca_file = self.url.shown, self.url.tls, self.url.ca_file
-        self.with_password = bool(self.url.password)
-        self.chosen = access.database
-        self.records = records
-        self.name = own_name(access.database, run)
-        self._run = run
+        super().__init__(access, study, run, records)
         self._first_database = first_database(self.url)
         #: A pool reaches the databases that it was configured for, and no new one.
         self._pooler = parse_postgres_url(replace(access, url=access.pooler_url), study) if access.pooler_url else None
@@ -52,14 +53,37 @@ class OwnPgbench(OwnServer):
         self._server = PostgresSession(self.url, self._first_database)
         #: To the database that has the run's schema.
         self.session = self._server
-        self._schema = MarkedSchema(self._server, self.name)
+        self._schema = MarkedSchema(self._server, self.database)
         self._marker: Marker | None = None
 
-    def reach(self) -> None:
-        self._server.open()
-
     def claim(self) -> None:
-        self._make()
+        ((may_make_databases,),) = self._server.ask(
+            "SELECT rolcreatedb OR rolsuper FROM pg_roles WHERE rolname = current_user"
+        )
+        there = self._pooler is None and bool(
+            self._server.ask("SELECT 1 FROM pg_database WHERE datname = %s", self.database)
+        )
+        if there and not self.chosen:
+            raise self._occupied()
+        makes_database = may_make_databases and not there and self._pooler is None
+        if not makes_database:
+            self._check_privilege(self.database if there else self._first_database)
+        marker = Marker(run=self.run, maker=Maker.this_process(), tables=list(TABLES), made_database=makes_database)
+        if makes_database:
+            # From template0: the usual one cannot be copied while anybody is connected to it.
+            self._server.ask(f'CREATE DATABASE "{self.database}" TEMPLATE template0')
+        if makes_database or there:
+            self._enter_database(is_new=makes_database)
+        self._marker = marker if makes_database else None
+        if not self._schema.lock():
+            raise self._occupied("is used by another run")
+        if self._schema.exists() or (there and not holds_nothing(self.session)):
+            raise self._occupied()
+        self._schema.make(marker)
+        self._marker = marker
+        self._schema.use()
+        for statement in create_tables(SCALE):
+            self.session.ask(statement)
 
     def identity(self) -> dict[str, str]:
         ((version,),) = self._server.ask("SHOW server_version")
@@ -91,7 +115,7 @@ class OwnPgbench(OwnServer):
             username=self.url.username,
             password=self.url.password or None,
             database=self.session.database,
-            table_schema=self.name,
+            table_schema=self.database,
             scale=SCALE,
         )
 
@@ -109,7 +133,7 @@ class OwnPgbench(OwnServer):
 
     def describe(self) -> Description:
         ((version,),) = self.session.ask("SHOW server_version")
-        facts = {"database": self.session.database, "schema": self.name, "pgbench's scale": f"{SCALE} branches"}
+        facts = {"database": self.session.database, "schema": self.database, "pgbench's scale": f"{SCALE} branches"}
         if self._pooler is not None:
             facts["pool"] = f"{self._pooler.shown}, the user's own"
         return Description(versions={"server": version}, topology="a single server", facts=facts)
@@ -132,45 +156,16 @@ class OwnPgbench(OwnServer):
     def needs(self) -> list[str]:
         return [self._grant()]
 
-    def _make(self) -> None:
-        ((may_make_databases,),) = self._server.ask(
-            "SELECT rolcreatedb OR rolsuper FROM pg_roles WHERE rolname = current_user"
-        )
-        there = self._pooler is None and bool(
-            self._server.ask("SELECT 1 FROM pg_database WHERE datname = %s", self.name)
-        )
-        if there and not self.chosen:
-            raise self._occupied()
-        makes_database = may_make_databases and not there and self._pooler is None
-        if not makes_database:
-            self._check_privilege(self.name if there else self._first_database)
-        marker = Marker(run=self._run, maker=Maker.this_process(), tables=list(TABLES), made_database=makes_database)
-        if makes_database:
-            # From template0: the usual one cannot be copied while anybody is connected to it.
-            self._server.ask(f'CREATE DATABASE "{self.name}" TEMPLATE template0')
-        if makes_database or there:
-            self._enter_database(is_new=makes_database)
-        self._marker = marker if makes_database else None
-        if not self._schema.lock():
-            raise self._occupied("is used by another run")
-        if self._schema.exists() or (there and not holds_nothing(self.session)):
-            raise self._occupied()
-        self._schema.make(marker)
-        self._marker = marker
-        self._schema.use()
-        for statement in create_tables(SCALE):
-            self.session.ask(statement)
-
     def _enter_database(self, is_new: bool) -> None:
         """Log in to the database of the run's name; a new one that lets nobody in is dropped again."""
-        self.session = PostgresSession(self.url, self.name, again=self._again)
+        self.session = PostgresSession(self.url, self.database, again=self._again)
         try:
             self.session.open()
         except CostofError:
             if is_new:
-                self._server.ask(f'DROP DATABASE "{self.name}"')
+                self._server.ask(f'DROP DATABASE "{self.database}"')
             raise
-        self._schema = MarkedSchema(self.session, self.name)
+        self._schema = MarkedSchema(self.session, self.database)
 
     def _again(self) -> None:
         self._schema.lock()
@@ -203,15 +198,14 @@ class OwnPgbench(OwnServer):
             detail = None
             if not there.is_pooled():
                 detail = "a server answers there itself"
-            elif MarkedSchema(there, self.name).marker() != self._marker:
-                detail = f"its database {there.database} does not hold the schema {self.name} that this run has made"
+            elif MarkedSchema(there, self.database).marker() != self._marker:
+                detail = (
+                    f"its database {there.database} does not hold the schema {self.database} that this run has made"
+                )
         finally:
             there.close()
         if detail is not None:
             raise CostofError(Problem.NO_POOLER, pooler=pooler.shown, target=self.shown, detail=detail)
-
-    def _occupied(self, what: str = "is there already, and this run did not make what it holds") -> CostofError:
-        return CostofError(Problem.TARGET_OCCUPIED, database=self.name, target=self.shown, what=what)
 
 
 def _ask_for_tls(connection: socket.socket) -> bool:

@@ -25,8 +25,8 @@ from costof.errors import CostofError, Problem
 from costof.messages.plan import ServiceSettings, Transport
 from costof.model import Secret
 from costof.programs import reach
-from costof.programs.access import Access, check_ca_file
-from costof.programs.leftovers import Leftover, Server, in_use_by_signs
+from costof.programs.access import Access
+from costof.programs.leftovers import Leftover, Leftovers, in_use_by_signs
 from costof.programs.target_database import Marker
 from costof.urls import UrlError, UrlParts, host_shown, login_shown, split_host, split_url
 
@@ -279,15 +279,19 @@ class MarkedStrings:
         return iter(lambda: list(islice(keys, BATCH)), [])
 
 
-class RedisServer(Server):
-    def __init__(self, session: RedisSession, shown: str) -> None:
-        self.shown = shown
-        self._session = session
+class RedisLeftovers(Leftovers):
+    schemes = SCHEMES
+    url: RedisUrl
+    session: RedisSession
+
+    def __init__(self, access: Access) -> None:
+        self.url = parse_redis_url(access, "clean")
+        self.session = RedisSession(self.url)
 
     def find(self) -> list[Leftover]:
         # The other fields are signs of life, and no name has a colon.
-        names = sorted(field for field in self._session.ask("HKEYS", RUNS) if ":" not in field)
-        found = [MarkedStrings(self._session, name) for name in names]
+        names = sorted(field for field in self.session.ask("HKEYS", RUNS) if ":" not in field)
+        found = [MarkedStrings(self.session, name) for name in names]
         return [
             Leftover(strings.name, marker, in_use_by_signs(marker, strings.seconds_silent()))
             for strings in found
@@ -296,15 +300,4 @@ class RedisServer(Server):
 
     def remove(self, leftover: Leftover) -> bool:
         assert isinstance(leftover.marker, StringsMarker)
-        return MarkedStrings(self._session, leftover.database).remove(leftover.marker)
-
-
-def opened(access: Access) -> Iterator[Server]:
-    url = parse_redis_url(access, "clean")
-    check_ca_file(url.ca_file)
-    session = RedisSession(url)
-    try:
-        session.open()
-        yield RedisServer(session, url.shown)
-    finally:
-        session.close()
+        return MarkedStrings(self.session, leftover.database).remove(leftover.marker)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import redis
 from pydantic import SecretStr
@@ -68,10 +68,6 @@ class RedisServer(LabServer):
         #: With TLS: those until the plain port was opened again, and how many there were when it was closed.
         self._tls_connections = 0
         self._closed_at: int | None = None
-
-    @classmethod
-    def at(cls, place: Place) -> Self:
-        return cls(place)
 
     def start(self) -> None:
         binary = find_redis()

@@ -13,7 +13,7 @@ from typing import Any
 import redis
 from redis.exceptions import NoPermissionError, ResponseError
 
-from costof.errors import Caution, CostofError, Problem
+from costof.errors import CostofError, Problem
 from costof.lab.program import Counters, Description
 from costof.programs.access import Access
 from costof.programs.identity import VERSION, certificate_of
@@ -22,11 +22,12 @@ from costof.programs.redis.connection import (
     MarkedStrings,
     RedisSession,
     RedisSettings,
+    RedisUrl,
     StringsMarker,
     parse_redis_url,
 )
 from costof.programs.server import OwnServer
-from costof.programs.target_database import PREFIX, Heartbeat, Maker, own_name
+from costof.programs.target_database import PREFIX, Heartbeat, Maker
 
 NO_EVICTION = "noeviction"
 #: Of memory, at most: a value has 300 on average, and a key and what Redis keeps beside them are less.
@@ -37,22 +38,19 @@ class OwnStrings(OwnServer):
     """Its counters do not tell TLS from plain: at which of its addresses it was reached is in the engine's evidence
     (`server_side`)."""
 
+    url: RedisUrl
+    session: RedisSession
+
     def __init__(self, access: Access, study: str, run: str, records: int) -> None:
         self.url = parse_redis_url(access, study)
-        self.shown, self.tls, self.ca_file = self.url.shown, self.url.tls, self.url.ca_file
-        self.with_password = bool(self.url.password)
-        self.records = records
-        self._chosen = access.database
-        self._run = run
-        self.database = own_name(access.database, run).removeprefix("" if access.database else PREFIX)
+        super().__init__(access, study, run, records)
+        if not self.chosen:
+            # All keys of a run begin with it.
+            self.database = self.database.removeprefix(PREFIX)
         self.session = RedisSession(self.url)
         self._strings = MarkedStrings(self.session, self.database)
         self._heartbeat = Heartbeat(self._strings.beat)
         self._marker: StringsMarker | None = None
-        self._counters_hidden: str | None = None
-
-    def reach(self) -> None:
-        self.session.open()
 
     def identity(self) -> dict[str, str]:
         """Redis has an id of its own, which is another one after each restart."""
@@ -64,10 +62,11 @@ class OwnStrings(OwnServer):
     def claim(self) -> None:
         self._check_server()
         self._check_rights()
+        taken = f"has keys {self._strings.prefix}* already, which this run did not make"
         if self._strings.marker() is not None or self._strings.any_is_there(self.records):
-            raise self._occupied()
+            raise self._occupied(taken)
         marker = StringsMarker(
-            run=self._run, maker=Maker.this_process(), tables=[], made_database=False, records=self.records
+            run=self.run, maker=Maker.this_process(), tables=[], made_database=False, records=self.records
         )
         # In this order: a marker without a sign of life is a dead run's.
         try:
@@ -75,16 +74,13 @@ class OwnStrings(OwnServer):
         except redis.RedisError as error:
             raise self._refused(f"{error} (it was asked: TIME and HSET {RUNS})") from None
         if not self._strings.mark(marker):
-            raise self._occupied()
+            raise self._occupied(taken)
         self._marker = marker
 
     def remove_made(self) -> None:
         self._heartbeat.stop()
         if self._marker is not None:
             self._strings.remove(self._marker)
-
-    def close(self) -> None:
-        self.session.close()
 
     def prepare(self, load: Callable[[], None]) -> None:
         load()
@@ -100,20 +96,16 @@ class OwnStrings(OwnServer):
         )
 
     def counters(self, server: str) -> Counters:
-        if self._counters_hidden is not None:
+        if self.counters_hidden is not None:
             return Counters()
         try:
             told: dict[str, Any] = self.session.try_to("INFO", "stats")
             return Counters(int(told["total_connections_received"]), shared=True)
         except ResponseError as error:
-            self._counters_hidden = str(error)
+            self.counters_hidden = str(error)
         except KeyError as missing:
-            self._counters_hidden = f"INFO stats has no {missing}"
+            self.counters_hidden = f"INFO stats has no {missing}"
         return Counters()
-
-    def cautions(self) -> list[str]:
-        hidden = self._counters_hidden
-        return super().cautions() + ([Caution.SERVER_COUNTERS_HIDDEN.text(detail=hidden)] if hidden else [])
 
     def describe(self) -> Description:
         version = str(self._info("server").get("redis_version", "unknown"))
@@ -121,7 +113,7 @@ class OwnStrings(OwnServer):
         return Description(versions={"server": version}, topology="a single server", facts=facts)
 
     def writes(self) -> list[str]:
-        name = self._chosen or "<run>_<random>"
+        name = self.chosen or "<run>_<random>"
         return [
             f"write a marker and signs of life as fields {name} and {name}:alive of the hash {RUNS} on {self.shown}; "
             "refuse when one of the run's keys is there",
@@ -184,7 +176,3 @@ class OwnStrings(OwnServer):
 
     def _refused(self, why: str) -> CostofError:
         return CostofError(Problem.TARGET_FAILED, target=self.shown, detail=f"{why}; nothing was written")
-
-    def _occupied(self) -> CostofError:
-        what = f"has keys {self._strings.prefix}* already, which this run did not make"
-        return CostofError(Problem.TARGET_OCCUPIED, database=self.database, target=self.shown, what=what)

@@ -28,7 +28,6 @@ class ReplicationTarget(OwnService[OwnMongodb]):
 
     def __init__(self, access: Access, server: OwnMongodb) -> None:
         super().__init__(access, server)
-        self._chosen = access.database
         self._tree_hidden: str | None = None
         self._voters: list[str] = []
 
@@ -55,7 +54,7 @@ class ReplicationTarget(OwnService[OwnMongodb]):
         self.server.prepare(lambda: None)
 
     def writes(self) -> list[str]:
-        create, marker, _, drop = told_writes(self._chosen, self.server.shown, 0, "1 kB", COLLECTION)
+        create, marker, _, drop = told_writes(self.server.chosen, self.server.shown, 0, "1 kB", COLLECTION)
         each = f"insert records of about 1 kB into its {COLLECTION} for as long as the run lasts"
         return [create, marker, each, drop]
 

@@ -54,7 +54,7 @@ class ServerLab(Resource, Service):
         stack.enter_context(self._star)
         self.authority = Authority(self._lab.folder / "certificates")
         place = Place(self._lab, self._star.server, self.authority, self._keys, self._star.new_address)
-        self.server = self._program.at(place)
+        self.server = self._program(place)
         stack.callback(self.server.close)
         self.server.start()
         # Here and not when they are filled: what measures may look at the tables as soon as it connects.

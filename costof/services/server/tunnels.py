@@ -58,7 +58,7 @@ class Tunnels(Entrances):
             except CostofError as error:
                 self._failed[key] = str(error)
                 if tunnel.process.exit_status is None:
-                    self._sshd.close_tunnel(tunnel)
+                    self._lab.stop(tunnel.name)
             else:
                 self._standing[key] = tunnel
 
