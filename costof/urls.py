@@ -36,7 +36,7 @@ _LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 class UrlError(ValueError):
-    """Why a text is no URL, in words that hold nothing of it."""
+    """A text is no URL; the words say why and hold nothing of it."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class UrlParts:
 
 
 def split_url(url: str, example: str) -> UrlParts:
-    """Raises `UrlError`. `example` shows the form that is expected."""
+    """Split a URL. `example` shows the form that is expected. Raises `UrlError`."""
     if _LONE_SURROGATE.search(url):
         raise UrlError("it is not UTF-8")
     if any(sign.isspace() or not sign.isprintable() for sign in url):
@@ -127,13 +127,13 @@ def ascii_name(name: str) -> str:
 
 
 def query_shown(query: str) -> str:
-    """'?' and the names of a query, without their values, which may be secrets; '' without any."""
+    """Return '?' and the names of a query, without their values, which may be secrets; '' without any."""
     names = [part.partition("=")[0] + "=…" if "=" in part else "…" for part in query.split("&") if part]
     return "?" + "&".join(names) if names else ""
 
 
 def login_shown(username: str | None, has_password: bool) -> str:
-    """What stands before the hosts of a URL that is shown; '' without a user."""
+    """Return what stands before the hosts of a URL that is shown; '' without a user."""
     if username is None:
         return ""
     return quote(username, safe="") + (f":{HIDDEN}@" if has_password else "@")
@@ -145,7 +145,7 @@ def without_password(shown: str | None) -> str | None:
 
 
 def split_host(text: str, default_port: int) -> tuple[str, int]:
-    """Of 'host:port', 'host' or '[address]:port'. Raises `UrlError`."""
+    """Split 'host:port', 'host' or '[address]:port'. Raises `UrlError`."""
     found = re.fullmatch(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[^:\[\]]*))(?::(?P<port>[0-9]{1,5}))?", text)
     if found is None or int(found["port"] or default_port) not in range(1, 65536):
         raise UrlError("what follows the user is not host:port")
@@ -156,7 +156,7 @@ def split_host(text: str, default_port: int) -> tuple[str, int]:
 
 
 def host_shown(host: str, port: int) -> str:
-    """'host:port', an IPv6 address in brackets."""
+    """Return 'host:port', an IPv6 address in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 

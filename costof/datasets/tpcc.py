@@ -202,7 +202,6 @@ class Cursor(Protocol):
 
 
 def create_tables(database: str) -> list[str]:
-    """The nine tables, empty, as statements."""
     return [f"CREATE TABLE `{database}`.{name} ({COLUMNS[name]}) {_OPTIONS}" for name in TABLES]
 
 
@@ -217,7 +216,7 @@ def load_operations(warehouses: int) -> int:
 
 
 def violations(cursor: Cursor, conditions: Iterable[int] = tuple(CONSISTENCY)) -> list[str]:
-    """What of `CONSISTENCY` does not hold in the cursor's database, in words; nothing, where all of it does."""
+    """Return the conditions of `CONSISTENCY` that do not hold in the cursor's database, in words."""
     found = []
     for number in conditions:
         meaning, query = CONSISTENCY[number]
@@ -230,7 +229,7 @@ def violations(cursor: Cursor, conditions: Iterable[int] = tuple(CONSISTENCY)) -
 
 
 def orphans(cursor: Cursor) -> list[str]:
-    """Which of `REFERENCES` leads nowhere in the cursor's database, in words; nothing, where none does."""
+    """Return the `REFERENCES` that lead nowhere in the cursor's database, in words."""
     found = []
     for table, columns, parent, keys in REFERENCES:
         joined = " AND ".join(f"{key} = {column}" for key, column in zip(keys, columns, strict=True))

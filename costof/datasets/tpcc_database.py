@@ -32,12 +32,11 @@ class TpccDatabase:
         self._violations: list[str] | None = None
 
     def make(self) -> None:
-        """Empty. Raises what asking raises."""
         for statement in tpcc.create_tables(self._database):
             self._ask(statement)
 
     def fill(self, load: Callable[[], None]) -> None:
-        """Raises `TPCC_UNSOUND`, where a run would measure something else than TPC-C."""
+        """Load the data and check it. Raises `TPCC_UNSOUND` where a run would measure something else than TPC-C."""
         self._load = load
         load()
         for statement in tpcc.after_load(self._database):
@@ -46,7 +45,7 @@ class TpccDatabase:
             raise CostofError(Problem.TPCC_UNSOUND, where=self._where, detail="; ".join(found))
 
     def renew(self) -> None:
-        """Empty and fill them again, if New-Orders have made them large."""
+        """Empty the tables and fill them again, if New-Orders have made them large."""
         ((next_orders,),) = self._ask(f"SELECT COALESCE(SUM(d_next_o_id), 0) FROM `{self._database}`.district")  # noqa: S608
         if int(next_orders) > MOST_ORDERS:
             for table in tpcc.TABLES:
@@ -54,11 +53,9 @@ class TpccDatabase:
             self.fill(self._load)
 
     def facts(self) -> dict[str, str]:
-        """What held once the run was over, for the evidence."""
         return {FACT: "; ".join(self._after_run()) or ALL_HELD}
 
     def cautions(self) -> list[str]:
-        """That some did not hold once the run was over, and which."""
         found = self._after_run()
         return [Caution.TPCC_UNSOUND.text(detail="; ".join(found))] if found else []
 
@@ -72,7 +69,7 @@ class TpccDatabase:
 
 
 class _Cursor:
-    """What `tpcc` asks by. The connection may be another one each time, so each question says where."""
+    """Asks by a connection that may be another one each time, so each question names the database."""
 
     def __init__(self, ask: Ask, database: str) -> None:
         self._ask = ask

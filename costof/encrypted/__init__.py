@@ -56,12 +56,12 @@ def connect(
 
 
 def announcement(nonce: bytes) -> dict[str, str]:
-    """The attributes of a client that decrypts; `nonce` are 32 random bytes, new for each connection."""
+    """Return the attributes of a client that decrypts. `nonce`: 32 random bytes, new for each connection."""
     return {DECRYPTS: "1", NONCE: nonce.hex()}
 
 
 class Connection(pymysql.Connection):
-    """PyMySQL's, on which columns are decrypted."""
+    """A connection of PyMySQL's on which columns are decrypted."""
 
     def __init__(
         self, *, master_keys: Mapping[str, str | bytes], must_be_encrypted: Iterable[str] = (), **settings: Any
@@ -110,7 +110,6 @@ class Connection(pymysql.Connection):
         return super()._read_packet(_Field if packet_type is FieldDescriptorPacket else packet_type)
 
     def _read_query_result(self, unbuffered: bool = False) -> Any:
-        """As PyMySQL's, with our kind of result."""
         self._result = None
         result = _Result(self)
         if unbuffered:
@@ -145,7 +144,7 @@ class _Field(FieldDescriptorPacket):
                 self._decrypting(_refuse_plain)
 
     def converter(self, keys: SessionKeys, encoding: str | None, convert: Any) -> Callable[[bytes], Any]:
-        """What makes of a value's ciphertext what PyMySQL makes of the value."""
+        """Return what makes of a value's ciphertext what PyMySQL makes of the value."""
         envelope = self.envelope
         opener: Opener = self._decrypting(lambda: keys.opener(envelope))
         associated = envelope.associated_data(RowFormat.TEXT, self.names)
@@ -172,7 +171,7 @@ def _refuse_plain() -> None:
 
 
 class _Result(MySQLResult):
-    """PyMySQL's, with converters that decrypt first."""
+    """A result of PyMySQL's, with converters that decrypt first."""
 
     def _get_descriptions(self) -> None:
         connection = self.connection

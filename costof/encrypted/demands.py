@@ -22,7 +22,7 @@ class Demands:
         return bool(self._columns)
 
     def mean(self, names: Iterable[str]) -> bool:
-        """Whether a column of these names, of database, table and column, is one of them."""
+        """Return whether a column of these names, of database, table and column, is one of them."""
         return tuple(name.lower() for name in names) in self._columns
 
 

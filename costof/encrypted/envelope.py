@@ -41,12 +41,12 @@ class Algorithm(Enum):
 
     @property
     def label(self) -> str:
-        """In the derivation of its keys."""
+        """Its name in the derivation of its keys."""
         return self.name.lower().replace("_", "-")
 
 
 class RowFormat(Enum):
-    """How a row is laid out in which a value stands: of a query, or of a prepared statement."""
+    """How the row of a value is laid out: of a query, or of a prepared statement."""
 
     TEXT = 0
     BINARY = 1
@@ -109,13 +109,13 @@ class Envelope:
         return cls(algorithm, original, name.decode(), number, key[_NUMBER_BYTES:])
 
     def associated_data(self, row_format: RowFormat, names: tuple[bytes, bytes, bytes]) -> bytes:
-        """What a value is bound to. `names` are the original ones of database, table and column."""
+        """Return what a value is bound to. `names`: the original ones of database, table and column."""
         data = bytes([self.algorithm.value]) + _ORIGINAL.pack(*self.original) + bytes([row_format.value])
         return data + b"".join(name + b"\0" for name in names)
 
 
 def _short_text(text: bytes) -> tuple[bytes, bytes]:
-    """What a length of one byte announces, and the rest."""
+    """Return what a length of one byte announces, and the rest."""
     end = 1 + text[0]
     if len(text) < end:
         raise ValueError

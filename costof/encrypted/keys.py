@@ -15,12 +15,12 @@ SCRAMBLE = 20
 
 
 def session_salt(scramble: bytes, nonce: bytes) -> bytes:
-    """What binds keys to a session: both ends' part, the scramble of the server's greeting and the client's nonce."""
+    """Return what binds keys to a session: the scramble of the server's greeting and the client's nonce."""
     return hashlib.sha256(scramble[:SCRAMBLE] + nonce).digest()
 
 
 def master_key(key: str | bytes) -> bytearray:
-    """16 bytes, or the same in hexadecimal. Raises `RefusedError`."""
+    """Return the 16 bytes of a key, which may be hexadecimal. Raises `RefusedError`."""
     try:
         found = bytearray.fromhex(key) if isinstance(key, str) else key
     except ValueError:
@@ -50,7 +50,7 @@ class KeyRing:
         return SessionKeys(self, salt)
 
     def unwrap(self, envelope: Envelope) -> bytes:
-        """A data key. Raises `RefusedError` where its master key is missing or another."""
+        """Return a data key. Raises `RefusedError` where its master key is missing or another."""
         key = self._master_keys.get(envelope.master_key)
         if key is None:
             raise RefusedError(Undecipherable.KEY_MISSING, name=repr(envelope.master_key))
@@ -69,7 +69,6 @@ class SessionKeys:
     """The present data key of one session, and what decrypts with it."""
 
     def __init__(self, key_ring: KeyRing, salt: bytes) -> None:
-        """`salt` is `session_salt`'s."""
         self._key_ring = key_ring
         self._salt = salt
         self._present: tuple[int, str, bytes] | None = None
@@ -77,7 +76,7 @@ class SessionKeys:
         self._openers: dict[Algorithm, Opener] = {}
 
     def begin(self) -> None:
-        """A result set begins: what was left of the one before may have gone unread."""
+        """Begin a result set: what was left of the one before may have gone unread."""
         for each in self._openers.values():
             each.begin()
 

@@ -41,7 +41,7 @@ class Opener(ABC):
         self._within = False
 
     def begin(self) -> None:
-        """A result set begins."""
+        """Begin a result set."""
         self._within = False
 
     def open(self, associated: bytes, sealed: bytes) -> bytes:
@@ -69,11 +69,11 @@ class Opener(ABC):
 
     @abstractmethod
     def _count(self, sealed: bytes) -> int | None:
-        """How many were sealed before it; None, where nothing tells."""
+        """Return how many values were sealed before this one, or None where nothing tells."""
 
 
 def opener(algorithm: Algorithm, data_key: bytes | bytearray, salt: bytes, number: int) -> Opener:
-    """With keys that follow from this data key, in the session of this salt."""
+    """Return the opener whose keys follow from this data key, in the session of this salt."""
     info = INFO + algorithm.label.encode() + number.to_bytes(4, "big")
     keys = HKDF(SHA256(), length=KEY + 32, salt=salt, info=info).derive(data_key)
     key, mac_key = bytearray(keys[:KEY]), bytearray(keys[KEY:])

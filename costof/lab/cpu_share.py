@@ -85,20 +85,19 @@ class CpuShare:
 
     @property
     def prefix(self) -> list[str]:
-        """Before a program's own arguments: it enters the group, then becomes the program, with the same pid."""
+        """What stands before a program's arguments: it enters the group, then becomes the program (same pid)."""
         enter = "".join(f'echo $$ >"{folder}/cgroup.procs" && ' for folder in self.folders)
         pin = [] if self.cpu is None else [str(find_program("taskset", "util-linux")), "-c", str(self.cpu)]
         return ["sh", "-c", enter + 'exec "$@"', "sh", *pin]
 
     def cpu_seconds(self) -> float:
-        """CPU time of all that ever ran in the group."""
         folder = self.hierarchies.usage / self.group
         if self.hierarchies.version == 1:
             return int((folder / "cpuacct.usage").read_text()) / 1e9
         return int(self._counts(folder)["usage_usec"]) / 1e6
 
     def throttled_seconds(self) -> float:
-        """Time in which the group wanted to run and had used its share up."""
+        """Return the time in which the group wanted to run and had used its share up."""
         counts = self._counts(self.hierarchies.limit / self.group)
         if self.hierarchies.version == 1:
             return int(counts["throttled_time"]) / 1e9
@@ -117,7 +116,7 @@ class CpuShare:
 
 
 def limits(version: int, cores: float, period_us: int) -> dict[str, str]:
-    """The files of a group and what to write into them; a small share has a longer period, the kernel's least quota."""
+    """Return a group's files and their contents. A small share has a longer period, for the kernel's least quota."""
     period = round(period_us * max(1.0, SMALLEST_QUOTA_US / (cores * PERIOD_US)))
     quota = round(cores * period)
     if version == 1:
@@ -127,7 +126,7 @@ def limits(version: int, cores: float, period_us: int) -> dict[str, str]:
 
 
 def find_hierarchies(mounts: Path = Path("/proc/self/mounts")) -> Hierarchies:
-    """Version 2 where it has the cpu controller, else version 1. Raises `LAB_FAILED`."""
+    """Return version 2 where it has the cpu controller, else version 1. Raises `LAB_FAILED`."""
     first: dict[str, Path] = {}
     for line in mounts.read_text().splitlines():
         _, folder, kind, options, *_ = line.split()

@@ -44,7 +44,6 @@ def fetched_folder(program: str) -> Path:
 
 
 def missing_libraries(binary: Path) -> list[str]:
-    """Names of shared libraries that the program needs and this machine has not."""
     told = subprocess.run(["ldd", str(binary)], capture_output=True, text=True, check=False).stdout
     return re.findall(r"^\s*(\S+) => not found", told, re.MULTILINE)
 
@@ -73,7 +72,7 @@ def unpack_packages(program: str, packages: Packages) -> None:
 
 
 def unpack_libraries(program: str, binary: Path, names: Sequence[str]) -> None:
-    """The libraries of these packages, for a program that lies elsewhere. Raises as `unpack_packages` does."""
+    """Unpack the libraries of packages for a program that lies elsewhere. Raises as `unpack_packages`."""
     place = fetched_folder(program)
     _unpack(names, place, lambda folder: _write_runner(folder / "usr/bin" / program, binary, folder, place))
 
@@ -97,7 +96,7 @@ def _unpack(names: Sequence[str], place: Path, arrange: Callable[[Path], None]) 
 
 
 def _write_runner(path: Path, program: Path, folder: Path, place: Path) -> None:
-    """A script that becomes the program, with the libraries that were unpacked into `folder`, which goes to `place`."""
+    """Write a script that becomes the program, with the libraries that lie in `folder`, which goes to `place`."""
     # Debian's folders of one architecture.
     libraries = {found.parent.relative_to(folder) for found in (folder / FILES).glob("**/lib/*-linux-gnu/*.so*")}
     searched = ":".join(str(place / library) for library in sorted(libraries))
@@ -125,7 +124,7 @@ def _download(names: Sequence[str], archives: Path) -> None:
 
 
 def _apt() -> list[str]:
-    """With lists and archives of the user's own: nothing of the system's is changed, and none of it is locked."""
+    """Return apt-get with lists and archives of the user's own: nothing of the system's is changed or locked."""
     own = Path(platformdirs.user_cache_dir("costof")) / "apt"
     for folder in ("state/lists/partial", "cache/archives/partial"):
         (own / folder).mkdir(parents=True, exist_ok=True)

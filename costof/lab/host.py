@@ -1,19 +1,67 @@
-"""Machines of the lab, and what joins two of them."""
+"""Machines of the lab, which are network namespaces, and what joins two of them.
+
+A namespace is named by the path of a file that holds it.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import os
 import socket
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from costof.lab.cpu_share import CpuShare
-from costof.lab.namespace import entered, socket_in
+from costof.lab.program import find_program
 
 # Packets on their way in one direction: 240 ms one way at 500 Mbit/s, as netem's `limit`.
 QUEUE_PACKETS = 10_000
 # What the CPU time of processes that carry links is counted under: the lab's, and no cost of a service.
 LINK_ROLE = "link"
+
+#: Of namespaces that have a name: ip-netns(8)'s, in which root alone can write.
+FOLDER = Path("/run/netns")
+CLONE_NEWNET = 0x40000000
+_setns = ctypes.CDLL(None, use_errno=True).setns
+
+
+def entered(namespace: Path) -> list[str]:
+    """Return what stands before the arguments of a program that runs in the namespace, with the same pid."""
+    return [str(find_program("nsenter", "util-linux")), f"--net={namespace}", "--"]
+
+
+def socket_in(namespace: Path | None, family: int, kind: int, protocol: int = 0) -> socket.socket:
+    """A socket of the namespace (None: this one). Raises OSError.
+
+    A socket stays in the namespace in which it was made. A namespace belongs to a thread, so that making one on a
+    thread of its own moves nobody else.
+    """
+    if namespace is None:
+        return socket.socket(family, kind, protocol)
+    made: list[socket.socket | OSError] = []
+
+    def make() -> None:
+        try:
+            descriptor = os.open(namespace, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                if _setns(descriptor, CLONE_NEWNET) != 0:
+                    number = ctypes.get_errno()
+                    raise OSError(number, os.strerror(number), str(namespace))
+            finally:
+                os.close(descriptor)
+            made.append(socket.socket(family, kind, protocol))
+        except OSError as error:
+            made.append(error)
+
+    thread = threading.Thread(target=make)
+    thread.start()
+    thread.join()
+    (outcome,) = made
+    if isinstance(outcome, OSError):
+        raise outcome
+    return outcome
 
 
 @dataclass(frozen=True)
@@ -27,26 +75,24 @@ class Host:
 
     @property
     def prefix(self) -> list[str]:
-        """Before a program's arguments: it runs on this host, with the same pid and end as without it."""
+        """What stands before the arguments of a program that runs on this host, with the same pid."""
         share = self.cpu_share.prefix if self.cpu_share else []
         return share if self.namespace is None else [*share, *entered(self.namespace)]
 
     def socket(self, kind: int = socket.SOCK_STREAM, protocol: int = 0) -> socket.socket:
-        """An IPv4 socket on this host, for the process that calls: administration, probes."""
+        """Return an IPv4 socket on this host, for the process that calls: administration, probes."""
         return socket_in(self.namespace, socket.AF_INET, kind, protocol)
 
     def resize(self, cores: float) -> None:
-        """Give it so many cores, where it has a share. Raises `LAB_FAILED`."""
         if self.cpu_share:
             self.cpu_share.resize(cores)
 
     def cpu_seconds(self) -> float | None:
-        """CPU time of all that ran on this host; None when it has no share of its own."""
         return self.cpu_share.cpu_seconds() if self.cpu_share else None
 
 
 def throttled_seconds(hosts: Iterable[tuple[str, Host]]) -> dict[str, float]:
-    """Time in which hosts wanted to run and had used their shares up, by role; nothing of those without a share."""
+    """Return by role how long hosts wanted to run and had used their shares up."""
     found: dict[str, float] = {}
     for role, host in hosts:
         if host.cpu_share:
@@ -71,5 +117,5 @@ class Link:
     queue_packets: int = QUEUE_PACKETS
 
     def address_of(self, host: Host) -> str:
-        """Where the other end reaches `host` over this link."""
+        """Return where the other end reaches `host` over this link."""
         return {self.a.name: self.a_address, self.b.name: self.b_address}[host.name]

@@ -12,11 +12,13 @@ import sys
 import tempfile
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from costof.errors import CostofError, Problem
 from costof.lab.supervisor import parents
@@ -26,6 +28,28 @@ if TYPE_CHECKING:
     from costof.lab.host import Host
 
 LONGEST_TEMPORARY_FOLDER = 60
+
+
+class Resource(ABC):
+    """A context manager that is made of others, as a lab's topology and a service are.
+
+    `_open` enters on a stack what this is made of. All of it is left in reverse order, at the end or where opening
+    fails half-way."""
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            self._open(stack)
+            self._leave = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._leave.close()
+
+    @abstractmethod
+    def _open(self, stack: ExitStack) -> None:
+        """Raises `CostofError`."""
 
 
 @dataclass
@@ -73,13 +97,13 @@ class Lab:
         self._supervisor.stdout.close()
 
     def new_folder(self) -> Path:
-        """A folder right under /tmp that goes with the lab: for what must be short (sockets) or in another's reach."""
+        """Make a folder right under /tmp that goes with the lab, for sockets and for what another user must reach."""
         folder = Path(tempfile.mkdtemp(prefix="costof-", dir="/tmp"))  # nobody can be there first
         self._tell(directory=str(folder))
         return folder
 
     def address(self, number: int) -> str:
-        """The loopback address of host `number` (1 to 254) of this lab."""
+        """Return the loopback address of host `number` (1 to 254) of this lab."""
         return f"{self._network}.{number}"
 
     def spawn(
@@ -106,7 +130,7 @@ class Lab:
         return process
 
     def undo(self, argv: list[str]) -> None:
-        """A command for the end, however it comes. To be said before the thing is done that it undoes."""
+        """Keep a command for the end, however it comes. To be said before the thing is done that it undoes."""
         self._tell(undo=argv)
 
     def run(self, name: str, argv: list[str], env: dict[str, str] | None = None) -> None:
@@ -130,11 +154,10 @@ class Lab:
         del self.processes[process.name]
 
     def kill(self, name: str) -> None:
-        """End one process at once (kill -9)."""
         self._tell(kill=name)
 
     def dead(self) -> list[Process]:
-        """Processes that have ended though nobody asked them to."""
+        """Return processes that have ended though nobody asked them to."""
         return [process for process in self.processes.values() if process.exit_status is not None]
 
     def wait_until(
@@ -152,7 +175,6 @@ class Lab:
             time.sleep(0.02)
 
     def cpu_seconds(self) -> dict[str, float]:
-        """CPU seconds used so far, by role."""
         total: dict[str, float] = {}
         for process in self.processes.values():
             if process.exit_status is None:
@@ -190,7 +212,6 @@ def _cpu_seconds(process: Process) -> float:
 
 
 def descendants_of(pid: int) -> list[int]:
-    """Pids of the children of a process, and of theirs."""
     parent_of = parents()
     found = [pid]
     for ancestor in found:
@@ -199,7 +220,7 @@ def descendants_of(pid: int) -> list[int]:
 
 
 def last_line(log: Path) -> str:
-    """The last line a program wrote, shortened: most say there why they ended."""
+    """Return the last line that a program wrote, shortened: most say there why they ended."""
     try:
         lines = log.read_text(errors="replace").strip().splitlines()
     except OSError:
@@ -210,7 +231,7 @@ def last_line(log: Path) -> str:
 
 
 def _free_loopback_network() -> str:
-    """A /24 of 127.0.0.0/8 that nobody on this machine uses: two runs at once do not meet."""
+    """Return a /24 of 127.0.0.0/8 that nobody on this machine uses: two runs at once do not meet."""
     while True:
         network = f"127.{secrets.randbelow(200) + 20}.{secrets.randbelow(254) + 1}"
         with socket.socket() as probe:
@@ -219,7 +240,7 @@ def _free_loopback_network() -> str:
 
 
 def _temporary_folder() -> str | None:
-    """The user's TMPDIR, or /tmp where a Unix socket in the lab would be longer than unix(7) allows (108 bytes)."""
+    """Return TMPDIR, or /tmp where a socket's name in it would be longer than unix(7) allows (108 bytes)."""
     return None if len(tempfile.gettempdir()) <= LONGEST_TEMPORARY_FOLDER else "/tmp"  # noqa: S108
 
 

@@ -1,4 +1,4 @@
-"""How a link is made: its addresses, its queue, the commands for the kernel or the plan for the engine."""
+"""How a link is made: addresses, queue, and commands for the kernel, or the engine's `link` where that has no netem."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from ipaddress import IPv4Address
 from pathlib import Path
 
 from costof.errors import CostofError, Problem
-from costof.lab.host import QUEUE_PACKETS, Link
-from costof.lab.link_process import LinkEnd, LinkPlan
-from costof.lab.namespace import entered
+from costof.lab.host import QUEUE_PACKETS, Link, entered
+from costof.messages.engine_server import EngineProcess
+from costof.model import Model
 
 # What a router would buffer before a narrow link; without a bound a full one would hold packets for seconds.
 BUFFER_MS = 100.0
@@ -33,14 +33,14 @@ def link_addresses(run: str, number: int) -> tuple[str, str]:
 
 
 def served_address(run: str, number: int) -> str:
-    """Address `number` (from 0) of the run's /16 that belongs to a host rather than to a link."""
+    """Return address `number` (from 0) of the run's /16 that belongs to a host rather than to a link."""
     if not 0 <= number < SERVED:
         raise CostofError(Problem.LAB_FAILED, detail=f"a network has room for {SERVED} addresses beside its links'")
     return str(IPv4Address("10.0.255.1") + (int(run, 16) % 256 << 16) + number)
 
 
 def queue_for(round_trip_ms: float, bandwidth_mbit: float | None) -> int:
-    """Packets that a direction holds: what travels, and what a router would buffer."""
+    """Return how many packets a direction holds: what travels, and what a router would buffer."""
     if bandwidth_mbit is None:
         return QUEUE_PACKETS
     packets = (round_trip_ms / 2 + BUFFER_MS) * bandwidth_mbit * 1000 / PACKET_BITS
@@ -48,7 +48,6 @@ def queue_for(round_trip_ms: float, bandwidth_mbit: float | None) -> int:
 
 
 def engine_plan(link: Link) -> LinkPlan:
-    """The link as `costof-engine link` is told of it."""
     a, b = (
         LinkEnd(namespace=str(namespace), device=link.device, address=f"{address}/{PREFIX}")
         for namespace, address in _ends(link)
@@ -65,7 +64,6 @@ def engine_plan(link: Link) -> LinkPlan:
 
 
 def veth_commands(ip: str, link: Link) -> list[list[str]]:
-    """Two devices joined by a wire, each with its address."""
     (a, a_address), (b, b_address) = _ends(link)
     both = ["type", "veth", "peer", "name", link.device, "netns", str(b)]
     commands = [[*entered(a), ip, "link", "add", link.device, *both]]
@@ -76,7 +74,7 @@ def veth_commands(ip: str, link: Link) -> list[list[str]]:
 
 
 def netem_commands(ip: str, tc: str, link: Link) -> list[list[str]]:
-    """Half the round trip in each direction, and packets of the MTU: one of 64 KB would be lost or delayed as one."""
+    """Delay half the round trip in each direction. Packets have the MTU: one of 64 KB would be lost as a whole."""
     commands = []
     for namespace, _ in _ends(link):
         commands.append([*entered(namespace), ip, "link", "set", "dev", link.device, "gso_max_segs", "1"])
@@ -93,3 +91,81 @@ def _ends(link: Link) -> tuple[tuple[Path, str], tuple[Path, str]]:
     assert link.a.namespace is not None
     assert link.b.namespace is not None
     return (link.a.namespace, link.a_address), (link.b.namespace, link.b_address)
+
+
+class LinkEnd(Model):
+    """A device in a namespace; `address` with the length of its network's prefix."""
+
+    namespace: str
+    device: str
+    address: str
+
+
+class LinkPlan(Model):
+    """A link between two ends: what holds, narrows and loses its packets, in each direction."""
+
+    name: str
+    a: LinkEnd
+    b: LinkEnd
+    round_trip_ms: float
+    bandwidth_mbit: float | None
+    loss: float
+    queue_packets: int
+
+
+class LinksPlan(Model):
+    """All links of a process. `seed` chooses the packets that are lost."""
+
+    seed: int
+    links: list[LinkPlan]
+
+
+class LinkReady(Model):
+    """What a round trip over the path costs by itself, and how long each link holds a packet in one direction.
+
+    Not `preferred`: the links wait their turn among ordinary programs, and a busy machine adds milliseconds.
+    """
+
+    path_cost_us: float
+    held_us: dict[str, float]
+    preferred: bool
+
+
+class DirectionCounters(Model):
+    """Packets of one direction, and how late they were delivered."""
+
+    taken: int
+    lost: int
+    dropped: int
+    delivered: int
+    delivered_bytes: int
+    refused: int
+    late_sum_ns: int
+    late_max_ns: int
+
+
+class LinkCounters(Model):
+    """`a` and `b` are the link's ends, in the order it was made with."""
+
+    a_to_b: DirectionCounters
+    b_to_a: DirectionCounters
+
+
+class AllCounters(Model):
+    """Counters since the links were ready."""
+
+    cpu_ns: int
+    links: dict[str, LinkCounters]
+
+
+class LinkProcess(EngineProcess):
+    """`costof-engine link` for any number of links. Its devices vanish when it ends, and it ends with us."""
+
+    def __init__(self) -> None:
+        super().__init__("link")
+
+    def begin(self, plan: LinksPlan) -> LinkReady:
+        return self._begin(LinkReady, plan)
+
+    def counters(self) -> AllCounters:
+        return self._counted(AllCounters)

@@ -22,11 +22,20 @@ from typing import Any, Self
 
 from costof.errors import CostofError, Problem
 from costof.lab.cpu_share import CpuShare
-from costof.lab.host import LINK_ROLE, Host, Link
+from costof.lab.host import FOLDER, LINK_ROLE, Host, Link, entered
 from costof.lab.lab import Lab, is_root
-from costof.lab.link_process import LinkCounters, LinkProcess, LinkReady, LinksPlan
-from costof.lab.links import engine_plan, link_addresses, netem_commands, queue_for, served_address, veth_commands
-from costof.lab.namespace import FOLDER, entered
+from costof.lab.links import (
+    LinkCounters,
+    LinkProcess,
+    LinkReady,
+    LinksPlan,
+    engine_plan,
+    link_addresses,
+    netem_commands,
+    queue_for,
+    served_address,
+    veth_commands,
+)
 from costof.lab.program import find_program
 from costof.lab.user_namespace import can_make_hosts, can_share_cpu, why_forbidden
 
@@ -95,7 +104,7 @@ class Network:
         loss: float = 0.0,
         queue_packets: int | None = None,
     ) -> Link:
-        """A new link. All zero is a plain local one. Raises `NEEDS_ROOT`, `LAB_FAILED`."""
+        """Make a link; one of zeros is a plain local one. Raises `NEEDS_ROOT`, `LAB_FAILED`."""
         _check_name(name, self.links)
         _check_shape(name, round_trip_ms, bandwidth_mbit, loss)
         queue = queue_packets or queue_for(round_trip_ms, bandwidth_mbit)
@@ -117,19 +126,19 @@ class Network:
         return link
 
     def served_address(self, host: Host) -> str:
-        """One more address of a namespace, on no link: clients of every link reach the host there by a `route`."""
+        """Add an address to a namespace, on no link. Clients of every link reach the host there by a `route`."""
         address = served_address(self._run, self._served)
         self._served += 1
         self._ip(f"address {address}", host, "address", "add", f"{address}/32", "dev", "lo")
         return address
 
     def route(self, host: Host, address: str, link: Link) -> None:
-        """From `host` to an address of the link's other end. The link stands already: `start` comes before."""
+        """Route an address of the link's other end from `host`. `start` comes before."""
         other = link.b if host == link.a else link.a
         self._ip(f"route {host.name} {address}", host, "route", "add", f"{address}/32", "via", link.address_of(other))
 
     def forward(self, host: Host) -> None:
-        """Make a router of a host: it passes packets on between its links."""
+        """Make a router of a host, which passes packets on between its links."""
         self._do(f"forwarding {host.name}", [[*host.prefix, "sh", "-ec", "echo 1 >/proc/sys/net/ipv4/ip_forward"]])
 
     def configure(self, what: str, commands: Iterable[tuple[Host, str]]) -> None:
@@ -150,23 +159,20 @@ class Network:
         return ready
 
     def counters(self, link: Link) -> LinkCounters:
-        """What one of the engine's links has carried, lost and dropped. Raises `INSTRUMENT_FAILED`."""
         return self._carriers[link.name].counters().links[link.name]
 
     def cpu_seconds(self) -> float:
-        """CPU time of the processes that carry links: part of the instrument, not of what is measured."""
+        """Return the CPU time of the processes that carry links, which are part of the instrument."""
         return sum(process.cpu_seconds() for process in self._link_processes())
 
     def cpu_by_role(self) -> dict[str, float]:
-        """The same by role, as a service tells it; nothing where no process carries links."""
         return {LINK_ROLE: self.cpu_seconds()} if self._link_processes() else {}
 
     def process_ids(self) -> list[int]:
-        """Pids of the processes that carry links."""
         return [process.pid for process in self._link_processes()]
 
     def lost(self) -> str | None:
-        """In words, what of the network has ended though nobody asked it to."""
+        """Return in words what of the network has ended though nobody asked it to."""
         for process in self._link_processes():
             if process.ended() is not None:
                 return f"the process that carries the lab's links ended (status {process.ended()})"
@@ -198,11 +204,11 @@ class Network:
             self._do(f"netem {link.name}", netem_commands(_ip(), str(find_program("tc", "iproute2")), link))
 
     def _ip(self, what: str, host: Host, *words: str) -> None:
-        """What is done within a namespace goes with it, so that it needs no undoing."""
+        """Run ip(8) in a namespace. What it does goes with the namespace, so it needs no undoing."""
         self._do(what, [[*_entered(host), _ip(), *words]])
 
     def _do(self, what: str, commands: list[list[str]]) -> None:
-        """In the supervisor's hands from the first moment: what it has begun, it ends before it undoes."""
+        """Run commands under the supervisor, which ends what it has begun before it undoes."""
         self.lab.run(what.replace("/", "-"), ["sh", "-ec", "\n".join(map(shlex.join, commands))])
 
     def _has_netem(self, host: Host) -> bool:
@@ -220,7 +226,7 @@ class Network:
 
 
 def tun_lacks() -> str | None:
-    """Why the engine can carry no link here, and what would let it, in words; None where it can."""
+    """Return why the engine can carry no link here and what would let it, or None where it can."""
     if not TUN.exists():
         return f"this kernel has neither netem nor {TUN}; load a module: sudo modprobe sch_netem, or tun"
     if not os.access(TUN, os.R_OK | os.W_OK):

@@ -48,7 +48,7 @@ def find_program(name: str, package: str, folders: Sequence[Path] = ()) -> Path:
 
 
 def located(find: Callable[[], Path], version: Callable[[Path], str]) -> Callable[[], str]:
-    """What a program module says it needs (`programs/server.py`): such as '5.68 at /usr/bin/stunnel'."""
+    """Return what a program module's `NEEDED` has: a function that says such as '5.68 at /usr/bin/stunnel'."""
 
     def locate() -> str:
         binary = find()
@@ -58,7 +58,7 @@ def located(find: Callable[[], Path], version: Callable[[Path], str]) -> Callabl
 
 
 def unpacked_from(folder: Path = UNPACKED) -> dict[str, str]:
-    """What lies in the folder, and the package and version that it is of; '' where nobody wrote that down."""
+    """Return the package and version of what lies in the folder, by name; '' where nobody wrote that down."""
     try:
         names = sorted(path.name for path in folder.iterdir() if path.name not in NOT_UNPACKED)
         told = (folder / VERSIONS).read_text() if (folder / VERSIONS).is_file() else ""
@@ -88,12 +88,11 @@ def first_words(argv: list[str], name: str, package: str) -> str:
 
 
 def _variable(name: str) -> str:
-    """No shell sets a variable with a hyphen."""
     return f"COSTOF_{name.upper().replace('-', '_')}"
 
 
 def with_descriptors(most: int, argv: Sequence[str]) -> list[str]:
-    """The program with as many file descriptors as it may have, up to `most`."""
+    """Give a program as many file descriptors as it may have, up to `most`."""
     raised = f'ulimit -n {most} 2>/dev/null || ulimit -n "$(ulimit -Hn)"; exec "$0" "$@"'
     return ["sh", "-c", raised, *argv]
 
@@ -115,7 +114,7 @@ class Counters:
     shared: bool = False
 
     def plus(self, other: Counters) -> Counters:
-        """Those of two members together."""
+        """Add those of two members."""
         if self.connections is None or other.connections is None:
             return Counters()
         tls = None
@@ -124,7 +123,7 @@ class Counters:
         return Counters(self.connections + other.connections, tls, self.shared or other.shared)
 
     def since(self, earlier: Counters) -> Counters:
-        """The difference: what moved between two readings."""
+        """Return what moved since an earlier reading."""
         if self.connections is None or earlier.connections is None:
             return Counters()
         connections = self.connections - earlier.connections

@@ -69,7 +69,7 @@ def measure_link(link: Link, count: int = 50, interval_ms: float = 5.0) -> LinkR
 
 
 def summary(samples_ms: list[float], asked: int) -> RoundTrips:
-    """Of the answers to `asked` probes. p99 is the smallest sample that 99 % do not exceed."""
+    """Summarize the answers to `asked` probes. p99 is the smallest sample that 99 % do not exceed."""
     if not samples_ms:
         return RoundTrips(math.nan, math.nan, 0, asked, math.nan, math.nan, math.nan)
     ordered, count = sorted(samples_ms), len(samples_ms)
@@ -135,7 +135,7 @@ def internet_checksum(data: bytes) -> int:
 
 
 def _handshakes(link: Link, count: int, interval: float, patience: float) -> RoundTrips:
-    """Right after a connection stands, TCP_INFO's round trip is that of its handshake alone, by the kernel's clock."""
+    """Connect by TCP: right after that, TCP_INFO's round trip is the handshake's, by the kernel's clock."""
     samples: list[float] = []
     with ExitStack() as stack, selectors.DefaultSelector() as selector:
         listener = stack.enter_context(link.b.socket())
@@ -160,13 +160,12 @@ def _handshakes(link: Link, count: int, interval: float, patience: float) -> Rou
 
 
 def tcp_round_trip_ms(connection: socket.socket) -> float:
-    """The kernel's smoothed round-trip time of a connection."""
     info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCPI_RTT_OFFSET + 4)
     return float(struct.unpack_from("@I", info, TCPI_RTT_OFFSET)[0]) / 1000
 
 
 class LinkEvidence(Model):
-    """What was measured on a link of the lab: milliseconds."""
+    """A round trip that was measured on a link of the lab, in milliseconds."""
 
     name: str
     asked_ms: Finite
@@ -179,7 +178,7 @@ class LinkEvidence(Model):
 
 
 def measured(link: Link) -> list[LinkEvidence]:
-    """What a link's round trip is, by each method that had an answer."""
+    """Measure a link, and return what each method found that had an answer."""
     told = measure_link(link, count=PROBES)
     methods = {BY_ICMP: told.icmp, BY_TCP: told.tcp}
     return [

@@ -15,7 +15,7 @@ NAME = "daemon"
 
 
 class Unprivileged:
-    """Of a run that is root's; else the run's own user, who has no privileges to drop."""
+    """The user `daemon` in a run that is root's; else the run's own user, who has no privileges to drop."""
 
     def __init__(self) -> None:
         self._user = pwd.getpwnam(NAME) if is_root() else pwd.getpwuid(os.geteuid())
@@ -23,7 +23,7 @@ class Unprivileged:
 
     @property
     def prefix(self) -> list[str]:
-        """Before a program's arguments: it runs as this user."""
+        """What stands before the arguments of a program that runs as this user."""
         if not is_root():
             return []
         # A change of user would take the supervisor's claim on its life away.
@@ -31,11 +31,10 @@ class Unprivileged:
         return [*drop, "--no-new-privs", "--pdeathsig=KILL"]
 
     def own(self, path: Path) -> None:
-        """Give this user a file or a folder that is the run's."""
         if is_root():
             os.chown(path, self._user.pw_uid, self._user.pw_gid)
 
     def write(self, path: Path, content: bytes) -> None:
-        """A file that only this user may read."""
+        """Write a file that only this user may read."""
         write_private(path, content)
         self.own(path)

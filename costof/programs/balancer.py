@@ -66,12 +66,11 @@ class Balancer(ABC):
         self._asked = 0
 
     @abstractmethod
-    def start(self) -> None:
-        """Start it and wait until it listens. Raises `PROGRAM_MISSING` or `LAB_FAILED`."""
+    def start(self) -> None: ...
 
     @abstractmethod
     def configuration(self) -> str:
-        """The whole of its configuration: nothing of the machine's own is read."""
+        """Return its whole configuration: nothing of the machine's own is read."""
 
     @abstractmethod
     def counters(self, entrance: str) -> Counters:
@@ -80,10 +79,10 @@ class Balancer(ABC):
 
     @abstractmethod
     def facts(self) -> dict[str, str]:
-        """What of its settings matters to a reader of a result."""
+        """Return the settings that matter to a reader of a result."""
 
     def why_dead(self) -> str | None:
-        """Why nothing goes through it any more; None while it stands."""
+        """Return why nothing goes through it any more, or None while it stands."""
         if self._process is None or self._process.exit_status is None:
             return None
         status = self._process.exit_status
@@ -101,7 +100,7 @@ class Balancer(ABC):
         return self._folder / "sock"
 
     def _ask(self, question: bytes) -> str:
-        """All that it says on its own socket until it ends the connection. Raises OSError."""
+        """Return all that it says on its own socket until it ends the connection. Raises OSError."""
         with socket.socket(socket.AF_UNIX) as asking:
             asking.settimeout(ANSWER_SECONDS)
             asking.connect(str(self._socket))
@@ -110,10 +109,10 @@ class Balancer(ABC):
             return b"".join(iter(lambda: asking.recv(65536), b"")).decode(errors="replace")
 
     def _answers(self) -> bool:
-        """Its socket is there before it listens on it."""
+        """Return whether it listens: its socket is there before that."""
         return self.counters(self._entrances[0].name) != Counters()
 
     def _spawn(self, argv: list[str]) -> None:
-        """It stands when it tells of itself."""
+        """Start it and wait until it tells of itself."""
         self._process = self._lab.spawn(self.name, ROLE, with_descriptors(DESCRIPTORS, argv), host=self._host)
         self._lab.wait_until(f"starting {self.name}", self._answers, of=self._process)

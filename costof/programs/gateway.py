@@ -45,7 +45,7 @@ class GatewayListenerCounters(Model):
 
 
 class GatewayCounters(Model):
-    """Since the start, by listener: 'address:port'."""
+    """Counters since the start, by listener: 'address:port'."""
 
     cpu_ns: int
     listeners: dict[str, GatewayListenerCounters]
@@ -97,10 +97,9 @@ class GatewayProcess(EngineProcess):
         return self._begin(GatewayReady, GatewayPlan(threads=self._threads, listeners=list(listeners)))
 
     def counters(self) -> GatewayCounters:
-        """Raises `INSTRUMENT_FAILED` when the process has died."""
         return self._counted(GatewayCounters)
 
     def reload(self) -> dict[str, str | None]:
-        """Read all rules again: by listener None, or why the rules before stay. Raises `INSTRUMENT_FAILED`."""
+        """Read all rules again, and return by listener why the rules before stay, or None."""
         self._send({"reload": {}})
         return self._validated(_Reloaded, {"listeners": self._answer(ANSWER_SECONDS).get("reloaded")}).listeners

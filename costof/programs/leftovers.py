@@ -35,17 +35,15 @@ class Leftovers(ABC):
     session: Session
 
     @abstractmethod
-    def __init__(self, access: Access) -> None:
-        """Set `url` and `session`. Raises `BAD_TARGET`."""
+    def __init__(self, access: Access) -> None: ...
 
     @property
     def shown(self) -> str:
-        """The server's URL without secrets."""
         return self.url.shown
 
     @abstractmethod
     def find(self) -> list[Leftover]:
-        """All that this account may see. Raises `TARGET_FAILED`."""
+        """Return all that this account may see. Raises `TARGET_FAILED`."""
 
     @abstractmethod
     def remove(self, leftover: Leftover) -> bool:
@@ -72,7 +70,7 @@ def reached(access: Access) -> Iterator[Leftovers]:
 
 
 def in_use_here(marker: Marker) -> str | None:
-    """Why a database is in use where its maker can be seen from here, and lives."""
+    """Return why a database is in use, where its maker can be seen from here and lives."""
     return f"its run goes on ({marker.maker})" if marker.maker.lives() else None
 
 

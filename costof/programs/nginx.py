@@ -31,18 +31,16 @@ _ACCEPTED = re.compile(r"server accepts handled requests\s+(\d+) ")
 
 
 def find_nginx() -> Path:
-    """COSTOF_NGINX, the distribution's, or the one unpacked by `make setup`. Raises `PROGRAM_MISSING`."""
     return find_program("nginx", PACKAGE)
 
 
 def nginx_version(binary: Path) -> str:
-    """Such as '1.22.1'. Raises `PROGRAM_MISSING` when it does not run."""
     # 'nginx version: nginx/1.22.1'
     return first_words([str(binary), "-v"], "nginx", PACKAGE).rpartition("/")[2]
 
 
 def find_stream_module(binary: Path) -> Path | None:
-    """What nginx passes connections through with; None where it is built in. Raises `PROGRAM_MISSING`."""
+    """Return what nginx passes connections through with, or None where it is built in. Raises `PROGRAM_MISSING`."""
     built = subprocess.run(
         [str(binary), "-V"], capture_output=True, text=True, timeout=SAYS_SECONDS, check=False
     ).stderr
@@ -63,7 +61,7 @@ def find_stream_module(binary: Path) -> Path | None:
 
 
 def _whole_nginx() -> Path:
-    """With the module without which a balancer cannot pass connections through. Raises `PROGRAM_MISSING`."""
+    """Find nginx with the module that passes connections through. Raises `PROGRAM_MISSING`."""
     binary = find_nginx()
     find_stream_module(binary)
     return binary
@@ -117,7 +115,7 @@ class Nginx(Balancer):
         )
 
     def counters(self, entrance: str) -> Counters:
-        """`accepts` of stub_status, without those that asked for it."""
+        """Return `accepts` of stub_status, without those that asked for it."""
         try:
             told = self._ask(b"GET / HTTP/1.0\r\n\r\n")
         except OSError:

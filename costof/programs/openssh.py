@@ -38,17 +38,14 @@ _NEGOTIATED = re.compile(r"kex: (?:server->client|client->server) cipher: (\S+) 
 
 
 def find_ssh() -> Path:
-    """COSTOF_SSH, or the distribution's. Raises `PROGRAM_MISSING`."""
     return find_program("ssh", "openssh-client")
 
 
 def find_sshd() -> Path:
-    """COSTOF_SSHD, the distribution's, or the one unpacked by `make setup`. Raises `PROGRAM_MISSING`."""
     return find_program("sshd", "openssh-server")
 
 
 def ssh_version(binary: Path) -> str:
-    """Such as 'OpenSSH_9.2p1 Debian-2+deb12u10, OpenSSL 3.0.19 27 Jan 2026'."""
     return first_words([str(binary), "-V"], "ssh", "openssh-client")
 
 
@@ -66,12 +63,11 @@ class Tunnel:
     process: Process
 
     def negotiated(self) -> tuple[set[str], set[str]]:
-        """Ciphers and compressions of both directions, as the client's own log says: the evidence of its arm."""
+        """Return ciphers and compressions of both directions, by the client's own log: the evidence of its arm."""
         found = _NEGOTIATED.findall(self.process.log.read_text(errors="replace"))
         return {cipher for cipher, _ in found}, {compression for _, compression in found}
 
     def why_dead(self) -> str | None:
-        """Why nothing goes through it any more; None while it stands."""
         if self.process.exit_status is None:
             return None
         return f"the tunnel {self.name} ended (status {self.process.exit_status}): {last_line(self.process.log)}"
@@ -109,11 +105,10 @@ class SshServer:
         self._lab.wait_until(f"starting {NAME}", lambda: "Server listening on" in log.read_text(errors="replace"))
 
     def command_line(self, binary: Path) -> list[str]:
-        """Stays in the foreground and logs to its standard error output."""
         return [*self._user.prefix, str(binary), "-D", "-e", "-f", str(self._folder / "sshd_config")]
 
     def configuration(self, binary: Path) -> str:
-        """The whole of its sshd_config: what is not here is OpenSSH's default, not the distribution's."""
+        """Return the whole sshd_config: what is not here is OpenSSH's default, not the distribution's."""
         settings = {
             "ListenAddress": f"{self.address}:{PORT}",
             "HostKey": self._folder / "host_key",
@@ -211,7 +206,6 @@ class SshServer:
         return [*argv, "-p", str(PORT), "-l", self._user.name, self.address]
 
     def facts(self) -> dict[str, str]:
-        """What of its settings matters to a reader of a result."""
         return {"SSH tunnel": "ssh -N -L, compression off, standing before the first slice"}
 
     def _control(self, name: str) -> Path:
@@ -219,7 +213,7 @@ class SshServer:
 
 
 def _own_programs(server: Path) -> dict[str, Path]:
-    """Those of a package that was unpacked elsewhere. An older sshd has none of them, and knows no such setting."""
+    """Return those of a package unpacked elsewhere. An older sshd has none, and knows no such setting."""
     folder = server.parents[1] / "lib" / "openssh"
     return {setting: folder / name for setting, name in OWN_PROGRAMS.items() if (folder / name).is_file()}
 

@@ -27,7 +27,7 @@ class ListenerCounters(Model):
 
 
 class OriginCounters(Model):
-    """Since the start, by listener: 'address:port'."""
+    """Counters since the start, by listener: 'address:port'."""
 
     cpu_ns: int
     listeners: dict[str, ListenerCounters]
@@ -54,9 +54,7 @@ class OriginProcess(EngineProcess):
         super().__init__("origin", prefix)
 
     def begin(self, listeners: Sequence[Listener]) -> OriginReady:
-        """Listen. Raises `INSTRUMENT_FAILED`."""
         return self._begin(OriginReady, OriginPlan(listeners=list(listeners)))
 
     def counters(self) -> OriginCounters:
-        """Raises `INSTRUMENT_FAILED` when the process has died."""
         return self._counted(OriginCounters)

@@ -8,5 +8,5 @@ VARIABLE = "COSTOF_PASSWORD"
 
 
 def take_out_of_environment() -> str | None:
-    """The environment's, which the engine and the servers of a lab would inherit; once, before any command runs."""
+    """Remove it once, before any command runs: the engine and a lab's servers would inherit it."""
     return os.environ.pop(VARIABLE, None)

@@ -169,17 +169,14 @@ class OwnServer(ABC):
 
     @property
     def shown(self) -> str:
-        """Its URL without secrets."""
         return self.url.shown
 
     @property
     def tls(self) -> bool:
-        """Whether TLS was asked of it."""
         return self.url.tls
 
     @property
     def ca_file(self) -> Path | None:
-        """The authorities that it is held to."""
         return self.url.ca_file
 
     def shown_access(self) -> ShownAccess:
@@ -249,7 +246,6 @@ class OwnServer(ABC):
 
 
 def lab_server(program: str | None) -> type[LabServer]:
-    """Raises `NO_SERVICE`."""
     found: type[LabServer] | None = getattr(_module(program), "lab_server", None)
     if found is None:
         raise CostofError(Problem.NO_SERVICE, what="server program", name=program)
@@ -257,7 +253,6 @@ def lab_server(program: str | None) -> type[LabServer]:
 
 
 def own_server(program: str | None) -> type[OwnServer]:
-    """Raises `NO_SERVICE`, `NO_OWN_SERVER`."""
     found: type[OwnServer] | None = getattr(_module(program), "own_server", None)
     if found is None:
         raise CostofError(Problem.NO_OWN_SERVER, program=program)
@@ -265,12 +260,12 @@ def own_server(program: str | None) -> type[OwnServer]:
 
 
 def programs_needed() -> dict[str, Callable[[], str]]:
-    """What must be on the machine, of all program modules: by name, what finds it and says where it is, or raises."""
+    """Return by name what finds each program that must be on the machine, or raises."""
     return {name: look for module in modules() for name, look in getattr(module, "NEEDED", {}).items()}
 
 
 def modules() -> list[ModuleType]:
-    """Of all programs, and what they share; a start long, since each brings its drivers."""
+    """Import the modules of all programs: a start long, since each brings its drivers."""
     return [import_module(f"{__package__}.{found.name}") for found in iter_modules(programs.__path__)]
 
 

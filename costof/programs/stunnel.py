@@ -27,12 +27,10 @@ socket = r:TCP_NODELAY=1
 
 
 def find_stunnel() -> Path:
-    """COSTOF_STUNNEL, the distribution's, or the one unpacked by `make setup`. Raises `PROGRAM_MISSING`."""
     return find_program(PROGRAM, PACKAGE)
 
 
 def stunnel_version(binary: Path) -> str:
-    """Such as '5.68'. Raises `PROGRAM_MISSING` when it does not run."""
     # Its first line says how it was started, and in the next is 'stunnel 5.68 on x86_64-pc-linux-gnu platform'.
     telling = ["sh", "-c", '"$0" -version 2>&1 | grep "^stunnel "', str(binary)]
     return first_words(telling, PROGRAM, PACKAGE).split()[1]
@@ -69,7 +67,7 @@ class Stunnel:
     """One process of a lab, for several ends."""
 
     def __init__(self, lab: Lab, name: str, role: str, ends: Sequence[End], host: Host) -> None:
-        """Starts it, and waits until it listens. Raises `PROGRAM_MISSING`, `LAB_FAILED`."""
+        """Start it, and wait until it listens. Raises `PROGRAM_MISSING`, `LAB_FAILED`."""
         file = lab.new_folder() / "stunnel.conf"
         write_private(file, (GLOBAL + "".join(end.configuration() for end in ends)).encode())
         self._process = lab.spawn(name, role, [str(find_stunnel()), str(file)], host=host)
@@ -77,11 +75,10 @@ class Stunnel:
         lab.wait_until(f"starting {name}", lambda: b"Configuration successful" in self._log(), of=self._process)
 
     def carried(self, end: str) -> int:
-        """How many connections an end has made onward so far: the server's does so once TLS stands."""
+        """Return how many connections an end has made onward so far: the server's does so once TLS stands."""
         return self._log().count(f"Service [{end}] connected remote server".encode())
 
     def why_dead(self) -> str | None:
-        """Why nothing goes through it any more; None while it stands."""
         status = self._process.exit_status
         return None if status is None else f"{self.name} ended (status {status})"
 

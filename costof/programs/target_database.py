@@ -68,7 +68,7 @@ class Maker(BaseModel):
         return cls(host=socket.gethostname(), machine=_machine(), pid=os.getpid(), started=_started(os.getpid()) or 0)
 
     def lives(self) -> bool | None:
-        """Whether the process runs; None where that cannot be seen from here, since it is on another machine."""
+        """Return whether the process runs, or None where that cannot be seen: it is on another machine."""
         if self.machine != _machine():
             return None
         return _started(self.pid) == self.started
@@ -78,7 +78,7 @@ class Maker(BaseModel):
 
 
 def _machine() -> str:
-    """Of this start of the machine and this container: process numbers are told apart by both."""
+    """Identify this start of the machine and this container: process numbers are told apart by both."""
     told = [socket.gethostname()]
     with suppress(OSError):
         told.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
@@ -88,7 +88,7 @@ def _machine() -> str:
 
 
 def _started(pid: int) -> int | None:
-    """Field 22 of proc(5)'s stat, after the name that may hold anything; None for a process that has ended."""
+    """Return field 22 of proc(5)'s stat, after the name that may hold anything; None of a process that has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -131,7 +131,7 @@ class Marker(BaseModel):
 
 
 def read_marker(content: object) -> Marker | None:
-    """The marker, if it is intact."""
+    """Return the marker, if it is intact."""
     try:
         return Marker.model_validate(content)
     except ValidationError:
@@ -139,7 +139,7 @@ def read_marker(content: object) -> Marker | None:
 
 
 def own_name(chosen: str | None, run_name: str) -> str:
-    """The user's choice, or a new name. Raises `BAD_DATABASE`."""
+    """Return the user's choice, or a new name. Raises `BAD_DATABASE`."""
     if chosen is None:
         return new_database_name(run_name)
     if not could_be_own(chosen):
@@ -148,7 +148,6 @@ def own_name(chosen: str | None, run_name: str) -> str:
 
 
 def could_be_own(name: str) -> bool:
-    """Whether costof makes databases of such a name."""
     return _NAME.fullmatch(name) is not None and name.lower() not in _SERVERS_OWN
 
 
@@ -158,23 +157,23 @@ def is_new_name(name: str) -> bool:
 
 
 def new_database_name(run_name: str) -> str:
-    """A name of this run's own even where two machines start one in the same second."""
+    """Return a name of this run's own, even where two machines start one in the same second."""
     return database_name(run_name, secrets.token_hex(UNIQUE_BYTES))
 
 
 def database_name(run_name: str, unique: str) -> str:
-    """`costof_<run>_<unique>` in the characters and the length that every server allows."""
+    """Return `costof_<run>_<unique>` in the characters and the length that every server allows."""
     words = re.sub(r"[^A-Za-z0-9]+", "_", run_name).strip("_")
     return f"{PREFIX}{words[: LONGEST_DATABASE_NAME - len(unique) - 8]}_{unique}"
 
 
 def granted_on(chosen: str | None, grant: str) -> str:
-    """A grant in an error: where no database was chosen, an account that may use one alone is helped otherwise."""
+    """Complete a grant in an error: an account that may use one database alone is helped by --database."""
     return grant if chosen else f"{grant} (or grants it on one database, which --database names)"
 
 
 def told_writes(chosen: str | None, target: str, records: int, size: str, table: str) -> list[str]:
-    """Every write of a run, in words. Nobody can know a name that is not chosen: each run takes a new one."""
+    """Say every write of a run. A name that is not chosen is not known yet: each run takes a new one."""
     database = chosen or f"{PREFIX}<run>_<random>"
     how = "refuse when it holds anything" if chosen else "a new one for each run, unless --database names it"
     return [

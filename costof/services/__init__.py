@@ -67,7 +67,7 @@ class Service(ABC):
 
     @abstractmethod
     def endpoint(self, arm: PlannedArm) -> Endpoint:
-        """How to reach the service as `arm` says."""
+        """Return how to reach the service as `arm` says."""
 
     @abstractmethod
     def prepare(self, arm: PlannedArm, load: LoadData) -> None:
@@ -75,10 +75,10 @@ class Service(ABC):
 
     @abstractmethod
     def writes(self) -> list[str]:
-        """Every write `prepare` and the teardown would do, in words (`--dry-run`)."""
+        """Return every write of `prepare` and the teardown, in words (`--dry-run`)."""
 
     def commands(self) -> list[str]:
-        """Every command of the user's that it would run, after its arm (`--dry-run`)."""
+        """Return every command of the user's that it would run, after its arm (`--dry-run`)."""
         return [f"around each slice: {self.server_cpu.command}"] if self.server_cpu else []
 
     @abstractmethod
@@ -89,18 +89,18 @@ class Service(ABC):
         return dict(self.describe().versions)
 
     def needs(self) -> list[str]:
-        """What the account must be allowed to do, and how it is granted (`--dry-run`)."""
+        """Return what the account must be allowed to do, and how it is granted (`--dry-run`)."""
         return []
 
     def barred(self, arm: PlannedArm) -> str | None:
-        """Why an arm must not even be tried, such as a plain one where TLS was asked for; None where it may."""
+        """Return why an arm must not even be tried, such as a plain one where TLS was asked for, or None."""
         return None
 
     def arrange(self, arm: PlannedArm) -> None:
         """Bring the servers into the state that `arm` asks for, before each of its slices. Outside measured time."""
 
     def shared_by(self, hosts: int) -> None:
-        """So many hosts ask it together, who each have a share of what a command is told. Said before it is reached."""
+        """Tell it that so many hosts ask it together and share what a command is told, before it is reached."""
 
     def wants_ticket(self, arm: PlannedArm) -> bool:
         """Whether the client of an arm that resumes sessions must first connect once, outside measured time.
@@ -111,11 +111,11 @@ class Service(ABC):
         return False
 
     def prefix(self, arm: PlannedArm) -> list[str]:
-        """Argv prefix that starts a program on the client's host of an arm (a network namespace); [] for this one."""
+        """Return what starts a program on the client's host of an arm (a network namespace); [] for this one."""
         return []
 
     def links(self) -> list[LinkEvidence]:
-        """What was measured on the lab's links, where it has some."""
+        """Return what was measured on the lab's links."""
         return []
 
     def prove(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
@@ -124,7 +124,7 @@ class Service(ABC):
         return {}
 
     def counters(self, server: str) -> Counters:
-        """The counters of the member at `server` ('address:port')."""
+        """Return the counters of the member at `server` ('address:port')."""
         return Counters()
 
     def usable(self, answer: SliceAnswer, moved: Counters) -> Counters:
@@ -132,7 +132,7 @@ class Service(ABC):
         return moved
 
     def cpu_seconds(self) -> dict[str, float]:
-        """CPU seconds used so far, by role. Raises `SERVER_CPU_UNREAD`."""
+        """Return CPU seconds used so far, by role. Raises `SERVER_CPU_UNREAD`."""
         return {self.server_role: self.server_cpu.seconds()} if self.server_cpu else {}
 
     def observe(self, arm: PlannedArm) -> Observation | None:
@@ -142,11 +142,11 @@ class Service(ABC):
     def judge(
         self, arm: PlannedArm, before: Observation | None, after: Observation | None, answer: SliceAnswer
     ) -> Judgement:
-        """What two observations say of the slice between them."""
+        """Return what two observations say of the slice between them."""
         return Judgement()
 
     def throttled_seconds(self) -> dict[str, float]:
-        """Seconds so far in which a role wanted to run and its CPU share was used up, by role: its own steal time."""
+        """Return by role how long it wanted to run and its CPU share was used up: its own steal time."""
         return {}
 
     def warnings(self) -> list[str]:
@@ -154,7 +154,7 @@ class Service(ABC):
         return []
 
     def cautions(self) -> list[str]:
-        """What a reader must know of these servers, once the run is over."""
+        """Return what a reader must know of these servers, once the run is over."""
         return []
 
     def lost(self, arm: PlannedArm | None = None) -> str | None:

@@ -42,7 +42,7 @@ def open_service(plan: Plan, access: Access | None, run_name: str) -> Service:
 
 
 def shown_urls(study: Study, access: Access | None) -> tuple[str | None, str | None]:
-    """`--target` and `--plain-target` as the plan keeps them. Raises what a URL is refused for."""
+    """Return `--target` and `--plain-target` as the plan keeps them. Raises what a URL is refused for."""
     if access is None:
         return None, None
     shown = _shown(study, access)
@@ -106,7 +106,7 @@ def of_target(study: Study, access: Access | None) -> tuple[Study, list[str]]:
 
 
 def _check_used(study: Study, access: Access) -> None:
-    """Raises for options that a target of this study has no use for."""
+    """Raise for options that a target of this study has no use for."""
     has_pooler = any(level.own.get("pooler") for level in study.factors[study.main_factor].levels.values())
     if access.pooler_url is not None and not has_pooler:
         raise CostofError(Problem.POOLER_UNUSED, study=study.name)
@@ -122,7 +122,6 @@ def _check_used(study: Study, access: Access) -> None:
 
 
 def _check_levels_of_lab(plan: Plan) -> None:
-    """Raises `OWN_ONLY_LEVEL`."""
     factor = plan.study.main_factor
     if of_own := dict.fromkeys(arm.levels[factor] for arm in plan.arms if arm.asked.own):
         raise CostofError(Problem.OWN_ONLY_LEVEL, levels=", ".join(of_own), factor=factor)

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Generic, TypeVar
 
 from costof.errors import Caution
+from costof.lab.lab import Resource
 from costof.lab.program import Counters, Description
-from costof.lab.resource import Resource
 from costof.messages.answers import SliceAnswer
 from costof.messages.plan import Endpoint
 from costof.programs.access import Access

@@ -19,7 +19,7 @@ from costof.errors import CostofError
 from costof.lab import round_trips
 from costof.lab.host import Host, Link
 from costof.lab.lab import Lab, is_root
-from costof.lab.link_process import DirectionCounters
+from costof.lab.links import DirectionCounters
 from costof.lab.network import Network
 from costof.lab.round_trips import SO_TIMESTAMPNS, measure_link
 from costof.messages.process import engine_path

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from costof.lab.host import Host
-from costof.lab.namespace import socket_in
+from costof.lab.host import Host, socket_in
 
 ETH_P_IP = 0x0800
 ETH_P_ALL = 0x0003

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from costof.lab.host import FOLDER
 from costof.lab.lab import descendants_of
-from costof.lab.namespace import FOLDER
 from tests.support.processes import alive
 from tests.support.programs import eventually
 

@@ -52,12 +52,11 @@ ASKS_TLS = {
 
 
 def parse_mysql_url(access: Access, study: str) -> LoginUrl:
-    """Raises `BAD_TARGET`, `PASSWORD_TWICE`."""
     return parse_login_url(access, study, FORM)
 
 
 def _spelled(written: str, text: str) -> tuple[str, str]:
-    """Its clients write 'ssl_mode' and 'sslmode' too, and values in capitals."""
+    """Read an option as MySQL's clients do: 'ssl_mode' and 'sslmode' too, and values in capitals."""
     name = written.lower().replace("_", "-").replace("sslmode", "ssl-mode")
     return name, text if name == CA_OPTION else text.lower().replace("-", "_")
 
@@ -84,7 +83,7 @@ class Decryption(Model):
 
 
 class MysqlSettings(ServiceSettings):
-    """Who logs in, what is asked, and how. `table` is of no use to TPC-C, which has its own."""
+    """Who logs in, what is asked, and how. TPC-C has its own tables and needs no `table`."""
 
     protocol: Literal["mysql"] = "mysql"
     username: str | None = None
@@ -116,7 +115,6 @@ class MysqlSession:
         self._connection: pymysql.Connection[Cursor] | None = None
 
     def open(self) -> None:
-        """Raises `TARGET_REFUSES_LOGIN`, `TARGET_UNREACHABLE`."""
         try:
             self._connection = self._connect()
         except MySQLError as error:
@@ -132,12 +130,11 @@ class MysqlSession:
             self._connection.close()
 
     def certificate(self) -> bytes | None:
-        """Return what the server has shown (DER); None of a connection without TLS."""
+        """Return the certificate that the server has shown (DER), or None of a connection without TLS."""
         connection = getattr(self._connection, "_sock", None)
         return connection.getpeercert(binary_form=True) if isinstance(connection, ssl.SSLSocket) else None
 
     def ask(self, statement: str, *values: object) -> Rows:
-        """Raises `TARGET_FAILED`."""
         try:
             return self._ask(statement, *values)
         except MySQLError as error:
@@ -161,7 +158,6 @@ class MysqlSession:
             return cursor.fetchall()
 
     def _ask(self, statement: str, *values: object) -> Rows:
-        """Raises `MySQLError`."""
         try:
             return self.try_to(statement, *values)
         except MySQLError as error:
@@ -245,7 +241,7 @@ class _Connection(_Pymysql):
 
 
 def tls_context(url: LoginUrl) -> ssl.SSLContext:
-    """Verifies the chain and the name, by the URL's CA or the system's."""
+    """Return a context that verifies the chain and the name, by the URL's CA or the system's."""
     return ssl.create_default_context(cafile=str(url.ca_file) if url.ca_file else None)
 
 
@@ -254,7 +250,7 @@ def code_of(error: MySQLError) -> int:
 
 
 def words_of(error: MySQLError) -> str:
-    """What the server or PyMySQL said, without the number before it."""
+    """Return what the server or PyMySQL said, without the number before it."""
     return str(error.args[-1] if error.args else error)
 
 
@@ -274,7 +270,7 @@ _DENIED = (ER.DBACCESS_DENIED_ERROR, ER.TABLEACCESS_DENIED_ERROR, ER.COLUMNACCES
 def check_privileges(
     session: MysqlSession, database: str, needed: Iterable[str], target: str, chosen: str | None
 ) -> None:
-    """Raises `PRIVILEGES_MISSING` with what is to be granted: on `chosen`, or on all of the names that costof takes."""
+    """Raise `PRIVILEGES_MISSING` with what is to be granted: on `chosen`, or on all names that costof takes."""
     missing = [name for name in needed if not _may(session, database, name)]
     if not missing:
         return
@@ -291,7 +287,7 @@ def check_privileges(
 
 
 def grant_line(needed: Iterable[str], chosen: str | None, user: str, host: str = "%") -> str:
-    """The statement for somebody who may grant: on one database, or on all of the names that costof takes."""
+    """Return the grant on one database, or on all of the names that costof takes."""
     # An underscore stands for any character in a grant.
     pattern = (chosen or PREFIX).replace("_", r"\_") + ("" if chosen else "%")
     account = "@".join("'" + part.replace("'", "''") + "'" for part in (user, host))
@@ -308,7 +304,7 @@ def _may(session: MysqlSession, database: str, privilege: str) -> bool:
 
 
 class MarkedDatabase:
-    """`name` has been checked: letters, digits and underscores."""
+    """A database that carries a run's marker. `name` has been checked: letters, digits and underscores."""
 
     def __init__(self, session: MysqlSession, name: str) -> None:
         self.name = name
@@ -328,7 +324,7 @@ class MarkedDatabase:
         return bool(got == 1)
 
     def locks(self) -> bool:
-        """Whether the server has locks at all, so that one that is free says something."""
+        """Return whether the server has locks at all, so that one that is free says something."""
         try:
             self._session.try_to("SELECT IS_FREE_LOCK(%s)", self._lock_name)
         except MySQLError:
@@ -339,7 +335,7 @@ class MarkedDatabase:
         return bool(self._session.ask("SELECT 1 FROM information_schema.schemata WHERE schema_name = %s", self.name))
 
     def is_empty(self) -> bool:
-        """True too where there is no such database."""
+        """Return whether it holds nothing, also where there is no such database."""
         catalogues = ("tables WHERE table_schema", "routines WHERE routine_schema", "events WHERE event_schema")
         return not any(
             self._session.ask(f"SELECT 1 FROM information_schema.{each} = %s LIMIT 1", self.name)  # noqa: S608
@@ -353,7 +349,7 @@ class MarkedDatabase:
         self._session.ask(f"INSERT INTO {self._marker_table} VALUES (%s, %s, %s)", *values)  # noqa: S608  # our own name
 
     def marker(self) -> Marker | None:
-        """None where it is missing or not as it was written."""
+        """Return the marker, or None where it is missing or not as it was written."""
         try:
             found = self._session.try_to(f"SELECT run, about FROM {self._marker_table} WHERE id = %s", MARKER)  # noqa: S608
             ((run, about),) = found
@@ -379,7 +375,7 @@ class MarkedDatabase:
         return True
 
     def remove_empty(self) -> bool:
-        """Drop the database if it holds nothing, also no marker. Whether that was so."""
+        """Drop the database if it holds nothing, also no marker. Return whether that was so."""
         if not self.exists() or not self.is_empty():
             return False
         self._session.ask(f"DROP DATABASE `{self.name}`")
@@ -425,7 +421,7 @@ class MysqlLeftovers(Leftovers):
         return database.remove(leftover.marker) if leftover.marker else database.remove_empty()
 
     def _find_empty(self) -> list[Leftover]:
-        """Those of runs that ended between making a database and marking it."""
+        """Return databases of runs that ended between making one and marking it."""
         rows = self.session.ask("SELECT schema_name FROM information_schema.schemata")
         names = sorted(row[0] for row in rows if is_new_name(row[0]))
         databases = [MarkedDatabase(self.session, name) for name in names]
@@ -433,7 +429,7 @@ class MysqlLeftovers(Leftovers):
 
 
 def _in_use(database: MarkedDatabase, marker: Marker | None) -> str | None:
-    """The lock of one that is free is ours from here to the end of the connection, so that no run can take it."""
+    """Take the lock of a free one, to the end of the connection, so that no run can take it."""
     maker = f" ({marker.maker})" if marker else ""
     if marker and (here := in_use_here(marker)):
         return here

@@ -73,12 +73,10 @@ CipherString = DEFAULT:@SECLEVEL=0
 
 
 def find_mariadbd() -> Path:
-    """COSTOF_MARIADBD, or the distribution's. Raises `PROGRAM_MISSING`."""
     return find_program("mariadbd", PACKAGE)
 
 
 def mariadbd_version(binary: Path) -> str:
-    """Such as '10.11.19-MariaDB-0+deb12u1'. Raises `PROGRAM_MISSING` when it does not run."""
     words = first_words([str(binary), "--no-defaults", "--version"], "mariadbd", PACKAGE).split()
     return words[words.index("Ver") + 1] if "Ver" in words else " ".join(words)
 
@@ -88,7 +86,7 @@ SYSTEM_TABLES = ("system_tables.sql", "system_tables_data.sql")
 
 
 def system_tables(binary: Path) -> list[Path]:
-    """The files that make and fill its system tables. Raises `PROGRAM_MISSING`."""
+    """Return the files that make and fill its system tables. Raises `PROGRAM_MISSING`."""
     share = base_folder(binary) / "share"
     for folder in (share / "mysql", share / "mariadb", share):
         # MariaDB 10.11 has the older names, 11.8 the newer.
@@ -103,12 +101,11 @@ def system_tables(binary: Path) -> list[Path]:
 
 
 def base_folder(binary: Path) -> Path:
-    """Where it is installed: the folder above bin or sbin."""
     return binary.resolve().parent.parent
 
 
 def plugin_options(binary: Path) -> list[str]:
-    """client_ed25519 needs a plugin of the server that comes in another package: see scripts/system-packages."""
+    """Return the folder of client_ed25519, a plugin of another package: see scripts/system-packages."""
     installed = base_folder(binary) / "lib/mysql/plugin" / ED25519_PLUGIN
     if installed.is_file() or not (UNPACKED / ED25519_PLUGIN).is_file():
         return []
@@ -116,7 +113,7 @@ def plugin_options(binary: Path) -> list[str]:
 
 
 def bootstrap_statements(binary: Path, database: str, user: str, password: SecretStr) -> str:
-    """SQL of `mariadbd --bootstrap`, with the password in it. Raises `PROGRAM_MISSING` without the program's files."""
+    """Return the SQL of `mariadbd --bootstrap`, with the password in it. Raises `PROGRAM_MISSING`."""
     tables = "\n".join(file.read_text() for file in system_tables(binary))
     proof = f"PASSWORD({quoted(password.get_secret_value())})"
     return (
@@ -130,12 +127,11 @@ def bootstrap_statements(binary: Path, database: str, user: str, password: Secre
 
 
 def os_user() -> str:
-    """Of this process: the administrator, whom the server knows by the other end of its Unix socket."""
+    """Return the administrator, whom the server knows by the other end of its Unix socket."""
     return pwd.getpwuid(os.geteuid()).pw_name
 
 
 def quoted(text: str) -> str:
-    """A string of SQL."""
     return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
@@ -206,7 +202,6 @@ class MariadbServer:
         self._make_ed25519_user()
 
     def close(self) -> None:
-        """Leave the server to the lab, which ends it."""
         if self._admin is not None:
             self._admin.close()
             self._admin = None
@@ -231,7 +226,6 @@ class MariadbServer:
 
     @property
     def ca_file(self) -> Path:
-        """Of the authority that has signed its certificates."""
         return self._authority.ca_file
 
     def client_settings(self) -> MysqlSettings:
@@ -243,13 +237,13 @@ class MariadbServer:
         )
 
     def add_user(self, name: str) -> None:
-        """One more user of the database, with the same password. Raises `LAB_FAILED`."""
+        """Add a user of the database, with the same password. Raises `LAB_FAILED`."""
         password = self.password.get_secret_value()
         self._query(f"CREATE USER {name} IDENTIFIED VIA mysql_native_password USING PASSWORD(%s)", password)
         self._query(f"GRANT ALL ON {DATABASE}.* TO {name}")
 
     def ask(self, statement: str) -> Sequence[tuple[Any, ...]]:
-        """As the administrator, past whatever stands before the server. Raises `LAB_FAILED`."""
+        """Ask as the administrator, past whatever stands before the server. Raises `LAB_FAILED`."""
         return self._query(statement)
 
     def show_key(self, kind: str) -> bool:
@@ -277,14 +271,12 @@ class MariadbServer:
         return Counters(int(status["Connections"]), {"TLS": self._tls_before_flush + self._tls_accepted()})
 
     def status(self, pattern: str) -> dict[str, str]:
-        """`SHOW GLOBAL STATUS LIKE pattern`."""
         return {row[0]: row[1] for row in self._query("SHOW GLOBAL STATUS LIKE %s", pattern)}
 
     def describe(self) -> Description:
         return Description(versions={"mariadbd": self.version}, topology="one server", facts=self.facts())
 
     def facts(self) -> dict[str, str]:
-        """What of its settings matters to a reader of a result."""
         return {
             "authentication": "mysql_native_password",
             "TLS": f"{TLS_VERSIONS}, {self.tls_library}; plain on the same port",
@@ -322,7 +314,7 @@ class MariadbServer:
         write_private(self._certificate_file, self._certificates[self._key].read_bytes())
 
     def _bootstrap(self, binary: Path) -> None:
-        """mariadb-install-db does the same and more, but needs a program of the client's package."""
+        """Make the data. mariadb-install-db does more, but needs a program of the client's package."""
         for name in ("data", "temporary"):
             (self._folder / name).mkdir(mode=0o700)
         statements = self._folder / "bootstrap.sql"
@@ -352,7 +344,7 @@ class MariadbServer:
         self.tls_library = self._query("SELECT @@version_ssl_library")[0][0]
 
     def _make_ed25519_user(self) -> None:
-        """Where the server has the plugin (it comes in another package than the server itself)."""
+        """Make it where the server has the plugin, which comes in another package."""
         with contextlib.suppress(MySQLError):
             self._run("INSTALL SONAME 'auth_ed25519'")
             password = self.password.get_secret_value()
@@ -378,7 +370,7 @@ class MariadbServer:
 
 
 def greets(address: str, port: int, host: Host | None = None) -> bool:
-    """Whether a MySQL server says its greeting there, asked from `host`: the condition on which a tunnel stands."""
+    """Return whether a MySQL server greets there, asked from `host`: the condition on which a tunnel stands."""
     try:
         with host.socket() if host else socket.socket() as probe:
             probe.settimeout(PROBE_SECONDS)
@@ -390,7 +382,7 @@ def greets(address: str, port: int, host: Host | None = None) -> bool:
 
 
 class SysbenchServer(MariadbServer, LabServer):
-    """At every distance and behind every tunnel it is the same server."""
+    """A server with sysbench's table, the same at every distance and behind every tunnel."""
 
     writes = [f"the lab's own server: {DATABASE}.{TABLE}, removed with the lab"]
 
@@ -401,7 +393,7 @@ class SysbenchServer(MariadbServer, LabServer):
         self.ask(create_table(DATABASE))
 
     def settle(self) -> None:
-        """What sysbench does after it has loaded the table, and what makes its first queries like its later ones."""
+        """Do what sysbench does after it has loaded the table, and make the first queries like later ones."""
         for statement in after_load(DATABASE):
             self.ask(statement)
 

@@ -48,7 +48,7 @@ class OwnMysqlDatabase(OwnServer):
         self._marker: Marker | None = None
 
     def claim(self) -> None:
-        """Here and not when it is filled: a client that is proved logs in to the database."""
+        """Make the database now and not when it is filled: a client that is proved logs in to it."""
         if not self._marked.lock():
             raise self._occupied("is used by another run")
         exists = self._marked.exists()
@@ -75,8 +75,7 @@ class OwnMysqlDatabase(OwnServer):
             self._marked.remove(self._marker)
 
     @abstractmethod
-    def make_tables(self) -> None:
-        """Make the study's tables, empty, in the database."""
+    def make_tables(self) -> None: ...
 
     def counters(self, server: str) -> Counters:
         if self.counters_hidden is not None:
@@ -112,7 +111,7 @@ class OwnMysqlDatabase(OwnServer):
         )
 
     def _variable(self, name: str) -> str | None:
-        """None of a server that does not have it."""
+        """Return a variable, or None of a server that does not have it."""
         with contextlib.suppress(MySQLError):
             ((found,),) = self.session.try_to(f"SELECT @@{name}")
             return str(found)

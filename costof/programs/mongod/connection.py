@@ -54,7 +54,7 @@ UNACKNOWLEDGED = "w=0 asks for writes that no server answers, and a write withou
 
 @dataclass(frozen=True)
 class MongodbUrl:
-    """`tls`: asked for, so that nothing is ever said in plain but where an arm is plain and that was allowed."""
+    """`tls`: asked for, so that nothing is said in plain but where an arm is plain and that was allowed."""
 
     addresses: list[str]
     username: str | None
@@ -68,7 +68,6 @@ class MongodbUrl:
 
 
 def parse_mongodb_url(access: Access, study: str) -> MongodbUrl:
-    """Raises `BAD_TARGET`, `PASSWORD_TWICE`."""
     try:
         parts = split_url(access.url, EXAMPLE)
         parsed = parsed_by_pymongo(parts)
@@ -120,7 +119,7 @@ def parsed_by_pymongo(parts: UrlParts) -> dict[str, Any]:
 
 
 def shown(parts: UrlParts, parsed: dict[str, Any]) -> str:
-    """The URL without its secrets: of its options those that hold none."""
+    """Return the URL without its secrets: of its options those that hold none."""
     hosts = parsed["fqdn"] or ",".join(host_shown(host, port) for host, port in parsed["nodelist"])
     options = {name: _option_shown(parsed["options"][name]) for name in SHOWN if name in parsed["options"]}
     query = "?" + "&".join(f"{name}={text}" for name, text in options.items()) if options else ""
@@ -133,7 +132,7 @@ def _option_shown(value: object) -> str:
 
 
 def _what_is_wrong(parts: UrlParts) -> str:
-    """Which part pymongo does not take; its own words might hold what must not be shown."""
+    """Return which part pymongo does not take; its own words might hold what must not be shown."""
     try:
         uri_parser.split_hosts(parts.hosts)
     except (PyMongoError, ValueError):
@@ -244,7 +243,6 @@ class MongodbSession:
         return self._members[server]
 
     def asked(self, question: Callable[[], Any]) -> Any:
-        """Raises `TARGET_FAILED`."""
         try:
             return question()
         except PyMongoError as error:
@@ -309,7 +307,7 @@ class FirstLook(monitoring.ServerHeartbeatListener):
 
 
 def first_words(error: PyMongoError) -> str:
-    """pymongo appends its whole view of the topology to its errors; the first part tells the user."""
+    """Return the first part of an error: pymongo appends its whole view of the topology."""
     text = str(error)
     for noise in (", Timeout:", ", full error:", " (configured timeouts"):
         text = text.split(noise)[0]
@@ -387,7 +385,7 @@ def _lets_do_all(session: MongodbSession, database: str) -> bool:
 
 
 def _allows(granted: list[dict[str, Any]], action: str, database: str, collection: str) -> bool:
-    """By the server's rules for resources: an empty name stands for all of them, system collections aside."""
+    """Apply the server's rules for resources: an empty name stands for all of them, system collections aside."""
     return any(
         action in privilege["actions"] and _covers(privilege["resource"], database, collection) for privilege in granted
     )
@@ -416,7 +414,7 @@ class MarkedDatabase:
         self._session.asked(lambda: kept.insert_one({"_id": MARKER, **marker.model_dump()}))
 
     def marker(self) -> Marker | None:
-        """None where it is missing or not as it was written."""
+        """Return the marker, or None where it is missing or not as it was written."""
         found = self._session.asked(lambda: self._marker_collection.find_one({"_id": MARKER}))
         return read_marker({name: value for name, value in found.items() if name != "_id"}) if found else None
 
@@ -425,7 +423,7 @@ class MarkedDatabase:
         self._marker_collection.update_one({"_id": LIFE}, {"$currentDate": {"at": True}}, upsert=True)
 
     def seconds_silent(self) -> float | None:
-        """Since the last sign of life, by the server's clock; None where there was none."""
+        """Return the seconds since the last sign of life, by the server's clock, or None without one."""
         found = self._session.asked(lambda: self._marker_collection.find_one({"_id": LIFE}))
         if not found or not isinstance(found.get("at"), datetime):
             return None
@@ -448,7 +446,6 @@ class MarkedDatabase:
         return True
 
     def is_listed(self) -> bool:
-        """Return whether there is such a database, as far as the account may see."""
         return self.name in self._session.asked(self._session.client.list_database_names)
 
     def remove_empty(self) -> bool:

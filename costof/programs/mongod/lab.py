@@ -54,7 +54,6 @@ MONGOD_SHA256 = {
 
 
 def cached_mongod() -> Path:
-    """Where the pinned build lies or will lie."""
     return Path(platformdirs.user_cache_dir("costof")) / f"mongod-{MONGOD_VERSION}" / "mongod"
 
 
@@ -88,7 +87,6 @@ def find_mongod(fetch: bool = True) -> Path:
 
 
 def mongod_version(binary: Path) -> str:
-    """The version a `mongod` says it has. Raises `MONGOD_MISSING` when it cannot run on this machine."""
     try:
         answer = subprocess.run(
             [binary, "--version"], capture_output=True, text=True, timeout=SAYS_SECONDS, check=False
@@ -103,7 +101,7 @@ def mongod_version(binary: Path) -> str:
 
 
 def mongod_here() -> str:
-    """The `mongod` that a run would take, or what its first run would fetch. Raises `MONGOD_MISSING`."""
+    """Say which `mongod` a run would take, or what its first run would fetch. Raises `MONGOD_MISSING`."""
     try:
         binary = find_mongod(fetch=False)
     except CostofError:
@@ -114,7 +112,7 @@ def mongod_here() -> str:
 
 
 def fetch_libraries(binary: Path) -> None:
-    """Those that it needs and this machine has not, of the distribution's packages. Raises `FetchError`, `OSError`."""
+    """Unpack the libraries that it needs and this machine has not. Raises `FetchError`, `OSError`."""
     missing = missing_libraries(binary)
     if missing:
         try:
@@ -188,15 +186,14 @@ class ReplicaSet:
 
     @property
     def primary(self) -> Member:
-        """The member that is meant to be it."""
+        """The member that is meant to be primary."""
         return self.members[0]
 
     def admin(self, name: str) -> Client:
-        """A kept connection to one member, over its Unix socket, with every right."""
+        """Return a kept connection to one member, over its Unix socket, with every right."""
         return self._admins[name]
 
     def process_name(self, name: str) -> str:
-        """The name of a member's process in the lab."""
         return self._prefix + name
 
     def close(self) -> None:
@@ -255,7 +252,6 @@ class ReplicaSet:
             raise CostofError(Problem.LAB_FAILED, detail=str(error)) from error
 
     def reconfigure(self, change: Callable[[dict[str, Any]], None]) -> None:
-        """Change the configuration that the members have. Raises PyMongoError."""
         admin = self.admin(self.primary.name).admin
         configuration = admin.command("replSetGetConfig")["config"]
         change(configuration)
@@ -265,7 +261,7 @@ class ReplicaSet:
     def ask_all(
         self, question: Callable[[Member, Client], T], but: Collection[str] = ()
     ) -> dict[str, T | PyMongoError]:
-        """One question to every member at once, `but` some; the answer of one that cannot is its error."""
+        """Ask every member at once, `but` some; the answer of one that cannot is its error."""
 
         def ask(member: Member) -> T | PyMongoError:
             try:
@@ -304,14 +300,14 @@ class ReplicaSet:
         return {"_id": self.name, "version": 1, "members": configured, "settings": settings}
 
     def _wait_for(self, member: Member) -> Client:
-        """Until it takes commands. Its Unix socket counts as localhost, which may make the first user."""
+        """Wait until it takes commands. Its Unix socket counts as localhost, which may make the first user."""
         client = self._admins[member.name] = self._client(member.name)
         what = f"starting the {self.process_name(member.name)}"
         self._lab.wait_until(what, partial(answers, client))
         return client
 
     def _make_users(self, primary: Client) -> None:
-        """One for the administration of the lab and one, with the least that is needed, for what is measured."""
+        """Make one user for the lab's administration, and one with the least that is needed for what is measured."""
         password = self._password.get_secret_value()
         primary.admin.command("createUser", "lab", pwd=password, roles=["root"])
         admin = self._log_in(self.primary.name, primary).admin
@@ -343,7 +339,7 @@ class ReplicaSet:
 
 
 def read_counters(client: Client) -> Counters:
-    """`connections.totalCreated` and `transportSecurity` of serverStatus, as far as the server has them."""
+    """Return `connections.totalCreated` and `transportSecurity` of serverStatus, where the server has them."""
     status = client.admin.command("serverStatus")
     created, security = status.get("connections", {}).get("totalCreated"), status.get("transportSecurity")
     if created is None:
@@ -354,7 +350,6 @@ def read_counters(client: Client) -> Counters:
 
 
 def answers(client: Client) -> bool:
-    """Whether the member takes commands yet."""
     try:
         client.admin.command("ping")
     except PyMongoError:
@@ -373,7 +368,7 @@ PARAMETERS = {"diagnosticDataCollectionEnabled": "false"}
 
 
 class ThreeMembers(LabServer):
-    """A lab's server that is three `mongod`; it is read from the secondary."""
+    """A lab's server that is three `mongod`. It is read from the secondary."""
 
     clients_apart = False
     writes = [f"the lab's own replica set: {DATABASE}.{COLLECTION}, removed with the lab"]

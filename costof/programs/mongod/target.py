@@ -137,7 +137,7 @@ class OwnMongodb(OwnServer):
         return str(build.get("version", "unknown"))
 
     def _refuse_what_is_there(self) -> None:
-        """A database without collections is none. Raises `TARGET_OCCUPIED`."""
+        """Raise `TARGET_OCCUPIED` unless the database has no collections, which is none."""
         if self._marked.collections():
             raise self._occupied()
 

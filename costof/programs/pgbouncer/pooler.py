@@ -50,12 +50,10 @@ class Totals:
 
 
 def find_pgbouncer() -> Path:
-    """COSTOF_PGBOUNCER, the distribution's, or the one unpacked by `make setup`. Raises `PROGRAM_MISSING`."""
     return find_program("pgbouncer", PACKAGE)
 
 
 def pgbouncer_version(binary: Path) -> str:
-    """Such as '1.18.0'. Raises `PROGRAM_MISSING` when it does not run."""
     return first_words([str(binary), "--version"], "pgbouncer", PACKAGE).removeprefix("PgBouncer ")
 
 
@@ -84,7 +82,6 @@ class Upstream:
 
     @classmethod
     def of(cls, server: PostgresServer, ca_file: Path | None) -> Upstream:
-        """A server that stands."""
         settings = server.client_settings()
         assert settings.password is not None
         return cls(
@@ -105,7 +102,7 @@ class PoolerProcess:
         self._read = 0
 
     def fill(self, pools: Sequence[Pool]) -> None:
-        """As many transactions at once as a pool has connections: for no client it opens none. Raises `LAB_FAILED`."""
+        """Open as many transactions at once as a pool has connections, so that it opens these. Raises `LAB_FAILED`."""
         try:
             with ExitStack() as stack:
                 for pool in pools:
@@ -116,12 +113,12 @@ class PoolerProcess:
             raise CostofError(Problem.LAB_FAILED, detail=f"filling the pools of {self.name}: {error}") from error
 
     def is_full(self, pools: Sequence[Pool]) -> bool:
-        """Whether all connections are there and free, in session mode once they have been reset."""
+        """Return whether all connections are there and free, in session mode once they have been reset."""
         told = {row["database"]: row["sv_idle"] for row in self.show("POOLS")}
         return all(told.get(pool.name) == pool.size for pool in pools)
 
     def show(self, what: str) -> list[Row]:
-        """The rows of a SHOW. Raises `LAB_FAILED`."""
+        """Return the rows of a SHOW. Raises `LAB_FAILED`."""
         try:
             if self._console is None:
                 self._console = self._log_in(CONSOLE)
@@ -142,7 +139,7 @@ class PoolerProcess:
             self._console = None
 
     def clients(self) -> Iterator[str]:
-        """The version of TLS of each client that has come since it was asked last; '' for none."""
+        """Yield the version of TLS of each client that has come since the last call; '' for none."""
         assert self.process is not None
         with self.process.log.open("rb") as log:
             log.seek(self._read)
@@ -162,7 +159,7 @@ class PoolerProcess:
         return f"the pooler {self.name} ended ({why})"
 
     def _log_in(self, database: str) -> psycopg.Connection[Row]:
-        """Over its Unix socket, since its port may be that of several."""
+        """Log in over its Unix socket, since its port may be that of several."""
         return psycopg.connect(
             host=str(self.folder),
             port=self._port,
@@ -226,7 +223,7 @@ class PgBouncer:
         self._counted: Counter[str] = Counter()
 
     def start(self) -> None:
-        """Until each process says of itself that its pools are full. Raises `PROGRAM_MISSING`, `LAB_FAILED`."""
+        """Start each process, until it says that its pools are full. Raises `PROGRAM_MISSING`, `LAB_FAILED`."""
         binary = find_pgbouncer()
         self.version = pgbouncer_version(binary)
         for each in self._processes:
@@ -243,12 +240,11 @@ class PgBouncer:
             self._lab.wait_until(f"filling {each.name}", partial(each.is_full, self._pools), of=started)
 
     def close(self) -> None:
-        """Leave the processes to the lab, which ends them."""
         for each in self._processes:
             each.hang_up()
 
     def configuration(self, folder: Path) -> str:
-        """The whole of a process' pgbouncer.ini."""
+        """Return the whole of a process' pgbouncer.ini."""
         settings = {
             "listen_addr": ",".join(self._addresses),
             "listen_port": self._port,
@@ -268,28 +264,27 @@ class PgBouncer:
 
     @property
     def folders(self) -> list[Path]:
-        """Those of its processes, with its configuration and its secrets."""
+        """The folders of its processes, with configuration and secrets."""
         return [each.folder for each in self._processes]
 
     def counters(self) -> Counters:
-        """Clients that came, by the version of their TLS: a line of the log each."""
+        """Count clients by the version of their TLS: a line of the log each."""
         for each in self._processes:
             self._counted.update(each.clients())
         tls = {version: count for version, count in self._counted.items() if version}
         return Counters(self._counted.total(), tls)
 
     def totals(self, pool: str) -> Totals:
-        """Of all processes. Raises `LAB_FAILED`."""
+        """Add up all processes. Raises `LAB_FAILED`."""
         rows = self._show("STATS_TOTALS", pool)
         waited_us = sum(int(row["wait_time"]) for row in rows)
         return Totals(sum(int(row["xact_count"]) for row in rows), waited_us / 1e3)
 
     def servers(self, pool: str) -> dict[int, str]:
-        """A pool's connections, by the server's process: TLS as PgBouncer sees it, '' for none. Raises `LAB_FAILED`."""
+        """Return a pool's connections by the server's process, with their TLS. Raises `LAB_FAILED`."""
         return {int(row["remote_pid"]): str(row["tls"]) for row in self._show("SERVERS", pool)}
 
     def why_dead(self) -> str | None:
-        """Why nothing goes through it any more; None while all of its processes stand."""
         return next((why for each in self._processes if (why := each.why_dead())), None)
 
     def _show(self, what: str, pool: str) -> list[Row]:

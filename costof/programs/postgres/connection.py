@@ -39,12 +39,11 @@ FORM = UrlForm(
 
 
 def parse_postgres_url(access: Access, study: str) -> LoginUrl:
-    """Raises `BAD_TARGET`, `PASSWORD_TWICE`."""
     return parse_login_url(access, study, FORM)
 
 
 def first_database(url: LoginUrl) -> str:
-    """From which another can be asked for."""
+    """Return the database that is logged in to, from which another can be asked for."""
     return unquote(url.path.strip("/")) or DATABASE
 
 
@@ -70,7 +69,7 @@ class PostgresSettings(ServiceSettings):
     pooled: bool = Field(default=False, exclude=True)
 
     def select(self, parameter: str) -> str:
-        """One account's balance, asked by a driver's word for a parameter."""
+        """Return the query of one account's balance, with a driver's word for a parameter."""
         schema = f'"{self.table_schema}".' if self.table_schema else ""
         return f"SELECT abalance FROM {schema}pgbench_accounts WHERE aid = {parameter}"  # noqa: S608  # our own name
 
@@ -92,7 +91,6 @@ class PostgresSession:
         self._connection: psycopg.Connection[Any] | None = None
 
     def open(self) -> None:
-        """Raises `TARGET_REFUSES_LOGIN`, `TARGET_UNREACHABLE`."""
         try:
             self._connection = self._connect()
         except psycopg.errors.ConnectionTimeout:
@@ -112,7 +110,6 @@ class PostgresSession:
             self._connection.close()
 
     def ask(self, statement: str, *values: object) -> Rows:
-        """Raises `TARGET_FAILED`."""
         try:
             return self._ask(statement, *values)
         except psycopg.Error as error:
@@ -129,7 +126,7 @@ class PostgresSession:
         return None
 
     def is_pooled(self) -> bool:
-        """Whether something before the server answers: another process than the one that was named at log-in."""
+        """Return whether something before the server answers: another process than was named at log-in."""
         ((asking,),) = self.ask("SELECT pg_backend_pid()")
         assert self._connection is not None
         return bool(asking != self._connection.info.backend_pid)
@@ -143,7 +140,7 @@ class PostgresSession:
 
     @contextlib.contextmanager
     def all_or_nothing(self) -> Iterator[None]:
-        """What is asked within happens as a whole. Raises `TARGET_FAILED`."""
+        """Make what is asked within happen as a whole. Raises `TARGET_FAILED`."""
         assert self._connection is not None
         try:
             with self._connection.transaction():
@@ -152,7 +149,6 @@ class PostgresSession:
             raise self._failed(error) from None
 
     def _ask(self, statement: str, *values: object) -> Rows:
-        """Raises `psycopg.Error`."""
         try:
             return self.try_to(statement, *values)
         except psycopg.Error:
@@ -202,7 +198,7 @@ def _at_most(seconds: float, connection: psycopg.Connection[Any]) -> Iterator[No
 
 
 def words_of(error: psycopg.Error) -> str:
-    """What the server or libpq said, in one line."""
+    """Return what the server or libpq said, in one line."""
     return " ".join((error.diag.message_primary or str(error)).split())
 
 
@@ -215,7 +211,7 @@ UNION ALL SELECT typname FROM pg_type WHERE typnamespace = to_regnamespace(%s) A
 
 
 class MarkedSchema:
-    """`name` has been checked: letters, digits and underscores."""
+    """A schema that carries a run's marker. `name` has been checked: letters, digits and underscores."""
 
     def __init__(self, session: PostgresSession, name: str) -> None:
         self.name = name
@@ -233,7 +229,7 @@ class MarkedSchema:
         return bool(self._session.ask("SELECT 1 FROM pg_namespace WHERE nspname = %s", self.name))
 
     def make(self, marker: Marker) -> None:
-        """The schema and its marker, both or neither."""
+        """Make the schema and its marker, both or neither."""
         with self._session.all_or_nothing():
             self._session.try_to(f"CREATE SCHEMA {self.quoted}")
             columns = "id varchar(40) PRIMARY KEY, run varchar(255) NOT NULL, about text NOT NULL"
@@ -242,11 +238,11 @@ class MarkedSchema:
             self._session.try_to(f"INSERT INTO {self._marker_table} VALUES (%s, %s, %s)", *values)  # noqa: S608
 
     def use(self) -> None:
-        """Names without a schema are of this one from here on."""
+        """Make names without a schema mean this one from here on."""
         self._session.ask(f"SET search_path = {self.quoted}")
 
     def marker(self) -> Marker | None:
-        """None where it is missing or not as it was written."""
+        """Return the marker, or None where it is missing or not as it was written."""
         try:
             ((run, about),) = self._session.try_to(
                 f"SELECT run, about FROM {self._marker_table} WHERE id = %s",  # noqa: S608  # our own name
@@ -292,7 +288,7 @@ def remove_made(schema: MarkedSchema, marker: Marker, place: PostgresSession, se
 
 
 def holds_nothing(session: PostgresSession) -> bool:
-    """Whether nobody has made anything in the database, but what every new one has."""
+    """Return whether nobody has made anything in the database, but what every new one has."""
     schemas = "SELECT 1 FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname NOT IN ('information_schema', 'public')"
     large_objects = "SELECT 1 FROM pg_largeobject_metadata"
     others = f"{schemas} UNION ALL {large_objects}"

@@ -48,7 +48,6 @@ SETTINGS = {
 
 
 def find_postgres() -> Path:
-    """COSTOF_POSTGRES, the distribution's, or the one unpacked by `make setup`. Raises `PROGRAM_MISSING`."""
     versions = [
         folder / "bin"
         for root in (Path("/"), UNPACKED / PACKAGE, fetched_folder("postgres"))
@@ -59,7 +58,6 @@ def find_postgres() -> Path:
 
 
 def postgres_version(binary: Path) -> str:
-    """Such as '15.18 (Debian 15.18-0+deb12u1)'. Raises `PROGRAM_MISSING` when it does not run."""
     return first_words([str(binary), "--version"], "postgres", PACKAGE).removeprefix("postgres (PostgreSQL) ")
 
 
@@ -133,7 +131,7 @@ class PostgresServer(LabServer):
         return [*self._user.prefix, str(binary), "-D", str(self._data)]
 
     def configuration(self) -> str:
-        """The whole of its postgresql.conf: what is not here is PostgreSQL's default, not the distribution's."""
+        """Return the whole postgresql.conf: what is not here is PostgreSQL's default, not the distribution's."""
         settings = {
             "listen_addresses": self.address,
             "port": PORT,
@@ -164,7 +162,7 @@ class PostgresServer(LabServer):
         )
 
     def counters(self, server: str = "") -> Counters:
-        """From its log, which has a line for each connection before that is ready for a query."""
+        """Count connections by the log, which has a line for each before it is ready for a query."""
         with self._log.open("rb") as log:
             log.seek(self._read)
             # The last line may be half written.
@@ -188,7 +186,7 @@ class PostgresServer(LabServer):
         )
 
     def show_key(self, kind: str) -> bool:
-        """A reload is carried out some time later, and a file that does not fit is only logged: so it is looked at."""
+        """Reload, and look at what is shown: that happens some time later, and a wrong file is only logged."""
         if kind == self._key:
             return False
         self._key = kind
@@ -199,13 +197,12 @@ class PostgresServer(LabServer):
         return True
 
     def tls_of(self, processes: Iterable[int]) -> set[str]:
-        """The TLS that it sees on the connections of these of its processes, such as 'TLSv1.3'; '' for none."""
+        """Return the TLS that it sees on the connections of these processes, such as 'TLSv1.3'; '' for none."""
         pids = ", ".join(map(str, processes))
         asked = f"SELECT coalesce(version, '') FROM pg_stat_ssl WHERE pid IN ({pids})"  # noqa: S608
         return {version for (version,) in self.ask(asked)}
 
     def ask(self, statement: str) -> list[tuple[Any, ...]]:
-        """As the administrator. Raises `LAB_FAILED`."""
         if self._admin is None:
             raise CostofError(Problem.LAB_FAILED, detail=f"{NAME} is not running")
         try:
@@ -270,7 +267,7 @@ class PostgresServer(LabServer):
         self._admin = self._log_in(DATABASE)
 
     def _shows(self) -> bytes | None:
-        """The certificate, in DER, that it shows a client now; None where it does not answer."""
+        """Return the certificate (DER) that it shows a client now, or None where it does not answer."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         # What it shows is what is asked.
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -288,6 +285,6 @@ class PostgresServer(LabServer):
 
 
 def _certificate_of(file: Path) -> str:
-    """Without the key before it."""
+    """Return the certificate in a file, without the key before it."""
     text = file.read_text()
     return text[text.index("-----BEGIN CERTIFICATE-----") :]

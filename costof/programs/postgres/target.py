@@ -172,7 +172,7 @@ class OwnPgbench(OwnServer):
         self._schema.use()
 
     def _check_privilege(self, database: str) -> None:
-        """Before anything is written. Raises `PRIVILEGES_MISSING`."""
+        """Raise `PRIVILEGES_MISSING` before anything is written."""
         ((may,),) = self.session.ask("SELECT has_database_privilege(%s, 'CREATE')", database)
         if not may:
             raise CostofError(
@@ -209,6 +209,5 @@ class OwnPgbench(OwnServer):
 
 
 def _ask_for_tls(connection: socket.socket) -> bool:
-    """Return whether the server agrees to speak TLS."""
     connection.sendall(TLS_REQUEST)
     return connection.recv(len(TLS_ACCEPTED)) == TLS_ACCEPTED

@@ -61,7 +61,6 @@ class RedisUrl:
 
 
 def parse_redis_url(access: Access, study: str) -> RedisUrl:
-    """Raises `BAD_TARGET`, `PASSWORD_TWICE`."""
     try:
         parts = split_url(access.url, EXAMPLE)
         host, port = _place(parts)
@@ -119,15 +118,14 @@ class RedisSettings(ServiceSettings):
     value_bytes: Literal[100, 1024, 102400] | None = None
 
     def addresses_for(self, transport: Transport) -> list[str]:
-        """Where clients of this transport go."""
         return self.tls_addresses if transport.is_tls and self.tls_addresses else self.addresses
 
     def entered_at(self, address: str) -> Self:
-        """What stands there takes TLS and plain as its own affair."""
+        """Enter at an address where TLS and plain are the business of what stands there."""
         return super().entered_at(address).model_copy(update={"tls_addresses": None})
 
     def any_key(self, records: int, random: Random) -> str:
-        """Of one of the strings that are asked for."""
+        """Return the key of one of the strings that are asked for."""
         every, count, first = _STRINGS[self.value_bytes or 100]
         record = random.randrange(max(1, records // every)) * every + first + random.randrange(count)
         return f"{self.key_prefix or ''}key:{record:012}"
@@ -149,7 +147,6 @@ class RedisSession:
         self._client: redis.Redis | None = None
 
     def open(self) -> None:
-        """Raises `TARGET_REFUSES_LOGIN`, `TARGET_UNREACHABLE`."""
         self._client = client = self._connect()
         try:
             client.ping()
@@ -166,7 +163,6 @@ class RedisSession:
             self._client.close()
 
     def ask(self, *command: str) -> Any:
-        """Raises `TARGET_FAILED`."""
         try:
             return self.try_to(*command)
         except redis.RedisError as error:
@@ -223,7 +219,7 @@ class StringsMarker(Marker):
 
 
 class MarkedStrings:
-    """Those of the run `name`, under keys `costof:<name>:key:<number>`."""
+    """The strings of the run `name`, under keys `costof:<name>:key:<number>`."""
 
     def __init__(self, session: RedisSession, name: str) -> None:
         self.name = name
@@ -231,11 +227,11 @@ class MarkedStrings:
         self._session = session
 
     def mark(self, marker: StringsMarker) -> bool:
-        """Whether nobody has such strings yet."""
+        """Write the marker. Return whether nobody has such strings yet."""
         return bool(self._session.ask("HSETNX", RUNS, self.name, marker.model_dump_json()))
 
     def marker(self) -> StringsMarker | None:
-        """None where it is missing or not as it was written."""
+        """Return the marker, or None where it is missing or not as it was written."""
         found = self._session.ask("HGET", RUNS, self.name)
         try:
             return StringsMarker.model_validate_json(found or "")
@@ -243,7 +239,6 @@ class MarkedStrings:
             return None
 
     def any_is_there(self, records: int) -> bool:
-        """Whether one of the keys is taken."""
         return any(self._session.ask("EXISTS", *keys) for keys in self._batches(records))
 
     def beat(self) -> None:
@@ -252,7 +247,7 @@ class MarkedStrings:
         self._session.try_to("HSET", RUNS, self._alive, str(seconds))
 
     def seconds_silent(self) -> float | None:
-        """Since the last sign of life, by the server's clock; None where there was none."""
+        """Return the seconds since the last sign of life, by the server's clock, or None without one."""
         found = self._session.ask("HGET", RUNS, self._alive)
         seconds, _ = self._session.ask("TIME")
         return float(seconds) - float(found) if found and found.isdigit() else None

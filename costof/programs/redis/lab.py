@@ -34,12 +34,10 @@ SETTINGS = {
 
 
 def find_redis() -> Path:
-    """COSTOF_REDIS_SERVER, the distribution's, or the one unpacked by `make setup`. Raises `PROGRAM_MISSING`."""
     return find_program(BINARY, PACKAGE)
 
 
 def redis_version(binary: Path) -> str:
-    """Such as '7.0.15'. Raises `PROGRAM_MISSING` when it does not run."""
     # Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=ae4d7c971a948f0
     words = first_words([str(binary), "--version"], BINARY, PACKAGE).split()
     return next((word.removeprefix("v=") for word in words if word.startswith("v=")), "unknown")
@@ -96,7 +94,7 @@ class RedisServer(LabServer):
             self._admin = None
 
     def configuration(self) -> str:
-        """The whole of its redis.conf: what is not here is Redis's default, not the distribution's."""
+        """Return the whole redis.conf: what is not here is Redis's default, not the distribution's."""
         certificate = self._certificates[self._key]
         settings = {
             "bind": self.address,
@@ -133,7 +131,7 @@ class RedisServer(LabServer):
         return Counters(connections, {"TLS": self._tls_connections + since})
 
     def expect_tls(self, tls: bool) -> None:
-        """The plain port is closed where all clients speak TLS; connections that stand are left alone."""
+        """Close the plain port where all clients speak TLS; connections that stand are left alone."""
         if tls == (self._closed_at is not None):
             return
         self.ask("CONFIG", "SET", "port", "0" if tls else str(PORT))
@@ -155,7 +153,7 @@ class RedisServer(LabServer):
         )
 
     def show_key(self, kind: str) -> bool:
-        """Certificate and key in one command: one without the other would be refused."""
+        """Set certificate and key in one command: one without the other would be refused."""
         if kind == self._key:
             return False
         file = str(self._certificates[kind])
@@ -164,7 +162,6 @@ class RedisServer(LabServer):
         return True
 
     def ask(self, *command: str) -> Any:
-        """As the administrator. Raises `LAB_FAILED`."""
         if self._admin is None:
             raise CostofError(Problem.LAB_FAILED, detail=f"{NAME} is not running")
         try:
@@ -181,5 +178,5 @@ class RedisServer(LabServer):
 
 
 def _hash(password: SecretStr) -> str:
-    """As Redis keeps it (`ACL SETUSER`, `#<hash>`)."""
+    """Hash a password as Redis keeps it (`ACL SETUSER`, `#<hash>`)."""
     return hashlib.sha256(password.get_secret_value().encode()).hexdigest()

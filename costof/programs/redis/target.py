@@ -127,7 +127,7 @@ class OwnStrings(OwnServer):
         return [f"ACL SETUSER {self.url.username or 'default'} ~costof:* {commands}"]
 
     def _check_server(self) -> None:
-        """Before anything is written. Raises `TARGET_FAILED`."""
+        """Raise `TARGET_FAILED` before anything is written."""
         if int(self._info("cluster").get("cluster_enabled", 0)):
             raise self._refused("it is one of a cluster, which would send clients elsewhere (MOVED)")
         memory = self._info("memory")
@@ -157,7 +157,7 @@ class OwnStrings(OwnServer):
             raise self._refused(str(error)) from None
 
     def _check_rights(self) -> None:
-        """By commands that do nothing to keys that are not there. Raises `PRIVILEGES_MISSING`, `TARGET_FAILED`."""
+        """Try commands that do nothing to keys that are not there. Raises `PRIVILEGES_MISSING`, `TARGET_FAILED`."""
         key = f"{self._strings.prefix}nothing"
         for command in (("GET", key), ("SET", key, "", "XX"), ("UNLINK", key), ("HDEL", RUNS, key)):
             try:

@@ -9,8 +9,8 @@ from costof.errors import Caution
 from costof.format import listed
 from costof.instruments.commands.passwords import find_passwords
 from costof.instruments.commands.settings import CommandSettings, filled, new_output
+from costof.lab.lab import Resource
 from costof.lab.program import Description
-from costof.lab.resource import Resource
 from costof.messages.answers import MISMATCH, SliceAnswer
 from costof.messages.plan import Endpoint
 from costof.services import Judgement, LoadData, Observation, Service
@@ -23,7 +23,6 @@ class Commands(Resource, Service):
     """Every arm's commands are filled in before anything is run."""
 
     def __init__(self, plan: Plan) -> None:
-        """Raises `UNKNOWN_WORD`, `NOT_A_COMMAND` and `SHELL_SIGN`."""
         self._plan, self._output = plan, new_output()
         self._twins = {arm.name for arm in plan.arms if arm.twin}
         self.shared_by(1)
@@ -36,16 +35,15 @@ class Commands(Resource, Service):
         return filled(arm.asked, self._plan.programs(arm, hosts), study.secrets, self._output, _words_of_levels(study))
 
     def _open(self, stack: ExitStack) -> None:
-        """Nothing: the runner makes what it needs."""
+        """Make nothing: the runner makes what it needs."""
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
         return Endpoint(service=self._arms[arm.name])
 
-    def prepare(self, arm: PlannedArm, load: LoadData) -> None:
-        """There is no data."""
+    def prepare(self, arm: PlannedArm, load: LoadData) -> None: ...
 
     def writes(self) -> list[str]:
-        """Nothing of its own; what its commands do only their author knows."""
+        """Return nothing; what its commands do only their author knows."""
         return []
 
     def commands(self) -> list[str]:
@@ -71,7 +69,7 @@ class Commands(Resource, Service):
 
 
 def _lines(arm: CommandSettings) -> list[str]:
-    """Every command that would run for a slice of an arm, in their order."""
+    """Return every command that would run for a slice of an arm, in order."""
     steps = {
         "before": arm.before,
         "prove": [proof.argv for proof in arm.proofs],
@@ -89,7 +87,6 @@ def _passed_on(arm: CommandSettings) -> list[list[str]]:
 
 
 def _words_of_levels(study: Study) -> set[str]:
-    """Return what any level sets for the lines of commands."""
     levels = [level for factor in study.factors.values() for level in (factor.each, *factor.levels.values())]
     return {name for level in levels for name in level.set}
 

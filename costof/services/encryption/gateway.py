@@ -17,8 +17,8 @@ from pymysql.err import MySQLError
 from costof import __version__
 from costof.datasets.tpcc import TABLES
 from costof.lab.certificates import write_private
+from costof.lab.lab import Resource
 from costof.lab.program import Counters
-from costof.lab.resource import Resource
 from costof.messages.answers import SliceAnswer
 from costof.messages.plan import PLAIN, TlsFiles, Transport
 from costof.model import Model
@@ -126,7 +126,6 @@ class GatewayFront(Resource):
         self._contradicted: dict[Rules, str] = {}
 
     def _open(self, stack: ExitStack) -> None:
-        """Raises `INSTRUMENT_FAILED`."""
         self._process = stack.enter_context(GatewayProcess(self._position.prefix))
         listeners = [self._listener(number, rules) for number, rules in enumerate(self._rules)]
         self._process.begin(listeners)
@@ -150,11 +149,10 @@ class GatewayFront(Resource):
         return direct.model_copy(update={"addresses": [address], "decryption": decryption})
 
     def port(self, arm: PlannedArm) -> int:
-        """The gateway's port for an arm that goes through it."""
         return _port(self._listeners[Rules.of(arm)])
 
     def counters(self, server: str) -> Counters | None:
-        """Connections at the listener of that name; None where there is no such listener."""
+        """Return the connections at a listener, or None where there is no such listener."""
         if all(server != listener.address for listener in self._listeners.values()):
             return None
         if self.ended() is not None:
@@ -166,7 +164,6 @@ class GatewayFront(Resource):
         return {ROLE: self._process.cpu_seconds()}
 
     def ended(self) -> int | None:
-        """The gateway's exit status, when it has ended."""
         return self._process.ended()
 
     @property
@@ -197,7 +194,7 @@ class GatewayFront(Resource):
         return Seen(counted)
 
     def judge(self, arm: PlannedArm, before: Seen, after: Seen, answer: SliceAnswer) -> Judgement:
-        """Whether what the gateway encrypted is what the driver decrypted, and how much that was."""
+        """Check that what the gateway encrypted is what the driver decrypted, and count it."""
         if before.counters is None or after.counters is None:
             return Judgement()
         moved = _moved(before.counters, after.counters)

@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 from costof.datasets.tpcc_database import TpccDatabase
 from costof.errors import Caution
 from costof.lab.certificates import Authority
-from costof.lab.chain import Chain
 from costof.lab.host import Host, throttled_seconds
-from costof.lab.lab import Lab
+from costof.lab.lab import Lab, Resource
 from costof.lab.program import Counters, Description
-from costof.lab.resource import Resource
+from costof.lab.topology import Chain
 from costof.messages.answers import SliceAnswer
 from costof.messages.plan import Endpoint
 from costof.programs.mariadb.lab import DATABASE, PORT, USER, MariadbServer
@@ -106,7 +105,6 @@ class EncryptionLab(Resource, Service):
         return self._front.sample(arm, self._rows, account)
 
     def counters(self, server: str) -> Counters:
-        """Of the end that a client speaks to: the gateway's listener, or the server."""
         counted = self._front.counters(server)
         return self._server.counters() if counted is None else counted
 
@@ -165,7 +163,6 @@ class EncryptionLab(Resource, Service):
 
     @property
     def _hosts(self) -> dict[str, Host]:
-        """Those with a share, by role."""
         return {SERVER_ROLE: self._chain.last, GATEWAY: self._chain.middle[GATEWAY]}
 
     def _give_shares(self, cores: dict[str, float]) -> None:
@@ -173,14 +170,14 @@ class EncryptionLab(Resource, Service):
             host.resize(cores[role])
 
     def _rows(self) -> Rows:
-        """Past the gateway, as its administrator."""
+        """Read past the gateway, as its administrator."""
         with log_in(
             Login(self._server.address, PORT, ADMINISTRATOR, self._server.password, self._chain.client)
         ) as direct:
             return read_rows(direct, DATABASE)
 
     def _server_bytes(self) -> int:
-        """Sent and received so far; the reading itself is among the next one's, and is a few hundred."""
+        """Return bytes sent and received so far. The reading is among the next one's, and is a few hundred."""
         return sum(int(value) for value in self._server.status(TRAFFIC).values())
 
 

@@ -87,7 +87,7 @@ class CatalogueAccount:
 
 
 def groups_of(columns: str | None) -> list[Group]:
-    """The groups of a file of columns, those of the file beside it first; none where nothing is encrypted."""
+    """Return the groups of a file of columns, those of the file beside it first."""
     if columns is None:
         return []
     path = resources.files("costof.studies").joinpath(columns)
@@ -97,7 +97,7 @@ def groups_of(columns: str | None) -> list[Group]:
 
 
 def encrypted_columns(columns: str | None) -> list[Column]:
-    """The columns that a file of them names, in the order of the tables."""
+    """Return the columns that a file names, in the order of the tables."""
     patterns = [pattern for group in groups_of(columns) for pattern in group.columns]
     return [(table, name) for table, name in COLUMNS if any(fnmatchcase(f"{table}.{name}", each) for each in patterns)]
 
@@ -151,5 +151,5 @@ def rules_text(
 
 
 def _quoted(text: str | SecretStr) -> str:
-    """A TOML basic string; its escapes are JSON's, where every character above ASCII is left as it is."""
+    """Return a TOML basic string: JSON's, with characters above ASCII as they are."""
     return json.dumps(text if isinstance(text, str) else text.get_secret_value(), ensure_ascii=False)

@@ -58,7 +58,7 @@ class Recorder:
 
 
 def log_in(login: Login, decrypts: bool = False) -> Connection:
-    """A connection whose values come as the server sent them. Raises `MySQLError`, `OSError`."""
+    """Return a connection whose values come as the server sent them. Raises `MySQLError`, `OSError`."""
     made = pymysql.Connection(
         host=login.address,
         port=login.port,
@@ -88,7 +88,7 @@ def log_in(login: Login, decrypts: bool = False) -> Connection:
 
 
 def read_rows(connection: Connection, database: str) -> Rows:
-    """The first rows of every table. Raises `MySQLError`."""
+    """Return the first rows of every table. Raises `MySQLError`."""
     found: Rows = {}
     for table in TABLES:
         with connection.cursor() as cursor:
@@ -101,7 +101,7 @@ def read_rows(connection: Connection, database: str) -> Rows:
 
 
 def read_recorded(login: Login, database: str) -> tuple[Rows, bytes]:
-    """The same, and all bytes that came, for a client that says that it decrypts and has no key."""
+    """Return the rows and all bytes that came, as a client that says that it decrypts and has no key."""
     connection = log_in(login, decrypts=True)
     with connection:
         recorder = Recorder(connection._rfile)  # type: ignore[attr-defined]  # what PyMySQL reads from
@@ -124,7 +124,7 @@ class Sample:
 
     @property
     def told(self) -> str:
-        """Such as '40 encrypted values: no plaintext in 9,120 bytes received; 60 plain ones: all there'."""
+        """Say '40 encrypted values: no plaintext in 9,120 bytes received; 60 plain ones: all there'."""
         bytes_ = f"{self.received_bytes:,} bytes received"
         hidden = f"{self.encrypted:,} encrypted values: no plaintext in {bytes_}" if self.encrypted else ""
         shown = f"{self.plain:,} plain values: all in {'them' if hidden else bytes_}" if self.plain else ""

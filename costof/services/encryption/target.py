@@ -37,8 +37,6 @@ WAREHOUSE = "a warehouse of TPC-C (600,000 rows, 100 MB)"
 
 
 class OwnTpcc(OwnMysqlDatabase):
-    """With TPC-C's tables."""
-
     PRIVILEGES: ClassVar[tuple[str, ...]] = ("CREATE", "DROP", "SELECT", "INSERT", "UPDATE", "DELETE")
     TABLES: ClassVar[tuple[str, ...]] = TABLES
 
@@ -50,7 +48,6 @@ class OwnTpcc(OwnMysqlDatabase):
         self.tables.make()
 
     def prepare(self, load: Callable[[], None]) -> None:
-        """Raises `TPCC_UNSOUND`."""
         self.tables.fill(load)
 
     def writes(self) -> list[str]:
@@ -109,7 +106,6 @@ class EncryptionTarget(OwnService[OwnTpcc]):
         return super().counters(server) if counted is None else counted
 
     def cpu_seconds(self) -> dict[str, float]:
-        """The gateway's, and the server's where the user says how."""
         return super().cpu_seconds() | self._front.cpu_seconds()
 
     def observe(self, arm: PlannedArm) -> Observation | None:
@@ -131,7 +127,7 @@ class EncryptionTarget(OwnService[OwnTpcc]):
         )
 
     def _open_gateway(self, stack: ExitStack) -> None:
-        """The lab holds the gateway's rules, and its supervisor removes them whatever ends us."""
+        """Start the gateway in a lab, whose supervisor removes the rules whatever ends this process."""
         lab, url = stack.enter_context(Lab()), self.server.url
         address, certificate = lab.address(1), None
         self._authority = Authority(lab.folder / "certificates")
@@ -161,11 +157,9 @@ class EncryptionTarget(OwnService[OwnTpcc]):
 
 
 def service(plan: Plan, access: Access, run_name: str) -> Service:
-    """The target of a plan. Raises `BAD_TARGET` for a URL that is none."""
     server = OwnTpcc(access, plan.study.name, run_name, plan.study.warehouses)
     return EncryptionTarget(plan, access, server)
 
 
 def shown(access: Access, study: Study) -> ShownAccess:
-    """The URL as plans and reports show it. Raises `BAD_TARGET`."""
     return OwnTpcc(access, study.name, "", 0).shown_access()

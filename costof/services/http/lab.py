@@ -13,11 +13,10 @@ from typing import Self
 from costof import __version__
 from costof.errors import Caution
 from costof.lab.certificates import Authority
-from costof.lab.chain import Chain
 from costof.lab.host import Host, throttled_seconds
-from costof.lab.lab import Lab
+from costof.lab.lab import Lab, Resource
 from costof.lab.program import Counters, Description
-from costof.lab.resource import Resource
+from costof.lab.topology import Chain
 from costof.messages.plan import Endpoint, TlsFiles, Transport
 from costof.model import Model
 from costof.programs.balancer import ORIGIN_NAME, PROOF_PATH, Balancer, Entrance
@@ -127,8 +126,7 @@ class HttpLab(Resource, Service):
     def prefix(self, arm: PlannedArm) -> list[str]:
         return self._chain.client.prefix
 
-    def prepare(self, arm: PlannedArm, load: LoadData) -> None:
-        """There is no data."""
+    def prepare(self, arm: PlannedArm, load: LoadData) -> None: ...
 
     def writes(self) -> list[str]:
         return ["nothing: the lab's own servers are asked by GET alone"]
@@ -139,7 +137,7 @@ class HttpLab(Resource, Service):
             self._chain.middle[str(setting.balancer)].resize(setting.balancer_cores or 1.0)
 
     def prove(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
-        """Where TLS ended for two connections made as the arm makes them. One that contradicts the arm loses it."""
+        """Say where TLS ended for two connections made as the arm makes them. One that contradicts the arm loses it."""
         if stage == "end":
             return {}
         try:
@@ -152,7 +150,7 @@ class HttpLab(Resource, Service):
         return facts
 
     def counters(self, server: str) -> Counters:
-        """Of the end that a client speaks to: a balancer, or the origin where bytes are passed through to it."""
+        """Read the end that a client speaks to: a balancer, or the origin where bytes are passed through to it."""
         for name, balancer in self._balancers.items():
             for route in self._routes:
                 if not route.direct and server == f"{self._chain.addresses[name]}:{self._ports[route.name]}":
@@ -191,7 +189,6 @@ class HttpLab(Resource, Service):
 
     @property
     def process_ids(self) -> dict[str, int]:
-        """Pids of what the lab has started, by name."""
         return {process.name: process.pid for process in self._lab.processes.values()} | {"origin": self._origin.pid}
 
     def _tune_hosts(self) -> None:
@@ -228,20 +225,20 @@ class HttpLab(Resource, Service):
         return self._authority.issue(f"{owner}-of-{route.name}", route.key, names)
 
     def _entry(self, arm: PlannedArm) -> str:
-        """Where the arm's client connects to, 'address:port'."""
+        """Return where the arm's client connects to, 'address:port'."""
         route = Route.of(arm)
         if not route.direct:
             return f"{self._chain.addresses[str(Setting.of(arm).balancer)]}:{self._ports[route.name]}"
         return self._listeners[route].address
 
     def _taken(self, route: Route) -> ListenerCounters | None:
-        """What the origin has taken over a route. None when it has died: `lost` says so."""
+        """Return what the origin has taken over a route, or None when it has died: `lost` says so."""
         if self._origin.ended() is not None:
             return None
         return self._origin.counters().listeners[self._listeners[route].address]
 
     def _prove(self, arm: PlannedArm) -> tuple[dict[str, str], str | None]:
-        """Facts, and what of them contradicts the arm."""
+        """Return facts, and what of them contradicts the arm."""
         route = Route.of(arm)
         told = ""
         if not route.direct and not route.passes_through:
@@ -255,7 +252,7 @@ class HttpLab(Resource, Service):
         return facts | {"to the origin": onward}, contradiction(route, told, onward)
 
     def _ask(self, arm: PlannedArm, path: str) -> str:
-        """One request over a connection of its own, from the client's host. Raises OSError, HTTPException."""
+        """Make one request over a connection of its own, from the client's host. Raises OSError, HTTPException."""
         transport = arm.asked.transport_trusting(self._authority.ca_file)
         asking = _Connection(self._chain.client, self._entry(arm), _context(transport))
         try:
@@ -270,7 +267,7 @@ class HttpLab(Resource, Service):
 
 
 def contradiction(route: Route, at_balancer: str, onward: str) -> str | None:
-    """What of an arm's proof is not as its route says, in words; None when all is."""
+    """Return what of an arm's proof is not as its route says, or None."""
     if bool(at_balancer) != route.tls_at_balancer:
         return f"the balancer says of its connection: {at_balancer or 'no TLS'}"
     wanted = "TLS" if route.tls_at_origin else "plain"
@@ -278,7 +275,7 @@ def contradiction(route: Route, at_balancer: str, onward: str) -> str | None:
 
 
 class _Connection(http.client.HTTPConnection):
-    """From a host of the lab."""
+    """A connection from a host of the lab."""
 
     def __init__(self, host: Host, address: str, context: ssl.SSLContext | None) -> None:
         super().__init__(address)
@@ -295,7 +292,7 @@ class _Connection(http.client.HTTPConnection):
 
 
 def _context(transport: Transport) -> ssl.SSLContext | None:
-    """As the engine speaks TLS on an arm. Raises OSError for a suite that this OpenSSL lacks."""
+    """Return TLS as the engine speaks it on an arm. Raises OSError for a suite that this OpenSSL lacks."""
     if not transport.is_tls:
         return None
     context = ssl.create_default_context(cafile=transport.ca_file)

@@ -73,8 +73,7 @@ class HttpTarget(Service):
             service=settings.asking(arm.asked.service), transport=arm.asked.transport_trusting(self._ca_file)
         )
 
-    def prepare(self, arm: PlannedArm, load: LoadData) -> None:
-        """There is no data."""
+    def prepare(self, arm: PlannedArm, load: LoadData) -> None: ...
 
     def writes(self) -> list[str]:
         return [f"nothing: only GET requests are made, of {' and '.join(place.url for place in self._used)}"]
@@ -112,13 +111,12 @@ def service(plan: Plan, access: Access, run_name: str) -> Service:
 
 
 def shown(access: Access, study: Study) -> ShownAccess:
-    """Both URLs as plans and reports show them. Raises `BAD_TARGET`."""
     plain = access.plain_url and parse_url(access.plain_url, "http", study.name).url
     return ShownAccess(parse_url(access.url, "https", study.name).url, plain)
 
 
 def parse_url(url: str, scheme: str, study: str) -> Place:
-    """Of 'https://host:443/path?query'. A fragment is the client's own and left out. Raises `BAD_TARGET`."""
+    """Parse 'https://host:443/path?query'; a fragment is the client's own. Raises `BAD_TARGET`."""
 
     def bad(detail: str) -> CostofError:
         return CostofError(Problem.BAD_TARGET, study=study, detail=detail)
@@ -151,7 +149,7 @@ def _has_arms(plan: Plan, secure: bool) -> bool:
 
 
 def _resolve(place: Place) -> None:
-    """Raises `TARGET_UNREACHABLE` at once, where each of its arms would say so."""
+    """Raise `TARGET_UNREACHABLE` at once, where each of its arms would say so."""
     try:
         socket.getaddrinfo(place.name, place.port, type=socket.SOCK_STREAM)
     except OSError as error:

@@ -27,9 +27,8 @@ from pymongo.errors import PyMongoError
 
 from costof.errors import Caution, CostofError, Problem
 from costof.lab.host import Host, Link, throttled_seconds
-from costof.lab.lab import Lab
+from costof.lab.lab import Lab, Resource
 from costof.lab.program import Counters, Description
-from costof.lab.resource import Resource
 from costof.lab.round_trips import LinkEvidence, measured
 from costof.lab.topology import Topology
 from costof.messages.answers import SliceAnswer
@@ -83,7 +82,7 @@ def roles_of(nodes: int) -> dict[str, str]:
 
 
 def counted(nodes: int) -> str:
-    """Such as 'primary, 5 secondaries, hidden, 8 read-only'."""
+    """Say such as 'primary, 5 secondaries, hidden, 8 read-only'."""
     counts = Counter(roles_of(nodes).values())
     several = {SECONDARIES: "secondaries" if counts[SECONDARIES] > 1 else "secondary", READ_ONLY: "read-only"}
     return ", ".join(f"{count} {several[role]}" if role in several else role for role, count in counts.items())
@@ -108,7 +107,7 @@ class Distances:
         return self.round_trip_ms <= NEAR_MS and self.far_member_ms == 0
 
     def to_router_ms(self, far: bool) -> float:
-        """Round trip of a node's link to the router."""
+        """Return the round trip of a node's link to the router."""
         half = 0.0 if self.round_trip_ms <= NEAR_MS else self.round_trip_ms / 2
         return half + (self.far_member_ms if far else 0.0)
 
@@ -146,7 +145,6 @@ class Nodes(Topology):
         return f"each member on a host (network namespace) of its own, joined by a router ({kinds})"
 
     def _make(self) -> None:
-        """And measure them."""
         if self.shares:
             self._make_hosts()
             self._measure()
@@ -171,7 +169,7 @@ class Nodes(Topology):
         self._network.configure("routes", [(self.client, f"route add default via {link.b_address}"), *self._routes()])
 
     def _router(self, distances: Distances | None) -> Host:
-        """That of a pair of distances; None is the near one, which the client has its link to."""
+        """Return the router of a pair of distances; None is the near one, which the client has its link to."""
         if distances not in self._routers:
             router = self._network.host(f"router-{len(self._routers)}")
             self._network.forward(router)
@@ -193,14 +191,14 @@ class Nodes(Topology):
                 yield self.hosts[node], f"route add default via {link.b_address} {source}"
 
     def _way(self, node: str, distances: Distances) -> tuple[Host, str]:
-        """To the addresses of all nodes, which are one network, by the router of the distances."""
+        """Return the route to the addresses of all nodes, one network, by the router of the distances."""
         link = self._links[node, None if distances.near else distances]
         address = self.addresses[node]
         network = f"{address.rpartition('.')[0]}.0/24"
         return self.hosts[node], f"route replace {network} via {link.b_address} src {address}"
 
     def _measure(self) -> None:
-        """Each distance once, in the first group that stands at it, before anything else uses the links."""
+        """Measure each distance once, in the first group that stands at it, before anything else uses the links."""
         seen: set[Distances] = set()
         for group in self._groups:
             for distances in group.distances:
@@ -221,7 +219,7 @@ class Nodes(Topology):
             yield from measured(self._path(name, first, group.far, milliseconds))
 
     def _path(self, name: str, a: str, b: str, milliseconds: float) -> Link:
-        """From node to node over the router, as if it were one link."""
+        """Return a path from node to node over the router, as if it were one link."""
         ends = self.hosts[a], self.hosts[b], self.addresses[a], self.addresses[b]
         return Link(name, *ends, kind="routed", device="", round_trip_ms=milliseconds)
 
@@ -272,7 +270,6 @@ class Setting(Model):
 
     @property
     def distances(self) -> Distances:
-        """How far the nodes are from each other."""
         return Distances(self.round_trip_ms, self.far_member_ms)
 
 
@@ -335,13 +332,13 @@ class ReplicationLab(Resource, Service):
         return self._nodes.client.prefix
 
     def prepare(self, arm: PlannedArm, load: LoadData) -> None:
-        """YCSB's load is what is measured: there is nothing to be there before it."""
+        """Load nothing: YCSB's load is what is measured."""
 
     def writes(self) -> list[str]:
         return [f"the lab's own replica sets: {DATABASE}.{COLLECTION}, removed with the lab"]
 
     def arrange(self, arm: PlannedArm) -> None:
-        """What goes wrong here is told by `judge`: it spoils a slice and not the run."""
+        """Arrange the set. What goes wrong here `judge` tells: it spoils a slice and not the run."""
         setting = Setting.of(arm)
         self._measured = setting.nodes
         standing = self._sets[self._measured]
@@ -371,7 +368,7 @@ class ReplicationLab(Resource, Service):
         return read_counters(self._shaped.admin(server))
 
     def cpu_seconds(self) -> dict[str, float]:
-        """Of the set that is being measured; the members of a role together."""
+        """Return the CPU time of the set that is measured; the members of a role together."""
         used: dict[str, float] = {}
         for member in self._shaped.members:
             used[member.role] = used.get(member.role, 0.0) + self._shaped.cpu_seconds(member.name)
@@ -427,7 +424,6 @@ class ReplicationLab(Resource, Service):
 
     @property
     def process_ids(self) -> dict[str, int]:
-        """Pids of the members, by the number of nodes and their name, such as '7-secondary-1'."""
         return {process.name: process.pid for process in self._lab.processes.values()}
 
     @property

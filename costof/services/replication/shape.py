@@ -41,7 +41,7 @@ def wanted_tree(shape: str, members: Sequence[str]) -> Tree | None:
 
 
 def depths(tree: Tree, primary: str) -> dict[str, int]:
-    """Hops of the oplog from the primary to each member; members that no hop leads to are left out."""
+    """Return hops of the oplog from the primary to each member that any hop leads to."""
     followers: dict[str, list[str]] = {}
     for name, source in tree.items():
         if source is not None and name != primary:
@@ -56,7 +56,7 @@ def depths(tree: Tree, primary: str) -> dict[str, int]:
 
 
 def hops_to_majority(tree: Tree, primary: str, voters: Sequence[str]) -> int | None:
-    """How many hops the oplog travels until a majority of those that vote has it; None where it never does."""
+    """Return the hops until a majority of the voters has the oplog, or None where it never does."""
     known = depths(tree, primary)
     reached = sorted(known[name] for name in voters if name in known)
     majority = len(voters) // 2 + 1
@@ -64,7 +64,7 @@ def hops_to_majority(tree: Tree, primary: str, voters: Sequence[str]) -> int | N
 
 
 def told(tree: Tree) -> str:
-    """Such as 'primary: secondary-1, secondary-2; secondary-1: hidden': each source and who follows it."""
+    """Say such as 'primary: secondary-1, secondary-2; secondary-1: hidden': each source and who follows it."""
     followers: dict[str, list[str]] = {}
     for name, source in tree.items():
         if source is not None:
@@ -109,7 +109,7 @@ def read_member(client: pymongo.MongoClient[dict[str, Any]]) -> MemberReading:
 
 
 def read_status(status: dict[str, Any]) -> SetReading:
-    """All members as one of them sees them, by address: hidden ones too, and somewhat later than by themselves."""
+    """Read all members as one of them sees them, by address: hidden ones too, and somewhat late."""
     members = {
         str(member["name"]): MemberReading(
             state=str(member["stateStr"]),
@@ -149,7 +149,7 @@ class SetReading(Observation):
         return next((name for name, member in self.members.items() if member.state == PRIMARY), None)
 
     def lags_ms(self) -> dict[str, float]:
-        """How old on each member is what the primary has last applied; nothing while there is no primary."""
+        """Return how old on each member is what the primary has last applied; nothing without a primary."""
         if self.primary is None:
             return {}
         newest = self.members[self.primary].applied_ms
@@ -158,7 +158,7 @@ class SetReading(Observation):
         return {name: max(0.0, newest - member.applied_ms) for name, member in followers.items()}
 
     def fault(self, primary: str) -> str | None:
-        """Why this is not a healthy set under its own primary."""
+        """Return why this is not a healthy set under its own primary."""
         for name, reason in self.unread.items():
             return f"{name} cannot be asked: {reason}"
         for name, member in self.members.items():
@@ -169,7 +169,7 @@ class SetReading(Observation):
 
 
 def tree_mismatch(wanted: Tree | None, before: SetReading, after: SetReading) -> str | None:
-    """Why the tree was not the one that was asked for all through; with None asked for, why it was not one tree."""
+    """Return why the tree was not the wanted one all through; with None wanted, why it was not one tree."""
     if before.tree != after.tree:
         return f"the tree changed from '{told(before.tree)}' to '{told(after.tree)}'"
     if wanted is not None and after.tree != dict(wanted):
@@ -178,7 +178,7 @@ def tree_mismatch(wanted: Tree | None, before: SetReading, after: SetReading) ->
 
 
 def figures_of(before: SetReading, after: SetReading, voters: Sequence[str], operations: int) -> dict[str, float]:
-    """Lag at the slice's end in ms, hops to a majority, and bytes of oplog that the primary sent for an operation."""
+    """Return lag at the slice's end in ms, hops to a majority, and bytes of oplog sent for an operation."""
     primary = after.primary
     if primary is None:
         return {}
@@ -210,7 +210,7 @@ AGAIN_SECONDS = 0.3
 
 
 class NotArrangedError(Exception):
-    """The set did not come into the state that was asked for, in words."""
+    """The set did not come into the state that was asked for; its text says why."""
 
 
 class ShapedSet:
@@ -243,20 +243,18 @@ class ShapedSet:
         return wanted_tree(shape, [member.name for member in self.members])
 
     def admin(self, address: str) -> Client:
-        """The kept connection to the member at an address."""
         return self._set.admin(self._names[address])
 
     def dead(self) -> list[tuple[str, int | None]]:
-        """Members whose process ended though nobody asked it to, with its exit status."""
+        """Return members whose process ended though nobody asked it to, with its exit status."""
         processes = [(member.name, self._lab.processes[self._set.process_name(member.name)]) for member in self.members]
         return [(name, process.exit_status) for name, process in processes if process.exit_status is not None]
 
     def cpu_seconds(self, name: str) -> float:
-        """CPU time of a member so far."""
         return process_cpu_seconds(self._lab.processes[self._set.process_name(name)].pid)
 
     def read(self) -> SetReading:
-        """All members, asked directly and at once."""
+        """Ask all members directly and at once."""
 
         def read(member: Member, client: Client) -> MemberReading:
             return read_member(client)
@@ -275,7 +273,7 @@ class ShapedSet:
         return SetReading(members, ended | unread, self._names, at)
 
     def _seen_by_others(self, name: str, able: Collection[str]) -> str:
-        """Such as 'in STARTUP2, ': what a member is doing that cannot tell (in initial sync it knows no users)."""
+        """Say what a member is doing that cannot tell, such as 'in STARTUP2, ': in initial sync it knows no users."""
         for witness in able:
             try:
                 told = self._set.admin(witness).admin.command("replSetGetStatus")["members"]
@@ -308,7 +306,7 @@ class ShapedSet:
         self.deposed += 1
 
     def take_shape(self, shape: str) -> None:
-        """Until every member follows whom it should. Raises `NotArrangedError`."""
+        """Arrange the set until every member follows whom it should. Raises `NotArrangedError`."""
         wanted = self.wanted(shape)
         self._allow_chaining(shape != STAR)
         if shape != self._shape:
@@ -321,7 +319,7 @@ class ShapedSet:
         self._shape = shape
 
     def _until_followed(self, wanted: Tree | None) -> None:
-        """Until the members' tree is this one; with None, until each follows somebody."""
+        """Wait until the members' tree is this one; with None, until each follows somebody."""
 
         def reason() -> str | None:
             reading = self.read()
@@ -344,7 +342,7 @@ class ShapedSet:
         self._note()
 
     def catch_up(self, shape: str) -> None:
-        """Until every member has what the primary has now. Raises `NotArrangedError`."""
+        """Wait until every member has what the primary has now. Raises `NotArrangedError`."""
         wanted, now = self.wanted(shape), self._note()
 
         def caught_up() -> str | None:
@@ -379,7 +377,7 @@ class ShapedSet:
             self._set.reconfigure(lambda configuration: configuration["settings"].update(chainingAllowed=allowed))
 
     def _pin(self, tree: Tree | None) -> None:
-        """Each member to its source; None takes the pins away."""
+        """Pin each member to its source; None takes the pins away."""
         addresses = {name: address for address, name in self._names.items()}
 
         def pin(member: Member, client: Client) -> None:
@@ -434,7 +432,7 @@ class ShapedSet:
                 raise NotArrangedError(f"{name}: {answer}".split(", full error")[0])
 
     def _note(self) -> Any:
-        """An entry in the oplog that changes nothing; its time."""
+        """Write an entry to the oplog that changes nothing, and return its time."""
         # Not by the default, a majority: members that are told to let their sources go acknowledge nothing.
         note = {"appendOplogNote": 1, "data": {"costof": "arrange"}, "writeConcern": {"w": 1}}
         return self._set.admin(self.primary).admin.command(note)["operationTime"]
@@ -449,7 +447,7 @@ class ShapedSet:
 
 
 def _astray(tree: Tree, wanted: Tree | None, primary: str) -> list[str]:
-    """Members that do not follow whom they should; with None wanted, those that follow nobody."""
+    """Return members that do not follow whom they should; with None wanted, those that follow nobody."""
     if wanted is None:
         return [name for name, source in tree.items() if name != primary and source is None]
     return [name for name, source in tree.items() if source != wanted[name]]

@@ -50,7 +50,7 @@ class ReplicationTarget(OwnService[OwnMongodb]):
         )
 
     def prepare(self, arm: PlannedArm, load: LoadData) -> None:
-        """The marker alone: YCSB's load is what is measured."""
+        """Write the marker alone: YCSB's load is what is measured."""
         self.server.prepare(lambda: None)
 
     def writes(self) -> list[str]:
@@ -89,10 +89,8 @@ class ReplicationTarget(OwnService[OwnMongodb]):
 
 
 def service(plan: Plan, access: Access, run_name: str) -> Service:
-    """The target of a plan. Raises `BAD_TARGET` for a URL that is none."""
     return ReplicationTarget(access, OwnMongodb(access, plan.study.name, run_name, plan.records))
 
 
 def shown(access: Access, study: Study) -> ShownAccess:
-    """The URL as plans and reports show it. Raises `BAD_TARGET`."""
     return OwnMongodb(access, study.name, "", 0).shown_access()

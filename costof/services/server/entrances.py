@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
 from costof.lab.program import Counters
-from costof.lab.star import Star
+from costof.lab.topology import Star
 from costof.messages.answers import SliceAnswer
 from costof.messages.plan import ServiceSettings
 from costof.programs.server import LabServer
@@ -40,8 +40,7 @@ class Entrances(ABC):
     end_tls: bool = False
 
     @abstractmethod
-    def has(self, arm: PlannedArm) -> bool:
-        """Return whether the arm's clients come in here."""
+    def has(self, arm: PlannedArm) -> bool: ...
 
     @abstractmethod
     def start(self, server: LabServer, authority: Authority) -> None:
@@ -88,8 +87,7 @@ class Entrances(ABC):
         return []
 
     @abstractmethod
-    def versions(self) -> dict[str, str]:
-        """Return the versions of their programs; empty where there are none."""
+    def versions(self) -> dict[str, str]: ...
 
     @abstractmethod
     def facts(self) -> dict[str, str]:

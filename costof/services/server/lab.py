@@ -7,11 +7,10 @@ from contextlib import ExitStack
 from typing import TypeVar
 
 from costof.lab.certificates import DEFAULT_KEY, Authority
-from costof.lab.lab import Lab
+from costof.lab.lab import Lab, Resource
 from costof.lab.program import Counters, Description
-from costof.lab.resource import Resource
 from costof.lab.round_trips import LinkEvidence
-from costof.lab.star import Star
+from costof.lab.topology import Star
 from costof.messages.answers import SliceAnswer
 from costof.messages.plan import Endpoint
 from costof.programs.server import LabServer, Place, lab_server
@@ -147,7 +146,6 @@ class ServerLab(Resource, Service):
 
     @property
     def process_ids(self) -> dict[str, int]:
-        """Pids of what the lab has started, by name."""
         return {process.name: process.pid for process in self._lab.processes.values()}
 
 
@@ -166,5 +164,4 @@ def keys_to_show(asked: Sequence[str]) -> list[str]:
 
 
 def service(plan: Plan) -> Service:
-    """Raises `NO_SERVICE`."""
     return ServerLab(plan)

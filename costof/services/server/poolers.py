@@ -64,8 +64,6 @@ class Front:
 
 @dataclass(frozen=True)
 class Place:
-    """Where an arm's clients find their pool."""
-
     front: Front
     pool: Pool
     address: str
@@ -132,12 +130,11 @@ class Poolers(Entrances):
         return settings.model_copy(update={"addresses": [place.address], "database": place.pool.name})
 
     def arrange(self, arm: PlannedArm) -> None:
-        """Give the poolers' host its CPU share."""
         if self._asked:
             self._star.middle.resize(float(arm.asked.lab.get("pooler_cores", 1.0)))
 
     def proofs(self, arm: PlannedArm) -> dict[str, str]:
-        """What the server itself sees of the pool's connections. An arm that this contradicts is lost."""
+        """Say what the server sees of the pool's connections. An arm that this contradicts is lost."""
         seen = self.observe(arm)
         place = self._place(arm)
         if place is None or seen is None:
@@ -154,7 +151,7 @@ class Poolers(Entrances):
         return self._standing[front].counters() if front else None
 
     def observe(self, arm: PlannedArm) -> Seen | None:
-        """None without a pool, and where it has died: one that says nothing of itself any more is as good as dead."""
+        """Read pool and server; None without a pool, and where it is dead or says nothing."""
         place = self._place(arm)
         if place is None or self.why_lost(arm) is not None:
             return None
@@ -234,12 +231,12 @@ class Poolers(Entrances):
 
 
 def middle_cores(arms: Sequence[PlannedArm]) -> float | None:
-    """Of the poolers' host until an arm asks for its share: all that there are. None where no arm asks for a pool."""
+    """Return all cores there are, until an arm asks for its share; None where no arm asks for a pool."""
     return float(os.cpu_count() or 1) if any(map(Pooled.of, arms)) else None
 
 
 def mismatch(server_tls: bool, tls: set[str], sessions: int, transactions: int, operations: int) -> str | None:
-    """Why what a pool and the server have counted does not prove a slice's arm, in words; None where it does."""
+    """Return why the counts of a pool and the server do not prove a slice's arm, or None where they do."""
     if {bool(version) for version in tls} != {server_tls}:
         return f"the pool's connections to the server had {_words(tls)}"
     if sessions > STRAY_SESSIONS:

@@ -22,7 +22,7 @@ SERVER, BOTH = "server", "both"
 
 
 def stunnel_of(arm: PlannedArm) -> str:
-    """`SERVER`, `BOTH`, or '' for an arm that does without."""
+    """Return `SERVER`, `BOTH`, or '' for an arm that does without."""
     return str(arm.asked.lab.get("stunnel", ""))
 
 

@@ -22,7 +22,7 @@ def offers(level: Level | Asked, access: Access) -> bool:
 
 
 def service(plan: Plan, access: Access, run_name: str) -> Service:
-    """The target of a plan. Raises `NO_OWN_SERVER`, `BAD_TARGET` for a URL that is none, `NO_ENTRANCE_TO_TARGET`."""
+    """Raises `NO_OWN_SERVER`, `BAD_TARGET`, `NO_ENTRANCE_TO_TARGET`."""
     server = own_server(plan.study.service.program)
     factor = plan.study.main_factor
     entered = {arm.levels[factor] for arm in plan.arms if not offers(arm.asked, access)}
@@ -33,5 +33,4 @@ def service(plan: Plan, access: Access, run_name: str) -> Service:
 
 
 def shown(access: Access, study: Study) -> ShownAccess:
-    """The URL as plans and reports show it. Raises `NO_OWN_SERVER`, `BAD_TARGET`."""
     return own_server(study.service.program)(access, study.name, "", 0).shown_access()

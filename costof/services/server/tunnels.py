@@ -20,7 +20,7 @@ NO_TUNNEL: Key = ("", "")
 
 
 def cipher_of(arm: PlannedArm) -> str:
-    """Of the tunnel that an arm's client goes through; '' for an arm without one."""
+    """Return the cipher of the tunnel that an arm's client goes through; '' for an arm without one."""
     return str(arm.asked.lab.get("tunnel", ""))
 
 
@@ -63,11 +63,10 @@ class Tunnels(Entrances):
                 self._standing[key] = tunnel
 
     def redirect(self, settings: ServiceSettings, arm: PlannedArm) -> ServiceSettings:
-        """Where on the client's host the arm's tunnel begins."""
         return settings.entered_at("{}:{}".format(*self._listens(self._asked[arm.name])))
 
     def proofs(self, arm: PlannedArm) -> dict[str, str]:
-        """What the client's own log says was negotiated, in both directions."""
+        """Return what was negotiated in both directions, by the client's own log."""
         tunnel = self._of(arm)
         if tunnel is None:
             return {}
