@@ -5,13 +5,13 @@ from __future__ import annotations
 import datetime
 import ipaddress
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
-from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
@@ -79,6 +79,10 @@ class Authority:
         self.ca_file = self.folder / "ca.pem"
         self.ca_file.write_bytes(self.certificate.public_bytes(serialization.Encoding.PEM))
 
+    def issue_all(self, label: str, kinds: Iterable[str], names: list[str]) -> dict[str, Path]:
+        """Issue a certificate for each kind of key."""
+        return {kind: self.issue(label, kind, names) for kind in kinds}
+
     def issue(self, label: str, kind: str, names: list[str], valid_for: datetime.timedelta = VALID_FOR) -> Path:
         """Write key and certificate of a server into one PEM file, mode 0600, and return its path.
 
@@ -101,14 +105,11 @@ class Authority:
             .sign(self._key, hashes.SHA256())
         )
         path = self.folder / f"{label}-{kind}.pem"
-        write_private(path, _pem(key) + certificate.public_bytes(serialization.Encoding.PEM))
+        private = key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        write_private(path, private + certificate.public_bytes(serialization.Encoding.PEM))
         return path
-
-
-def _pem(key: CertificateIssuerPrivateKeyTypes) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
 
 
 def _builder(

@@ -108,7 +108,10 @@ def _write_runner(path: Path, program: Path, folder: Path, place: Path) -> None:
 
 def _download(names: Sequence[str], archives: Path) -> None:
     apt = _apt()
-    _update(apt)
+    stamp = Path(platformdirs.user_cache_dir("costof")) / "apt" / "updated"
+    if not stamp.exists() or time.time() - stamp.stat().st_mtime > LISTS_ARE_FRESH_SECONDS:
+        _run([*apt, "update"], "brought up to date")
+        stamp.touch()
     # What is installed is listed too, and a name that several packages provide is that of one of them.
     asked = ["--print-uris", "-y", "--no-install-recommends", "--reinstall", "install", *names]
     # 'address' name_1%3a2.3-4_amd64.deb 12345 SHA256:…
@@ -137,13 +140,6 @@ def _apt() -> list[str]:
         "APT::Sandbox::User": "root",
     }
     return ["apt-get", "-qq", *(f"-o{name}={value}" for name, value in options.items())]
-
-
-def _update(apt: list[str]) -> None:
-    stamp = Path(platformdirs.user_cache_dir("costof")) / "apt" / "updated"
-    if not stamp.exists() or time.time() - stamp.stat().st_mtime > LISTS_ARE_FRESH_SECONDS:
-        _run([*apt, "update"], "brought up to date")
-        stamp.touch()
 
 
 def _run(argv: list[str], done: str, cwd: Path | None = None) -> str:

@@ -62,6 +62,25 @@ class Process:
     log: Path
     exit_status: int | None = None
     forks: bool = False
+    _read: int = 0
+
+    def why_dead(self, what: str) -> str | None:
+        """Return in words how `what` has ended, or None while it runs."""
+        if self.exit_status is None:
+            return None
+        # One that was killed had no time to say why.
+        killed = f"killed by signal {-self.exit_status}"
+        why = killed if self.exit_status < 0 else f"status {self.exit_status}: {last_line(self.log)}"
+        return f"{what} ended ({why})"
+
+    def new_lines(self) -> str:
+        """Return the lines that have come to its log since the last call."""
+        with self.log.open("rb") as log:
+            log.seek(self._read)
+            # The last line may be half written.
+            whole, newline, _ = log.read().rpartition(b"\n")
+        self._read += len(whole) + len(newline)
+        return whole.decode(errors="replace")
 
 
 @dataclass

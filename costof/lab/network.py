@@ -121,7 +121,12 @@ class Network:
                 raise CostofError(Problem.LAB_FAILED, detail=f"the link '{name}': {lack}")
             device = f"link{number}"
             link = Link(name, a, b, a_address, b_address, kind, device, round_trip_ms, bandwidth_mbit, loss, queue)
-            self._make(link)
+            if kind == "engine":
+                self._waiting.append(link)
+            else:
+                self._do(f"link {name}", veth_commands(_ip(), link))
+            if kind == "netem":
+                self._do(f"netem {name}", netem_commands(_ip(), str(find_program("tc", "iproute2")), link))
         self.links[name] = link
         return link
 
@@ -195,14 +200,6 @@ class Network:
         self._do(f"namespace {name}", [make, [*entered(path), ip, "link", "set", "lo", "up"]])
         return path
 
-    def _make(self, link: Link) -> None:
-        if link.kind == "engine":
-            self._waiting.append(link)
-            return
-        self._do(f"link {link.name}", veth_commands(_ip(), link))
-        if link.kind == "netem":
-            self._do(f"netem {link.name}", netem_commands(_ip(), str(find_program("tc", "iproute2")), link))
-
     def _ip(self, what: str, host: Host, *words: str) -> None:
         """Run ip(8) in a namespace. What it does goes with the namespace, so it needs no undoing."""
         self._do(what, [[*_entered(host), _ip(), *words]])
@@ -213,16 +210,14 @@ class Network:
 
     def _has_netem(self, host: Host) -> bool:
         if self.netem is None:
-            self.netem = self._probe_netem(host)
+            try:
+                tc = [*_entered(host), str(find_program("tc", "iproute2")), "qdisc"]
+                add, delete = [*tc, "add", "dev", "lo", "root", "netem"], [*tc, "del", "dev", "lo", "root"]
+                self._do("probe netem", [add, delete])
+                self.netem = True
+            except CostofError:
+                self.netem = False
         return self.netem
-
-    def _probe_netem(self, host: Host) -> bool:
-        try:
-            tc = [*_entered(host), str(find_program("tc", "iproute2")), "qdisc"]
-            self._do("probe netem", [[*tc, "add", "dev", "lo", "root", "netem"], [*tc, "del", "dev", "lo", "root"]])
-        except CostofError:
-            return False
-        return True
 
 
 def tun_lacks() -> str | None:

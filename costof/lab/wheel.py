@@ -57,7 +57,7 @@ class PinnedWheel:
         with tempfile.TemporaryDirectory(prefix=".fetching-", dir=destination.parent) as scratch:
             folder = Path(scratch)
             wheel = folder / f"{self.project.replace('-', '_')}-{self.version}-py3-none-{platform_tag}.whl"
-            index = _named_index()
+            index = next((os.environ[name] for name in INDEX_VARIABLES if os.environ.get(name)), None)
             if index:
                 _download(index, self.project, wheel)
             elif not self._ask_pip(folder):
@@ -106,10 +106,6 @@ class PinnedWheel:
         if answer.returncode != 0:
             detail = ", whose SHA-256 is another" if "mismatch" in answer.stderr.lower() else ""
             raise FetchError(f"{self.requirement}{detail} could not be fetched by {installer}")
-
-
-def _named_index() -> str | None:
-    return next((os.environ[name] for name in INDEX_VARIABLES if os.environ.get(name)), None)
 
 
 class _Links(HTMLParser):

@@ -46,7 +46,13 @@ def take_password(file: Path | None, ask: bool, of_environment: str | None) -> P
         return Password(SecretStr(_of_file(file)), said=True)
     if ask:
         return Password(SecretStr(click.prompt("Password", hide_input=True, err=True)), said=True)
-    return Password(SecretStr(_utf8(of_environment)), said=False) if of_environment is not None else None
+    if of_environment is None:
+        return None
+    try:
+        of_environment.encode()
+    except UnicodeEncodeError:
+        raise CostofError(Problem.PASSWORD_VARIABLE, name=VARIABLE) from None
+    return Password(SecretStr(of_environment), said=False)
 
 
 def _of_file(path: Path) -> str:
@@ -60,14 +66,6 @@ def _of_file(path: Path) -> str:
     if rest.strip():
         raise CostofError(Problem.PASSWORD_FILE, path=path, detail="it has more than one line")
     return line.removesuffix("\r")
-
-
-def _utf8(text: str) -> str:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise CostofError(Problem.PASSWORD_VARIABLE, name=VARIABLE) from None
-    return text
 
 
 @dataclass(frozen=True)

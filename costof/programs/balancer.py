@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from costof.lab.host import Host
-from costof.lab.lab import Lab, Process, last_line
+from costof.lab.lab import Lab, Process
 from costof.lab.program import Counters, with_descriptors
 
 ROLE = "balancer"
@@ -83,12 +83,7 @@ class Balancer(ABC):
 
     def why_dead(self) -> str | None:
         """Return why nothing goes through it any more, or None while it stands."""
-        if self._process is None or self._process.exit_status is None:
-            return None
-        status = self._process.exit_status
-        # One that was killed had no time to say so.
-        why = f"killed by signal {-status}" if status < 0 else f"status {status}: {last_line(self._process.log)}"
-        return f"the balancer {self.name} ended ({why})"
+        return self._process.why_dead(f"the balancer {self.name}") if self._process else None
 
     @property
     def _folder(self) -> Path:

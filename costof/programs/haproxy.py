@@ -74,9 +74,11 @@ class Haproxy(Balancer):
         """`conn_tot`, `ssl_sess` (full handshakes) and `ssl_reused_sess` of `show stat`: connections to the statistics'
         own socket are in none of them."""
         try:
-            rows = self._statistics()
+            # Of every proxy, the frontends (1) alone.
+            told = self._ask(b"show stat -1 1 -1\n")
         except OSError:
             return Counters()
+        rows = csv.DictReader(told.removeprefix("# ").splitlines())
         row = next(row for row in rows if row["pxname"] == entrance)
         return Counters(int(row["conn_tot"]), {"TLS": int(row["ssl_sess"]) + int(row["ssl_reused_sess"])})
 
@@ -125,9 +127,3 @@ class Haproxy(Balancer):
             f"    mode {mode}",
             f"    server {ORIGIN_NAME} {entrance.onward}{verified} pool-purge-delay {IDLE}",
         ]
-
-    def _statistics(self) -> list[dict[str, str]]:
-        """Return a row for each entrance. Raises OSError."""
-        # Of every proxy, the frontends (1) alone.
-        told = self._ask(b"show stat -1 1 -1\n")
-        return list(csv.DictReader(told.removeprefix("# ").splitlines()))

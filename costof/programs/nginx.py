@@ -74,6 +74,7 @@ class Nginx(Balancer):
     """Counts connections of all entrances together, and no handshakes."""
 
     name = "nginx"
+    _module: Path | None = None
 
     def start(self) -> None:
         binary = find_nginx()
@@ -83,18 +84,14 @@ class Nginx(Balancer):
         (self._folder / "dhparam.pem").write_text(FFDHE2048)
         file = self._folder / "nginx.conf"
         file.write_text(self.configuration())
-        argv = [str(binary), "-p", str(self._folder), "-e", "stderr", "-c", str(file)]
-        self._spawn(argv)
-
-    _module: Path | None = None
+        self._spawn([str(binary), "-p", str(self._folder), "-e", "stderr", "-c", str(file)])
 
     def configuration(self) -> str:
         http = [each for each in self._entrances if not each.passes_through]
         stream = [each for each in self._entrances if each.passes_through]
-        load = [f"load_module {self._module};"] if self._module else []
         return "\n".join(
             [
-                *load,
+                *([f"load_module {self._module};"] if self._module else []),
                 "daemon off;",
                 # One process, which the kernel ends with the lab, instead of a worker that outlives its master.
                 "master_process off;",

@@ -109,6 +109,7 @@ class SshServer:
 
     def configuration(self, binary: Path) -> str:
         """Return the whole sshd_config: what is not here is OpenSSH's default, not the distribution's."""
+        beside = binary.parents[1] / "lib" / "openssh"
         settings = {
             "ListenAddress": f"{self.address}:{PORT}",
             "HostKey": self._folder / "host_key",
@@ -134,7 +135,8 @@ class SshServer:
             "ForceCommand": "internal-sftp",
             "LogLevel": "INFO",
             "LogVerbose": LOG_NEGOTIATION,
-            **_own_programs(binary),
+            # Of a package that was unpacked elsewhere. An older sshd has none, and knows no such setting.
+            **{setting: beside / name for setting, name in OWN_PROGRAMS.items() if (beside / name).is_file()},
         }
         return "".join(f"{name} {value}\n" for name, value in settings.items())
 
@@ -210,12 +212,6 @@ class SshServer:
 
     def _control(self, name: str) -> Path:
         return self._client_folder / name
-
-
-def _own_programs(server: Path) -> dict[str, Path]:
-    """Return those of a package unpacked elsewhere. An older sshd has none, and knows no such setting."""
-    folder = server.parents[1] / "lib" / "openssh"
-    return {setting: folder / name for setting, name in OWN_PROGRAMS.items() if (folder / name).is_file()}
 
 
 def _private(key: Ed25519PrivateKey) -> bytes:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Literal, Self
 
+from costof.lab.lab import Lab, Resource
 from costof.lab.program import Counters, Description
 from costof.lab.round_trips import LinkEvidence
 from costof.messages.answers import SliceAnswer
@@ -161,3 +162,21 @@ class Service(ABC):
         """Why the service can no longer answer, where it knows, or why one arm alone cannot be measured (its tunnel
         died); None while it can."""
         return None
+
+
+class LabService(Resource, Service):
+    """Servers of a run's own, whose CPU time the lab knows."""
+
+    measures_cpu = True
+    makes_hosts = True
+    _lab: Lab
+
+    @property
+    def process_ids(self) -> dict[str, int]:
+        """Pids of what the lab has started, by name."""
+        return {process.name: process.pid for process in self._lab.processes.values()}
+
+
+def ended(what: str, status: int | None) -> str | None:
+    """Say that a part of the lab has ended, if it has an exit status."""
+    return None if status is None else f"the lab's {what} ended in the middle of the run (status {status})"

@@ -58,13 +58,13 @@ def target_options(study: Study, access: Access | None) -> TargetOptions | None:
         ca_file=str(access.ca_file.absolute()) if access.ca_file is not None else None,
         database=access.database,
         allow_plain=access.allow_plain,
-        server_cpu=kept_command(access.server_cpu) if access.server_cpu is not None else None,
+        server_cpu=_kept_command(access.server_cpu) if access.server_cpu is not None else None,
         pooler=shown.pooler_url,
         with_password=shown.with_password,
     )
 
 
-def kept_command(command: str) -> str:
+def _kept_command(command: str) -> str:
     """Return a command of the user's as a plan keeps it: as it is, or without what looks like a password."""
     shown = without_passwords(command)
     return command if shown == " ".join(command.split()) else shown

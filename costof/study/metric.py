@@ -37,7 +37,7 @@ class Metric(Model):
     headline: bool = False
     better: Literal["lower", "higher"] = "lower"
     all_workers: bool = False
-    margin: float = Field(gt=0, lt=1)
+    margin: float = Field(default=0.05, gt=0, lt=1, description="A relative cost below it counts as none.")
 
     @model_validator(mode="after")
     def _time_has_a_unit_of_time(self) -> Self:

@@ -187,10 +187,8 @@ class MariadbServer:
         binary = find_mariadbd()
         self.version = mariadbd_version(binary)
         self._folder.mkdir(mode=0o700)
-        self._certificates = {
-            kind: self._authority.issue(self.name, kind, [*self.addresses, self.name, "localhost"])
-            for kind in self._kinds
-        }
+        names = [*self.addresses, self.name, "localhost"]
+        self._certificates = self._authority.issue_all(self.name, self._kinds, names)
         self._install_certificate()
         self._bootstrap(binary)
         (self._folder / "openssl.cnf").write_text(OPENSSL_CONFIGURATION)

@@ -121,14 +121,14 @@ def parsed_by_pymongo(parts: UrlParts) -> dict[str, Any]:
 def shown(parts: UrlParts, parsed: dict[str, Any]) -> str:
     """Return the URL without its secrets: of its options those that hold none."""
     hosts = parsed["fqdn"] or ",".join(host_shown(host, port) for host, port in parsed["nodelist"])
-    options = {name: _option_shown(parsed["options"][name]) for name in SHOWN if name in parsed["options"]}
+    told = {name: parsed["options"][name] for name in SHOWN if name in parsed["options"]}
+    options = {
+        name: str(value).lower() if isinstance(value, bool) else quote(str(value), safe="/")
+        for name, value in told.items()
+    }
     query = "?" + "&".join(f"{name}={text}" for name, text in options.items()) if options else ""
     database = quote(parsed["database"] or "", safe="")
     return f"{parts.scheme}://{login_shown(parts.username, bool(parts.password))}{hosts}/{database}{query}"
-
-
-def _option_shown(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else quote(str(value), safe="/")
 
 
 def _what_is_wrong(parts: UrlParts) -> str:
@@ -386,15 +386,13 @@ def _lets_do_all(session: MongodbSession, database: str) -> bool:
 
 def _allows(granted: list[dict[str, Any]], action: str, database: str, collection: str) -> bool:
     """Apply the server's rules for resources: an empty name stands for all of them, system collections aside."""
-    return any(
-        action in privilege["actions"] and _covers(privilege["resource"], database, collection) for privilege in granted
+    covering = (
+        privilege
+        for privilege in granted
+        if (resource := privilege["resource"]).get("anyResource")
+        or (resource.get("db") in ("", database) and resource.get("collection") in ("", collection))
     )
-
-
-def _covers(resource: dict[str, Any], database: str, collection: str) -> bool:
-    if resource.get("anyResource"):
-        return True
-    return resource.get("db") in ("", database) and resource.get("collection") in ("", collection)
+    return any(action in privilege["actions"] for privilege in covering)
 
 
 LIFE = "alive"

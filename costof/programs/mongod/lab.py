@@ -388,7 +388,13 @@ class ThreeMembers(LabServer):
     def start(self) -> None:
         binary = find_mongod()
         self._version = mongod_version(binary)
-        self.set.start(binary, {**self._tls_options(), "wiredTigerCacheSizeGB": CACHE_GB}, PARAMETERS)
+        options = {
+            "tlsAllowConnectionsWithoutCertificates": None,
+            "tlsMode": "preferTLS",
+            "tlsCAFile": self._place.authority.ca_file,
+            "wiredTigerCacheSizeGB": CACHE_GB,
+        }
+        self.set.start(binary, options, PARAMETERS)
         self.set.form()
 
     def close(self) -> None:
@@ -453,10 +459,3 @@ class ThreeMembers(LabServer):
                 )
             )
         return members
-
-    def _tls_options(self) -> dict[str, object]:
-        return {
-            "tlsAllowConnectionsWithoutCertificates": None,
-            "tlsMode": "preferTLS",
-            "tlsCAFile": self._place.authority.ca_file,
-        }

@@ -20,7 +20,7 @@ from pydantic import SecretStr
 
 from costof.errors import CostofError, Problem
 from costof.lab.host import Host
-from costof.lab.lab import Lab, Process, last_line
+from costof.lab.lab import Lab, Process
 from costof.lab.program import Counters, find_program, first_words, with_descriptors
 from costof.lab.unprivileged import Unprivileged
 from costof.programs.postgres.lab import PORT, PostgresServer
@@ -99,7 +99,6 @@ class PoolerProcess:
         self._port = port
         self._upstream = upstream
         self._console: psycopg.Connection[Row] | None = None
-        self._read = 0
 
     def fill(self, pools: Sequence[Pool]) -> None:
         """Open as many transactions at once as a pool has connections, so that it opens these. Raises `LAB_FAILED`."""
@@ -141,22 +140,12 @@ class PoolerProcess:
     def clients(self) -> Iterator[str]:
         """Yield the version of TLS of each client that has come since the last call; '' for none."""
         assert self.process is not None
-        with self.process.log.open("rb") as log:
-            log.seek(self._read)
-            # The last line may be half written.
-            whole, newline, _ = log.read().rpartition(b"\n")
-        self._read += len(whole) + len(newline)
-        for database, tls in _LOGIN.findall(whole.decode(errors="replace")):
+        for database, tls in _LOGIN.findall(self.process.new_lines()):
             if database != CONSOLE:
                 yield "" if tls == "no" else tls.partition("/")[0]
 
     def why_dead(self) -> str | None:
-        if self.process is None or self.process.exit_status is None:
-            return None
-        status = self.process.exit_status
-        # One that was killed had no time to say so.
-        why = f"killed by signal {-status}" if status < 0 else f"status {status}: {last_line(self.process.log)}"
-        return f"the pooler {self.name} ended ({why})"
+        return self.process.why_dead(f"the pooler {self.name}") if self.process else None
 
     def _log_in(self, database: str) -> psycopg.Connection[Row]:
         """Log in over its Unix socket, since its port may be that of several."""

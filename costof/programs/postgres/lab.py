@@ -101,7 +101,6 @@ class PostgresServer(LabServer):
         self._key = place.keys[0]
         self._user = Unprivileged()
         self._admin: psycopg.Connection[Any] | None = None
-        self._read = 0
         self._counted: Counter[str] = Counter()
 
     def start(self) -> None:
@@ -109,10 +108,7 @@ class PostgresServer(LabServer):
         self._version = postgres_version(binary)
         self._folder = self._place.lab.new_folder()
         self._user.own(self._folder)
-        self._certificates = {
-            kind: self._place.authority.issue(NAME, kind, [self.address, NAME, "localhost"])
-            for kind in self._place.keys
-        }
+        self._certificates = self._place.authority.issue_all(NAME, self._place.keys, [self.address, NAME, "localhost"])
         self._install_certificate()
         self._make_cluster(binary.with_name("initdb"))
         self._place.lab.undo(["/bin/sh", "-c", REMOVE_SEGMENT, str(self._data)])
@@ -163,12 +159,7 @@ class PostgresServer(LabServer):
 
     def counters(self, server: str = "") -> Counters:
         """Count connections by the log, which has a line for each before it is ready for a query."""
-        with self._log.open("rb") as log:
-            log.seek(self._read)
-            # The last line may be half written.
-            whole, newline, _ = log.read().rpartition(b"\n")
-        self._read += len(whole) + len(newline)
-        self._counted.update(_AUTHORIZED.findall(whole.decode(errors="replace")))
+        self._counted.update(_AUTHORIZED.findall(self._process.new_lines()))
         tls = {version: count for version, count in self._counted.items() if version}
         return Counters(self._counted.total(), tls)
 

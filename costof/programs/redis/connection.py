@@ -55,10 +55,6 @@ class RedisUrl:
     def address(self) -> str:
         return host_shown(self.host, self.port)
 
-    @property
-    def plain_address(self) -> str:
-        return host_shown(self.host, self.plain_port)
-
 
 def parse_redis_url(access: Access, study: str) -> RedisUrl:
     try:

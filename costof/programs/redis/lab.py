@@ -72,8 +72,7 @@ class RedisServer(LabServer):
         self._version = redis_version(binary)
         # A Unix socket's path has to be short.
         self._folder = self._place.lab.new_folder()
-        names = [self.address, NAME, "localhost"]
-        self._certificates = {kind: self._place.authority.issue(NAME, kind, names) for kind in self._place.keys}
+        self._certificates = self._place.authority.issue_all(NAME, self._place.keys, [self.address, NAME, "localhost"])
         configuration = self._folder / "redis.conf"
         write_private(configuration, self.configuration().encode())
         command_line = [str(binary), str(configuration)]

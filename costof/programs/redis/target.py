@@ -28,6 +28,7 @@ from costof.programs.redis.connection import (
 )
 from costof.programs.server import OwnServer
 from costof.programs.target_database import PREFIX, Heartbeat, Maker
+from costof.urls import host_shown
 
 NO_EVICTION = "noeviction"
 #: Of memory, at most: a value has 300 on average, and a key and what Redis keeps beside them are less.
@@ -88,7 +89,7 @@ class OwnStrings(OwnServer):
     def client_settings(self) -> RedisSettings:
         url = self.url
         return RedisSettings(
-            addresses=[url.plain_address],
+            addresses=[host_shown(url.host, url.plain_port)],
             tls_addresses=[url.address],
             username=url.username,
             password=url.password,

@@ -16,7 +16,6 @@ from costof.messages.plan import Endpoint
 from costof.services import Judgement, LoadData, Observation, Service
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
-from costof.study.schema import Study
 
 
 class Commands(Resource, Service):
@@ -28,11 +27,13 @@ class Commands(Resource, Service):
         self.shared_by(1)
 
     def shared_by(self, hosts: int) -> None:
-        self._arms = {arm.name: self._filled(arm, hosts) for arm in self._plan.arms}
-
-    def _filled(self, arm: PlannedArm, hosts: int) -> CommandSettings:
         study = self._plan.study
-        return filled(arm.asked, self._plan.programs(arm, hosts), study.secrets, self._output, _words_of_levels(study))
+        levels = [level for factor in study.factors.values() for level in (factor.each, *factor.levels.values())]
+        words = {name for level in levels for name in level.set}
+        self._arms = {
+            arm.name: filled(arm.asked, self._plan.programs(arm, hosts), study.secrets, self._output, words)
+            for arm in self._plan.arms
+        }
 
     def _open(self, stack: ExitStack) -> None:
         """Make nothing: the runner makes what it needs."""
@@ -84,11 +85,6 @@ def _passed_on(arm: CommandSettings) -> list[list[str]]:
     commands = [*(program.argv for program in arm.programs.values()), *arm.before, *arm.after]
     commands += [proof.argv for proof in arm.proofs]
     return [*commands, [f"{name}={value}" for name, value in arm.environment.items()]]
-
-
-def _words_of_levels(study: Study) -> set[str]:
-    levels = [level for factor in study.factors.values() for level in (factor.each, *factor.levels.values())]
-    return {name for level in levels for name in level.set}
 
 
 def service(plan: Plan) -> Service:

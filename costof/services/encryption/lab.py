@@ -10,14 +10,14 @@ from costof.datasets.tpcc_database import TpccDatabase
 from costof.errors import Caution
 from costof.lab.certificates import Authority
 from costof.lab.host import Host, throttled_seconds
-from costof.lab.lab import Lab, Resource
+from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description
 from costof.lab.topology import Chain
 from costof.messages.answers import SliceAnswer
 from costof.messages.plan import Endpoint
 from costof.programs.mariadb.lab import DATABASE, PORT, USER, MariadbServer
 from costof.programs.mariadb.lab import ROLE as SERVER_ROLE
-from costof.services import Judgement, LoadData, Observation, Service, Stage
+from costof.services import Judgement, LabService, LoadData, Observation, Service, Stage, ended
 from costof.services.encryption.gateway import MASTER_KEY, GatewayFront, Position, Seen, Setting, loading_arm
 from costof.services.encryption.rules import Account, CatalogueAccount
 from costof.services.encryption.sample import Login, Rows, log_in, read_rows
@@ -43,11 +43,8 @@ class Reading(Observation):
     server_counters: Counters
 
 
-class EncryptionLab(Resource, Service):
+class EncryptionLab(LabService):
     """All arms use one server, and all that do not go directly one gateway. Either's end is the run's."""
-
-    measures_cpu = True
-    makes_hosts = True
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -115,7 +112,9 @@ class EncryptionLab(Resource, Service):
         return self._lab.cpu_seconds() | self._front.cpu_seconds()
 
     def observe(self, arm: PlannedArm) -> Observation | None:
-        return Reading(self._front.observe(arm), self._server_bytes(), self._server.counters())
+        # The reading itself is among the next one's bytes, and is a few hundred.
+        server_bytes = sum(int(value) for value in self._server.status(TRAFFIC).values())
+        return Reading(self._front.observe(arm), server_bytes, self._server.counters())
 
     def judge(
         self, arm: PlannedArm, before: Observation | None, after: Observation | None, answer: SliceAnswer
@@ -136,10 +135,9 @@ class EncryptionLab(Resource, Service):
             return self._front.lost(arm)
         for process in self._lab.dead():
             if process.role == SERVER_ROLE:
-                return f"the lab's {process.name} ended in the middle of the run (status {process.exit_status})"
-        status = self._front.ended()
+                return ended(process.name, process.exit_status)
         # Without it there is no control.
-        return None if status is None else f"the lab's gateway ended in the middle of the run (status {status})"
+        return ended("gateway", self._front.ended())
 
     def cautions(self) -> list[str]:
         shares = (
@@ -158,8 +156,7 @@ class EncryptionLab(Resource, Service):
 
     @property
     def process_ids(self) -> dict[str, int]:
-        """Pids of what the lab has started, by name."""
-        return {process.name: process.pid for process in self._lab.processes.values()} | {GATEWAY: self._front.pid}
+        return super().process_ids | {GATEWAY: self._front.pid}
 
     @property
     def _hosts(self) -> dict[str, Host]:
@@ -175,10 +172,6 @@ class EncryptionLab(Resource, Service):
             Login(self._server.address, PORT, ADMINISTRATOR, self._server.password, self._chain.client)
         ) as direct:
             return read_rows(direct, DATABASE)
-
-    def _server_bytes(self) -> int:
-        """Return bytes sent and received so far. The reading is among the next one's, and is a few hundred."""
-        return sum(int(value) for value in self._server.status(TRAFFIC).values())
 
 
 def service(plan: Plan) -> Service:

@@ -14,7 +14,7 @@ from costof import __version__
 from costof.errors import Caution
 from costof.lab.certificates import Authority
 from costof.lab.host import Host, throttled_seconds
-from costof.lab.lab import Lab, Resource
+from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description
 from costof.lab.topology import Chain
 from costof.messages.plan import Endpoint, TlsFiles, Transport
@@ -26,7 +26,7 @@ from costof.programs.http import HttpSettings
 from costof.programs.nginx import Nginx
 from costof.programs.origin import ROLE as ORIGIN_ROLE
 from costof.programs.origin import Listener, ListenerCounters, OriginProcess
-from costof.services import LoadData, Service, Stage
+from costof.services import LabService, LoadData, Service, Stage, ended
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 
@@ -87,12 +87,9 @@ class Route:
         return self.tls_at_origin and not self.tls_at_balancer and not self.direct
 
 
-class HttpLab(Resource, Service):
+class HttpLab(LabService):
     """All arms use one origin and one process of each balancer. A balancer that dies costs its arms; the origin, the
     run."""
-
-    measures_cpu = True
-    makes_hosts = True
 
     def __init__(self, plan: Plan) -> None:
         balanced = [arm for arm in plan.arms if not Route.of(arm).direct]
@@ -107,7 +104,9 @@ class HttpLab(Resource, Service):
     def _open(self, stack: ExitStack) -> None:
         stack.enter_context(self._lab)
         stack.enter_context(self._chain)
-        self._tune_hosts()
+        for host in (self._chain.client, *self._chain.middle.values()):
+            if host.namespace is not None:
+                self._lab.run(f"ports of {host.name}", [*host.prefix, "sh", "-ec", TUNE])
         self._authority = Authority(self._lab.folder / "certificates")
         self._origin = stack.enter_context(OriginProcess(self._chain.last.prefix))
         self._listeners = dict(zip(self._routes, self._listeners_of(self._routes), strict=True))
@@ -167,12 +166,9 @@ class HttpLab(Resource, Service):
 
     def lost(self, arm: PlannedArm | None = None) -> str | None:
         if arm is not None:
-            return self._contradicted.get(arm.name) or self._balancer_lost(arm)
-        status = self._origin.ended()
-        return None if status is None else f"the lab's origin ended in the middle of the run (status {status})"
-
-    def _balancer_lost(self, arm: PlannedArm) -> str | None:
-        return self._balancers[str(Setting.of(arm).balancer)].why_dead() if not Route.of(arm).direct else None
+            balancer = None if Route.of(arm).direct else self._balancers[str(Setting.of(arm).balancer)]
+            return self._contradicted.get(arm.name) or (balancer.why_dead() if balancer else None)
+        return ended("origin", self._origin.ended())
 
     def cautions(self) -> list[str]:
         hosts = " and ".join(self._balancers)
@@ -189,12 +185,7 @@ class HttpLab(Resource, Service):
 
     @property
     def process_ids(self) -> dict[str, int]:
-        return {process.name: process.pid for process in self._lab.processes.values()} | {"origin": self._origin.pid}
-
-    def _tune_hosts(self) -> None:
-        for host in (self._chain.client, *self._chain.middle.values()):
-            if host.namespace is not None:
-                self._lab.run(f"ports of {host.name}", [*host.prefix, "sh", "-ec", TUNE])
+        return super().process_ids | {"origin": self._origin.pid}
 
     def _listeners_of(self, routes: Iterable[Route]) -> list[Listener]:
         names = [self._chain.last_address, *self._chain.addresses.values(), ORIGIN_NAME]

@@ -48,7 +48,8 @@ class HttpTarget(Service):
 
     def __init__(self, plan: Plan, tls: Place, plain: Place, ca_file: Path | None) -> None:
         self._places = {True: tls, False: plain}
-        self._used = [place for secure, place in self._places.items() if _has_arms(plan, secure)]
+        asked = {arm.asked.speaks_tls for arm in plan.arms}
+        self._used = [place for secure, place in self._places.items() if secure in asked]
         self._ca_file = ca_file
 
     def __enter__(self) -> Self:
@@ -64,14 +65,8 @@ class HttpTarget(Service):
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
         place = self._places[arm.asked.speaks_tls]
-        settings = HttpSettings(
-            addresses=[place.address],
-            host=place.host,
-            path=place.path,
-        )
-        return Endpoint(
-            service=settings.asking(arm.asked.service), transport=arm.asked.transport_trusting(self._ca_file)
-        )
+        settings = HttpSettings(addresses=[place.address], host=place.host, path=place.path).asking(arm.asked.service)
+        return Endpoint(service=settings, transport=arm.asked.transport_trusting(self._ca_file))
 
     def prepare(self, arm: PlannedArm, load: LoadData) -> None: ...
 
@@ -142,10 +137,6 @@ def parse_url(url: str, scheme: str, study: str) -> Place:
     host = bracketed if port == PORTS[scheme] else f"{bracketed}:{port}"
     shown = f"{scheme}://{host}{path.partition('?')[0]}{query_shown(parts.query)}"
     return Place(shown, name, port, f"{bracketed}:{port}", host, path)
-
-
-def _has_arms(plan: Plan, secure: bool) -> bool:
-    return any(arm.asked.speaks_tls == secure for arm in plan.arms)
 
 
 def _resolve(place: Place) -> None:

@@ -27,7 +27,7 @@ from pymongo.errors import PyMongoError
 
 from costof.errors import Caution, CostofError, Problem
 from costof.lab.host import Host, Link, throttled_seconds
-from costof.lab.lab import Lab, Resource
+from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description
 from costof.lab.round_trips import LinkEvidence, measured
 from costof.lab.topology import Topology
@@ -36,7 +36,7 @@ from costof.messages.plan import Endpoint
 from costof.model import Model
 from costof.programs.mongod.connection import COLLECTION, MAJORITY, MongodbSettings
 from costof.programs.mongod.lab import Member, ReplicaSet, find_mongod, mongod_version, read_counters
-from costof.services import Judgement, LoadData, Observation, Service
+from costof.services import Judgement, LabService, LoadData, Observation, Service
 from costof.services.replication.shape import NotArrangedError, SetReading, ShapedSet, figures_of, told, tree_mismatch
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
@@ -251,7 +251,6 @@ class _LabSet:
 
     shaped: ShapedSet
     group: Group
-    prefix: str
     distances: Distances | None = None
 
 
@@ -273,10 +272,10 @@ class Setting(Model):
         return Distances(self.round_trip_ms, self.far_member_ms)
 
 
-class ReplicationLab(Resource, Service):
+class ReplicationLab(LabService):
     """Sets by their number of nodes. A member that dies costs its set's arms; the last set, the run."""
 
-    measures_cpu = True
+    makes_hosts = False
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -307,7 +306,7 @@ class ReplicationLab(Resource, Service):
             replica_set.start(binary, OPTIONS, PARAMETERS)
             replica_sets.append(replica_set)
             shaped = ShapedSet(self._lab, replica_set, DATABASE, COLLECTION)
-            self._sets[nodes] = _LabSet(shaped, group, f"{nodes}-")
+            self._sets[nodes] = _LabSet(shaped, group)
         for replica_set in replica_sets:
             replica_set.form(round(HEARTBEAT_MS_A_MEMBER * (len(replica_set.members) - 1)))
         for nodes in self._sets:
@@ -349,7 +348,9 @@ class ReplicationLab(Resource, Service):
         # Only the slice has to pass in the arm's share.
         self._give_shares(self._measured, WHOLE_CPU)
         try:
-            self._move(standing, setting.distances)
+            if standing.distances != setting.distances:
+                self._nodes.move(standing.group, setting.distances)
+                standing.distances = setting.distances
             shaped.take_office()
             if self._may_drop:
                 shaped.trim(MOST_RECORDS)
@@ -423,10 +424,6 @@ class ReplicationLab(Resource, Service):
         )
 
     @property
-    def process_ids(self) -> dict[str, int]:
-        return {process.name: process.pid for process in self._lab.processes.values()}
-
-    @property
     def _shaped(self) -> ShapedSet:
         return self._sets[self._measured].shaped
 
@@ -449,11 +446,6 @@ class ReplicationLab(Resource, Service):
         for member in self._sets[nodes].shaped.members:
             if member.host:
                 member.host.resize(cores)
-
-    def _move(self, standing: _LabSet, distances: Distances) -> None:
-        if standing.distances != distances:
-            self._nodes.move(standing.group, distances)
-            standing.distances = distances
 
     def _lost_set(self, nodes: int) -> str | None:
         for name, status in self._sets[nodes].shaped.dead():

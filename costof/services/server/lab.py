@@ -7,18 +7,17 @@ from contextlib import ExitStack
 from typing import TypeVar
 
 from costof.lab.certificates import DEFAULT_KEY, Authority
-from costof.lab.lab import Lab, Resource
+from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description
 from costof.lab.round_trips import LinkEvidence
 from costof.lab.topology import Star
 from costof.messages.answers import SliceAnswer
 from costof.messages.plan import Endpoint
 from costof.programs.server import LabServer, Place, lab_server
-from costof.services import Judgement, LoadData, Observation, Service, Stage
+from costof.services import Judgement, LabService, LoadData, Observation, Service, Stage, ended
 from costof.services.server.entrances import Entrances, Site
 from costof.services.server.poolers import Poolers, middle_cores
 from costof.services.server.stunnels import Stunnels
-from costof.services.server.tickets import Tickets
 from costof.services.server.tunnels import Tunnels
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
@@ -26,14 +25,29 @@ from costof.study.plan import Plan
 Value = TypeVar("Value")
 
 
-class ServerLab(Resource, Service):
+class Tickets:
+    """Which arms hold tickets of the key that is shown now. All do at first: they were proved under it."""
+
+    def __init__(self) -> None:
+        self._changes = 0
+        self._held_since: dict[str, int] = {}
+
+    def void(self) -> None:
+        """The key has changed, be it back to an earlier one."""
+        self._changes += 1
+
+    def renew(self, arm: PlannedArm) -> bool:
+        """Whether the arm's client has to fetch a ticket now; asking counts as having done so."""
+        held_since = self._held_since.get(arm.name, 0)
+        self._held_since[arm.name] = self._changes
+        return arm.asked.transport is not None and arm.asked.transport.resumption and held_since < self._changes
+
+
+class ServerLab(LabService):
     """All arms use one server. An entrance that ends fails only its arms; the server or a link, the run.
 
     `program`: another one than the study's. Raises `NO_SERVICE`.
     """
-
-    measures_cpu = True
-    makes_hosts = True
 
     def __init__(self, plan: Plan, program: type[LabServer] | None = None) -> None:
         self._program = program or lab_server(plan.study.service.program)
@@ -129,7 +143,7 @@ class ServerLab(Resource, Service):
         of_entrances = {role for each in self._entrances for role in each.roles}
         for process in self._lab.dead():
             if process.role not in of_entrances:
-                return f"the lab's {process.name} ended in the middle of the run (status {process.exit_status})"
+                return ended(process.name, process.exit_status)
         return self._star.lost()
 
     def describe(self) -> Description:
@@ -143,10 +157,6 @@ class ServerLab(Resource, Service):
     def _entrance(self, arm: PlannedArm) -> Entrances | None:
         """Return what an arm's clients come in by; None where they speak to the server itself."""
         return next((each for each in self._entrances if each.has(arm)), None)
-
-    @property
-    def process_ids(self) -> dict[str, int]:
-        return {process.name: process.pid for process in self._lab.processes.values()}
 
 
 def _merged(found: Iterable[dict[str, Value]]) -> dict[str, Value]:

@@ -98,6 +98,7 @@ class Poolers(Entrances):
         self._standing: dict[Front, PgBouncer] = {}
         self._failed: dict[Front, str] = {}
         self._contradicted: dict[str, str] = {}
+        self._places: dict[str, Place] = {}
 
     def has(self, arm: PlannedArm) -> bool:
         return arm.name in self._asked
@@ -110,6 +111,10 @@ class Poolers(Entrances):
         if not isinstance(server, PostgresServer):
             raise CostofError(Problem.LAB_FAILED, detail="PgBouncer stands before PostgreSQL alone")
         self._server = server
+        self._places = {
+            arm: Place(front, pool, f"{self._star.middle_addresses[self._distances[arm]]}:{self._ports[front]}")
+            for arm, (front, pool) in self._asked.items()
+        }
         find_pgbouncer()
         for front in self._ports:
             pooler = self._standing[front] = self._pooler(front, authority)
@@ -126,7 +131,7 @@ class Poolers(Entrances):
             pooler.close()
 
     def redirect(self, settings: ServiceSettings, arm: PlannedArm) -> ServiceSettings:
-        place = self._place_of(arm.name)
+        place = self._places[arm.name]
         return settings.model_copy(update={"addresses": [place.address], "database": place.pool.name})
 
     def arrange(self, arm: PlannedArm) -> None:
@@ -136,7 +141,7 @@ class Poolers(Entrances):
     def proofs(self, arm: PlannedArm) -> dict[str, str]:
         """Say what the server sees of the pool's connections. An arm that this contradicts is lost."""
         seen = self.observe(arm)
-        place = self._place(arm)
+        place = self._places.get(arm.name)
         if place is None or seen is None:
             return {}
         tls = self._server.tls_of(seen.servers)
@@ -146,13 +151,13 @@ class Poolers(Entrances):
         return {"pool": pool, "pool to server, as the server sees it": _words(tls)}
 
     def counters(self, address: str) -> Counters | None:
-        at = (place.front for place in map(self._place_of, self._asked) if place.address == address)
+        at = (place.front for place in self._places.values() if place.address == address)
         front = next(at, None)
         return self._standing[front].counters() if front else None
 
     def observe(self, arm: PlannedArm) -> Seen | None:
         """Read pool and server; None without a pool, and where it is dead or says nothing."""
-        place = self._place(arm)
+        place = self._places.get(arm.name)
         if place is None or self.why_lost(arm) is not None:
             return None
         pooler, pool = self._standing[place.front], place.pool.name
@@ -165,7 +170,7 @@ class Poolers(Entrances):
     def judge(
         self, arm: PlannedArm, before: Observation | None, after: Observation | None, answer: SliceAnswer
     ) -> Judgement:
-        place = self._place(arm)
+        place = self._places.get(arm.name)
         if place is None:
             return Judgement()
         if not isinstance(before, Seen) or not isinstance(after, Seen):
@@ -182,7 +187,7 @@ class Poolers(Entrances):
         )
 
     def why_lost(self, arm: PlannedArm) -> str | None:
-        place = self._place(arm)
+        place = self._places.get(arm.name)
         if place is None or place.front not in self._standing:
             return None
         died = self._standing[place.front].why_dead()
@@ -221,13 +226,6 @@ class Poolers(Entrances):
             [pool for asked, pool in self._asked.values() if asked == front],
             front.processes,
         )
-
-    def _place(self, arm: PlannedArm) -> Place | None:
-        return self._place_of(arm.name) if arm.name in self._asked else None
-
-    def _place_of(self, arm: str) -> Place:
-        front, pool = self._asked[arm]
-        return Place(front, pool, f"{self._star.middle_addresses[self._distances[arm]]}:{self._ports[front]}")
 
 
 def middle_cores(arms: Sequence[PlannedArm]) -> float | None:
