@@ -27,7 +27,7 @@ from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description
 from costof.messages.plan import ServiceSettings
 from costof.programs.access import Access, ShownAccess, check_ca_file
-from costof.programs.identity import check_identity
+from costof.programs.reach import check_identity
 from costof.programs.target_database import own_name
 
 

@@ -6,15 +6,16 @@ It must not exist before, or be empty; it carries a marker, and what is dropped 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import secrets
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -138,10 +139,21 @@ def read_marker(content: object) -> Marker | None:
         return None
 
 
+def read_marker_row(rows: Sequence[Sequence[Any]]) -> Marker | None:
+    """Return the marker of a table's one row, `run` and `about`, if it is intact."""
+    try:
+        ((run, about),) = rows
+        marker = read_marker(json.loads(about))
+    except (ValueError, TypeError):
+        return None
+    return marker if marker is not None and marker.run == run else None
+
+
 def own_name(chosen: str | None, run_name: str) -> str:
     """Return the user's choice, or a new name. Raises `BAD_DATABASE`."""
     if chosen is None:
-        return new_database_name(run_name)
+        # Of no other run, even where two machines start one in the same second.
+        return database_name(run_name, secrets.token_hex(UNIQUE_BYTES))
     if not could_be_own(chosen):
         raise CostofError(Problem.BAD_DATABASE, name=chosen, most=LONGEST_DATABASE_NAME)
     return chosen
@@ -154,11 +166,6 @@ def could_be_own(name: str) -> bool:
 def is_new_name(name: str) -> bool:
     """Return whether a run that chose a name by itself could have chosen this one."""
     return could_be_own(name) and _NEW_NAME.fullmatch(name) is not None
-
-
-def new_database_name(run_name: str) -> str:
-    """Return a name of this run's own, even where two machines start one in the same second."""
-    return database_name(run_name, secrets.token_hex(UNIQUE_BYTES))
 
 
 def database_name(run_name: str, unique: str) -> str:

@@ -10,7 +10,7 @@ from math import ceil
 from costof.errors import Caution, CostofError, Problem
 from costof.format import listed, plural
 from costof.instruments.hosts.population import Population
-from costof.programs.identity import check_identity
+from costof.programs.reach import check_identity
 from costof.results.changes import all_stand, every_change, judged
 from costof.results.ledger import (
     CautionRecord,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from costof.lab.program import Counters
-from costof.programs.identity import CERTIFICATE, VERSION
+from costof.programs.reach import CERTIFICATE, VERSION
 from costof.run.evidence import mismatch
 from costof.services.encryption.rules import encrypted_columns
 from tests.support.engines import Engines, sent

@@ -14,7 +14,7 @@ import pytest
 from costof.errors import CostofError, Problem
 from costof.lab.lab import Lab
 from costof.programs.access import Access
-from costof.programs.identity import CERTIFICATE, VERSION
+from costof.programs.reach import CERTIFICATE, VERSION
 from costof.programs.target_database import Maker
 from costof.services import Service
 from tests.integration.conftest import costof_running, wait_for_slices

@@ -15,8 +15,8 @@ from costof.errors import CostofError, Problem
 from costof.lab.lab import Lab
 from costof.programs.access import Access
 from costof.programs.haproxy import Haproxy
-from costof.programs.identity import CERTIFICATE, SERVER_ID, VERSION
 from costof.programs.mariadb.lab import MariadbServer
+from costof.programs.reach import CERTIFICATE, SERVER_ID, VERSION
 from costof.report import analyse
 from costof.results.ledger import PLAN, SLICES, EnvironmentRecord, Ledger, SliceRecord
 from costof.services.open import open_service

@@ -17,7 +17,7 @@ from costof.cli.server_options import GivenTarget
 from costof.errors import CostofError, Problem
 from costof.lab.certificates import Authority
 from costof.programs.access import Access, Password
-from costof.programs.identity import certificate_of, check_identity
+from costof.programs.reach import certificate_of, check_identity
 from costof.results.ledger import PLAN, SLICES, EndRecord, Ledger, LookRecord
 from costof.results.run import read_run
 from costof.run.schedule import Looks

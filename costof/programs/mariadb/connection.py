@@ -10,7 +10,6 @@ may, and nothing can come of either.
 from __future__ import annotations
 
 import hashlib
-import json
 import secrets
 import ssl
 import struct
@@ -37,7 +36,7 @@ from costof.programs.target_database import (
     could_be_own,
     granted_on,
     is_new_name,
-    read_marker,
+    read_marker_row,
 )
 
 SCHEMES = ("mysql", "mariadb")
@@ -352,11 +351,9 @@ class MarkedDatabase:
         """Return the marker, or None where it is missing or not as it was written."""
         try:
             found = self._session.try_to(f"SELECT run, about FROM {self._marker_table} WHERE id = %s", MARKER)  # noqa: S608
-            ((run, about),) = found
-            marker = read_marker(json.loads(about))
-        except (MySQLError, ValueError, TypeError):
+        except MySQLError:
             return None
-        return marker if marker is not None and marker.run == run else None
+        return read_marker_row(found)
 
     def remove(self, marker: Marker) -> bool:
         """Drop what `marker` says was made, if the database still carries it. Whether that was so.

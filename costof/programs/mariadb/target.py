@@ -17,7 +17,6 @@ from costof.datasets.sysbench import TABLE, after_load, create_table
 from costof.errors import CostofError, Problem
 from costof.lab.program import Counters, Description
 from costof.programs.access import Access, LoginUrl
-from costof.programs.identity import SERVER_ID, VERSION, fingerprint
 from costof.programs.mariadb.connection import (
     MarkedDatabase,
     MysqlSession,
@@ -26,6 +25,7 @@ from costof.programs.mariadb.connection import (
     grant_line,
     parse_mysql_url,
 )
+from costof.programs.reach import SERVER_ID, VERSION, fingerprint
 from costof.programs.server import OwnServer
 from costof.programs.target_database import Maker, Marker, told_writes
 

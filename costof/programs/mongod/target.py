@@ -15,7 +15,6 @@ from pymongo.errors import OperationFailure, PyMongoError
 
 from costof.lab.program import Counters, Description
 from costof.programs.access import Access
-from costof.programs.identity import SERVER_ID, VERSION, certificate_of
 from costof.programs.mongod.connection import (
     COLLECTION,
     PORT,
@@ -29,6 +28,7 @@ from costof.programs.mongod.connection import (
     parse_mongodb_url,
 )
 from costof.programs.mongod.lab import read_counters
+from costof.programs.reach import SERVER_ID, VERSION, certificate_of
 from costof.programs.server import OwnServer
 from costof.programs.target_database import MARKER_NAME, Heartbeat, Maker, Marker, told_writes
 from costof.urls import split_host

@@ -6,7 +6,6 @@ There is no second try by the other way: whoever stands between could make the f
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import socket
 import threading
@@ -23,7 +22,7 @@ from costof.model import Secret
 from costof.programs import reach
 from costof.programs.access import Access, LoginUrl, UrlForm, parse_login_url
 from costof.programs.leftovers import Leftover, Leftovers, in_use_here
-from costof.programs.target_database import MARKER, MARKER_NAME, Marker, could_be_own, is_new_name, read_marker
+from costof.programs.target_database import MARKER, MARKER_NAME, Marker, could_be_own, is_new_name, read_marker_row
 
 SCHEMES = ("postgres", "postgresql")
 #: Where libpq goes, where nobody names a database: every server has it.
@@ -244,14 +243,10 @@ class MarkedSchema:
     def marker(self) -> Marker | None:
         """Return the marker, or None where it is missing or not as it was written."""
         try:
-            ((run, about),) = self._session.try_to(
-                f"SELECT run, about FROM {self._marker_table} WHERE id = %s",  # noqa: S608  # our own name
-                MARKER,
-            )
-            marker = read_marker(json.loads(about))
-        except (psycopg.Error, ValueError, TypeError):
+            found = self._session.try_to(f"SELECT run, about FROM {self._marker_table} WHERE id = %s", MARKER)  # noqa: S608
+        except psycopg.Error:
             return None
-        return marker if marker is not None and marker.run == run else None
+        return read_marker_row(found)
 
     def remove(self, marker: Marker) -> bool:
         """Drop what `marker` says was made, if the schema still carries it, as a whole. Whether that was so.

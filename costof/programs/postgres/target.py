@@ -18,7 +18,6 @@ from costof.datasets.pgbench import ACCOUNTS, TABLES, after_load, create_tables
 from costof.errors import CostofError, Problem
 from costof.lab.program import Description
 from costof.programs.access import Access, LoginUrl
-from costof.programs.identity import SERVER_ID, VERSION, certificate_of
 from costof.programs.postgres.connection import (
     MarkedSchema,
     PostgresSession,
@@ -29,6 +28,7 @@ from costof.programs.postgres.connection import (
     remove_made,
 )
 from costof.programs.postgres.lab import SCALE, TLS_ACCEPTED, TLS_REQUEST
+from costof.programs.reach import SERVER_ID, VERSION, certificate_of
 from costof.programs.server import OwnServer
 from costof.programs.target_database import MARKER, MARKER_NAME, PREFIX, Maker, Marker
 

@@ -16,7 +16,7 @@ from redis.exceptions import NoPermissionError, ResponseError
 from costof.errors import CostofError, Problem
 from costof.lab.program import Counters, Description
 from costof.programs.access import Access
-from costof.programs.identity import VERSION, certificate_of
+from costof.programs.reach import VERSION, certificate_of
 from costof.programs.redis.connection import (
     RUNS,
     MarkedStrings,

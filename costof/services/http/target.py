@@ -15,7 +15,7 @@ from costof.messages.plan import Endpoint
 from costof.programs.access import Access, ShownAccess, check_ca_file
 from costof.programs.balancer import ROLE as BALANCER_ROLE
 from costof.programs.http import HttpSettings
-from costof.programs.identity import certificate_of, check_identity
+from costof.programs.reach import certificate_of, check_identity
 from costof.services import LoadData, Service
 from costof.study.arms import PlannedArm
 from costof.study.asked import Asked
