@@ -8,7 +8,6 @@ import socketserver
 import ssl
 import sys
 from collections import Counter
-from typing import Self
 
 from costof.lab.program import Counters, Description
 from costof.messages.plan import ServiceSettings
@@ -31,10 +30,6 @@ class EchoServer(LabServer):
         self._host = place.host
         self._address = place.new_address()
         self._certificate = place.authority.issue("echo", place.keys[0], [self._address])
-
-    @classmethod
-    def at(cls, place: Place) -> Self:
-        return cls(place)
 
     def start(self) -> None:
         argv = [sys.executable, "-m", __name__, self._address, str(PORT), str(self._certificate)]
