@@ -138,15 +138,12 @@ class Star(Topology):
             self._take_loopback()
             return
         if self._middle_cores is not None:
-            self._make_middle(self._middle_cores)
+            self.middle = self._network.host("middle", cpu_share=self._middle_cores if self.shares else None)
+            for name, link in self._links.items():
+                outward = self._network.link(link.a, self.middle, f"{name}-middle", round_trip_ms=link.round_trip_ms)
+                self.middle_addresses[name] = outward.address_of(self.middle)
+            self._inward = self._network.link(self.middle, self.server, "middle-server")
         self._network.start()
-
-    def _make_middle(self, cores: float) -> None:
-        self.middle = self._network.host("middle", cpu_share=cores if self.shares else None)
-        for name, link in self._links.items():
-            outward = self._network.link(link.a, self.middle, f"{name}-middle", round_trip_ms=link.round_trip_ms)
-            self.middle_addresses[name] = outward.address_of(self.middle)
-        self._inward = self._network.link(self.middle, self.server, "middle-server")
 
     def _take_loopback(self) -> None:
         self.server = Host("server", None, loopback=self._lab.address(1))

@@ -183,7 +183,9 @@ class PostgresServer(LabServer):
         self._key = kind
         self._install_certificate()
         self.ask("SELECT pg_reload_conf()")
-        shown = ssl.PEM_cert_to_DER_cert(_certificate_of(self._certificates[kind]))
+        # The key stands before it.
+        pem = self._certificates[kind].read_text()
+        shown = ssl.PEM_cert_to_DER_cert(pem[pem.index("-----BEGIN CERTIFICATE-----") :])
         self._place.lab.wait_until(f"showing a key of kind {kind}", lambda: self._shows() == shown, of=self._process)
         return True
 
@@ -273,9 +275,3 @@ class PostgresServer(LabServer):
                     return secure.getpeercert(binary_form=True)
         except OSError:
             return None
-
-
-def _certificate_of(file: Path) -> str:
-    """Return the certificate in a file, without the key before it."""
-    text = file.read_text()
-    return text[text.index("-----BEGIN CERTIFICATE-----") :]

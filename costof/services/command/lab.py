@@ -53,7 +53,12 @@ class Commands(Resource, Service):
         ]
 
     def warnings(self) -> list[str]:
-        found = [each for arm in self._arms.values() for line in _passed_on(arm) for each in find_passwords(line)]
+        lines = []
+        for arm in self._arms.values():
+            lines += [*(program.argv for program in arm.programs.values()), *arm.before, *arm.after]
+            lines += [proof.argv for proof in arm.proofs]
+            lines.append([f"{name}={value}" for name, value in arm.environment.items()])
+        found = [each for line in lines for each in find_passwords(line)]
         places = dict.fromkeys(each.place for each in found)
         return [Caution.EXPOSED_IN_COMMAND.text(places=listed([*places]))] if places else []
 
@@ -78,13 +83,6 @@ def _lines(arm: CommandSettings) -> list[str]:
         "after": arm.after,
     }
     return [f"{step} {shlex.join(argv)}" for step, commands in steps.items() for argv in commands]
-
-
-def _passed_on(arm: CommandSettings) -> list[list[str]]:
-    """Return the words of each command of an arm, and what its levels set in their environment."""
-    commands = [*(program.argv for program in arm.programs.values()), *arm.before, *arm.after]
-    commands += [proof.argv for proof in arm.proofs]
-    return [*commands, [f"{name}={value}" for name, value in arm.environment.items()]]
 
 
 def service(plan: Plan) -> Service:

@@ -6,7 +6,7 @@ import secrets
 import ssl
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, TypeAlias
+from typing import BinaryIO, TypeAlias
 
 import pymysql
 from pydantic import SecretStr
@@ -96,7 +96,7 @@ def read_rows(connection: Connection, database: str) -> Rows:
             names = [column[0] for column in cursor.description]
             for row in cursor.fetchall():
                 for name, value in zip(names, row, strict=True):
-                    found.setdefault((table, name), []).append(_as_sent(value))
+                    found.setdefault((table, name), []).append(value.encode() if isinstance(value, str) else value)
     return found
 
 
@@ -107,10 +107,6 @@ def read_recorded(login: Login, database: str) -> tuple[Rows, bytes]:
         recorder = Recorder(connection._rfile)  # type: ignore[attr-defined]  # what PyMySQL reads from
         connection._rfile = recorder  # type: ignore[attr-defined]
         return read_rows(connection, database), bytes(recorder.received)
-
-
-def _as_sent(value: Any) -> bytes | None:
-    return value.encode() if isinstance(value, str) else value
 
 
 @dataclass(frozen=True)

@@ -308,7 +308,9 @@ class ShapedSet:
     def take_shape(self, shape: str) -> None:
         """Arrange the set until every member follows whom it should. Raises `NotArrangedError`."""
         wanted = self.wanted(shape)
-        self._allow_chaining(shape != STAR)
+        settings = self._set.admin(self.primary).admin.command("replSetGetConfig")["config"]["settings"]
+        if settings["chainingAllowed"] != (chained := shape != STAR):
+            self._set.reconfigure(lambda configuration: configuration["settings"].update(chainingAllowed=chained))
         if shape != self._shape:
             self._shape = None
             self._pin(wanted if shape != STAR else None)
@@ -337,7 +339,14 @@ class ShapedSet:
             return
         if wanted is not None and time.monotonic() > self._told + AGAIN_SECONDS:
             self._told = time.monotonic()
-            self._follow({name: source for name in astray if (source := wanted[name]) is not None})
+            addresses = {name: address for address, name in self._names.items()}
+
+            def follow(member: Member, client: Client) -> None:
+                if member.name in astray and (source := wanted[member.name]) is not None:
+                    client.admin.command("replSetSyncFrom", addresses[source])
+
+            # One that is just changing its source refuses; it is asked again.
+            self._set.ask_all(follow)
         # A member looks up from its source when something comes from there; an idle one would for seconds not.
         self._note()
 
@@ -371,11 +380,6 @@ class ShapedSet:
         if collection.estimated_document_count() > records:
             collection.drop()
 
-    def _allow_chaining(self, allowed: bool) -> None:
-        settings = self._set.admin(self.primary).admin.command("replSetGetConfig")["config"]["settings"]
-        if settings["chainingAllowed"] != allowed:
-            self._set.reconfigure(lambda configuration: configuration["settings"].update(chainingAllowed=allowed))
-
     def _pin(self, tree: Tree | None) -> None:
         """Pin each member to its source; None takes the pins away."""
         addresses = {name: address for address, name in self._names.items()}
@@ -388,16 +392,6 @@ class ShapedSet:
             client.admin.command("configureFailPoint", PIN, **mode)
 
         self._tell_all(pin)
-
-    def _follow(self, sources: dict[str, str]) -> None:
-        addresses = {name: address for address, name in self._names.items()}
-
-        def follow(member: Member, client: Client) -> None:
-            if member.name in sources:
-                client.admin.command("replSetSyncFrom", addresses[sources[member.name]])
-
-        # One that is just changing its source refuses; it is asked again.
-        self._set.ask_all(follow)
 
     def _choose_anew(self) -> None:
         """A member keeps its source as long as it is a fit one, so that the last arm's would be taken for MongoDB's.
