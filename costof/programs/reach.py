@@ -1,4 +1,8 @@
-"""Reaching a user's own server: time limits, the words for a step that takes longer, and what tells it from others."""
+"""Reaching a user's own server: time limits, the words for a step that takes longer, and what tells it from others.
+
+No program tries a second time by the other way, plain after TLS or TLS after plain: whoever stands between could make
+the first try fail, and be sent the password.
+"""
 
 from __future__ import annotations
 

@@ -120,7 +120,8 @@ Table = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+$")]
 class Marker(BaseModel):
     """What a run writes of itself into its database before anything else.
 
-    `tables`: all that it will make there. `made_database`: it was not there before, so it goes too.
+    `tables`: all that it will make there. `made_database`: it was not there before, so it goes too. What a run has made
+    goes before its marker: whatever ends that half-way, the rest can still be told for what it is.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -1,7 +1,5 @@
 """Reaching a server of MySQL's protocol: URL, session, rights, the marker of a run, and what runs leave behind.
 
-There is no second try by the other way: whoever stands between could make the first one fail, and be sent the password.
-
 Grants come from roles, wildcards and partial revokes, and two servers tell them in two ways. So none are read: the
 server is asked to use a table that is not there. It says "denied" to whoever may not, and "no such table" to whoever
 may, and nothing can come of either.
@@ -356,10 +354,7 @@ class MarkedDatabase:
         return read_marker_row(found)
 
     def remove(self, marker: Marker) -> bool:
-        """Drop what `marker` says was made, if the database still carries it. Whether that was so.
-
-        The marker goes last: whatever ends this half-way, the rest can still be told for what it is.
-        """
+        """Drop what `marker` says was made, if the database still carries it. Return whether that was so."""
         tables = self._tables()
         if not self._is_marked(marker, tables):
             return False

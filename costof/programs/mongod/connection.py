@@ -1,7 +1,5 @@
 """Reaching a MongoDB: its URL, its session, rights, the marker of a run, and what runs leave behind.
 
-There is no second try by the other way: whoever stands between could make the first one fail, and listen to the second.
-
 `readWrite` on that database is enough: what a run makes it drops collection by collection, and a database without any
 is gone. `dropDatabase` would need `dbAdmin` besides, and take with it whatever another has put there.
 """
@@ -429,10 +427,7 @@ class MarkedDatabase:
         return float((now - found["at"]).total_seconds())
 
     def remove(self, marker: Marker) -> bool:
-        """Drop what `marker` says was made, if the database still carries it. Whether that was so.
-
-        The marker goes last: whatever ends this half-way, the rest can still be told for what it is.
-        """
+        """Drop what `marker` says was made, if the database still carries it. Return whether that was so."""
         if self.marker() != marker:
             return False
         for name in [*marker.tables, MARKER_NAME]:

@@ -1,7 +1,4 @@
-"""Reaching a PostgreSQL: its URL, its session, the marker of a run, and what runs leave behind.
-
-There is no second try by the other way: whoever stands between could make the first one fail, and be sent the password.
-"""
+"""Reaching a PostgreSQL: its URL, its session, the marker of a run, and what runs leave behind."""
 
 from __future__ import annotations
 

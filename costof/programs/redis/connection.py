@@ -1,7 +1,5 @@
 """Reaching a Redis: its URL, its session, the marker of a run, and what runs leave behind.
 
-There is no second try by the other way: whoever stands between could make the first one fail, and be sent the password.
-
 The hash `costof:runs` has a marker for each run that has strings there, and its last sign of life. So what killed runs
 have left is found without looking through the keys of others.
 """
@@ -249,10 +247,7 @@ class MarkedStrings:
         return float(seconds) - float(found) if found and found.isdigit() else None
 
     def remove(self, marker: StringsMarker) -> bool:
-        """Remove what `marker` says was written, if the server still has it so. Whether that was so.
-
-        The marker goes last: whatever ends this half-way, the rest can still be told for what it is.
-        """
+        """Remove what `marker` says was written, if the server still has it so. Return whether that was so."""
         if self.marker() != marker:
             return False
         for keys in self._batches(marker.records):
