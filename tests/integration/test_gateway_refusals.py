@@ -8,7 +8,7 @@ from pymysql.constants import COMMAND
 
 from costof.messages.plan import Arm, Plan, Workload
 from costof.messages.process import engine
-from costof.programs.mariadb.lab import ED25519_USER, USER
+from costof.programs.mariadb.lab import USER
 from tests.gateway.shop import (
     ANALYST,
     NAMES,
@@ -23,6 +23,7 @@ from tests.gateway.shop import (
     shows,
     tapped,
 )
+from tests.support.programs import ED25519_USER, make_ed25519_user
 
 pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("usual_rules")]
 
@@ -110,7 +111,7 @@ def test_logins_pass_through_end_to_end(shop: Shop) -> None:
     with pytest.raises(pymysql.MySQLError, match="Access denied"):
         pymysql.connect(**wrong)
     # A proof that the server asks for after the first.
-    if shop.server.has_ed25519:
+    if make_ed25519_user(shop.server):
         through = {"addresses": [shop.address], "username": ED25519_USER}
         arm = Arm(name="gateway", service=shop.server.client_settings().model_copy(update=through))
         assert shop.reload(RULES.replace(USER, ED25519_USER) + PEOPLE) is None

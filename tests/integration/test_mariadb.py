@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from costof.errors import CostofError
 from costof.lab.lab import Lab
-from costof.programs.mariadb.lab import ED25519_USER, USER, MariadbServer, greets
+from costof.programs.mariadb.lab import USER, MariadbServer, greets
 from tests.support.programs import ask, eventually, log_in, query, running_mariadb, start_tls
 
 pytestmark = pytest.mark.servers
@@ -83,12 +83,6 @@ def test_the_user_of_the_load_may_do_no_more_than_it_needs(server: MariadbServer
         pymysql.connect(host=server.address, user=USER, password="wrong", ssl_disabled=True)
     with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
         pymysql.connect(host=server.address, user="root", password="", ssl_disabled=True)
-
-
-def test_an_ed25519_user_is_there_where_the_plugin_is(server: MariadbServer) -> None:
-    users = dict(server._query("SELECT user, plugin FROM mysql.user"))
-    assert users[USER] == "mysql_native_password"
-    assert (users.get(ED25519_USER) == "ed25519") == server.has_ed25519
 
 
 def test_flush_ssl_changes_the_key_and_spares_connections_that_stand(server: MariadbServer, lab: Lab) -> None:

@@ -20,14 +20,16 @@ import pymysql
 from pydantic import SecretStr
 from pymysql.cursors import Cursor
 
+from costof.errors import CostofError
 from costof.lab.certificates import DEFAULT_KEY, Authority
 from costof.lab.host import Host
 from costof.lab.lab import Lab, descendants_of
+from costof.lab.program import UNPACKED
 from costof.messages.plan import Arm, Plan, ServiceSettings, TlsFiles
 from costof.messages.process import engine
 from costof.programs.balancer import ORIGIN_NAME, Balancer, Entrance
 from costof.programs.haproxy import Haproxy
-from costof.programs.mariadb.lab import DATABASE, USER, MariadbServer, greets
+from costof.programs.mariadb.lab import DATABASE, USER, MariadbServer, base_folder, find_mariadbd, greets
 from costof.programs.mongod.connection import MongodbSettings
 from costof.programs.nginx import Nginx
 from costof.programs.openssh import CIPHERS, SshServer
@@ -99,12 +101,32 @@ def standing_server(
             yield Standing(lab, lambda: answers(settings), secrets, [lab.folder])
 
 
+ED25519_USER = "costof_ed25519"
+#: Of client_ed25519, which comes in another package than the server: see scripts/system-packages.
+ED25519_PLUGIN = "auth_ed25519.so"
+
+
+def make_ed25519_user(server: MariadbServer) -> bool:
+    """Return whether the server has the plugin. `running_mariadb` starts one that finds it."""
+    try:
+        server.ask("INSTALL SONAME 'auth_ed25519'")
+    except CostofError:
+        return False
+    password = server.password.get_secret_value()
+    server._query(f"CREATE USER {ED25519_USER} IDENTIFIED VIA ed25519 USING PASSWORD(%s)", password)
+    server.ask(f"GRANT ALL ON {DATABASE}.* TO {ED25519_USER}")
+    return True
+
+
 @contextlib.contextmanager
 def running_mariadb(lab: Lab, *keys: str, authority: Authority | None = None) -> Iterator[MariadbServer]:
     """Keys other than the default one are made at the start, and the first is shown. A lab's folder has room for one
     authority, so servers beside others are given theirs."""
     authority = authority or Authority(lab.folder / "certificates")
-    server = MariadbServer(lab, authority, [lab.address(1)], keys=keys or (DEFAULT_KEY,))
+    installed = base_folder(find_mariadbd()) / "lib/mysql/plugin" / ED25519_PLUGIN
+    elsewhere = not installed.is_file() and (UNPACKED / ED25519_PLUGIN).is_file()
+    settings = {"plugin-dir": str(UNPACKED)} if elsewhere else {}
+    server = MariadbServer(lab, authority, [lab.address(1)], keys=keys or (DEFAULT_KEY,), settings=settings)
     with contextlib.closing(server):
         server.start()
         yield server

@@ -7,7 +7,6 @@ gets is the client's choice, as it was in the published procedure.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pwd
 import secrets
@@ -27,12 +26,11 @@ from costof.errors import CostofError, Problem
 from costof.lab.certificates import DEFAULT_KEY, Authority, write_private
 from costof.lab.host import Host
 from costof.lab.lab import Lab
-from costof.lab.program import UNPACKED, Counters, Description, find_program, first_words
+from costof.lab.program import Counters, Description, find_program, first_words
 from costof.programs.mariadb.connection import MysqlSettings
 from costof.programs.server import LabServer, Place
 
 PACKAGE = "mariadb-server-core"
-ED25519_PLUGIN = "auth_ed25519.so"
 
 # What differs from MariaDB's defaults, and why. No binary log, performance schema or query cache are its defaults.
 SETTINGS = {
@@ -104,14 +102,6 @@ def base_folder(binary: Path) -> Path:
     return binary.resolve().parent.parent
 
 
-def plugin_options(binary: Path) -> list[str]:
-    """Return the folder of client_ed25519, a plugin of another package: see scripts/system-packages."""
-    installed = base_folder(binary) / "lib/mysql/plugin" / ED25519_PLUGIN
-    if installed.is_file() or not (UNPACKED / ED25519_PLUGIN).is_file():
-        return []
-    return [f"--plugin-dir={UNPACKED}"]
-
-
 def bootstrap_statements(binary: Path, database: str, user: str, password: SecretStr) -> str:
     """Return the SQL of `mariadbd --bootstrap`, with the password in it. Raises `PROGRAM_MISSING`."""
     tables = "\n".join(file.read_text() for file in system_tables(binary))
@@ -138,7 +128,6 @@ def quoted(text: str) -> str:
 PORT = 3306
 DATABASE = "costof"
 USER = "costof"
-ED25519_USER = "costof_ed25519"
 ROLE = "server"
 PROBE_SECONDS = 5.0
 
@@ -169,7 +158,6 @@ class MariadbServer:
         self.password = SecretStr(secrets.token_urlsafe(24))
         self.version = ""
         self.tls_library = ""
-        self.has_ed25519 = False
         self._lab = lab
         self._authority = authority
         self._kinds = list(keys)
@@ -197,7 +185,6 @@ class MariadbServer:
         ready = b"ready for connections"
         self._lab.wait_until(f"starting {self.name}", lambda: ready in log.read_bytes())
         self._log_in()
-        self._make_ed25519_user()
 
     def close(self) -> None:
         if self._admin is not None:
@@ -304,7 +291,6 @@ class MariadbServer:
             # Its own: a starting server removes '#sql' files from it, those of another server too.
             f"--tmpdir={self._folder / 'temporary'}",
             f"--user={os_user()}",
-            *plugin_options(binary),
             *(f"--{name}={value}" for name, value in self._settings.items()),
         ]
 
@@ -340,15 +326,6 @@ class MariadbServer:
         except MySQLError as error:
             raise CostofError(Problem.LAB_FAILED, detail=f"{self.name}: {error}") from error
         self.tls_library = self._query("SELECT @@version_ssl_library")[0][0]
-
-    def _make_ed25519_user(self) -> None:
-        """Make it where the server has the plugin, which comes in another package."""
-        with contextlib.suppress(MySQLError):
-            self._run("INSTALL SONAME 'auth_ed25519'")
-            password = self.password.get_secret_value()
-            self._run(f"CREATE USER {ED25519_USER} IDENTIFIED VIA ed25519 USING PASSWORD(%s)", password)
-            self._run(f"GRANT ALL ON {DATABASE}.* TO {ED25519_USER}")
-            self.has_ed25519 = True
 
     def _tls_accepted(self) -> int:
         return int(self.status("Ssl_finished_accepts")["Ssl_finished_accepts"])
