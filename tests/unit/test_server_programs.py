@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Self
 
 import pytest
 
@@ -87,9 +86,7 @@ class EchoSettings(ServiceSettings):
 class EchoServer(LabServer):
     writes = ["nothing"]
 
-    @classmethod
-    def at(cls, place: Place) -> Self:
-        return cls()
+    def __init__(self, place: Place) -> None: ...
 
     def start(self) -> None: ...
 
@@ -127,7 +124,7 @@ def test_one_that_is_no_guest_on_users_servers_says_so_in_a_line(study: Study) -
 
 
 def test_what_an_arm_asks_of_the_service_is_checked_by_its_protocol() -> None:
-    settings = EchoServer().client_settings()
+    settings = EchoSettings(addresses=["echo:7"])
     assert settings.asking({"shout": "yes"}).shout
     for wrong in ({"shuot": "yes"}, {"shout": "loud"}):
         with pytest.raises(CostofError) as refused:
