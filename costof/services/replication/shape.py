@@ -308,8 +308,9 @@ class ShapedSet:
     def take_shape(self, shape: str) -> None:
         """Arrange the set until every member follows whom it should. Raises `NotArrangedError`."""
         wanted = self.wanted(shape)
+        chained = shape != STAR
         settings = self._set.admin(self.primary).admin.command("replSetGetConfig")["config"]["settings"]
-        if settings["chainingAllowed"] != (chained := shape != STAR):
+        if settings["chainingAllowed"] != chained:
             self._set.reconfigure(lambda configuration: configuration["settings"].update(chainingAllowed=chained))
         if shape != self._shape:
             self._shape = None
