@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from costof.report import document
-from costof.report.axes import FONT_SIZE, text_at, text_width
 from costof.report.blocks import Figure
-from costof.report.canvas import WIDE
+from costof.report.canvas import FONT_SIZE, WIDE, text_at, text_width
 from costof.report.palette import paint
 from costof.report.result import Result
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from costof.cli.server_options import server_options
+from costof.cli.options import server_options
 from costof.programs.access import Access
 
 if TYPE_CHECKING:

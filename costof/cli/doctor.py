@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from costof.cli.fetch import sources
-from costof.cli.hosts_options import hosts_options
+from costof.cli.options import hosts_options
 from costof.errors import EXIT_ANSWERED, EXIT_FAILED, CostofError
 from costof.instruments.hosts.asked import HostsAsked
 from costof.lab.lab import is_root

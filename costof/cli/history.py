@@ -16,9 +16,8 @@ from costof.errors import CostofError, Problem
 from costof.files import write_whole
 from costof.model import Model
 from costof.report import analyse
-from costof.report.axes import Panel, Scale
 from costof.report.blocks import FILES, HTML, TERMINAL, Block, Document, Figure, Paragraph, Part, Table
-from costof.report.canvas import Sheet, grid
+from costof.report.canvas import Panel, Scale, Sheet, grid
 from costof.report.html import render_html
 from costof.report.terminal import render_terminal
 from costof.results.history import FEWEST_RUNS, History, histories

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from costof.cli.server_options import GivenTarget
+from costof.cli.options import GivenTarget
 from costof.errors import CostofError, Problem
 from costof.format import plural
 from costof.model import HIDDEN

@@ -3,27 +3,41 @@
 from __future__ import annotations
 
 import sys
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import CompletionItem
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+from rich.text import Text
 
-from costof.cli.ask import answer, ask, enter_namespace
-from costof.cli.gate import limit_option
-from costof.cli.hosts_options import check_asked, hosts_options
+from costof.cli.gate import limit_option, status, tell
+from costof.cli.options import GivenTarget, check_asked, check_hosts, hosts_options, target_options
 from costof.cli.resume import reopen
-from costof.cli.server_options import GivenTarget, target_options
-from costof.errors import Caution
+from costof.cli.show import print_answer, write_answer
+from costof.errors import EXIT_ANSWERED, EXIT_FAILED, EXIT_PARTIAL, Caution, CostofError
+from costof.format import milliseconds, plural
+from costof.lab.user_namespace import enter
+from costof.results.ledger import CautionRecord, Ledger
 from costof.services.open import of_target, open_service, shown_urls
 from costof.services.open import target_options as shown_options
 from costof.studies import study_names
+from costof.study.commands import COMMAND
 from costof.study.library import load_study
 from costof.study.load import LoadAsked
-from costof.study.plan import Options
+from costof.study.plan import Options, Plan, resolve
+from costof.study.schema import Study
 
 if TYPE_CHECKING:
     from costof.instruments.hosts.asked import HostsAsked
+    from costof.instruments.hosts.cluster import Node
+    from costof.programs.access import Access
+    from costof.report.result import Result
+    from costof.run.rounds import Before
+    from costof.services import Service
 
 
 def _studies(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -129,3 +143,221 @@ def run(
         target_options=kept_options,
     )
     sys.exit(ask(asked, options, access, out, as_json, dry_run, hosts))
+
+
+def ask(
+    study: Study,
+    options: Options,
+    access: Access | None,
+    out: Path | None,
+    as_json: bool,
+    dry_run: bool,
+    hosts: HostsAsked | None = None,
+) -> int:
+    """An exit status. Raises whatever the user got wrong before anything is started."""
+    plan = resolve(study, options)
+    # Imported here: a mistyped option should not wait for what the sections compute with.
+    from costof.report.sections import check
+
+    check(study)
+    folder = Ledger.new_folder(plan, out)
+    service = open_service(plan, access, "a-run" if dry_run else folder.name)
+    if hosts is not None:
+        check_asked(study, plan.load, access, hosts)
+        check_hosts(plan, service)
+    if not dry_run:
+        enter_namespace(service)
+    warnings = service.warnings()
+    for text in warnings:
+        click.echo(f"costof: {text}", err=True)
+    if dry_run:
+        nodes = _nodes(hosts) if hosts is not None else []
+        service.shared_by(len(nodes) or 1)
+        _print_plan(plan, service)
+        _print_hosts(plan, nodes)
+        return EXIT_ANSWERED
+    # Made before anything is started, so that a folder that cannot be written costs nobody a run.
+    ledger = Ledger.create(plan, folder)
+    for text in warnings:
+        ledger.append(CautionRecord(text=text))
+    return answer(plan, service, ledger, None, access, as_json, hosts)
+
+
+def enter_namespace(service: Service) -> None:
+    """Begin the command anew in a user namespace, where its lab needs one to have hosts. Nothing may be made before."""
+    if service.makes_hosts:
+        enter()
+
+
+def answer(
+    plan: Plan,
+    service: Service,
+    ledger: Ledger,
+    before: Before | None,
+    access: Access | None,
+    as_json: bool,
+    hosts: HostsAsked | None = None,
+) -> int:
+    """Measure, write the answer and print it. Return an exit status."""
+    _measure(plan, service, ledger, before, access, hosts)
+    result = write_answer(ledger)
+    print_answer(result, ledger, as_json)
+    return _status(result, _judged(result, plan, as_json))
+
+
+def _measure(
+    plan: Plan,
+    service: Service,
+    ledger: Ledger,
+    before: Before | None,
+    access: Access | None,
+    hosts: HostsAsked | None,
+) -> None:
+    from costof.instruments.hosts.population import Population
+    from costof.run.starts import run_starts
+
+    population = Population(hosts, plan.study.service.kind == COMMAND) if hosts else None
+
+    unused = [service]
+
+    def service_of_a_start() -> Service:
+        found = unused.pop() if unused else open_service(plan, access, ledger.folder.name)
+        found.known_identity = before.identity if before is not None else {}
+        return found
+
+    try:
+        with Bar(plan.of_a_start(), Console(stderr=True, highlight=False)) as bar:
+            run_starts(plan, service_of_a_start, ledger, bar, before, population)
+    except CostofError:
+        if before is None:
+            ledger.discard()
+        raise
+
+
+def _print_plan(plan: Plan, service: Service) -> None:
+    from costof.statistics.intervals import FEWEST_ROUNDS
+
+    click.echo(f"{plan.study.title}\n")
+    for arm in plan.arms:
+        role = " (control)" if arm.control else " (twin: the run's own noise)" if arm.twin else ""
+        click.echo(f"arm       {arm.name}: {arm.label}{role}")
+    if plan.load is not None:
+        click.echo(f"load      {plan.load.in_words}")
+    if plan.client is not None:
+        click.echo(f"client    {plan.client}, on every arm that it can be told to speak to")
+    for name, size in plan.slices.items():
+        most = "" if plan.load else f"{size.operations:,} operations or "
+        click.echo(f"slice     {name}: {most}{size.seconds:g} s")
+    if plan.may_shorten_slices:
+        click.echo("          shorter where the warm-up shows that to be enough")
+    budget = plan.of_a_start().budget_seconds
+    most = f" to {plan.most_rounds}, {budget:.0f} s at most" if budget is not None else ""
+    click.echo(f"rounds    {plan.fewest_rounds}{most}{', in each start' if plan.starts > 1 else ''}")
+    if plan.starts > 1:
+        few = f": intervals, and no verdicts below {FEWEST_ROUNDS}" if plan.starts < FEWEST_ROUNDS else ""
+        click.echo(f"starts    {plan.starts}{few}")
+    for distance in plan.predicted_ms:
+        click.echo(f"predict   costs at {milliseconds(distance)}, from what is measured where this machine is")
+    for limit in plan.limits:
+        click.echo(f"limit     {limit.metric} {limit.said}")
+    click.echo(f"data      {plan.loads or 'none'}\nseed      {plan.seed}")
+    for command in service.commands():
+        click.echo(f"command   {command}")
+    for write in service.writes():
+        click.echo(f"write     {write}")
+    for needed in service.needs():
+        click.echo(f"grant     {needed}")
+
+
+def _nodes(hosts: HostsAsked) -> list[Node]:
+    from costof.instruments.hosts.cluster import reached
+
+    with reached(hosts) as cluster:
+        return cluster.nodes
+
+
+def _print_hosts(plan: Plan, nodes: Sequence[Node]) -> None:
+    """The hosts that would measure, and how much of each workload each would have."""
+    from costof.instruments.hosts.population import workers_of
+
+    found: dict[str, list[str]] = {}
+    for name, workload in plan.study.workloads.items():
+        if workload.view == "wire":
+            most = max(plan.workers(name, arm) for arm in plan.arms)
+            found[name] = [plural(each, "worker") for each in workers_of(most, len(nodes))]
+        elif workload.command is not None:
+            found[name] = ["one at a time"] * len(nodes)
+    for place, node in enumerate(nodes):
+        workers = ", ".join(f"{name} {each[place]}" for name, each in found.items())
+        click.echo(f"host      {node.name}, {node.cpus} CPUs: {workers}")
+
+
+def _judged(result: Result, plan: Plan, as_json: bool) -> int:
+    """Whether the plan's limits are kept: an exit status, 0 where they are or where it has none."""
+    from costof.results.index import Index
+    from costof.results.limits import outcomes
+
+    index = Index(result)
+    found = [*outcomes(index, plan.limits)]
+    if as_json:
+        tell(index, found, to_error=True)
+    return status(outcome.state for outcome in found)
+
+
+def _status(result: Result, judged: int) -> int:
+    from costof.report.sections.answer import too_few_rounds
+
+    if not result.values:
+        return EXIT_FAILED
+    headline = {metric.name for metric in result.metrics if metric.headline}
+    lacking = any(each.wholly and each.metric in headline for each in result.missing)
+    in_part = result.partial or any(arm.error for arm in result.arms) or lacking or too_few_rounds(result) is not None
+    return judged or (EXIT_PARTIAL if in_part else EXIT_ANSWERED)
+
+
+class Bar:
+    """A live line on a terminal; on anything else one plain line a stage, so that logs stay readable."""
+
+    def __init__(self, plan: Plan, console: Console) -> None:
+        self._plan = plan
+        self._console = console
+        self._live = console.is_terminal
+        self._progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[state]}"),
+            console=console,
+            transient=True,
+            disable=not self._live,
+        )
+        self._task = self._progress.add_task("", total=None, state="")
+
+    def __enter__(self) -> Bar:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def stage(self, text: str) -> None:
+        self._started = time.monotonic()
+        self._progress.update(self._task, description=text, state="", total=None)
+        if not self._live:
+            self._console.print(Text(text))
+
+    def round(self, done: int, elapsed_seconds: float, reached: float | None) -> None:
+        left = max(0.0, self.seconds_left(done, elapsed_seconds, reached))
+        plan = self._plan
+        state = f"round {done}" if plan.budget_seconds is not None else f"round {done} of {plan.most_rounds}"
+        state += f" · {'at most' if plan.budget_seconds is not None else 'about'} {left:.0f} s left"
+        if reached is not None:
+            state += f" · known to ±{reached:.1%}"
+            state += f", asked ±{plan.precision:.1%}" if plan.precision is not None else ""
+        self._progress.update(self._task, total=elapsed_seconds + left, completed=elapsed_seconds, state=state)
+
+    def seconds_left(self, done: int, elapsed_seconds: float, reached: float | None) -> float:
+        """Time to the end of the budget or of the most rounds, whichever comes first."""
+        each = elapsed_seconds / max(1, done)
+        of_rounds, budget = (self._plan.most_rounds - done) * each, self._plan.budget_seconds
+        return of_rounds if budget is None else min(budget - elapsed_seconds, of_rounds)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from costof.cli.ask import ask
 from costof.cli.gate import limit_option
-from costof.cli.hosts_options import hosts_options
+from costof.cli.options import hosts_options
+from costof.cli.run import ask
 from costof.errors import CostofError, Problem
 from costof.format import listed
 from costof.instruments.commands.asked import MOST_WARMUP_RUNS

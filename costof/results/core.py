@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import math
+from itertools import pairwise
+from statistics import median
+
 from costof.errors import CostofError, Problem
+from costof.messages.answers import MISSING, PEAK_MEMORY
 from costof.results.arms import arm_result, cpu_of, same_set_ups
-from costof.results.carry_over import carry_over_of
 from costof.results.cautions import errors_of, warnings_of
-from costof.results.failures import failing_of, missing_of, overloaded_of
 from costof.results.figures import between_starts, effects_of, metric_result, noise_floors, values_of
+from costof.results.ledger import SliceRecord
 from costof.results.load import drop_overloaded
-from costof.results.models import Core
+from costof.results.models import CarryOver, Core, Failing, Missing, StartingTogether
 from costof.results.run import Run
-from costof.results.together import starting_together
+from costof.statistics.carry_over import carry_over
+from costof.statistics.intervals import FEWEST_ROUNDS, Mean
+from costof.statistics.proportions import newcombe
+from costof.study.arms import PlannedArm
+from costof.study.load import WORKLOAD
 
 
 def core_of(run: Run, name: str) -> Core:
@@ -87,3 +95,147 @@ def _environment(run: Run) -> dict[str, object]:
     if run.steal_share is not None:
         facts["steal"] = f"{run.steal_share:.2%}"
     return facts
+
+
+def failing_of(run: Run) -> list[Failing]:
+    """Return all arms of each workload in which any operation failed."""
+    found = []
+    for workload in run.plan.study.workloads:
+        counts = {arm.name: _counted(run, workload, arm) for arm in run.plan.arms}
+        if any(failed for failed, _ in counts.values()):
+            found += [_failing(workload, arm, counts) for arm in run.plan.arms if counts[arm.name][1]]
+    return found
+
+
+def _counted(run: Run, workload: str, arm: PlannedArm) -> tuple[int, int]:
+    """Return how many operations failed, of how many; slices that do not prove their arm are left out."""
+    answers = [piece.answer for piece in run.of(workload, arm.name)]
+    return sum(answer.failed for answer in answers), sum(answer.begun for answer in answers)
+
+
+def _failing(workload: str, arm: PlannedArm, counts: dict[str, tuple[int, int]]) -> Failing:
+    failed, of = counts[arm.name]
+    control = counts.get(arm.baseline or "", (0, 0))
+    if not control[1]:
+        return Failing(workload=workload, arm=arm.name, failed=failed, of=of)
+    more, low, high = newcombe(control, (failed, of))
+    return Failing(workload=workload, arm=arm.name, failed=failed, of=of, more=more, more_low=low, more_high=high)
+
+
+def missing_of(run: Run) -> list[Missing]:
+    """Return the figures that commands report on some arms and not, or not in every slice, on others."""
+    found = []
+    for name, metric in run.plan.study.metrics.items():
+        figure = metric.of_command
+        if figure is None or figure == PEAK_MEMORY or not _is_reported(run, name):
+            continue
+        for arm in run.plan.arms:
+            pieces = [piece for piece in run.of(metric.workload, arm.name) if piece.answer.operations]
+            lacking = [piece for piece in pieces if figure not in piece.answer.figures]
+            if lacking and not arm.twin:
+                reasons = (piece.answer.evidence.get(MISSING, {}).get(figure) for piece in lacking)
+                why = next((f" ({each})" for each in reasons if each), "")
+                some = "" if len(lacking) == len(pieces) else f" in {len(lacking)} of {len(pieces)} slices"
+                reason = f"the output of {arm.label} does not have it{some}{why}"
+                found.append(Missing(metric=name, arm=arm.name, slices=len(lacking), of=len(pieces), reason=reason))
+    return found
+
+
+def overloaded_of(run: Run) -> list[Missing]:
+    """Return the times of arms that could not carry the load."""
+    found = []
+    for arm, metrics in run.dropped.items():
+        slices = len(run.of(WORKLOAD, arm))
+        reason = f"{run.plan.arm(arm).label} cannot carry this load, so its times mean nothing"
+        found += [Missing(metric=name, arm=arm, slices=slices, of=slices, reason=reason) for name in metrics]
+    return [each for each in found if not run.plan.arm(each.arm).twin]
+
+
+def _is_reported(run: Run, metric: str) -> bool:
+    return any(run.samples.by_round(metric, arm.name) for arm in run.plan.arms)
+
+
+#: Chance of a run without carry-over that is said to have some, over all its headline metrics (Bonferroni).
+FALSE_ALARMS = 0.01
+
+
+def carry_over_of(run: Run) -> list[CarryOver]:
+    """Return the headline metrics in which slices after another arm differ from those after their own.
+
+    Differences below the metric's margin are left out. Only pairs of slices of one workload and context are compared.
+    """
+    followers = [
+        (piece, not _alike(run, before, piece))
+        for before, piece in pairwise(run.slices)
+        if run.counts(piece) and before.workload == piece.workload and _context(run, before) == _context(run, piece)
+    ]
+    metrics = [name for name, metric in run.plan.study.metrics.items() if metric.headline]
+    found = []
+    for name in metrics:
+        metric, difference = run.plan.study.metrics[name], _difference_after_other(run, name, followers)
+        if difference is None or abs(difference.value) < math.log1p(metric.margin):
+            continue
+        level = FALSE_ALARMS / len(metrics)
+        if abs(difference.value) > difference.half(1 - level):
+            found.append(CarryOver(metric=name, ratio=difference.estimate(run.rounds).through(math.exp)))
+    return found
+
+
+def _difference_after_other(run: Run, name: str, followers: list[tuple[SliceRecord, bool]]) -> Mean | None:
+    """Return the difference of logarithms; None where the run does not tell it."""
+    logs, rounds, arms, after_other = [], [], [], []
+    names = [arm.name for arm in run.plan.arms]
+    contexts = [control.context for control in run.plan.controls]
+    for piece, is_after_other in followers:
+        if piece.workload != run.plan.study.metrics[name].workload:
+            continue
+        number = run.samples.by_round(name, piece.turn.role).get(piece.round)
+        if number is not None and number > 0:
+            logs.append(math.log(number))
+            rounds.append(piece.round * len(contexts) + contexts.index(_context(run, piece)))
+            arms.append(names.index(_copy(run, piece).name))
+            after_other.append(is_after_other)
+    if len(set(rounds)) < FEWEST_ROUNDS:
+        return None
+    return carry_over(logs, rounds, arms, after_other)
+
+
+def _alike(run: Run, one: SliceRecord, other: SliceRecord) -> bool:
+    """Both copies of the control are one kind."""
+    return _copy(run, one) is _copy(run, other)
+
+
+def _copy(run: Run, piece: SliceRecord) -> PlannedArm:
+    return run.plan.original(run.plan.arm(piece.answer.arm))
+
+
+def _context(run: Run, piece: SliceRecord) -> str:
+    return run.plan.arm(piece.answer.arm).context
+
+
+NS_PER_MS = 1e6
+
+
+def starting_together(run: Run) -> StartingTogether | None:
+    """None of a run in which no two hosts measured at once."""
+    found = [(spread, piece) for piece in run.counted if (spread := _spread_ns(run, piece)) is not None]
+    if not found:
+        return None
+    spreads = sorted(spread for spread, _ in found)
+    return StartingTogether(
+        slices=len(spreads),
+        median_ms=median(spreads) / NS_PER_MS,
+        p99_ms=spreads[max(0, round(0.99 * len(spreads)) - 1)] / NS_PER_MS,
+        most_ms=spreads[-1] / NS_PER_MS,
+        clocks_ms=max(part.clock_error_ns for _, piece in found for part in piece.hosts) / NS_PER_MS,
+    )
+
+
+def _spread_ns(run: Run, piece: SliceRecord) -> int | None:
+    """Between the first operations of the first and of the last host; of their openings, where operations begin at
+    instants of a schedule."""
+    workload = run.plan.study.workloads[piece.workload]
+    scheduled = workload.pace is not None or workload.think_ms is not None
+    begun = [part.late_ns if scheduled else part.first_ns for part in piece.hosts if part.took_part]
+    known = [each for each in begun if each is not None]
+    return max(known) - min(known) if len(known) > 1 else None

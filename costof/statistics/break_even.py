@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from costof.statistics.intervals import bootstrap_shares
-from costof.statistics.resamples import resamples
+from costof.statistics.intervals import bootstrap_shares, resamples
 
 RESAMPLES = 2000
 

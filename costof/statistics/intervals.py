@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -144,3 +144,30 @@ def ratio(control: Sequence[float], arm: Sequence[float], confidence: float = CO
 def half_width(estimate_of_ratio: Estimate) -> float:
     """Precision of a ratio: half its interval on the log scale (0.02 is about ±2 %)."""
     return math.log(estimate_of_ratio.high / estimate_of_ratio.low) / 2
+
+
+def share_of(parts: Sequence[float], wholes: Sequence[float]) -> Estimate | None:
+    """Part over whole, paired by round, two rounds at least; None where the share has no bounded interval."""
+    part, whole, rounds = float(np.mean(parts)), float(np.mean(wholes)), len(parts)
+    # Of both means: what their variances and covariance are, times the quantile's square.
+    (of_part, of_both), (_, of_whole) = np.cov(parts, wholes) / rounds * t_quantile(rounds - 1, CONFIDENCE) ** 2
+    # The ends are where square * s^2 - 2 * linear * s + constant is 0.
+    square, linear, constant = whole**2 - of_whole, part * whole - of_both, part**2 - of_part
+    if square <= 0:
+        return None
+    half = math.sqrt(max(0.0, linear**2 - square * constant))
+    value, low, high = part / whole, (linear - half) / square, (linear + half) / square
+    return Estimate(value=value, low=min(low, value), high=max(high, value), rounds=rounds)
+
+
+def resamples(units: Sequence[int], seed: int, times: int) -> Numbers:
+    """`[1 + times, round]`: how often each round is drawn, of which `units` says the unit: those of one unit are drawn
+    together. The first is the run as it was measured; a seed and a number of units have the same ones always."""
+    _, places = np.unique(units, return_inverse=True)
+    return _drawn(int(places.max()) + 1, seed, times)[:, places]
+
+
+@lru_cache(maxsize=2)
+def _drawn(count: int, seed: int, times: int) -> Numbers:
+    drawn = np.random.default_rng(seed).multinomial(count, np.full(count, 1 / count), size=times)
+    return np.vstack([np.ones(count), drawn])

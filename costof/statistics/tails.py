@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from costof.statistics.estimate import Estimate
-from costof.statistics.intervals import bootstrap_shares
-from costof.statistics.resamples import Numbers
+from costof.statistics.intervals import Numbers, bootstrap_shares
 
 RESAMPLES = 500
 #: Operations that must lie beyond a percentile before it is told: fewer are single operations' luck.

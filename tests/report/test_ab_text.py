@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from costof.cli.ab_text import Asked, render_ab
+from costof.cli.ab import Asked, render_ab
 from costof.messages.answers import SliceAnswer
 from costof.results.ab_figures import ab_figures
 from tests.fake_run import Slice as Told

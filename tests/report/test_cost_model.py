@@ -11,6 +11,7 @@ from costof import format as fmt
 from costof.lab.host import LINK_ROLE
 from costof.report import analyse, render_markdown
 from costof.report.result import Result
+from costof.report.sections.cost_model import worst
 from costof.report.sections.cost_model.calculator import (
     HOURS_A_MONTH,
     Extras,
@@ -21,7 +22,6 @@ from costof.report.sections.cost_model.calculator import (
     fixed_rows,
 )
 from costof.report.sections.cost_model.model import ExtraCost
-from costof.report.sections.cost_model.tables import worst
 from costof.results.index import Index
 from costof.results.models import Metric
 from costof.statistics.estimate import Estimate

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costof.report.axes import TICK_SIZE, Panel, Scale, log, near_zero, text_width, tick
-from costof.report.canvas import NARROW, WIDE, Sheet, grid
+from costof.report.canvas import NARROW, TICK_SIZE, WIDE, Panel, Scale, Sheet, grid, log, near_zero, text_width, tick
 
 ENDS = st.floats(-1e9, 1e9).filter(lambda value: value == 0 or abs(value) > 1e-6)
 

@@ -13,7 +13,7 @@ from costof.report.blocks import FILES, Table
 from costof.report.palette import colour_of
 from costof.report.result import Result
 from costof.report.sections.break_even import SECTION as BREAK_EVEN
-from costof.report.sections.costs.tables import table, views
+from costof.report.sections.costs import table, views
 from costof.results.index import Index
 from costof.results.models import Effect
 from costof.statistics.estimate import Verdict

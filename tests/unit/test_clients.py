@@ -18,7 +18,7 @@ from costof.messages.plan import PLAIN, Endpoint, ServiceSettings, Transport
 from costof.programs.http import HttpSettings
 from costof.programs.postgres.connection import PostgresSettings
 from costof.report import analyse
-from costof.report.sections.costs.sentences import Line, said
+from costof.report.sections.costs import Line, said
 from costof.study.client import with_client
 from costof.study.library import load_study
 from costof.study.load import LoadAsked

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from costof.statistics.fieller import share_of
+from costof.statistics.intervals import share_of
 
 
 @pytest.mark.parametrize("rounds", [6, 20])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from costof.cli.ycsb.go_ycsb import check_names
+from costof.cli.ycsb.job import check_names
 from costof.errors import CostofError, Problem
 
 

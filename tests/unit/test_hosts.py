@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costof.cli.hosts_options import check_hosts
 from costof.cli.main import COMMANDS
+from costof.cli.options import check_hosts
 from costof.errors import CostofError, Problem
 from costof.instruments.hosts import actor
 from costof.instruments.hosts.actor import HostActor

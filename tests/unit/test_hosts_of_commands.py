@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from costof import __version__
-from costof.cli.hosts_options import check_asked, check_hosts
+from costof.cli.options import check_asked, check_hosts
 from costof.errors import CostofError, Problem
 from costof.instruments.hosts.asked import HostsAsked
 from costof.instruments.hosts.merging import merged_answer, merged_figures, unproved

@@ -8,7 +8,7 @@ import scipy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costof.statistics.multiplicity import benjamini_hochberg, holm
+from costof.statistics.verdicts import benjamini_hochberg, holm
 
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=20)
 

@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from costof.cli.progress import Bar
+from costof.cli.run import Bar
 from costof.study.library import load_study
 from costof.study.plan import Options, resolve
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
+from costof.cli.options import GivenTarget
 from costof.cli.resume import Resumed, reopen
-from costof.cli.server_options import GivenTarget
 from costof.errors import CostofError, Problem
 from costof.lab.certificates import Authority
 from costof.programs.access import Access, Password

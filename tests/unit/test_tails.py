@@ -8,7 +8,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from costof.statistics.resamples import Numbers, resamples
+from costof.statistics.intervals import Numbers, resamples
 from costof.statistics.tails import RESAMPLES, operations_needed, percentiles_of, ratios
 
 VALUES = np.geomspace(0.05, 20, 600)

@@ -12,12 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costof.cli.ycsb.client import Tally, plan_of, slice_size
+from costof.cli.ycsb.client import Tally, plan_of, results, slice_size, status_line
 from costof.cli.ycsb.databases.mongodb import MongodbDatabase
 from costof.cli.ycsb.databases.mysql import MysqlDatabase
-from costof.cli.ycsb.job import Job, Phase, job_of, unused
-from costof.cli.ycsb.output import results, status_line
-from costof.cli.ycsb.properties import core_workloads, read_properties
+from costof.cli.ycsb.job import Job, Phase, core_workloads, job_of, read_properties, unused
 from costof.errors import CostofError, Problem
 from costof.messages.answers import ClassifiedError, SliceAnswer
 from costof.messages.plan import Endpoint, Pace, ServiceSettings

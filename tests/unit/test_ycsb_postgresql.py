@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from costof.cli.ycsb.databases.jdbc import database_of
+from costof.cli.ycsb.databases import open_database
 from costof.cli.ycsb.databases.mysql import MysqlDatabase
 from costof.cli.ycsb.databases.postgresql import PostgresqlDatabase
 from tests.support.engines import sent
@@ -30,5 +30,5 @@ def test_a_jdbc_url_of_postgresql_is_an_endpoint() -> None:
 
 
 def test_jdbc_is_the_database_that_its_url_names() -> None:
-    assert isinstance(database_of({"db.url": "jdbc:postgresql://h/d"}, "t"), PostgresqlDatabase)
-    assert isinstance(database_of({"db.url": "jdbc:mysql://h/d"}, "t"), MysqlDatabase)
+    assert isinstance(open_database("jdbc", {"db.url": "jdbc:postgresql://h/d"}, "t"), PostgresqlDatabase)
+    assert isinstance(open_database("jdbc", {"db.url": "jdbc:mysql://h/d"}, "t"), MysqlDatabase)

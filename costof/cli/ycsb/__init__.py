@@ -8,13 +8,9 @@ from typing import get_args
 
 import click
 
-from costof.cli.ycsb import databases
-from costof.cli.ycsb.binding import Database
-from costof.cli.ycsb.client import Status, Tally, carry_out
-from costof.cli.ycsb.go_ycsb import check_names
-from costof.cli.ycsb.job import Job, Phase, job_of, unused
-from costof.cli.ycsb.output import results, status_line
-from costof.cli.ycsb.properties import Properties, read_properties
+from costof.cli.ycsb.client import Status, Tally, carry_out, results, status_line
+from costof.cli.ycsb.databases import BINDINGS, Database, open_database
+from costof.cli.ycsb.job import Job, Phase, Properties, check_names, job_of, read_properties, unused
 from costof.errors import EXIT_ANSWERED, EXIT_FAILED, EXIT_PARTIAL, Caution, CostofError, Problem
 from costof.messages.answers import SliceAnswer
 from costof.messages.process import engine
@@ -24,7 +20,7 @@ DEFAULT_FIELDS = 10
 
 @click.command()
 @click.argument("phase", type=click.Choice(get_args(Phase)))
-@click.argument("database", type=click.Choice(databases.names()))
+@click.argument("database", type=click.Choice(BINDINGS))
 @click.option("-P", "files", multiple=True, metavar="FILE", help="Property file; workloada to workloadf are built in.")
 @click.option("-p", "assignments", multiple=True, metavar="NAME=VALUE", help="A property; wins over files.")
 @click.option("-threads", metavar="N", help="Operations in flight; 1 without.")
@@ -54,9 +50,13 @@ def ycsb(
     properties = read_properties(files, assignments, options)
     check_names(database, properties)
     job = job_of(phase, properties)
-    asked = databases.database(database, properties, job.table)
+    asked = open_database(database, properties, job.table)
     _tell_unused(properties, asked, [f"-{name.replace('_', '-')}" for name, given in of_java.items() if given])
-    _check_table(job, asked)
+    holds = asked.holds_records(int(job.ycsb.get("field_count", DEFAULT_FIELDS)))
+    if job.phase == "load" and holds and not job.grows:
+        raise CostofError(Problem.YCSB_TABLE_OCCUPIED, table=job.table, target=asked.shown)
+    if job.reads and not holds:
+        raise CostofError(Problem.YCSB_TABLE_EMPTY, table=job.table, target=asked.shown)
     endpoint = asked.endpoint()
     if endpoint.transport.verify == "none":
         _tell(Caution.NOT_VERIFIED.text(arms=asked.shown, how="as its URL asks"))
@@ -66,15 +66,6 @@ def ycsb(
     for name, count in tally.failed.items():
         _tell(Caution.YCSB_FAILED.text(count=count, name=name, detail=tally.first_failures[name]))
     sys.exit(_status(tally))
-
-
-def _check_table(job: Job, database: Database) -> None:
-    """The user's data: a load must not mix its records into others, and a run needs what a load has left."""
-    holds = database.holds_records(int(job.ycsb.get("field_count", DEFAULT_FIELDS)))
-    if job.phase == "load" and holds and not job.grows:
-        raise CostofError(Problem.YCSB_TABLE_OCCUPIED, table=job.table, target=database.shown)
-    if job.reads and not holds:
-        raise CostofError(Problem.YCSB_TABLE_EMPTY, table=job.table, target=database.shown)
 
 
 def _tell_unused(properties: Properties, database: Database, of_java: list[str]) -> None:

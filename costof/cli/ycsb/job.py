@@ -7,11 +7,17 @@ one place, the engine, knows the defaults.
 from __future__ import annotations
 
 import math
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
 from typing import Literal
 
-from costof.cli.ycsb.properties import Properties
+import javaproperties
+
 from costof.errors import CostofError, Problem
+from costof.format import listed
 from costof.messages.plan import Options
 
 Phase = Literal["load", "run"]
@@ -202,3 +208,100 @@ def _word(properties: Properties, name: str, allowed: tuple[str, ...]) -> str:
     if text not in allowed:
         raise CostofError(Problem.YCSB_BAD_PROPERTY, name=name, allowed=" or ".join(allowed))
     return text
+
+
+Properties = dict[str, str]
+
+
+def core_workloads() -> dict[str, Properties]:
+    """YCSB's own workload files, by name: workloada to workloadf."""
+    text = (resources.files("costof.cli.ycsb") / "core_workloads.toml").read_text()
+    return tomllib.loads(text)
+
+
+def read_properties(files: Sequence[str], assignments: Sequence[str], options: Mapping[str, str]) -> Properties:
+    """All of a command line: later files win over earlier ones, `-p` over files, and of `-p` and the `options`
+    (`-threads`, `-target`), which YCSB keeps as properties too, the options.
+
+    Raises `YCSB_FILE_UNREADABLE` and `YCSB_NOT_A_PROPERTY`.
+    """
+    properties: Properties = {}
+    for file in files:
+        properties |= _of_file(file)
+    for text in assignments:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            # The text may be a password that lost its name.
+            raise CostofError(Problem.YCSB_NOT_A_PROPERTY)
+        properties[name] = value
+    return properties | dict(options)
+
+
+def _of_file(name: str) -> Properties:
+    """A file, or one of the core workloads where there is no such file."""
+    path = Path(name)
+    built_in = core_workloads()
+    if not path.exists() and path.name in built_in:
+        return built_in[path.name]
+    try:
+        with path.open("rb") as file:
+            return dict(javaproperties.load(file))
+    except OSError as error:
+        raise CostofError(Problem.YCSB_FILE_UNREADABLE, path=path, detail=error.strerror) from None
+    except ValueError as error:
+        raise CostofError(Problem.YCSB_FILE_UNREADABLE, path=path, detail=str(error)) from None
+
+
+_JDBC = {"user": "db.user=USER", "password": "db.passwd=PASSWORD"}
+_MYSQL = "db.url=jdbc:mysql://HOST:3306/DATABASE"
+_POSTGRESQL = "db.url=jdbc:postgresql://HOST:5432/DATABASE"
+_REDIS = "redis.host=HOST and -p redis.port=PORT"
+_REDIS_LOG_IN = "redis.password=PASSWORD (the binding of YCSB's logs in as the default user)"
+_REDIS_TLS = "redis.host=HOST (the binding of YCSB's speaks no TLS; `costof run redis-tls` measures it)"
+_MONGODB_LOG_IN = "mongodb.url=mongodb://USER:PASSWORD@HOST:27017/DATABASE?authSource=admin"
+#: By the prefix of their names.
+_INSTEAD = {
+    "mysql": {**dict.fromkeys(("host", "port", "db"), _MYSQL), **_JDBC},
+    "pg": {
+        **dict.fromkeys(("host", "port", "db"), _POSTGRESQL),
+        "sslmode": f"{_POSTGRESQL}?sslmode=MODE",
+        **_JDBC,
+    },
+    "redis": {
+        "addr": _REDIS,
+        "username": _REDIS_LOG_IN,
+        "db": f"{_REDIS} (the binding of YCSB's asks database 0 alone)",
+        **dict.fromkeys(("tls_ca", "tls_cert", "tls_key", "tls_insecure_skip_verify"), _REDIS_TLS),
+    },
+    "mongodb": {
+        **dict.fromkeys(("username", "password", "authdb"), _MONGODB_LOG_IN),
+        "namespace": "mongodb.database=DATABASE and table=COLLECTION",
+        "tls_ca_file": "mongodb.url=mongodb://HOST/?tls=true&tlsCAFile=FILE",
+        "tls_skip_verify": "mongodb.url=mongodb://HOST/?tls=true&tlsInsecure=true",
+    },
+}
+#: The prefixes of a database's names, by its binding.
+_PREFIXES = {"jdbc": ("mysql", "pg"), "mysql": ("mysql",), "postgresql": ("pg",)}
+#: Values that ask for what is done without them.
+SAY_NOTHING = ("", "0", "false")
+
+
+def check_names(binding: str, properties: Properties) -> None:
+    """Refuse what go-ycsb would read to find the database: ignored, another one would be measured.
+
+    Raises `YCSB_NAMES_OF_GO`.
+    """
+    found = dict(_replaced(binding, properties))
+    if found:
+        said = [*dict.fromkeys(found.values())]
+        # A URL with an option says what the bare one does.
+        needed = [each for each in said if not any(other != each and other.startswith(each) for other in said)]
+        instead = " and ".join(f"-p {each}" for each in needed)
+        raise CostofError(Problem.YCSB_NAMES_OF_GO, names=listed([*found]), instead=instead)
+
+
+def _replaced(binding: str, properties: Properties) -> Iterator[tuple[str, str]]:
+    for prefix in _PREFIXES.get(binding, (binding,)):
+        for name, instead in _INSTEAD.get(prefix, {}).items():
+            if properties.get(f"{prefix}.{name}", "").strip().lower() not in SAY_NOTHING:
+                yield f"{prefix}.{name}", instead

@@ -20,8 +20,7 @@ from costof.results.index import Index, Lead, Setting
 from costof.results.models import Core, Metric, Sentence
 from costof.results.run import Run
 from costof.statistics.estimate import Estimate
-from costof.statistics.fieller import share_of
-from costof.statistics.intervals import FEWEST_ROUNDS, ROUNDS_OF_AN_INTERVAL, difference, ratio
+from costof.statistics.intervals import FEWEST_ROUNDS, ROUNDS_OF_AN_INTERVAL, difference, ratio, share_of
 from costof.study.arms import PlannedArm
 
 HEAD = ["step", "part", "before", "adds", "share"]

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from math import ceil, floor, log10
 
 from costof import format as fmt
-from costof.report.axes import Panel, Scale, log
 from costof.report.blocks import HTML, TEXT, Block, Bullets, Cell, Figure, Paragraph, Table
-from costof.report.canvas import Legend, Sheet, columns_for, grid, named, setting_title
+from costof.report.canvas import Legend, Panel, Scale, Sheet, columns_for, grid, log, named, setting_title
 from costof.report.palette import arm_colour, colour_of
 from costof.report.section import Section
 from costof.results.index import Index, Setting, verdict_words

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from costof import format as fmt
-from costof.report.axes import Panel, Scale
 from costof.report.blocks import FILES, HTML, TEXT, Block, Details, Figure, Paragraph, Table
-from costof.report.canvas import Legend, Sheet, columns_for, grid, named
+from costof.report.canvas import Legend, Panel, Scale, Sheet, columns_for, grid, named
 from costof.report.palette import role_colour
 from costof.report.section import Section
 from costof.results.index import Index, Setting

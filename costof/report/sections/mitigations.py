@@ -17,16 +17,14 @@ from pydantic import Field
 from costof import format as fmt
 from costof.format import Text
 from costof.model import Model
-from costof.report.axes import Panel, Scale
 from costof.report.blocks import FILES, HTML, Block, Figure, Paragraph, Table
-from costof.report.canvas import NARROW, Sheet
+from costof.report.canvas import NARROW, Panel, Scale, Sheet
 from costof.report.section import Section, sentences
 from costof.results.index import Index, Lead
 from costof.results.models import Core, Sentence
 from costof.results.run import Run
 from costof.statistics.estimate import Estimate, Verdict
-from costof.statistics.fieller import share_of
-from costof.statistics.intervals import FEWEST_ROUNDS, ROUNDS_OF_AN_INTERVAL, log_ratios, mean_of
+from costof.statistics.intervals import FEWEST_ROUNDS, ROUNDS_OF_AN_INTERVAL, log_ratios, mean_of, share_of
 from costof.statistics.verdicts import Contrast, verdicts
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan

@@ -9,16 +9,14 @@ from pydantic import Field
 
 from costof import format as fmt
 from costof.model import Model
-from costof.report.axes import Panel, Scale
 from costof.report.blocks import FILES, HTML, Block, Bullets, Cell, Column, Figure, Row, Table
-from costof.report.canvas import NARROW, Legend, Sheet
+from costof.report.canvas import NARROW, Legend, Panel, Scale, Sheet
 from costof.report.section import Section, sentences
 from costof.results.index import Index, Setting
 from costof.results.models import Arm, Core, Effect, Metric, Sentence, Value
 from costof.results.run import Run
 from costof.statistics.estimate import Estimate, Verdict
-from costof.statistics.fieller import share_of
-from costof.statistics.intervals import FEWEST_ROUNDS, differences, estimate
+from costof.statistics.intervals import FEWEST_ROUNDS, differences, estimate, share_of
 
 COLOURS = {
     "tcp": "tcp",

@@ -9,9 +9,8 @@ from pydantic import Field
 
 from costof import format as fmt
 from costof.model import Model
-from costof.report.axes import Panel, Scale
 from costof.report.blocks import FILES, HTML, TERMINAL, Block, Bullets, Figure, Paragraph, Table
-from costof.report.canvas import Sheet
+from costof.report.canvas import Panel, Scale, Sheet
 from costof.report.section import Section
 from costof.results.arms import set_ups
 from costof.results.index import SAME_SET_UP, Index

@@ -25,7 +25,7 @@ from costof.results.run import Run
 from costof.results.samples import NS_PER_UNIT, in_unit
 from costof.statistics.estimate import Estimate
 from costof.statistics.histogram import counted
-from costof.statistics.resamples import resamples
+from costof.statistics.intervals import resamples
 from costof.statistics.tails import (
     FEWEST_BEYOND,
     FEWEST_ROUNDS,

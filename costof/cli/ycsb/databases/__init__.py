@@ -1,24 +1,116 @@
-"""What a YCSB command can be pointed at: a file each, named as YCSB's binding is, with '_' for its hyphens.
-
-A file has `database_of`, which makes the `Database`. It is loaded when it is asked for, since drivers take their time.
-"""
+"""The databases that a YCSB command can be pointed at: one file each, with its `DATABASE`."""
 
 from __future__ import annotations
 
+import re
+from abc import ABC, abstractmethod
 from importlib import import_module
-from pkgutil import iter_modules
+from typing import ClassVar
+from urllib.parse import parse_qsl, unquote
 
-from costof.cli.ycsb.binding import Database
-from costof.cli.ycsb.properties import Properties
+from pydantic import SecretStr
+
+from costof.cli.ycsb.job import Properties
+from costof.errors import CostofError, Problem
+from costof.messages.plan import Endpoint
+from costof.urls import UrlError, UrlParts, host_shown, login_shown, split_host, split_url
+
+BINDINGS = ("jdbc", "mongodb", "mongodb-async", "mysql", "postgresql", "redis")
 
 
-def names() -> list[str]:
-    """Of all bindings."""
-    return [found.name.replace("_", "-") for found in iter_modules(__path__)]
+def open_database(binding: str, properties: Properties, table: str) -> Database:
+    """Return the database of a YCSB binding. Raises as its constructor does."""
+    if binding == "jdbc":
+        binding = "postgresql" if properties.get("db.url", "").strip().startswith("jdbc:postgresql:") else "mysql"
+    # Imported on demand, since drivers take their time.
+    module = import_module(f"{__name__}.{binding.removesuffix('-async')}")
+    opened: Database = module.DATABASE(properties, table)
+    return opened
 
 
-def database(binding: str, properties: Properties, table: str) -> Database:
-    """That of a binding. Raises as `Database` does."""
-    module = import_module(f"{__name__}.{binding.replace('-', '_')}")
-    made: Database = module.database_of(properties, table)
-    return made
+class Database(ABC):
+    """A database of the user's. `load` and `run` write to the named table only, as YCSB does; nothing else is created,
+    emptied or dropped."""
+
+    #: Its properties, beside YCSB's own.
+    PROPERTIES: ClassVar[frozenset[str]]
+    #: Address and database, without a password.
+    shown: str
+
+    @abstractmethod
+    def __init__(self, properties: Properties, table: str) -> None:
+        """Raises `BAD_TARGET` or `YCSB_BAD_PROPERTY`."""
+
+    @abstractmethod
+    def endpoint(self) -> Endpoint:
+        """How the engine reaches the table."""
+
+    @abstractmethod
+    def holds_records(self, fields: int) -> bool:
+        """Whether the table holds any. Raises `CostofError` when it cannot be asked, or cannot take so many fields."""
+
+    def unused_options(self) -> list[str]:
+        """Options of the URL that change nothing here."""
+        return []
+
+
+NAME = re.compile(r"[A-Za-z0-9_$]{1,64}")
+
+
+class JdbcDatabase(Database):
+    """A database that is named by `db.url`, `db.user` and `db.passwd`."""
+
+    PROPERTIES = frozenset({"db.url", "db.user", "db.passwd"})
+    SCHEMES: ClassVar[tuple[str, ...]]
+    PORT: ClassVar[int]
+    EXAMPLE: ClassVar[str]
+    #: Options of the URL that change something, in small letters.
+    USED_OPTIONS: ClassVar[frozenset[str]]
+
+    def __init__(self, properties: Properties, table: str) -> None:
+        if "db.url" not in properties:
+            raise CostofError(Problem.YCSB_NEEDS, what="the server's address", option=f"db.url={self.EXAMPLE}")
+        parts = self._split(properties["db.url"].strip().removeprefix("jdbc:"))
+        self._host, self._port = self._place(parts)
+        self._database, self._table = unquote(parts.path.strip("/")), table
+        for name, text in (("the database of db.url", self._database), ("table", table)):
+            if not NAME.fullmatch(text):
+                raise CostofError(Problem.YCSB_BAD_PROPERTY, name=name, allowed="a name of letters, digits, _ and $")
+        self._options = {name.lower(): value for name, value in parse_qsl(parts.query, keep_blank_values=True)}
+        self._user = properties.get("db.user") or self._options.get("user") or parts.username or ""
+        password = properties.get("db.passwd") or self._options.get("password")
+        self._password = (SecretStr(password) if password else parts.password) or SecretStr("")
+        told = login_shown(parts.username, parts.password is not None)
+        self.shown = f"{parts.scheme}://{told}{host_shown(self._host, self._port)}/{self._database}"
+
+    def unused_options(self) -> list[str]:
+        return [name for name in self._options if name not in self.USED_OPTIONS]
+
+    @property
+    def address(self) -> str:
+        return host_shown(self._host, self._port)
+
+    def missing_table(self, statement: str) -> CostofError:
+        return CostofError(Problem.YCSB_TABLE_MISSING, table=self._table, target=self.shown, statement=statement)
+
+    def _split(self, url: str) -> UrlParts:
+        try:
+            return split_url(url, self.EXAMPLE)
+        except UrlError as error:
+            raise _bad(str(error)) from None
+
+    def _place(self, parts: UrlParts) -> tuple[str, int]:
+        if parts.scheme not in self.SCHEMES:
+            raise _bad(f"write it as {self.EXAMPLE}")
+        try:
+            return split_host(parts.hosts, self.PORT)
+        except UrlError as error:
+            raise _bad(str(error)) from None
+
+
+def columns(fields: int) -> str:
+    return "YCSB_KEY VARCHAR(255) PRIMARY KEY, " + ", ".join(f"FIELD{number} TEXT" for number in range(fields))
+
+
+def _bad(detail: str) -> CostofError:
+    return CostofError(Problem.BAD_TARGET, study="ycsb", detail=detail)

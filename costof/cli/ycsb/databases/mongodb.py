@@ -7,8 +7,8 @@ from typing import Any
 import pymongo
 from pymongo.errors import OperationFailure, PyMongoError
 
-from costof.cli.ycsb.binding import Database
-from costof.cli.ycsb.properties import Properties
+from costof.cli.ycsb.databases import Database
+from costof.cli.ycsb.job import Properties
 from costof.errors import CostofError, Problem
 from costof.messages.plan import PLAIN, Endpoint, Transport, Verify
 from costof.programs.mongod.connection import (
@@ -162,4 +162,4 @@ def _parse(url: str) -> tuple[UrlParts, dict[str, Any]]:
         raise CostofError(Problem.BAD_TARGET, study="ycsb", detail=str(error)) from None
 
 
-database_of = MongodbDatabase
+DATABASE = MongodbDatabase

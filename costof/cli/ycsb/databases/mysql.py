@@ -9,7 +9,7 @@ import pymysql
 from pymysql.constants import CR, ER
 from pymysql.err import MySQLError
 
-from costof.cli.ycsb.jdbc_database import JdbcDatabase, columns
+from costof.cli.ycsb.databases import JdbcDatabase, columns
 from costof.errors import CostofError, Problem
 from costof.messages.plan import PLAIN, Endpoint, Transport, Verify
 from costof.programs.mariadb.connection import MysqlSettings, connected
@@ -78,4 +78,4 @@ class MysqlDatabase(JdbcDatabase):
         )
 
 
-database_of = MysqlDatabase
+DATABASE = MysqlDatabase

@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 from psycopg.errors import UndefinedTable
 
-from costof.cli.ycsb.jdbc_database import JdbcDatabase, columns
+from costof.cli.ycsb.databases import JdbcDatabase, columns
 from costof.errors import CostofError, Problem
 from costof.messages.plan import PLAIN, Endpoint, Transport, Verify
 from costof.programs import reach
@@ -87,4 +87,4 @@ class PostgresqlDatabase(JdbcDatabase):
         )
 
 
-database_of = PostgresqlDatabase
+DATABASE = PostgresqlDatabase

@@ -5,8 +5,8 @@ from __future__ import annotations
 import redis
 from pydantic import SecretStr
 
-from costof.cli.ycsb.binding import Database
-from costof.cli.ycsb.properties import Properties
+from costof.cli.ycsb.databases import Database
+from costof.cli.ycsb.job import Properties
 from costof.errors import CostofError, Problem
 from costof.messages.plan import Endpoint
 from costof.programs.reach import LOG_IN, REACH_SECONDS, silent
@@ -57,4 +57,4 @@ class RedisDatabase(Database):
                 raise CostofError(Problem.TARGET_UNREACHABLE, target=self.shown, detail=error) from None
 
 
-database_of = RedisDatabase
+DATABASE = RedisDatabase

@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
-from costof.report.blocks import FILES, TERMINAL, Block, Bullets, Paragraph, Part
+from costof import format as fmt
+from costof.format import Text
+from costof.report.blocks import (
+    FILES,
+    HTML,
+    TERMINAL,
+    Block,
+    Bullets,
+    Cell,
+    Column,
+    Figure,
+    Paragraph,
+    Part,
+    Row,
+    Table,
+)
+from costof.report.canvas import Legend, Panel, Scale, Sheet, grid, near_zero
+from costof.report.palette import arm_colour
 from costof.report.section import Section, sentences
-from costof.report.sections.cost_model.calculator import calculator, extras
-from costof.report.sections.cost_model.curve import figure
-from costof.report.sections.cost_model.model import CostModel, Operation, cost_model
-from costof.report.sections.cost_model.service import MOST_TOLD, for_a_service, said_already
-from costof.report.sections.cost_model.tables import near_end, parameters, predictions, summaries, worst
+from costof.report.sections.cost_model.calculator import Extras, added, calculator, default_load, extras, where
+from costof.report.sections.cost_model.model import (
+    CostModel,
+    ExtraCost,
+    Operation,
+    OperationCost,
+    Prediction,
+    cost_model,
+)
 from costof.results.index import Index, Lead
-from costof.results.models import Core, Sentence
+from costof.results.models import Core, Effect, Sentence
 from costof.results.run import Run
+from costof.statistics.estimate import Estimate
 
 #: Where the model itself stands; the calculator is at the section's own place, before all costs.
 DETAILS = 100
@@ -63,6 +86,314 @@ class CostModelSection(Section[list[Operation], CostModel]):
     def parts(self, index: Index, data: CostModel) -> list[Part]:
         model = Part(self.name, self.title, [*self.blocks(index, data)], DETAILS)
         return [Part("calculator", "At your own load", [*calculator(index, data)]), model]
+
+
+#: Below it a service is said to be at no distance.
+LEAST_DISTANCE_MS = 0.01
+#: Protections in the answer, of more the first alone; the calculator has all of them.
+MOST_TOLD = 3
+
+
+def for_a_service(index: Index, model: CostModel) -> Iterator[str]:
+    """'A service with 100 new connections a second, 10 operations each, 2 ms away: with TLS …', by the default load."""
+    load = default_load(index, model)
+    is_told = model.way_ms is None and load.round_trip_ms >= LEAST_DISTANCE_MS
+    far = f", {fmt.milliseconds(load.round_trip_ms)} away" if is_told else ""
+    asked = f"{load.connections_per_second:g} new connections a second, {load.operations:g} operations each{far}"
+    for number, each in enumerate(_told(index, model)):
+        costs = added(each, load)
+        shares = dict(_measured_effects(index, model, each.protection))
+        connection = _longer("a new connection", costs.connection_ms, shares.get("connection"))
+        operation = _longer("an operation", costs.operation_ms, shares.get("operation"))
+        yield (
+            f"{'With' if number else f'A service with {asked}: with'} {each.label} {connection}, {operation}, and "
+            f"{_cores(costs.cores)} busy."
+        )
+
+
+def said_already(index: Index, model: CostModel) -> frozenset[tuple[str, str]]:
+    """Effects, by metric and arm, that these sentences tell: those that a run at one distance has measured."""
+    return frozenset(
+        (effect.metric, effect.arm)
+        for each in _told(index, model)
+        for _, effect in _measured_effects(index, model, each.protection)
+    )
+
+
+def _told(index: Index, model: CostModel) -> list[Extras]:
+    found = extras(index, model)
+    return found if len(found) <= MOST_TOLD else found[:1]
+
+
+def _measured_effects(index: Index, model: CostModel, protection: str) -> Iterator[tuple[str, Effect]]:
+    """Of each operation, what a run measured of it at the one distance that is told: a share at another may even have
+    the other sign."""
+    if index.many_settings or not index.core.distances:
+        return
+    arms = [arm for arm in index.arms if arm.protection == protection]
+    for cost in model.operations:
+        for arm in arms:
+            if (effect := index.effect(cost.metric, arm.name)) is not None:
+                yield cost.operation, effect
+
+
+def _longer(what: str, ms: Estimate, measured: Effect | None) -> str:
+    """'a new connection takes 3.3 ms [3.2, 3.4] longer (+120 %)'."""
+    if ms.low <= 0 <= ms.high:
+        return f"{what} takes as long to within {_most(ms, 'ms')}"
+    share = f" ({fmt.relative(measured.ratio).value})" if measured is not None and measured.ratio is not None else ""
+    return f"{what} takes {fmt.absolute(_size(ms), 'ms')} {'longer' if ms.value > 0 else 'less'}{share}"
+
+
+def _cores(cores: Estimate) -> str:
+    """'0.12 [0.11, 0.13] cores more are'."""
+    if cores.low <= 0 <= cores.high:
+        return f"as many cores to within {_most(cores, '')} are"
+    return f"{fmt.absolute(_size(cores), 'cores')} {'more' if cores.value > 0 else 'fewer'} are"
+
+
+def _most(of: Estimate, unit: str) -> str:
+    """The farther end of an interval that holds 0."""
+    end = max(-of.low, of.high)
+    return fmt.with_unit(fmt.number(end, fmt.significant_decimals(end, 2)), unit)
+
+
+def _size(of: Estimate) -> Estimate:
+    return of if of.value > 0 else of.through(lambda value: -value)
+
+
+def parameters(index: Index, model: CostModel) -> Table:
+    """For a connection and for an operation: what it is measured by, and a row each protection."""
+    roles = list(dict.fromkeys(role for cost in model.operations for role in cost.cpu_ms))
+    head = ["own time", "round trips", "bytes", *(f"{role} CPU, ms" for role in roles)]
+    rows = []
+    for metric in dict.fromkeys(cost.metric for cost in model.operations):
+        of = [cost for cost in model.operations if cost.metric == metric]
+        rows.append(Row([Cell(fmt.capital(f"{of[0].operation}: {index.metric_label(metric)}"))], "group"))
+        rows += [_parameters(cost, roles) for cost in of]
+    title = "What an operation takes, by itself and of the link"
+    return Table([Column("with", "text"), *map(Column, head)], rows, title, group="operation", media=FILES)
+
+
+def _parameters(cost: OperationCost, roles: list[str]) -> Row:
+    cpu = [cost.cpu_ms.get(role) for role in roles]
+    used = [fmt.number(each) if each is not None else fmt.NONE for each in cpu]
+    counted = [fmt.count(cost.round_trips), fmt.count(cost.bytes), *used]
+    return Row([Cell(cost.label), Cell.of(fmt.absolute(cost.own_ms, "ms")), *map(Cell, counted)])
+
+
+def predictions(index: Index, model: CostModel) -> Iterator[Table]:
+    """For each metric its predictions, a protection's distances together."""
+    order = {name: number for number, name in enumerate(dict.fromkeys(_name(p) for p in model.predictions))}
+    head = ["with", "at", "predicted", "measured", "error"]
+    for name in dict.fromkeys(each.metric for each in model.predictions):
+        of = [each for each in model.predictions if each.metric == name]
+        of.sort(key=lambda each: (order[_name(each)], each.round_trip_ms))
+        title = f"Predicted and measured: {index.metric_label(name)}"
+        yield Table.of(head, [_predicted(index, each) for each in of], title=title, texts=(0, 1), media=FILES)
+
+
+def _name(each: Prediction) -> str:
+    return each.arm.split("@")[0]
+
+
+def _place(index: Index, each: Prediction) -> str:
+    arm = index.arm(each.arm)
+    return where(arm.context if arm else "", each.round_trip_ms)
+
+
+def _predicted(index: Index, each: Prediction) -> list[str | Text]:
+    # Far away the own time's interval is a thin one: more digits than the measurement has would be hard to compare.
+    decimals = min(fmt.decimals_of(estimate) for estimate in (each.predicted, each.measured) if estimate)
+    error = fmt.percent(each.error, signed=True) if each.error is not None else fmt.NONE
+    return [
+        index.label(each.arm),
+        _place(index, each),
+        fmt.absolute(each.predicted, each.unit, decimals=decimals),
+        fmt.absolute(each.measured, each.unit) if each.measured else fmt.NONE,
+        "the model's own" if each.local else error,
+    ]
+
+
+def worst(index: Index, model: CostModel) -> str | None:
+    """How far the model is off where it was put to the test; None where it was not."""
+    tested = [each for each in model.predictions if each.error is not None and not each.local]
+    if not tested:
+        return None
+    most = max(tested, key=lambda each: abs(each.error or 0.0))
+    far = fmt.plural(len(tested), "prediction")
+    return (
+        f"Of {far} for farther settings the worst is {fmt.percent(abs(most.error or 0.0))} off: "
+        f"'{index.metric_label(most.metric)}', {index.label(most.arm)}, {_place(index, most)}."
+    )
+
+
+def summaries(index: Index, model: CostModel) -> list[str]:
+    """'TLS: +1.16 ms and +1 round trip a connection, +0.008 ms and no round trips an operation.'"""
+    return [
+        f"{each.label}: {_summary(each.connection)} a connection, {_summary(each.operation)} an operation."
+        for each in extras(index, model)
+    ]
+
+
+def _summary(extra: ExtraCost) -> str:
+    trips = fmt.number(round(extra.round_trips, 2), None if extra.round_trips % 1 else 0, signed=True)
+    word = "round trip" if abs(extra.round_trips) == 1 else "round trips"
+    own = fmt.absolute(extra.own_ms, "ms", signed=True)
+    return f"{own} and {'no' if extra.round_trips == 0 else trips} {word}"
+
+
+def near_end(index: Index, model: CostModel) -> str | None:
+    """Which protections count round trips that cross no link in a connection; the cost model leaves them out."""
+    found = []
+    for cost in model.operations:
+        arm = next((arm for arm in index.nearest.shown_arms if arm.protection == cost.protection), None)
+        value = index.value(cost.metric, arm.name) if arm and cost.operation == "connection" else None
+        if value and value.round_trips is not None and value.round_trips - cost.round_trips > 0.5:
+            found.append(cost.label)
+    if not found:
+        return None
+    names = fmt.listed(found)
+    return f"With {names} the TCP handshake ends at the near end of the tunnel: its round trip crosses no link."
+
+
+POINTS = 90
+DOT = 4.5
+DASH = 5
+HOW_TO_READ = (
+    "Lines and their bands are the cost model with its 95 % interval; dots with bars are what was measured at this "
+    "run's distances. A share is lost to a client that waits for each operation before it starts the next."
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """What one protection adds to one operation: the model's numbers and the effects that were measured."""
+
+    colour: str
+    control: OperationCost
+    extra: ExtraCost
+    measured: list[tuple[float, Effect]]
+
+    def added(self, round_trip_ms: float) -> tuple[float, float, float]:
+        """Milliseconds added at a distance, with both ends."""
+        own, far = self.extra.own_ms, self.extra.round_trips * round_trip_ms
+        return own.value + far, own.low + far, own.high + far
+
+    def lost(self, round_trip_ms: float) -> tuple[float, float, float]:
+        """Percent of a waiting client's throughput that is lost at a distance, with both ends."""
+        base = self.control.own_ms.value + self.control.round_trips * round_trip_ms
+        value, low, high = (100 * each / (base + each) for each in self.added(round_trip_ms))
+        return value, low, high
+
+
+Read = Callable[[Line, float], tuple[float, float, float]]
+Seen = Callable[[Effect], Estimate | None]
+
+
+def figure(index: Index, model: CostModel) -> Figure | None:
+    """None where the run has but one distance."""
+    distances = index.core.distances
+    operations = {name: lines for name in ("connection", "operation") if (lines := _lines(index, model, name))}
+    if len(set(distances.values())) < 2 or not operations:
+        return None
+    legend = [Legend(arm_colour(number), label) for number, label in enumerate(index.protections.values())]
+    caption = [HOW_TO_READ, *(_caption(name, line) for name, lines in operations.items() for line in lines)]
+    reach = 1.15 * max(distances.values())
+    title = "The cost, near and far"
+    return Figure("distance", title, caption, lambda width: _draw(operations, reach, width), legend, media=HTML)
+
+
+def _lines(index: Index, model: CostModel, operation: str) -> list[Line]:
+    control = next((cost for cost in model.operations if cost.control and cost.operation == operation), None)
+    names = list(index.protections)
+    found = [e for e in model.extras if e.operation == operation and e.protection in names]
+    if control is None:
+        return []
+    return [
+        Line(arm_colour(names.index(e.protection)), control, e, _measured(index, model, control.metric, e.protection))
+        for e in found
+    ]
+
+
+def _measured(index: Index, model: CostModel, metric: str, protection: str) -> list[tuple[float, Effect]]:
+    """Effects at the distances that the model speaks of, which are of one setting."""
+    known, spoken_of = index.core.distances, {each.arm for each in model.predictions}
+    arms = [arm for arm in index.arms if arm.protection == protection and arm.name in spoken_of]
+    found = [(arm.context, index.effect(metric, arm.name)) for arm in arms]
+    return [(known[context], effect) for context, effect in found if effect is not None and context in known]
+
+
+def _caption(operation: str, line: Line) -> str:
+    """What a protection costs at each measured distance, as modelled and as measured."""
+    parts = []
+    for round_trip_ms, effect in line.measured:
+        modelled = fmt.with_unit(fmt.number(line.added(round_trip_ms)[0], 2, signed=True), "ms")
+        measured = fmt.with_unit(fmt.number(effect.difference.value, 2, signed=True), "ms")
+        parts.append(f"{modelled} at {fmt.milliseconds(round_trip_ms)} (measured {measured})")
+    return f"{line.extra.label}, a {operation}: {fmt.listed(parts)}.".replace("a operation", "an operation")
+
+
+def _loss(effect: Effect) -> Estimate | None:
+    ratio = effect.ratio
+    if ratio is None or ratio.low <= 0:
+        return None
+    return ratio.through(lambda each: 100 * (1 - 1 / each))
+
+
+def _draw(operations: dict[str, list[Line]], reach: float, width: int) -> Sheet:
+    """For each operation its added time on a linear axis, and the share that is lost, where the near end is wide."""
+    panels = []
+    for name, lines in operations.items():
+        steps = [reach * each / POINTS for each in range(POINTS + 1)]
+        time = _panel(lines, steps, Line.added, lambda effect: effect.difference)
+        time.title = f"time added to {'a' if name == 'connection' else 'an'} {name}, ms"
+        near = [each / POINTS * 2 for each in range(POINTS)]
+        far = [2 * (reach / 2) ** (each / POINTS) for each in range(POINTS + 1)]
+        share = _panel(lines, [*near, *far], Line.lost, _loss)
+        share.title = f"{name}s a second lost, %"
+        # Linear to 1 ms and logarithmic beyond: a LAN and an ocean both have room.
+        share.x = Scale(-0.1, reach * 1.1, near_zero(1.0, 0.78))
+        share.x_ticks = [each for each in (0.0, 1.0, 10.0, 100.0, 1000.0) if each <= reach]
+        panels += [time, share]
+    return grid(width, panels, 262)
+
+
+def _panel(lines: list[Line], steps: list[float], read: Read, seen: Seen) -> Panel:
+    modelled = [(line, [read(line, each) for each in steps]) for line in lines]
+    measured = [found for line in lines for _, effect in line.measured if (found := seen(effect)) is not None]
+    ends = [each for _, points in modelled for point in points for each in point]
+    ends += [each for found in measured for each in (found.low, found.high)]
+    panel = Panel(
+        x=Scale(-0.03 * max(steps), max(steps)), y=Scale.around([*ends, 0.0], 0.12),
+        x_label="round-trip time, ms", y_ticks=None, grid="xy",
+    )  # fmt: skip
+    panel.across(0, "soft", 0.9)
+    for line, points in modelled:
+        values, lows, highs = zip(*points, strict=True)
+        panel.band(steps, lows, highs, line.colour)
+        alike = [other for other in lines if _alike(line, other)]
+        turn = alike.index(line)
+        # Lines that the model cannot tell apart share one course: each has its turn of it, none covers the others.
+        dashes = f"{DASH} {DASH * (len(alike) - 1)}" if len(alike) > 1 else ""
+        panel.line(list(zip(steps, values, strict=True)), line.colour, 1.8, dashes=dashes, offset=-DASH * turn)
+        # Where their lines are one, the protections' dots stand beside each other.
+        _measurements(panel, line, seen, DOT * (turn - (len(alike) - 1) / 2))
+    return panel
+
+
+def _alike(line: Line, other: Line) -> bool:
+    one, two = line.extra, other.extra
+    overlap = one.own_ms.low <= two.own_ms.high and two.own_ms.low <= one.own_ms.high
+    return overlap and abs(one.round_trips - two.round_trips) < 0.01
+
+
+def _measurements(panel: Panel, line: Line, seen: Seen, aside: float) -> None:
+    for round_trip_ms, effect in line.measured:
+        if (found := seen(effect)) is not None:
+            ends = [(round_trip_ms, found.low), (round_trip_ms, found.high)]
+            panel.line(ends, line.colour, 1.8, aside=aside)
+            panel.dot(round_trip_ms, found.value, line.colour, DOT + 1.5, edge="paper", aside=aside)
 
 
 SECTION = CostModelSection()

@@ -10,9 +10,15 @@ from typing import Any
 
 import click
 
-from costof.errors import CostofError, Problem
+from costof.errors import Caution, CostofError, Problem
+from costof.instruments.hosts.asked import HostsAsked, hosts_asked
 from costof.programs.access import Access, Password, check_ca_file, take_password
 from costof.programs.password_variable import VARIABLE
+from costof.services import Service
+from costof.study.commands import COMMAND
+from costof.study.load import Load, Told
+from costof.study.plan import Plan
+from costof.study.schema import Study
 
 FILE = click.Path(path_type=Path)
 TARGET = click.option("--target", metavar="URL", help="Ask your own servers instead of a lab.")
@@ -147,3 +153,63 @@ def server_options(command: Command) -> Command:
 def _password(file: Path | None, ask: bool) -> Password | None:
     """What the environment held is the root command's."""
     return take_password(file, ask, click.get_current_context().find_root().obj)
+
+
+HOSTS = click.option(
+    "--hosts", "address", metavar="auto|ray://…", help="Measure from the hosts of a Ray cluster, as one."
+)
+WHERE = click.option("--hosts-where", "where", multiple=True, metavar="KEY=VALUE", help="Hosts with this label alone.")
+LEAST = click.option(
+    "--hosts-least", "least", type=click.IntRange(min=1), metavar="N", help="Go on with so many when others are lost."
+)
+UNAUTHENTICATED = click.option(
+    "--hosts-unauthenticated", "unauthenticated", is_flag=True, help="Take a cluster that anybody may run code on."
+)
+
+
+def hosts_options(command: Command) -> Command:
+    """All of them; the command gets one `hosts`, None where this machine is to measure."""
+
+    @wraps(command)
+    def with_hosts(
+        address: str | None, where: tuple[str, ...], least: int | None, unauthenticated: bool, **others: Any
+    ) -> Any:
+        return command(hosts=hosts_asked(address, where, least, unauthenticated), **others)
+
+    for option in reversed((HOSTS, WHERE, LEAST, UNAUTHENTICATED)):
+        with_hosts = option(with_hosts)
+    return with_hosts
+
+
+def check_asked(study: Study, load: Load | None, access: Access | None, hosts: HostsAsked) -> None:
+    """Raises `HOSTS_NEED_TARGET` of a study whose servers would be a lab's, and `HOSTS_CANNOT` for a rate that could
+    not be divided anew."""
+    if access is None and study.service.kind != COMMAND:
+        raise CostofError(Problem.HOSTS_NEED_TARGET)
+    if hosts.least is not None and isinstance(load, Told):
+        detail = "each host is told its share once, and it would not be more where others are lost"
+        raise CostofError(Problem.HOSTS_CANNOT, what="--hosts-least beside '{rate}'", detail=detail)
+
+
+def check_hosts(plan: Plan, service: Service) -> None:
+    """Raises `HOSTS_CANNOT` for what only this machine has, and says what is left out."""
+    libraries = dict.fromkeys(arm.asked.tls_library for arm in plan.arms if arm.asked.tls_library)
+    if libraries:
+        detail = "hosts are sent the engine of the installed TLS library alone"
+        raise CostofError(Problem.HOSTS_CANNOT, what=f"TLS by {', '.join(libraries)}", detail=detail)
+    if plan.client is not None:
+        detail = "hosts are sent costof's engine alone"
+        raise CostofError(Problem.HOSTS_CANNOT, what=f"--client {plan.client}", detail=detail)
+    if any(arm.asked.before or arm.asked.after for arm in plan.arms):
+        detail = (
+            "each would do and undo what all share, one under another's measuring; have both levels stand beside each "
+            "other, and name them in the command lines"
+        )
+        raise CostofError(Problem.HOSTS_CANNOT, what="'before' and 'after'", detail=detail)
+    if any(each.command and each.command.warmup for each in plan.study.workloads.values()):
+        detail = "unmeasured runs end at different times, and hosts measure together"
+        raise CostofError(Problem.HOSTS_CANNOT, what="--warmup", detail=detail)
+    if service.of_this_machine is not None:
+        raise CostofError(Problem.HOSTS_CANNOT, what=plan.study.name, detail=service.of_this_machine)
+    if plan.left_out:
+        click.echo(Caution.HOSTS_WITHOUT_APPLICATIONS.text(views="; ".join(plan.left_out)), err=True)

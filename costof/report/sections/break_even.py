@@ -1,0 +1,325 @@
+"""Break-even: from how many operations a connection a protection costs less than a share, or no longer saves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil, hypot, log10
+from typing import ClassVar
+
+from pydantic import Field
+
+from costof import format as fmt
+from costof.model import Finite, Model
+from costof.report.blocks import FILES, HTML, Block, Bullets, Figure, Table
+from costof.report.canvas import Legend, Panel, Scale, Sheet, columns_for, grid, log, near_zero
+from costof.report.palette import colour_of
+from costof.report.section import Section, sentences
+from costof.results.index import VIEWS, Index, Setting
+from costof.results.models import Arm, Core, Effect, Sentence
+from costof.results.run import Run
+from costof.statistics.break_even import Operations, Rounds, break_even, saves_below
+from costof.statistics.intervals import FEWEST_ROUNDS
+from costof.study.arms import PlannedArm
+
+SHARES = (0.05, 0.01)
+
+
+class Until(Model):
+    """Up to how many operations a connection the arm takes less time than the control."""
+
+    operations: Finite
+    low: Finite
+    high: Finite | None = Field(description="None: the interval has no upper end in this run.")
+
+
+class Point(Model):
+    """From how many operations a connection the arm costs less than `share` of the control's time."""
+
+    view: str
+    arm: str
+    share: Finite
+    operations: Finite | None = Field(description="Estimate; None: never, as measured.")
+    low: Finite | None
+    high: Finite | None = Field(description="None: the interval has no upper end in this run.")
+    saves: Until | None = Field(default=None, description="Where its connections save and its operations cost.")
+
+
+def whole(operations: float) -> str:
+    """Operations of a connection are whole: rounded up, since at the one below the share is not yet kept."""
+    return fmt.number(-(-operations // 1), 0)
+
+
+class Asked(Model):
+    """Which metrics give the cost of a connection and of an operation on it, in one view."""
+
+    view: str
+    connection: str
+    operation: str
+
+
+class BreakEvenSection(Section[list[Asked], list[Point]]):
+    name, title, order = "break_even", "Break-even", 80
+    spec, data = list[Asked], list[Point]
+    default: ClassVar[list[Asked]] = []
+
+    def metrics(self, spec: list[Asked]) -> list[str]:
+        return [name for each in spec for name in (each.connection, each.operation)]
+
+    def compute(self, run: Run, core: Core, spec: list[Asked]) -> list[Point]:
+        """Of each arm under each share."""
+        found = []
+        for asked in spec:
+            for arm in run.plan.protected:
+                names = (arm.baseline or "", arm.name)
+                pairs = [(metric, name) for metric in (asked.connection, asked.operation) for name in names]
+                if numbers := run.together(*pairs, fewest=FEWEST_ROUNDS):
+                    found += [_point(Rounds(*numbers), asked, arm, share, run.plan.seed) for share in SHARES]
+        return found
+
+    def answer(self, index: Index, data: list[Point]) -> list[Sentence]:
+        return sentences("break_even", [*_texts(index, data)])
+
+    def blocks(self, index: Index, data: list[Point]) -> Iterator[Block]:
+        if lines := [sentence.text for sentence in index.sentences("break_even")]:
+            yield Bullets(lines, label="Break-even")
+        if found := _curves(index):
+            colours = {curve.colour: curve.arm.label for curve in found}
+            legend = [Legend(colour, label) for colour, label in colours.items()]
+            title = "What it costs by operations a connection"
+            yield Figure(
+                "break-even", title, _caption(found), lambda width: _draw(found, index, data, width), legend, media=HTML
+            )
+        if index.many_settings and data:
+            yield _table(index, data)
+
+
+def _point(rounds: Rounds, asked: Asked, arm: PlannedArm, share: float, seed: int) -> Point:
+    needed = break_even(rounds, share, seed)
+    value, low, high = (each if math.isfinite(each) else None for each in (needed.value, needed.low, needed.high))
+    saves = _until(saves_below(rounds, seed))
+    return Point(view=asked.view, arm=arm.name, share=share, operations=value, low=low, high=high, saves=saves)
+
+
+def _until(saved: Operations) -> Until | None:
+    if not 0 < saved.value < math.inf:
+        return None
+    return Until(operations=saved.value, low=saved.low, high=saved.high if math.isfinite(saved.high) else None)
+
+
+def _texts(index: Index, data: list[Point]) -> Iterator[str]:
+    """A text for each protection and view: of all shares, or with several settings of the largest share in each."""
+    arms = index.answered
+    many = len({arm.context for arm in arms}) > 1
+    largest = max((point.share for point in data), default=0.0)
+    for protection in dict.fromkeys(arm.protection for arm in arms):
+        of = [arm for arm in arms if arm.protection == protection]
+        for view, words in VIEWS.items():
+            points = [(arm, point) for arm in of for point in data if (point.arm, point.view) == (arm.name, view)]
+            asked = [(arm, point) for arm, point in points if not many or point.share == largest]
+            if asked:
+                first, *others = _clauses(asked)
+                yield f"{fmt.capital(words)}, {first.format(of[0].label)}." + "".join(
+                    f" {fmt.capital(other.format('it'))}." for other in others
+                )
+
+
+def _clauses(points: list[tuple[Arm, Point]]) -> list[str]:
+    """What is reached, what never is, and what this run cannot tell; '{}' stands for what is protected with."""
+    reached: dict[float, list[str]] = {}
+    for arm, p in points:
+        if p.operations is not None:
+            reached.setdefault(p.share, []).append(f"{arm.at} {_from(p)}".strip())
+    out_of_reach = [(arm, p) for arm, p in points if p.operations is None and p.low is None]
+    never = [(arm, p) for arm, p in out_of_reach if p.saves is None]
+    saving = {arm.name: (arm, p.saves) for arm, p in out_of_reach if p.saves is not None}
+    parts = [f"under {fmt.share(share)} {fmt.listed(each)}" for share, each in reached.items()]
+    found = [f"{{}} costs {fmt.listed(parts)}"] if parts else []
+    if never:
+        share = max(p.share for _, p in never)
+        where = fmt.listed([arm.at.strip() for arm, p in never if p.share == share])
+        found.append(
+            f"{{}} costs {fmt.share(share)} or more {where}".rstrip() + ", however many queries a connection carries"
+        )
+    for arm, saves in saving.values():
+        found.append(f"{{}} saves{arm.at} {_while(saves)}, and costs where it carries more")
+    for arm, p in points:
+        if p.operations is None and p.low is not None:
+            least = fmt.plural_of(whole(p.low), "query", "queries")
+            found.append(
+                f"this run cannot tell whether {{}} ever costs under {fmt.share(p.share)}{arm.at}; if so, a connection "
+                f"must carry at least {least}"
+            )
+    return found
+
+
+def _from(point: Point) -> str:
+    """'if a connection carries 52 queries or more [48, 57]'."""
+    if point.high is not None and point.high <= 1:
+        return "from the first query on"
+    high = whole(point.high) if point.high is not None else "no upper end in this run"
+    queries = fmt.plural_of(whole(point.operations or 0), "query", "queries")
+    return f"if a connection carries {queries} or more [{whole(point.low or 0)}, {high}]"
+
+
+def _while(saves: Until) -> str:
+    """'while a connection carries fewer than 52 queries [48, 57]'."""
+    high = whole(saves.high) if saves.high is not None else "no upper end in this run"
+    queries = fmt.plural_of(whole(saves.operations), "query", "queries")
+    return f"while a connection carries fewer than {queries} [{whole(saves.low)}, {high}]"
+
+
+def _table(index: Index, data: list[Point]) -> Table:
+    """A row an arm, a column a setting and share."""
+    points = {(item.view, item.arm, item.share): item for item in data}
+    shares = sorted({item.share for item in data}, reverse=True)
+    columns = [(setting, share) for setting in index.settings for share in shares]
+    rows = []
+    for view in dict.fromkeys(item.view for item in data):
+        for protection, label in index.protections.items():
+            found = [points.get((view, _named(setting, protection), share)) for setting, share in columns]
+            rows.append([f"{label} ({view})", *(_cell(item) for item in found)])
+    head = ["with", *(f"{setting.context}: {fmt.share(share)}" for setting, share in columns)]
+    return Table.of(head, rows, title="Operations a connection from which the cost is under a share", media=FILES)
+
+
+def _named(setting: Setting, protection: str) -> str:
+    return next((arm.name for arm in setting.arms if arm.protection == protection), "")
+
+
+def _cell(item: Point | None) -> str:
+    if item is None:
+        return fmt.NONE
+    if item.operations is None:
+        return "never" if item.low is None else f"over {whole(item.low)}"
+    if item.high is not None and item.high <= 1:
+        return "always"
+    high = whole(item.high) if item.high is not None else "no end"
+    return f"{whole(item.operations)} [{whole(item.low or 0)}, {high}]"
+
+
+CONNECTION = (("connect_and_first_operation", "connect_and_first_query"), ("connect", "connect"))
+OPERATION = (("operation", "reused_query"),)
+"""Phase of the metric, and the end of its name where it is not a phase (the application's view); the best first."""
+MOST_NUMBERS = 2
+"""With more _curves in a panel, numbers at their marks would lie over each other; the table has them."""
+POINTS = 60
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One arm in one view: the cost of a connection with its first operation, and of each later operation."""
+
+    view: str
+    setting: Setting
+    arm: Arm
+    colour: str
+    connection: Effect
+    operation: Effect
+
+    def overhead(self, operations: float) -> tuple[float, float, float]:
+        """Relative overhead and its bounds where so many operations follow the first one.
+
+        The two effects' errors are taken as independent of each other; the run's own break-even points (dots) come
+        from its rounds and need no such assumption.
+        """
+        first, each = self.connection.difference, self.operation.difference
+        base = self.connection.control_value + operations * self.operation.control_value
+        value = first.value + operations * each.value
+        above = hypot(first.high - first.value, operations * (each.high - each.value))
+        below = hypot(first.value - first.low, operations * (each.value - each.low))
+        return value / base, (value - below) / base, (value + above) / base
+
+
+def _curves(index: Index) -> list[Curve]:
+    """A curve for each view and arm that has both effects."""
+    found = []
+    for view in dict.fromkeys(metric.view for metric in index.core.metrics):
+        for setting in index.settings:
+            for arm in setting.arms:
+                connection = _effect(index, view, arm.name, CONNECTION)
+                operation = _effect(index, view, arm.name, OPERATION)
+                if connection and operation and connection.control_value > 0 and operation.control_value > 0:
+                    found.append(Curve(view, setting, arm, colour_of(index, arm), connection, operation))
+    return found
+
+
+def _effect(index: Index, view: str, arm: str, kinds: tuple[tuple[str, str], ...]) -> Effect | None:
+    for phase, ending in kinds:
+        for metric in index.core.metrics:
+            of_view = metric.view == view and metric.unit != "per_second"
+            if of_view and (metric.phase == phase or metric.name.endswith(ending)):
+                return index.effect(metric.name, arm)
+    return None
+
+
+def _caption(found: list[Curve]) -> list[str]:
+    """The ends of each curve, in numbers; the marks where the run has estimated them."""
+    parts = []
+    for curve in found:
+        once, hundred, thousand = (fmt.percent(curve.overhead(count)[0], signed=True) for count in (0, 100, 1000))
+        parts.append(
+            f"{curve.arm.label} ({curve.view}{curve.setting.at}): {once} where a connection is used once, {hundred} "
+            f"where 100 operations follow on it, {thousand} where 1,000 do."
+        )
+    return [*parts, "The band is the 95 % interval; dots mark where the run puts a curve's fall under 5 % and 1 %."]
+
+
+def _draw(found: list[Curve], index: Index, data: list[Point], width: int) -> Sheet:
+    """The axis ends at the decade after the last mark, at 10,000 operations at the least and a million at the most."""
+    marks = [item.high or item.operations or 1.0 for item in data]
+    reach = float(10 ** min(6, max(4, ceil(log10(max([*marks, 1.0])) + 0.1))))
+    panels = []
+    for view, title in dict.fromkeys((curve.view, curve.setting.title) for curve in found):
+        of = [curve for curve in found if (curve.view, curve.setting.title) == (view, title)]
+        panel = _panel(of, data, reach, many=index.many_settings)
+        panel.title = f"added time, {view}" + (f"\n{title}" if title else "")
+        panels.append(panel)
+    return grid(width, panels, 280, columns=columns_for(len(index.settings)))
+
+
+def _panel(found: list[Curve], data: list[Point], reach: float, *, many: bool) -> Panel:
+    """Over the operations; up, linear around zero and logarithmic above 1 %, so that a band is shown below zero too."""
+    counts = [reach ** (number / (POINTS - 1)) for number in range(POINTS)]
+    top = max(SHARES[0], *(curve.overhead(count)[2] for curve in found for count in (1, reach)))
+    lowest = min(-0.01, *(curve.overhead(count)[1] for curve in found for count in (1, reach)))
+    bottom = lowest if many or any(curve.overhead(1)[2] < 0 for curve in found) else -0.01
+    steps = (-0.5, -0.2, -0.05, 0.0, 0.01, 0.05, 0.2, 1.0, 5.0, 20.0)
+    panel = Panel(
+        x=Scale(1, reach, log),
+        y=Scale(bottom * 1.25 if bottom < -0.01 else -0.01, top * 1.25, near_zero(0.01, 0.67)),
+        x_label="operations a connection",
+        x_ticks=[10.0**power for power in range(0, round(log10(reach)) + 1, 2 if many else 1)],
+        y_ticks={value: fmt.share(value).replace("-", fmt.MINUS) for value in steps if value >= bottom * 1.2},
+    )
+    panel.across(0, "line", 0.9)
+    for mark in SHARES:
+        panel.across(mark, "soft", 0.9, dashes="4 3")
+    drawn = [(curve, [curve.overhead(count) for count in counts]) for curve in found]
+    for curve, points in drawn:
+        _, lows, highs = zip(*points, strict=True)
+        panel.band(counts, lows, highs, curve.colour)
+    for curve, points in drawn:
+        panel.line([(count, value) for count, (value, _, _) in zip(counts, points, strict=True)], curve.colour, 2)
+        _marks(panel, data, curve, reach, numbers=len(found) <= MOST_NUMBERS)
+    return panel
+
+
+def _marks(panel: Panel, data: list[Point], curve: Curve, reach: float, *, numbers: bool) -> None:
+    """The run's own break-even points with their intervals; an interval without an upper end runs out of the panel."""
+    for item in data:
+        if (item.view, item.arm) != (curve.view, curve.arm.name) or item.operations is None or item.operations <= 1:
+            continue
+        low, high = max(1.0, item.low or 1.0), reach if item.high is None else item.high
+        panel.line([(low, item.share), (high, item.share)], curve.colour, 1.6)
+        panel.dot(item.operations, item.share, curve.colour, 7)
+        if numbers:
+            late = item.operations > reach**0.85
+            panel.word(
+                item.operations, item.share, whole(item.operations), right=-7 if late else 7, up=10,
+                size=11, anchor="end" if late else "start", bold=True,
+            )  # fmt: skip
+
+
+SECTION = BreakEvenSection()
