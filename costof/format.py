@@ -46,20 +46,20 @@ def decimals_for(half_width: float) -> int:
 
 
 def significant_decimals(value: float, digits: int = 3) -> int:
-    """Decimals that print `value` with so many significant digits."""
+    """Return the decimals that print `value` with so many significant digits."""
     if value == 0 or not math.isfinite(value):
         return 0
     return min(MOST_DECIMALS, max(0, digits - 1 - math.floor(math.log10(abs(value)))))
 
 
 def decimals_of(estimate: Estimate) -> int:
-    """Decimals for an estimate: by its interval, or three significant digits where it has no width."""
+    """Return decimals for an estimate: by its interval, or three significant digits where it has no width."""
     half_width = (estimate.high - estimate.low) / 2
     return decimals_for(half_width) if half_width > 0 else significant_decimals(estimate.value)
 
 
 def number(value: float, decimals: int | None = None, *, signed: bool = False) -> str:
-    """A number with thousands separated, a true minus sign, and never a negative zero."""
+    """Format with thousands separated, a true minus sign, and never a negative zero."""
     places = significant_decimals(value) if decimals is None else decimals
     rounded = round(value, places)
     text = f"{abs(rounded):,.{places}f}"
@@ -113,7 +113,7 @@ def relative(ratio: Estimate) -> Text:
 
 
 def plain_ratio(control: float, value: float) -> str:
-    """A ratio without an interval (published figures): '+1.8 %' or '5.36×'; a dash where there is no base."""
+    """Format a published ratio, without an interval: '+1.8 %' or '5.36×'; a dash where there is no base."""
     return NONE if control <= 0 else bare_ratio(value / control)
 
 
@@ -131,24 +131,24 @@ def share(fraction: float) -> str:
 
 
 def loss(ratio: Estimate) -> Text:
-    """A ratio below one as what is lost, '24.1 % [23.5, 24.8]', its interval the right way round."""
+    """Format a ratio below one as a loss, '24.1 % [23.5, 24.8]', its interval the right way round."""
     lost = ratio.through(lambda each: (1 - each) * 100)
     return absolute(lost, "%", decimals=min(2, decimals_of(lost)))
 
 
 def gain(ratio: Estimate) -> Text:
-    """A ratio above one as what is won, '49.1 % [48.9, 49.4]', also where it is large."""
+    """Format a ratio above one as a gain, '49.1 % [48.9, 49.4]', also where it is large."""
     won = ratio.through(lambda each: (each - 1) * 100)
     return absolute(won, "%", decimals=min(2, decimals_of(won)))
 
 
 def milliseconds(value: float) -> str:
-    """A distance as it was asked for: '44.648 ms', '0 ms'."""
+    """Format a distance as it was asked for: '44.648 ms', '0 ms'."""
     return with_unit(f"{round(value, 3):,.3f}".rstrip("0").rstrip("."), "ms")
 
 
 def count(value: float) -> str:
-    """A count that may be a mean of counts: whole where it is whole, '3.02' where it is not."""
+    """Format a count or a mean of counts: whole where it is whole, '3.02' where it is not."""
     nearest = round(value)
     if abs(value - nearest) < 0.005:
         return number(nearest, 0)
@@ -177,7 +177,7 @@ def duration(seconds: float) -> str:
 
 
 def roughly(seconds: float) -> str:
-    """An estimated time in one unit: '40 s', '4 min', '2 h'; more would promise what nobody knows."""
+    """Format an estimated time in one unit: '40 s', '4 min', '2 h'; more would promise too much."""
     if seconds < 90:
         return with_unit(str(max(1, round(seconds))), "s")
     if seconds < 5400:
@@ -213,7 +213,7 @@ def listed(parts: list[str], conjunction: str = "and") -> str:
 
 
 def percent(relative: float, *, signed: bool = False) -> str:
-    """'38 %', '+0.95 %': a relative size in percent with two significant digits."""
+    """Format a relative size in percent with two significant digits: '38 %', '+0.95 %'."""
     value = relative * 100
     return with_unit(number(value, min(2, significant_decimals(value, 2)), signed=signed), "%")
 
@@ -230,5 +230,5 @@ def round_trips(counted: float) -> str:
 
 
 def capital(text: str) -> str:
-    """A sentence's first letter."""
+    """Return the text with a capital first letter."""
     return text[:1].upper() + text[1:]

@@ -81,7 +81,7 @@ class AbOptions:
 
 @dataclass(frozen=True)
 class AbReport:
-    """What to print, what to say beside it, and with which status to end."""
+    """The text to print, the warnings beside it, and the exit status."""
 
     text: str
     cautions: list[str]
@@ -112,7 +112,7 @@ def ask(options: AbOptions) -> AbReport:
 
 
 def _checked(options: AbOptions) -> SplitResult:
-    """The URL's parts. Raises for everything that is wrong before a server is asked."""
+    """Return the URL's parts. Raises for everything that is wrong before a server is asked."""
     if options.operations < options.concurrency:
         raise CostofError(Problem.AB_CONCURRENCY)
     for header in options.all_headers:
@@ -141,7 +141,7 @@ def _split(text: str) -> SplitResult:
 
 
 def _host(url: SplitResult) -> str:
-    """An IPv6 address in its brackets."""
+    """Return the host, an IPv6 address in brackets."""
     host = url.hostname or ""
     return f"[{host}]" if ":" in host else host
 
@@ -155,7 +155,6 @@ def _path(url: SplitResult) -> str:
 
 
 def _plan(options: AbOptions, url: SplitResult) -> Plan:
-    """One arm, one workload."""
     headers = [header for header in options.all_headers if _header_name(header) != "host"]
     hosts = [header.partition(":")[2].strip() for header in options.all_headers if _header_name(header) == "host"]
     named = _host(url) if _port(url) == PORTS[url.scheme] else f"{_host(url)}:{_port(url)}"
@@ -218,7 +217,7 @@ def _unanswered(options: AbOptions, error: ClassifiedError | None = None) -> Cos
 
 
 def _status(figures: AbFigures) -> int:
-    """A failed request is an answer in part. A response of another length is ab's failure, and an answer here."""
+    """A failed request is a partial answer. A response of another length is ab's failure, and an answer here."""
     failed = {name: count for name, count in figures.failed.items() if name != "length"}
     return EXIT_PARTIAL if any(failed.values()) else EXIT_ANSWERED
 
@@ -301,8 +300,6 @@ LABEL = 24
 
 @dataclass(frozen=True)
 class Asked:
-    """What was asked for, and what the server says of itself; `tls` is None for http."""
-
     host: str
     port: int
     path: str
@@ -314,7 +311,6 @@ class Asked:
 
 
 def render_ab(asked: Asked, figures: AbFigures) -> str:
-    """The whole report, ending with a newline."""
     blocks = [_server(asked), _document(asked, figures), _totals(asked, figures), _times(figures)]
     if figures.complete > 1:
         blocks.append(_percentiles(figures))

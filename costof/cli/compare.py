@@ -93,7 +93,6 @@ def compare(first: Path, second: Path, limits: tuple[tuple[str, str], ...], as_j
 
 
 def document(index: Index, found: Comparison) -> Document:
-    """Each effect that both runs have, relative to each run's control, and in words whether it changed."""
     warned: list[Block] = [CallOut("caution", text) for text in found.differences]
     if found.changes:
         columns = COLUMNS[: 3 if found.incomparable else None]
@@ -107,7 +106,6 @@ def document(index: Index, found: Comparison) -> Document:
 
 
 def verdict_words(change: Change) -> str:
-    """What became of the cost."""
     if change.verdict is None or change.margin is None:
         return "not the same arm"
     margin = fmt.share(change.margin)
@@ -131,7 +129,7 @@ def _rows(index: Index, found: Comparison) -> Iterator[Row]:
 
 
 def _relative(limits: list[Limit]) -> list[Limit]:
-    """Raises `BAD_LIMIT` for one that is no share: runs may have been made on machines of different speed."""
+    """Raise `BAD_LIMIT` for one that is not relative: runs may have been made on machines of different speed."""
     for limit in limits:
         if not limit.relative:
             example = "a change of the cost: +10%, or -10% of a rate"
@@ -142,7 +140,7 @@ def _relative(limits: list[Limit]) -> list[Limit]:
 def _judged(
     changes: Sequence[Change], limits: Sequence[Limit], runs: Sequence[Index], incomparable: str | None
 ) -> Iterator[Judged]:
-    """Judge each limit on each arm; one on what the runs do not have in common cannot be told."""
+    """Judge each limit on each arm; one on what the runs do not have in common is open."""
     for limit in limits:
         of = [change for change in changes if change.metric == limit.metric]
         if not of:

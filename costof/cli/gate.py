@@ -23,7 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def limit_option(command: F) -> F:
-    """`--limit METRIC LIMIT`, as often as wanted."""
+    """Add `--limit METRIC LIMIT`, which may be repeated."""
     words = "The most that METRIC may change for the worse: --limit 'reused query' +10%, or +2ms."
     return click.option("--limit", "limits", nargs=2, multiple=True, metavar="METRIC LIMIT", help=words)(command)
 
@@ -60,7 +60,6 @@ def gate(folder: Path, limits: tuple[tuple[str, str], ...], junit: Path | None, 
 
 
 def tell(index: Index, found: Sequence[Outcome], to_error: bool = False) -> None:
-    """A line for each limit and arm."""
     from costof.report.sections.limits import limit_words, measured_words
 
     for outcome in found:
@@ -69,7 +68,7 @@ def tell(index: Index, found: Sequence[Outcome], to_error: bool = False) -> None
 
 
 def status(states: Iterable[State]) -> int:
-    """One that is exceeded outweighs what cannot be told."""
+    """Return the exit status; an exceeded limit outweighs an open one."""
     from costof.results.limits import State
 
     states = set(states)
@@ -79,7 +78,7 @@ def status(states: Iterable[State]) -> int:
 
 
 def as_junit(index: Index, found: Sequence[Outcome]) -> str:
-    """A test suite: exceeded is a failure, what cannot be told yet an error (testmoapp/junitxml)."""
+    """Render a test suite: exceeded is a failure, open an error (testmoapp/junitxml)."""
     from costof.report.sections.limits import limit_words, measured_words
     from costof.results.limits import State
 
@@ -97,7 +96,6 @@ def as_junit(index: Index, found: Sequence[Outcome]) -> str:
 
 
 def as_markdown(index: Index, found: Sequence[Outcome]) -> str:
-    """A table with a row for each limit and arm."""
     from costof.report.sections.limits import limit_words, measured_words
 
     rows = (

@@ -92,7 +92,7 @@ def serve(options: GatewayOptions, say: Callable[[str], None], warn: Callable[[s
 
 
 def _signals() -> SimpleQueue[int]:
-    """Those that come from now on. Blocked and waited for they would be lost to threads that libraries have started."""
+    """Return the queue of signals from now on. Blocked and waited for they would be lost to threads of libraries."""
     received: SimpleQueue[int] = SimpleQueue()
     for number in (signal.SIGHUP, *ENDS):
         signal.signal(number, lambda number, frame: received.put(number))

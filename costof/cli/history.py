@@ -81,7 +81,7 @@ class _Run:
 
 
 def _runs(folder: Path, study: str | None) -> list[_Run]:
-    """The runs of one study, the oldest first. Raises `NO_RUNS` and `SEVERAL_STUDIES`."""
+    """Return the runs of one study, the oldest first. Raises `NO_RUNS` and `SEVERAL_STUDIES`."""
     try:
         ledgers = [Ledger.open(path) for path in sorted(folder.iterdir()) if (path / PLAN).is_file()]
     except OSError as error:
@@ -97,7 +97,6 @@ def _runs(folder: Path, study: str | None) -> list[_Run]:
 
 
 def _grouped(runs: Sequence[_Run]) -> list[list[_Run]]:
-    """The runs of each series, from the oldest to the latest."""
     found: dict[frozenset[tuple[str, str]], list[_Run]] = {}
     for run in runs:
         found.setdefault(run.conditions.series, []).append(run)
@@ -116,7 +115,7 @@ def _series(grouped: Sequence[Sequence[_Run]]) -> list[Series]:
 
 
 def document(latest: Sequence[Index], told: Histories) -> Document:
-    """A table for each series with a row for each effect, and on a page a picture. `latest` run of each series."""
+    """A table for each series with a row for each effect, and on a page a picture.."""
     parts = [
         Part(f"history{number}", _heading(series), [*_blocks(index, series, f"history{number}-")])
         for number, (index, series) in enumerate(zip(latest, told.series, strict=True))

@@ -37,8 +37,6 @@ COMMANDS = {
 
 
 class Commands(click.Group):
-    """Commands by `COMMANDS`."""
-
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
@@ -54,7 +52,7 @@ class Commands(click.Group):
             formatter.write_dl([(name, words) for name, (_, words) in COMMANDS.items()])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """As click's, which would import every command for its words."""
+        """Complete as click does, but without importing every command for its help."""
         names = [
             CompletionItem(name, help=words) for name, (_, words) in COMMANDS.items() if name.startswith(incomplete)
         ]
@@ -78,7 +76,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def main() -> None:
-    """The entry point: every problem ends in one line on standard error and an exit status of its own."""
+    """Run the command line: every error ends in one line on standard error and an exit status of its own."""
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         cli.main(standalone_mode=False)

@@ -36,7 +36,7 @@ def new(file: Path, program: str) -> None:
 
 
 def _template(program: str) -> str:
-    """Its own, or that of any program that a reader knows. Raises `UNKNOWN_READER`."""
+    """Return the program's own template, or that of any program that a reader knows. Raises `UNKNOWN_READER`."""
     folder = resources.files(templates)
     own = folder / f"{program}.toml"
     schema = f"#:schema {Path(str(resources.files(costof.study) / 'schema.json')).as_uri()}\n"
@@ -51,5 +51,4 @@ def _template(program: str) -> str:
 
 
 def _called(file: Path) -> str:
-    """As `costof run` takes it for a path."""
     return str(file)

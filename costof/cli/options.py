@@ -51,7 +51,7 @@ Command = Callable[..., Any]
 
 @dataclass(frozen=True)
 class GivenTarget:
-    """What a command line says of a user's own servers; nothing of it where there is no --target."""
+    """What a command line says of the user's own servers; nothing of it where there is no --target."""
 
     url: str | None = field(repr=False)
     plain_url: str | None = field(repr=False)
@@ -87,7 +87,7 @@ class GivenTarget:
 
     @property
     def options(self) -> list[str]:
-        """The options that were given. A password of the environment is none."""
+        """The options that were given. A password from the environment is none."""
         given = {
             "--target": self.url,
             "--plain-target": self.plain_url,
@@ -102,7 +102,7 @@ class GivenTarget:
 
 
 def target_options(command: Command) -> Command:
-    """All of them; the command gets one `target`."""
+    """Add the options of a target; the command gets one `target`."""
 
     @wraps(command)
     def with_target(
@@ -128,7 +128,7 @@ def target_options(command: Command) -> Command:
 
 
 def server_options(command: Command) -> Command:
-    """Those of a command that logs in to one server of the user's and measures nothing; the target must be given."""
+    """Add the options to log in to one of the user's servers without measuring; --target is required."""
 
     @wraps(command)
     def with_access(
@@ -151,7 +151,7 @@ def server_options(command: Command) -> Command:
 
 
 def _password(file: Path | None, ask: bool) -> Password | None:
-    """What the environment held is the root command's."""
+    """The root command holds the password of the environment."""
     return take_password(file, ask, click.get_current_context().find_root().obj)
 
 
@@ -168,7 +168,7 @@ UNAUTHENTICATED = click.option(
 
 
 def hosts_options(command: Command) -> Command:
-    """All of them; the command gets one `hosts`, None where this machine is to measure."""
+    """Add the options of hosts; the command gets one `hosts`, None where this machine is to measure."""
 
     @wraps(command)
     def with_hosts(
@@ -192,7 +192,7 @@ def check_asked(study: Study, load: Load | None, access: Access | None, hosts: H
 
 
 def check_hosts(plan: Plan, service: Service) -> None:
-    """Raises `HOSTS_CANNOT` for what only this machine has, and says what is left out."""
+    """Raise `HOSTS_CANNOT` for what only this machine has, and say what is left out."""
     libraries = dict.fromkeys(arm.asked.tls_library for arm in plan.arms if arm.asked.tls_library)
     if libraries:
         detail = "hosts are sent the engine of the installed TLS library alone"

@@ -33,8 +33,6 @@ WAYS = "--password-file, --ask-password or COSTOF_PASSWORD"
 
 @dataclass(frozen=True)
 class Resumed:
-    """A run that goes on: its plan, its ledger, what it has measured, and how its target is reached."""
-
     plan: Plan
     ledger: Ledger
     before: Before
@@ -105,7 +103,7 @@ def _look_at_end(done: Run) -> LookRecord:
 
 
 def _access(folder: Path, plan: Plan, given: GivenTarget) -> Access | None:
-    """How the run's target was reached: what is given again must be as it was, and the plan has the rest."""
+    """Return how the run's target was reached: what is given again must be as it was, and the plan has the rest."""
     if plan.target is None:
         if given.options:
             raise CostofError(Problem.RESUMED_WITHOUT_TARGET, path=folder, options=" and ".join(given.options))
@@ -134,7 +132,7 @@ def _access(folder: Path, plan: Plan, given: GivenTarget) -> Access | None:
 
 
 def _completed(folder: Path, plan: Plan, given: GivenTarget, begun: TargetOptions) -> Access:
-    """What is given, and of the plan what is not. Raises `RESUME_NEEDS` for what the plan does not hold whole."""
+    """Complete what is given from the plan. Raises `RESUME_NEEDS` for what the plan does not hold whole."""
 
     def kept(option: str, value: str | None, again: str | None) -> str | None:
         if again is not None or value is None:
@@ -160,7 +158,7 @@ def _completed(folder: Path, plan: Plan, given: GivenTarget, begun: TargetOption
 def _compared(
     plan: Plan, begun: TargetOptions | None, given: GivenTarget, urls: tuple[str | None, str | None], now: TargetOptions
 ) -> Iterator[tuple[str, object, object]]:
-    """Options, each with how the run was begun and how it would go on."""
+    """Yield options, each with how the run was begun and how it would go on."""
     yield "--target", without_password(plan.target), without_password(urls[0])
     yield "--plain-target", plan.plain_target, urls[1]
     if begun is None:

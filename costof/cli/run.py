@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def _studies(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """For a shell: ours, or else the user's own files."""
+    """Complete our studies, or else the user's own files."""
     ours = [CompletionItem(name) for name in study_names() if name.startswith(incomplete)]
     return ours or [CompletionItem(incomplete, type="file")]
 
@@ -154,7 +154,7 @@ def ask(
     dry_run: bool,
     hosts: HostsAsked | None = None,
 ) -> int:
-    """An exit status. Raises whatever the user got wrong before anything is started."""
+    """Return an exit status. Raises for every mistake of the user before anything is started."""
     plan = resolve(study, options)
     # Imported here: a mistyped option should not wait for what the sections compute with.
     from costof.report.sections import check
@@ -184,7 +184,7 @@ def ask(
 
 
 def enter_namespace(service: Service) -> None:
-    """Begin the command anew in a user namespace, where its lab needs one to have hosts. Nothing may be made before."""
+    """Restart the command in a user namespace, where its lab needs one to have hosts. Nothing may be created before."""
     if service.makes_hosts:
         enter()
 
@@ -277,7 +277,7 @@ def _nodes(hosts: HostsAsked) -> list[Node]:
 
 
 def _print_hosts(plan: Plan, nodes: Sequence[Node]) -> None:
-    """The hosts that would measure, and how much of each workload each would have."""
+    """Print the hosts that would measure, and how much of each workload each would have."""
     from costof.instruments.hosts.population import workers_of
 
     found: dict[str, list[str]] = {}
@@ -293,7 +293,7 @@ def _print_hosts(plan: Plan, nodes: Sequence[Node]) -> None:
 
 
 def _judged(result: Result, plan: Plan, as_json: bool) -> int:
-    """Whether the plan's limits are kept: an exit status, 0 where they are or where it has none."""
+    """Return the exit status of the plan's limits: 0 where they are kept or where it has none."""
     from costof.results.index import Index
     from costof.results.limits import outcomes
 
@@ -357,7 +357,7 @@ class Bar:
         self._progress.update(self._task, total=elapsed_seconds + left, completed=elapsed_seconds, state=state)
 
     def seconds_left(self, done: int, elapsed_seconds: float, reached: float | None) -> float:
-        """Time to the end of the budget or of the most rounds, whichever comes first."""
+        """Return the time to the end of the budget or of the most rounds, whichever comes first."""
         each = elapsed_seconds / max(1, done)
         of_rounds, budget = (self._plan.most_rounds - done) * each, self._plan.budget_seconds
         return of_rounds if budget is None else min(budget - elapsed_seconds, of_rounds)

@@ -60,7 +60,6 @@ def write_answer(ledger: Ledger) -> Result:
 
 
 def print_answer(result: Result, ledger: Ledger, as_json: bool) -> None:
-    """On standard output."""
     from costof.report import render_terminal
 
     if as_json:

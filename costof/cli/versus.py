@@ -86,7 +86,7 @@ def _content(
     warmup: int,
     shell: bool,
 ) -> dict[str, Any]:
-    """A study's file that asks for them. Raises `TOO_FEW_COMMANDS` and `NAMES_OF_COMMANDS`."""
+    """Return a study's content that compares them. Raises `TOO_FEW_COMMANDS` and `NAMES_OF_COMMANDS`."""
     if len(commands) < 2:
         raise CostofError(Problem.TOO_FEW_COMMANDS)
     if names and len(set(names)) != len(commands):

@@ -34,7 +34,7 @@ WITHOUT_AN_ANSWER = ("answer", "checks", "evidence", "files")
 
 
 def analyse(ledger: Ledger) -> Result:
-    """The result of a run. Raises `NOT_A_RUN`, or `NOTHING_MEASURED` when no slice ever ended."""
+    """Analyse a run. Raises `NOT_A_RUN`, or `NOTHING_MEASURED` when no slice ever ended."""
     run = read_run(ledger)
     study = run.plan.study
     specs = {section.name: spec_of(section, study) for section in every_section()}
@@ -46,7 +46,7 @@ def analyse(ledger: Ledger) -> Result:
 
 
 def answer(core: Core, sections: Sections) -> list[Sentence]:
-    """The sentences of all sections, in their order; of a run that its budget ended too early, that and cautions."""
+    """Return the sentences of all sections; of a run that its budget ended too early, that and the warnings."""
     known = Index(core)
     leads = [section.lead(known, data) for section, data in _present(sections)]
     index = Index(core, leads)
@@ -57,7 +57,6 @@ def answer(core: Core, sections: Sections) -> list[Sentence]:
 
 
 def _present(sections: Sections) -> Iterator[tuple[Section[Any, Any], Any]]:
-    """The sections that this run has, with their numbers."""
     for section in every_section():
         data = getattr(sections, section.name, None)
         if section.data is None or data is not None:
@@ -65,7 +64,7 @@ def _present(sections: Sections) -> Iterator[tuple[Section[Any, Any], Any]]:
 
 
 def document(result: Result, *more: Part) -> Document:
-    """The report of a result; `more` comes behind its parts."""
+    """Return the report of a result; `more` comes after its parts."""
     index = Index(result, answer=result.answer)
     measured = f"{fmt.duration(result.measured_seconds)} measured"
     if result.resolved_early and result.budget_seconds:
@@ -81,7 +80,6 @@ def document(result: Result, *more: Part) -> Document:
 
 
 def _parts(index: Index, sections: Sections) -> list[Part]:
-    """Of all sections, each at its place."""
     placed = [
         (section.order if part.order is None else part.order, part)
         for section, data in _present(sections)

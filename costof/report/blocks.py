@@ -56,8 +56,6 @@ class Headlines(Block):
 
 @dataclass(frozen=True)
 class Heading(Block):
-    """Begins a subsection of a part."""
-
     text: str
 
 
@@ -91,8 +89,6 @@ class Check(Model):
 
 @dataclass(frozen=True)
 class Checks(Block):
-    """Checks beside each other, each with its mark."""
-
     checks: list[Check]
 
 
@@ -116,12 +112,10 @@ class Cell:
 
     @property
     def whole(self) -> str:
-        """Text and interval in one line."""
         return f"{self.text} {self.interval}".rstrip()
 
     @classmethod
     def of(cls, shown: str | Text | Cell) -> Cell:
-        """From whatever a table is made of."""
         if isinstance(shown, Cell):
             return shown
         return cls(shown.value, shown.interval) if isinstance(shown, Text) else cls(shown)
@@ -177,16 +171,14 @@ class Table(Block):
 
     @property
     def grouped(self) -> bool:
-        """Whether some rows belong to a group row."""
         return any(row.kind == "group" for row in self.rows)
 
     @property
     def judged(self) -> bool:
-        """Whether its rows end in verdicts."""
         return any(column.kind == "verdict" for column in self.columns)
 
     def repeats(self, index: int) -> bool:
-        """Whether a row's first cell, with a second one of words beside it, says again what the row above says."""
+        """Return whether a row's first cell repeats that of the row above, with a second column of words beside it."""
         two = len(self.columns) > 1 and self.columns[1].kind == "text"
         return two and index > 0 and self.rows[index].cells[0] == self.rows[index - 1].cells[0]
 
@@ -261,12 +253,10 @@ class Part:
     order: int | None = None
 
     def of(self, medium: Medium) -> list[Block]:
-        """What the medium shows of it."""
         return of_medium(self.blocks, medium)
 
 
 def of_medium(blocks: Sequence[Block], medium: Medium) -> list[Block]:
-    """The blocks that the medium shows."""
     return [block for block in blocks if medium in block.media]
 
 

@@ -27,12 +27,11 @@ Bend = Callable[[float], float]
 
 
 def log(value: float) -> float:
-    """For a logarithmic axis."""
     return log10(value)
 
 
 def near_zero(threshold: float, room: float) -> Bend:
-    """Linear up to the threshold either way, which gets so many decades' room, and logarithmic beyond."""
+    """Return a bend that is linear up to the threshold, over so many decades' room, and logarithmic beyond."""
 
     def bend(value: float) -> float:
         size = abs(value) / threshold
@@ -62,7 +61,6 @@ class Scale:
         return (self.bend(value) - start) / (self.bend(self.high) - start)
 
     def shows(self, value: float) -> bool:
-        """Whether the value is on the axis, ends included."""
         return -1e-9 <= self.share(value) <= 1 + 1e-9
 
     def ticks(self, most: int) -> list[float]:
@@ -76,7 +74,7 @@ class Scale:
 
 @dataclass
 class Panel:
-    """What one panel shows. Ticks that are not given are round numbers; names along y are its ticks' words."""
+    """One panel. Ticks that are not given are round numbers; names along y are its ticks' words."""
 
     title: str = ""
     x: Scale = Scale(0, 1)
@@ -100,7 +98,6 @@ class Panel:
         self.marks.append(lambda place: f'<path d="{_path(place, points, aside)}" style="fill:none;{style}"/>')
 
     def across(self, y: float, colour: str, width: float, dashes: str = "") -> None:
-        """A line over the whole width of the panel."""
         self.marks.append(
             lambda place: (
                 f'<path d="{_path(place, [(self.x.low, y), (self.x.high, y)])}" '
@@ -109,7 +106,6 @@ class Panel:
         )
 
     def upright(self, x: float, colour: str, width: float, dashes: str = "") -> None:
-        """A line over the whole height of the panel."""
         self.marks.append(
             lambda place: (
                 f'<path d="{_path(place, [(x, self.y.low), (x, self.y.high)])}" '
@@ -118,13 +114,11 @@ class Panel:
         )
 
     def area(self, points: Sequence[Point], colour: str, opacity: float = 1, edge: str = "") -> None:
-        """The area within the points."""
         style = f"fill:{paint(colour)}" + (f";fill-opacity:{opacity}" if opacity < 1 else "")
         style += f";stroke:{paint(edge)}" if edge else ""
         self.marks.append(lambda place: f'<path d="{_path(place, points)}Z" style="{style}"/>')
 
     def band(self, xs: Sequence[float], lows: Sequence[float], highs: Sequence[float], colour: str) -> None:
-        """The area between two lines."""
         there, back = zip(xs, lows, strict=True), zip(reversed(xs), reversed(highs), strict=True)
         self.area([*there, *back], colour, 0.22)
 
@@ -136,7 +130,6 @@ class Panel:
     def dot(
         self, x: float, y: float, colour: str, size: float, *, opacity: float = 1, edge: str = "", aside: float = 0
     ) -> None:
-        """A dot of so many pixels across."""
         style = f"fill:{paint(colour)}" + (f";fill-opacity:{opacity}" if opacity < 1 else "")
         style += f";stroke:{paint(edge)};stroke-width:.8" if edge else ""
 
@@ -159,7 +152,7 @@ class Panel:
         self.words.append(mark)
 
     def x_marks(self, pixels: float) -> list[float]:
-        """The ticks along x, fewer where the axis is too short for them."""
+        """Return the ticks along x, fewer where the axis is too short for them."""
         if self.x_ticks is not None:
             return [each for each in self.x_ticks if self.x.shows(each)]
         found: list[float] = []
@@ -170,7 +163,6 @@ class Panel:
         return found
 
     def y_marks(self, pixels: float) -> dict[float, str]:
-        """The ticks along y and their words."""
         if self.y_ticks is not None:
             return {value: text for value, text in self.y_ticks.items() if self.y.shows(value)}
         return {value: tick(value) for value in self.y.ticks(max(2, int(pixels / 30)))}
@@ -201,7 +193,7 @@ def text_at(
 
 
 def text_width(text: str, size: float) -> float:
-    """About how many pixels wide words are, rather too many than too few: the reader's font is not known here."""
+    """Return the width of a text in pixels, rather too many than too few: the reader's font is not known here."""
     narrow = sum(letter in "iljtfrI.,:;'|!()[] \N{NO-BREAK SPACE}" for letter in text)
     wide = sum(letter in "mwMW%@" for letter in text)
     return size * (0.6 * len(text) - 0.24 * narrow + 0.33 * wide)
@@ -216,8 +208,6 @@ GAP, ROW_GAP = 24, 18
 
 @dataclass(frozen=True)
 class Legend:
-    """A colour's name in the palette and what it stands for."""
-
     colour: str
     label: str
 
@@ -325,13 +315,13 @@ def _axes(panel: Panel, left: float, right: float, top: float, bottom: float) ->
 
 
 def _left(panel: Panel) -> float:
-    """Room for the words along y; the height of the panel decides little about how long its numbers are."""
+    """Return the room for the words along y; the panel's height hardly changes how long its numbers are."""
     lines = [line for text in panel.y_marks(200).values() for line in text.split("\n")] if panel.framed else []
     return max([EDGE, *(text_width(line, TICK_SIZE) + TICK_PAD + EDGE for line in lines if line)])
 
 
 def _right(panel: Panel, pixels: float) -> float:
-    """Room for the half of the last number along x that stands out."""
+    """Return the room for the half of the last number along x that stands out."""
     if not panel.framed:
         return EDGE
     ends = [(text_width(tick(x), TICK_SIZE) / 2 - (1 - panel.x.share(x)) * pixels) for x in panel.x_marks(pixels)]
@@ -351,7 +341,6 @@ def _foot(panel: Panel) -> float:
 def picture(
     name: str, title: str, caption: list[str], draw: Callable[[int], Sheet], legend: list[Legend] | None = None
 ) -> Picture:
-    """Draw in both widths; `draw` gets the width in pixels."""
     wide, narrow = (
         draw(width).svg(f"{name}-{kind}", title, " ".join(caption))
         for kind, width in (("wide", WIDE), ("narrow", NARROW))
@@ -371,10 +360,10 @@ def columns_for(settings: int) -> int:
 
 
 def named(index: int, width: int, columns: int, *, many: bool) -> bool:
-    """Whether a panel has names along its left edge: where there are many, those of the first serve the whole row."""
+    """Return whether a panel has names along its left edge: with many, those of the first serve the whole row."""
     return not many or width < WIDE or index % columns == 0
 
 
 def setting_title(label: str, setting: str, columns: int) -> str:
-    """What a panel shows and, on a line of its own, where; a label too long for a third of the page on two lines."""
+    """Return a panel's label and, on its own line, where; a label too long for a third of the page has two lines."""
     return f"{textwrap.fill(label, 24) if columns > 2 else label}\n{setting}"

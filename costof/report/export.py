@@ -28,7 +28,7 @@ _NOT_IN_A_TAG = re.compile(r"[\s,]+")
 
 
 def rows(run: Run) -> Iterator[dict[str, Any]]:
-    """A row for each phase of each slice, in the order in which they were measured; of a slice without any, one."""
+    """Yield a row for each phase of each slice, in order of measurement; one of a slice without any."""
     for piece in run.slices:
         about = _about(run, piece)
         for name, phase in piece.answer.phases.items() or [("", None)]:
@@ -122,7 +122,6 @@ def _times(phase: Phase | None) -> dict[str, Any]:
 
 
 def _samples(result: Result) -> Iterator[tuple[str, str, dict[str, str], float]]:
-    """Name, help, labels and value of each."""
     units = {metric.name: metric.unit for metric in result.metrics}
     for value in result.values:
         times, unit = _unit(units[value.metric])

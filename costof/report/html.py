@@ -14,7 +14,6 @@ from costof.report.canvas import picture
 
 
 def render_html(document: Document) -> str:
-    """The whole page as one string."""
     environment = Environment(
         loader=PackageLoader("costof.report"),
         autoescape=True,

@@ -29,7 +29,6 @@ CALL_OUTS = {"partial": "> **Partial run.** {}", "caution": "Caution: {}", "erro
 
 
 def render_markdown(document: Document) -> str:
-    """The whole report as one string that ends with a newline."""
     found = [f"# {escape(document.title)}", f"{escape(document.subtitle)} · {escape(document.started)}"]
     for part in document.parts:
         if blocks := part.of(Medium.MARKDOWN):

@@ -49,7 +49,6 @@ def paint(name: str) -> str:
 
 
 def arm_colour(number: int) -> str:
-    """Return the name of the colour of the protected arm with this number; colours repeat after the sixth."""
     return ARMS[number % len(ARMS)]
 
 
@@ -59,7 +58,6 @@ def colour_of(index: Index, arm: Arm) -> str:
 
 
 def role_colour(index: int) -> str:
-    """Name of the colour of the role with this index."""
     return ROLES[index % len(ROLES)]
 
 

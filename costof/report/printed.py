@@ -29,7 +29,7 @@ OPTIONS = [
 
 
 def find_browser() -> str:
-    """One that can print. Raises `NO_BROWSER`."""
+    """Return a browser that can print. Raises `NO_BROWSER`."""
     found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
     if found is None:
         raise CostofError(Problem.NO_BROWSER, names=", ".join(BROWSERS))
@@ -37,7 +37,7 @@ def find_browser() -> str:
 
 
 def print_pdf(browser: str, page: Path, to: Path) -> None:
-    """Whole or not at all. Raises `NOT_PRINTED` and `OUTPUT_NOT_WRITABLE`."""
+    """Print a page to a file, whole or not at all. Raises `NOT_PRINTED` and `OUTPUT_NOT_WRITABLE`."""
     # The page is ours and loads nothing; Chromium's sandbox refuses to run as root.
     alone = ["--no-sandbox"] if os.geteuid() == 0 else []
     with tempfile.TemporaryDirectory() as profile:

@@ -32,30 +32,29 @@ class Section(Generic[Spec, Data]):
     default: ClassVar[Any] = None
 
     def metrics(self, spec: Spec) -> Sequence[str]:
-        """Names of metrics that the spec speaks of; they must be the study's."""
+        """Return the names of metrics in the spec; they must be the study's."""
         return ()
 
     def compute(self, run: Run, core: Core, spec: Spec) -> Data | None:
-        """Its numbers; None where the run has nothing of it."""
+        """Return its numbers; None where the run has nothing of it."""
         return None
 
     def lead(self, index: Index, data: Data) -> Lead:
-        """What it makes of the costs in the answer."""
+        """Return what it makes of the costs in the answer."""
         return Lead()
 
     def answer(self, index: Index, data: Data) -> Sequence[Sentence]:
-        """Its sentences of the answer."""
+        """Return its sentences of the answer."""
         return ()
 
     def blocks(self, index: Index, data: Data) -> Iterable[Block]:
-        """What it shows; a section that shows nothing is not there."""
+        """Return its blocks; a section without any is left out."""
         raise NotImplementedError
 
     def parts(self, index: Index, data: Data) -> list[Part]:
-        """Its parts of the report: one."""
+        """Return its parts of the report: one."""
         return [Part(self.name, self.title, [*self.blocks(index, data)])]
 
 
 def sentences(kind: Any, texts: Sequence[str]) -> list[Sentence]:
-    """Sentences of one kind."""
     return [Sentence(kind=kind, text=text) for text in texts]

@@ -61,7 +61,6 @@ ASCII = str.maketrans(
 
 
 def render_terminal(document: Document, console: Console) -> None:
-    """Print the document as wide as the console is."""
     head: list[RenderableType] = [Text(), _prose(document.title, console.width, "bold")]
     head.append(_prose(document.subtitle, console.width, "dim"))
     blocks = [block for part in document.parts for block in part.of(Medium.TERMINAL)]
@@ -74,7 +73,7 @@ def render_terminal(document: Document, console: Console) -> None:
 
 
 def _plain(body: RenderableType, width: int, *, unicode: bool) -> str:
-    """For a pipe: no colours and no trailing blanks; where a minus sign cannot be encoded, a hyphen, no traceback."""
+    """Render for a pipe: no colours, no trailing blanks, and ASCII where the encoding has no minus sign."""
     buffer = io.StringIO()
     Console(file=buffer, width=width, color_system=None).print(body, highlight=False)
     lines = (line.rstrip() for line in buffer.getvalue().splitlines())
@@ -123,7 +122,6 @@ def _call_out(block: CallOut, width: int) -> RenderableType:
 
 
 def _labelled(label: str, lines: list[str], width: int, style: str = "") -> RenderableType:
-    """'Noise floor   words that wrap under themselves'."""
     grid = Grid.grid(padding=(0, 2), expand=False)
     grid.add_column(width=12, no_wrap=True, style="bold")
     grid.add_column(overflow="fold", max_width=max(20, min(width, PROSE + 14) - 16))
@@ -145,7 +143,7 @@ def _table(table: Table, width: int) -> Iterator[RenderableType]:
 
 
 def _sentences(table: Table) -> Iterator[str]:
-    """'connect, ms (tls): costs; plain 5.1, tls 6.9, difference +1.9 [1.8, 2.0], …' for each row of our own."""
+    """Yield 'connect, ms (tls): costs; plain 5.1, tls 6.9, difference +1.9 [1.8, 2.0], …' for each measured row."""
     group, head = "", table.group if table.grouped else table.columns[0].text
     unit = f", {head}" if head else ""
     for row in table.rows:
@@ -183,7 +181,7 @@ def _grids(table: Table, width: int) -> Iterator[RenderableType]:
 
 
 def _grid(table: Table, heads: Sequence[str], widths: Sequence[int] | None, gap: int) -> Grid:
-    """Without rows yet; `heads` are none where the rows go on."""
+    """Return a grid without rows; without `heads` where the rows go on."""
     grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, gap, 0, 0), show_header=bool(heads))
     for index, column in enumerate(table.columns):
         figure = column.kind == "figure"
@@ -230,7 +228,7 @@ def _cells(table: Table, index: int, width: int, longest: int) -> list[Text]:
 
 
 def _name(table: Table, row: Row, longest: int) -> str:
-    """A row's name: under its group's or its arm's, and a long one on two lines, the second under the first."""
+    """Return a row's name, indented under its group's or its arm's, a long one on two lines."""
     name = row.cells[0].text
     return name if row.kind == "group" else _folded(name, longest, "  " * (table.grouped + (row.kind == "published")))
 

@@ -61,7 +61,7 @@ class AbFigures(Model):
 
 
 def ab_figures(arm: str, workload: str, concurrency: int, answers: Sequence[SliceAnswer]) -> AbFigures | None:
-    """ab's figures of all slices together; None where no request of them was answered."""
+    """Return ab's figures of all slices together; None where no request of them was answered."""
     total = [phase for answer in answers if (phase := answer.phases.get(PHASES["total"]))]
     complete = sum(phase.count for phase in total)
     seconds = sum(answer.elapsed_ns for answer in answers) / 1e9
@@ -102,7 +102,6 @@ def _of(answers: Sequence[SliceAnswer], phase: str) -> list[Phase]:
 
 
 def _counted(answers: Sequence[SliceAnswer], name: str) -> int:
-    """A count of HTTP's, of all slices together."""
     return sum(answer.count(f"http.{name}") or 0 for answer in answers)
 
 
@@ -122,7 +121,7 @@ def _kept(complete: int, connections: int, reused: int, concurrency: int) -> int
 
 
 def _times(phases: Sequence[Phase], complete: int) -> AbTimes:
-    """Of `complete` requests; those without the phase spent 0 on it."""
+    """Return times of `complete` requests; those without the phase spent 0 on it."""
     count, total = sum(phase.count for phase in phases), sum(phase.sum_ns for phase in phases)
     none = complete - count
     if not count:
@@ -154,5 +153,5 @@ def _histogram(phases: Sequence[Phase]) -> Counts:
 
 
 def _at_ranks(found: Counts, ranks: Sequence[int]) -> list[float]:
-    """The values at these ranks (from 0) of the sorted ones; 0 below the first, where requests without it stand."""
+    """Return the values at these ranks (from 0) of the sorted ones; 0 for requests without the phase."""
     return [0.0 if rank < 0 else value for rank, value in zip(ranks, found.at_ranks(ranks), strict=True)]

@@ -18,7 +18,6 @@ SET_UP = "tree"
 
 
 def arm_result(run: Run, arm: PlannedArm, same_set_up: list[str]) -> Arm:
-    """What an arm was, what proves it, and why it has no figures where it has none."""
     seen = [evidence for view in MEASURING if (evidence := _evidence(run, arm, view))]
     if arm.name in run.proofs:
         seen.insert(0, Evidence(view="service", facts=run.proofs[arm.name], slices=len(run.slices)))
@@ -44,20 +43,19 @@ def arm_result(run: Run, arm: PlannedArm, same_set_up: list[str]) -> Arm:
 
 
 def _why_nothing_succeeded(run: Run, arm: PlannedArm) -> str:
-    """Return the first error of an arm without any operation that succeeded."""
     errors = (error for piece in run.slices_of(arm.name) for error in piece.answer.errors)
     detail = next((error.detail for error in errors), "")
     return f"no slice of it succeeded{f': {detail}' if detail else ''}"
 
 
 def set_ups(run: Run, arm: PlannedArm) -> Counter[str]:
-    """How the servers were set up in the arm's slices, the most frequent first; empty where none of them says."""
+    """Count how the servers were set up in the arm's slices; empty where none of them says."""
     facts = (piece.server_facts for piece in run.slices_of(arm.name) if run.counts(piece))
     return Counter(found[SET_UP] for found in facts if SET_UP in found)
 
 
 def same_set_ups(run: Run) -> dict[str, list[str]]:
-    """By arm: those of its setting that had the very same set-up in all slices, as it had; twins are left out."""
+    """Return for each arm those of its context with the very same set-up in all slices."""
     found = {arm.name: set_ups(run, arm) for arm in run.plan.arms}
     only = {name: next(iter(seen)) for name, seen in found.items() if len(seen) == 1}
     return {
@@ -90,7 +88,7 @@ def _server_facts(run: Run, arm: PlannedArm) -> dict[str, str]:
 
 
 def _where(run: Run, arm: PlannedArm) -> str:
-    """The arm's context in words: 'with keep-alive, 100 requests a connection'; a distance is where something is."""
+    """Return the arm's context in words: 'with keep-alive, 100 requests a connection', 'at 44 ms'."""
     study, usual = run.plan.study, run.plan.controls[0].levels
     if not arm.context:
         return ""
@@ -103,13 +101,11 @@ def _where(run: Run, arm: PlannedArm) -> str:
 
 
 def _distance(run: Run, level: str) -> str:
-    """A distance by its name, or its milliseconds with their unit."""
     known = run.plan.study.factors[str(run.plan.study.distance_factor)].milliseconds
     return level if level in known else milliseconds(float(level))
 
 
 def _evidence(run: Run, arm: PlannedArm, view: str) -> Evidence | None:
-    """What this view's slices proved, added up."""
     mine = [piece for piece in run.slices_of(arm.name) if not piece.warm_up and piece.view == view]
     good = [p for p in mine if p.mismatch is None and p.answer.operations]
     if not good:
@@ -141,7 +137,7 @@ def _plainly(value: object) -> str:
 
 
 def cpu_of(run: Run, workload: str, arm: PlannedArm) -> Cpu | None:
-    """CPU seconds per 1,000 operations by role; None where nothing succeeded."""
+    """Return CPU seconds per 1,000 operations by role; None where nothing succeeded."""
     pieces = run.of(workload, arm.name)
     operations = sum(piece.answer.operations for piece in pieces)
     if not operations:
@@ -167,7 +163,7 @@ def _elapsed(pieces: list[SliceRecord]) -> float:
 
 
 def _throttled(pieces: list[SliceRecord], elapsed: float) -> dict[str, float]:
-    """Share of the time, by role. Several threads are throttled at once, so seconds may add up to more."""
+    """Return shares of the time by role. Several threads are throttled at once, so seconds may add up to more."""
     seconds: dict[str, float] = {}
     for piece in pieces:
         for role, throttled in piece.server_throttled_seconds.items():

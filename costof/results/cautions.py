@@ -25,7 +25,7 @@ FALSE_ALARMS = 0.01
 
 
 def errors_of(run: Run) -> list[ErrorCount]:
-    """Errors of every slice, warm-up and discarded ones too, by arm, workload and class."""
+    """Count errors of every slice, warm-up and discarded ones too, by arm, workload and class."""
     found: dict[tuple[str, str, str], ErrorCount] = {}
     for piece in run.slices:
         for error in piece.answer.errors:
@@ -45,7 +45,7 @@ def _unable(run: Run, view: str) -> Caution:
 
 
 def warnings_of(run: Run, effects: int) -> list[str]:
-    """What a reader must know beside the figures, worded in `errors.Caution`."""
+    """Return the warnings beside the figures, worded in `errors.Caution`."""
     plan = run.plan
     texts = list(run.cautions)
     if plan.left_out:
@@ -97,7 +97,6 @@ def warnings_of(run: Run, effects: int) -> list[str]:
 
 
 def _notes(run: Run, arm: PlannedArm) -> list[str]:
-    """Return what readers have noted of an arm's runs, each once."""
     return [*dict.fromkeys(note for piece in run.slices_of(arm.name) for note in piece.answer.evidence.get(NOTES, []))]
 
 
@@ -114,7 +113,6 @@ def _left_by_commands(run: Run) -> Iterator[str]:
 
 
 def _arms_by_label(run: Run) -> dict[str, list[str]]:
-    """Return the names of arms by label, a control's twin beside it."""
     found: dict[str, list[str]] = {}
     for arm in run.plan.arms:
         found.setdefault(run.plan.original(arm).label, []).append(arm.name)

@@ -36,7 +36,6 @@ class Change:
         return len(self.values)
 
     def relative(self) -> Estimate | None:
-        """Arm over control, with its interval."""
         if self.ratio is None:
             return None
         if self.logarithmic:
@@ -49,7 +48,7 @@ Changes = Mapping[str, list[Change]]
 
 
 def every_change(plan: Plan, samples: Samples) -> Changes:
-    """Of a run, variances moderated over the arms of each metric."""
+    """Compare all arms of a run, with variances moderated over the arms of each metric."""
     return {name: _changes_of(plan, samples, name) for name in plan.study.metrics}
 
 
@@ -75,7 +74,7 @@ def _change(arm: PlannedArm, control: list[float], values: list[float]) -> Chang
 
 
 def _lent(change: Change, variance: Variance) -> Change:
-    """The change with another variance, of its difference in proportion."""
+    """Return the change with another variance, that of its difference in proportion."""
     assert change.ratio is not None
     error = math.sqrt(variance.value / change.rounds)
     times = error / change.ratio.error if change.ratio.error else 1.0
@@ -94,7 +93,7 @@ class Judged:
 
 
 def judged(plan: Plan, changes: Changes, error_rate: float = ERROR_RATE) -> list[Judged]:
-    """All arms but the twins, in the order of the study's metrics, judged together."""
+    """Judge all arms but control replicates together, in the order of the study's metrics."""
     found: list[tuple[str, Change, Contrast]] = []
     for name, of_metric in changes.items():
         twins = {each.arm.context: each for each in of_metric if each.arm.twin}
@@ -108,7 +107,7 @@ def judged(plan: Plan, changes: Changes, error_rate: float = ERROR_RATE) -> list
 
 
 def twins_of(changes: Changes) -> list[tuple[str, Change]]:
-    """What each control's twin changes in each metric: nothing but noise."""
+    """Return what each control replicate changes in each metric: nothing but noise."""
     return [(name, each) for name, of_metric in changes.items() for each in of_metric if each.arm.twin]
 
 
@@ -144,6 +143,5 @@ def contrast_of(plan: Plan, name: str, change: Change, twin: Change | None = Non
 
 
 def all_stand(found: Sequence[Judged]) -> bool:
-    """Whether there is a verdict on every headline effect."""
     headline = [each for each in found if each.contrast.headline]
     return bool(headline) and all(each.verdict is not Verdict.UNRESOLVED for each in headline)

@@ -79,7 +79,7 @@ def _logarithm(ratio: Estimate) -> Mean:
 
 
 def _noise(index: Index, effect: Effect) -> float:
-    """What the control's twin may differ from it by in the metric, in the effect's own setting."""
+    """Return how far the control replicate may differ from the control in the effect's metric and context."""
     arm = index.arm(effect.arm)
     floor = index.noise(effect.metric, arm.context) if arm else None
     return floor.relative if floor else 0.0

@@ -23,7 +23,7 @@ from costof.study.load import WORKLOAD
 
 
 def core_of(run: Run, name: str) -> Core:
-    """The core result of the run in the folder `name`. Raises `NOTHING_MEASURED` when no slice ever ended."""
+    """Return the core result of the run in the folder `name`. Raises `NOTHING_MEASURED` when no slice ever ended."""
     if run.environment is None:
         raise CostofError(Problem.NOTHING_MEASURED, detail="the service never started")
     plan, study = run.plan, run.plan.study
@@ -71,7 +71,7 @@ def core_of(run: Run, name: str) -> Core:
 
 
 def _is_told(run: Run, name: str) -> bool:
-    """A reader knows more figures than a run of its program has."""
+    """Leave out figures of a reader that this run's program does not report."""
     of_command = run.plan.study.metrics[name].of_command is not None
     return not of_command or any(run.samples.by_round(name, arm.name) for arm in run.plan.arms)
 
@@ -98,7 +98,6 @@ def _environment(run: Run) -> dict[str, object]:
 
 
 def failing_of(run: Run) -> list[Failing]:
-    """Return all arms of each workload in which any operation failed."""
     found = []
     for workload in run.plan.study.workloads:
         counts = {arm.name: _counted(run, workload, arm) for arm in run.plan.arms}
@@ -108,7 +107,6 @@ def failing_of(run: Run) -> list[Failing]:
 
 
 def _counted(run: Run, workload: str, arm: PlannedArm) -> tuple[int, int]:
-    """Return how many operations failed, of how many; slices that do not prove their arm are left out."""
     answers = [piece.answer for piece in run.of(workload, arm.name)]
     return sum(answer.failed for answer in answers), sum(answer.begun for answer in answers)
 
@@ -142,7 +140,6 @@ def missing_of(run: Run) -> list[Missing]:
 
 
 def overloaded_of(run: Run) -> list[Missing]:
-    """Return the times of arms that could not carry the load."""
     found = []
     for arm, metrics in run.dropped.items():
         slices = len(run.of(WORKLOAD, arm))
@@ -182,7 +179,6 @@ def carry_over_of(run: Run) -> list[CarryOver]:
 
 
 def _difference_after_other(run: Run, name: str, followers: list[tuple[SliceRecord, bool]]) -> Mean | None:
-    """Return the difference of logarithms; None where the run does not tell it."""
     logs, rounds, arms, after_other = [], [], [], []
     names = [arm.name for arm in run.plan.arms]
     contexts = [control.context for control in run.plan.controls]
@@ -217,7 +213,7 @@ NS_PER_MS = 1e6
 
 
 def starting_together(run: Run) -> StartingTogether | None:
-    """None of a run in which no two hosts measured at once."""
+    """Return None where no two hosts measured at once."""
     found = [(spread, piece) for piece in run.counted if (spread := _spread_ns(run, piece)) is not None]
     if not found:
         return None

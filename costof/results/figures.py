@@ -36,20 +36,18 @@ QUANTILES = [*range(0, 99), *(99 + i / 10 for i in range(10)), 99.95, 99.99, 100
 
 
 def effects_of(run: Run) -> list[Effect]:
-    """The effects of all arms but the twins, in the order of the study's metrics, all judged together."""
     found = judged(run.plan, run.changes, run.error_rate)
     alike = Counter(each.contrast.headline for each in found)
     return [_effect(run, each, alike[each.contrast.headline]) for each in found]
 
 
 def noise_floors(run: Run) -> list[NoiseFloor]:
-    """What each control's twin differs from it by, in each metric that both have."""
     found = twins_of(run.changes)
     return [_noise_floor(name, change, relative) for name, change in found if (relative := change.relative())]
 
 
 def between_starts(run: Run) -> list[BetweenStarts]:
-    """Of each headline metric whose arms can be compared; empty where rounds are the units."""
+    """Return one for each headline metric that can be compared; empty where rounds are the units."""
     metrics = [name for name, metric in run.plan.study.metrics.items() if metric.headline] if run.starts else []
     found = {name: [run.log_ratios_by_round(name, each.arm) for each in run.changes[name]] for name in metrics}
     shares = {name: own_share([*map(run.samples.units.together, logs)]) for name, logs in found.items()}
@@ -88,7 +86,6 @@ def _effect(run: Run, of: Judged, alike: int) -> Effect:
 
 
 def _open(run: Run, of: Judged, alike: int) -> Open:
-    """What keeps an effect unresolved."""
     contrast, relative = of.contrast, of.change.ratio
     unit_seconds = run.measured_seconds / run.units
     most = int(LONGEST_WAIT * (run.plan.budget_seconds or run.measured_seconds) / unit_seconds)
@@ -102,12 +99,10 @@ def _open(run: Run, of: Judged, alike: int) -> Open:
 
 
 def _usual(change: Change) -> Estimate:
-    """The difference in a usual round: its trimmed mean."""
     return trimmed_mean(differences(change.control, change.values)).estimate(change.rounds)
 
 
 def values_of(run: Run) -> list[Value]:
-    """Every metric of every arm that has enough rounds."""
     return [_value(run, name, arm) for name in run.plan.study.metrics for arm in run.plan.arms if run.has(name, arm)]
 
 
@@ -151,7 +146,7 @@ def _value(run: Run, name: str, arm: PlannedArm) -> Value:
 
 
 def _value_of_slices(run: Run, name: str, arm: PlannedArm, operations: int) -> Value:
-    """A metric of whole slices: what is distributed are the slices' own numbers, the worst last."""
+    """Return the value of a metric of whole slices: their own numbers are distributed, the worst last."""
     sign = 1 if run.plan.study.metrics[name].better == "lower" else -1
     numbers = run.samples.by_round(name, arm.name).values()
     asked = [*PERCENTILES.values(), *QUANTILES]
@@ -170,7 +165,6 @@ def _value_of_slices(run: Run, name: str, arm: PlannedArm, operations: int) -> V
 
 
 def metric_result(name: str, metric: StudyMetric, run: Run) -> Metric:
-    """A study's metric as the result has it."""
     return Metric(
         name=name,
         label=metric.label,

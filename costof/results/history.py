@@ -53,7 +53,6 @@ class History(Model):
 
 
 def histories(indexes: Sequence[Index]) -> list[History]:
-    """Of every headline effect that any of the runs has, which are of one study."""
     ordered = sorted(indexes, key=lambda index: index.core.started)
     headline = {metric.name for index in ordered for metric in index.headline_metrics}
     pairs = dict.fromkeys(

@@ -21,7 +21,7 @@ SAME_SET_UP = "no difference: same tree"
 
 @dataclass(frozen=True)
 class Lead:
-    """What a section makes of the costs in the answer: where it leads they are details, but those of `reference`."""
+    """How a section changes the answer: where it leads, all costs are details but those of `reference`."""
 
     leads: bool = False
     reference: str | None = None
@@ -50,7 +50,7 @@ class Setting:
 
 
 def settings(core: Core) -> list[Setting]:
-    """The contexts of a run from near to far; those whose distance is not known keep their order, behind."""
+    """Return the contexts of a run from near to far; those of unknown distance keep their order, behind."""
     contexts = sorted(
         dict.fromkeys(arm.context for arm in core.arms), key=lambda context: core.distances.get(context, float("inf"))
     )
@@ -97,16 +97,15 @@ class Index:
 
     @property
     def nearest(self) -> Setting:
-        """The setting without, or with the least, distance; an empty one where the run has no arms."""
+        """The context with the least distance; an empty one where the run has no arms."""
         return self.settings[0] if self.settings else Setting("", "", None, [], [])
 
     @property
     def many_settings(self) -> bool:
-        """Whether a table has to say where it was measured."""
+        """Whether a table has to name its context."""
         return len(self.settings) > 1
 
     def arm(self, name: str) -> Arm | None:
-        """The arm of that name."""
         return self._arms.get(name)
 
     def short(self, name: str) -> str:
@@ -116,7 +115,7 @@ class Index:
 
     @property
     def shown_arms(self) -> list[Arm]:
-        """Controls and protected arms that have figures; a twin is noise and never stands among them."""
+        """Controls and protected arms that have figures, without control replicates."""
         return [arm for setting in self.settings for arm in setting.shown_arms]
 
     @property
@@ -127,17 +126,16 @@ class Index:
         return [arm for arm in arms if arm.error is None and arm.name not in without]
 
     def told(self, metric: str, arm: str) -> Effect | None:
-        """The arm's cost in the metric as the answer tells it: nothing where another cost says it already."""
+        """Return the arm's effect in the metric unless another sentence already tells it."""
         follows = any((metric, arm) in lead.follow for lead in self.leads)
         return None if follows else self.effect(metric, arm)
 
     @property
     def arms_in_error(self) -> list[Arm]:
-        """Arms that say why they have no figures, or not all."""
         return [arm for arm in self.core.arms if arm.error]
 
     def failure(self, arm: Arm) -> str:
-        """What an arm in error is said to be: an arm may fail in one view and still have figures in the other."""
+        """Describe an arm in error: it may fail in one view and still have figures in the other."""
         extent = "was measured in part only" if arm.name in self._measured else "has no figures"
         return f"{arm.label}{arm.at} {extent}: {arm.error}"
 
@@ -156,7 +154,7 @@ class Index:
         return next((arm for arm in self.core.arms if arm.control and not arm.twin), None)
 
     def label(self, arm: str) -> str:
-        """The arm's label for people; the name itself where the result holds no such arm."""
+        """Return the arm's label, or its name where the result holds no such arm."""
         return self._arms[arm].label if arm in self._arms else arm
 
     def label_at(self, arm: str) -> str:
@@ -165,37 +163,34 @@ class Index:
         return found.label + found.at
 
     def metric_label(self, name: str) -> str:
-        """The metric's label; its name where the result holds no such metric."""
+        """Return the metric's label, or its name where the result holds no such metric."""
         metric = self.metrics.get(name)
         return metric.label if metric else name
 
     def metric_in_view(self, name: str) -> str:
-        """Such as "'reused query' on the wire": who measured it tells metrics of one label apart."""
+        """Return such as "'reused query' on the wire": the view tells metrics of one label apart."""
         return in_view(self.metric_label(name), self._view(name))
 
     def metric_title(self, name: str) -> str:
-        """Such as 'reused query, on the wire', to stand by itself."""
+        """Return such as 'reused query, on the wire', to stand by itself."""
         return ", ".join(filter(None, [self.metric_label(name), VIEWS.get(self._view(name))]))
 
     def _view(self, name: str) -> str:
         return self.metrics[name].view if name in self.metrics else ""
 
     def value(self, metric: str, arm: str) -> Value | None:
-        """What the arm measured in the metric, if it did."""
         return self._values.get((metric, arm))
 
     def effect(self, metric: str, arm: str) -> Effect | None:
-        """The arm's cost in the metric, if it could be compared."""
         return self._effects.get((metric, arm))
 
     def noise(self, metric: str, context: str) -> NoiseFloor | None:
-        """The twin's difference in the metric, in one setting."""
         floors = self.core.noise_floor
         return next((floor for floor in floors if (floor.metric, floor.context) == (metric, context)), None)
 
     @property
     def unit(self) -> str:
-        """What intervals are over: 'round', or 'start' of the servers."""
+        """The unit of intervals: 'round', or 'start' of the servers."""
         return "start" if self.core.starts else "round"
 
     @property
@@ -209,11 +204,11 @@ class Index:
         return f"{fmt.plural(len(starts), 'start')} of {rounds if least == most else f'{least:,} to {rounds}'}"
 
     def noise_lines(self) -> list[str]:
-        """What identical copies, and starts of the same servers, differ by."""
+        """Return what identical copies, and starts of the same servers, differ by."""
         return [words for words in (self.noise_words(), self._between_starts_words()) if words]
 
     def _between_starts_words(self) -> str | None:
-        """How far starts differ beyond what their rounds explain, in the headline metric in which they do most."""
+        """Return how far starts differ beyond what their rounds explain, in the headline metric with most of it."""
         if not self.core.between_starts:
             return None
         most = max(self.core.between_starts, key=lambda each: each.share.value)
@@ -227,7 +222,7 @@ class Index:
         return f"Starts of the servers may differ by no more than their rounds explain: {share} is beyond that {where}."
 
     def noise_words(self) -> str | None:
-        """The largest difference between control and twin, in the headline metrics where these have one."""
+        """Return the largest difference between the control's copies, in the headline metrics where these have one."""
         headline = {metric.name for metric in self.headline_metrics}
         floors = [floor for floor in self.core.noise_floor if floor.metric in headline] or self.core.noise_floor
         if not floors:
@@ -242,21 +237,19 @@ class Index:
         )
 
     def sentences(self, *kinds: str) -> list[Sentence]:
-        """The statements of these kinds, in the order of the answer."""
         return [sentence for sentence in self.answer if sentence.kind in kinds]
 
     def at(self, context: str) -> str:
-        """' at us-us' of a context's name, within a sentence."""
+        """Return ' at us-us' of a context's name, within a sentence."""
         return next((setting.at for setting in self.settings if setting.context == context), "")
 
     @property
     def headline_metrics(self) -> list[Metric]:
-        """The metrics that the question is answered by."""
         return [metric for metric in self.core.metrics if metric.headline]
 
     @property
     def many_arms(self) -> bool:
-        """Whether a row has to say which arm it is."""
+        """Whether a row has to name its arm."""
         return len(self.protections) > 1
 
     @property
@@ -266,12 +259,12 @@ class Index:
 
 
 def in_view(label: str, view: str) -> str:
-    """Such as "'reused query' on the wire"."""
+    """Return such as "'reused query' on the wire"."""
     return f"'{label}' {VIEWS.get(view, '')}".rstrip()
 
 
 def verdict_words(effect: Effect, metric: Metric) -> str:
-    """The verdict as a person says it: with its margin, or the time that 'unresolved' still needs."""
+    """Return the verdict in words: with its margin, or the time that 'unresolved' still needs."""
     if effect.verdict in (Verdict.NO_DIFFERENCE, Verdict.NO_COST):
         return effect.verdict.replace("the margin", fmt.share(metric.margin))
     if hidden_by_noise(effect):
@@ -282,6 +275,6 @@ def verdict_words(effect: Effect, metric: Metric) -> str:
 
 
 def hidden_by_noise(effect: Effect) -> bool:
-    """Whether the effect's interval leaves out none, and two identical copies may differ by as much."""
+    """Return whether the interval excludes no effect, yet two identical copies may differ by as much."""
     within = effect.open is not None and effect.open.within_noise
     return within and effect.ratio is not None and not effect.ratio.low <= 1 <= effect.ratio.high

@@ -87,7 +87,6 @@ class SliceRecord(Model):
 
     @property
     def turn(self) -> Turn:
-        """Its place in a round."""
         return Turn(self.workload, self.answer.arm, self.stands_for)
 
 
@@ -164,8 +163,6 @@ _RECORD: TypeAdapter[AnyRecord] = TypeAdapter(Annotated[AnyRecord, Field(discrim
 
 
 class Ledger:
-    """The folder of one run."""
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._made: list[Path] = []
@@ -197,13 +194,13 @@ class Ledger:
 
     @classmethod
     def open(cls, folder: Path) -> Ledger:
-        """The ledger of an earlier run. Raises `NOT_A_RUN`."""
+        """Open an earlier run. Raises `NOT_A_RUN`."""
         if not (folder / PLAN).is_file():
             raise CostofError(Problem.NOT_A_RUN, path=folder, detail=f"there is no {PLAN}")
         return cls(folder)
 
     def plan(self) -> Plan:
-        """The plan of the run. Raises `NOT_A_RUN`, or `OTHER_LEDGER` for one that another version wrote."""
+        """Read the plan. Raises `NOT_A_RUN`, or `OTHER_LEDGER` for one that another version wrote."""
         try:
             content = json.loads((self.folder / PLAN).read_bytes())
             if not isinstance(content, dict):
@@ -243,7 +240,6 @@ class Ledger:
                 folder.rmdir()
 
     def records(self) -> Iterator[AnyRecord]:
-        """Every whole record, in order."""
         path = self.folder / SLICES
         if not path.is_file():
             return
@@ -263,7 +259,7 @@ def _ends_in_newline(file: BinaryIO) -> bool:
 
 
 def _unused(parent: Path, name: str) -> Path:
-    """`parent/name`, or with a number behind it: two runs may start in one second."""
+    """Return `parent/name`, or with a number behind it: two runs may start in one second."""
     folder, number = parent / name, 1
     while folder.exists():
         number += 1

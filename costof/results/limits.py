@@ -43,14 +43,13 @@ class Outcome:
 
 
 def outcomes(index: Index, limits: Iterable[Limit]) -> Iterator[Outcome]:
-    """Of each limit on each protected arm."""
     for limit in limits:
         for arm in index.arms:
             yield _outcome(index, limit, arm, index.effect(limit.metric, arm.name))
 
 
 def state_of(change: Estimate, limit: Limit) -> State:
-    """Of a change that has an interval: a share, or in the metric's unit, as the limit is."""
+    """Judge a change with its interval against the limit, in the limit's unit."""
     # As if lower were always better.
     sign = 1 if limit.better == "lower" else -1
     least, most = sorted((sign * change.low, sign * change.high))
@@ -94,7 +93,7 @@ def _change(effect: Effect | None, limit: Limit) -> Estimate | None:
 
 
 def _needed_seconds(measured: float, change: Estimate, worst: float) -> float | None:
-    """Until the interval no longer reaches the limit, if its middle stays: it narrows as the root of time grows."""
+    """Return the time until the interval excludes the limit, if its middle stays: it narrows with the root of time."""
     half, gap = (change.high - change.low) / 2, abs(change.value - worst)
     times = (half / gap) ** 2 if gap and change.rounds >= FEWEST_ROUNDS else float("inf")
     return (times - 1) * measured if 1 < times <= LONGEST_WAIT + 1 else None

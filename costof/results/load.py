@@ -35,7 +35,6 @@ CLIENT = "client"
 
 
 def carried_of(run: Run) -> list[Carried]:
-    """Return what each arm carried; empty for a run without a load."""
     load = run.plan.load
     if not isinstance(load, Arrivals | Pool):
         return []
@@ -87,7 +86,6 @@ def _busy(run: Run, pieces: Sequence[SliceRecord]) -> float | None:
 
 
 def _of_servers(piece: SliceRecord) -> float | None:
-    """Return the CPU seconds of the servers; None of a slice without a reading."""
     used = [used for role, used in piece.server_cpu_seconds.items() if role not in (CLIENT, LINK_ROLE)]
     return sum(used) if used else None
 

@@ -55,7 +55,6 @@ class Arm(Model):
 
     @property
     def levels(self) -> dict[str, str]:
-        """By factor."""
         return {factor.name: factor.level for factor in self.factors}
 
     @property
@@ -138,12 +137,12 @@ class Effect(Model):
 
     @property
     def needed_seconds(self) -> float | None:
-        """Unresolved, and further rounds of a bearable time would resolve it."""
+        """Unresolved, but further rounds of a bearable time would resolve it."""
         return self.open.needed_seconds if self.open else None
 
     @property
     def too_noisy(self) -> bool:
-        """Unresolved, and by further rounds not in any time that somebody would wait."""
+        """Unresolved, and no affordable number of rounds would resolve it."""
         return self.open is not None and self.open.needed_seconds is None
 
 
@@ -213,7 +212,6 @@ class Failing(Model):
 
     @property
     def fails_more(self) -> bool:
-        """Whether more of them fail than of its control's."""
         return self.more_low is not None and self.more_low > 0
 
 

@@ -58,7 +58,6 @@ class Disturbances:
 
     @property
     def usual(self) -> float:
-        """The median round's share; 0 without any."""
         return median(self.shares.values()) if self.shares else 0.0
 
 
@@ -66,7 +65,6 @@ NO_DISTURBANCES = Disturbances(frozenset(), {})
 
 
 def disturbances(slices: Iterable[SliceRecord], cores: int) -> Disturbances:
-    """Of the rounds that were measured."""
     others: dict[int, float] = {}
     observed: dict[int, float] = {}
     stood_still = set()
@@ -89,8 +87,6 @@ ENDED_FROM_OUTSIDE = "it was ended from outside"
 
 @dataclass
 class Run:
-    """A ledger, read once."""
-
     plan: Plan
     sizes: dict[str, SliceSize] | None = None
     samples: Samples = field(default_factory=Samples)
@@ -119,16 +115,14 @@ class Run:
         return found
 
     def slices_of(self, arm: str) -> list[SliceRecord]:
-        """Every slice of the arm, warm-up and discarded ones too."""
+        """Return every slice of the arm, warm-up and discarded ones too."""
         return self._slices_of.get(arm, [])
 
     @cached_property
     def counted(self) -> list[SliceRecord]:
-        """Slices that are in the figures."""
         return [piece for piece in self.slices if self.counts(piece)]
 
     def counts(self, piece: SliceRecord) -> bool:
-        """Whether a slice is in the figures."""
         return not piece.warm_up and piece.mismatch is None and piece.round not in self.disturbances.discarded
 
     @cached_property
@@ -147,7 +141,7 @@ class Run:
         self.dropped.setdefault(arm, []).append(metric)
 
     def histograms(self, metric: str, arm: str) -> dict[int, list[str]]:
-        """Of the metric's phase on an arm, as slices carry them, by round."""
+        """Return the encoded histograms of the metric's phase on an arm, by round."""
         if metric in self.dropped.get(arm, []):
             return {}
         asked = self.plan.study.metrics[metric]
@@ -158,7 +152,6 @@ class Run:
         return found
 
     def refused(self, arm: PlannedArm) -> str | None:
-        """Why the arm could not be run at all."""
         beside = {"app", "command"} if self.plan.client else {"app"}
         for record in self.ready:
             for ready in record.ready.arms:
@@ -167,7 +160,7 @@ class Run:
         return None
 
     def tls_library(self, arm: PlannedArm | None = None) -> str:
-        """What the engine says that it runs, on an arm or on any: 'OpenSSL 3.0.19'; several where there were."""
+        """Return the engine's TLS library, on an arm or on any: 'OpenSSL 3.0.19'; several where there were."""
         found = [
             record.ready.tls_library
             for record in self.ready
@@ -176,42 +169,38 @@ class Run:
         return ", ".join(dict.fromkeys(found))
 
     def has(self, metric: str, arm: PlannedArm) -> bool:
-        """Whether there are enough rounds for an interval."""
         return len(self.samples.of(metric, arm.name)) >= ROUNDS_OF_AN_INTERVAL
 
     def pairs(self, metric: str, arm: PlannedArm) -> tuple[list[float], list[float]] | None:
-        """The rounds' pairs of an arm and its control, where they can be compared at all."""
+        """Return the rounds' pairs of an arm and its control, where they can be compared at all."""
         return self.samples.compared(self.plan, metric, arm)
 
     def log_ratios_by_round(self, metric: str, arm: PlannedArm) -> ByRound:
-        """Of the arm to its control; empty where either has nothing of the metric in any round."""
+        """Return log ratios of the arm to its control; empty where either has nothing of the metric in any round."""
         control, values = self.samples.paired_rounds(metric, arm.baseline or "", arm.name)
         logs = log_ratios([*control.values()], [*values.values()])
         return {} if logs is None else dict(zip(control, logs, strict=True))
 
     @cached_property
     def changes(self) -> Changes:
-        """What each arm changes against its control."""
         return every_change(self.plan, self.samples)
 
     def together(self, *pairs: tuple[str, str], fewest: int) -> list[list[float]] | None:
-        """The numbers of each metric and arm in the rounds that have all of them; None where these are too few."""
+        """Return the numbers of each metric and arm in the rounds that have all of them; None of too few."""
         found = self.samples.together(*pairs)
         return found if len(found[0]) >= fewest else None
 
     @property
     def starts(self) -> list[int]:
-        """Rounds of each start of the servers, where starts are what is independent; empty where rounds are."""
+        """Rounds of each start of the servers, where starts are the units; empty where rounds are."""
         return list(Counter(self.samples.units.starts.values()).values())
 
     @property
     def units(self) -> int:
-        """Starts, or rounds, that were measured."""
         return len(self.starts) or self.rounds
 
     @property
     def links(self) -> list[LinkEvidence]:
-        """As they were measured last."""
         return next(reversed(self.links_by_start.values()), [])
 
     @property
@@ -225,7 +214,7 @@ class Run:
 
     @property
     def whole_starts(self) -> int:
-        """Starts of the servers that a resumed run need not have again."""
+        """Starts of the servers that a resumed run need not repeat."""
         return sum(end.partial is None for end in self.ends)
 
     @property
@@ -244,18 +233,17 @@ class Run:
 
     @property
     def steal_share(self) -> float | None:
-        """Of the machine's time, in all starts of the servers; None of a run that did not end."""
+        """Share of the machine's time, in all starts of the servers; None of a run that did not end."""
         ends = self.ends if self.starts else self.ends[-1:]
         return fmean(end.steal_share for end in ends) if self.end else None
 
     @property
     def cores(self) -> int:
-        """The machine's, as it said at the start."""
         return int(self.environment.facts.get("cores", 1)) if self.environment else 1
 
     @property
     def hosts(self) -> int | None:
-        """As many as the run was begun with; None where this machine measured."""
+        """The number of hosts at the start of the run; None where this machine measured."""
         return len(self.environment.facts["hosts"]) if self.plan.hosts and self.environment else None
 
     @property
@@ -331,12 +319,11 @@ def _all_of(ledger: Ledger) -> list[AnyRecord]:
 
 
 def servers_side(piece: SliceRecord) -> ServersSide:
-    """What the servers gave of a slice."""
     return ServersSide(piece.server_figures, piece.server_cpu_seconds)
 
 
 def cpu_by_role(piece: SliceRecord) -> dict[str, float]:
-    """CPU seconds of a slice: the instrument's own and the servers'."""
+    """Return CPU seconds of a slice by role: the instrument's own and the servers'."""
     seconds = {role: nanoseconds / 1e9 for role, nanoseconds in piece.answer.cpu_ns.items()}
     for role, used in piece.server_cpu_seconds.items():
         seconds[role] = seconds.get(role, 0.0) + used
@@ -353,7 +340,7 @@ def read_in(pieces: Sequence[SliceRecord]) -> dict[str, list[SliceRecord]]:
 
 
 def cpu_seconds_each(pieces: Sequence[SliceRecord]) -> dict[str, float]:
-    """CPU seconds of one operation by role, each over the slices that have a reading of it."""
+    """Return CPU seconds of one operation by role, each over the slices that have a reading of it."""
     return {
         role: sum(cpu_by_role(piece)[role] for piece in read) / max(1, sum(piece.answer.operations for piece in read))
         for role, read in read_in(pieces).items()

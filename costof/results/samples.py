@@ -27,7 +27,6 @@ class Turn(NamedTuple):
 
     @property
     def role(self) -> str:
-        """The arm whose figures the slice gives."""
         return self.stands_for or self.arm
 
 
@@ -60,18 +59,15 @@ class Samples:
         self._reported.add(metric)
 
     def succeeded(self, turn: Turn) -> None:
-        """Something of the workload has succeeded on the arm."""
         self._succeeded.add(turn)
 
     def by_round(self, metric: str, arm: str) -> ByRound:
         return self._values.get((metric, arm), {})
 
     def of(self, metric: str, arm: str) -> list[float]:
-        """The arm's numbers in the order of the rounds."""
         return self.units.means(self.by_round(metric, arm))
 
     def together(self, *of: tuple[str, str]) -> list[list[float]]:
-        """The numbers of each metric and arm in the rounds that have all of them."""
         found = [self.by_round(*pair) for pair in of]
         return [self.units.means(each) for each in in_common(found)]
 
@@ -89,7 +85,7 @@ class Samples:
         return [{n: (one if n not in swapped else other)[n] for n in one} for one, other in (common, common[::-1])]
 
     def pairs(self, metric: str, control: str, arm: str) -> tuple[list[float], list[float]]:
-        """Both arms' numbers in the rounds that both have."""
+        """Return both arms' numbers in the rounds that both have."""
         of_control, of_arm = map(self.units.means, self.paired_rounds(metric, control, arm))
         return of_control, of_arm
 
@@ -105,14 +101,13 @@ class Samples:
 
 
 def in_common(found: Sequence[ByRound]) -> list[ByRound]:
-    """Each in the rounds that all of them have, in their order."""
     common = sorted(set.intersection(*map(set, found)))
     return [{number: each[number] for number in common} for each in found]
 
 
 @dataclass(frozen=True)
 class ServersSide:
-    """What the servers gave of a slice: figures of their own (`Service.judge`), and CPU seconds by role."""
+    """What the servers gave of a slice: their own figures (`Service.judge`), and CPU seconds by role."""
 
     figures: dict[str, float]
     cpu_seconds: dict[str, float]
@@ -121,7 +116,6 @@ class ServersSide:
 def add_samples(
     plan: Plan, samples: Samples, number: int, turn: Turn, answer: SliceAnswer, servers: ServersSide
 ) -> None:
-    """The slice's means and figures, by metric, in the metric's unit."""
     swapped = turn.stands_for is not None
     if answer.operations:
         samples.succeeded(Turn(turn.workload, turn.role))
@@ -140,7 +134,7 @@ def add_samples(
 
 
 def of_slice(metric: Metric, answer: SliceAnswer, servers: ServersSide) -> float | None:
-    """A metric of the slice as a whole, such as operations over elapsed time; None where the slice does not tell it."""
+    """Return a figure of the slice as a whole, such as operations over elapsed time; None where the slice lacks it."""
     kind, _, name = metric.phase.partition(".")
     if kind == "server":
         return servers.figures.get(name)
@@ -169,7 +163,7 @@ def _bytes(phase: Phase | None) -> float | None:
 
 
 def in_unit(metric: Metric, nanoseconds: float, workers: int) -> float:
-    """A mean time in the metric's unit; a rate is what one worker, or all of them, get done at that time each."""
+    """Convert a mean time to the metric's unit; a rate is what one worker, or all, get done at that time each."""
     if metric.unit == "per_second":
         return 1e9 / nanoseconds * (workers if metric.all_workers else 1)
     return nanoseconds / NS_PER_UNIT[metric.unit]

@@ -19,7 +19,7 @@ _VERSION = re.compile(r"\d+(?:\.\d+)+")
 
 @dataclass(frozen=True)
 class Conditions:
-    """What a run asked of what. `versions` are exact, `arms` are levels by arm and factor, `controls` by arm."""
+    """What a run asked. `versions` are exact, `arms` are levels by arm and factor, `controls` by arm."""
 
     asked: Mapping[str, str]
     versions: Mapping[str, str]
@@ -29,14 +29,12 @@ class Conditions:
 
     @property
     def series(self) -> frozenset[tuple[str, str]]:
-        """The facts in which runs of one series agree."""
         releases = {f"release of {name}": release_of(version) for name, version in self.versions.items()}
         levels = {f"{factor} of {arm}": level for arm, of in self.arms.items() for factor, level in of.items()}
         return frozenset({**self.asked, **releases, **levels}.items())
 
 
 def conditions_of(ledger: Ledger) -> Conditions:
-    """Raises `NOT_A_RUN`."""
     plan = ledger.plan()
     started = next((record for record in ledger.records() if isinstance(record, EnvironmentRecord)), None)
     return Conditions(
@@ -55,7 +53,6 @@ def release_of(version: str) -> str:
 
 
 def versions_of(started: EnvironmentRecord) -> dict[str, str]:
-    """Return the servers' versions, by name."""
     if started.versions is not None:
         return started.versions
     # Ledgers of before have them among their facts, between these two.
@@ -136,7 +133,6 @@ def _asked(plan: Plan) -> dict[str, str]:
 
 
 def _levels_apart(first: Conditions, second: Conditions) -> dict[str, dict[tuple[str, str], list[str]]]:
-    """Return the arms of both runs whose level of a factor differs, by factor and by the two levels."""
     found: dict[str, dict[tuple[str, str], list[str]]] = {}
     for arm, levels in first.arms.items():
         for factor, level in levels.items():

@@ -14,8 +14,6 @@ RESAMPLES = 2000
 
 @dataclass(frozen=True)
 class Rounds:
-    """One number a round, the same rounds in each: times of a connection and of an operation on it, control and arm."""
-
     control_connection: Sequence[float]
     arm_connection: Sequence[float]
     control_operation: Sequence[float]

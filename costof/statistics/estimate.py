@@ -29,6 +29,6 @@ class Estimate(Model):
     rounds: int = Field(description="That the interval is over; starts where the servers were started anew.")
 
     def through(self, function: Callable[[float], float]) -> Estimate:
-        """What a function that only rises, or only falls, makes of it."""
+        """Apply a monotonic function to value and interval."""
         low, high = sorted(map(function, (self.low, self.high)))
         return Estimate(value=function(self.value), low=low, high=high, rounds=self.rounds)

@@ -34,14 +34,14 @@ WORDS_HEADER, WORDS_COOKIE = struct.Struct(">IIIIQQd"), 0x1C849313
 
 @dataclass(frozen=True)
 class Counts:
-    """What a histogram holds: the buckets that are not empty, rising, and the values in each."""
+    """The non-empty buckets of a histogram, rising, and the number of values in each."""
 
     buckets: Integers
     counts: Integers
 
     @staticmethod
     def of(nanoseconds: Sequence[int], times: Sequence[int] | None = None) -> Counts:
-        """Of these values, each so many times; longer ones count as the longest."""
+        """Count these values, each so many times; longer ones count as the longest."""
         values = np.minimum(np.asarray(nanoseconds, np.int64), LONGEST_NS)
         doublings = np.maximum(np.frexp(values)[1] - HALF.bit_length(), 0)
         return _summed((values >> doublings) + doublings * HALF, np.ones(len(values)) if times is None else times)
@@ -55,17 +55,17 @@ class Counts:
         return int(self.counts.sum())
 
     def at_ranks(self, ranks: Sequence[int]) -> list[float]:
-        """The values at these places, from 0, of all in order: the most that their buckets stand for, nanoseconds."""
+        """Return the values at these ranks, from 0: the upper bounds of their buckets, nanoseconds."""
         places = np.searchsorted(np.cumsum(self.counts), ranks, side="right")
         return [float(value) for value in highest_of(self.buckets[np.minimum(places, len(self.buckets) - 1)])]
 
     def at_percentiles(self, percentiles: Sequence[float]) -> list[float]:
-        """The smallest values, nanoseconds, that so many percent of all do not exceed."""
+        """Return the smallest values, nanoseconds, that so many percent of all do not exceed."""
         total = self.total
         return self.at_ranks([max(1, int(percentile * total / 100 + 0.5)) - 1 for percentile in percentiles])
 
     def encoded(self) -> str:
-        """As slice answers carry it."""
+        """Encode as slice answers carry it."""
         words, begun = bytearray(), 0
         for bucket, count in zip(self.buckets.tolist(), self.counts.tolist(), strict=True):
             if bucket > begun:
@@ -78,7 +78,7 @@ class Counts:
 
 
 def merged(encoded: Iterable[str]) -> Counts:
-    """The sum of histograms as slice answers carry them."""
+    """Return the sum of encoded histograms."""
     _, places, counts = _decoded([*encoded])
     return _summed(places, counts)
 
@@ -96,25 +96,23 @@ def counted(rounds: Iterable[Sequence[str]]) -> tuple[Numbers, Numbers]:
 
 
 def lowest_of(buckets: Integers) -> Integers:
-    """The least value of each bucket."""
     doublings = np.maximum(buckets // HALF - 1, 0)
     least: Integers = (buckets - doublings * HALF) << doublings
     return least
 
 
 def highest_of(buckets: Integers) -> Integers:
-    """The greatest value of each bucket."""
     return lowest_of(buckets + 1) - 1
 
 
 def _summed(buckets: Integers, counts: npt.ArrayLike) -> Counts:
-    """Of buckets that may come more than once."""
+    """Add up buckets that may come more than once."""
     each, inverse = np.unique(buckets, return_inverse=True)
     return Counts(each, np.bincount(inverse, weights=counts, minlength=len(each)).astype(np.int64))
 
 
 def _decoded(encoded: Sequence[str]) -> tuple[Integers, Integers, Integers]:
-    """Of each bucket that is not empty: which histogram it is of, its place there, and its count."""
+    """Return for each non-empty bucket its histogram, its place there, and its count."""
     payloads = [_payload(each) for each in encoded]
     data = np.frombuffer(b"".join(payloads), np.uint8).astype(np.int64)
     if not len(data):
@@ -135,7 +133,7 @@ def _decoded(encoded: Sequence[str]) -> tuple[Integers, Integers, Integers]:
 
 
 def _payload(encoded: str) -> bytes:
-    """The words of a histogram. Raises `ValueError` for one with other buckets than ours."""
+    """Return the words of a histogram. Raises `ValueError` for one with other buckets than ours."""
     content = zlib.decompress(base64.b64decode(encoded)[WHOLE_HEADER.size :])
     _, length, _, digits, lowest, _, _ = WORDS_HEADER.unpack_from(content)
     if (digits, lowest) != (SIGNIFICANT_DIGITS, 1):
@@ -144,7 +142,7 @@ def _payload(encoded: str) -> bytes:
 
 
 def _word(number: int) -> bytes:
-    """Of a count, or of a negative number for that many empty buckets."""
+    """Encode a count, or a negative number for that many empty buckets."""
     left = number << 1 if number >= 0 else (-number << 1) - 1
     found = bytearray()
     while left >= 0x80:

@@ -74,7 +74,7 @@ def intermittent(
 
 
 def _by_chance(excess: Numbers, level: float, chance: np.random.Generator) -> float:
-    """The share of draws in which as much excess falls on the arm, this one counted in."""
+    """Return the share of draws in which as much excess falls on the arm, this one counted in."""
     reached = drawn = 0
     most = min(MOST_DRAWS, max(FIRST_DRAWS, round(DRAWS_BEYOND / level)))
     while drawn < most:

@@ -45,7 +45,6 @@ class Mean:
     freedom: float
 
     def half(self, confidence: float = CONFIDENCE) -> float:
-        """Half of the interval."""
         return self.error * t_quantile(self.freedom, confidence) if self.error else 0.0
 
     def estimate(self, rounds: int, confidence: float = CONFIDENCE) -> Estimate:
@@ -54,7 +53,7 @@ class Mean:
 
 
 def combined(terms: Sequence[tuple[float, Mean]]) -> Mean:
-    """The sum of independent means, each times a number, with the degrees of freedom of Welch (1947)."""
+    """Return the sum of independent means, each times a number, with the degrees of freedom of Welch (1947)."""
     squares = [(factor * mean.error) ** 2 for factor, mean in terms]
     total = sum(squares)
     shares = sum(square**2 / mean.freedom for square, (_, mean) in zip(squares, terms, strict=True) if square)
@@ -78,7 +77,7 @@ def mean_of(values: Sequence[float]) -> Mean:
 
 
 def estimate(values: Sequence[float], confidence: float = CONFIDENCE) -> Estimate:
-    """Mean of one number a round, with its interval. Raises as `mean_of` does."""
+    """Return the mean of one number a round, with its interval. Raises as `mean_of` does."""
     return mean_of(values).estimate(len(values), confidence)
 
 
@@ -98,7 +97,7 @@ def trimmed_mean(values: Sequence[float]) -> Mean:
 
 @cache
 def t_quantile(freedom: float, confidence: float) -> float:
-    """Of Student's distribution: what holds the middle `confidence` of it, in standard errors."""
+    """Return Student's quantile that holds the middle `confidence`, in standard errors."""
     # Imported here: it takes a tenth of a second, and `costof list` or a mistyped option should not wait for it.
     from scipy.special import stdtrit
 
@@ -119,35 +118,33 @@ def bootstrap_shares(count: int) -> tuple[float, float]:
 
 
 def differences(control: Sequence[float], arm: Sequence[float]) -> list[float]:
-    """Arm minus control, by round."""
     return [b - a for a, b in zip(control, arm, strict=True)]
 
 
 def log_ratios(control: Sequence[float], arm: Sequence[float]) -> list[float] | None:
-    """Logarithms of arm over control, by round; None where either has nothing of it (0) in any round."""
+    """Return logarithms of arm over control, by round; None where either has nothing of it (0) in any round."""
     if min(control) <= 0 or min(arm) <= 0:
         return None
     return [math.log(b / a) for a, b in zip(control, arm, strict=True)]
 
 
 def difference(control: Sequence[float], arm: Sequence[float], confidence: float = CONFIDENCE) -> Estimate:
-    """Arm minus control, paired by round."""
     return estimate(differences(control, arm), confidence)
 
 
 def ratio(control: Sequence[float], arm: Sequence[float], confidence: float = CONFIDENCE) -> Estimate | None:
-    """Arm over control, paired by round, estimated on the log scale; None where the control has nothing of it (0)."""
+    """Return arm over control, paired by round, estimated on the log scale; None without a base (0)."""
     logs = log_ratios(control, arm)
     return None if logs is None else estimate(logs, confidence).through(math.exp)
 
 
 def half_width(estimate_of_ratio: Estimate) -> float:
-    """Precision of a ratio: half its interval on the log scale (0.02 is about ±2 %)."""
+    """Return half the interval of a ratio on the log scale (0.02 is about ±2 %)."""
     return math.log(estimate_of_ratio.high / estimate_of_ratio.low) / 2
 
 
 def share_of(parts: Sequence[float], wholes: Sequence[float]) -> Estimate | None:
-    """Part over whole, paired by round, two rounds at least; None where the share has no bounded interval."""
+    """Return part over whole, paired by round; None where the share has no bounded interval."""
     part, whole, rounds = float(np.mean(parts)), float(np.mean(wholes)), len(parts)
     # Of both means: what their variances and covariance are, times the quantile's square.
     (of_part, of_both), (_, of_whole) = np.cov(parts, wholes) / rounds * t_quantile(rounds - 1, CONFIDENCE) ** 2

@@ -21,14 +21,12 @@ SHARED_BY_CONTROL = 0.25
 
 @dataclass(frozen=True)
 class Variance:
-    """Of one sample's numbers, and the degrees of freedom with which it is known."""
-
     value: float
     freedom: float
 
 
 def moderated(variances: Sequence[Variance]) -> list[Variance]:
-    """The same variances, each pulled towards the others. One alone, or one that is 0, stays as it is."""
+    """Pull each variance towards the others. One alone, or one that is 0, stays as it is."""
     known = [each for each in variances if each.value > 0 and each.freedom > 0]
     if len(known) < 2:
         return list(variances)
@@ -64,7 +62,7 @@ def _prior(known: Sequence[Variance]) -> Variance:
 
 
 def _inverse_trigamma(value: float) -> float:
-    """By Newton's method on its reciprocal, which is convex and nearly linear (Smyth 2004, appendix)."""
+    """Newton's method on its reciprocal, which is convex and nearly linear (Smyth 2004, appendix)."""
     from scipy.special import polygamma
 
     if value > 1e7:

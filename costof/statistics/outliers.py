@@ -14,7 +14,7 @@ CONSISTENT = 1.4826
 
 
 def far_above(numbers: Sequence[float], least: float) -> npt.NDArray[np.bool_]:
-    """Which of them lie far above the median, and by at least so much."""
+    """Return which numbers lie far above the median, and by at least `least`."""
     sample = np.asarray(numbers, dtype=float)
     beyond = sample - np.median(sample)
     spread = CONSISTENT * float(np.median(np.abs(beyond)))

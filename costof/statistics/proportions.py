@@ -9,7 +9,7 @@ CONFIDENCE = 0.95
 
 
 def wilson(failed: int, of: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """The score interval of a share (Wilson 1927). Of nothing, everything is possible."""
+    """Return the score interval of a share (Wilson 1927). Of nothing, everything is possible."""
     if of == 0:
         return 0.0, 1.0
     z = NormalDist().inv_cdf((1 + confidence) / 2)

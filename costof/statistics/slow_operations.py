@@ -50,7 +50,7 @@ class Slices:
 
     @classmethod
     def of(cls, histograms: Mapping[int, Sequence[str]]) -> Slices:
-        """Of each round, as slice answers carry them."""
+        """Decode histograms by round, as slice answers carry them."""
         return cls(np.array([*histograms], dtype=np.int64), *counted(histograms.values()))
 
     @property
@@ -66,14 +66,14 @@ class Slices:
 
     @property
     def median_by_round(self) -> dict[int, float]:
-        """Of the rounds that have operations."""
+        """Medians of the rounds that have operations."""
         if not self.operations.any():
             return {}
         found = zip(self.rounds, self.medians, self.operations, strict=True)
         return {int(number): float(median) for number, median, operations in found if operations}
 
     def shares_beyond(self, limits: Numbers) -> Numbers:
-        """Of the operations of each round, longer than its limit."""
+        """Return the share of each round's operations that are longer than its limit."""
         found: Numbers = (self.counts * (self.values > limits[:, None])).sum(axis=1) / self.operations
         return found
 
@@ -82,7 +82,7 @@ class Slices:
         return self.rounds[self.operations >= FEWEST_OPERATIONS]
 
     def at(self, rounds: Integers) -> Slices:
-        """In these rounds, of those that it has."""
+        """Return the slices of these rounds, of those that it has."""
         kept = np.isin(self.rounds, rounds)
         return Slices(self.rounds[kept], self.values, self.counts[kept])
 

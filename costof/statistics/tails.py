@@ -32,7 +32,7 @@ class Percentiles:
 
 
 def operations_needed(percentile: float) -> int:
-    """Operations that an arm must have for the percentile to be told."""
+    """Return the number of operations that an arm must have for the percentile to be told."""
     return math.ceil(round(FEWEST_BEYOND / (1 - percentile / 100), 6))
 
 
@@ -46,7 +46,6 @@ def percentiles_of(values: Numbers, counts: Numbers, drawn: Numbers, percentiles
 
 
 def ratios(control: Percentiles, arm: Percentiles, rounds: int) -> list[Estimate]:
-    """Arm over control at each percentile, from the same resamples of both."""
     measured = arm.measured / control.measured
     low, high = np.quantile(arm.resampled / control.resampled, bootstrap_shares(rounds), axis=0)
     return [

@@ -25,18 +25,17 @@ class Units:
     starts: dict[int, int] = field(default_factory=dict)
 
     def of(self, round_number: int) -> int:
-        """The unit of a round."""
         return self.starts.get(round_number, round_number)
 
     def together(self, numbers: Mapping[int, float]) -> list[list[float]]:
-        """Numbers by round, those of each unit together, in the order of the rounds."""
+        """Group numbers by round into units, in the order of the rounds."""
         found: dict[int, list[float]] = {}
         for number in sorted(numbers):
             found.setdefault(self.of(number), []).append(numbers[number])
         return list(found.values())
 
     def means(self, numbers: Mapping[int, float]) -> list[float]:
-        """Numbers by round as one for each unit."""
+        """Return numbers by round as one mean for each unit."""
         if not self.starts:
             return [numbers[number] for number in sorted(numbers)]
         return [fmean(each) for each in self.together(numbers)]

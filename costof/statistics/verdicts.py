@@ -74,7 +74,7 @@ class Contrast:
 
     @property
     def cost(self) -> float:
-        """The change, counted so that a loss is positive."""
+        """The change, with a loss positive."""
         return self.change.value if self.better == "lower" else -self.change.value
 
     @property
@@ -83,17 +83,16 @@ class Contrast:
         return None if self.margin is None else math.log1p(self.margin)
 
     def p_of_none(self) -> float:
-        """That there is no effect: both sides."""
+        """The chance that there is no effect: both sides."""
         return min(1.0, 2 * self._beyond(self.distance_from_none))
 
     @property
     def distance_from_none(self) -> float:
-        """In standard errors."""
         return _in_errors(abs(self.change.value), self.change.error)
 
     @property
     def distance_of_difference(self) -> float:
-        """The difference's from 0 in the direction of the change, in standard errors; endless where none is told."""
+        """Distance of the difference from 0 in the direction of the change, in standard errors; else infinite."""
         if self.difference is None:
             return math.inf
         return _in_errors(math.copysign(1.0, self.change.value) * self.difference.value, self.difference.error)
@@ -104,15 +103,15 @@ class Contrast:
         return self.distance_of_difference <= t_quantile(self.change.freedom, CONFIDENCE)
 
     def p_of_cost_above_margin(self) -> float:
-        """That it costs the margin or more."""
+        """The chance that it costs the margin or more."""
         return self._beyond(self.distance_from_margin(self.cost))
 
     def p_of_difference_above_margin(self) -> float:
-        """That it costs, or saves, the margin or more."""
+        """The chance that it costs, or saves, the margin or more."""
         return self._beyond(self.distance_from_margin(abs(self.cost)))
 
     def distance_from_margin(self, cost: float) -> float:
-        """In standard errors; negative beyond it, and where there is none."""
+        """Distance in standard errors; negative beyond the margin, and where there is none."""
         return -math.inf if self.reach is None else _in_errors(self.reach - cost, self.change.error)
 
     @property
@@ -123,21 +122,20 @@ class Contrast:
         return small or abs(self.change.value) <= math.log1p(self.noise)
 
     def _beyond(self, distance: float) -> float:
-        """The chance that a t lies so far above 0."""
         from scipy.special import stdtr
 
         return float(stdtr(self.change.freedom, -distance))
 
 
 def _in_errors(distance: float, error: float) -> float:
-    """What is known exactly lies endlessly far from everything but itself."""
+    """What is known exactly lies infinitely far from everything but itself."""
     if error == 0:
         return math.inf if distance > 0 else -math.inf
     return distance / error
 
 
 def verdicts(effects: Sequence[Contrast], error_rate: float = ERROR_RATE) -> list[Verdict]:
-    """One for each effect. Those of fewer than `FEWEST_ROUNDS` rounds are unresolved, and count as asked."""
+    """Judge each effect. Those of fewer than `FEWEST_ROUNDS` rounds are unresolved, and count as asked."""
     none = _adjusted(effects, Contrast.p_of_none)
     difference = _adjusted(effects, Contrast.p_of_difference_above_margin)
     cost = _adjusted(effects, Contrast.p_of_cost_above_margin)
@@ -156,7 +154,7 @@ def verdicts(effects: Sequence[Contrast], error_rate: float = ERROR_RATE) -> lis
 
 
 def _adjusted(effects: Sequence[Contrast], p_value: Callable[[Contrast], float]) -> list[float]:
-    """Each kind of effect among its own."""
+    """Adjust each kind of effect among its own."""
     found = [1.0] * len(effects)
     for headline, adjust in ((True, holm), (False, benjamini_hochberg)):
         places = [place for place, effect in enumerate(effects) if effect.headline is headline]

@@ -69,7 +69,7 @@ def ycsb(
 
 
 def _tell_unused(properties: Properties, database: Database, of_java: list[str]) -> None:
-    """Names alone: a value may be a secret."""
+    """Name unused options without values: a value may be a secret."""
     idle, unknown = unused(properties, database.PROPERTIES)
     idle += of_java + [f"{name} (of the URL)" for name in database.unused_options()]
     if idle:

@@ -22,8 +22,6 @@ FIRST_OPERATIONS = 100
 
 @dataclass
 class Times:
-    """Latencies of one kind of operation, added up over slices."""
-
     count: int = 0
     sum_ns: int = 0
     min_ns: int = LONGEST_NS
@@ -99,14 +97,13 @@ def carry_out(job: Job, endpoint: Endpoint, instrument: Instrument, status: Stat
 
 
 def slice_size(job: Job, tally: Tally) -> int:
-    """Operations that take about as long as one status line is to stand."""
+    """Return the operations that take about as long as the interval of status lines."""
     if tally.elapsed_ns == 0:
         return max(1, round(job.per_second * job.status_seconds) if job.per_second else FIRST_OPERATIONS * job.workers)
     return max(1, round(tally.attempts / tally.elapsed_ns * 1e9 * job.status_seconds))
 
 
 def plan_of(job: Job, endpoint: Endpoint) -> Plan:
-    """What the engine is told of a job."""
     pace = Pace(per_second=job.per_second, arrivals="constant") if job.per_second else None
     return Plan(
         seed=secrets.randbelow(2**31),

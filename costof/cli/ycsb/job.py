@@ -111,7 +111,7 @@ class Job:
 
     @property
     def grows(self) -> bool:
-        """Whether a load adds to records that are there, by YCSB's own option."""
+        """Whether a load adds to existing records, by YCSB's own option."""
         return bool(self.ycsb.get("insert_start"))
 
 
@@ -141,14 +141,13 @@ def job_of(phase: Phase, properties: Properties) -> Job:
 
 
 def unused(properties: Properties, of_database: frozenset[str]) -> tuple[list[str], list[str]]:
-    """Names that change nothing here, and names that nobody knows."""
+    """Return names without effect here, and unknown names."""
     known = WHOLE_NUMBERS.keys() | FRACTIONS.keys() | SWITCHES.keys() | WORDS.keys() | OF_CLIENT | of_database
     idle = [name for name in properties if name in WITHOUT_EFFECT]
     return idle, [name for name in properties if name not in known and name not in WITHOUT_EFFECT]
 
 
 def _core(properties: Properties) -> Options:
-    """CoreWorkload's properties by the engine's names."""
     found: Options = {
         engine: _whole(properties, name, 0) for name, engine in WHOLE_NUMBERS.items() if name in properties
     }
@@ -167,7 +166,7 @@ def _core(properties: Properties) -> Options:
 
 
 def _operations(phase: Phase, properties: Properties, ycsb: Options) -> int:
-    """How many operations there are; fills in the number of records that follows from the others."""
+    """Return the number of operations; fills in the number of records that follows from the others."""
     start, count = int(ycsb.get("insert_start", 0)), int(ycsb.get("insert_count", 0))
     records = int(ycsb.get("record_count", 0)) or (start + count)
     if not records:
@@ -238,7 +237,6 @@ def read_properties(files: Sequence[str], assignments: Sequence[str], options: M
 
 
 def _of_file(name: str) -> Properties:
-    """A file, or one of the core workloads where there is no such file."""
     path = Path(name)
     built_in = core_workloads()
     if not path.exists() and path.name in built_in:

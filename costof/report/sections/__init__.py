@@ -16,7 +16,6 @@ from costof.study.schema import Study
 
 @cache
 def every_section() -> tuple[Section[Any, Any], ...]:
-    """All sections in the order of the report."""
     modules = (import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__))
     return tuple(sorted((module.SECTION for module in modules), key=lambda section: section.order))
 
@@ -40,7 +39,7 @@ def spec_of(section: Section[Any, Any], study: Study) -> Any:
 
 
 def check(study: Study) -> None:
-    """Raises `BROKEN_STUDY` for what no section understands."""
+    """Check every section's table. Raises `BROKEN_STUDY`."""
     if unknown := sorted(study.sections.keys() - {section.name for section in every_section()}):
         raise _broken(study, f"there are no sections {unknown}")
     for section in every_section():

@@ -28,7 +28,6 @@ class AbSection(Section[None, list[AbFigures]]):
     data = list[AbFigures]
 
     def compute(self, run: Run, core: Core, spec: None) -> list[AbFigures] | None:
-        """Of every arm that was asked by HTTP, the twins left out."""
         workloads = [name for name, each in run.plan.study.workloads.items() if _as_ab_asks(each)]
         pairs = [(workload, arm) for workload in workloads for arm in run.plan.arms if not arm.twin]
         found = [
@@ -38,7 +37,6 @@ class AbSection(Section[None, list[AbFigures]]):
         return [each for each in found if each is not None] or None
 
     def blocks(self, index: Index, data: list[AbFigures]) -> Iterator[Block]:
-        """All arms in three tables, rates, connection times and percentiles; then each as ab prints it."""
         yield Table.of(RATES, [_rates(index, each) for each in data], title="The table that ab prints")
         times = [[each.arm, *(f"{_ms(each.times[n].mean)} ±{_ms(each.times[n].sd)}" for n in PHASES)] for each in data]
         yield Table.of(["mean ±sd, ms", *map(fmt.capital, PHASES)], times)
@@ -101,7 +99,6 @@ def _time(index: Index, each: AbFigures, name: str) -> Cells:
 
 
 def _effect(index: Index, figures: AbFigures, phase: str) -> Effect | None:
-    """The effect of the metric that is this figure."""
     metric = next((each for each in index.core.metrics if _is(each, figures, phase)), None)
     return index.effect(metric.name, figures.arm) if metric else None
 

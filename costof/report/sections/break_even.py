@@ -47,7 +47,7 @@ class Point(Model):
 
 
 def whole(operations: float) -> str:
-    """Operations of a connection are whole: rounded up, since at the one below the share is not yet kept."""
+    """Round up: at the whole number of operations below, the share is not yet kept."""
     return fmt.number(-(-operations // 1), 0)
 
 
@@ -68,7 +68,6 @@ class BreakEvenSection(Section[list[Asked], list[Point]]):
         return [name for each in spec for name in (each.connection, each.operation)]
 
     def compute(self, run: Run, core: Core, spec: list[Asked]) -> list[Point]:
-        """Of each arm under each share."""
         found = []
         for asked in spec:
             for arm in run.plan.protected:
@@ -109,7 +108,7 @@ def _until(saved: Operations) -> Until | None:
 
 
 def _texts(index: Index, data: list[Point]) -> Iterator[str]:
-    """A text for each protection and view: of all shares, or with several settings of the largest share in each."""
+    """Yield a text for each protection and view: of all shares, or with several contexts of the largest share."""
     arms = index.answered
     many = len({arm.context for arm in arms}) > 1
     largest = max((point.share for point in data), default=0.0)
@@ -126,7 +125,7 @@ def _texts(index: Index, data: list[Point]) -> Iterator[str]:
 
 
 def _clauses(points: list[tuple[Arm, Point]]) -> list[str]:
-    """What is reached, what never is, and what this run cannot tell; '{}' stands for what is protected with."""
+    """Return what is reached, what never is, and what this run cannot tell; '{}' stands for the protection."""
     reached: dict[float, list[str]] = {}
     for arm, p in points:
         if p.operations is not None:
@@ -171,7 +170,6 @@ def _while(saves: Until) -> str:
 
 
 def _table(index: Index, data: list[Point]) -> Table:
-    """A row an arm, a column a setting and share."""
     points = {(item.view, item.arm, item.share): item for item in data}
     shares = sorted({item.share for item in data}, reverse=True)
     columns = [(setting, share) for setting in index.settings for share in shares]
@@ -233,7 +231,6 @@ class Curve:
 
 
 def _curves(index: Index) -> list[Curve]:
-    """A curve for each view and arm that has both effects."""
     found = []
     for view in dict.fromkeys(metric.view for metric in index.core.metrics):
         for setting in index.settings:
@@ -267,7 +264,7 @@ def _caption(found: list[Curve]) -> list[str]:
 
 
 def _draw(found: list[Curve], index: Index, data: list[Point], width: int) -> Sheet:
-    """The axis ends at the decade after the last mark, at 10,000 operations at the least and a million at the most."""
+    """Draw up to the decade after the last mark, from 10,000 to a million operations."""
     marks = [item.high or item.operations or 1.0 for item in data]
     reach = float(10 ** min(6, max(4, ceil(log10(max([*marks, 1.0])) + 0.1))))
     panels = []
@@ -307,7 +304,7 @@ def _panel(found: list[Curve], data: list[Point], reach: float, *, many: bool) -
 
 
 def _marks(panel: Panel, data: list[Point], curve: Curve, reach: float, *, numbers: bool) -> None:
-    """The run's own break-even points with their intervals; an interval without an upper end runs out of the panel."""
+    """Draw the run's own break-even points with their intervals; one without an upper end runs out of the panel."""
     for item in data:
         if (item.view, item.arm) != (curve.view, curve.arm.name) or item.operations is None or item.operations <= 1:
             continue

@@ -76,16 +76,15 @@ class BreakdownSection(Section[Spec, list[Step]]):
         return [spec.metric, *spec.parts, *spec.beside]
 
     def compute(self, run: Run, core: Core, spec: Spec) -> list[Step] | None:
-        """The steps of every context."""
         steps = [_step(run, spec, start, end) for start, end in _pairs(run, spec)]
         return [step for step in steps if step is not None] or None
 
     def lead(self, index: Index, data: list[Step]) -> Lead:
-        """What a step starts from goes without the chain, and is no protection."""
+        """A step starts from an arm without the chain, which is no protection."""
         return Lead(without=frozenset({step.start for step in data} - _controls(index)))
 
     def answer(self, index: Index, data: list[Step]) -> list[Sentence]:
-        """What the chain's presence costs in the first setting, and what its largest step adds there."""
+        """Return what the chain's presence costs in the first context, and what its largest step adds there."""
         first = [step for step in data if step.context == data[0].context]
         presence = [step for step in first if step.end in _controls(index)]
         largest = max((s for s in first if s not in presence), key=lambda step: step.total.value, default=None)
@@ -164,7 +163,7 @@ def _over_nothing(added: Sequence[float]) -> Estimate:
 
 
 def _share(part: Sequence[float], total: Sequence[float]) -> Estimate | None:
-    """None where the total is not resolved: a share of it would be a share of nothing."""
+    """Return None where the total is not resolved: a share of it would be a share of nothing."""
     whole = _over_nothing(total)
     return share_of(part, total) if whole.low > 0 or whole.high < 0 else None
 
@@ -188,7 +187,6 @@ def _change(step: Step, metric: Metric) -> str:
 
 
 def _table(index: Index, setting: Setting, steps: list[Step]) -> Table:
-    """A row for each part of each step, and one for all of them."""
     rows: list[list[str | Text]] = []
     for step in steps:
         total: list[str | Text] = [TOTAL, "", fmt.absolute(step.total, step.parts[0].unit, signed=True), ""]

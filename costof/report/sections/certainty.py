@@ -49,7 +49,7 @@ class CertaintySection(Section[None, None]):
 
 
 def _scope(index: Index) -> str:
-    """What an interval is of: the rounds of its run, and no other machine."""
+    """An interval holds for the rounds of its run, and for no other machine."""
     counted = any(value.round_trips is not None for value in index.core.values)
     exact = ", round trips and bytes exactly" if counted else ""
     library = index.core.environment.get("TLS library")
@@ -70,7 +70,6 @@ def _titled(metric: Metric, setting: Setting) -> str:
 
 
 def _differences(index: Index, shown: Panels) -> Figure:
-    """Every round's, or start's, paired difference; the twin shows the noise."""
     legend = [Legend(arm_colour(number), label) for number, label in enumerate(index.protections.values())]
     if any(index.noise(metric.name, setting.context) for metric, setting in shown):
         legend.append(Legend("control", "twin of the control: the run's own noise"))
@@ -82,13 +81,11 @@ def _differences(index: Index, shown: Panels) -> Figure:
 
 
 def _effects(index: Index, metric: Metric, setting: Setting) -> list[tuple[Arm, Effect]]:
-    """The arms of a setting that have an effect."""
     found = [(arm, index.effect(metric.name, arm.name)) for arm in setting.arms]
     return [(arm, effect) for arm, effect in found if effect is not None]
 
 
 def _differences_caption(index: Index, metric: Metric, setting: Setting) -> str:
-    """How many rounds or starts fell on which side, and the verdict."""
     parts = []
     for arm, effect in _effects(index, metric, setting):
         above = sum(each > 0 for each in effect.differences)
@@ -113,7 +110,7 @@ def _draw_differences(index: Index, shown: Panels, width: int) -> Sheet:
 
 
 def _rounds_panel(index: Index, metric: Metric, setting: Setting, *, names: bool) -> Panel:
-    """A row for each arm and, last, one for the twin, on one scale with the zero line through all."""
+    """Draw a row for each arm and, last, one for the control replicate, on one scale with one zero line."""
     rows = [
         (arm.protection, effect.difference, effect.differences, colour_of(index, arm))
         for arm, effect in _effects(index, metric, setting)
@@ -143,7 +140,7 @@ def _panel_title(index: Index, metric: Metric, setting: Setting) -> str:
 
 
 def _round_dots(panel: Panel, row: int, estimate: Estimate, rounds: list[float], colour: str) -> None:
-    """Dots in the order of the rounds from top to bottom, so that a drift shows; band and mean behind them."""
+    """Draw dots in the order of the rounds from top to bottom, so that a drift shows; band and mean behind them."""
     panel.box(estimate.low, estimate.high, row, 0.8, colour, opacity=0.22)
     panel.line([(estimate.value, row - 0.4), (estimate.value, row + 0.4)], colour, 2)
     last = max(1, len(rounds) - 1)
@@ -152,7 +149,6 @@ def _round_dots(panel: Panel, row: int, estimate: Estimate, rounds: list[float],
 
 
 def _distributions(index: Index, shown: Panels) -> Figure:
-    """Which share of operations was done within a time, control and arms in one panel a metric."""
     found = {arm.protection: arm for pair in shown for arm, _ in _curves(index, *pair)}
     legend = [Legend(colour_of(index, arm), arm.label) for arm in found.values()]
     caption = [SLOWEST, *(_distribution_caption(index, *pair) for pair in shown)]
@@ -163,20 +159,19 @@ def _distributions(index: Index, shown: Panels) -> Figure:
 
 
 def _timed(index: Index) -> list[Metric]:
-    """The headline metrics, or for a rate the time that it comes from: only times have a curve to look at."""
+    """Return the headline metrics, or for a rate the time that it comes from: only times have a curve."""
     times = {(metric.workload, metric.phase): metric for metric in index.core.metrics if metric.unit in TIMES}
     found = [m if m.unit in TIMES else times.get((m.workload, m.phase)) for m in index.headline_metrics]
     return list({metric.name: metric for metric in found if metric is not None}.values())
 
 
 def _curves(index: Index, metric: Metric, setting: Setting) -> list[tuple[Arm, Value]]:
-    """The control and each arm of a setting that has a curve."""
     found = [(arm, index.value(metric.name, arm.name)) for arm in setting.shown_arms]
     return [(arm, value) for arm, value in found if value is not None and _points(value)]
 
 
 def _points(value: Value) -> list[tuple[float, float]]:
-    """Time and share. A log axis has no zero."""
+    """Return times and shares. A log axis has no zero."""
     points = [(point.value, point.fraction) for point in value.distribution]
     return [(time, share) for time, share in points if time > 0 and share <= CUT + 1e-9]
 
@@ -220,12 +215,12 @@ def _curves_panel(index: Index, metric: Metric, setting: Setting) -> Panel:
 
 
 def _height(share: float) -> float:
-    """Each further nine as high as the one before: 90 % at 1, 99 % at 2 (as HdrHistogram's plots)."""
+    """Make each further nine as high as the one before: 90 % at 1, 99 % at 2 (as HdrHistogram's plots)."""
     return -log10(1 - share)
 
 
 def _ticks(low: float, high: float, *, sparse: bool) -> list[float]:
-    """At 1, 2 and 5 of each decade, fewer where they would crowd."""
+    """Return ticks at 1, 2 and 5 of each decade, fewer where they would crowd."""
     decades = range(floor(log10(low)), ceil(log10(high)) + 1)
     steps: tuple[float, ...] = (1.0,) if high / low > 300 else (1.0, 3.0) if high / low > 30 else (1.0, 2.0, 5.0)
     if high / low < 4:

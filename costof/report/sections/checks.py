@@ -33,7 +33,7 @@ class ChecksSection(Section[None, list[Check]]):
 
 
 def _proved(run: Run, core: Core) -> Check:
-    """By what both ends saw, before and after every slice; commands by the proofs that their study gives."""
+    """Arms are proved by what both ends saw around every slice; commands by the proofs of their study."""
     # A command without a proof has nothing to prove, and fails by its errors alone.
     proved = {arm.name for arm in run.plan.arms if run.plan.study.service.kind != COMMAND or arm.asked.proof}
     unproved = [arm.label + arm.at for arm in core.arms if not arm.evidence and arm.name in proved]
@@ -51,7 +51,6 @@ def _proved(run: Run, core: Core) -> Check:
 
 
 def _quiet(run: Run) -> Check:
-    """Whether others on the machine, or the hypervisor, left it to the run."""
     usual, steal = run.disturbances.usual, run.steal_share or 0.0
     own = ", your own servers among them," if run.plan.target or run.plan.study.service.kind == COMMAND else ""
     taken = [f"others{own} took {fmt.percent(usual)} of its CPU"] if usual > NEIGHBOURS_WORTH_A_WORD else []
@@ -60,7 +59,7 @@ def _quiet(run: Run) -> Check:
 
 
 def _client(run: Run, core: Core) -> Check:
-    """Whether whoever asked was near a whole core in a headline figure of capacity: then that is its own."""
+    """Report a load generator near a whole core in a headline rate: then the rate is its own limit."""
     rates = {metric.workload for metric in core.metrics if metric.headline and metric.unit == "per_second"}
     many = {name for name in rates if run.plan.study.workloads[name].workers > 1}
     busy = dict.fromkeys(each.workload for each in core.cpu if each.busiest == CLIENT and each.workload in many)

@@ -91,7 +91,7 @@ class Line(NamedTuple):
 
     @property
     def dearness(self) -> float:
-        """Mean cost over the settings, as a log ratio: what protections are ranked by."""
+        """Mean cost over the contexts, as a log ratio: protections are ranked by it."""
         ratios = [effect.ratio.value for _, effect in self.effects if effect.ratio and effect.ratio.value > 0]
         sign = 1 if self.metric.better == "lower" else -1
         return sign * sum(log(each) for each in ratios) / len(ratios) if ratios else 0.0
@@ -126,7 +126,6 @@ def statements(index: Index) -> list[Sentence]:
 
 
 def _lines(index: Index) -> list[Line]:
-    """All that the headline metrics have to say, the most important view and metric first."""
     found, arms = [], index.answered
     for view in VIEWS:
         for metric in (metric for metric in index.headline_metrics if metric.view == view):
@@ -138,7 +137,7 @@ def _lines(index: Index) -> list[Line]:
 
 
 def _headlines(lines: list[Line]) -> list[tuple[Line, str]]:
-    """The first headline metric of each view, or of one view alone: each protection, or only dearest and cheapest."""
+    """Return the first headline metric of each view, or of one view: each protection, or only dearest and cheapest."""
     first = {line.view: line.metric.name for line in reversed(lines)}
     main = [line for line in lines if line.metric.name == first[line.view]]
     if len(main) > MOST_HEADLINES:
@@ -155,7 +154,7 @@ def _headlines(lines: list[Line]) -> list[tuple[Line, str]]:
 
 
 def _alike(one: Line, other: Line) -> bool:
-    """Whether no setting tells the two apart: their intervals overlap in all of them."""
+    """Return whether their intervals overlap in all contexts."""
     theirs = {arm.context: effect.ratio for arm, effect in other.effects}
     pairs = [(effect.ratio, theirs.get(arm.context)) for arm, effect in one.effects]
     return all(a is None or b is None or (a.low <= b.high and b.low <= a.high) for a, b in pairs)
@@ -204,7 +203,7 @@ def _places(of: list[tuple[Arm, Effect]]) -> str:
 
 
 def _words(metric: Metric, verdict: Verdict, name: str) -> tuple[str, str]:
-    """What stands before and behind an amount. A rate is lost or raised, a time is added or taken off."""
+    """Return the words before and after an amount. A rate is lost or raised, a time is added or taken off."""
     rate = metric.better == "higher"
     match verdict:
         case Verdict.COSTS:
@@ -228,7 +227,7 @@ def _amount(metric: Metric, effect: Effect) -> str:
 
 
 def _others(lines: list[Line], rest: list[Line], told: list[Line]) -> str | None:
-    """The largest cost in the headline metrics that no headline is about, and where there is none."""
+    """Return the largest cost in the headline metrics without a headline, and where there is none."""
     spoken = {line.metric.name for line in told}
     left = [line for line in rest if line.metric.name not in spoken]
     effects = [(line, arm, effect) for line in left for arm, effect in line.effects]
@@ -277,8 +276,6 @@ BEFORE_TLS, AFTER_TLS = ("resolve", "tcp", "greeting"), "hello"
 
 @dataclass(frozen=True)
 class View:
-    """The effects of one view in one setting, in the order of the study's metrics."""
-
     title: str
     setting: Setting
     effects: list[tuple[Metric, Arm, Effect | None]]
@@ -286,7 +283,6 @@ class View:
 
 
 def views(index: Index) -> list[View]:
-    """By view and setting; what has no effect is left out."""
     found = []
     for name in dict.fromkeys(metric.view for metric in index.core.metrics):
         metrics = [metric for metric in index.core.metrics if metric.view == name]
@@ -304,7 +300,7 @@ def views(index: Index) -> list[View]:
 
 
 def table(index: Index, view: View, media: Media) -> Table:
-    """On a console one unit for all stands in the head, and of the farther settings only what answers the question."""
+    """On a console one unit for all is in the head, and the farther contexts have only what answers the question."""
     console, effects, unit = media == TERMINAL, view.effects, ""
     if console and view.setting is not index.nearest:
         # Near the servers a cost is easiest to see; farther away the headlines are enough for a console.
@@ -355,7 +351,7 @@ def _verdict(effect: Effect, metric: Metric, arm: Arm) -> str:
 
 
 def is_side_effect(effect: Effect, metric: Metric, arm: Arm) -> bool:
-    """Whether a difference is in a phase that TLS cannot have changed, or that has only passed work to another one."""
+    """Return whether a difference is in a phase that TLS cannot have changed, or that only passed work on."""
     speaks_tls = any(each.view == metric.view and "protocol" in each.facts for each in arm.evidence)
     if effect.verdict not in (Verdict.COSTS, Verdict.SAVES) or metric.headline or not speaks_tls:
         return False
@@ -363,7 +359,7 @@ def is_side_effect(effect: Effect, metric: Metric, arm: Arm) -> bool:
 
 
 def _missing_row(index: Index, metric: Metric, arm: Arm, name: Cell) -> Row:
-    """Without an effect, but with the one value that there may be."""
+    """A row without an effect, but with the one value that there may be."""
     values = [index.value(metric.name, each) if each else None for each in (arm.baseline, arm.name)]
     shown = [fmt.number(v.mean.value, fmt.significant_decimals(v.mean.value, 3)) if v else fmt.NONE for v in values]
     cells = [name, *map(Cell, [*shown, fmt.NONE, fmt.NONE, "missing: cannot be told"])]

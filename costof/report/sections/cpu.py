@@ -46,12 +46,10 @@ class CpuSection(Section[None, None]):
 
 
 def _roles(index: Index) -> list[str]:
-    """All roles that used CPU, in the order the run names them."""
     return list(dict.fromkeys(role for cpu in index.core.cpu for role in cpu.seconds_per_1000))
 
 
 def _table(index: Index, setting: Setting) -> Table:
-    """A row a workload and arm of a setting; the twin is left out, as in every list of costs."""
     of = {arm.name for arm in index.core.arms if arm.context == setting.context and not arm.twin}
     order = list(dict.fromkeys(cpu.workload for cpu in index.core.cpu))
     roles, limits = _roles(index), _limited(index)
@@ -84,14 +82,14 @@ def _limits(cpu: Cpu) -> dict[str, float]:
 
 
 def _limited(index: Index) -> list[str]:
-    """Who waited for CPU: roles whose share was used up, and steal; none where nobody did."""
+    """Return who waited for CPU: roles whose share was used up, and steal."""
     found = [_limits(cpu) for cpu in index.core.cpu]
     names = dict.fromkeys(name for each in found for name in each)
     return [name for name in names if any(each.get(name, 0.0) >= WORTH_A_WORD for each in found)]
 
 
 def _bottlenecks(index: Index) -> list[str]:
-    """Who was near a whole core, the load generator first: then the run measured itself."""
+    """Return who was near a whole core, the load generator first: then the run measured itself."""
     arms: dict[tuple[str, str, str], list[str]] = {}
     for cpu in index.core.cpu:
         arm = index.arm(cpu.arm)
@@ -103,7 +101,6 @@ def _bottlenecks(index: Index) -> list[str]:
 
 
 def _bars(index: Index) -> list[Bars]:
-    """Control first, then the arms, for each workload and setting that used any CPU; the twin is left out."""
     shown = []
     for workload in dict.fromkeys(each.workload for each in index.core.cpu):
         of = {each.arm: each for each in index.core.cpu if each.workload == workload}
@@ -115,7 +112,6 @@ def _bars(index: Index) -> list[Bars]:
 
 
 def _caption(index: Index, workload: str, setting: Setting, bars: list[Cpu]) -> str:
-    """The total of each arm, and the role that grew most."""
     totals = [f"{_seconds(_total(bar))} on {index.short(bar.arm)}" for bar in bars]
     text = f"{workload}{setting.at}: {fmt.listed(totals)} per 1,000 operations"
     control = next((bar for bar in bars if setting.control and bar.arm == setting.control.name), None)

@@ -21,7 +21,7 @@ class EvidenceSection(Section[None, None]):
     name, title, order = "evidence", "Evidence", 140
 
     def answer(self, index: Index, data: None) -> list[Sentence]:
-        """That certificates were not checked: TLS that anybody can stand in the middle of protects nothing."""
+        """Warn of certificates that were not checked: such TLS is open to anybody in the middle."""
         off = [arm.label + arm.at for arm in index.answered if UNVERIFIED in arm.levels.items()]
         texts = [Caution.NOT_VERIFIED.text(arms=fmt.listed(off), how="verify = none")] if off else []
         return sentences("caution", texts)
@@ -64,7 +64,6 @@ def _link(link: LinkEvidence) -> list[str]:
 
 
 def _errors(index: Index) -> Iterator[Block]:
-    """A line for each class, arm and workload: how many, and the first of them."""
     lines = [
         f"{error.count:,} × {error.error_class} in {error.workload} on {error.arm}; the first: {error.detail}"
         for error in index.core.errors

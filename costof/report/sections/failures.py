@@ -50,7 +50,7 @@ def missing_words(index: Index, each: Missing) -> str:
 
 
 def _counts(index: Index, each: Missing) -> bool:
-    """Whether the question is answered by it. What a load was too much for, the answer says already."""
+    """Return whether the question is answered by it. The answer already names loads that were too much."""
     metric = index.metrics[each.metric]
     return metric.headline and metric.view == COMMAND
 

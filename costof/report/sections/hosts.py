@@ -181,7 +181,7 @@ def _slower(run: Run, names: Sequence[str]) -> list[Slower]:
 
 
 def _logs_by_round(pieces: Sequence[SliceRecord], metric: Metric, host: str) -> list[float]:
-    """Logarithms of how much slower than the others it was, the mean of each round's slices."""
+    """Return logarithms of how much slower than the others it was, the mean of each round's slices."""
     by_round: dict[int, list[float]] = {}
     for piece in pieces:
         own, others = _told(piece.hosts, metric, host)
@@ -193,7 +193,7 @@ def _logs_by_round(pieces: Sequence[SliceRecord], metric: Metric, host: str) -> 
 
 
 def _told(parts: Sequence[HostPart], metric: Metric, host: str) -> tuple[float, float]:
-    """The host's mean, or what its program told, and that of all others; 0 where there is none."""
+    """Return the host's mean and that of all others; 0 where there is none."""
     if name := metric.of_command:
         figures = {part.host: part.figures[name] for part in parts if name in part.figures}
         own = figures.pop(host, 0.0)
@@ -205,7 +205,7 @@ def _told(parts: Sequence[HostPart], metric: Metric, host: str) -> tuple[float, 
 
 
 def _deciding(run: Run, names: Sequence[str]) -> list[Decides]:
-    """Of headline verdicts, those that each host by itself decides."""
+    """Return the headline verdicts that one host by itself decides."""
     if len(names) < 2:
         return []
     reached = _verdicts(run, run.samples)
@@ -236,7 +236,7 @@ def _samples_without(run: Run, host: str) -> Samples:
 
 
 def _answer_without(piece: SliceRecord, part: HostPart) -> SliceAnswer:
-    """The other hosts' answer, as far as means and rates go."""
+    """Return the answer of the other hosts, as far as means and rates go."""
     answer = piece.answer
     figures = merged_figures([each.figures for each in piece.hosts if each is not part], answer.rates)
     phases = {name: _phase_without(phase, part, name) for name, phase in answer.phases.items()}

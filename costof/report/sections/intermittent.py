@@ -64,7 +64,6 @@ class Intermittent(Model):
 
     @property
     def arms(self) -> set[str]:
-        """Of which anything is found."""
         return {each.arm for each in self.found} | {each.arm for each in self.slow}
 
 
@@ -104,7 +103,6 @@ def _of_slices(run: Run, name: str, slices: Mapping[str, Slices], comparisons: i
 
 
 def _threes(run: Run) -> Iterator[tuple[PlannedArm, PlannedArm, PlannedArm]]:
-    """Each protected arm with its control and the control's twin."""
     for control in run.plan.controls:
         twin = run.plan.twin_of(control)
         for arm in run.plan.protected:
@@ -139,7 +137,7 @@ def _of_operations(run: Run, name: str, slices: Mapping[str, Slices], comparison
 
 
 def _slices(run: Run, name: str) -> dict[str, Slices]:
-    """Of all arms; none of a figure that slices have as wholes."""
+    """Return the slices of all arms; none of a figure that slices have as wholes."""
     if run.plan.study.metrics[name].of_slice:
         return {}
     return {arm.name: Slices.of(run.histograms(name, arm.name)) for arm in run.plan.arms}

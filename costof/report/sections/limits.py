@@ -41,7 +41,6 @@ def limit_words(index: Index, outcome: Outcome) -> str:
 
 
 def measured_words(outcome: Outcome) -> str:
-    """What stands against the limit, with its interval, or why nothing does."""
     effect, more = outcome.effect, outcome.needed_seconds
     if outcome.arm.error:
         return outcome.arm.error

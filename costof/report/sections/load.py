@@ -248,7 +248,6 @@ def _of_cores(cores: Sequence[Cores]) -> str:
 
 
 def _overloaded(data: AtLoad, carried: Carried) -> str:
-    """Return what decides about an arm that could not serve all who came."""
     assert not isinstance(data.load, Told)
     served, offered = fmt.number(carried.served), fmt.number(data.load.per_second or carried.offered or 0.0)
     parts = [
@@ -287,7 +286,6 @@ def _next_load(carried: Carried) -> str:
 
 
 def _round_down(value: float) -> str:
-    """Return two digits of it."""
     size = 10.0 ** (math.floor(math.log10(value)) - 1) if value > 0 else 1.0
     return fmt.number(math.floor(value / size) * size, 0 if value >= 10 else fmt.significant_decimals(value, 2))
 

@@ -84,7 +84,7 @@ def _metric(metric: Metric) -> list[str | Cell]:
 
 
 def _flat(facts: Mapping[str, Any], prefix: str = "") -> Iterator[list[str]]:
-    """Nested facts as ('machine cpu', '…') rows, in their own order."""
+    """Return nested facts as ('machine cpu', '…') rows, in their own order."""
     for key, value in facts.items():
         name = f"{prefix} {key}".strip().replace("_", " ")
         if isinstance(value, Mapping):

@@ -135,7 +135,6 @@ def reference_of(plan: Plan, spec: Spec) -> PlannedArm | None:
 
 
 def _candidates(run: Run, spec: Spec, reference: PlannedArm) -> list[Candidate]:
-    """Every mitigation of the run that was measured beside the reference."""
     found: list[Candidate] = []
     firsts = {name: level for each in reversed(run.plan.arms) for name, level in each.levels.items()}
     for arm in run.plan.protected:
@@ -151,7 +150,6 @@ def _candidates(run: Run, spec: Spec, reference: PlannedArm) -> list[Candidate]:
 
 
 def _mitigations(run: Run, core: Core, spec: Spec, reference: PlannedArm) -> list[Mitigation]:
-    """All that can be compared, judged together."""
     lost = any((e.metric, e.arm, e.verdict) == (spec.metric, reference.name, Verdict.COSTS) for e in core.effects)
     candidates, contrasts = [], []
     for candidate in _candidates(run, spec, reference):
@@ -176,7 +174,7 @@ def _mitigations(run: Run, core: Core, spec: Spec, reference: PlannedArm) -> lis
 def _contrast(
     run: Run, core: Core, spec: Spec, candidate: Candidate, reference: PlannedArm, logs: list[float]
 ) -> Contrast:
-    """To go without it is judged, as a protection is: so "no cost above the margin" says that nothing is lost."""
+    """Judge going without it, as a protection is judged: so "no cost above the margin" says that nothing is lost."""
     metric, contexts = run.plan.study.metrics[spec.metric], (reference.context, candidate.arm.context)
     floors = (floor for floor in core.noise_floor if floor.metric == spec.metric and floor.context in contexts)
     noise = max((floor.relative for floor in floors), default=0.0)
@@ -195,7 +193,6 @@ def _recovered(run: Run, metric: str, reference: PlannedArm, arm: PlannedArm) ->
 
 
 def _texts(index: Index, data: Mitigations) -> list[str]:
-    """From the best on, then what recovers nothing, and what nobody can tell."""
     of = {verdict: [each for each in data.found if each.verdict is verdict] for verdict in Verdict}
     helping, others = of[Verdict.SAVES], [text for text in (_idle(of), _harmful(index, data, of)) if text]
     texts = []
@@ -259,7 +256,6 @@ def _row(index: Index, data: Mitigations, each: Mitigation) -> list[str | Text]:
 
 
 def _draw(shown: list[tuple[Mitigation, Estimate]], width: int) -> Sheet:
-    """From the best to the worst: each share as a point with its interval."""
     letters = 20 if width <= NARROW else 40
     ends = [100 * end for _, share in shown for end in (share.low, share.high)]
     panel = Panel(

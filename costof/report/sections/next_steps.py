@@ -44,7 +44,6 @@ def _less_noise(index: Index, noisy: Sequence[Effect]) -> str:
 
 
 def _because(index: Index, noisy: Sequence[Effect]) -> str:
-    """The largest of what they have."""
     why = [effect.open for effect in noisy if effect.open]
     spreads = [each.between_rounds for each in why if each.between_rounds is not None]
     smallest = [each.smallest for each in why if each.smallest is not None]
@@ -67,7 +66,7 @@ def _names(index: Index, effects: Sequence[Effect]) -> str:
 
 
 def _most(effect: Effect, metric: Metric) -> float | None:
-    """The relative cost at the bad end of the effect's interval; None where there is none."""
+    """Return the relative cost at the bad end of the effect's interval; None where there is none."""
     if effect.ratio is None or effect.ratio.low <= 0:
         return None
     return max(0.0, effect.ratio.high - 1 if metric.better == "lower" else 1 / effect.ratio.low - 1)

@@ -128,7 +128,6 @@ def _connection(run: Run, workload: str, arm: str) -> ConnectionAlone | None:
 
 
 def _by_round(pieces: Sequence[SliceRecord], name: str) -> dict[int, float]:
-    """Return the mean of a phase by round, in milliseconds."""
     found = {}
     for piece in pieces:
         phase = piece.answer.phases.get(name)
@@ -185,7 +184,6 @@ def _total(phases: Sequence[PhaseAlone], attribute: str) -> float | None:
 
 
 def _metrics(index: Index, arm: Arm) -> Iterator[list[str | Text]]:
-    """A row for each metric of the arm; percentiles where there are operations enough."""
     for metric in index.core.metrics:
         value = index.value(metric.name, arm.name)
         if value is None:

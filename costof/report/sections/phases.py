@@ -63,7 +63,7 @@ class PhasesSection(Section[list[Explanation], list[Explained]]):
         return [name for each in spec for name in (each.application, each.wire)]
 
     def compute(self, run: Run, core: Core, spec: list[Explanation]) -> list[Explained]:
-        """Of the arms that cost the application anything."""
+        """Explain the arms that cost the application anything."""
         found = [_explained(run, each, effect.arm) for each in spec for effect in core.effects if _costs(effect, each)]
         return [each for each in found if each is not None]
 
@@ -87,7 +87,7 @@ def _costs(effect: Effect, asked: Explanation) -> bool:
 
 
 def _explained(run: Run, asked: Explanation, name: str) -> Explained | None:
-    """None where too few rounds have both."""
+    """Return None where too few rounds have both."""
     arms = (run.plan.arm(name).baseline or "", name)
     pairs = [(metric, arm) for metric in (asked.application, asked.wire) for arm in arms]
     numbers = run.together(*pairs, fewest=FEWEST_ROUNDS)
@@ -104,7 +104,7 @@ def _explained(run: Run, asked: Explanation, name: str) -> Explained | None:
 
 
 def _sentence(index: Index, arm: Arm, each: Explained) -> str:
-    """What the wire explains of the application's cost, and how much CPU of the client's own goes with it."""
+    """Return how much of the application's cost the wire explains, and how much of the client's CPU goes with it."""
     unit = index.metrics[each.application].unit
     where = f"{fmt.capital(arm.at.strip())}, of the" if arm.context else "Of the"
     share = f" ({fmt.percentage(each.share)})" if each.share else ", a share that this run cannot tell"
@@ -138,7 +138,7 @@ def _connections_per_client(arm: Arm) -> float | None:
 
 
 def _phases(index: Index) -> list[Metric]:
-    """The metrics that are phases of a new connection, in the order they happen, of the view that has most."""
+    """Return the phases of a new connection, in the order they happen, of the view that has most."""
     order, best = list(COLOURS), list[Metric]()
     for view in dict.fromkeys(metric.view for metric in index.core.metrics):
         of_view = [metric for metric in index.core.metrics if metric.view == view and metric.phase in COLOURS]
@@ -148,13 +148,11 @@ def _phases(index: Index) -> list[Metric]:
 
 
 def _values(index: Index, metrics: list[Metric], arm: Arm) -> list[tuple[Metric, Value]]:
-    """An arm's phases that took any time."""
     found = [(metric, index.value(metric.name, arm.name)) for metric in metrics]
     return [(metric, value) for metric, value in found if value is not None and value.mean.value > 0]
 
 
 def _table(index: Index, metrics: list[Metric], setting: Setting) -> Table:
-    """Time, round trips and bytes of each phase with each arm; an arm that has no such phase is left out of it."""
     rows = []
     for metric in metrics:
         found = [(arm, value) for arm in setting.shown_arms for _, value in _values(index, [metric], arm)]
@@ -171,7 +169,6 @@ def _counted(arm: Arm, value: Value) -> Row:
 
 
 def _figure(index: Index, metrics: list[Metric]) -> Figure | None:
-    """A new connection from left to right, one bar an arm: where the added time is."""
     timed = [metric for metric in metrics if any(_values(index, [metric], arm) for arm in index.shown_arms)]
     shown = [
         (setting.title, arms)
@@ -187,7 +184,6 @@ def _figure(index: Index, metrics: list[Metric]) -> Figure | None:
 
 
 def _caption(index: Index, metrics: list[Metric], arms: list[Arm], title: str) -> Iterator[str]:
-    """The totals, and the phase in which each arm differs most from the control."""
     for arm in arms:
         trips = _trips(index, metrics, arm)
         total = sum(value.mean.value for _, value in _values(index, metrics, arm))
@@ -216,13 +212,13 @@ def _largest(index: Index, metrics: list[Metric], control: Arm, arm: Arm) -> str
 
 
 def _draw(index: Index, metrics: list[Metric], shown: list[tuple[str, list[Arm]]], width: int) -> Sheet:
-    """A panel a setting, each with a time axis of its own: a LAN's connection would be a hair on an ocean's."""
+    """Draw a panel for each context with its own time axis: a LAN's connection would be a hair on an ocean's."""
     sizes = [54 + 78 * len(arms) if len(shown) == 1 else 92 + 62 * len(arms) for _, arms in shown]
     return Sheet(width, [_panel(index, metrics, arms, title, width) for title, arms in shown], sizes)
 
 
 def _panel(index: Index, metrics: list[Metric], arms: list[Arm], title: str, width: int) -> Panel:
-    """A bar an arm, its name and total above the bar so that the bars have the whole width."""
+    """Draw a bar for each arm, its name and total above it so that the bars have the whole width."""
     longest = max(sum(value.mean.value for _, value in _values(index, metrics, arm)) for arm in arms)
     panel = Panel(
         title=title,
@@ -253,7 +249,7 @@ def _bar(panel: Panel, index: Index, metrics: list[Metric], arm: Arm, row: int, 
 
 
 def _inside(metric: Metric, value: Value, pixels: float) -> list[str]:
-    """What fits into a bar of so many pixels: time and round trips, the time alone, or nothing (the table has it)."""
+    """Return what fits into a bar: time and round trips, the time alone, or nothing (the table has it)."""
     time = fmt.absolute(value.mean, metric.unit).value
     if value.round_trips is not None and pixels > 86:
         return [time, fmt.round_trips(value.round_trips)]

@@ -103,7 +103,7 @@ class PredictedSection(Section[None, Predicted]):
 
 
 def _predictable(run: Run) -> list[str]:
-    """Times on the wire of operations that do not queue for each other, whose round trips were counted."""
+    """Return times on the wire of operations that do not queue for each other, with counted round trips."""
     study = run.plan.study
     return [
         name
@@ -142,7 +142,7 @@ def _effect(run: Run, name: str, change: Change, distance: float, here: float) -
 
 
 def _round_trips(run: Run, name: str, arm: str) -> float:
-    """Of an operation: of a control that does not have the phase, none."""
+    """Return round trips of an operation; none of a control without the phase."""
     metric = run.plan.study.metrics[name]
     phases = [piece.answer.phases.get(metric.phase) for piece in run.of(metric.workload, arm)]
     counted = [phase for phase in phases if phase is not None]
@@ -150,7 +150,7 @@ def _round_trips(run: Run, name: str, arm: str) -> float:
 
 
 def _held(load: Arrivals, effects: list[PredictedEffect]) -> list[Held]:
-    """Little's law: connections that come in the time that one of them lives."""
+    """Little's law: as many connections are held as come in the lifetime of one."""
     times = {CONNECTION: 1, FIRST_QUERY: 1, QUERY: max(0, load.queries_per_connection - 1)}
     lives: dict[tuple[str, float], float] = {}
     for each in effects:

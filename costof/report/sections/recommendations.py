@@ -49,8 +49,6 @@ class Recommendations(Model):
 
 @dataclass(frozen=True)
 class Finding:
-    """What an arm does in one setting."""
-
     size: str
     arm: Arm
     effect: Effect
@@ -69,7 +67,7 @@ class RecommendationsSection(Section[Spec, Recommendations]):
         return [spec.metric, *spec.also]
 
     def compute(self, run: Run, core: Core, spec: Spec) -> Recommendations | None:
-        """None where nobody said the sizes: a target's servers are what they are, and there is no other size."""
+        """Return None where the sizes are unknown: a target's servers are what they are."""
         if not all(arm.levels.get(spec.sizes, "").isdigit() for arm in core.arms):
             return None
         study = run.plan.study
@@ -90,7 +88,6 @@ class RecommendationsSection(Section[Spec, Recommendations]):
         return Lead(leads=True)
 
     def answer(self, index: Index, data: Recommendations) -> list[Sentence]:
-        """One for each protection and condition, such as 'With w:1, use … from 7 nodes on'."""
         metric = index.metrics[data.metric]
         texts = [
             f"With {', '.join(conditions)}, {_advice(metric, data.unit, found)}."
@@ -99,7 +96,6 @@ class RecommendationsSection(Section[Spec, Recommendations]):
         return sentences("answer", texts)
 
     def blocks(self, index: Index, data: Recommendations) -> Iterator[Block]:
-        """A table for each setting, with the published figures beside ours."""
         found = []
         for setting in data.settings:
             arms = [arm for arm in index.arms if arm.baseline == setting.control]
@@ -147,7 +143,6 @@ def _published(figure: PublishedFigure) -> list[str]:
 
 
 def _note(index: Index) -> str:
-    """Where the published figures are from, and which of their series stands beside which of our arms."""
     published = index.core.published
     if published is None:
         return ""
@@ -161,7 +156,6 @@ def _note(index: Index) -> str:
 
 
 def _groups(index: Index, data: Recommendations) -> Iterator[tuple[list[str], list[Finding]]]:
-    """Findings of one protection under one condition, by size."""
     settings = {setting.control: setting for setting in data.settings}
     groups: dict[tuple[tuple[str, ...], str], list[Finding]] = {}
     for arm in index.arms:
@@ -198,7 +192,7 @@ def _advice(metric: Metric, unit: str, found: list[Finding]) -> str:
 
 
 def _where(some: Sequence[Finding], all_: Sequence[Finding], unit: str) -> str:
-    """'from 7 nodes on' where it holds for every larger size that was measured and for no smaller one."""
+    """Return 'from 7 nodes on' where it holds for every larger size that was measured and for no smaller one."""
     upwards = 0 < len(some) < len(all_) and all_[-len(some) :] == some
     return f"from {some[0].size} {unit} on" if upwards else _at(some, unit)
 

@@ -65,7 +65,7 @@ class SaturationSection(Section[None, list[Loop]]):
         return [each for each in found if each is not None] or None
 
     def lead(self, index: Index, data: list[Loop]) -> Lead:
-        """The times that follow from a rate of the same loop, where both are headlines."""
+        """The times that follow from a rate of the same loop are told once, as the rate."""
         return Lead(follow=frozenset((time.name, each.arm) for each in data for time in _times(index, data, each)))
 
     def answer(self, index: Index, data: list[Loop]) -> list[Sentence]:
@@ -79,7 +79,7 @@ class SaturationSection(Section[None, list[Loop]]):
 
 
 def _loop(run: Run, core: Core, workload: str, arm: PlannedArm) -> Loop | None:
-    """None where the workers wait for nothing at times, or do nothing twice."""
+    """Return None where the workers wait for nothing at times, or do nothing twice."""
     pieces, workers = [p for p in run.of(workload, arm.name) if p.answer.phases], run.plan.workers(workload, arm)
     operations, seconds = sum(p.answer.operations for p in pieces), sum(p.answer.elapsed_ns for p in pieces) / 1e9
     rates = run.samples.units.means({p.round: p.answer.operations / p.answer.elapsed_ns * 1e9 for p in pieces})
@@ -102,7 +102,7 @@ def _loop(run: Run, core: Core, workload: str, arm: PlannedArm) -> Loop | None:
 
 
 def _whole(pieces: list[SliceRecord]) -> str:
-    """The phase that is the whole operation: it holds the others, and so lasts longest in all."""
+    """Return the phase of the whole operation: it holds the others, and so lasts longest in all."""
     spent: dict[str, int] = {}
     for name, phase in (each for piece in pieces for each in piece.answer.phases.items()):
         spent[name] = spent.get(name, 0) + phase.sum_ns
@@ -110,7 +110,7 @@ def _whole(pieces: list[SliceRecord]) -> str:
 
 
 def _limit(cpu: Cpu, per_second: float, cores: int) -> str | None:
-    """A CPU share that is used up, or the machine's cores; None where neither is."""
+    """Return the CPU share that is used up, or the machine's cores; None where neither is."""
     role = max(cpu.throttled, key=cpu.throttled.__getitem__, default="")
     if cpu.throttled.get(role, 0.0) >= THROTTLED:
         return f"the CPU share of {role} is used up"
@@ -125,7 +125,7 @@ def _of(data: list[Loop], workload: str) -> list[Loop]:
 
 
 def _times(index: Index, data: list[Loop], loop: Loop) -> list[Metric]:
-    """Headline metrics that are the time of the loop's operation, where a headline metric is its rate."""
+    """Return headline metrics that are the time of the loop's operation, where a headline metric is its rate."""
     arm = index.arm(loop.arm)
     of = [metric for metric in index.headline_metrics if metric.workload == loop.workload]
     rates = [each for each in of if each.unit == "per_second" and each.phase in (WHOLE_SLICE, loop.phase)]
@@ -134,7 +134,7 @@ def _times(index: Index, data: list[Loop], loop: Loop) -> list[Metric]:
 
 
 def _texts(index: Index, data: list[Loop], metric: Metric) -> Iterator[str]:
-    """Of the workload that a rate is the headline of: its capacity under each limit, and what follows from it."""
+    """Yield the capacity of a rate's workload under each limit, and what follows from it."""
     of = _of(data, metric.workload)
     for limit in dict.fromkeys(each.limit for each in of if each.limit):
         loops = [each for each in of if each.limit == limit]

@@ -84,7 +84,6 @@ class Sizing(Model):
 
     @property
     def example(self) -> CoresFor:
-        """The one in the answer and in the table."""
         return next(each for each in self.examples if (each.clients, each.seconds) == SHOWN_EXAMPLE)
 
 
@@ -96,14 +95,12 @@ class SizingSection(Section[Spec, list[Sizing]]):
         return [spec.elapsed]
 
     def compute(self, run: Run, core: Core, spec: Spec) -> list[Sizing]:
-        """A sizing for each protected arm of the first context whose clients come to the role."""
         first = run.plan.controls[0].context
         arms = [arm for arm in run.plan.protected if arm.context == first]
         coming = [arm for arm in arms if holds(spec.when, arm.levels)]
         return [found for arm in coming if (found := _sizing(run, spec, arm)) is not None]
 
     def answer(self, index: Index, data: list[Sizing]) -> list[Sentence]:
-        """Of the first arm, which is at the first levels."""
         return sentences("answer", [_sentence(data[0])]) if data else []
 
     def blocks(self, index: Index, data: list[Sizing]) -> Iterator[Block]:
@@ -152,7 +149,7 @@ def _sizing(run: Run, spec: Spec, arm: PlannedArm) -> Sizing | None:
 
 
 def _without(run: Run, spec: Spec, arm: PlannedArm) -> str:
-    """The arm of the same context without the protection; '' where there is none."""
+    """Return the arm of the same context without the protection; '' where there is none."""
     if not spec.without:
         return arm.baseline or ""
     same = (each for each in run.plan.protected if each.context == arm.context)
@@ -160,7 +157,7 @@ def _without(run: Run, spec: Spec, arm: PlannedArm) -> str:
 
 
 def _cpu_ms(run: Run, spec: Spec, arm: str) -> ByRound:
-    """CPU milliseconds of the role for one client of each round's burst."""
+    """Return CPU milliseconds of the role for one client of each round's burst."""
     return {
         piece.round: piece.server_cpu_seconds[spec.role] * 1e3 / piece.answer.operations
         for piece in run.of(spec.workload, arm)
@@ -202,7 +199,7 @@ def _check(run: Run, spec: Spec, arm: PlannedArm, burst: PlannedArm) -> BurstChe
 
 
 def _cores(level: str) -> float | None:
-    """None on a target, whose cores nobody knows."""
+    """Return None on a target, whose cores are not known."""
     try:
         return float(level)
     except ValueError:
@@ -210,7 +207,6 @@ def _cores(level: str) -> float | None:
 
 
 def _seconds(run: Run, spec: Spec, arm: str) -> ByRound:
-    """How long each round's burst took."""
     return {number: ms / 1e3 for number, ms in run.samples.by_round(spec.elapsed, arm).items()}
 
 
@@ -230,7 +226,6 @@ def _sentence(sizing: Sizing) -> str:
 
 
 def _both(check: BurstCheck) -> tuple[Text, Text]:
-    """Measured and predicted, with the same decimals."""
     both = (check.measured_seconds, check.predicted_seconds)
     decimals = max(2, min(fmt.decimals_of(each) for each in both))
     measured, predicted = (fmt.absolute(each, "s", decimals=decimals) for each in both)

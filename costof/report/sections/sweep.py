@@ -48,7 +48,6 @@ class SweepSection(Section[Spec, Sweep]):
         return [spec.metric]
 
     def compute(self, run: Run, core: Core, spec: Spec) -> Sweep:
-        """A table for each protection and each setting of the other contexts."""
         factors = run.plan.study.factors
         arms = [arm for arm in core.arms if arm.baseline and not arm.twin]
         others = [name for name, factor in factors.items() if factor.context and name != spec.factor]

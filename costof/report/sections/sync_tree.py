@@ -40,7 +40,7 @@ class Tree(Model):
 
     @property
     def root(self) -> str:
-        """The one that is followed and follows nobody; of members that follow each other, the first."""
+        """The member that is followed and follows nobody; of members that follow each other, the first."""
         following = {name for names in self.followers.values() for name in names}
         return next((source for source in self.followers if source not in following), next(iter(self.followers), ""))
 
@@ -71,7 +71,7 @@ class SyncTreeSection(Section[None, list[Tree]]):
     data = list[Tree]
 
     def compute(self, run: Run, core: Core, spec: None) -> list[Tree] | None:
-        """Every tree of every arm, the most frequent of an arm first. None where the servers report no tree."""
+        """Return every tree of every arm, the most frequent first; None where the servers report no tree."""
         found = [
             Tree(
                 arm=arm.name,
@@ -101,7 +101,7 @@ def followers_of(tree: str) -> dict[str, list[str]]:
 
 
 def _distinct(index: Index, data: list[Tree]) -> list[Distinct]:
-    """Every tree once, from few members to many; twins are their control's."""
+    """Return every tree once, from few members to many; control replicates are left out."""
     found: dict[str, Distinct] = {}
     for tree in data:
         arm = index.arm(tree.arm)
@@ -145,7 +145,7 @@ def _chain(tree: Tree) -> list[str]:
 
 
 def places(tree: Tree) -> Places:
-    """Row and hops of each member: leaves below each other, a source beside the middle of its followers."""
+    """Return row and hops of each member: leaves below each other, a source beside the middle of its followers."""
     found: Places = {}
     free = 0
 
@@ -175,7 +175,6 @@ def _draw(shown: list[Distinct], width: int) -> Sheet:
 
 
 def _panel(shown: Distinct, found: Places, deepest: int) -> Panel:
-    """Hops from the primary to the right, those that follow the same one below each other."""
     lowest = max(row for row, _ in found.values()) + 0.6
     panel = Panel(title=shown.title, x=Scale(-0.5, deepest + 0.5), y=Scale(lowest, 0.4), framed=False)
     for source, names in shown.tree.followers.items():

@@ -74,8 +74,6 @@ class Tails(Model):
 
 @dataclass(frozen=True)
 class Measured:
-    """How many operations an arm has, and their percentiles."""
-
     operations: int
     percentiles: Percentiles
 
@@ -98,7 +96,6 @@ class TailsSection(Section[None, Tails]):
         return sentences("detail", [_sentence(index, each) for each in worse_than_the_mean(index, data)])
 
     def parts(self, index: Index, data: Tails) -> list[Part]:
-        """Those of one arm stand in the report's head."""
         return [Part("percentiles", "", [*_at_first(index, data)], order=HEAD_ORDER), *super().parts(index, data)]
 
     def blocks(self, index: Index, data: Tails) -> Iterator[Block]:
@@ -109,7 +106,7 @@ class TailsSection(Section[None, Tails]):
 
 
 def _at_first(index: Index, data: Tails) -> Iterator[Block]:
-    """What half, 95 and 99 of 100 operations take on the first arm that the answer is about."""
+    """Show p50, p95 and p99 of the first arm that the answer is about."""
     arm = next((each for each in index.answered if any(tail.arm == each.name for tail in data.found)), None)
     if arm is None:
         return
@@ -144,7 +141,7 @@ def _of_metric(run: Run, name: str, metric: Metric) -> Iterator[Tail | Untold]:
 def _of_arm(
     name: str, metric: Metric, arm: str, control: Measured, own: Measured, rounds: int
 ) -> Iterator[Tail | Untold]:
-    """The percentiles that the operations of both can carry, and the first that they cannot."""
+    """Yield the percentiles that the operations of both can carry, and the first that they cannot."""
     for place, ratio in enumerate(ratios(control.percentiles, own.percentiles, rounds)):
         percentile, operations = PERCENTILES[place], min(control.operations, own.operations)
         needed = operations_needed(percentile)
@@ -157,7 +154,6 @@ def _of_arm(
 
 
 def _measured(run: Run, name: str, arm: PlannedArm, rounds: list[int], drawn: np.ndarray) -> Measured | None:
-    """None where nothing of the arm was measured."""
     found = run.histograms(name, arm.name)
     if not found:
         return None
@@ -166,7 +162,7 @@ def _measured(run: Run, name: str, arm: PlannedArm, rounds: list[int], drawn: np
 
 
 def worse_than_the_mean(index: Index, tails: Tails) -> list[Tail]:
-    """Of the farthest tails, those that lose more than the mean does: each is a finding of its own."""
+    """Return the farthest tails that lose more than the mean does: each is a finding of its own."""
     farthest = {(each.metric, each.arm): each for each in tails.found}
     return [each for each in farthest.values() if _loses_more(index, each)]
 
@@ -187,7 +183,6 @@ def _sentence(index: Index, tail: Tail) -> str:
 
 
 def _untold(index: Index, untold: list[Untold]) -> Iterator[str]:
-    """A sentence for all arms that lack as much."""
     arms: dict[tuple[float, str, int, int], list[str]] = {}
     for each in untold:
         if each.metric in index.metrics:
@@ -198,7 +193,6 @@ def _untold(index: Index, untold: list[Untold]) -> Iterator[str]:
 
 
 def _rows(index: Index, data: Tails) -> Iterator[Row]:
-    """A group for each metric."""
     found = [each for each in data.found if each.metric in index.metrics]
     for name, of_metric in groupby(found, key=lambda each: each.metric):
         metric = index.metrics[name]
@@ -210,7 +204,7 @@ def _rows(index: Index, data: Tails) -> Iterator[Row]:
 
 
 def _metric_label(index: Index, metric: ShownMetric) -> str:
-    """Its view is said where there are several."""
+    """Return the metric's label, with its view where there are several."""
     views = {each.view for each in index.headline_metrics}
     return f"{metric.view}: {metric.label}" if len(views) > 1 else metric.label
 

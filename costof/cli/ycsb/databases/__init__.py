@@ -50,7 +50,6 @@ class Database(ABC):
         """Whether the table holds any. Raises `CostofError` when it cannot be asked, or cannot take so many fields."""
 
     def unused_options(self) -> list[str]:
-        """Options of the URL that change nothing here."""
         return []
 
 

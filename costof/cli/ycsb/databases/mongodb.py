@@ -102,7 +102,7 @@ class MongodbDatabase(Database):
         return str(self._options.get("authsource") or self._parsed["database"] or "admin")
 
     def _concern(self, properties: Properties) -> int | str | None:
-        """Of the URL, else of the property. None is the server's default. Raises `YCSB_BAD_PROPERTY`."""
+        """Return the URL's concern, else the property's. None is the server's default. Raises `YCSB_BAD_PROPERTY`."""
         legacy = properties.get("mongodb.writeConcern", "").lower()
         concern = self._options.get("w", WRITE_CONCERNS.get(legacy, legacy or None))
         text = str(concern) if concern is not None else None
@@ -154,7 +154,6 @@ class MongodbDatabase(Database):
 
 
 def _parse(url: str) -> tuple[UrlParts, dict[str, Any]]:
-    """The URL's parts, and what pymongo reads in them."""
     try:
         parts = split_url(url, EXAMPLE)
         return parts, parsed_by_pymongo(parts)

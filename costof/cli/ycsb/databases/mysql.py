@@ -54,7 +54,7 @@ class MysqlDatabase(JdbcDatabase):
 
     @property
     def _verify(self) -> Verify | None:
-        """What of the server's certificate is verified; None without TLS."""
+        """What is verified of the server's certificate; None without TLS."""
         mode = self._options.get("sslmode", "").lower()
         asked = "true" in (self._options.get("usessl", "").lower(), self._options.get("requiressl", "").lower())
         chain = self._options.get("verifyservercertificate", "").lower() == "true"

@@ -61,7 +61,7 @@ class PostgresqlDatabase(JdbcDatabase):
 
     @property
     def _verify(self) -> Verify | None:
-        """What of the server's certificate is verified; None without TLS."""
+        """What is verified of the server's certificate; None without TLS."""
         mode, asked = self._options.get("sslmode", ""), self._options.get("ssl", "false")
         return VERIFY.get(mode.lower()) or ("full" if asked.lower() in ("", "true") and not mode else None)
 

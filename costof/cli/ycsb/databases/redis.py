@@ -18,7 +18,7 @@ INDEX = "_indices"
 
 
 class RedisDatabase(Database):
-    """As the default user, in plain: the binding knows no other way."""
+    """A database reached as the default user, in plain: the binding knows no other way."""
 
     PROPERTIES = frozenset({"redis.host", "redis.port", "redis.password"})
 

@@ -72,7 +72,7 @@ class CostModelSection(Section[list[Operation], CostModel]):
         yield from predictions(index, data)
 
     def lead(self, index: Index, data: CostModel) -> Lead:
-        """Of several distances it says in a sentence what else takes one for each; many arms it does not rank."""
+        """It replaces a sentence for each distance by one for all of them; it does not rank many arms."""
         if data.load is not None:
             # What it costs there was measured.
             return Lead()
@@ -80,7 +80,7 @@ class CostModelSection(Section[list[Operation], CostModel]):
         return Lead(leads=leads, follow=said_already(index, data))
 
     def answer(self, index: Index, data: CostModel) -> list[Sentence]:
-        """What it costs a service, before what a loop as fast as it goes makes of it."""
+        """Return what it costs a service, before what a closed loop makes of it."""
         return sentences("answer", [*for_a_service(index, data)] if data.load is None else [])
 
     def parts(self, index: Index, data: CostModel) -> list[Part]:
@@ -112,7 +112,7 @@ def for_a_service(index: Index, model: CostModel) -> Iterator[str]:
 
 
 def said_already(index: Index, model: CostModel) -> frozenset[tuple[str, str]]:
-    """Effects, by metric and arm, that these sentences tell: those that a run at one distance has measured."""
+    """Return the effects, by metric and arm, that these sentences already tell: those of a run at one distance."""
     return frozenset(
         (effect.metric, effect.arm)
         for each in _told(index, model)
@@ -163,7 +163,6 @@ def _size(of: Estimate) -> Estimate:
 
 
 def parameters(index: Index, model: CostModel) -> Table:
-    """For a connection and for an operation: what it is measured by, and a row each protection."""
     roles = list(dict.fromkeys(role for cost in model.operations for role in cost.cpu_ms))
     head = ["own time", "round trips", "bytes", *(f"{role} CPU, ms" for role in roles)]
     rows = []
@@ -183,7 +182,6 @@ def _parameters(cost: OperationCost, roles: list[str]) -> Row:
 
 
 def predictions(index: Index, model: CostModel) -> Iterator[Table]:
-    """For each metric its predictions, a protection's distances together."""
     order = {name: number for number, name in enumerate(dict.fromkeys(_name(p) for p in model.predictions))}
     head = ["with", "at", "predicted", "measured", "error"]
     for name in dict.fromkeys(each.metric for each in model.predictions):
@@ -216,7 +214,7 @@ def _predicted(index: Index, each: Prediction) -> list[str | Text]:
 
 
 def worst(index: Index, model: CostModel) -> str | None:
-    """How far the model is off where it was put to the test; None where it was not."""
+    """Return how far the model is off where it was tested; None where it was not."""
     tested = [each for each in model.predictions if each.error is not None and not each.local]
     if not tested:
         return None
@@ -244,7 +242,7 @@ def _summary(extra: ExtraCost) -> str:
 
 
 def near_end(index: Index, model: CostModel) -> str | None:
-    """Which protections count round trips that cross no link in a connection; the cost model leaves them out."""
+    """Return a note on round trips of a connection that cross no link; the cost model leaves them out."""
     found = []
     for cost in model.operations:
         arm = next((arm for arm in index.nearest.shown_arms if arm.protection == cost.protection), None)
@@ -276,7 +274,6 @@ class Line:
     measured: list[tuple[float, Effect]]
 
     def added(self, round_trip_ms: float) -> tuple[float, float, float]:
-        """Milliseconds added at a distance, with both ends."""
         own, far = self.extra.own_ms, self.extra.round_trips * round_trip_ms
         return own.value + far, own.low + far, own.high + far
 
@@ -292,7 +289,6 @@ Seen = Callable[[Effect], Estimate | None]
 
 
 def figure(index: Index, model: CostModel) -> Figure | None:
-    """None where the run has but one distance."""
     distances = index.core.distances
     operations = {name: lines for name in ("connection", "operation") if (lines := _lines(index, model, name))}
     if len(set(distances.values())) < 2 or not operations:
@@ -317,7 +313,7 @@ def _lines(index: Index, model: CostModel, operation: str) -> list[Line]:
 
 
 def _measured(index: Index, model: CostModel, metric: str, protection: str) -> list[tuple[float, Effect]]:
-    """Effects at the distances that the model speaks of, which are of one setting."""
+    """Return the effects at the distances of the model, which are of one context."""
     known, spoken_of = index.core.distances, {each.arm for each in model.predictions}
     arms = [arm for arm in index.arms if arm.protection == protection and arm.name in spoken_of]
     found = [(arm.context, index.effect(metric, arm.name)) for arm in arms]
@@ -325,7 +321,6 @@ def _measured(index: Index, model: CostModel, metric: str, protection: str) -> l
 
 
 def _caption(operation: str, line: Line) -> str:
-    """What a protection costs at each measured distance, as modelled and as measured."""
     parts = []
     for round_trip_ms, effect in line.measured:
         modelled = fmt.with_unit(fmt.number(line.added(round_trip_ms)[0], 2, signed=True), "ms")
@@ -342,7 +337,7 @@ def _loss(effect: Effect) -> Estimate | None:
 
 
 def _draw(operations: dict[str, list[Line]], reach: float, width: int) -> Sheet:
-    """For each operation its added time on a linear axis, and the share that is lost, where the near end is wide."""
+    """Draw for each operation its added time on a linear axis, and the lost share on one with a wide near end."""
     panels = []
     for name, lines in operations.items():
         steps = [reach * each / POINTS for each in range(POINTS + 1)]

@@ -81,7 +81,6 @@ class Added:
 
 
 def extras(index: Index, model: CostModel) -> list[Extras]:
-    """The protections the calculator knows, those with both costs."""
     found = {(extra.protection, extra.operation): extra for extra in model.extras}
     inside = int(any(_holds_first(index, cost) for cost in model.operations))
     names = dict.fromkeys(extra.protection for extra in model.extras)
@@ -111,7 +110,7 @@ def added(of: Extras, load: Load) -> Added:
 
 
 def _milliseconds(extra: ExtraCost, load: Load) -> Estimate:
-    """Own time with its interval, moved by what is exact: round trips, and bytes where bandwidth is limited."""
+    """Move own time and its interval by what is exact: round trips, and bytes where bandwidth is limited."""
     exact = extra.round_trips * load.round_trip_ms
     if load.bandwidth_mbit is not None:
         exact += extra.bytes * 8 / (load.bandwidth_mbit * 1000)
@@ -119,7 +118,7 @@ def _milliseconds(extra: ExtraCost, load: Load) -> Estimate:
 
 
 def _sum(terms: list[Term]) -> Estimate:
-    """Of estimates times numbers that are not negative: values and both ends added."""
+    """Add estimates times non-negative numbers, values and both ends."""
     return Estimate(
         value=sum(factor * each.value for factor, each in terms),
         low=sum(factor * each.low for factor, each in terms),
@@ -140,12 +139,11 @@ COLUMNS: list[tuple[str, str, Callable[[Added], Estimate]]] = [
 
 
 def shown(costs: Added) -> list[Text]:
-    """The answer in the order of `COLUMNS`."""
     return [fmt.absolute(of(costs), unit, signed=True) for _, unit, of in COLUMNS]
 
 
 def distances(index: Index, model: CostModel) -> list[tuple[str, float]]:
-    """Context and round-trip time of what this run measured, from near to far."""
+    """Return context and round-trip time of what this run measured, from near to far."""
     if model.way_ms is not None:
         return [("", model.way_ms)]
     return sorted(index.core.distances.items(), key=lambda pair: pair[1])
@@ -165,7 +163,7 @@ def default_load(index: Index, model: CostModel) -> Load:
 
 
 def fixed_rows(index: Index, model: CostModel) -> list[tuple[str, str, list[Text]]]:
-    """Distance, protection and figures for the default load: what a page without its script shows."""
+    """Return distance, protection and figures for the default load: what a page without its script shows."""
     load = default_load(index, model)
     return [
         (where(context, ms), each.label, shown(added(each, replace(load, round_trip_ms=ms)))[: len(columns(model))])
@@ -181,7 +179,6 @@ def where(context: str, round_trip_ms: float) -> str:
 
 
 def calculator(index: Index, model: CostModel) -> Iterator[Block]:
-    """The form with its table; nothing where no protection has both costs."""
     found = extras(index, model)
     if not found:
         return
@@ -207,17 +204,15 @@ def calculator(index: Index, model: CostModel) -> Iterator[Block]:
 
 
 def columns(model: CostModel) -> list[tuple[str, str, Callable[[Added], Estimate]]]:
-    """Those of `COLUMNS` that the run can tell."""
     return COLUMNS if model.load is None else COLUMNS[:-1]
 
 
 def _fixed(model: CostModel) -> dict[str, float]:
-    """Fields that the reader cannot change: at a load the CPU time of connections and of queries is one."""
+    """Return the fields that the reader cannot change: at a load, connections' CPU time includes their queries."""
     return {} if model.load is None else {"operations": model.load.queries_per_connection, "clients": 0}
 
 
 def _whose(found: list[Extras], model: CostModel) -> str:
-    """Of whom the cores are, and what they cost."""
     costs = (cost for each in found for cost in (each.connection, each.operation))
     roles = [*dict.fromkeys(role for cost in costs for role in cost.roles)]
     unknown = "" if set(roles) - {CLIENT} else " alone: what the servers use is not known here"
@@ -243,7 +238,6 @@ def _fields(load: Load) -> list[Field]:
 
 
 def _output(index: Index, model: CostModel, found: list[Extras]) -> Table:
-    """A row a protection, which the script fills."""
     outputs = columns(model)
     head = [Column("with", "text"), *(Column(heading, unit=unit) for heading, unit, _ in outputs)]
     rows = [Row([Cell(each.label), *[Cell(fmt.NONE)] * len(outputs)], key=each.protection) for each in found]
@@ -266,7 +260,6 @@ def _instead(index: Index, model: CostModel, load: Load) -> list[Block]:
 
 
 def _payload(found: list[Extras], model: CostModel) -> dict[str, object]:
-    """What the page's script computes from."""
     return {
         "hours": HOURS_A_MONTH,
         "fixed": _fixed(model),

@@ -95,7 +95,6 @@ class CostModel(Model):
 
 
 def cost_model(run: Run, distances: dict[str, float], asked: Sequence[Operation]) -> CostModel:
-    """The model of a run and its predictions for every distance that was measured."""
     nearest = min(run.plan.controls, key=lambda control: distances.get(control.context, 0.0))
     local = [arm for arm in run.plan.arms if arm.context == nearest.context and not arm.twin]
     operations, extras, predictions = [], [], []
@@ -171,7 +170,7 @@ def round_trip(run: Run, arm: PlannedArm) -> Mean:
 
 
 def _counted(run: Run, operation: Operation, arm: PlannedArm) -> tuple[float, float]:
-    """Round trips over the link and bytes, for each operation."""
+    """Return round trips over the link and bytes, for each operation."""
     metric = run.plan.study.metrics[operation.metric]
     # A slice in which nothing succeeded has no phases, and no part in the figures.
     answers = (piece.answer for piece in run.of(metric.workload, arm.name))
@@ -189,12 +188,12 @@ def _near_round_trips(operation: Operation, arm: PlannedArm) -> float:
 
 
 def _cpu_seconds(pieces: Sequence[SliceRecord]) -> dict[str, float]:
-    """CPU seconds for each operation, by role. What carries the lab's links is no part of it."""
+    """Return CPU seconds of an operation by role, without what carries the lab's links."""
     return {role: seconds for role, seconds in cpu_seconds_each(pieces).items() if role != LINK_ROLE}
 
 
 def _extra_cost(run: Run, operation: Operation, arm: PlannedArm) -> ExtraCost | None:
-    """What the arm adds to its control at the nearest distance, paired by round."""
+    """Return what the arm adds to its control at the nearest distance, paired by round."""
     if run.pairs(operation.metric, arm) is None or arm.baseline is None:
         return None
     control = run.plan.arm(arm.baseline)
@@ -215,7 +214,6 @@ def _extra_cost(run: Run, operation: Operation, arm: PlannedArm) -> ExtraCost | 
 
 
 def _roles(run: Run, operation: Operation, arm: PlannedArm) -> list[str]:
-    """Whose CPU time an operation of the arm takes."""
     if _cpu_is_in_connection(run, operation):
         return []
     pieces = run.of(run.plan.study.metrics[operation.metric].workload, arm.name)
@@ -239,7 +237,6 @@ def _extra_cpu_ms(run: Run, operation: Operation, control: PlannedArm, arm: Plan
 
 
 def _cpu_ms_by_round(pieces: Sequence[SliceRecord], roles: Set[str]) -> dict[int, float]:
-    """Return the CPU time of an operation by these roles, in the rounds that have a reading of each."""
     each_round = {piece.round: _cpu_seconds([piece]) for piece in pieces}
     return {
         number: sum(used[role] for role in roles) * 1e3 for number, used in each_round.items() if roles <= used.keys()
@@ -251,7 +248,6 @@ def _read_in_all(pieces: Sequence[SliceRecord]) -> set[str]:
 
 
 def _predictions(run: Run, operation: Operation, cost: OperationCost, local: PlannedArm) -> list[Prediction]:
-    """The model's answer for each distance and each metric that follows from the operation's time."""
     study, found = run.plan.study, []
     taken = run.samples.of(operation.metric, local.name)
     near = round_trip(run, local)
@@ -283,10 +279,9 @@ def _but_distance(run: Run, arm: PlannedArm) -> dict[str, str]:
 
 
 def taken_at(taken: Mean, round_trips: float, near: Mean, far: Mean) -> Mean:
-    """What an operation takes at the round-trip time `far`, of what it took at `near`, all in milliseconds."""
+    """Return the time at the round-trip time `far` of what took `taken` at `near`, all in milliseconds."""
     return taken if far is near else combined([(1, taken), (round_trips, far), (-round_trips, near)])
 
 
 def _rate(milliseconds: float) -> float:
-    """Of one worker, a second."""
     return 1e3 / max(milliseconds, 1e-6)
