@@ -66,26 +66,22 @@ def _present(sections: Sections) -> Iterator[tuple[Section[Any, Any], Any]]:
 def document(result: Result, *more: Part) -> Document:
     """Return the report of a result; `more` comes after its parts."""
     index = Index(result, answer=result.answer)
+    placed = [
+        (section.order if part.order is None else part.order, part)
+        for section, data in _present(result.sections)
+        for part in section.parts(index, data)
+    ]
+    placed.sort(key=lambda each: each[0])
     measured = f"{fmt.duration(result.measured_seconds)} measured"
     if result.resolved_early and result.budget_seconds:
         measured += f" of {fmt.duration(result.budget_seconds)}, ended since every headline effect had a verdict"
-    profile = f"profile {result.profile}"
     return Document(
         title=result.question,
-        subtitle=" · ".join([result.study, profile, index.extent, measured]),
+        subtitle=" · ".join([result.study, f"profile {result.profile}", index.extent, measured]),
         started=result.started,
-        parts=[*_parts(index, result.sections), *more],
+        parts=[*(part for _, part in placed), *more],
         made=f"Made by costof from the ledger of run {result.run}.",
     )
-
-
-def _parts(index: Index, sections: Sections) -> list[Part]:
-    placed = [
-        (section.order if part.order is None else part.order, part)
-        for section, data in _present(sections)
-        for part in section.parts(index, data)
-    ]
-    return [part for _, part in sorted(placed, key=lambda each: each[0])]
 
 
 def render_terminal(result: Result, console: Console, folder: Path | None = None) -> None:

@@ -31,7 +31,6 @@ from costof.report.blocks import (
     Interactive,
     Medium,
     Paragraph,
-    Row,
     Table,
     of_medium,
 )
@@ -106,19 +105,16 @@ def _block(block: Block, width: int) -> Iterator[RenderableType]:
             yield _labelled(block.label, block.lines, width, STYLES[block.tone])
         case Checks(checks=checks):
             yield _labelled("Checks", [each.words for each in checks], width)
+        case CallOut(kind="partial"):
+            yield Padding(_text(f"PARTIAL RUN: {block.text}", "bold yellow"), (1, 2, 0, 2))
         case CallOut():
-            yield _call_out(block, width)
+            words = f"Caution: {block.text}" if block.kind == "caution" else block.text
+            yield _prose(words, width, STYLES[block.kind])
         case Table():
             yield from _table(block, width)
         case Details(blocks=inner) | Interactive(instead=inner):
             for each in of_medium(inner, Medium.TERMINAL):
                 yield from _block(each, width)
-
-
-def _call_out(block: CallOut, width: int) -> RenderableType:
-    if block.kind == "partial":
-        return Padding(_text(f"PARTIAL RUN: {block.text}", "bold yellow"), (1, 2, 0, 2))
-    return _prose(f"Caution: {block.text}" if block.kind == "caution" else block.text, width, STYLES[block.kind])
 
 
 def _labelled(label: str, lines: list[str], width: int, style: str = "") -> RenderableType:
@@ -184,20 +180,19 @@ def _grid(table: Table, heads: Sequence[str], widths: Sequence[int] | None, gap:
     """Return a grid without rows; without `heads` where the rows go on."""
     grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, gap, 0, 0), show_header=bool(heads))
     for index, column in enumerate(table.columns):
-        figure = column.kind == "figure"
+        figure, width = column.kind == "figure", widths[index] if widths else None
+        head = heads[index] if heads else ""
+        if width:
+            # A column of figures with verdicts cuts off what is longer than a line.
+            head = textwrap.fill(head, width, break_long_words=False, break_on_hyphens=False)
         grid.add_column(
-            _text(_head(heads[index], widths[index] if widths else None) if heads else ""),
+            _text(head),
             justify="right" if figure else "left",
             overflow="fold",
             no_wrap=figure and table.judged,
-            width=widths[index] if widths else None,
+            width=width,
         )
     return grid
-
-
-def _head(words: str, width: int | None) -> str:
-    """A column's head, broken between words: a column of figures with verdicts cuts off what is longer than a line."""
-    return textwrap.fill(words, width, break_long_words=False, break_on_hyphens=False) if width else words
 
 
 def _widths(
@@ -223,14 +218,10 @@ def _widths(
 
 def _cells(table: Table, index: int, width: int, longest: int) -> list[Text]:
     row = table.rows[index]
-    name = "" if table.repeats(index) else _name(table, row, longest)
+    name = "" if table.repeats(index) else row.cells[0].text
+    if row.kind != "group":
+        name = _folded(name, longest, "  " * (table.grouped + (row.kind == "published")))
     return [_text(name), *(_cell(cell, width, longest) for cell in row.cells[1:])]
-
-
-def _name(table: Table, row: Row, longest: int) -> str:
-    """Return a row's name, indented under its group's or its arm's, a long one on two lines."""
-    name = row.cells[0].text
-    return name if row.kind == "group" else _folded(name, longest, "  " * (table.grouped + (row.kind == "published")))
 
 
 def _folded(name: str, longest: int, indent: str = "") -> str:

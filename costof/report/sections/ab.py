@@ -10,9 +10,8 @@ from costof.report.blocks import FILES, Block, Details, Table
 from costof.report.section import Section
 from costof.results.ab_figures import PERCENTILES, PHASES, AbFigures, ab_figures
 from costof.results.index import Index
-from costof.results.models import Core, Effect, Metric
+from costof.results.models import Core, Effect
 from costof.results.run import Run
-from costof.study.schema import Workload
 
 NOTE = (
     "Counted as ab counts, over all requests of the run: one on a connection that was open already has a connect of 0. "
@@ -28,44 +27,43 @@ class AbSection(Section[None, list[AbFigures]]):
     data = list[AbFigures]
 
     def compute(self, run: Run, core: Core, spec: None) -> list[AbFigures] | None:
-        workloads = [name for name, each in run.plan.study.workloads.items() if _as_ab_asks(each)]
-        pairs = [(workload, arm) for workload in workloads for arm in run.plan.arms if not arm.twin]
+        # Where all connections stand, ab's connection times are none.
+        workloads = [
+            name
+            for name, each in run.plan.study.workloads.items()
+            if each.kind == "request" and not each.keep_connections
+        ]
         found = [
             ab_figures(arm.name, work, run.plan.workers(work, arm), [p.answer for p in run.of(work, arm.name)])
-            for work, arm in pairs
+            for work in workloads
+            for arm in run.plan.arms
+            if not arm.twin
         ]
         return [each for each in found if each is not None] or None
 
     def blocks(self, index: Index, data: list[AbFigures]) -> Iterator[Block]:
-        yield Table.of(RATES, [_rates(index, each) for each in data], title="The table that ab prints")
+        rates: list[Cells] = []
+        for each in data:
+            effect = _effect(index, each, "slice")
+            figures = [each.requests_per_second, each.ms_per_request, each.ms_across_all, each.kbytes_per_second]
+            against = fmt.relative(effect.ratio) if effect and effect.ratio else fmt.NONE
+            rates.append([each.arm, *map(_number, figures), f"{sum(each.failed.values()):,}", against])
+        yield Table.of(RATES, rates, title="The table that ab prints")
         times = [[each.arm, *(f"{_ms(each.times[n].mean)} ±{_ms(each.times[n].sd)}" for n in PHASES)] for each in data]
         yield Table.of(["mean ±sd, ms", *map(fmt.capital, PHASES)], times)
         names = [str(percent) for percent in PERCENTILES]
         served = [[each.arm, *(_ms(each.percentiles[name]) for name in names)] for each in data]
         yield Table.of(["served within, ms", *(fmt.with_unit(name, "%") for name in names)], served, note=NOTE)
         for each in data:
-            yield _of_arm(index, each)
-
-
-def _as_ab_asks(workload: Workload) -> bool:
-    """Connections by `requests_per_connection`, as the arm says: where all stand, ab's connection times are none."""
-    return workload.kind == "request" and not workload.keep_connections
-
-
-def _of_arm(index: Index, each: AbFigures) -> Details:
-    arm = index.arm(each.arm)
-    title = f"{arm.label}{arm.at} ({arm.name})" if arm else each.arm
-    head = ["", "as ab counts", "against the control"]
-    lines = [_time(index, each, name) for name in PHASES]
-    times = Table.of(TIMES, lines, title=f"{title}: connection times")
-    return Details(title, [Table.of(head, _figures(index, each), title=title), times], media=FILES)
-
-
-def _rates(index: Index, each: AbFigures) -> Cells:
-    effect = _effect(index, each, "slice")
-    rates = [each.requests_per_second, each.ms_per_request, each.ms_across_all, each.kbytes_per_second]
-    against = fmt.relative(effect.ratio) if effect and effect.ratio else fmt.NONE
-    return [each.arm, *map(_number, rates), f"{sum(each.failed.values()):,}", against]
+            arm = index.arm(each.arm)
+            title = f"{arm.label}{arm.at} ({arm.name})" if arm else each.arm
+            head = ["", "as ab counts", "against the control"]
+            lines = [_time(index, each, name) for name in PHASES]
+            tables = [
+                Table.of(head, _figures(index, each), title=title),
+                Table.of(TIMES, lines, title=f"{title}: connection times"),
+            ]
+            yield Details(title, [*tables], media=FILES)
 
 
 def _figures(index: Index, each: AbFigures) -> Iterator[list[str]]:
@@ -99,13 +97,10 @@ def _time(index: Index, each: AbFigures, name: str) -> Cells:
 
 
 def _effect(index: Index, figures: AbFigures, phase: str) -> Effect | None:
-    metric = next((each for each in index.core.metrics if _is(each, figures, phase)), None)
-    return index.effect(metric.name, figures.arm) if metric else None
-
-
-def _is(metric: Metric, figures: AbFigures, phase: str) -> bool:
-    unit = "per_second" if phase == "slice" else "ms"
-    return (metric.workload, metric.phase, metric.unit) == (figures.workload, phase, unit)
+    figure = (figures.workload, phase, "per_second" if phase == "slice" else "ms")
+    metrics = (each.name for each in index.core.metrics if (each.workload, each.phase, each.unit) == figure)
+    metric = next(metrics, None)
+    return index.effect(metric, figures.arm) if metric else None
 
 
 def _number(value: float) -> str:

@@ -24,7 +24,8 @@ class AnswerSection(Section[None, None]):
 
     def blocks(self, index: Index, data: None) -> Iterator[Block]:
         if index.core.partial:
-            yield CallOut("partial", _partial(index))
+            figures = f" The figures are those of the {index.extent} measured." if index.core.rounds else ""
+            yield CallOut("partial", f"{index.core.partial.rstrip('.')}.{figures}")
         details = [sentence.text for sentence in index.sentences("detail")]
         lines = [sentence.text for sentence in index.sentences("answer")] or [_no_answer(index)]
         yield Headlines(lines, long=bool(details))
@@ -63,11 +64,6 @@ def _no_answer(index: Index) -> str:
             labels = fmt.listed([*dict.fromkeys(arm.label for arm in these)])
             return NOTHING_TO_COMPARE.format(arms=labels, it="it" if len({arm.label for arm in these}) == 1 else "them")
     return NO_ANSWER
-
-
-def _partial(index: Index) -> str:
-    figures = f" The figures are those of the {index.extent} measured." if index.core.rounds else ""
-    return f"{(index.core.partial or '').rstrip('.')}.{figures}"
 
 
 SECTION = AnswerSection()

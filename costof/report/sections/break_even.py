@@ -19,9 +19,8 @@ from costof.report.section import Section, sentences
 from costof.results.index import VIEWS, Index, Setting
 from costof.results.models import Arm, Core, Effect, Sentence
 from costof.results.run import Run
-from costof.statistics.break_even import Operations, Rounds, break_even, saves_below
+from costof.statistics.break_even import Rounds, break_even, saves_below
 from costof.statistics.intervals import FEWEST_ROUNDS
-from costof.study.arms import PlannedArm
 
 SHARES = (0.05, 0.01)
 
@@ -68,13 +67,13 @@ class BreakEvenSection(Section[list[Asked], list[Point]]):
         return [name for each in spec for name in (each.connection, each.operation)]
 
     def compute(self, run: Run, core: Core, spec: list[Asked]) -> list[Point]:
-        found = []
+        found: list[Point] = []
         for asked in spec:
             for arm in run.plan.protected:
                 names = (arm.baseline or "", arm.name)
                 pairs = [(metric, name) for metric in (asked.connection, asked.operation) for name in names]
                 if numbers := run.together(*pairs, fewest=FEWEST_ROUNDS):
-                    found += [_point(Rounds(*numbers), asked, arm, share, run.plan.seed) for share in SHARES]
+                    found += _points(Rounds(*numbers), asked.view, arm.name, run.plan.seed)
         return found
 
     def answer(self, index: Index, data: list[Point]) -> list[Sentence]:
@@ -94,17 +93,14 @@ class BreakEvenSection(Section[list[Asked], list[Point]]):
             yield _table(index, data)
 
 
-def _point(rounds: Rounds, asked: Asked, arm: PlannedArm, share: float, seed: int) -> Point:
-    needed = break_even(rounds, share, seed)
-    value, low, high = (each if math.isfinite(each) else None for each in (needed.value, needed.low, needed.high))
-    saves = _until(saves_below(rounds, seed))
-    return Point(view=asked.view, arm=arm.name, share=share, operations=value, low=low, high=high, saves=saves)
-
-
-def _until(saved: Operations) -> Until | None:
-    if not 0 < saved.value < math.inf:
-        return None
-    return Until(operations=saved.value, low=saved.low, high=saved.high if math.isfinite(saved.high) else None)
+def _points(rounds: Rounds, view: str, arm: str, seed: int) -> Iterator[Point]:
+    saved, saves = saves_below(rounds, seed), None
+    if 0 < saved.value < math.inf:
+        saves = Until(operations=saved.value, low=saved.low, high=saved.high if math.isfinite(saved.high) else None)
+    for share in SHARES:
+        found = break_even(rounds, share, seed)
+        value, low, high = (each if math.isfinite(each) else None for each in (found.value, found.low, found.high))
+        yield Point(view=view, arm=arm, share=share, operations=value, low=low, high=high, saves=saves)
 
 
 def _texts(index: Index, data: list[Point]) -> Iterator[str]:
@@ -176,14 +172,13 @@ def _table(index: Index, data: list[Point]) -> Table:
     rows = []
     for view in dict.fromkeys(item.view for item in data):
         for protection, label in index.protections.items():
-            found = [points.get((view, _named(setting, protection), share)) for setting, share in columns]
-            rows.append([f"{label} ({view})", *(_cell(item) for item in found)])
+            cells = []
+            for setting, share in columns:
+                arm = next((arm.name for arm in setting.arms if arm.protection == protection), "")
+                cells.append(_cell(points.get((view, arm, share))))
+            rows.append([f"{label} ({view})", *cells])
     head = ["with", *(f"{setting.context}: {fmt.share(share)}" for setting, share in columns)]
     return Table.of(head, rows, title="Operations a connection from which the cost is under a share", media=FILES)
-
-
-def _named(setting: Setting, protection: str) -> str:
-    return next((arm.name for arm in setting.arms if arm.protection == protection), "")
 
 
 def _cell(item: Point | None) -> str:

@@ -17,10 +17,10 @@ from costof.model import Finite, Model
 from costof.report.blocks import FILES, Block, Details, Paragraph, Table
 from costof.report.section import Section, sentences
 from costof.results.index import Index, Lead, Setting
-from costof.results.models import Core, Metric, Sentence
+from costof.results.models import Core, Sentence
 from costof.results.run import Run
 from costof.statistics.estimate import Estimate
-from costof.statistics.intervals import FEWEST_ROUNDS, ROUNDS_OF_AN_INTERVAL, difference, ratio, share_of
+from costof.statistics.intervals import FEWEST_ROUNDS, ROUNDS_OF_AN_INTERVAL, differences, estimate, ratio, share_of
 from costof.study.arms import PlannedArm
 
 HEAD = ["step", "part", "before", "adds", "share"]
@@ -76,8 +76,13 @@ class BreakdownSection(Section[Spec, list[Step]]):
         return [spec.metric, *spec.parts, *spec.beside]
 
     def compute(self, run: Run, core: Core, spec: Spec) -> list[Step] | None:
-        steps = [_step(run, spec, start, end) for start, end in _pairs(run, spec)]
-        return [step for step in steps if step is not None] or None
+        found = []
+        for control in run.plan.controls:
+            arms = [arm for arm in run.plan.protected if arm.baseline == control.name]
+            without = [arm for arm in arms if arm.levels[run.plan.study.main_factor] == spec.without]
+            found += [_step(run, spec, arm, control) for arm in without]
+            found += [_step(run, spec, control, arm) for arm in arms if arm not in without]
+        return [step for step in found if step is not None] or None
 
     def lead(self, index: Index, data: list[Step]) -> Lead:
         """A step starts from an arm without the chain, which is no protection."""
@@ -106,16 +111,6 @@ def _controls(index: Index) -> set[str]:
     return {arm.name for arm in index.core.arms if arm.control}
 
 
-def _pairs(run: Run, spec: Spec) -> list[tuple[PlannedArm, PlannedArm]]:
-    found = []
-    for control in run.plan.controls:
-        arms = [arm for arm in run.plan.protected if arm.baseline == control.name]
-        without = [arm for arm in arms if arm.levels[run.plan.study.main_factor] == spec.without]
-        found += [(arm, control) for arm in without]
-        found += [(control, arm) for arm in arms if arm not in without]
-    return found
-
-
 def _step(run: Run, spec: Spec, start: PlannedArm, end: PlannedArm) -> Step | None:
     arms = (start.name, end.name)
     lost = run.together(*((spec.metric, arm) for arm in arms), fewest=ROUNDS_OF_AN_INTERVAL)
@@ -124,7 +119,7 @@ def _step(run: Run, spec: Spec, start: PlannedArm, end: PlannedArm) -> Step | No
     if numbers is None or changed is None:
         return None
     pairs = dict(zip(spec.parts, zip(numbers[::2], numbers[1::2], strict=True), strict=True))
-    total = [sum(parts) for parts in zip(*(_added(*pair) for pair in pairs.values()), strict=True)]
+    total = [sum(parts) for parts in zip(*(differences(*pair) for pair in pairs.values()), strict=True)]
     beside = {name: run.together(*((name, arm) for arm in arms), fewest=ROUNDS_OF_AN_INTERVAL) for name in spec.beside}
     return Step(
         start=start.name,
@@ -134,7 +129,7 @@ def _step(run: Run, spec: Spec, start: PlannedArm, end: PlannedArm) -> Step | No
         context=end.context,
         metric=spec.metric,
         ratio=changed,
-        total=_over_nothing(total),
+        total=estimate(total),
         parts=[_part(run, name, spec.parts[name], *pair, total) for name, pair in pairs.items()],
         beside=[_part(run, name, spec.beside[name], *pair) for name, pair in beside.items() if pair],
     )
@@ -143,47 +138,33 @@ def _step(run: Run, spec: Spec, start: PlannedArm, end: PlannedArm) -> Step | No
 def _part(
     run: Run, name: str, words: str, before: Sequence[float], after: Sequence[float], total: Sequence[float] = ()
 ) -> Added:
-    added = _added(before, after)
+    added = differences(before, after)
+    whole = estimate(total) if total else None
+    # A share of a total that is not resolved would be a share of nothing.
+    resolved = whole is not None and (whole.low > 0 or whole.high < 0)
     return Added(
         metric=name,
         label=words,
         unit=run.plan.study.metrics[name].unit,
         before=sum(before) / len(before),
-        added=_over_nothing(added),
-        share=_share(added, total) if total else None,
+        added=estimate(added),
+        share=share_of(added, total) if resolved else None,
     )
-
-
-def _added(before: Sequence[float], after: Sequence[float]) -> list[float]:
-    return [b - a for a, b in zip(before, after, strict=True)]
-
-
-def _over_nothing(added: Sequence[float]) -> Estimate:
-    return difference([0.0] * len(added), added)
-
-
-def _share(part: Sequence[float], total: Sequence[float]) -> Estimate | None:
-    """Return None where the total is not resolved: a share of it would be a share of nothing."""
-    whole = _over_nothing(total)
-    return share_of(part, total) if whole.low > 0 or whole.high < 0 else None
 
 
 def _sentence(index: Index, step: Step) -> str:
     """'The gateway's presence takes 10 % [9, 11] of 'transactions a second'; it adds 0.6 ms of CPU time …'."""
-    start = f"{fmt.capital(step.label)} {_change(step, index.metrics[step.metric])}"
+    metric = index.metrics[step.metric]
+    if step.ratio.low <= 1 <= step.ratio.high:
+        change = f"has an unresolved effect of {fmt.relative(step.ratio)} on '{metric.label}'"
+    elif metric.better == "higher" and step.ratio.value < 1:
+        change = f"takes {fmt.loss(step.ratio)} of '{metric.label}'"
+    else:
+        change = f"changes '{metric.label}' by {fmt.relative(step.ratio)}"
     added = f"it adds {fmt.absolute(step.total, step.parts[0].unit)} of {step.what}"
     shares = [f"{fmt.percentage(part.share)} {part.label}" for part in step.parts if part.share]
-    return f"{start}; {added}{f': {fmt.listed(shares)}' if shares else ', which is not resolved'}."
-
-
-def _change(step: Step, metric: Metric) -> str:
-    """'takes 12 % [11, 13] of 'transactions a second''; unresolved where its interval holds no change."""
-    name = f"'{metric.label}'"
-    if step.ratio.low <= 1 <= step.ratio.high:
-        return f"has an unresolved effect of {fmt.relative(step.ratio)} on {name}"
-    if metric.better == "higher" and step.ratio.value < 1:
-        return f"takes {fmt.loss(step.ratio)} of {name}"
-    return f"changes {name} by {fmt.relative(step.ratio)}"
+    told = f": {fmt.listed(shares)}" if shares else ", which is not resolved"
+    return f"{fmt.capital(step.label)} {change}; {added}{told}."
 
 
 def _table(index: Index, setting: Setting, steps: list[Step]) -> Table:

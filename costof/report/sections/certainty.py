@@ -11,8 +11,7 @@ from costof.report.canvas import Legend, Panel, Scale, Sheet, columns_for, grid,
 from costof.report.palette import arm_colour, colour_of
 from costof.report.section import Section
 from costof.results.index import Index, Setting, verdict_words
-from costof.results.models import Arm, Effect, Metric, NoiseFloor, Value
-from costof.statistics.estimate import Estimate
+from costof.results.models import Arm, Effect, Metric, Value
 
 NOISE = ["metric", "difference", "relative", "noise up to"]
 ROW_HEIGHT, CROWDED_ROW_HEIGHT = 54, 34
@@ -41,9 +40,15 @@ class CertaintySection(Section[None, None]):
         if shown := [pair for pair in pairs if _curves(index, *pair)]:
             yield _distributions(index, shown)
         for setting in index.settings:
-            if rows := [
-                _noise_row(index, floor) for floor in index.core.noise_floor if floor.context == setting.context
-            ]:
+            rows: list[list[str | Cell]] = []
+            for noise in index.core.noise_floor:
+                if noise.context == setting.context:
+                    metric = index.metrics.get(noise.metric)
+                    name = Cell(index.metric_label(noise.metric), code=noise.metric)
+                    difference = fmt.absolute(noise.difference, metric.unit if metric else "", signed=True)
+                    relative = Cell.of(fmt.relative(noise.ratio))
+                    rows.append([name, Cell.of(difference), relative, fmt.percent(noise.relative)])
+            if rows:
                 title = f"Noise floor: the twin, an identical copy, against {index.control_label}{setting.suffix}"
                 yield Table.of(NOISE, rows, title=title, media=HTML)
 
@@ -55,18 +60,6 @@ def _scope(index: Index) -> str:
     library = index.core.environment.get("TLS library")
     client = f", and of a client with {library}" if library else ""
     return f"These milliseconds and cores are of this machine{client}. Ratios carry over roughly{exact}."
-
-
-def _noise_row(index: Index, floor: NoiseFloor) -> list[str | Cell]:
-    metric = index.metrics.get(floor.metric)
-    difference = fmt.absolute(floor.difference, metric.unit if metric else "", signed=True)
-    name = Cell(index.metric_label(floor.metric), code=floor.metric)
-    return [name, Cell.of(difference), Cell.of(fmt.relative(floor.ratio)), fmt.percent(floor.relative)]
-
-
-def _titled(metric: Metric, setting: Setting) -> str:
-    """'Connect and first query (wire at us-us)'."""
-    return f"{fmt.capital(metric.label)} ({metric.view}{setting.at})"
 
 
 def _differences(index: Index, shown: Panels) -> Figure:
@@ -91,7 +84,7 @@ def _differences_caption(index: Index, metric: Metric, setting: Setting) -> str:
         above = sum(each > 0 for each in effect.differences)
         rounds = f"{arm.protection} above the control in {above} of {fmt.plural(len(effect.differences), index.unit)}"
         parts.append(f"{rounds} ({verdict_words(effect, metric)})")
-    return f"{_titled(metric, setting)}: {'; '.join(parts)}."
+    return f"{fmt.capital(metric.label)} ({metric.view}{setting.at}): {'; '.join(parts)}."
 
 
 def _draw_differences(index: Index, shown: Panels, width: int) -> Sheet:
@@ -128,7 +121,11 @@ def _rounds_panel(index: Index, metric: Metric, setting: Setting, *, names: bool
         y_ticks={row: name if names else "" for row, (name, *_) in enumerate(rows)},
     )
     for row, (_, mean, rounds, colour) in enumerate(rows):
-        _round_dots(panel, row, mean, rounds, colour)
+        panel.box(mean.low, mean.high, row, 0.8, colour, opacity=0.22)
+        panel.line([(mean.value, row - 0.4), (mean.value, row + 0.4)], colour, 2)
+        # In the order of the rounds from top to bottom, so that a drift shows.
+        for number, each in enumerate(rounds):
+            panel.dot(each, row - 0.32 + 0.64 * number / max(1, len(rounds) - 1), colour, 3.6, opacity=0.8)
     panel.upright(0, "ink", 1)
     return panel
 
@@ -139,23 +136,16 @@ def _panel_title(index: Index, metric: Metric, setting: Setting) -> str:
     return setting_title(metric.label, setting.title, columns_for(len(index.settings)))
 
 
-def _round_dots(panel: Panel, row: int, estimate: Estimate, rounds: list[float], colour: str) -> None:
-    """Draw dots in the order of the rounds from top to bottom, so that a drift shows; band and mean behind them."""
-    panel.box(estimate.low, estimate.high, row, 0.8, colour, opacity=0.22)
-    panel.line([(estimate.value, row - 0.4), (estimate.value, row + 0.4)], colour, 2)
-    last = max(1, len(rounds) - 1)
-    for number, each in enumerate(rounds):
-        panel.dot(each, row - 0.32 + 0.64 * number / last, colour, 3.6, opacity=0.8)
-
-
 def _distributions(index: Index, shown: Panels) -> Figure:
     found = {arm.protection: arm for pair in shown for arm, _ in _curves(index, *pair)}
     legend = [Legend(colour_of(index, arm), arm.label) for arm in found.values()]
     caption = [SLOWEST, *(_distribution_caption(index, *pair) for pair in shown)]
-    title = "All operations, from the fastest to the slowest"
-    return Figure(
-        "distributions", title, caption, lambda width: _draw_distributions(index, shown, width), legend, media=HTML
-    )
+
+    def draw(width: int) -> Sheet:
+        panels = [_curves_panel(index, metric, setting) for metric, setting in shown]
+        return grid(width, panels, 254 if index.many_settings else 236, columns=columns_for(len(index.settings)))
+
+    return Figure("distributions", "All operations, from the fastest to the slowest", caption, draw, legend, media=HTML)
 
 
 def _timed(index: Index) -> list[Metric]:
@@ -186,12 +176,7 @@ def _distribution_caption(index: Index, metric: Metric, setting: Setting) -> str
             if name in value.percentiles
         ]
         parts += [f"{words} {fmt.listed(found)}"] if found else []
-    return f"{_titled(metric, setting)}: {'; '.join(parts)}." if parts else ""
-
-
-def _draw_distributions(index: Index, shown: Panels, width: int) -> Sheet:
-    panels = [_curves_panel(index, metric, setting) for metric, setting in shown]
-    return grid(width, panels, 254 if index.many_settings else 236, columns=columns_for(len(index.settings)))
+    return f"{fmt.capital(metric.label)} ({metric.view}{setting.at}): {'; '.join(parts)}." if parts else ""
 
 
 def _curves_panel(index: Index, metric: Metric, setting: Setting) -> Panel:

@@ -29,7 +29,7 @@ class CpuSection(Section[None, None]):
         for line in busy:
             yield Paragraph(line, media=HTML)
         if shown := _bars(index):
-            roles = _roles(index)
+            roles = _roles(index.core.cpu)
             caption = [_caption(index, *bars) for bars in shown]
             legend = [Legend(role_colour(number), role) for number, role in enumerate(roles)]
             yield Figure(
@@ -45,27 +45,32 @@ class CpuSection(Section[None, None]):
             yield Paragraph(line, "caution", media=TEXT)
 
 
-def _roles(index: Index) -> list[str]:
-    return list(dict.fromkeys(role for cpu in index.core.cpu for role in cpu.seconds_per_1000))
+def _roles(cpu: list[Cpu]) -> list[str]:
+    return list(dict.fromkeys(role for each in cpu for role in each.seconds_per_1000))
 
 
 def _table(index: Index, setting: Setting) -> Table:
     of = {arm.name for arm in index.core.arms if arm.context == setting.context and not arm.twin}
     order = list(dict.fromkeys(cpu.workload for cpu in index.core.cpu))
-    roles, limits = _roles(index), _limited(index)
+    roles = _roles(index.core.cpu)
+    # Roles whose CPU share was used up, and steal; none where nobody waited.
+    waits = [_limits(cpu) for cpu in index.core.cpu]
+    limits = [
+        name
+        for name in dict.fromkeys(name for each in waits for name in each)
+        if any(each.get(name, 0.0) >= WORTH_A_WORD for each in waits)
+    ]
     rows = []
     for cpu in sorted((cpu for cpu in index.core.cpu if cpu.arm in of), key=lambda cpu: order.index(cpu.workload)):
         used = [cpu.seconds_per_1000.get(role) for role in roles]
         seconds = [fmt.NONE if each is None else _number(each) for each in used]
         waited = [_limits(cpu).get(name, 0.0) for name in limits]
         shares = [fmt.percent(share) if share >= WORTH_A_WORD else fmt.NONE for share in waited]
-        rows.append([cpu.workload, index.short(cpu.arm), *seconds, _number(_total(cpu)), *shares])
+        rows.append(
+            [cpu.workload, index.short(cpu.arm), *seconds, _number(sum(cpu.seconds_per_1000.values())), *shares]
+        )
     head = ["workload", "arm", *roles, "total", *limits]
     return Table.of(head, rows, title=f"CPU seconds per 1,000 operations{setting.suffix}", texts=(0, 1))
-
-
-def _total(cpu: Cpu) -> float:
-    return sum(cpu.seconds_per_1000.values())
 
 
 def _number(seconds: float) -> str:
@@ -73,19 +78,8 @@ def _number(seconds: float) -> str:
     return fmt.number(seconds, min(3, fmt.significant_decimals(seconds)))
 
 
-def _seconds(seconds: float) -> str:
-    return fmt.with_unit(_number(seconds), "s")
-
-
 def _limits(cpu: Cpu) -> dict[str, float]:
     return {**{f"{role} throttled": share for role, share in cpu.throttled.items()}, "steal": cpu.steal}
-
-
-def _limited(index: Index) -> list[str]:
-    """Return who waited for CPU: roles whose share was used up, and steal."""
-    found = [_limits(cpu) for cpu in index.core.cpu]
-    names = dict.fromkeys(name for each in found for name in each)
-    return [name for name in names if any(each.get(name, 0.0) >= WORTH_A_WORD for each in found)]
 
 
 def _bottlenecks(index: Index) -> list[str]:
@@ -106,13 +100,13 @@ def _bars(index: Index) -> list[Bars]:
         of = {each.arm: each for each in index.core.cpu if each.workload == workload}
         for setting in index.settings:
             bars = [of[arm.name] for arm in setting.shown_arms if arm.name in of]
-            used = [bar for bar in bars if _total(bar) > 0]
+            used = [bar for bar in bars if sum(bar.seconds_per_1000.values()) > 0]
             shown += [(workload, setting, used)] if used else []
     return shown
 
 
 def _caption(index: Index, workload: str, setting: Setting, bars: list[Cpu]) -> str:
-    totals = [f"{_seconds(_total(bar))} on {index.short(bar.arm)}" for bar in bars]
+    totals = [f"{_number(sum(bar.seconds_per_1000.values()))}{fmt.NBSP}s on {index.short(bar.arm)}" for bar in bars]
     text = f"{workload}{setting.at}: {fmt.listed(totals)} per 1,000 operations"
     control = next((bar for bar in bars if setting.control and bar.arm == setting.control.name), None)
     others = [bar for bar in bars if bar is not control]
@@ -136,7 +130,7 @@ def _draw(index: Index, shown: list[Bars], roles: list[str], width: int) -> Shee
 
 def _panel(index: Index, bars: list[Cpu], roles: list[str], *, names: bool) -> Panel:
     panel = Panel(
-        x=Scale(0, max(map(_total, bars)) * (1.5 if index.many_settings else 1.3)),
+        x=Scale(0, max(sum(bar.seconds_per_1000.values()) for bar in bars) * (1.5 if index.many_settings else 1.3)),
         y=Scale(len(bars) - 0.5, -0.5),
         x_label="s per 1,000 operations",
         most_x_ticks=3 if index.many_settings else 4,
@@ -148,7 +142,7 @@ def _panel(index: Index, bars: list[Cpu], roles: list[str], *, names: bool) -> P
             used = bar.seconds_per_1000.get(role, 0.0)
             panel.box(start, start + used, row, 0.56, role_colour(number), edge="paper")
             start += used
-        panel.word(start, row, _seconds(start), right=5, size=11)
+        panel.word(start, row, fmt.with_unit(_number(start), "s"), right=5, size=11)
     return panel
 
 

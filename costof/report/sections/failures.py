@@ -30,11 +30,18 @@ class FailuresSection(Section[None, None]):
     name, title, order = "failures", "Failures", 15
 
     def answer(self, index: Index, data: None) -> list[Sentence]:
-        worth = [each for each in index.core.failures if each.arm not in index.twins and _is_worth_a_word(each)]
-        texts = [_sentence(index, each) for each in worth]
-        return sentences(
-            "caution", [*texts, *(missing_words(index, each) for each in index.core.missing if _counts(index, each))]
-        )
+        texts = [
+            _sentence(index, each)
+            for each in index.core.failures
+            if each.arm not in index.twins and (each.fails_more or each.share > WORTH_A_WORD)
+        ]
+        # The answer already names loads that were too much; the question is answered by headlines alone.
+        texts += [
+            missing_words(index, each)
+            for each in index.core.missing
+            if index.metrics[each.metric].headline and index.metrics[each.metric].view == COMMAND
+        ]
+        return sentences("caution", texts)
 
     def blocks(self, index: Index, data: None) -> Iterator[Block]:
         rows = [_row(each) for each in index.core.failures if each.arm not in index.twins]
@@ -47,16 +54,6 @@ def missing_words(index: Index, each: Missing) -> str:
     """Return why a figure cannot be compared, or in how many slices it is missing."""
     figure = f"'{index.metric_label(each.metric)}'"
     return f"{figure} {'cannot be compared' if each.wholly else 'is of fewer slices'}: {each.reason}."
-
-
-def _counts(index: Index, each: Missing) -> bool:
-    """Return whether the question is answered by it. The answer already names loads that were too much."""
-    metric = index.metrics[each.metric]
-    return metric.headline and metric.view == COMMAND
-
-
-def _is_worth_a_word(each: Failing) -> bool:
-    return each.fails_more or each.share > WORTH_A_WORD
 
 
 def _sentence(index: Index, each: Failing) -> str:

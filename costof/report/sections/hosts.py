@@ -13,7 +13,7 @@ from costof import format as fmt
 from costof.errors import Caution
 from costof.instruments.hosts.merging import merged_figures
 from costof.instruments.hosts.parts import HostPart
-from costof.messages.answers import Phase, SliceAnswer
+from costof.messages.answers import SliceAnswer
 from costof.model import Finite, Model
 from costof.report.blocks import FILES, Block, Paragraph, Table
 from costof.report.section import Section, sentences
@@ -112,7 +112,12 @@ class HostsSection(Section[None, Hosts]):
             for row in data.rows
             if row.ports and row.connections_a_minute > row.ports
         ]
-        return sentences("caution", texts + [_decides(index, each) for each in data.deciding])
+        for each in data.deciding:
+            effect, metric = index.effect(each.metric, each.arm), index.metrics[each.metric]
+            what = f"'{metric.label}' of {index.label_at(each.arm)}"
+            verdict = verdict_words(effect, metric) if effect else ""
+            texts.append(Caution.HOST_DECIDES.text(host=each.host, what=what, verdict=verdict))
+        return sentences("caution", texts)
 
     def blocks(self, index: Index, data: Hosts) -> Iterator[Block]:
         head = [OF_ITS_COMMANDS if data.commands and each == OF_ITS_ENGINE else each for each in HEAD]
@@ -127,23 +132,20 @@ def _row(run: Run, name: str, facts: Mapping[str, int]) -> HostRow:
     pieces = [(piece, part) for piece in run.counted for part in piece.hosts if part.host == name and part.took_part]
     parts = [part for _, part in pieces]
     cpus = int(facts.get("CPUs given", 1))
+    engine_shares = [part.engine_cpu_ns / max(1, part.ended_ns - part.late_ns) / max(1, cpus) for part in parts]
     return HostRow(
         host=name,
         cores=int(facts.get("cores", 1)),
         operations=sum(part.operations for part in parts),
         errors=sum(part.errors for part in parts),
         busy=fmean(part.machine_busy for part in parts) if parts else 0.0,
-        engine=fmean(_of_its_cpus(part, cpus) for part in parts) if parts else 0.0,
+        engine=fmean(engine_shares) if parts else 0.0,
         steal=fmean(part.steal for part in parts) if parts else 0.0,
         latest_ms=max((part.late_ns for part in parts), default=0) / 1e6,
         clock_error_ms=median([part.clock_error_ns for part in parts] or [0]) / 1e6,
         connections_a_minute=_most_a_minute(run.slices, name),
         ports=int(facts.get("ports", 0)),
     )
-
-
-def _of_its_cpus(part: HostPart, cpus: int) -> float:
-    return part.engine_cpu_ns / max(1, part.ended_ns - part.late_ns) / max(1, cpus)
 
 
 def _most_a_minute(slices: Sequence[SliceRecord], name: str) -> int:
@@ -169,27 +171,22 @@ def _slower(run: Run, names: Sequence[str]) -> list[Slower]:
     confidence = 1 - (1 - CONFIDENCE) / max(1, len(names) * len(metrics))
     found = []
     for name, metric in metrics.items():
-        pieces = [piece for piece in run.counted if piece.workload == metric.workload]
+        # A phase's mean is a time, whatever its metric makes of it.
+        more_is_better = metric.of_command and metric.better == "higher"
         for host in names:
-            logs = _logs_by_round(pieces, metric, host)
+            by_round: dict[int, list[float]] = {}
+            for piece in run.counted:
+                own, others = _told(piece.hosts, metric, host) if piece.workload == metric.workload else (0.0, 0.0)
+                if own > 0 and others > 0:
+                    slower = others / own if more_is_better else own / others
+                    by_round.setdefault(piece.round, []).append(math.log(slower))
+            logs = [fmean(each) for each in by_round.values()]
             if len(logs) < ROUNDS_OF_AN_INTERVAL:
                 continue
             ratio = trimmed_mean(logs).estimate(len(logs), confidence).through(math.exp)
             if ratio.low > 1 and ratio.value >= 1 + metric.margin:
                 found.append(Slower(metric=name, host=host, ratio=ratio))
     return found
-
-
-def _logs_by_round(pieces: Sequence[SliceRecord], metric: Metric, host: str) -> list[float]:
-    """Return logarithms of how much slower than the others it was, the mean of each round's slices."""
-    by_round: dict[int, list[float]] = {}
-    for piece in pieces:
-        own, others = _told(piece.hosts, metric, host)
-        if own > 0 and others > 0:
-            # A phase's mean is a time, whatever its metric makes of it.
-            more_is_better = metric.of_command and metric.better == "higher"
-            by_round.setdefault(piece.round, []).append(math.log(others / own if more_is_better else own / others))
-    return [fmean(logs) for logs in by_round.values()]
 
 
 def _told(parts: Sequence[HostPart], metric: Metric, host: str) -> tuple[float, float]:
@@ -239,24 +236,14 @@ def _answer_without(piece: SliceRecord, part: HostPart) -> SliceAnswer:
     """Return the answer of the other hosts, as far as means and rates go."""
     answer = piece.answer
     figures = merged_figures([each.figures for each in piece.hosts if each is not part], answer.rates)
-    phases = {name: _phase_without(phase, part, name) for name, phase in answer.phases.items()}
-    left = {name: phase for name, phase in phases.items() if phase.count}
+    phases = {}
+    for name, phase in answer.phases.items():
+        own = part.phases.get(name)
+        count, total = (phase.count - own.count, phase.sum_ns - own.sum_ns) if own else (phase.count, phase.sum_ns)
+        if count:
+            phases[name] = phase.model_copy(update={"count": count, "sum_ns": total})
     operations = answer.operations - part.operations
-    return answer.model_copy(update={"operations": operations, "phases": left, "figures": figures})
-
-
-def _phase_without(phase: Phase, part: HostPart, name: str) -> Phase:
-    own = part.phases.get(name)
-    if own is None:
-        return phase
-    return phase.model_copy(update={"count": phase.count - own.count, "sum_ns": phase.sum_ns - own.sum_ns})
-
-
-def _decides(index: Index, each: Decides) -> str:
-    effect, metric = index.effect(each.metric, each.arm), index.metrics[each.metric]
-    verdict = verdict_words(effect, metric) if effect else ""
-    what = f"'{metric.label}' of {index.label_at(each.arm)}"
-    return Caution.HOST_DECIDES.text(host=each.host, what=what, verdict=verdict)
+    return answer.model_copy(update={"operations": operations, "phases": phases, "figures": figures})
 
 
 def _effect(ratio: Estimate) -> str:

@@ -18,7 +18,7 @@ from costof.model import Finite, Model
 from costof.report.blocks import FILES, Block, Paragraph, Table
 from costof.report.section import Section, sentences
 from costof.results.index import Index
-from costof.results.models import Core, Effect, Sentence
+from costof.results.models import Core, Sentence
 from costof.results.run import Run
 from costof.results.samples import in_common
 from costof.statistics.intermittent import intermittent
@@ -84,10 +84,24 @@ class IntermittentSection(Section[None, Intermittent]):
         return sentences("caution", told)
 
     def blocks(self, index: Index, data: Intermittent) -> Iterator[Block]:
-        if data.found:
-            yield Table.of(HEAD, [_row(index, each) for each in data.found], title=self.title, texts=(0, 1))
-        if data.slow:
-            yield Table.of(SLOW_HEAD, [_slow_row(index, each) for each in data.slow], title=SLOW_TITLE, texts=(0, 1))
+        rows = [
+            [
+                index.metric_label(each.metric),
+                each.arm,
+                f"{each.slices} of {each.of}",
+                f"{fmt.number(each.times, 1)}{fmt.TIMES}",
+                f"{each.usual} of {each.usual_of}",
+            ]
+            for each in data.found
+        ]
+        slow = [
+            [index.metric_label(each.metric), each.arm, fmt.percent(each.share), fmt.percent(each.usual)]
+            for each in data.slow
+        ]
+        if rows:
+            yield Table.of(HEAD, rows, title=self.title, texts=(0, 1))
+        if slow:
+            yield Table.of(SLOW_HEAD, slow, title=SLOW_TITLE, texts=(0, 1))
         yield Paragraph(METHOD.format(unit=index.unit), "note", media=FILES)
 
 
@@ -143,20 +157,6 @@ def _slices(run: Run, name: str) -> dict[str, Slices]:
     return {arm.name: Slices.of(run.histograms(name, arm.name)) for arm in run.plan.arms}
 
 
-def _row(index: Index, each: ComesAndGoes) -> list[str]:
-    return [
-        index.metric_label(each.metric),
-        each.arm,
-        f"{each.slices} of {each.of}",
-        f"{fmt.number(each.times, 1)}{fmt.TIMES}",
-        f"{each.usual} of {each.usual_of}",
-    ]
-
-
-def _slow_row(index: Index, each: Slow) -> list[str]:
-    return [index.metric_label(each.metric), each.arm, fmt.percent(each.share), fmt.percent(each.usual)]
-
-
 def _sentence(index: Index, each: ComesAndGoes) -> str:
     metric, effect = index.metrics[each.metric], index.effect(each.metric, each.arm)
     times = fmt.number(each.times, 1)
@@ -167,7 +167,10 @@ def _sentence(index: Index, each: ComesAndGoes) -> str:
         f"The cost of {index.label_at(each.arm)} comes and goes: '{metric.label}' {worse} of the others in "
         f"{each.slices} of {each.of} slices (control and twin: in {each.usual} of {each.usual_of})."
     )
-    return f"{text} {_both(effect)}" if effect else text
+    if effect is None:
+        return text
+    mean, usual = (fmt.absolute(each, effect.unit, signed=True) for each in (effect.difference, effect.usual))
+    return f"{text} On average the difference is {mean}, in a usual round {usual}."
 
 
 def _slow_sentence(index: Index, each: Slow) -> str:
@@ -179,11 +182,6 @@ def _slow_sentence(index: Index, each: Slow) -> str:
     if effect is None:
         return text
     return f"{text} On average the difference is {fmt.absolute(effect.difference, effect.unit, signed=True)}."
-
-
-def _both(effect: Effect) -> str:
-    mean, usual = (fmt.absolute(each, effect.unit, signed=True) for each in (effect.difference, effect.usual))
-    return f"On average the difference is {mean}, in a usual round {usual}."
 
 
 SECTION = IntermittentSection()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from costof import format as fmt
 from costof.report.blocks import Block, Table
@@ -25,7 +25,15 @@ class LimitsSection(Section[None, list[Limit]]):
         return run.plan.limits or None
 
     def answer(self, index: Index, data: list[Limit]) -> list[Sentence]:
-        return sentences("answer", [_summary([each.state for each in outcomes(index, data)])])
+        """'The limit is kept.', 'Of 3 limits 1 is exceeded and 1 cannot be told yet.'"""
+        states = [each.state for each in outcomes(index, data)]
+        exceeded, unknown = states.count(State.EXCEEDED), states.count(State.OPEN)
+        if not exceeded and not unknown:
+            kept = "The limit is kept." if len(states) == 1 else f"All {len(states)} limits are kept."
+            return sentences("answer", [kept])
+        told = [f"{exceeded} {'is' if exceeded == 1 else 'are'} exceeded"] if exceeded else []
+        told += [f"{unknown} cannot be told yet"] if unknown else []
+        return sentences("answer", [f"Of {fmt.plural(len(states), 'limit')} {' and '.join(told)}."])
 
     def blocks(self, index: Index, data: list[Limit]) -> Iterator[Block]:
         rows = [
@@ -53,16 +61,6 @@ def measured_words(outcome: Outcome) -> str:
     shown = fmt.relative(effect.ratio) if outcome.limit.relative and effect.ratio else None
     text = str(shown or fmt.absolute(effect.difference, effect.unit, signed=True)).replace(fmt.NBSP, " ")
     return f"{text}; measure for about {fmt.roughly(more)} more" if more else text
-
-
-def _summary(states: Sequence[State]) -> str:
-    """'The limit is kept.', '1 of 3 limits is exceeded, 1 cannot be told yet.'"""
-    if all(state is State.WITHIN for state in states):
-        return "The limit is kept." if len(states) == 1 else f"All {len(states)} limits are kept."
-    exceeded, unknown = states.count(State.EXCEEDED), states.count(State.OPEN)
-    told = [f"{exceeded} {'is' if exceeded == 1 else 'are'} exceeded"] if exceeded else []
-    told += [f"{unknown} cannot be told yet"] if unknown else []
-    return f"Of {fmt.plural(len(states), 'limit')} {' and '.join(told)}."
 
 
 SECTION = LimitsSection()

@@ -119,12 +119,9 @@ class LoadSection(Section[None, AtLoad]):
                 if rows := [*_rows(index, data, arm)]:
                     yield Table.of(HEAD, rows, title=f"{arm.label}{setting.suffix}")
         if not isinstance(data.load, Told):
-            yield Paragraph(_method(data.load), "note", media=FILES)
-
-
-def _method(load: Arrivals | Pool) -> str:
-    how = "arrivals" if isinstance(load, Arrivals) else "paced" if load.per_second else "thinking"
-    return f"{METHOD[how]} {CORES.format(*load.operation)}"
+            load = data.load
+            how = "arrivals" if isinstance(load, Arrivals) else "paced" if load.per_second else "thinking"
+            yield Paragraph(f"{METHOD[how]} {CORES.format(*load.operation)}", "note", media=FILES)
 
 
 def _cores(run: Run, load: Arrivals | Pool, arm: PlannedArm) -> Iterator[Cores]:
@@ -204,23 +201,20 @@ def _clause(metric: Metric, effect: Effect) -> str:
             return f"changes {what} by less than {fmt.share(metric.margin)}"
         case Verdict.NO_COST:
             return f"does not lengthen {what} by more than {fmt.share(metric.margin)}"
-        case _:
-            return f"has an unresolved effect on {what}: {_amount(effect, 1)}, {_why_unresolved(effect)}"
+    if effect.rounds < FEWEST_ROUNDS:
+        why = f"a verdict takes {FEWEST_ROUNDS} rounds and there were {effect.rounds}"
+    elif hidden_by_noise(effect):
+        why = "two identical copies of the control differ by as much"
+    elif effect.difference.low <= 0 <= effect.difference.high:
+        why = "the interval includes 0"
+    else:
+        why = "so many effects were tested that chance may have made it"
+    return f"has an unresolved effect on {what}: {_amount(effect, 1)}, since {why}"
 
 
 def _amount(effect: Effect, sign: int) -> str:
     difference = effect.difference.through(lambda each: sign * each)
     return fmt.with_interval(difference, effect.unit, effect.ratio)
-
-
-def _why_unresolved(effect: Effect) -> str:
-    if effect.rounds < FEWEST_ROUNDS:
-        return f"since a verdict takes {FEWEST_ROUNDS} rounds and there were {effect.rounds}"
-    if hidden_by_noise(effect):
-        return "since two identical copies of the control differ by as much"
-    if effect.difference.low <= 0 <= effect.difference.high:
-        return "since the interval includes 0"
-    return "since so many effects were tested that chance may have made it"
 
 
 def _tail(index: Index, metric: Metric, arm: Arm) -> str | None:
@@ -281,11 +275,8 @@ def _saturation(data: AtLoad, arm: Arm) -> str | None:
 
 
 def _next_load(carried: Carried) -> str:
-    """Return a load that would leave the machine enough time, in two digits."""
-    return _round_down(carried.served * min(MOST_OF_SERVED, COMFORTABLE / (carried.machine_busy or 1.0)))
-
-
-def _round_down(value: float) -> str:
+    """Return a load that would leave the machine enough time, rounded down to two digits."""
+    value = carried.served * min(MOST_OF_SERVED, COMFORTABLE / (carried.machine_busy or 1.0))
     size = 10.0 ** (math.floor(math.log10(value)) - 1) if value > 0 else 1.0
     return fmt.number(math.floor(value / size) * size, 0 if value >= 10 else fmt.significant_decimals(value, 2))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pydantic import Field
@@ -24,7 +24,7 @@ from costof.results.index import Index, Lead
 from costof.results.models import Core, Sentence
 from costof.results.run import Run
 from costof.statistics.estimate import Estimate, Verdict
-from costof.statistics.intervals import FEWEST_ROUNDS, ROUNDS_OF_AN_INTERVAL, log_ratios, mean_of, share_of
+from costof.statistics.intervals import FEWEST_ROUNDS, ROUNDS_OF_AN_INTERVAL, differences, log_ratios, mean_of, share_of
 from costof.statistics.verdicts import Contrast, verdicts
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
@@ -97,15 +97,12 @@ class MitigationsSection(Section[Spec, Mitigations]):
 
     def compute(self, run: Run, core: Core, spec: Spec) -> Mitigations | None:
         reference = reference_of(run.plan, spec)
-        if reference is None:
+        found = _mitigations(run, core, spec, reference) if reference is not None else []
+        if reference is None or not found:
             return None
-        found = _mitigations(run, core, spec, reference)
         higher = run.plan.study.metrics[spec.metric].better == "higher"
         found.sort(key=lambda each: each.gain.value, reverse=higher)
-        control = reference.baseline or ""
-        return (
-            Mitigations(metric=spec.metric, reference=reference.name, control=control, found=found) if found else None
-        )
+        return Mitigations(metric=spec.metric, reference=reference.name, control=reference.baseline or "", found=found)
 
     def lead(self, index: Index, data: Mitigations) -> Lead:
         return Lead(leads=True, reference=data.reference)
@@ -120,7 +117,18 @@ class MitigationsSection(Section[Spec, Mitigations]):
             title = "What each mitigation recovers"
             yield Figure(self.name, title, caption, lambda width: _draw(shares, width), media=HTML)
         title = f"What recovers '{index.metric_label(data.metric)}', against {index.label(data.reference)}"
-        yield Table.of(HEAD, [_row(index, data, each) for each in data.found], title=title, texts=(0, 3))
+        none = f"no gain above {fmt.share(index.metrics[data.metric].margin)}"
+        words = {Verdict.SAVES: "recovers", Verdict.COSTS: "takes more", Verdict.UNRESOLVED: "unresolved"}
+        rows: list[list[str | Text]] = [
+            [
+                each.label,
+                _gain(index, data, each),
+                fmt.percentage(each.recovered) if each.recovered else fmt.NONE,
+                words.get(each.verdict, none),
+            ]
+            for each in data.found
+        ]
+        yield Table.of(HEAD, rows, title=title, texts=(0, 3))
         yield Paragraph(METHOD, "note", media=FILES)
 
 
@@ -151,89 +159,70 @@ def _candidates(run: Run, spec: Spec, reference: PlannedArm) -> list[Candidate]:
 
 def _mitigations(run: Run, core: Core, spec: Spec, reference: PlannedArm) -> list[Mitigation]:
     lost = any((e.metric, e.arm, e.verdict) == (spec.metric, reference.name, Verdict.COSTS) for e in core.effects)
+    metric = run.plan.study.metrics[spec.metric]
     candidates, contrasts = [], []
     for candidate in _candidates(run, spec, reference):
         logs = log_ratios(*run.samples.pairs(spec.metric, reference.name, candidate.arm.name))
-        if logs is not None:
-            candidates.append((candidate, mean_of(logs).estimate(len(logs)).through(math.exp)))
-            contrasts.append(_contrast(run, core, spec, candidate, reference, logs))
-    return [
-        Mitigation(
-            factor=each.factor,
-            level=each.level,
-            label=run.plan.study.factors[each.factor].phrase(each.level),
-            arm=each.arm.name,
-            gain=gain,
-            recovered=_recovered(run, spec.metric, reference, each.arm) if lost else None,
-            verdict=FROM_THE_OTHER_SIDE.get(verdict, verdict),
+        if logs is None:
+            continue
+        candidates.append((candidate, mean_of(logs).estimate(len(logs)).through(math.exp)))
+        contexts = (reference.context, candidate.arm.context)
+        floors = (floor for floor in core.noise_floor if floor.metric == spec.metric and floor.context in contexts)
+        noise = max((floor.relative for floor in floors), default=0.0)
+        # Going without it is judged, as a protection is: so "no cost above the margin" says that nothing is lost.
+        without = mean_of([-each for each in logs])
+        contrasts.append(Contrast(without, len(logs), metric.margin, noise, metric.headline, metric.better))
+    found = []
+    for (each, gain), verdict in zip(candidates, verdicts(contrasts), strict=True):
+        names = (reference.baseline or "", reference.name, each.arm.name)
+        numbers = run.together(*((spec.metric, name) for name in names), fewest=FEWEST_ROUNDS) if lost else None
+        recovered = None
+        if numbers is not None:
+            control, without_it, with_it = numbers
+            recovered = share_of(differences(without_it, with_it), differences(without_it, control))
+        found.append(
+            Mitigation(
+                factor=each.factor,
+                level=each.level,
+                label=run.plan.study.factors[each.factor].phrase(each.level),
+                arm=each.arm.name,
+                gain=gain,
+                recovered=recovered,
+                verdict=FROM_THE_OTHER_SIDE.get(verdict, verdict),
+            )
         )
-        for (each, gain), verdict in zip(candidates, verdicts(contrasts), strict=True)
-    ]
-
-
-def _contrast(
-    run: Run, core: Core, spec: Spec, candidate: Candidate, reference: PlannedArm, logs: list[float]
-) -> Contrast:
-    """Judge going without it, as a protection is judged: so "no cost above the margin" says that nothing is lost."""
-    metric, contexts = run.plan.study.metrics[spec.metric], (reference.context, candidate.arm.context)
-    floors = (floor for floor in core.noise_floor if floor.metric == spec.metric and floor.context in contexts)
-    noise = max((floor.relative for floor in floors), default=0.0)
-    without = mean_of([-each for each in logs])
-    return Contrast(without, len(logs), metric.margin, noise, metric.headline, metric.better)
-
-
-def _recovered(run: Run, metric: str, reference: PlannedArm, arm: PlannedArm) -> Estimate | None:
-    names = (reference.baseline or "", reference.name, arm.name)
-    numbers = run.together(*((metric, name) for name in names), fewest=FEWEST_ROUNDS)
-    if numbers is None:
-        return None
-    control, without, mitigated = numbers
-    gains = [b - a for a, b in zip(without, mitigated, strict=True)]
-    return share_of(gains, [b - a for a, b in zip(without, control, strict=True)])
+    return found
 
 
 def _texts(index: Index, data: Mitigations) -> list[str]:
     of = {verdict: [each for each in data.found if each.verdict is verdict] for verdict in Verdict}
-    helping, others = of[Verdict.SAVES], [text for text in (_idle(of), _harmful(index, data, of)) if text]
-    texts = []
+    helping, harmful, unresolved = of[Verdict.SAVES], of[Verdict.COSTS], of[Verdict.UNRESOLVED]
+    texts, others = [], []
     if helping:
-        first = f"{helping[0].label} {_recovers(index, data, helping[0])}"
-        texts.append("; ".join([first, *(f"{each.label} {_amount(index, data, each)}" for each in helping[1:])]))
+        first, amount = helping[0], _amount(index, data, helping[0])
+        if first.recovered is None:
+            # Without a resolved loss there is no share of it.
+            recovers = f"gains {amount} of '{index.metric_label(data.metric)}'"
+        elif first.recovered.low > ALL:
+            recovers = f"recovers more than the whole loss ({amount})"
+        else:
+            recovers = f"recovers {amount} of the loss"
+        more = [f"{each.label} {_amount(index, data, each)}" for each in helping[1:]]
+        texts.append("; ".join([f"{first.label} {recovers}", *more]))
+    if idle := [each.label for each in of[Verdict.NO_DIFFERENCE] + of[Verdict.NO_COST]]:
+        others.append(f"{fmt.listed(idle)} {'recovers' if len(idle) == 1 else 'recover'} nothing measurable")
+    if harmful:
+        others.append(fmt.listed([f"{each.label} takes more ({_gain(index, data, each)})" for each in harmful]))
     if others:
-        resolved = not (helping or of[Verdict.UNRESOLVED])
+        resolved = not (helping or unresolved)
         texts.append(f"{'No mitigation recovers anything: ' if resolved else ''}{'; '.join(others)}")
-    if names := [each.label for each in of[Verdict.UNRESOLVED]]:
-        texts.append(f"this run cannot tell what {fmt.listed(names)} {_recover(names)}")
+    if names := [each.label for each in unresolved]:
+        texts.append(f"this run cannot tell what {fmt.listed(names)} {'recovers' if len(names) == 1 else 'recover'}")
     return [f"{fmt.capital(text)}." for text in texts]
-
-
-def _recovers(index: Index, data: Mitigations, each: Mitigation) -> str:
-    """'recovers 93 % [90, 96] of the loss'; the gain alone where there is no resolved loss to take a share of."""
-    amount = _amount(index, data, each)
-    if each.recovered is None:
-        return f"gains {amount} of '{index.metric_label(data.metric)}'"
-    return (
-        f"recovers more than the whole loss ({amount})"
-        if each.recovered.low > ALL
-        else (f"recovers {amount} of the loss")
-    )
 
 
 def _amount(index: Index, data: Mitigations, each: Mitigation) -> str:
     return str(fmt.percentage(each.recovered) if each.recovered else _gain(index, data, each))
-
-
-def _idle(of: dict[Verdict, list[Mitigation]]) -> str:
-    names = [each.label for each in of[Verdict.NO_DIFFERENCE] + of[Verdict.NO_COST]]
-    return f"{fmt.listed(names)} {_recover(names)} nothing measurable" if names else ""
-
-
-def _harmful(index: Index, data: Mitigations, of: dict[Verdict, list[Mitigation]]) -> str:
-    return fmt.listed([f"{each.label} takes more ({_gain(index, data, each)})" for each in of[Verdict.COSTS]])
-
-
-def _recover(names: Sequence[str]) -> str:
-    return "recovers" if len(names) == 1 else "recover"
 
 
 def _gain(index: Index, data: Mitigations, each: Mitigation) -> Text:
@@ -242,17 +231,6 @@ def _gain(index: Index, data: Mitigations, each: Mitigation) -> Text:
         return fmt.relative(each.gain)
     shown = fmt.gain(each.gain)
     return Text(f"+{shown.value}", shown.interval)
-
-
-def _row(index: Index, data: Mitigations, each: Mitigation) -> list[str | Text]:
-    words = {
-        Verdict.SAVES: "recovers",
-        Verdict.COSTS: "takes more",
-        Verdict.UNRESOLVED: "unresolved",
-    }
-    no_gain = f"no gain above {fmt.share(index.metrics[data.metric].margin)}"
-    recovered = fmt.percentage(each.recovered) if each.recovered else fmt.NONE
-    return [each.label, _gain(index, data, each), recovered, words.get(each.verdict, no_gain)]
 
 
 def _draw(shown: list[tuple[Mitigation, Estimate]], width: int) -> Sheet:

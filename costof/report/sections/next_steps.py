@@ -8,7 +8,7 @@ from costof import format as fmt
 from costof.report.blocks import TEXT, Block, Bullets
 from costof.report.section import Section, sentences
 from costof.results.index import Index
-from costof.results.models import LONGEST_WAIT, Effect, Metric, Sentence
+from costof.results.models import LONGEST_WAIT, Effect, Sentence
 
 
 class NextSection(Section[None, None]):
@@ -19,7 +19,13 @@ class NextSection(Section[None, None]):
         headline = [each for each in index.core.effects if each.metric in metrics and index.told(each.metric, each.arm)]
         waiting = [effect for effect in headline if effect.needed_seconds]
         noisy = [effect for effect in headline if effect.too_noisy]
-        texts = [_more_rounds(index, waiting)] if waiting else []
+        texts = []
+        if waiting:
+            longest = fmt.roughly(max(effect.needed_seconds or 0.0 for effect in waiting))
+            option = (
+                "--restarts" if index.core.starts else "--budget" if index.core.rounds_asked is None else "--rounds"
+            )
+            texts.append(f"To resolve {_names(index, waiting)}, measure for about {longest} more ({option}).")
         return sentences("next", [*texts, *([_less_noise(index, noisy)] if noisy else [])])
 
     def blocks(self, index: Index, data: None) -> Iterator[Block]:
@@ -27,49 +33,35 @@ class NextSection(Section[None, None]):
             yield Bullets(lines, label="Next", media=TEXT)
 
 
-def _more_rounds(index: Index, waiting: Sequence[Effect]) -> str:
-    longest = max(effect.needed_seconds or 0.0 for effect in waiting)
-    option = "--restarts" if index.core.starts else "--budget" if index.core.rounds_asked is None else "--rounds"
-    return f"To resolve {_names(index, waiting)}, measure for about {fmt.roughly(longest)} more ({option})."
-
-
 def _less_noise(index: Index, noisy: Sequence[Effect]) -> str:
     longer = " (--profile default)" if index.core.profile == "quick" else ""
     spent = "the budget" if index.core.rounds_asked is None else "as many rounds"
-    return (
-        f"Even {LONGEST_WAIT} times {spent} would not resolve {_names(index, noisy)} here{_because(index, noisy)}."
-        f"{_ruled_out(index, noisy)} Measure on a machine with nothing else running, or take longer slices{longer}. If "
-        "a cost of that size does not matter to you, raise the margin in the study's file."
-    )
-
-
-def _because(index: Index, noisy: Sequence[Effect]) -> str:
     why = [effect.open for effect in noisy if effect.open]
     spreads = [each.between_rounds for each in why if each.between_rounds is not None]
     smallest = [each.smallest for each in why if each.smallest is not None]
-    if not spreads or not smallest:
-        return ""
+    because = unlikely = ""
+    if spreads and smallest:
+        because = (
+            f", because {index.unit}s differ by {fmt.percent(max(spreads))} (standard deviation): the smallest effect "
+            f"that this run could have seen is {fmt.percent(max(smallest))}"
+        )
+    # The bad ends of the intervals.
+    costs = [
+        max(0.0, effect.ratio.high - 1 if index.metrics[effect.metric].better == "lower" else 1 / effect.ratio.low - 1)
+        for effect in noisy
+        if effect.ratio is not None and effect.ratio.low > 0
+    ]
+    if costs:
+        unlikely = f" A cost of more than {fmt.with_unit(fmt.number(100 * max(costs), 1), '%')} is unlikely."
     return (
-        f", because {index.unit}s differ by {fmt.percent(max(spreads))} (standard deviation): the smallest effect that "
-        f"this run could have seen is {fmt.percent(max(smallest))}"
+        f"Even {LONGEST_WAIT} times {spent} would not resolve {_names(index, noisy)} here{because}.{unlikely} Measure "
+        f"on a machine with nothing else running, or take longer slices{longer}. If a cost of that size does not "
+        "matter to you, raise the margin in the study's file."
     )
-
-
-def _ruled_out(index: Index, noisy: Sequence[Effect]) -> str:
-    bounds = [_most(effect, index.metrics[effect.metric]) for effect in noisy]
-    known = [bound for bound in bounds if bound is not None]
-    return f" A cost of more than {fmt.with_unit(fmt.number(100 * max(known), 1), '%')} is unlikely." if known else ""
 
 
 def _names(index: Index, effects: Sequence[Effect]) -> str:
     return fmt.listed(list(dict.fromkeys(index.metric_in_view(effect.metric) for effect in effects)))
-
-
-def _most(effect: Effect, metric: Metric) -> float | None:
-    """Return the relative cost at the bad end of the effect's interval; None where there is none."""
-    if effect.ratio is None or effect.ratio.low <= 0:
-        return None
-    return max(0.0, effect.ratio.high - 1 if metric.better == "lower" else 1 / effect.ratio.low - 1)
 
 
 SECTION = NextSection()

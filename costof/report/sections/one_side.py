@@ -81,8 +81,12 @@ class OneSideSection(Section[None, OneSide]):
         return OneSide(arms=arms, connections=[each for each in found if each is not None])
 
     def answer(self, index: Index, data: OneSide) -> list[Sentence]:
-        told = [_sentence(index, each) for each in data.connections]
-        return sentences("answer", [_nothing_to_compare(index, data), *told])
+        verb = "adds" if len(data.arms) == 1 else "add"
+        nothing_to_compare = (
+            f"What {_labels(index, data)} {verb} cannot be told: {index.control_label} could not be measured, so there "
+            "is nothing to compare with."
+        )
+        return sentences("answer", [nothing_to_compare, *(_sentence(index, each) for each in data.connections)])
 
     def blocks(self, index: Index, data: OneSide) -> Iterator[Block]:
         for name in data.arms:
@@ -103,7 +107,12 @@ def _connection(run: Run, workload: str, arm: str) -> ConnectionAlone | None:
     names = [name for name in PHASES if any(name in piece.answer.phases for piece in pieces)]
     if not set(TLS) & set(names):
         return None
-    by_phase = {name: _by_round(pieces, name) for name in names}
+    by_phase: dict[str, dict[int, float]] = {name: {} for name in names}
+    for piece in pieces:
+        for name in names:
+            phase = piece.answer.phases.get(name)
+            if phase is not None and phase.count:
+                by_phase[name][piece.round] = phase.sum_ns / phase.count / 1e6
     rounds = [number for number in by_phase["tls"] if all(number in each for each in by_phase.values())]
     if len(rounds) < ROUNDS_OF_AN_INTERVAL:
         return None
@@ -127,15 +136,6 @@ def _connection(run: Run, workload: str, arm: str) -> ConnectionAlone | None:
     )
 
 
-def _by_round(pieces: Sequence[SliceRecord], name: str) -> dict[int, float]:
-    found = {}
-    for piece in pieces:
-        phase = piece.answer.phases.get(name)
-        if phase is not None and phase.count:
-            found[piece.round] = phase.sum_ns / phase.count / 1e6
-    return found
-
-
 def _phase(pieces: Sequence[SliceRecord], name: str, mean: Estimate) -> PhaseAlone:
     found = [phase for piece in pieces if (phase := piece.answer.phases.get(name))]
     count = sum(phase.count for phase in found)
@@ -155,11 +155,6 @@ def _phase(pieces: Sequence[SliceRecord], name: str, mean: Estimate) -> PhaseAlo
 
 def _labels(index: Index, data: OneSide) -> str:
     return fmt.listed([index.label_at(name) for name in data.arms])
-
-
-def _nothing_to_compare(index: Index, data: OneSide) -> str:
-    what = f"what {_labels(index, data)} {'adds' if len(data.arms) == 1 else 'add'} cannot be told"
-    return f"{fmt.capital(what)}: {index.control_label} could not be measured, so there is nothing to compare with."
 
 
 def _sentence(index: Index, each: ConnectionAlone) -> str:

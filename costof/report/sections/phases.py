@@ -13,7 +13,7 @@ from costof.report.blocks import FILES, HTML, Block, Bullets, Cell, Column, Figu
 from costof.report.canvas import NARROW, Legend, Panel, Scale, Sheet
 from costof.report.section import Section, sentences
 from costof.results.index import Index, Setting
-from costof.results.models import Arm, Core, Effect, Metric, Sentence, Value
+from costof.results.models import Arm, Core, Metric, Sentence, Value
 from costof.results.run import Run
 from costof.statistics.estimate import Estimate, Verdict
 from costof.statistics.intervals import FEWEST_ROUNDS, differences, estimate, share_of
@@ -64,7 +64,12 @@ class PhasesSection(Section[list[Explanation], list[Explained]]):
 
     def compute(self, run: Run, core: Core, spec: list[Explanation]) -> list[Explained]:
         """Explain the arms that cost the application anything."""
-        found = [_explained(run, each, effect.arm) for each in spec for effect in core.effects if _costs(effect, each)]
+        found = [
+            _explained(run, each, effect.arm)
+            for each in spec
+            for effect in core.effects
+            if (effect.metric, effect.verdict) == (each.application, Verdict.COSTS)
+        ]
         return [each for each in found if each is not None]
 
     def answer(self, index: Index, data: list[Explained]) -> list[Sentence]:
@@ -80,10 +85,6 @@ class PhasesSection(Section[list[Explanation], list[Explained]]):
         for setting in index.settings:
             if setting.shown_arms and any(_values(index, metrics, arm) for arm in setting.shown_arms):
                 yield _table(index, metrics, setting)
-
-
-def _costs(effect: Effect, asked: Explanation) -> bool:
-    return (effect.metric, effect.verdict) == (asked.application, Verdict.COSTS)
 
 
 def _explained(run: Run, asked: Explanation, name: str) -> Explained | None:
@@ -155,17 +156,16 @@ def _values(index: Index, metrics: list[Metric], arm: Arm) -> list[tuple[Metric,
 def _table(index: Index, metrics: list[Metric], setting: Setting) -> Table:
     rows = []
     for metric in metrics:
-        found = [(arm, value) for arm in setting.shown_arms for _, value in _values(index, [metric], arm)]
-        rows += [Row([Cell(metric.label)], "group"), *(_counted(arm, value) for arm, value in found)] if found else []
+        counted = []
+        for arm in setting.shown_arms:
+            for _, value in _values(index, [metric], arm):
+                trips = fmt.count(value.round_trips) if value.round_trips is not None else fmt.NONE
+                moved = fmt.moved(value.bytes_sent, value.bytes_received)
+                counted.append(Row([Cell(arm.label), Cell.of(fmt.absolute(value.mean)), Cell(trips), Cell(moved)]))
+        rows += [Row([Cell(metric.label)], "group"), *counted] if counted else []
     columns = [Column("with", "text"), *map(Column, (metrics[0].unit, "round trips", "bytes out / in"))]
     title = f"Counted for each phase, per connection{setting.suffix}"
     return Table(columns, rows, title, group="phase", media=FILES)
-
-
-def _counted(arm: Arm, value: Value) -> Row:
-    trips = fmt.count(value.round_trips) if value.round_trips is not None else fmt.NONE
-    moved = fmt.moved(value.bytes_sent, value.bytes_received)
-    return Row([Cell(arm.label), Cell.of(fmt.absolute(value.mean)), Cell(trips), Cell(moved)])
 
 
 def _figure(index: Index, metrics: list[Metric]) -> Figure | None:
@@ -179,42 +179,36 @@ def _figure(index: Index, metrics: list[Metric]) -> Figure | None:
         return None
     caption = [line for title, arms in shown for line in _caption(index, timed, arms, title)]
     legend = [Legend(COLOURS[metric.phase or ""], metric.label) for metric in timed]
-    title = "A new connection, phase by phase"
-    return Figure("phases", title, caption, lambda width: _draw(index, timed, shown, width), legend, media=HTML)
+
+    def draw(width: int) -> Sheet:
+        # Each context has its own time axis: a LAN's connection would be a hair on an ocean's.
+        sizes = [54 + 78 * len(arms) if len(shown) == 1 else 92 + 62 * len(arms) for _, arms in shown]
+        return Sheet(width, [_panel(index, timed, arms, title, width) for title, arms in shown], sizes)
+
+    return Figure("phases", "A new connection, phase by phase", caption, draw, legend, media=HTML)
+
+
+def _in_round_trips(values: list[tuple[Metric, Value]], before: str) -> str:
+    counted = [value.round_trips for _, value in values if value.round_trips is not None]
+    return f"{before}{fmt.round_trips(sum(counted))}" if counted else ""
 
 
 def _caption(index: Index, metrics: list[Metric], arms: list[Arm], title: str) -> Iterator[str]:
+    times: dict[str, dict[str, float]] = {}
     for arm in arms:
-        trips = _trips(index, metrics, arm)
-        total = sum(value.mean.value for _, value in _values(index, metrics, arm))
+        values = _values(index, metrics, arm)
+        times[arm.name] = {metric.name: value.mean.value for metric, value in values}
         where = f"{title}, " if title else ""
-        counted = f" in {fmt.round_trips(trips)}" if trips is not None else ""
-        yield f"{where}{arm.label}: {fmt.with_unit(fmt.number(total), metrics[0].unit)}{counted}."
-    control = arms[0]
-    for arm in arms[1:] if control.control else []:
-        yield _largest(index, metrics, control, arm)
-
-
-def _trips(index: Index, metrics: list[Metric], arm: Arm) -> float | None:
-    counted = [value.round_trips for _, value in _values(index, metrics, arm) if value.round_trips is not None]
-    return sum(counted) if counted else None
-
-
-def _largest(index: Index, metrics: list[Metric], control: Arm, arm: Arm) -> str:
-    theirs, mine = (
-        {metric.name: value.mean.value for metric, value in _values(index, metrics, each)} for each in (control, arm)
-    )
-    added = {metric: mine.get(metric.name, 0.0) - theirs.get(metric.name, 0.0) for metric in metrics}
-    most = max(added, key=lambda metric: abs(added[metric]))
-    change = fmt.with_unit(fmt.number(added[most], signed=True), most.unit)
-    whole = fmt.with_unit(fmt.number(sum(added.values()), signed=True), most.unit)
-    return f"The phase that differs most with {arm.protection} is {most.label}: {change} of {whole} in all."
-
-
-def _draw(index: Index, metrics: list[Metric], shown: list[tuple[str, list[Arm]]], width: int) -> Sheet:
-    """Draw a panel for each context with its own time axis: a LAN's connection would be a hair on an ocean's."""
-    sizes = [54 + 78 * len(arms) if len(shown) == 1 else 92 + 62 * len(arms) for _, arms in shown]
-    return Sheet(width, [_panel(index, metrics, arms, title, width) for title, arms in shown], sizes)
+        total = fmt.with_unit(fmt.number(sum(times[arm.name].values())), metrics[0].unit)
+        yield f"{where}{arm.label}: {total}{_in_round_trips(values, ' in ')}."
+    theirs = times[arms[0].name]
+    for arm in arms[1:] if arms[0].control else []:
+        mine = times[arm.name]
+        added = {metric: mine.get(metric.name, 0.0) - theirs.get(metric.name, 0.0) for metric in metrics}
+        most = max(added, key=lambda metric: abs(added[metric]))
+        change = fmt.with_unit(fmt.number(added[most], signed=True), most.unit)
+        whole = fmt.with_unit(fmt.number(sum(added.values()), signed=True), most.unit)
+        yield f"The phase that differs most with {arm.protection} is {most.label}: {change} of {whole} in all."
 
 
 def _panel(index: Index, metrics: list[Metric], arms: list[Arm], title: str, width: int) -> Panel:
@@ -232,8 +226,8 @@ def _panel(index: Index, metrics: list[Metric], arms: list[Arm], title: str, wid
 
 
 def _bar(panel: Panel, index: Index, metrics: list[Metric], arm: Arm, row: int, longest: float, width: int) -> None:
-    start = 0.0
-    for metric, value in _values(index, metrics, arm):
+    start, values = 0.0, _values(index, metrics, arm)
+    for metric, value in values:
         size, phase = value.mean.value, metric.phase or ""
         panel.box(start, start + size, row, BAR, COLOURS[phase], edge="paper")
         ink = "paper" if phase in LIGHT_INK else "ink"
@@ -242,8 +236,7 @@ def _bar(panel: Panel, index: Index, metrics: list[Metric], arm: Arm, row: int, 
             up = 7 * (len(lines) - 1) - 14 * number
             panel.word(start + size / 2, row, text, up=up, size=10.5, colour=ink, anchor="middle")
         start += size
-    trips = _trips(index, metrics, arm)
-    counted = f"  ·  {fmt.round_trips(trips)}" if trips is not None and width > NARROW else ""
+    counted = _in_round_trips(values, "  ·  ") if width > NARROW else ""
     total = fmt.with_unit(fmt.number(start), metrics[0].unit)
     panel.word(0, row - BAR / 2, f"{arm.label}  ·  {total}{counted}", up=11, size=11.5, bold=True)
 

@@ -71,7 +71,7 @@ class PredictedSection(Section[None, Predicted]):
     data = Predicted
 
     def compute(self, run: Run, core: Core, spec: None) -> Predicted | None:
-        distances = run.plan.predicted_ms
+        distances, load = run.plan.predicted_ms, run.plan.load
         if not distances:
             return None
         here = way_to_target_ms(run)
@@ -79,13 +79,24 @@ class PredictedSection(Section[None, Predicted]):
         effects = [_effect(run, name, change, distance, here) for distance in distances for name, change in changes]
         if not effects:
             return None
-        load = run.plan.load
+        held = []
+        if isinstance(load, Arrivals):
+            # Little's law: as many connections are held as come in the lifetime of one.
+            times = {CONNECTION: 1, FIRST_QUERY: 1, QUERY: max(0, load.queries_per_connection - 1)}
+            lives: dict[tuple[str, float], float] = {}
+            for each in effects:
+                key = (each.arm, each.round_trip_ms)
+                lives[key] = lives.get(key, 0.0) + times.get(each.metric, 0) * each.value.value
+            held = [
+                Held(arm=arm, round_trip_ms=distance, connections=load.connections_per_second * life_ms / 1000)
+                for (arm, distance), life_ms in lives.items()
+            ]
         return Predicted(
             distances_ms=distances,
             here_ms=here,
             most_connections=run.plan.study.workloads[WORKLOAD].workers if isinstance(load, Arrivals) else None,
             effects=effects,
-            held=_held(load, effects) if isinstance(load, Arrivals) else [],
+            held=held,
         )
 
     def answer(self, index: Index, data: Predicted) -> list[Sentence]:
@@ -94,12 +105,15 @@ class PredictedSection(Section[None, Predicted]):
         return sentences("answer", [text for text in told if text])
 
     def blocks(self, index: Index, data: Predicted) -> Iterator[Block]:
+        here = fmt.milliseconds(data.here_ms)
         for distance in data.distances_ms:
+            away = fmt.milliseconds(distance)
             for arm in index.arms:
-                if rows := [_row(index, each) for each in _of(data, distance, arm.name)]:
-                    away = fmt.milliseconds(distance)
-                    yield Table.of(HEAD, rows, title=f"{arm.label}{arm.at}, predicted for {away} away")
-            yield Paragraph(_how(data, distance), "note")
+                effects = [each for each in data.effects if (each.round_trip_ms, each.arm) == (distance, arm.name)]
+                if effects:
+                    title = f"{arm.label}{arm.at}, predicted for {away} away"
+                    yield Table.of(HEAD, [_row(index, each) for each in effects], title=title)
+            yield Paragraph(HOW.format(distance=away, here=here), "note")
 
 
 def _predictable(run: Run) -> list[str]:
@@ -149,33 +163,16 @@ def _round_trips(run: Run, name: str, arm: str) -> float:
     return sum(phase.round_trips or 0 for phase in counted) / max(1, sum(phase.count for phase in counted))
 
 
-def _held(load: Arrivals, effects: list[PredictedEffect]) -> list[Held]:
-    """Little's law: as many connections are held as come in the lifetime of one."""
-    times = {CONNECTION: 1, FIRST_QUERY: 1, QUERY: max(0, load.queries_per_connection - 1)}
-    lives: dict[tuple[str, float], float] = {}
-    for each in effects:
-        key = (each.arm, each.round_trip_ms)
-        lives[key] = lives.get(key, 0.0) + times.get(each.metric, 0) * each.value.value
-    return [
-        Held(arm=arm, round_trip_ms=distance, connections=load.connections_per_second * life_ms / 1000)
-        for (arm, distance), life_ms in lives.items()
-    ]
-
-
-def _of(data: Predicted, distance: float, arm: str) -> list[PredictedEffect]:
-    return [each for each in data.effects if (each.round_trip_ms, each.arm) == (distance, arm)]
-
-
 def _told(index: Index, data: Predicted, distance: float, arm: str) -> str | None:
     """Return 'Predicted for 2 ms away, from …: TLS adds 5.1 ms (95 % interval 5.0 to 5.2) to a new connection.'"""
-    headline = [each for each in _of(data, distance, arm) if index.metrics[each.metric].headline]
-    if not headline:
+    effects = [each for each in data.effects if (each.round_trip_ms, each.arm) == (distance, arm)]
+    clauses = [_clause(index, each) for each in effects if index.metrics[each.metric].headline]
+    if not clauses:
         return None
-    clauses = fmt.listed([_clause(index, each) for each in headline])
     held = next((each for each in data.held if (each.round_trip_ms, each.arm) == (distance, arm)), None)
     away, here = (fmt.milliseconds(each) for each in (distance, data.here_ms))
     basis = f"from times measured {here} away and round trips counted on the wire"
-    text = f"Predicted for {away} away, {basis}: {index.label(arm)} {clauses}."
+    text = f"Predicted for {away} away, {basis}: {index.label(arm)} {fmt.listed(clauses)}."
     if held is not None and data.most_connections is not None and held.connections > data.most_connections:
         text += (
             f" Clients would hold about {fmt.number(held.connections, 0)} connections at once there, and of more than "
@@ -193,10 +190,6 @@ def _clause(index: Index, each: PredictedEffect) -> str:
     if size.low <= 0 <= size.high:
         return f"has no resolved effect on {what}: {amount}"
     return f"takes {amount} off {what}" if takes_off else f"adds {amount} to {what}"
-
-
-def _how(data: Predicted, distance: float) -> str:
-    return HOW.format(distance=fmt.milliseconds(distance), here=fmt.milliseconds(data.here_ms))
 
 
 def _row(index: Index, each: PredictedEffect) -> list[str | Text]:

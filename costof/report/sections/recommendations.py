@@ -15,7 +15,6 @@ from costof.results.index import SAME_SET_UP, Index, Lead
 from costof.results.models import Arm, Core, Effect, Metric, Sentence
 from costof.results.run import Run
 from costof.statistics.estimate import Verdict
-from costof.study.published import PublishedFigure
 from costof.study.schema import Study
 
 COLUMNS = ["figure", "control", "with it", "relative", "verdict", "published without", "published with"]
@@ -102,9 +101,19 @@ class RecommendationsSection(Section[Spec, Recommendations]):
             rows = [row for arm in arms for name in (data.metric, *data.also) for row in _rows(index, arm, name)]
             if rows:
                 found.append((", ".join([f"{setting.size} {data.unit}", *setting.conditions]), rows))
+        note, published = "", index.core.published
+        if published is not None:
+            beside = {
+                arm.label: figure.series
+                for arm in index.core.arms
+                for figure in published.figures
+                if figure.fits(arm.levels) and figure.series
+            }
+            note = published.cited + "".join(
+                f" The series beside '{label}' is '{series}'." for label, series in beside.items()
+            )
         for title, rows in found:
-            note = _note(index) if title == found[-1][0] else ""
-            yield Table.of(COLUMNS, rows, title=title, note=note, texts=(0, VERDICT))
+            yield Table.of(COLUMNS, rows, title=title, note=note if title == found[-1][0] else "", texts=(0, VERDICT))
 
 
 def _conditions(core: Core, study: Study, spec: Spec, arm: Arm) -> list[str]:
@@ -131,28 +140,15 @@ def _rows(index: Index, arm: Arm, name: str) -> list[list[str | Cell]]:
         Cell.of(fmt.relative(effect.ratio)) if effect.ratio else fmt.NONE,
         SAME_SET_UP if Finding("", arm, effect).same else effect.verdict.value,
     ]
-    first, *others = [_published(each) for each in index.core.published_for(name, arm)] or [[fmt.NONE, fmt.NONE]]
+    published = []
+    for figure in index.core.published_for(name, arm):
+        if figure.control_value is None or figure.value is None:
+            published.append([fmt.NONE, fmt.bare_ratio(figure.ratio) if figure.ratio else fmt.NONE])
+        else:
+            published.append([fmt.number(figure.control_value), fmt.number(figure.value)])
+    first, *others = published or [[fmt.NONE, fmt.NONE]]
     blank: list[str | Cell] = [""] * len(ours)
     return [[*ours, *first], *([*blank, *other] for other in others)]
-
-
-def _published(figure: PublishedFigure) -> list[str]:
-    if figure.control_value is None or figure.value is None:
-        return [fmt.NONE, fmt.bare_ratio(figure.ratio) if figure.ratio else fmt.NONE]
-    return [fmt.number(figure.control_value), fmt.number(figure.value)]
-
-
-def _note(index: Index) -> str:
-    published = index.core.published
-    if published is None:
-        return ""
-    beside = {
-        arm.label: figure.series
-        for arm in index.core.arms
-        for figure in published.figures
-        if figure.fits(arm.levels) and figure.series
-    }
-    return published.cited + "".join(f" The series beside '{label}' is '{series}'." for label, series in beside.items())
 
 
 def _groups(index: Index, data: Recommendations) -> Iterator[tuple[list[str], list[Finding]]]:
@@ -171,20 +167,19 @@ def _advice(metric: Metric, unit: str, found: list[Finding]) -> str:
     label = f"'{found[0].arm.label}'"
     same = [each for each in found if each.same]
     of = {verdict: [e for e in found if not e.same and e.effect.verdict is verdict] for verdict in Verdict}
-    parts = []
+    margin = fmt.share(metric.margin)
+    parts: list[str] = []
     if saving := of[Verdict.SAVES]:
         parts.append(f"use {label} {_where(saving, found, unit)}: {_amounts(metric, saving)}")
     if costing := of[Verdict.COSTS]:
         parts.append(f"do not use {label} {_where(costing, found, unit)}: {_amounts(metric, costing)}")
-    if none := of[Verdict.NO_DIFFERENCE]:
-        it = "it" if parts else label
-        parts.append(f"{it} makes no difference above {fmt.share(metric.margin)} {_at(none, unit)}")
-    if little := of[Verdict.NO_COST]:
-        it = "it" if parts else label
-        parts.append(f"{it} costs at most {fmt.share(metric.margin)} {_at(little, unit)}")
-    if same:
-        it = "it" if parts else label
-        parts.append(f"{it} makes no difference {_at(same, unit)}, where its tree was the control's own")
+    for some, words in (
+        (of[Verdict.NO_DIFFERENCE], f"makes no difference above {margin} {{at}}"),
+        (of[Verdict.NO_COST], f"costs at most {margin} {{at}}"),
+        (same, "makes no difference {at}, where its tree was the control's own"),
+    ):
+        if some:
+            parts.append(f"{'it' if parts else label} {words.format(at=_at(some, unit))}")
     if open_ := of[Verdict.UNRESOLVED]:
         its = "its effect" if parts else f"the effect of {label}"
         parts.append(f"{its} {_at(open_, unit)} is unresolved ({_amounts(metric, open_)})")

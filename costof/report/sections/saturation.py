@@ -15,7 +15,6 @@ from costof.model import Finite, Model
 from costof.report.blocks import FILES, Block, Paragraph, Table
 from costof.report.section import Section, sentences
 from costof.results.index import Index, Lead
-from costof.results.ledger import SliceRecord
 from costof.results.models import Core, Cpu, Metric, Sentence
 from costof.results.run import Run
 from costof.statistics.estimate import Estimate
@@ -73,7 +72,12 @@ class SaturationSection(Section[None, list[Loop]]):
         return sentences("detail", [text for metric in metrics for text in _texts(index, data, metric)])
 
     def blocks(self, index: Index, data: list[Loop]) -> Iterator[Block]:
-        if rows := [_row(each) for each in data if each.limit]:
+        rows: list[list[str | fmt.Text]] = [
+            [each.workload, each.arm, str(each.workers), fmt.number(each.in_flight, 1), _capacity(each), each.limit]
+            for each in data
+            if each.limit
+        ]
+        if rows:
             yield Table.of(HEAD, rows, title="Capacity of each arm", texts=(0, 1, 5), media=FILES)
             yield Paragraph(METHOD, "note", media=FILES)
 
@@ -85,7 +89,11 @@ def _loop(run: Run, core: Core, workload: str, arm: PlannedArm) -> Loop | None:
     rates = run.samples.units.means({p.round: p.answer.operations / p.answer.elapsed_ns * 1e9 for p in pieces})
     if len(rates) < ROUNDS_OF_AN_INTERVAL or operations < TURNS * workers * len(pieces):
         return None
-    phase = _whole(pieces)
+    spent: dict[str, int] = {}
+    for name, timed in (each for piece in pieces for each in piece.answer.phases.items()):
+        spent[name] = spent.get(name, 0) + timed.sum_ns
+    # The phase of the whole operation holds the others, and so lasts longest in all.
+    phase = max(spent, key=spent.__getitem__)
     in_flight = sum(p.answer.phases[phase].sum_ns for p in pieces if phase in p.answer.phases) / 1e9 / seconds
     if in_flight < BUSY * workers:
         return None
@@ -101,14 +109,6 @@ def _loop(run: Run, core: Core, workload: str, arm: PlannedArm) -> Loop | None:
     )
 
 
-def _whole(pieces: list[SliceRecord]) -> str:
-    """Return the phase of the whole operation: it holds the others, and so lasts longest in all."""
-    spent: dict[str, int] = {}
-    for name, phase in (each for piece in pieces for each in piece.answer.phases.items()):
-        spent[name] = spent.get(name, 0) + phase.sum_ns
-    return max(spent, key=spent.__getitem__)
-
-
 def _limit(cpu: Cpu, per_second: float, cores: int) -> str | None:
     """Return the CPU share that is used up, or the machine's cores; None where neither is."""
     role = max(cpu.throttled, key=cpu.throttled.__getitem__, default="")
@@ -120,22 +120,18 @@ def _limit(cpu: Cpu, per_second: float, cores: int) -> str | None:
     return f"this machine's CPU is used up, most of it by {max(used, key=used.__getitem__)}"
 
 
-def _of(data: list[Loop], workload: str) -> list[Loop]:
-    return [each for each in data if each.workload == workload]
-
-
 def _times(index: Index, data: list[Loop], loop: Loop) -> list[Metric]:
     """Return headline metrics that are the time of the loop's operation, where a headline metric is its rate."""
     arm = index.arm(loop.arm)
     of = [metric for metric in index.headline_metrics if metric.workload == loop.workload]
     rates = [each for each in of if each.unit == "per_second" and each.phase in (WHOLE_SLICE, loop.phase)]
-    both = any(each.arm == (arm and arm.baseline) for each in _of(data, loop.workload))
+    both = any(each.arm == (arm and arm.baseline) for each in data if each.workload == loop.workload)
     return [each for each in of if each.unit != "per_second" and each.phase == loop.phase] if rates and both else []
 
 
 def _texts(index: Index, data: list[Loop], metric: Metric) -> Iterator[str]:
     """Yield the capacity of a rate's workload under each limit, and what follows from it."""
-    of = _of(data, metric.workload)
+    of = [each for each in data if each.workload == metric.workload]
     for limit in dict.fromkeys(each.limit for each in of if each.limit):
         loops = [each for each in of if each.limit == limit]
         workers = fmt.listed([*dict.fromkeys(str(each.workers) for each in loops)], "or")
@@ -163,11 +159,6 @@ def _capacities(index: Index, loops: list[Loop]) -> str:
 
 def _capacity(loop: Loop) -> fmt.Text:
     return fmt.absolute(loop.per_second, "per_second")
-
-
-def _row(each: Loop) -> list[str | fmt.Text]:
-    in_flight = fmt.number(each.in_flight, 1)
-    return [each.workload, each.arm, str(each.workers), in_flight, _capacity(each), each.limit or fmt.NONE]
 
 
 SECTION = SaturationSection()

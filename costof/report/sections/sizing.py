@@ -120,7 +120,13 @@ class SizingSection(Section[Spec, list[Sizing]]):
         cores = f"cores for {one.clients:,} in {fmt.with_unit(fmt.count(one.seconds), 's')}"
         head = ["with", f"{data[0].role} CPU, ms a client", "of which added", "clients a second and core", cores]
         yield Table.of(head, rows, title="How many new clients a core serves")
-        if checks := [_check_row(check) for each in data for check in each.checks]:
+        checks: list[list[str | Text]] = []
+        for check in (check for each in data for check in each.checks):
+            off = (check.predicted_seconds.value / check.measured_seconds.value - 1) * 100
+            error = fmt.with_unit(fmt.number(off, 0, signed=True), "%")
+            measured, predicted = _both(check)
+            checks.append([check.arm, f"{check.clients:,}", fmt.count(check.cores), predicted, measured, error])
+        if checks:
             yield Table.of(CHECKS, checks, title="Bursts: predicted and measured")
         yield Paragraph(MODEL, "note", media=FILES)
 
@@ -134,6 +140,9 @@ def _sizing(run: Run, spec: Spec, arm: PlannedArm) -> Sizing | None:
     if cpu.low <= 0:
         return None  # The counter saw too little to say how many clients a core serves.
     of_control, of_arm = map(run.samples.units.means, in_common([plain, used]))
+    # The arm itself, and the same on other cores.
+    levels = {**arm.levels, spec.cores_factor: ""}
+    bursts = [each for each in run.plan.protected if {**each.levels, spec.cores_factor: ""} == levels]
     enough = len(of_arm) >= ROUNDS_OF_AN_INTERVAL
     return Sizing(
         role=spec.role,
@@ -143,9 +152,13 @@ def _sizing(run: Run, spec: Spec, arm: PlannedArm) -> Sizing | None:
         added_cpu_ms=difference(of_control, of_arm) if enough else None,
         process_of_one_core=spec.process_of_one_core,
         clients_per_core_second=cpu.through(lambda ms: 1e3 / ms),
-        examples=[_cores_for(cpu, clients, seconds) for clients, seconds in EXAMPLES],
-        checks=[check for other in _other_cores(run, spec, arm) if (check := _check(run, spec, arm, other))],
+        examples=[_example(cpu, clients, seconds) for clients, seconds in EXAMPLES],
+        checks=[check for burst in bursts if (check := _check(run, spec, arm, burst))],
     )
+
+
+def _example(cpu: Estimate, clients: int, seconds: float) -> CoresFor:
+    return CoresFor(clients=clients, seconds=seconds, cores=cpu.through(lambda ms: ms * (clients / seconds / 1e3)))
 
 
 def _without(run: Run, spec: Spec, arm: PlannedArm) -> str:
@@ -165,49 +178,30 @@ def _cpu_ms(run: Run, spec: Spec, arm: str) -> ByRound:
     }
 
 
-def _cores_for(cpu: Estimate, clients: int, seconds: float) -> CoresFor:
-    return CoresFor(clients=clients, seconds=seconds, cores=cpu.through(lambda ms: ms * (clients / seconds / 1e3)))
-
-
-def _other_cores(run: Run, spec: Spec, arm: PlannedArm) -> list[PlannedArm]:
-    """The arm itself, and the same on other cores."""
-    levels = {**arm.levels, spec.cores_factor: ""}
-    return [each for each in run.plan.protected if {**each.levels, spec.cores_factor: ""} == levels]
-
-
 def _check(run: Run, spec: Spec, arm: PlannedArm, burst: PlannedArm) -> BurstCheck | None:
-    cores = _cores(burst.levels.get(spec.cores_factor, ""))
+    try:
+        cores = float(burst.levels.get(spec.cores_factor, ""))
+    except ValueError:
+        return None  # The cores of a target are not known.
     used, plain = _cpu_ms(run, spec, arm.name), _cpu_ms(run, spec, _without(run, spec, arm))
-    elapsed, control = _seconds(run, spec, burst.name), _seconds(run, spec, _without(run, spec, burst))
+    names = (burst.name, _without(run, spec, burst))
+    elapsed, control = (
+        {number: ms / 1e3 for number, ms in run.samples.by_round(spec.elapsed, name).items()} for name in names
+    )
     common = in_common([used, plain, elapsed, control])
     cpu, cpu_without, measured, without = map(run.samples.units.means, common)
-    if cores is None or len(measured) < ROUNDS_OF_AN_INTERVAL:
+    if len(measured) < ROUNDS_OF_AN_INTERVAL:
         return None
     clients = run.plan.workers(spec.workload, burst)
+    added = differences(cpu_without, cpu)
+    predicted = [before + clients * each / 1e3 / cores for before, each in zip(without, added, strict=True)]
     return BurstCheck(
         arm=burst.name,
         clients=clients,
         cores=cores,
-        predicted_seconds=estimate(
-            [
-                burst_without + clients * added / 1e3 / cores
-                for burst_without, added in zip(without, differences(cpu_without, cpu), strict=True)
-            ]
-        ),
+        predicted_seconds=estimate(predicted),
         measured_seconds=estimate(measured),
     )
-
-
-def _cores(level: str) -> float | None:
-    """Return None on a target, whose cores are not known."""
-    try:
-        return float(level)
-    except ValueError:
-        return None
-
-
-def _seconds(run: Run, spec: Spec, arm: str) -> ByRound:
-    return {number: ms / 1e3 for number, ms in run.samples.by_round(spec.elapsed, arm).items()}
 
 
 def _sentence(sizing: Sizing) -> str:
@@ -230,13 +224,6 @@ def _both(check: BurstCheck) -> tuple[Text, Text]:
     decimals = max(2, min(fmt.decimals_of(each) for each in both))
     measured, predicted = (fmt.absolute(each, "s", decimals=decimals) for each in both)
     return measured, predicted
-
-
-def _check_row(check: BurstCheck) -> list[str | Text]:
-    measured, predicted = _both(check)
-    off = (check.predicted_seconds.value / check.measured_seconds.value - 1) * 100
-    error = fmt.with_unit(fmt.number(off, 0, signed=True), "%")
-    return [check.arm, f"{check.clients:,}", fmt.count(check.cores), predicted, measured, error]
 
 
 SECTION = SizingSection()

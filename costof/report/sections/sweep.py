@@ -12,7 +12,7 @@ from costof.model import Model
 from costof.report.blocks import Block, Cell, Table
 from costof.report.section import Section
 from costof.results.index import Index
-from costof.results.models import Arm, Core, Effect, Metric
+from costof.results.models import Arm, Core, Metric
 from costof.results.run import Run
 from costof.study.published import PublishedFigure
 
@@ -83,14 +83,11 @@ def _row(index: Index, data: Sweep, arm: Arm) -> list[str | Text | Cell]:
     means = [fmt.absolute(value.mean) for value in values if value]
     if effect is None or len(means) < len(values):
         return []
+    overhead = Text(fmt.NONE)
+    if effect.ratio is not None:
+        overhead = fmt.loss(effect.ratio) if metric.better == "higher" else fmt.relative(effect.ratio)
     published = next(iter(index.core.published_for(data.metric, arm)), None)
-    return [arm.levels[data.factor], *means, _overhead(effect, metric), _published(published, metric)]
-
-
-def _overhead(effect: Effect, metric: Metric) -> Text:
-    if effect.ratio is None:
-        return Text(fmt.NONE)
-    return fmt.loss(effect.ratio) if metric.better == "higher" else fmt.relative(effect.ratio)
+    return [arm.levels[data.factor], *means, overhead, _published(published, metric)]
 
 
 def _published(figure: PublishedFigure | None, metric: Metric) -> str:

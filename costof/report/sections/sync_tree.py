@@ -85,13 +85,27 @@ class SyncTreeSection(Section[None, list[Tree]]):
         return found or None
 
     def blocks(self, index: Index, data: list[Tree]) -> Iterator[Block]:
-        found = _distinct(index, data)
+        distinct: dict[str, Distinct] = {}
+        rows = []
+        for tree in data:
+            arm = index.arm(tree.arm)
+            same = ""
+            if arm and not arm.twin:
+                distinct.setdefault(repr(tree.followers), Distinct(tree, [])).arms.append(arm)
+                same = f"as {fmt.listed(arm.same_set_up)}: {SAME_SET_UP}" if arm.same_set_up else ""
+            rows.append([tree.arm, shape(tree), f"{tree.slices:,}", f"{tree.discarded:,}", same])
+        found = sorted(distinct.values(), key=lambda each: each.members)
         caption = [LEGEND, *(f"{each.title}: {shape(each.tree)}." for each in found)]
         yield Figure("trees", "Who followed whom", caption, lambda width: _draw(found, width), media=HTML)
-        rows = [_row(index, tree) for tree in data]
         yield Table.of(HEAD, rows, title="Trees, by arm", texts=(0, 1, 4), media=FILES)
         yield Paragraph(METHOD, "note", media=FILES)
-        yield Bullets([*map(_line, found), *_discarded(data)], label="Trees", media=TERMINAL)
+        lines = []
+        for each in found:
+            same = f" ({SAME_SET_UP})" if len(each.labels) > 1 else ""
+            lines.append(f"{each.members} members, {fmt.listed(each.labels)}: {shape(each.tree)}{same}")
+        discarded = {tree.arm: tree.discarded for tree in data if tree.discarded}
+        lines += [f"{name}: {fmt.plural(count, 'slice')} discarded" for name, count in discarded.items()]
+        yield Bullets(lines, label="Trees", media=TERMINAL)
 
 
 def followers_of(tree: str) -> dict[str, list[str]]:
@@ -100,48 +114,18 @@ def followers_of(tree: str) -> dict[str, list[str]]:
     return {source: names.split(", ") for source, _, names in pairs}
 
 
-def _distinct(index: Index, data: list[Tree]) -> list[Distinct]:
-    """Return every tree once, from few members to many; control replicates are left out."""
-    found: dict[str, Distinct] = {}
-    for tree in data:
-        arm = index.arm(tree.arm)
-        if arm and not arm.twin:
-            found.setdefault(repr(tree.followers), Distinct(tree, [])).arms.append(arm)
-    return sorted(found.values(), key=lambda each: each.members)
-
-
-def _row(index: Index, tree: Tree) -> list[str]:
-    arm = index.arm(tree.arm)
-    same = f"as {fmt.listed(arm.same_set_up)}: {SAME_SET_UP}" if arm and arm.same_set_up and not arm.twin else ""
-    return [tree.arm, shape(tree), f"{tree.slices:,}", f"{tree.discarded:,}", same]
-
-
-def _line(found: Distinct) -> str:
-    same = f" ({SAME_SET_UP})" if len(found.labels) > 1 else ""
-    return f"{found.members} members, {fmt.listed(found.labels)}: {shape(found.tree)}{same}"
-
-
-def _discarded(data: list[Tree]) -> list[str]:
-    counts = {tree.arm: tree.discarded for tree in data if tree.discarded}
-    return [f"{name}: {fmt.plural(count, 'slice')} discarded" for name, count in counts.items()]
-
-
 def shape(tree: Tree) -> str:
     """'all 6 follow primary', 'primary → secondary-1 → …', or each source and its followers."""
     sources = list(tree.followers.items())
     if len(sources) == 1:
         source, names = sources[0]
         return f"all {len(names)} follow {source}" if len(names) > 1 else f"{source} → {names[0]}"
-    if all(len(names) == 1 for _, names in sources):
-        return " → ".join(_chain(tree))
-    return "; ".join(f"{source}: {', '.join(names)}" for source, names in sources)
-
-
-def _chain(tree: Tree) -> list[str]:
-    found = [tree.root]
-    while (names := tree.followers.get(found[-1])) and names[0] not in found:
-        found.append(names[0])
-    return found
+    if any(len(names) != 1 for _, names in sources):
+        return "; ".join(f"{source}: {', '.join(names)}" for source, names in sources)
+    chain = [tree.root]
+    while (names := tree.followers.get(chain[-1], [])) and names[0] not in chain:
+        chain.append(names[0])
+    return " → ".join(chain)
 
 
 def places(tree: Tree) -> Places:

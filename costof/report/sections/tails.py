@@ -164,13 +164,13 @@ def _measured(run: Run, name: str, arm: PlannedArm, rounds: list[int], drawn: np
 def worse_than_the_mean(index: Index, tails: Tails) -> list[Tail]:
     """Return the farthest tails that lose more than the mean does: each is a finding of its own."""
     farthest = {(each.metric, each.arm): each for each in tails.found}
-    return [each for each in farthest.values() if _loses_more(index, each)]
-
-
-def _loses_more(index: Index, tail: Tail) -> bool:
-    effect = index.effect(tail.metric, tail.arm)
-    mean = effect.ratio if effect else None
-    return tail.percentile > PERCENTILES[0] and mean is not None and tail.ratio.low > max(mean.high, 1.0)
+    found = []
+    for tail in farthest.values():
+        effect = index.effect(tail.metric, tail.arm)
+        mean = effect.ratio if effect else None
+        if tail.percentile > PERCENTILES[0] and mean is not None and tail.ratio.low > max(mean.high, 1.0):
+            found.append(tail)
+    return found
 
 
 def _sentence(index: Index, tail: Tail) -> str:
