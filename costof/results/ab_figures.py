@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from costof.messages.answers import Phase, SliceAnswer
+from costof.messages.answers import SliceAnswer
 from costof.model import Finite, Model
 from costof.statistics.histogram import Counts, merged
 
@@ -71,15 +71,28 @@ def ab_figures(arm: str, workload: str, concurrency: int, answers: Sequence[Slic
         answer.phases[PHASES["connect"]].count for answer in answers if PHASES["connect"] in answer.phases
     )
     transferred = _counted(answers, "response_bytes")
+    # A response of another length than the first is a failure to ab, though it was answered.
+    failed = {"connect": 0, "receive": 0, "length": _counted(answers, "other_length"), "exceptions": 0}
+    for error in (error for answer in answers for error in answer.errors):
+        connecting = error.error_class in CONNECTING or error.error_class.startswith("tls_")
+        receiving = "receive" if error.error_class in RECEIVING else "exceptions"
+        failed["connect" if connecting else receiving] += error.count
+    # ab prints the time at rank n * p / 100 of the sorted ones, from 0; the last is the longest.
+    highest = max(phase.max_ns for phase in total)
+    ranks = [complete * percent // 100 for percent in PERCENTILES[:-1]]
+    served = merged(phase.histogram for phase in total)
+    values = [*(min(each, highest) for each in _at_ranks(served, ranks)), highest]
+    percentiles = {str(percent): value / NS_PER_MS for percent, value in zip(PERCENTILES, values, strict=True)}
     return AbFigures(
         arm=arm,
         workload=workload,
         concurrency=concurrency,
         seconds=seconds,
         complete=complete,
-        failed=_failed(answers),
+        failed=failed,
         not_2xx=sum(n for each in answers for name, n in each.counts.items() if NOT_2XX.match(name)),
-        keep_alive=_kept(complete, connections, _counted(answers, "reused"), concurrency),
+        # All but those whose connection had to be replaced by another.
+        keep_alive=max(0, complete - max(0, connections - concurrency)) if _counted(answers, "reused") else 0,
         transferred_bytes=transferred,
         html_bytes=_counted(answers, "body_bytes"),
         document_bytes=next((each.evidence["body_length"] for each in answers if "body_length" in each.evidence), None),
@@ -87,8 +100,8 @@ def ab_figures(arm: str, workload: str, concurrency: int, answers: Sequence[Slic
         ms_per_request=concurrency * seconds * 1e3 / complete,
         ms_across_all=seconds * 1e3 / complete,
         kbytes_per_second=transferred / 1024 / seconds,
-        times={name: _times(_of(answers, phase), complete) for name, phase in PHASES.items()},
-        percentiles=_percentiles(total, complete),
+        times={name: _times(answers, phase, complete) for name, phase in PHASES.items()},
+        percentiles=percentiles,
     )
 
 
@@ -97,31 +110,13 @@ def without_lengths(figures: AbFigures) -> AbFigures:
     return figures.model_copy(update={"failed": {**figures.failed, "length": 0}})
 
 
-def _of(answers: Sequence[SliceAnswer], phase: str) -> list[Phase]:
-    return [found for answer in answers if (found := answer.phases.get(phase)) and found.count]
-
-
 def _counted(answers: Sequence[SliceAnswer], name: str) -> int:
     return sum(answer.count(f"http.{name}") or 0 for answer in answers)
 
 
-def _failed(answers: Sequence[SliceAnswer]) -> dict[str, int]:
-    """Errors by ab's words. A response of another length than the first is a failure to ab, though it was answered."""
-    failed = {"connect": 0, "receive": 0, "length": _counted(answers, "other_length"), "exceptions": 0}
-    for error in (error for answer in answers for error in answer.errors):
-        connecting = error.error_class in CONNECTING or error.error_class.startswith("tls_")
-        receiving = "receive" if error.error_class in RECEIVING else "exceptions"
-        failed["connect" if connecting else receiving] += error.count
-    return failed
-
-
-def _kept(complete: int, connections: int, reused: int, concurrency: int) -> int:
-    """Requests after which the connection stayed open: all but those whose connection had to be replaced by another."""
-    return max(0, complete - max(0, connections - concurrency)) if reused else 0
-
-
-def _times(phases: Sequence[Phase], complete: int) -> AbTimes:
+def _times(answers: Sequence[SliceAnswer], name: str, complete: int) -> AbTimes:
     """Return times of `complete` requests; those without the phase spent 0 on it."""
+    phases = [phase for answer in answers if (phase := answer.phases.get(name)) and phase.count]
     count, total = sum(phase.count for phase in phases), sum(phase.sum_ns for phase in phases)
     none = complete - count
     if not count:
@@ -130,7 +125,7 @@ def _times(phases: Sequence[Phase], complete: int) -> AbTimes:
     variance = max(0.0, squares - complete * mean**2) / max(1, complete - 1)
     highest = max(phase.max_ns for phase in phases)
     middle = complete // 2
-    found = _at_ranks(_histogram(phases), [middle - none, middle - none - (complete % 2 == 0)])
+    found = _at_ranks(merged(phase.histogram for phase in phases), [middle - none, middle - none - (complete % 2 == 0)])
     return AbTimes(
         min=(0 if none > 0 else min(phase.min_ns for phase in phases)) / NS_PER_MS,
         mean=mean / NS_PER_MS,
@@ -138,18 +133,6 @@ def _times(phases: Sequence[Phase], complete: int) -> AbTimes:
         median=min(sum(found) / 2, highest) / NS_PER_MS,
         max=highest / NS_PER_MS,
     )
-
-
-def _percentiles(phases: Sequence[Phase], complete: int) -> dict[str, float]:
-    """The list ab prints: the time at rank n * p / 100 of the sorted ones, from 0; the last is the longest."""
-    ranks = [complete * percent // 100 for percent in PERCENTILES[:-1]]
-    highest = max(phase.max_ns for phase in phases)
-    found = [*(min(each, highest) for each in _at_ranks(_histogram(phases), ranks)), highest]
-    return {str(percent): value / NS_PER_MS for percent, value in zip(PERCENTILES, found, strict=True)}
-
-
-def _histogram(phases: Sequence[Phase]) -> Counts:
-    return merged(phase.histogram for phase in phases)
 
 
 def _at_ranks(found: Counts, ranks: Sequence[int]) -> list[float]:

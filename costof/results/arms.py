@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 
 from costof.format import listed, milliseconds
-from costof.results.ledger import SliceRecord
 from costof.results.models import Arm, Cpu, Evidence, Factor
 from costof.results.run import Run, cpu_by_role, cpu_seconds_each, read_in
 from costof.study.arms import PlannedArm
@@ -18,15 +17,19 @@ SET_UP = "tree"
 
 
 def arm_result(run: Run, arm: PlannedArm, same_set_up: list[str]) -> Arm:
+    slices = run.slices_of(arm.name)
     seen = [evidence for view in MEASURING if (evidence := _evidence(run, arm, view))]
+    measured = bool(seen)
     if arm.name in run.proofs:
         seen.insert(0, Evidence(view="service", facts=run.proofs[arm.name], slices=len(run.slices)))
     if facts := _server_facts(run, arm):
-        seen.append(Evidence(view="server", facts=facts, slices=sum(map(run.counts, run.slices_of(arm.name)))))
+        seen.append(Evidence(view="server", facts=facts, slices=sum(map(run.counts, slices))))
     error = run.refused(arm) or run.lost_arms.get(arm.name)
-    if error is None and not any(evidence.view in MEASURING for evidence in seen) and run.slices:
-        error = next((piece.mismatch for piece in run.slices_of(arm.name) if piece.mismatch), None)
-        error = error or _why_nothing_succeeded(run, arm)
+    if error is None and not measured and run.slices:
+        error = next((piece.mismatch for piece in slices if piece.mismatch), None)
+    if error is None and not measured and run.slices:
+        detail = next((error.detail for piece in slices for error in piece.answer.errors), "")
+        error = f"no slice of it succeeded{f': {detail}' if detail else ''}"
     return Arm(
         name=arm.name,
         label=arm.label,
@@ -40,12 +43,6 @@ def arm_result(run: Run, arm: PlannedArm, same_set_up: list[str]) -> Arm:
         evidence=seen,
         error=error,
     )
-
-
-def _why_nothing_succeeded(run: Run, arm: PlannedArm) -> str:
-    errors = (error for piece in run.slices_of(arm.name) for error in piece.answer.errors)
-    detail = next((error.detail for error in errors), "")
-    return f"no slice of it succeeded{f': {detail}' if detail else ''}"
 
 
 def set_ups(run: Run, arm: PlannedArm) -> Counter[str]:
@@ -92,17 +89,17 @@ def _where(run: Run, arm: PlannedArm) -> str:
     study, usual = run.plan.study, run.plan.controls[0].levels
     if not arm.context:
         return ""
-    distance = study.distance_factor
+    distance, place = study.distance_factor, ""
     others = [name for name, factor in study.factors.items() if factor.context and name != distance]
     changed = [study.factors[name].phrase(arm.levels[name]) for name in others if arm.levels[name] != usual[name]]
-    several = distance and len({control.levels[distance] for control in run.plan.controls}) > 1
-    place = f"at {_distance(run, arm.levels[distance])}" if distance and several else ""
+    if distance and len({control.levels[distance] for control in run.plan.controls}) > 1:
+        level = arm.levels[distance]
+        place = f"at {level if level in study.factors[distance].milliseconds else milliseconds(float(level))}"
     return " ".join(part for part in (place, f"with {listed(changed)}" if changed else "") if part)
 
 
-def _distance(run: Run, level: str) -> str:
-    known = run.plan.study.factors[str(run.plan.study.distance_factor)].milliseconds
-    return level if level in known else milliseconds(float(level))
+def _plainly(value: object) -> str:
+    return str(value) if not isinstance(value, bool) else "yes" if value else "no"
 
 
 def _evidence(run: Run, arm: PlannedArm, view: str) -> Evidence | None:
@@ -132,40 +129,29 @@ def _evidence(run: Run, arm: PlannedArm, view: str) -> Evidence | None:
     return Evidence(view=view, facts=facts, slices=len(good), discarded=sum(p.mismatch is not None for p in mine))
 
 
-def _plainly(value: object) -> str:
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
-
-
 def cpu_of(run: Run, workload: str, arm: PlannedArm) -> Cpu | None:
     """Return CPU seconds per 1,000 operations by role; None where nothing succeeded."""
     pieces = run.of(workload, arm.name)
     operations = sum(piece.answer.operations for piece in pieces)
     if not operations:
         return None
-    elapsed = _elapsed(pieces)
+    elapsed = sum(piece.answer.elapsed_ns for piece in pieces) / 1e9
     busy = {
-        role: sum(cpu_by_role(piece)[role] for piece in read) / _elapsed(read) for role, read in read_in(pieces).items()
+        role: sum(cpu_by_role(piece)[role] for piece in read) / (sum(piece.answer.elapsed_ns for piece in read) / 1e9)
+        for role, read in read_in(pieces).items()
     }
     role = max(busy, key=lambda name: busy[name])
+    throttled: dict[str, float] = {}
+    for piece in pieces:
+        for name, seconds in piece.server_throttled_seconds.items():
+            throttled[name] = throttled.get(name, 0.0) + seconds
     return Cpu(
         workload=workload,
         arm=arm.name,
         operations=operations,
         seconds_per_1000={name: used * 1000 for name, used in cpu_seconds_each(pieces).items()},
         busiest=role if busy[role] > NEAR_ONE_CORE else None,
-        throttled=_throttled(pieces, elapsed),
+        # Several threads are throttled at once, so their seconds may add up to more than the time.
+        throttled={name: min(1.0, held / elapsed) for name, held in throttled.items()},
         steal=min(1.0, sum(piece.steal_seconds for piece in pieces) / (elapsed * run.cores)),
     )
-
-
-def _elapsed(pieces: list[SliceRecord]) -> float:
-    return sum(piece.answer.elapsed_ns for piece in pieces) / 1e9
-
-
-def _throttled(pieces: list[SliceRecord], elapsed: float) -> dict[str, float]:
-    """Return shares of the time by role. Several threads are throttled at once, so seconds may add up to more."""
-    seconds: dict[str, float] = {}
-    for piece in pieces:
-        for role, throttled in piece.server_throttled_seconds.items():
-            seconds[role] = seconds.get(role, 0.0) + throttled
-    return {role: min(1.0, held / elapsed) for role, held in seconds.items()}

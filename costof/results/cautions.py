@@ -16,7 +16,6 @@ from costof.results.run import Run
 from costof.statistics.estimate import Verdict
 from costof.statistics.intervals import FEWEST_ROUNDS
 from costof.statistics.verdicts import verdicts
-from costof.study.arms import PlannedArm
 
 STEAL_WORTH_A_WORD = 0.02
 #: Of the machine's time in the median round: less is the kernel's own and the lab's small helpers.
@@ -38,12 +37,6 @@ def errors_of(run: Run) -> list[ErrorCount]:
     return list(found.values())
 
 
-def _unable(run: Run, view: str) -> Caution:
-    if view == "command" and run.plan.client:
-        return Caution.CLIENT_CANNOT
-    return Caution.APP_CANNOT if view == "app" else Caution.ARM_REFUSED
-
-
 def warnings_of(run: Run, effects: int) -> list[str]:
     """Return the warnings beside the figures, worded in `errors.Caution`."""
     plan = run.plan
@@ -53,7 +46,9 @@ def warnings_of(run: Run, effects: int) -> list[str]:
     for record in run.ready:
         for ready in record.ready.arms:
             if ready.error is not None:
-                caution = _unable(run, record.view)
+                caution = Caution.APP_CANNOT if record.view == "app" else Caution.ARM_REFUSED
+                if record.view == "command" and plan.client:
+                    caution = Caution.CLIENT_CANNOT
                 texts.append(caution.text(arm=ready.name, detail=ready.error.detail, client=plan.client))
     if any(run.refused(control) for control in plan.controls):
         texts.append(Caution.NO_CONTROL.text())
@@ -72,7 +67,9 @@ def warnings_of(run: Run, effects: int) -> list[str]:
         # That nothing is verified stands in the answer itself.
         if arm.asked.transport is not None and arm.asked.transport.verify == "ca-only":
             texts.append(Caution.VERIFICATION_OFF.text(arm=arm.name, level=arm.asked.transport.verify))
-        texts += [Caution.COMMAND_NOTE.text(arm=arm.label, note=note) for note in _notes(run, arm)]
+        slices = run.slices_of(arm.name)
+        notes = dict.fromkeys(note for piece in slices for note in piece.answer.evidence.get(NOTES, []))
+        texts += [Caution.COMMAND_NOTE.text(arm=arm.label, note=note) for note in notes]
     texts += [*_left_by_commands(run)]
     readers = {each.command.read for each in plan.study.workloads.values() if each.command and each.command.read}
     texts += [found for name in sorted(readers) if (found := reader(name).silent_on_failures)]
@@ -96,27 +93,19 @@ def warnings_of(run: Run, effects: int) -> list[str]:
     return list(dict.fromkeys(texts))
 
 
-def _notes(run: Run, arm: PlannedArm) -> list[str]:
-    return [*dict.fromkeys(note for piece in run.slices_of(arm.name) for note in piece.answer.evidence.get(NOTES, []))]
-
-
 def _left_by_commands(run: Run) -> Iterator[str]:
-    """Yield a warning for each arm whose commands left processes running, those of the control's twin included."""
+    """Yield a warning for each arm whose commands left processes running, those of the control replicate included."""
+    by_label: dict[str, list[str]] = {}
+    for arm in run.plan.arms:
+        by_label.setdefault(run.plan.original(arm).label, []).append(arm.name)
     for fact, caution in ((LEFT_RUNNING, Caution.LEFT_RUNNING), (LEFT_BEHIND, Caution.LEFT_BEHIND)):
-        for label, arms in _arms_by_label(run).items():
-            told = [piece.answer.evidence.get(fact, []) for arm in arms for piece in run.slices_of(arm)]
-            found = [names for names in told if names]
+        for label, arms in by_label.items():
+            left = [piece.answer.evidence.get(fact, []) for arm in arms for piece in run.slices_of(arm)]
+            found = [names for names in left if names]
             if found:
                 children = dict.fromkeys(f"'{name}'" for names in found for name in names if name != COPY_OF_ITSELF)
                 names = listed([*children]) or COPY_OF_ITSELF
                 yield caution.text(arm=label, children=names, slices=plural(len(found), "slice"))
-
-
-def _arms_by_label(run: Run) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for arm in run.plan.arms:
-        found.setdefault(run.plan.original(arm).label, []).append(arm.name)
-    return found
 
 
 def _twin_differs(run: Run) -> list[str]:

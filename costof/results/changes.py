@@ -49,17 +49,14 @@ Changes = Mapping[str, list[Change]]
 
 def every_change(plan: Plan, samples: Samples) -> Changes:
     """Compare all arms of a run, with variances moderated over the arms of each metric."""
-    return {name: _changes_of(plan, samples, name) for name in plan.study.metrics}
-
-
-def _changes_of(plan: Plan, samples: Samples, metric: str) -> list[Change]:
-    found = [(arm, *pairs) for arm in plan.arms if (pairs := samples.compared(plan, metric, arm)) is not None]
-    changes = [_change(arm, control, values) for arm, control, values in found]
-    lent = moderated(
-        [Variance(each.ratio.error**2 * each.rounds, each.ratio.freedom) for each in changes if each.ratio]
-    )
-    variances = iter(lent)
-    return [_lent(each, next(variances)) if each.ratio else each for each in changes]
+    found = {}
+    for metric in plan.study.metrics:
+        pairs = [(arm, samples.compared(plan, metric, arm)) for arm in plan.arms]
+        changes = [_change(arm, *both) for arm, both in pairs if both is not None]
+        own = [Variance(each.ratio.error**2 * each.rounds, each.ratio.freedom) for each in changes if each.ratio]
+        lent = iter(moderated(own))
+        found[metric] = [_lent(each, next(lent)) if each.ratio else each for each in changes]
+    return found
 
 
 def _change(arm: PlannedArm, control: list[float], values: list[float]) -> Change:

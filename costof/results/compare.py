@@ -35,7 +35,7 @@ class Change(Model):
 
 
 def compare_runs(first: Core, second: Core, unlike: Container[str] = ()) -> list[Change]:
-    """Every effect that both runs have as a ratio; those of `unlike` arms side by side, without a verdict.
+    """Compare every effect that both runs have as a ratio; those of `unlike` arms have no verdict.
 
     Raises `OTHER_STUDY`.
     """
@@ -45,31 +45,33 @@ def compare_runs(first: Core, second: Core, unlike: Container[str] = ()) -> list
         )
     before, after = Index(first), Index(second)
     both = [(a, b) for a in first.effects if (b := after.effect(a.metric, a.arm)) and a.ratio and b.ratio]
-    alike = [(a, b) for a, b in both if a.arm not in unlike]
-    contrasts = [_contrast(before, after, a, b) for a, b in alike]
-    found = zip(alike, contrasts, verdicts(contrasts), strict=True)
-    judged = {(a.metric, a.arm): _change(a, b, contrast, verdict) for (a, b), contrast, verdict in found}
-    return [judged.get((a.metric, a.arm), _side_by_side(a, b)) for a, b in both]
-
-
-def _side_by_side(a: Effect, b: Effect) -> Change:
-    assert a.ratio is not None
-    assert b.ratio is not None
-    return Change(metric=a.metric, arm=a.arm, margin=None, first=a.ratio, second=b.ratio, change=None, verdict=None)
-
-
-def _contrast(before: Index, after: Index, a: Effect, b: Effect) -> Contrast:
-    metric = before.metrics[a.metric]
-    noise = math.hypot(_noise(before, a), _noise(after, b))
-    rounds = min(a.rounds, b.rounds)
-    return Contrast(_mean(a, b), rounds, metric.margin, noise, metric.headline, metric.better)
-
-
-def _mean(a: Effect, b: Effect) -> Mean:
-    """The change's logarithm, of two independent runs."""
-    assert a.ratio is not None
-    assert b.ratio is not None
-    return combined([(-1, _logarithm(a.ratio)), (1, _logarithm(b.ratio))])
+    contrasts = {}
+    for a, b in both:
+        if a.arm not in unlike and a.ratio and b.ratio:
+            metric = before.metrics[a.metric]
+            noise = math.hypot(_noise(before, a), _noise(after, b))
+            # The change's logarithm, of two independent runs.
+            mean = combined([(-1, _logarithm(a.ratio)), (1, _logarithm(b.ratio))])
+            rounds = min(a.rounds, b.rounds)
+            contrasts[a.metric, a.arm] = Contrast(mean, rounds, metric.margin, noise, metric.headline, metric.better)
+    reached = dict(zip(contrasts, verdicts([*contrasts.values()]), strict=True))
+    changes = []
+    for a, b in both:
+        assert a.ratio is not None
+        assert b.ratio is not None
+        contrast = contrasts.get((a.metric, a.arm))
+        changes.append(
+            Change(
+                metric=a.metric,
+                arm=a.arm,
+                margin=contrast and contrast.margin,
+                first=a.ratio,
+                second=b.ratio,
+                change=contrast and contrast.change.estimate(contrast.rounds).through(math.exp),
+                verdict=reached.get((a.metric, a.arm)),
+            )
+        )
+    return changes
 
 
 def _logarithm(ratio: Estimate) -> Mean:
@@ -83,19 +85,3 @@ def _noise(index: Index, effect: Effect) -> float:
     arm = index.arm(effect.arm)
     floor = index.noise(effect.metric, arm.context) if arm else None
     return floor.relative if floor else 0.0
-
-
-def _change(a: Effect, b: Effect, contrast: Contrast, verdict: Verdict) -> Change:
-    assert a.ratio is not None
-    assert b.ratio is not None
-    change = contrast.change.estimate(contrast.rounds).through(math.exp)
-    assert contrast.margin is not None
-    return Change(
-        metric=a.metric,
-        arm=a.arm,
-        margin=contrast.margin,
-        first=a.ratio,
-        second=b.ratio,
-        change=change,
-        verdict=verdict,
-    )

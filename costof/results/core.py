@@ -51,7 +51,11 @@ def core_of(run: Run, name: str) -> Core:
         distances={control.context: study.round_trip_ms(control.levels) for control in plan.controls}
         if study.distance_factor
         else {},
-        metrics=[metric_result(name, metric, run) for name, metric in study.metrics.items() if _is_told(run, name)],
+        metrics=[
+            metric_result(name, metric, run)
+            for name, metric in study.metrics.items()
+            if metric.of_command is None or _is_reported(run, name)
+        ],
         values=values_of(run),
         effects=effects,
         noise_floor=floors,
@@ -68,12 +72,6 @@ def core_of(run: Run, name: str) -> Core:
         starting_together=starting_together(run),
         environment=_environment(run),
     )
-
-
-def _is_told(run: Run, name: str) -> bool:
-    """Leave out figures of a reader that this run's program does not report."""
-    of_command = run.plan.study.metrics[name].of_command is not None
-    return not of_command or any(run.samples.by_round(name, arm.name) for arm in run.plan.arms)
 
 
 def _environment(run: Run) -> dict[str, object]:
@@ -100,24 +98,27 @@ def _environment(run: Run) -> dict[str, object]:
 def failing_of(run: Run) -> list[Failing]:
     found = []
     for workload in run.plan.study.workloads:
-        counts = {arm.name: _counted(run, workload, arm) for arm in run.plan.arms}
-        if any(failed for failed, _ in counts.values()):
-            found += [_failing(workload, arm, counts) for arm in run.plan.arms if counts[arm.name][1]]
+        counts = {}
+        for arm in run.plan.arms:
+            answers = [piece.answer for piece in run.of(workload, arm.name)]
+            counts[arm.name] = (sum(answer.failed for answer in answers), sum(answer.begun for answer in answers))
+        if not any(failed for failed, _ in counts.values()):
+            continue
+        for arm in run.plan.arms:
+            (failed, of), control = counts[arm.name], counts.get(arm.baseline or "", (0, 0))
+            if of:
+                more, low, high = newcombe(control, (failed, of)) if control[1] else (None, None, None)
+                found.append(
+                    Failing(
+                        workload=workload, arm=arm.name, failed=failed, of=of, more=more, more_low=low, more_high=high
+                    )
+                )
     return found
 
 
-def _counted(run: Run, workload: str, arm: PlannedArm) -> tuple[int, int]:
-    answers = [piece.answer for piece in run.of(workload, arm.name)]
-    return sum(answer.failed for answer in answers), sum(answer.begun for answer in answers)
-
-
-def _failing(workload: str, arm: PlannedArm, counts: dict[str, tuple[int, int]]) -> Failing:
-    failed, of = counts[arm.name]
-    control = counts.get(arm.baseline or "", (0, 0))
-    if not control[1]:
-        return Failing(workload=workload, arm=arm.name, failed=failed, of=of)
-    more, low, high = newcombe(control, (failed, of))
-    return Failing(workload=workload, arm=arm.name, failed=failed, of=of, more=more, more_low=low, more_high=high)
+def _is_reported(run: Run, metric: str) -> bool:
+    """A reader knows more figures than its program reports in a run."""
+    return any(run.samples.by_round(metric, arm.name) for arm in run.plan.arms)
 
 
 def missing_of(run: Run) -> list[Missing]:
@@ -148,10 +149,6 @@ def overloaded_of(run: Run) -> list[Missing]:
     return [each for each in found if not run.plan.arm(each.arm).twin]
 
 
-def _is_reported(run: Run, metric: str) -> bool:
-    return any(run.samples.by_round(metric, arm.name) for arm in run.plan.arms)
-
-
 #: Chance of a run without carry-over that is said to have some, over all its headline metrics (Bonferroni).
 FALSE_ALARMS = 0.01
 
@@ -162,7 +159,7 @@ def carry_over_of(run: Run) -> list[CarryOver]:
     Differences below the metric's margin are left out. Only pairs of slices of one workload and context are compared.
     """
     followers = [
-        (piece, not _alike(run, before, piece))
+        (piece, _copy(run, before) is not _copy(run, piece))
         for before, piece in pairwise(run.slices)
         if run.counts(piece) and before.workload == piece.workload and _context(run, before) == _context(run, piece)
     ]
@@ -196,11 +193,6 @@ def _difference_after_other(run: Run, name: str, followers: list[tuple[SliceReco
     return carry_over(logs, rounds, arms, after_other)
 
 
-def _alike(run: Run, one: SliceRecord, other: SliceRecord) -> bool:
-    """Both copies of the control are one kind."""
-    return _copy(run, one) is _copy(run, other)
-
-
 def _copy(run: Run, piece: SliceRecord) -> PlannedArm:
     return run.plan.original(run.plan.arm(piece.answer.arm))
 
@@ -214,24 +206,23 @@ NS_PER_MS = 1e6
 
 def starting_together(run: Run) -> StartingTogether | None:
     """Return None where no two hosts measured at once."""
-    found = [(spread, piece) for piece in run.counted if (spread := _spread_ns(run, piece)) is not None]
-    if not found:
+    spreads, clocks = [], []
+    for piece in run.counted:
+        workload = run.plan.study.workloads[piece.workload]
+        # Where operations begin at instants of a schedule, the openings of the hosts' windows count.
+        scheduled = workload.pace is not None or workload.think_ms is not None
+        begun = [part.late_ns if scheduled else part.first_ns for part in piece.hosts if part.took_part]
+        known = [each for each in begun if each is not None]
+        if len(known) > 1:
+            spreads.append(max(known) - min(known))
+            clocks += [part.clock_error_ns for part in piece.hosts]
+    if not spreads:
         return None
-    spreads = sorted(spread for spread, _ in found)
+    spreads.sort()
     return StartingTogether(
         slices=len(spreads),
         median_ms=median(spreads) / NS_PER_MS,
         p99_ms=spreads[max(0, round(0.99 * len(spreads)) - 1)] / NS_PER_MS,
         most_ms=spreads[-1] / NS_PER_MS,
-        clocks_ms=max(part.clock_error_ns for _, piece in found for part in piece.hosts) / NS_PER_MS,
+        clocks_ms=max(clocks) / NS_PER_MS,
     )
-
-
-def _spread_ns(run: Run, piece: SliceRecord) -> int | None:
-    """Between the first operations of the first and of the last host; of their openings, where operations begin at
-    instants of a schedule."""
-    workload = run.plan.study.workloads[piece.workload]
-    scheduled = workload.pace is not None or workload.think_ms is not None
-    begun = [part.late_ns if scheduled else part.first_ns for part in piece.hosts if part.took_part]
-    known = [each for each in begun if each is not None]
-    return max(known) - min(known) if len(known) > 1 else None

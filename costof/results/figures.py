@@ -8,7 +8,7 @@ from statistics import fmean
 
 import numpy as np
 
-from costof.results.changes import Change, Judged, judged, noise_difference_of, noise_of, twins_of
+from costof.results.changes import Judged, judged, noise_difference_of, noise_of, twins_of
 from costof.results.models import (
     LONGEST_WAIT,
     BetweenStarts,
@@ -21,7 +21,7 @@ from costof.results.models import (
 )
 from costof.results.run import Run
 from costof.results.samples import in_unit
-from costof.statistics.estimate import Estimate, Verdict
+from costof.statistics.estimate import Verdict
 from costof.statistics.histogram import merged
 from costof.statistics.intervals import FEWEST_ROUNDS, differences, estimate, trimmed_mean
 from costof.statistics.units import own_share
@@ -42,8 +42,21 @@ def effects_of(run: Run) -> list[Effect]:
 
 
 def noise_floors(run: Run) -> list[NoiseFloor]:
-    found = twins_of(run.changes)
-    return [_noise_floor(name, change, relative) for name, change in found if (relative := change.relative())]
+    found = []
+    for name, change in twins_of(run.changes):
+        if (relative := change.relative()) is not None:
+            found.append(
+                NoiseFloor(
+                    metric=name,
+                    context=change.arm.context,
+                    difference=change.difference.estimate(change.rounds),
+                    ratio=relative,
+                    differences=differences(change.control, change.values),
+                    absolute=noise_difference_of(change),
+                    relative=noise_of(change),
+                )
+            )
+    return found
 
 
 def between_starts(run: Run) -> list[BetweenStarts]:
@@ -52,18 +65,6 @@ def between_starts(run: Run) -> list[BetweenStarts]:
     found = {name: [run.log_ratios_by_round(name, each.arm) for each in run.changes[name]] for name in metrics}
     shares = {name: own_share([*map(run.samples.units.together, logs)]) for name, logs in found.items()}
     return [BetweenStarts(metric=name, share=share) for name, share in shares.items() if share is not None]
-
-
-def _noise_floor(metric: str, change: Change, relative: Estimate) -> NoiseFloor:
-    return NoiseFloor(
-        metric=metric,
-        context=change.arm.context,
-        difference=change.difference.estimate(change.rounds),
-        ratio=relative,
-        differences=differences(change.control, change.values),
-        absolute=noise_difference_of(change),
-        relative=noise_of(change),
-    )
 
 
 def _effect(run: Run, of: Judged, alike: int) -> Effect:
@@ -77,7 +78,7 @@ def _effect(run: Run, of: Judged, alike: int) -> Effect:
         value=fmean(change.values),
         difference=change.difference.estimate(change.rounds),
         ratio=change.relative(),
-        usual=_usual(change),
+        usual=trimmed_mean(differences(change.control, change.values)).estimate(change.rounds),
         verdict=of.verdict,
         rounds=change.rounds,
         differences=differences(change.control, change.values),
@@ -96,10 +97,6 @@ def _open(run: Run, of: Judged, alike: int) -> Open:
         smallest=smallest_seen(contrast, alike, run.error_rate) if relative else None,
         within_noise=contrast.within_noise,
     )
-
-
-def _usual(change: Change) -> Estimate:
-    return trimmed_mean(differences(change.control, change.values)).estimate(change.rounds)
 
 
 def values_of(run: Run) -> list[Value]:

@@ -53,6 +53,7 @@ class History(Model):
 
 
 def histories(indexes: Sequence[Index]) -> list[History]:
+    """Return every headline effect that any of the runs has, which are of one study."""
     ordered = sorted(indexes, key=lambda index: index.core.started)
     headline = {metric.name for index in ordered for metric in index.headline_metrics}
     pairs = dict.fromkeys(
@@ -60,24 +61,28 @@ def histories(indexes: Sequence[Index]) -> list[History]:
     )
     found = []
     for metric, arm in pairs:
-        points = [point for index in ordered if (point := _point(index, metric, arm)) is not None]
+        effects = [(index.core, index.effect(metric, arm)) for index in ordered]
+        points = [
+            Point(run=core.run, started=core.started, ratio=effect.ratio)
+            for core, effect in effects
+            if effect is not None and effect.ratio is not None and effect.ratio.value > 0
+        ]
         if points:
             steps = _steps(points) if len(points) >= FEWEST_RUNS else None
             found.append(History(metric=metric, arm=arm, points=points, steps=steps))
     return found
 
 
-def _point(index: Index, metric: str, arm: str) -> Point | None:
-    effect, core = index.effect(metric, arm), index.core
-    if effect is None or effect.ratio is None or effect.ratio.value <= 0:
-        return None
-    return Point(run=core.run, started=core.started, ratio=effect.ratio)
-
-
 def _steps(points: Sequence[Point]) -> list[Step]:
-    values = np.log([point.ratio.value for point in points])
+    ratios = [point.ratio for point in points]
+    values = np.log([ratio.value for ratio in ratios])
     apart = float(np.std(np.diff(values))) / math.sqrt(2)
-    scale = max(apart, median(_error(point.ratio) for point in points))
+    # Standard errors of the logarithms.
+    errors = [
+        half_width(each) / t_quantile(each.rounds - 1, CONFIDENCE) if each.rounds > 1 and each.high > each.low else 0.0
+        for each in ratios
+    ]
+    scale = max(apart, median(errors))
     if scale <= 0:
         return []
     changes = change_points((values / scale).tolist(), PENALTY * math.log(len(points)), FEWEST_BETWEEN)
@@ -86,10 +91,3 @@ def _steps(points: Sequence[Point]) -> list[Step]:
         Step(first=points[first].run, before=before, after=after)
         for first, (before, after) in zip(changes, pairwise(means), strict=True)
     ]
-
-
-def _error(ratio: Estimate) -> float:
-    """Standard error of the logarithm."""
-    if ratio.rounds < 2 or ratio.high <= ratio.low:
-        return 0.0
-    return half_width(ratio) / t_quantile(ratio.rounds - 1, CONFIDENCE)

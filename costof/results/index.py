@@ -51,29 +51,22 @@ class Setting:
 
 def settings(core: Core) -> list[Setting]:
     """Return the contexts of a run from near to far; those of unknown distance keep their order, behind."""
-    contexts = sorted(
-        dict.fromkeys(arm.context for arm in core.arms), key=lambda context: core.distances.get(context, float("inf"))
-    )
+    contexts = dict.fromkeys(arm.context for arm in core.arms)
     measured = {value.arm for value in core.values} | {effect.arm for effect in core.effects}
-    return [_setting(core, context, measured, core.distances.get(context)) for context in contexts]
-
-
-def _setting(core: Core, context: str, measured: set[str], round_trip_ms: float | None) -> Setting:
-    of = [arm for arm in core.arms if arm.context == context]
-    control = next((arm for arm in of if arm.control and not arm.twin), None)
-    arms = [arm for arm in of if not arm.control and not arm.twin]
-    shown = [arm for arm in ([control, *arms] if control else arms) if arm.name in measured]
-    at = next((arm.at for arm in of), "")
-    title = _context_title(context, round_trip_ms, next((arm.where for arm in of), ""))
-    return Setting(context, title, control, arms, shown, at)
-
-
-def _context_title(context: str, round_trip_ms: float | None, where: str) -> str:
-    if not context or round_trip_ms is None:
-        return where.removeprefix("with ") or context
-    distance = fmt.milliseconds(round_trip_ms)
-    # A distance may be asked for by its milliseconds alone.
-    return distance if context in (distance.split(fmt.NBSP)[0], f"{round_trip_ms}") else f"{context} ({distance})"
+    found = []
+    for context in sorted(contexts, key=lambda each: core.distances.get(each, float("inf"))):
+        of = [arm for arm in core.arms if arm.context == context]
+        control = next((arm for arm in of if arm.control and not arm.twin), None)
+        arms = [arm for arm in of if not arm.control and not arm.twin]
+        shown = [arm for arm in ([control, *arms] if control else arms) if arm.name in measured]
+        title, away = of[0].where.removeprefix("with ") or context, core.distances.get(context)
+        if context and away is not None:
+            title = distance = fmt.milliseconds(away)
+            # A distance may be asked for by its milliseconds alone.
+            if context not in (distance.split(fmt.NBSP)[0], f"{away}"):
+                title = f"{context} ({distance})"
+        found.append(Setting(context, title, control, arms, shown, of[0].at))
+    return found
 
 
 class Index:
@@ -142,16 +135,12 @@ class Index:
     @property
     def control_name(self) -> str:
         """The control's name, without its context; 'control' where the run has none."""
-        return self._control.protection if self._control else "control"
+        return next((arm.protection for arm in self.core.arms if arm.control and not arm.twin), "control")
 
     @property
     def control_label(self) -> str:
         """The control's label for people; 'control' where the run has none."""
-        return self._control.label if self._control else "control"
-
-    @property
-    def _control(self) -> Arm | None:
-        return next((arm for arm in self.core.arms if arm.control and not arm.twin), None)
+        return next((arm.label for arm in self.core.arms if arm.control and not arm.twin), "control")
 
     def label(self, arm: str) -> str:
         """Return the arm's label, or its name where the result holds no such arm."""
@@ -169,14 +158,12 @@ class Index:
 
     def metric_in_view(self, name: str) -> str:
         """Return such as "'reused query' on the wire": the view tells metrics of one label apart."""
-        return in_view(self.metric_label(name), self._view(name))
+        return in_view(self.metric_label(name), self.metrics[name].view if name in self.metrics else "")
 
     def metric_title(self, name: str) -> str:
         """Return such as 'reused query, on the wire', to stand by itself."""
-        return ", ".join(filter(None, [self.metric_label(name), VIEWS.get(self._view(name))]))
-
-    def _view(self, name: str) -> str:
-        return self.metrics[name].view if name in self.metrics else ""
+        view = self.metrics[name].view if name in self.metrics else ""
+        return ", ".join(filter(None, [self.metric_label(name), VIEWS.get(view)]))
 
     def value(self, metric: str, arm: str) -> Value | None:
         return self._values.get((metric, arm))
@@ -204,37 +191,31 @@ class Index:
         return f"{fmt.plural(len(starts), 'start')} of {rounds if least == most else f'{least:,} to {rounds}'}"
 
     def noise_lines(self) -> list[str]:
-        """Return what identical copies, and starts of the same servers, differ by."""
-        return [words for words in (self.noise_words(), self._between_starts_words()) if words]
-
-    def _between_starts_words(self) -> str | None:
-        """Return how far starts differ beyond what their rounds explain, in the headline metric with most of it."""
-        if not self.core.between_starts:
-            return None
-        most = max(self.core.between_starts, key=lambda each: each.share.value)
-        share = f"{fmt.percentage(most.share)} of the variance between them"
-        where = f"('{self.metric_label(most.metric)}', where it is most)"
-        if most.share.low > 0:
-            return (
-                f"Starts of the servers differ by more than their rounds explain: that is {share} {where}. Intervals "
-                "over rounds would be too narrow."
-            )
-        return f"Starts of the servers may differ by no more than their rounds explain: {share} is beyond that {where}."
-
-    def noise_words(self) -> str | None:
-        """Return the largest difference between the control's copies, in the headline metrics where these have one."""
+        """Return what identical copies, and starts of the same servers, differ by, each where it is most."""
+        lines = []
         headline = {metric.name for metric in self.headline_metrics}
         floors = [floor for floor in self.core.noise_floor if floor.metric in headline] or self.core.noise_floor
-        if not floors:
-            return None
-        worst = max(floors, key=lambda floor: floor.relative)
-        unit = self.metrics[worst.metric].unit if worst.metric in self.metrics else ""
-        amount = fmt.with_unit(fmt.number(worst.absolute, fmt.significant_decimals(worst.absolute, 2)), unit)
-        where = f"{self.metric_in_view(worst.metric)}{self.at(worst.context)}"
-        return (
-            f"Two identical copies of {self.control_label} differ by up to {fmt.percent(worst.relative)} ({amount}, "
-            f"{where}): a difference below that is this run's own noise."
-        )
+        if floors:
+            worst = max(floors, key=lambda floor: floor.relative)
+            unit = self.metrics[worst.metric].unit if worst.metric in self.metrics else ""
+            amount = fmt.with_unit(fmt.number(worst.absolute, fmt.significant_decimals(worst.absolute, 2)), unit)
+            where = f"{self.metric_in_view(worst.metric)}{self.at(worst.context)}"
+            lines.append(
+                f"Two identical copies of {self.control_label} differ by up to {fmt.percent(worst.relative)} "
+                f"({amount}, {where}): a difference below that is this run's own noise."
+            )
+        if self.core.between_starts:
+            most = max(self.core.between_starts, key=lambda each: each.share.value)
+            share = f"{fmt.percentage(most.share)} of the variance between them"
+            where = f"('{self.metric_label(most.metric)}', where it is most)"
+            lines.append(
+                f"Starts of the servers differ by more than their rounds explain: that is {share} {where}. Intervals "
+                "over rounds would be too narrow."
+                if most.share.low > 0
+                else f"Starts of the servers may differ by no more than their rounds explain: {share} is beyond that "
+                f"{where}."
+            )
+        return lines
 
     def sentences(self, *kinds: str) -> list[Sentence]:
         return [sentence for sentence in self.answer if sentence.kind in kinds]

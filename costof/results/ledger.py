@@ -170,7 +170,15 @@ class Ledger:
     @staticmethod
     def new_folder(plan: Plan, out: Path | None) -> Path:
         """Return where a new run goes: `out`, or `runs/<time>-<study>`. Nothing is made."""
-        return out or _unused(Path("runs"), f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{plan.study.name}")
+        if out is not None:
+            return out
+        name = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{plan.study.name}"
+        folder, number = Path("runs", name), 1
+        while folder.exists():
+            # Two runs may start in one second.
+            number += 1
+            folder = Path("runs", f"{name}-{number}")
+        return folder
 
     @classmethod
     def create(cls, plan: Plan, out: Path | None) -> Ledger:
@@ -256,15 +264,6 @@ class Ledger:
 def _ends_in_newline(file: BinaryIO) -> bool:
     file.seek(-1, os.SEEK_END)
     return file.read(1) == b"\n"
-
-
-def _unused(parent: Path, name: str) -> Path:
-    """Return `parent/name`, or with a number behind it: two runs may start in one second."""
-    folder, number = parent / name, 1
-    while folder.exists():
-        number += 1
-        folder = parent / f"{name}-{number}"
-    return folder
 
 
 def now() -> str:

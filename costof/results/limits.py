@@ -59,7 +59,10 @@ def state_of(change: Estimate, limit: Limit) -> State:
 
 
 def _outcome(index: Index, limit: Limit, arm: Arm, effect: Effect | None) -> Outcome:
-    change, reason = _change(effect, limit), unusable(index, limit.metric, arm)
+    change, reason = None, unusable(index, limit.metric, arm)
+    if effect is not None:
+        relative = effect.ratio and effect.ratio.through(lambda ratio: ratio - 1)
+        change = relative if limit.relative else effect.difference
     if arm.error or change is None:
         return Outcome(limit, arm, effect, State.OPEN, reason=reason)
     state = state_of(change, limit)
@@ -82,14 +85,6 @@ def unusable(index: Index, metric: str, arm: Arm) -> str | None:
     if worst is None:
         return None
     return f"{percent(worst.share)} of the operations of {index.label_at(worst.arm)} failed"
-
-
-def _change(effect: Effect | None, limit: Limit) -> Estimate | None:
-    if effect is None:
-        return None
-    if not limit.relative:
-        return effect.difference
-    return effect.ratio and effect.ratio.through(lambda ratio: ratio - 1)
 
 
 def _needed_seconds(measured: float, change: Estimate, worst: float) -> float | None:

@@ -327,9 +327,9 @@ class Core(Model):
         A figure that says nothing of the contexts fits arms in several of them; it is shown once, in the first.
         """
         of_metric = [each for each in (self.published.figures if self.published else []) if each.metric == metric]
-        return [
-            figure for figure in of_metric if figure.fits(arm.levels) and self._first_that_fits(figure) == arm.context
-        ]
-
-    def _first_that_fits(self, figure: PublishedFigure) -> str | None:
-        return next((arm.context for arm in self.arms if figure.fits(arm.levels)), None)
+        found = []
+        for figure in of_metric:
+            first = next((each.context for each in self.arms if figure.fits(each.levels)), None)
+            if figure.fits(arm.levels) and first == arm.context:
+                found.append(figure)
+        return found

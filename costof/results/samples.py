@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from costof.messages.answers import Phase, SliceAnswer
+from costof.messages.answers import SliceAnswer
 from costof.statistics.intervals import ROUNDS_OF_AN_INTERVAL
 from costof.statistics.units import Units
 from costof.study.arms import PlannedArm
@@ -148,18 +148,15 @@ def of_slice(metric: Metric, answer: SliceAnswer, servers: ServersSide) -> float
             nanoseconds = servers.cpu_seconds[name] * 1e9 if name in servers.cpu_seconds else answer.cpu_ns.get(name)
             return None if nanoseconds is None else nanoseconds / answer.operations / NS_PER_UNIT[metric.unit]
         case "bytes":
-            return _bytes(answer.phases.get(name))
+            phase = answer.phases.get(name)
+            if phase is None or phase.bytes_sent is None or phase.bytes_received is None:
+                return None
+            return (phase.bytes_sent + phase.bytes_received) / phase.count
         case "slice":
             per_second = metric.unit == "per_second"
             return answer.operations / seconds if per_second else answer.elapsed_ns / NS_PER_UNIT[metric.unit]
     counted = answer.count(metric.phase)
     return None if counted is None else counted / seconds
-
-
-def _bytes(phase: Phase | None) -> float | None:
-    if phase is None or phase.bytes_sent is None or phase.bytes_received is None:
-        return None
-    return (phase.bytes_sent + phase.bytes_received) / phase.count
 
 
 def in_unit(metric: Metric, nanoseconds: float, workers: int) -> float:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from costof import format as fmt
 from costof.results.ledger import EnvironmentRecord, Ledger
-from costof.study.plan import Plan
 from costof.urls import without_password
 
 QUESTION, LOAD, CLIENT, TARGET, PLAIN_TARGET, POOL = "question", "load", "client", "target", "plain target", "pool"
@@ -36,9 +35,17 @@ class Conditions:
 
 def conditions_of(ledger: Ledger) -> Conditions:
     plan = ledger.plan()
+    pooler = plan.target_options.pooler if plan.target_options else None
     started = next((record for record in ledger.records() if isinstance(record, EnvironmentRecord)), None)
     return Conditions(
-        asked=_asked(plan),
+        asked={
+            QUESTION: plan.study.question or plan.study.title,
+            LOAD: plan.load.in_words if plan.load else AT_FULL_SPEED,
+            CLIENT: plan.client or "",
+            TARGET: without_password(plan.target) or LAB,
+            PLAIN_TARGET: plan.plain_target or "",
+            POOL: without_password(pooler) or "",
+        },
         versions=versions_of(started) if started else {},
         arms={arm.name: arm.levels for arm in plan.arms if not arm.twin},
         controls={arm.name: arm.baseline for arm in plan.protected if arm.baseline is not None},
@@ -86,7 +93,13 @@ def differences(first: Conditions, second: Conditions) -> Iterator[str]:
         yield f"The first run asked for {one[LOAD]}; the second for {other[LOAD]}."
     if one[CLIENT] != other[CLIENT]:
         yield f"The first run had {_client(one)}, the second {_client(other)}."
-    for factor, levels in _levels_apart(first, second).items():
+    apart: dict[str, dict[tuple[str, str], list[str]]] = {}
+    for arm, own in first.arms.items():
+        for factor, level in own.items():
+            now = second.arms.get(arm, own).get(factor, "none")
+            if now != level:
+                apart.setdefault(factor, {}).setdefault((level, now), []).append(arm)
+    for factor, levels in apart.items():
         for (before, now), arms in levels.items():
             yield f"{fmt.listed(arms)}: {factor} is {before} in the first run and {now} in the second."
     for which, has, lacks in (("first", first, second), ("second", second, first)):
@@ -118,28 +131,6 @@ def changes_within(runs: Sequence[str], of: Sequence[Conditions]) -> Iterator[st
             yield f"{_program(name)} was {told}."
     if told := _changes(runs, [f"{each.records:,}" for each in of]):
         yield f"Records loaded: {told}."
-
-
-def _asked(plan: Plan) -> dict[str, str]:
-    pooler = plan.target_options.pooler if plan.target_options else None
-    return {
-        QUESTION: plan.study.question or plan.study.title,
-        LOAD: plan.load.in_words if plan.load else AT_FULL_SPEED,
-        CLIENT: plan.client or "",
-        TARGET: without_password(plan.target) or LAB,
-        PLAIN_TARGET: plan.plain_target or "",
-        POOL: without_password(pooler) or "",
-    }
-
-
-def _levels_apart(first: Conditions, second: Conditions) -> dict[str, dict[tuple[str, str], list[str]]]:
-    found: dict[str, dict[tuple[str, str], list[str]]] = {}
-    for arm, levels in first.arms.items():
-        for factor, level in levels.items():
-            other = second.arms.get(arm, levels).get(factor, "none")
-            if other != level:
-                found.setdefault(factor, {}).setdefault((level, other), []).append(arm)
-    return found
 
 
 def _facts(of: Conditions) -> dict[str, str]:
