@@ -7,13 +7,14 @@ from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 import click
 from pydantic import SecretStr
 
 from costof.errors import EXIT_ANSWERED, EXIT_PARTIAL, Caution, CostofError, Problem
-from costof.messages.answers import ClassifiedError, SliceAnswer
+from costof.messages.answers import ClassifiedError
 from costof.messages.plan import PLAIN, Arm, Plan, Transport, Workload
 from costof.messages.process import engine
 from costof.programs.access import check_ca_file
@@ -89,8 +90,7 @@ class AbReport:
 
 
 def ask(options: AbOptions) -> AbReport:
-    """Ask the URL, and report as ab does. Raises `CostofError` for what the user got wrong and for a URL that cannot
-    be asked at all."""
+    """Ask the URL, and report as ab does. Raises `CostofError` for the user's mistakes and for an unreachable URL."""
     url = _checked(options)
     with engine() as instrument:
         ready = instrument.plan(_plan(options, url))
@@ -102,12 +102,32 @@ def ask(options: AbOptions) -> AbReport:
     figures = ab_figures(ARM, WORKLOAD, options.concurrency, [answer])
     if figures is None:
         raise _unanswered(options, *answer.errors[:1])
+    # A response of another length is ab's failure, and an answer here.
+    failed = any(count for name, count in figures.failed.items() if name != "length")
     if options.variable_length:
         figures = without_lengths(figures)
+    is_tls, tls = url.scheme == "https", None
+    if is_tls:
+        tls = ",".join(str(fact) for name in ("protocol", "cipher", "key") if (fact := answer.evidence.get(name)))
+    asked = Asked(
+        host=url.hostname or "",
+        port=url.port or PORTS[url.scheme],
+        path=_path(url),
+        keep_alive=options.keep_alive,
+        variable_length=options.variable_length,
+        software=answer.evidence.get("software"),
+        tls=tls,
+        server_name=url.hostname if is_tls else None,
+    )
+    unverified = is_tls and not options.verify
     return AbReport(
-        text=render_ab(_asked(options, url, answer), figures),
-        cautions=_cautions(options, url, answer),
-        exit_status=_status(figures),
+        text=render_ab(asked, figures),
+        cautions=[
+            *([Caution.NOT_VERIFIED.text(arms=url.hostname, how="--insecure")] if unverified else []),
+            *options.without_effect,
+            *(f"{error.count:,} × {error.error_class}; the first: {error.detail}" for error in answer.errors),
+        ],
+        exit_status=EXIT_PARTIAL if failed else EXIT_ANSWERED,
     )
 
 
@@ -146,80 +166,42 @@ def _host(url: SplitResult) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _port(url: SplitResult) -> int:
-    return url.port or PORTS[url.scheme]
-
-
 def _path(url: SplitResult) -> str:
     return (url.path or "/") + (f"?{url.query}" if url.query else "")
 
 
 def _plan(options: AbOptions, url: SplitResult) -> Plan:
-    headers = [header for header in options.all_headers if _header_name(header) != "host"]
-    hosts = [header.partition(":")[2].strip() for header in options.all_headers if _header_name(header) == "host"]
-    named = _host(url) if _port(url) == PORTS[url.scheme] else f"{_host(url)}:{_port(url)}"
+    headers, hosts = [], []
+    for header in options.all_headers:
+        name, _, value = header.partition(":")
+        if name.strip().lower() == "host":
+            hosts.append(value.strip())
+        else:
+            headers.append(SecretStr(header.strip()))
+    port, transport = url.port or PORTS[url.scheme], PLAIN
+    if url.scheme == "https":
+        ca_file = options.tls_ca and options.tls_ca.absolute()
+        transport = Transport(kind="tls", ca_file=ca_file, verify="full" if options.verify else "none")
     service = HttpSettings(
-        addresses=[f"{_host(url)}:{_port(url)}"],
-        host=hosts[-1] if hosts else named,
+        addresses=[f"{_host(url)}:{port}"],
+        host=hosts[-1] if hosts else _host(url) if port == PORTS[url.scheme] else f"{_host(url)}:{port}",
         path=_path(url),
-        headers=[SecretStr(header.strip()) for header in headers],
+        headers=headers,
         requests_per_connection=None if options.keep_alive else 1,
         any_status=True,
     )
     return Plan(
         operation_timeout_ms=options.timeout_seconds * 1000,
-        arms=[Arm(name=ARM, service=service, transport=_transport(options, url))],
+        arms=[Arm(name=ARM, service=service, transport=transport)],
         workloads=[Workload(name=WORKLOAD, kind="request", workers=options.concurrency)],
     )
-
-
-def _header_name(header: str) -> str:
-    return header.partition(":")[0].strip().lower()
-
-
-def _transport(options: AbOptions, url: SplitResult) -> Transport:
-    if url.scheme == "http":
-        return PLAIN
-    ca_file = options.tls_ca and options.tls_ca.absolute()
-    return Transport(kind="tls", ca_file=ca_file, verify="full" if options.verify else "none")
-
-
-def _asked(options: AbOptions, url: SplitResult, answer: SliceAnswer) -> Asked:
-    tls = None
-    if url.scheme == "https":
-        seen = [answer.evidence.get(name) for name in ("protocol", "cipher", "key")]
-        tls = ",".join(str(each) for each in seen if each)
-    return Asked(
-        host=url.hostname or "",
-        port=_port(url),
-        path=_path(url),
-        keep_alive=options.keep_alive,
-        variable_length=options.variable_length,
-        software=answer.evidence.get("software"),
-        tls=tls,
-        server_name=url.hostname if tls is not None else None,
-    )
-
-
-def _cautions(options: AbOptions, url: SplitResult, answer: SliceAnswer) -> list[str]:
-    told = [*options.without_effect]
-    told += [f"{error.count:,} × {error.error_class}; the first: {error.detail}" for error in answer.errors]
-    if url.scheme == "https" and not options.verify:
-        told.insert(0, Caution.NOT_VERIFIED.text(arms=url.hostname, how="--insecure"))
-    return told
 
 
 def _unanswered(options: AbOptions, error: ClassifiedError | None = None) -> CostofError:
     detail = f"{error.error_class}: {error.detail}" if error else "no request was answered in the time given"
     asked = urlsplit(options.url)
-    url = f"{asked.scheme}://{_host(asked)}:{_port(asked)}{asked.path or '/'}"
+    url = f"{asked.scheme}://{_host(asked)}:{asked.port or PORTS[asked.scheme]}{asked.path or '/'}"
     return CostofError(Problem.AB_UNANSWERED, url=url, detail=detail)
-
-
-def _status(figures: AbFigures) -> int:
-    """A failed request is a partial answer. A response of another length is ab's failure, and an answer here."""
-    failed = {name: count for name, count in figures.failed.items() if name != "length"}
-    return EXIT_PARTIAL if any(failed.values()) else EXIT_ANSWERED
 
 
 @click.command("ab")
@@ -246,23 +228,14 @@ def _status(figures: AbFigures) -> int:
 @click.option("--insecure", is_flag=True, help="Do not verify the server's certificate, as ab never does.")
 @click.option("--tls-ca", type=click.Path(path_type=Path), help="CA file (PEM) that the server's certificate is from.")
 def ask_as_ab(
-    url: str,
-    requests: int | None,
-    concurrency: int,
-    keep_alive: bool,
-    seconds: int | None,
     timeout: int | None,
-    variable_length: bool,
-    headers: tuple[str, ...],
-    cookies: tuple[str, ...],
-    login: str | None,
     go_on: bool,
     quiet: bool,
     verbosity: int | None,
     post_file: str | None,
     content_type: str | None,
     insecure: bool,
-    tls_ca: Path | None,
+    **options: Any,
 ) -> None:
     """Ask one URL as Apache's ab does, and print its report: HTTP/1.1 GET, a closed loop.
 
@@ -272,22 +245,14 @@ def ask_as_ab(
     if post_file is not None:
         raise CostofError(Problem.AB_POST)
     without_effect = {"-v": verbosity is not None, "-T": content_type is not None}
-    options = AbOptions(
-        url,
-        requests,
-        concurrency,
-        keep_alive,
-        seconds,
-        headers,
-        cookies,
-        login,
-        timeout or TIMEOUT_SECONDS,
-        variable_length,
-        not insecure,
-        tls_ca,
-        [WITHOUT_EFFECT[name] for name, is_given in without_effect.items() if is_given],
+    report = ask(
+        AbOptions(
+            timeout_seconds=timeout or TIMEOUT_SECONDS,
+            verify=not insecure,
+            without_effect=[WITHOUT_EFFECT[name] for name, is_given in without_effect.items() if is_given],
+            **options,
+        )
     )
-    report = ask(options)
     for caution in report.cautions:
         click.echo(f"costof: {caution}", err=True)
     click.echo(report.text, nl=False)

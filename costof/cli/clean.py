@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 import click
 
 from costof.cli.options import server_options
 from costof.programs.access import Access
-
-if TYPE_CHECKING:
-    from costof.programs.leftovers import Leftover
 
 
 @click.command()
@@ -28,28 +24,19 @@ def clean(access: Access, yes: bool) -> None:
     with reached(access) as server:
         found = [each for each in server.find() if access.database in (None, each.database)]
         for leftover in found:
-            click.echo(_line(leftover))
+            marker = leftover.marker
+            left = f"left by run {marker.run} ({marker.maker})" if marker else "empty, left by some run"
+            line = f"{leftover.database}  {leftover.in_use or left}"
+            # What stands in a marker is somebody's data, and this a terminal.
+            click.echo("".join(sign if sign.isprintable() else "?" for sign in line))
         idle = [leftover for leftover in found if leftover.in_use is None]
         if not idle:
             click.echo(f"nothing to remove on {server.shown}")
-        elif _agreed(yes, len(idle)):
+            return
+        what = "this database" if len(idle) == 1 else f"these {len(idle)} databases"
+        if not yes and not sys.stdin.isatty():
+            click.echo(f"nothing was removed; say --yes to remove {what} that no run uses")
+        elif yes or click.confirm(f"Remove {what} that no run uses?", err=True):
             for leftover in idle:
                 removed = server.remove(leftover)
                 click.echo(f"{'removed' if removed else 'left alone, it has changed:'} {leftover.database}")
-
-
-def _line(leftover: Leftover) -> str:
-    marker = leftover.marker
-    about = leftover.in_use or (f"left by run {marker.run} ({marker.maker})" if marker else "empty, left by some run")
-    # What stands in a marker is somebody's data, and this a terminal.
-    return "".join(sign if sign.isprintable() else "?" for sign in f"{leftover.database}  {about}")
-
-
-def _agreed(yes: bool, count: int) -> bool:
-    if yes:
-        return True
-    what = "this database" if count == 1 else f"these {count} databases"
-    if sys.stdin.isatty():
-        return click.confirm(f"Remove {what} that no run uses?", err=True)
-    click.echo(f"nothing was removed; say --yes to remove {what} that no run uses")
-    return False

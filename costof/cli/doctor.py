@@ -35,12 +35,14 @@ class Finding:
 
 def examine() -> list[Finding]:
     """Return one finding for each thing a lab needs. Changes nothing."""
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
+    busy = "; stop what else is running, or intervals will be wide" if load > cores else ""
     return [
-        _engine(),
+        _found("costof-engine", lambda: str(engine_path())),
         *(_found(name, look) for name, look in programs_needed().items()),
         *_unpacked(),
         *_user_and_hosts(),
-        _load(),
+        Finding("quiet machine", load <= cores, f"load {load:.1f} on {cores} cores{busy}"),
     ]
 
 
@@ -49,10 +51,6 @@ def _found(what: str, look: Callable[[], str]) -> Finding:
         return Finding(what, True, look())
     except CostofError as error:
         return Finding(what, False, str(error))
-
-
-def _engine() -> Finding:
-    return _found("costof-engine", lambda: str(engine_path()))
 
 
 def _unpacked() -> list[Finding]:
@@ -108,14 +106,6 @@ def _kernel_has(module: str) -> bool:
         return True
     indexes = [folder / name for name in ("modules.builtin", "modules.dep")]
     return any(f"/{module}.ko" in index.read_text() for index in indexes if index.is_file())
-
-
-def _load() -> Finding:
-    load, cores = os.getloadavg()[0], os.cpu_count() or 1
-    detail = f"load {load:.1f} on {cores} cores"
-    if load > cores:
-        return Finding("quiet machine", False, f"{detail}; stop what else is running, or intervals will be wide")
-    return Finding("quiet machine", True, detail)
 
 
 def examine_hosts(asked: HostsAsked) -> list[Finding]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from typing import Any
 
 import click
 
@@ -43,31 +44,20 @@ class GatewayOptions:
         host, colon, port = listen.rpartition(":")
         if not colon or not host or not port.isdigit():
             raise CostofError(Problem.GATEWAY_ADDRESS, text=listen)
+        tls = None
+        if self.tls_cert is not None:
+            tls = TlsFiles.of(self.tls_cert.absolute(), self.tls_key and self.tls_key.absolute())
         return GatewayListener(
             address=listen,
             rules_file=self.rules.absolute(),
             server=self.server,
-            tls=self._tls_files(),
+            tls=tls,
             server_transport=Transport(kind="tls", ca_file=self.server_ca.absolute()) if self.server_ca else PLAIN,
             limits=dict(self.limits),
             learn=GatewayLearning(file=self.learn.absolute(), accounts=list(self.learn_accounts))
             if self.learn
             else None,
         )
-
-    def _tls_files(self) -> TlsFiles | None:
-        if self.tls_cert is None:
-            return None
-        return TlsFiles.of(self.tls_cert.absolute(), self.tls_key and self.tls_key.absolute())
-
-
-def check(options: GatewayOptions) -> list[str]:
-    """Read the rules as a gateway would, and hold them against the server where they say how; the warnings.
-
-    Raises `GATEWAY_REFUSED`.
-    """
-    with GatewayProcess() as process:
-        return _begin(process, options.listener("127.0.0.1:0"))[1]
 
 
 def serve(options: GatewayOptions, say: Callable[[str], None], warn: Callable[[str], None]) -> None:
@@ -76,7 +66,10 @@ def serve(options: GatewayOptions, say: Callable[[str], None], warn: Callable[[s
     Raises `GATEWAY_ADDRESS`, `GATEWAY_REFUSED`, and `INSTRUMENT_FAILED` when the engine dies.
     """
     with GatewayProcess() as process:
-        signals = _signals()
+        # Blocked and waited for, signals would be lost to threads that libraries have started.
+        signals: SimpleQueue[int] = SimpleQueue()
+        for number in (signal.SIGHUP, *ENDS):
+            signal.signal(number, lambda number, frame: signals.put(number))
         addresses, warnings = _begin(process, options.listener(options.listen))
         for warning in warnings:
             warn(warning)
@@ -85,18 +78,11 @@ def serve(options: GatewayOptions, say: Callable[[str], None], warn: Callable[[s
             try:
                 if signals.get(timeout=LOOK_SECONDS) != signal.SIGHUP:
                     return
-                _reload(process, warn)
+                for address, why in process.reload().items():
+                    warn(f"{address}: {'new rules hold' if why is None else f'the rules before stay: {why}'}")
             except Empty:
                 if process.ended() is not None:
                     process.counters()
-
-
-def _signals() -> SimpleQueue[int]:
-    """Return the queue of signals from now on. Blocked and waited for they would be lost to threads of libraries."""
-    received: SimpleQueue[int] = SimpleQueue()
-    for number in (signal.SIGHUP, *ENDS):
-        signal.signal(number, lambda number, frame: received.put(number))
-    return received
 
 
 def _begin(process: GatewayProcess, listener: GatewayListener) -> tuple[list[str], list[str]]:
@@ -109,11 +95,6 @@ def _begin(process: GatewayProcess, listener: GatewayListener) -> tuple[list[str
             raise
         raise CostofError(Problem.GATEWAY_REFUSED, detail=detail.removeprefix(mistake)) from None
     return ready.listeners, ready.warnings
-
-
-def _reload(process: GatewayProcess, warn: Callable[[str], None]) -> None:
-    for address, why in process.reload().items():
-        warn(f"{address}: new rules hold" if why is None else f"{address}: the rules before stay: {why}")
 
 
 @click.command()
@@ -143,18 +124,7 @@ def _reload(process: GatewayProcess, warn: Callable[[str], None]) -> None:
     help="An account whose statements are learned; it is not guarded. Repeat for more.",
 )  # fmt: skip
 @click.option("--check", "only_check", is_flag=True, help="Say whether the rules are right, and end.")
-def gateway(
-    rules: Path,
-    server: str,
-    listen: str,
-    tls_cert: Path | None,
-    tls_key: Path | None,
-    server_ca: Path | None,
-    limits: tuple[tuple[str, int], ...],
-    learn: Path | None,
-    learn_accounts: tuple[str, ...],
-    only_check: bool,
-) -> None:
+def gateway(only_check: bool, limits: tuple[tuple[str, int], ...], **options: Any) -> None:
     """Let only approved statements pass to a MySQL server, and encrypt protected columns in its answers.
 
     Both depend on the account. SIGHUP reads the rules again; Ctrl-C ends the gateway.
@@ -163,9 +133,11 @@ def gateway(
     def warn(text: str) -> None:
         click.echo(f"costof: {text}", err=True)
 
-    options = GatewayOptions(rules, server, listen, tls_cert, tls_key, server_ca, dict(limits), learn, learn_accounts)
+    asked = GatewayOptions(limits=dict(limits), **options)
     if not only_check:
-        serve(options, click.echo, warn)
+        serve(asked, click.echo, warn)
         return
-    for warning in check(options):
-        warn(warning)
+    # Read the rules as a gateway would, and hold them against the server where they say how.
+    with GatewayProcess() as process:
+        for warning in _begin(process, asked.listener("127.0.0.1:0"))[1]:
+            warn(warning)

@@ -41,6 +41,10 @@ class Series(Model):
     changes: list[str]
     histories: list[History]
 
+    @property
+    def heading(self) -> str:
+        return f"{self.title} ({fmt.plural(len(self.runs), 'run')})" if self.title else ""
+
 
 class Histories(Model):
     """What `--json` prints: the series of a study, that with the oldest run first."""
@@ -60,8 +64,17 @@ def history(folder: Path, study: str | None, out: Path | None, as_json: bool) ->
     Runs with another question, load or levels, or other servers or releases of these, are a series of their own.
     """
     runs = _runs(folder, study)
-    grouped = _grouped(runs)
-    told = Histories(study=runs[-1].index.core.study, series=_series(grouped))
+    by_series: dict[frozenset[tuple[str, str]], list[_Run]] = {}
+    for run in runs:
+        by_series.setdefault(run.conditions.series, []).append(run)
+    grouped = [*by_series.values()]
+    series = []
+    for title, group in zip(titles([group[-1].conditions for group in grouped]), grouped, strict=True):
+        names = [run.index.core.run for run in group]
+        changes = [*changes_within(names, [run.conditions for run in group])]
+        effects = histories([run.index for run in group])
+        series.append(Series(title=title, runs=names, changes=changes, histories=effects))
+    told = Histories(study=runs[-1].index.core.study, series=series)
     whole = document([group[-1].index for group in grouped], told)
     if out is not None:
         try:
@@ -96,28 +109,10 @@ def _runs(folder: Path, study: str | None) -> list[_Run]:
     return sorted(runs, key=lambda run: run.index.core.started)
 
 
-def _grouped(runs: Sequence[_Run]) -> list[list[_Run]]:
-    found: dict[frozenset[tuple[str, str]], list[_Run]] = {}
-    for run in runs:
-        found.setdefault(run.conditions.series, []).append(run)
-    return [*found.values()]
-
-
-def _series(grouped: Sequence[Sequence[_Run]]) -> list[Series]:
-    named = titles([group[-1].conditions for group in grouped])
-    found = []
-    for title, group in zip(named, grouped, strict=True):
-        names = [run.index.core.run for run in group]
-        changes = [*changes_within(names, [run.conditions for run in group])]
-        told = histories([run.index for run in group])
-        found.append(Series(title=title, runs=names, changes=changes, histories=told))
-    return found
-
-
 def document(latest: Sequence[Index], told: Histories) -> Document:
     """A table for each series with a row for each effect, and on a page a picture.."""
     parts = [
-        Part(f"history{number}", _heading(series), [*_blocks(index, series, f"history{number}-")])
+        Part(f"history{number}", series.heading, [*_blocks(index, series, f"history{number}-")])
         for number, (index, series) in enumerate(zip(latest, told.series, strict=True))
     ]
     runs = fmt.plural(sum(len(series.runs) for series in told.series), "run")
@@ -127,13 +122,9 @@ def document(latest: Sequence[Index], told: Histories) -> Document:
     return Document("How did the cost go?", f"{told.study} · {runs}{several}", started, parts, made)
 
 
-def _heading(series: Series) -> str:
-    return f"{series.title} ({fmt.plural(len(series.runs), 'run')})" if series.title else ""
-
-
 def _blocks(latest: Index, series: Series, prefix: str) -> Iterator[Block]:
     # A page has the heading as the part's own.
-    for heading, media in ((_heading(series), TERMINAL), ("", FILES)):
+    for heading, media in ((series.heading, TERMINAL), ("", FILES)):
         yield Table.of(HEAD, _rows(latest, series.histories), title=heading, texts=(0, 1, 5), media=media)
     yield from (Paragraph(text, "note") for text in series.changes)
     if any(each.steps is None for each in series.histories):

@@ -59,9 +59,18 @@ def reopen(
         raise CostofError(Problem.OTHER_HOSTS, path=folder, before=begun, now=now)
     plan, before = done.plan.with_budget(budget), _before(done)
     if done.partial is None:
-        _check_can_go_on(folder, done, plan)
+        # A run that ended by itself goes on only for a larger budget.
+        longest, planned = plan.budget_seconds, done.plan.budget_seconds
+        by_budget = planned is not None and plan.starts == 1 and done.rounds < plan.most_rounds
+        if not (by_budget and longest is not None and longest > max(planned or 0.0, done.measured_seconds)):
+            further = f"; to measure further, give a --budget above {planned:.0f}s" if by_budget and planned else ""
+            extent = plural(done.rounds, "round")
+            raise CostofError(Problem.RUN_COMPLETE, path=folder, extent=extent, further=further)
+        # It has told its verdicts, with all that was left of the error rate: who goes on has looked at them. Those of
+        # the longer run have half of that, so that those of all lengths together stay below twice the rate.
+        look = LookRecord(round=done.rounds - 1, error_rate=(ERROR_RATE - done.error_rate_spent) / 2)
         # Its last round was not cut off.
-        before = replace(before, rounds=done.rounds, look_at_end=_look_at_end(done))
+        before = replace(before, rounds=done.rounds, look_at_end=look)
     return Resumed(plan, ledger, before, access)
 
 
@@ -81,25 +90,6 @@ def _before(done: Run) -> Before:
         )
     before = Before(done.samples, done.whole_rounds, done.measured_seconds, done.error_rate_spent, done.sizes)
     return replace(before, hosts=done.hosts, resumed=True, identity=identity)
-
-
-def _check_can_go_on(folder: Path, done: Run, plan: Plan) -> None:
-    """A run that ended by itself goes on only for a larger budget. Raises `RUN_COMPLETE`."""
-    budget, planned = plan.budget_seconds, done.plan.budget_seconds
-    by_budget = planned is not None and plan.starts == 1 and done.rounds < plan.most_rounds
-    if by_budget and budget is not None and budget > max(planned or 0.0, done.measured_seconds):
-        return
-    further = f"; to measure further, give a --budget above {planned:.0f}s" if by_budget and planned else ""
-    raise CostofError(Problem.RUN_COMPLETE, path=folder, extent=plural(done.rounds, "round"), further=further)
-
-
-def _look_at_end(done: Run) -> LookRecord:
-    """A complete run has told its verdicts, with all that was left of the error rate: who goes on has looked at them.
-
-    The verdicts of the longer run have half of that, so that those of all lengths together stay below twice the rate.
-    """
-    left = ERROR_RATE - done.error_rate_spent
-    return LookRecord(round=done.rounds - 1, error_rate=left / 2)
 
 
 def _access(folder: Path, plan: Plan, given: GivenTarget) -> Access | None:

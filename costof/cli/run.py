@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from costof.instruments.hosts.asked import HostsAsked
     from costof.instruments.hosts.cluster import Node
     from costof.programs.access import Access
-    from costof.report.result import Result
     from costof.run.rounds import Before
     from costof.services import Service
 
@@ -171,7 +170,12 @@ def ask(
     for text in warnings:
         click.echo(f"costof: {text}", err=True)
     if dry_run:
-        nodes = _nodes(hosts) if hosts is not None else []
+        nodes: list[Node] = []
+        if hosts is not None:
+            from costof.instruments.hosts.cluster import reached
+
+            with reached(hosts) as cluster:
+                nodes = cluster.nodes
         service.shared_by(len(nodes) or 1)
         _print_plan(plan, service)
         _print_hosts(plan, nodes)
@@ -199,10 +203,23 @@ def answer(
     hosts: HostsAsked | None = None,
 ) -> int:
     """Measure, write the answer and print it. Return an exit status."""
+    from costof.report.sections.answer import too_few_rounds
+    from costof.results.index import Index
+    from costof.results.limits import outcomes
+
     _measure(plan, service, ledger, before, access, hosts)
     result = write_answer(ledger)
     print_answer(result, ledger, as_json)
-    return _status(result, _judged(result, plan, as_json))
+    index = Index(result)
+    found = [*outcomes(index, plan.limits)]
+    if as_json:
+        tell(index, found, to_error=True)
+    if not result.values:
+        return EXIT_FAILED
+    headline = {metric.name for metric in result.metrics if metric.headline}
+    lacking = any(each.wholly and each.metric in headline for each in result.missing)
+    in_part = result.partial or any(arm.error for arm in result.arms) or lacking or too_few_rounds(result) is not None
+    return status(outcome.state for outcome in found) or (EXIT_PARTIAL if in_part else EXIT_ANSWERED)
 
 
 def _measure(
@@ -269,13 +286,6 @@ def _print_plan(plan: Plan, service: Service) -> None:
         click.echo(f"grant     {needed}")
 
 
-def _nodes(hosts: HostsAsked) -> list[Node]:
-    from costof.instruments.hosts.cluster import reached
-
-    with reached(hosts) as cluster:
-        return cluster.nodes
-
-
 def _print_hosts(plan: Plan, nodes: Sequence[Node]) -> None:
     """Print the hosts that would measure, and how much of each workload each would have."""
     from costof.instruments.hosts.population import workers_of
@@ -290,29 +300,6 @@ def _print_hosts(plan: Plan, nodes: Sequence[Node]) -> None:
     for place, node in enumerate(nodes):
         workers = ", ".join(f"{name} {each[place]}" for name, each in found.items())
         click.echo(f"host      {node.name}, {node.cpus} CPUs: {workers}")
-
-
-def _judged(result: Result, plan: Plan, as_json: bool) -> int:
-    """Return the exit status of the plan's limits: 0 where they are kept or where it has none."""
-    from costof.results.index import Index
-    from costof.results.limits import outcomes
-
-    index = Index(result)
-    found = [*outcomes(index, plan.limits)]
-    if as_json:
-        tell(index, found, to_error=True)
-    return status(outcome.state for outcome in found)
-
-
-def _status(result: Result, judged: int) -> int:
-    from costof.report.sections.answer import too_few_rounds
-
-    if not result.values:
-        return EXIT_FAILED
-    headline = {metric.name for metric in result.metrics if metric.headline}
-    lacking = any(each.wholly and each.metric in headline for each in result.missing)
-    in_part = result.partial or any(arm.error for arm in result.arms) or lacking or too_few_rounds(result) is not None
-    return judged or (EXIT_PARTIAL if in_part else EXIT_ANSWERED)
 
 
 class Bar:

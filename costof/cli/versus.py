@@ -57,35 +57,23 @@ def versus(
     seconds: float | None,
     warmup: int,
     shell: bool,
-    profile: str,
-    budget: str | None,
-    precision: str | None,
-    rounds: str | None,
-    limits: tuple[tuple[str, str], ...],
     hosts: HostsAsked | None,
     out: Path | None,
     as_json: bool,
-    seed: int | None,
     dry_run: bool,
+    **options: Any,
 ) -> None:
     """What do the others cost against the first COMMAND?
 
     In turns, round after round, so that whatever disturbs the machine disturbs them alike.
     """
-    study = study_of("versus", _content(commands, names, read, seconds, warmup, shell))
-    address = hosts.address if hosts else None
-    options = Options(profile, (), budget, precision, rounds, seed=seed, limits=limits, hosts=address)
-    sys.exit(ask(study, options, None, out, as_json, dry_run, hosts))
+    asked = {"run": "{command}", "shell": shell, "read": read, "seconds": seconds, "warmup": warmup}
+    study = study_of("versus", _content(commands, names, asked))
+    given = Options(hosts=hosts.address if hosts else None, **options)
+    sys.exit(ask(study, given, None, out, as_json, dry_run, hosts))
 
 
-def _content(
-    commands: tuple[str, ...],
-    names: tuple[str, ...],
-    read: str | None,
-    seconds: float | None,
-    warmup: int,
-    shell: bool,
-) -> dict[str, Any]:
+def _content(commands: Sequence[str], names: Sequence[str], asked: dict[str, Any]) -> dict[str, Any]:
     """Return a study's content that compares them. Raises `TOO_FEW_COMMANDS` and `NAMES_OF_COMMANDS`."""
     if len(commands) < 2:
         raise CostofError(Problem.TOO_FEW_COMMANDS)
@@ -94,15 +82,7 @@ def _content(
     # Each a name that an arm can have, and its command as the label.
     levels = list(names) or [chr(ord("a") + at) if at < 26 else f"command-{at + 1}" for at in range(len(commands))]
     labels = list(names) or _labels(commands)
-    once = any("{seconds}" in command for command in commands)
-    asked: dict[str, Any] = {
-        "run": "{command}",
-        "shell": shell,
-        "read": read,
-        "seconds": seconds,
-        "warmup": warmup,
-        "once": once,
-    }
+    asked["once"] = any("{seconds}" in command for command in commands)
     return {
         "title": f"What does {listed(labels[1:])} cost against {labels[0]}?",
         "service": COMMAND,
