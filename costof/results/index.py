@@ -101,6 +101,9 @@ class Index:
     def arm(self, name: str) -> Arm | None:
         return self._arms.get(name)
 
+    def context(self, arm: str) -> str:
+        return self._arms[arm].context if arm in self._arms else ""
+
     def short(self, name: str) -> str:
         """The arm's name without its context, for where the context is said already."""
         arm = self._arms.get(name)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from math import log
 from operator import neg
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from costof import format as fmt
 from costof.report.blocks import FILES, HTML, TERMINAL, Block, Cell, Column, Media, Paragraph, Row, Table
@@ -60,16 +60,12 @@ class CostsSection(Section[None, None]):
         if lines := index.noise_lines():
             yield Paragraph(" ".join(lines), label="Noise floor.", media=HTML)
         if index.core.errors:
-            yield Paragraph(_errors(index), label="Errors.", media=HTML)
-
-
-def _errors(index: Index) -> str:
-    """'4 operations failed: 3 timeout and 1 reset.'"""
-    classes: dict[str, int] = {}
-    for error in index.core.errors:
-        classes[error.error_class] = classes.get(error.error_class, 0) + error.count
-    parts = [f"{number:,} {name}" for name, number in classes.items()]
-    return f"{fmt.plural(sum(classes.values()), 'operation')} failed: {fmt.listed(parts)}."
+            classes: dict[str, int] = {}
+            for error in index.core.errors:
+                classes[error.error_class] = classes.get(error.error_class, 0) + error.count
+            kinds = fmt.listed([f"{number:,} {name}" for name, number in classes.items()])
+            failed = fmt.plural(sum(classes.values()), "operation")
+            yield Paragraph(f"{failed} failed: {kinds}.", label="Errors.", media=HTML)
 
 
 FIRST_CONTEXT = "as first measured"
@@ -163,12 +159,7 @@ def _alike(one: Line, other: Line) -> bool:
 def said(line: Line, lines: list[Line]) -> str:
     """One line as a sentence; the view is named where the run has more than one."""
     words = VIEWS[line.view] if len({each.view for each in lines}) > 1 else ""
-    return f"{_who(words, line.label)} {_clauses(line)}."
-
-
-def _who(words: str, label: str) -> str:
-    """'On the wire, TLS' by a view's words, or 'TLS' where there are none."""
-    return f"{fmt.capital(words)}, {label}" if words else fmt.capital(label)
+    return fmt.capital(f"{words}, {line.label} {_clauses(line)}." if words else f"{line.label} {_clauses(line)}.")
 
 
 def _clauses(line: Line) -> str:
@@ -257,7 +248,8 @@ def _costs(index: Index, arm: Arm) -> list[str]:
             for metric in metrics
             if (effect := index.told(metric.name, arm.name)) is not None
         ]
-        found += [f"{_who(words, arm.label)} {fmt.listed(parts)}."] if parts else []
+        who = f"{words}, {arm.label}" if words else arm.label
+        found += [f"{fmt.capital(who)} {fmt.listed(parts)}."] if parts else []
     return found
 
 
@@ -315,7 +307,7 @@ def table(index: Index, view: View, media: Media) -> Table:
         rows += [Row([label], "group")] if index.many_arms else []
         for _, arm, effect in of_metric:
             name = Cell(arm.protection, full=arm.label) if index.many_arms else label
-            rows.append(_row(metric, effect, arm, name) if effect else _missing_row(index, metric, arm, name))
+            rows.append(_row(index, metric, effect, arm, name))
             rows += _published(index.core.published_for(metric.name, arm), together=console)
     first = fmt.UNITS.get(unit, unit) if console else "metric"
     columns = [
@@ -329,10 +321,17 @@ def table(index: Index, view: View, media: Media) -> Table:
     return Table(columns, rows, view.title, group=first, media=media)
 
 
-def _row(metric: Metric, effect: Effect, arm: Arm, name: Cell) -> Row:
+def _row(index: Index, metric: Metric, effect: Effect | None, arm: Arm, name: Cell) -> Row:
     """Control, value and difference carry the same decimals, so that the sum can be checked."""
+    kind: Literal["headline", "plain"] = "headline" if metric.headline else "plain"
+    if effect is None:
+        # There may be one of the two values.
+        values = [index.value(metric.name, each) if each else None for each in (arm.baseline, arm.name)]
+        shown = [fmt.number(v.mean.value, fmt.significant_decimals(v.mean.value, 3)) if v else fmt.NONE for v in values]
+        return Row([name, *map(Cell, [*shown, fmt.NONE, fmt.NONE, "missing: cannot be told"])], kind)
     decimals = fmt.decimals_of(effect.difference)
     control = fmt.number(effect.control_value, _two_digits(effect.control_value, decimals))
+    verdict = verdict_words(effect, metric) + ("; side effect" if is_side_effect(effect, metric, arm) else "")
     cells = [
         name,
         # A control without a phase has 0 of it; a command that reports 0 has measured it.
@@ -340,14 +339,9 @@ def _row(metric: Metric, effect: Effect, arm: Arm, name: Cell) -> Row:
         Cell(fmt.number(effect.value, _two_digits(effect.value, decimals))),
         Cell.of(fmt.absolute(effect.difference, signed=True, decimals=decimals)),
         Cell.of(fmt.relative(effect.ratio)) if effect.ratio else Cell(fmt.NONE),
-        Cell(_verdict(effect, metric, arm), verdict=effect.verdict),
+        Cell(verdict, verdict=effect.verdict),
     ]
-    return Row(cells, "headline" if metric.headline else "plain")
-
-
-def _verdict(effect: Effect, metric: Metric, arm: Arm) -> str:
-    words = verdict_words(effect, metric)
-    return f"{words}; side effect" if is_side_effect(effect, metric, arm) else words
+    return Row(cells, kind)
 
 
 def is_side_effect(effect: Effect, metric: Metric, arm: Arm) -> bool:
@@ -358,45 +352,32 @@ def is_side_effect(effect: Effect, metric: Metric, arm: Arm) -> bool:
     return metric.phase in BEFORE_TLS or (metric.phase == AFTER_TLS and effect.verdict is Verdict.SAVES)
 
 
-def _missing_row(index: Index, metric: Metric, arm: Arm, name: Cell) -> Row:
-    """A row without an effect, but with the one value that there may be."""
-    values = [index.value(metric.name, each) if each else None for each in (arm.baseline, arm.name)]
-    shown = [fmt.number(v.mean.value, fmt.significant_decimals(v.mean.value, 3)) if v else fmt.NONE for v in values]
-    cells = [name, *map(Cell, [*shown, fmt.NONE, fmt.NONE, "missing: cannot be told"])]
-    return Row(cells, "headline" if metric.headline else "plain")
-
-
 def _two_digits(value: float, decimals: int) -> int:
     """A wide interval may earn no decimals at all; a value still shows two digits, or 0.75 would read as 1."""
     return max(decimals, fmt.significant_decimals(value, 2))
 
 
 def _published(figures: list[PublishedFigure], *, together: bool) -> Iterator[Row]:
-    """Figures of the literature; `together` makes one row of series whose ratio alone is known."""
+    """Yield figures of the literature; `together` makes one row of series whose ratio alone is known."""
     ratios = sorted(figure.ratio for figure in figures if figure.ratio is not None)
     if together and len(figures) > 1 and len(ratios) == len(figures):
         least, greatest = fmt.bare_ratio(ratios[0]), fmt.bare_ratio(ratios[-1])
-        yield _published_row("published", ["", "", "", f"{least.removesuffix(f'{fmt.NBSP}%')} to {greatest}"], "")
+        span = f"{least.removesuffix(f'{fmt.NBSP}%')} to {greatest}"
+        yield Row([*map(Cell, ["published", "", "", "", span, ""])], "published", "")
         return
     for figure in figures:
+        before, after = figure.control_value, figure.value
+        if before is None or after is None:
+            short = fmt.bare_ratio(figure.ratio) if figure.ratio is not None else fmt.NONE
+            cells = ["", "", "", short]
+        else:
+            decimals = max(fmt.significant_decimals(before), fmt.significant_decimals(after))
+            numbers = [fmt.number(before, decimals), fmt.number(after, decimals)]
+            cells = [*numbers, fmt.number(after - before, decimals, signed=True), fmt.plain_ratio(before, after)]
+            short = f"{cells[0]} → {cells[1]} ({cells[3]})"
         name = f"published, {figure.series}" if figure.series else "published"
-        cells = _figures(figure)
-        short = f"{cells[0]} → {cells[1]} ({cells[3]})" if cells[0] else cells[3]
-        yield _published_row(name, cells, f"{figure.series}: {short}" if figure.series else short)
-
-
-def _published_row(name: str, cells: list[str], aside: str) -> Row:
-    return Row([*map(Cell, [name, *cells, ""])], "published", aside)
-
-
-def _figures(figure: PublishedFigure) -> list[str]:
-    """Control, value, difference and ratio; '' where they were not published."""
-    control, value = figure.control_value, figure.value
-    if control is None or value is None:
-        return ["", "", "", fmt.bare_ratio(figure.ratio) if figure.ratio is not None else fmt.NONE]
-    decimals = max(fmt.significant_decimals(control), fmt.significant_decimals(value))
-    difference = fmt.number(value - control, decimals, signed=True)
-    return [fmt.number(control, decimals), fmt.number(value, decimals), difference, fmt.plain_ratio(control, value)]
+        aside = f"{figure.series}: {short}" if figure.series else short
+        yield Row([*map(Cell, [name, *cells, ""])], "published", aside)
 
 
 SECTION = CostsSection()

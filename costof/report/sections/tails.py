@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-import numpy as np
 from pydantic import Field
 
 from costof import format as fmt
@@ -35,7 +34,6 @@ from costof.statistics.tails import (
     percentiles_of,
     ratios,
 )
-from costof.study.arms import PlannedArm
 from costof.study.metric import Metric
 
 PERCENTILES = (50.0, 95.0, 99.0, 99.9)
@@ -83,13 +81,27 @@ class TailsSection(Section[None, Tails]):
     data = Tails
 
     def compute(self, run: Run, core: Core, spec: None) -> Tails | None:
-        found = [
-            each
-            for name, metric in run.plan.study.metrics.items()
-            if metric.headline and not metric.of_slice and metric.unit in NS_PER_UNIT
-            for each in _of_metric(run, name, metric)
-        ]
-        tails, untold = ([each for each in found if isinstance(each, kind)] for kind in (Tail, Untold))
+        found: list[Tail | Untold] = []
+        for name, metric in run.plan.study.metrics.items():
+            if not metric.headline or metric.of_slice or metric.unit not in NS_PER_UNIT:
+                continue
+            rounds = sorted({piece.round for piece in run.counted if piece.workload == metric.workload})
+            units = [run.samples.units.of(number) for number in rounds]
+            if len(set(units)) < FEWEST_ROUNDS:
+                continue
+            drawn = resamples(units, run.plan.seed, RESAMPLES)
+            measured = {}
+            for arm in run.plan.arms:
+                if histograms := run.histograms(name, arm.name):
+                    values, counts = counted(histograms.get(number, []) for number in rounds)
+                    percentiles = percentiles_of(values, counts, drawn, PERCENTILES)
+                    measured[arm.name] = Measured(int(counts.sum()), percentiles)
+            for arm in run.plan.protected:
+                of_arm, of_control = measured.get(arm.name), measured.get(arm.baseline or "")
+                if of_arm is not None and of_control is not None:
+                    found += _of_arm(name, metric, arm.name, of_control, of_arm, len(set(units)))
+        tails = [each for each in found if isinstance(each, Tail)]
+        untold = [each for each in found if isinstance(each, Untold)]
         return Tails(found=tails, untold=untold) if tails else None
 
     def answer(self, index: Index, data: Tails) -> list[Sentence]:
@@ -124,20 +136,6 @@ def _at_first(index: Index, data: Tails) -> Iterator[Block]:
     yield Table.of(["", *map(_name, AT_FIRST)], rows, title=f"Half, 95 and 99 of 100 operations: {arm.label}{arm.at}")
 
 
-def _of_metric(run: Run, name: str, metric: Metric) -> Iterator[Tail | Untold]:
-    rounds = sorted({piece.round for piece in run.counted if piece.workload == metric.workload})
-    units = [run.samples.units.of(number) for number in rounds]
-    count = len(set(units))
-    if count < FEWEST_ROUNDS:
-        return
-    drawn = resamples(units, run.plan.seed, RESAMPLES)
-    measured = {arm.name: _measured(run, name, arm, rounds, drawn) for arm in run.plan.arms}
-    for arm in run.plan.protected:
-        of_arm, of_control = measured[arm.name], measured.get(arm.baseline or "")
-        if of_arm is not None and of_control is not None:
-            yield from _of_arm(name, metric, arm.name, of_control, of_arm, count)
-
-
 def _of_arm(
     name: str, metric: Metric, arm: str, control: Measured, own: Measured, rounds: int
 ) -> Iterator[Tail | Untold]:
@@ -151,14 +149,6 @@ def _of_arm(
         both = (control.percentiles.measured[place], own.percentiles.measured[place])
         before, after = (in_unit(metric, float(each), workers=1) for each in both)
         yield Tail(metric=name, arm=arm, percentile=percentile, control_value=before, value=after, ratio=ratio)
-
-
-def _measured(run: Run, name: str, arm: PlannedArm, rounds: list[int], drawn: np.ndarray) -> Measured | None:
-    found = run.histograms(name, arm.name)
-    if not found:
-        return None
-    values, counts = counted(found.get(number, []) for number in rounds)
-    return Measured(int(counts.sum()), percentiles_of(values, counts, drawn, PERCENTILES))
 
 
 def worse_than_the_mean(index: Index, tails: Tails) -> list[Tail]:

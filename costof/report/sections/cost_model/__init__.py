@@ -169,35 +169,24 @@ def parameters(index: Index, model: CostModel) -> Table:
     for metric in dict.fromkeys(cost.metric for cost in model.operations):
         of = [cost for cost in model.operations if cost.metric == metric]
         rows.append(Row([Cell(fmt.capital(f"{of[0].operation}: {index.metric_label(metric)}"))], "group"))
-        rows += [_parameters(cost, roles) for cost in of]
+        for cost in of:
+            cpu = [cost.cpu_ms.get(role) for role in roles]
+            used = [fmt.number(each) if each is not None else fmt.NONE for each in cpu]
+            counted = [fmt.count(cost.round_trips), fmt.count(cost.bytes), *used]
+            rows.append(Row([Cell(cost.label), Cell.of(fmt.absolute(cost.own_ms, "ms")), *map(Cell, counted)]))
     title = "What an operation takes, by itself and of the link"
     return Table([Column("with", "text"), *map(Column, head)], rows, title, group="operation", media=FILES)
 
 
-def _parameters(cost: OperationCost, roles: list[str]) -> Row:
-    cpu = [cost.cpu_ms.get(role) for role in roles]
-    used = [fmt.number(each) if each is not None else fmt.NONE for each in cpu]
-    counted = [fmt.count(cost.round_trips), fmt.count(cost.bytes), *used]
-    return Row([Cell(cost.label), Cell.of(fmt.absolute(cost.own_ms, "ms")), *map(Cell, counted)])
-
-
 def predictions(index: Index, model: CostModel) -> Iterator[Table]:
-    order = {name: number for number, name in enumerate(dict.fromkeys(_name(p) for p in model.predictions))}
+    protections = dict.fromkeys(each.arm.split("@")[0] for each in model.predictions)
+    order = {name: number for number, name in enumerate(protections)}
     head = ["with", "at", "predicted", "measured", "error"]
     for name in dict.fromkeys(each.metric for each in model.predictions):
         of = [each for each in model.predictions if each.metric == name]
-        of.sort(key=lambda each: (order[_name(each)], each.round_trip_ms))
+        of.sort(key=lambda each: (order[each.arm.split("@")[0]], each.round_trip_ms))
         title = f"Predicted and measured: {index.metric_label(name)}"
         yield Table.of(head, [_predicted(index, each) for each in of], title=title, texts=(0, 1), media=FILES)
-
-
-def _name(each: Prediction) -> str:
-    return each.arm.split("@")[0]
-
-
-def _place(index: Index, each: Prediction) -> str:
-    arm = index.arm(each.arm)
-    return where(arm.context if arm else "", each.round_trip_ms)
 
 
 def _predicted(index: Index, each: Prediction) -> list[str | Text]:
@@ -206,7 +195,7 @@ def _predicted(index: Index, each: Prediction) -> list[str | Text]:
     error = fmt.percent(each.error, signed=True) if each.error is not None else fmt.NONE
     return [
         index.label(each.arm),
-        _place(index, each),
+        where(index.context(each.arm), each.round_trip_ms),
         fmt.absolute(each.predicted, each.unit, decimals=decimals),
         fmt.absolute(each.measured, each.unit) if each.measured else fmt.NONE,
         "the model's own" if each.local else error,
@@ -222,7 +211,8 @@ def worst(index: Index, model: CostModel) -> str | None:
     far = fmt.plural(len(tested), "prediction")
     return (
         f"Of {far} for farther settings the worst is {fmt.percent(abs(most.error or 0.0))} off: "
-        f"'{index.metric_label(most.metric)}', {index.label(most.arm)}, {_place(index, most)}."
+        f"'{index.metric_label(most.metric)}', {index.label(most.arm)}, "
+        f"{where(index.context(most.arm), most.round_trip_ms)}."
     )
 
 
@@ -329,15 +319,13 @@ def _caption(operation: str, line: Line) -> str:
     return f"{line.extra.label}, a {operation}: {fmt.listed(parts)}.".replace("a operation", "an operation")
 
 
-def _loss(effect: Effect) -> Estimate | None:
-    ratio = effect.ratio
-    if ratio is None or ratio.low <= 0:
-        return None
-    return ratio.through(lambda each: 100 * (1 - 1 / each))
-
-
 def _draw(operations: dict[str, list[Line]], reach: float, width: int) -> Sheet:
     """Draw for each operation its added time on a linear axis, and the lost share on one with a wide near end."""
+
+    def lost(effect: Effect) -> Estimate | None:
+        has_share = effect.ratio is not None and effect.ratio.low > 0
+        return effect.ratio.through(lambda each: 100 * (1 - 1 / each)) if effect.ratio and has_share else None
+
     panels = []
     for name, lines in operations.items():
         steps = [reach * each / POINTS for each in range(POINTS + 1)]
@@ -345,7 +333,7 @@ def _draw(operations: dict[str, list[Line]], reach: float, width: int) -> Sheet:
         time.title = f"time added to {'a' if name == 'connection' else 'an'} {name}, ms"
         near = [each / POINTS * 2 for each in range(POINTS)]
         far = [2 * (reach / 2) ** (each / POINTS) for each in range(POINTS + 1)]
-        share = _panel(lines, [*near, *far], Line.lost, _loss)
+        share = _panel(lines, [*near, *far], Line.lost, lost)
         share.title = f"{name}s a second lost, %"
         # Linear to 1 ms and logarithmic beyond: a LAN and an ocean both have room.
         share.x = Scale(-0.1, reach * 1.1, near_zero(1.0, 0.78))
@@ -373,7 +361,12 @@ def _panel(lines: list[Line], steps: list[float], read: Read, seen: Seen) -> Pan
         dashes = f"{DASH} {DASH * (len(alike) - 1)}" if len(alike) > 1 else ""
         panel.line(list(zip(steps, values, strict=True)), line.colour, 1.8, dashes=dashes, offset=-DASH * turn)
         # Where their lines are one, the protections' dots stand beside each other.
-        _measurements(panel, line, seen, DOT * (turn - (len(alike) - 1) / 2))
+        aside = DOT * (turn - (len(alike) - 1) / 2)
+        for round_trip_ms, effect in line.measured:
+            if (found := seen(effect)) is not None:
+                ends_of = [(round_trip_ms, found.low), (round_trip_ms, found.high)]
+                panel.line(ends_of, line.colour, 1.8, aside=aside)
+                panel.dot(round_trip_ms, found.value, line.colour, DOT + 1.5, edge="paper", aside=aside)
     return panel
 
 
@@ -381,14 +374,6 @@ def _alike(line: Line, other: Line) -> bool:
     one, two = line.extra, other.extra
     overlap = one.own_ms.low <= two.own_ms.high and two.own_ms.low <= one.own_ms.high
     return overlap and abs(one.round_trips - two.round_trips) < 0.01
-
-
-def _measurements(panel: Panel, line: Line, seen: Seen, aside: float) -> None:
-    for round_trip_ms, effect in line.measured:
-        if (found := seen(effect)) is not None:
-            ends = [(round_trip_ms, found.low), (round_trip_ms, found.high)]
-            panel.line(ends, line.colour, 1.8, aside=aside)
-            panel.dot(round_trip_ms, found.value, line.colour, DOT + 1.5, edge="paper", aside=aside)
 
 
 SECTION = CostModelSection()

@@ -25,7 +25,7 @@ from costof.report.blocks import (
     Row,
     Table,
 )
-from costof.report.sections.cost_model.model import CostModel, ExtraCost, OperationCost
+from costof.report.sections.cost_model.model import CostModel, ExtraCost
 from costof.results.index import Index
 from costof.statistics.estimate import Estimate
 
@@ -40,7 +40,6 @@ LEAD = "What the protection adds for a service of your own, from the cost model 
 FINALLY = "A request on average is an operation with its share of the connection. Nothing is sent anywhere."
 OF_LOAD = "Each connection has {queries} queries, as in this run; with other numbers the cores would be others."
 INSIDE = ("connect_and_first_operation",)
-"""Phases of a connection's metric in which its first operation is counted already."""
 Term = tuple[float, Estimate]
 
 
@@ -82,15 +81,12 @@ class Added:
 
 def extras(index: Index, model: CostModel) -> list[Extras]:
     found = {(extra.protection, extra.operation): extra for extra in model.extras}
-    inside = int(any(_holds_first(index, cost) for cost in model.operations))
+    metrics = [index.metrics.get(cost.metric) for cost in model.operations if cost.operation == "connection"]
+    # Phases in which a connection's first operation is counted already.
+    inside = int(any(metric is not None and metric.phase in INSIDE for metric in metrics))
     names = dict.fromkeys(extra.protection for extra in model.extras)
     pairs = [(name, found.get((name, "connection")), found.get((name, "operation"))) for name in names]
     return [Extras(name, one.label, one, each, inside) for name, one, each in pairs if one and each]
-
-
-def _holds_first(index: Index, cost: OperationCost) -> bool:
-    metric = index.metrics.get(cost.metric)
-    return cost.operation == "connection" and metric is not None and metric.phase in INSIDE
 
 
 def added(of: Extras, load: Load) -> Added:
@@ -182,20 +178,36 @@ def calculator(index: Index, model: CostModel) -> Iterator[Block]:
     found = extras(index, model)
     if not found:
         return
-    load = default_load(index, model)
+    load, outputs, fixed = default_load(index, model), columns(model), _fixed(model)
+    fields = [
+        Field("round_trip_ms", "Round trip, ms", f"{round(load.round_trip_ms, 3):g}"),
+        Field("operations", "Operations each", f"{load.operations:g}"),
+        Field("connections_per_second", "Connections / s", f"{load.connections_per_second:g}"),
+        Field("price", "Price, CPU hour", f"{load.price:g}", "in any currency"),
+        Field("clients", "Clients in all", f"{load.clients:g}", "who may come at once"),
+        Field("bandwidth_mbit", "Mbit/s", "", "empty: unlimited"),
+    ]
+    distances_measured = {where(context, ms): f"{round(ms, 3):g}" for context, ms in distances(index, model)}
+    head = [Column("with", "text"), *(Column(heading, unit=unit) for heading, unit, _ in outputs)]
+    rows = [Row([Cell(each.label), *[Cell(fmt.NONE)] * len(outputs)], key=each.protection) for each in found]
+    protections = [
+        {
+            "name": each.protection,
+            "inside": each.inside,
+            "connection": _numbers(each.connection),
+            "operation": _numbers(each.operation),
+        }
+        for each in found
+    ]
     yield Paragraph(LEAD, "lead", media=HTML)
     yield Interactive(
         name="calculator",
-        fields=[field for field in _fields(load) if field.name not in _fixed(model)],
+        fields=[field for field in fields if field.name not in fixed],
         choice=Choice("protection", "Protection", {each.protection: each.label for each in found}),
-        presets=Presets(
-            "round_trip_ms",
-            "This run's distances",
-            {where(context, ms): f"{round(ms, 3):g}" for context, ms in distances(index, model)},
-        ),
-        output=_output(index, model, found),
+        presets=Presets("round_trip_ms", "This run's distances", distances_measured),
+        output=Table(head, rows, f"Added, compared with {index.control_label}"),
         script=(resources.files(__package__) / "calculator.js").read_text(encoding="utf-8"),
-        data=_payload(found, model),
+        data={"hours": HOURS_A_MONTH, "fixed": fixed, "protections": protections},
         instead=_instead(index, model, load),
         media=HTML,
     )
@@ -226,24 +238,6 @@ def _whose(found: list[Extras], model: CostModel) -> str:
     )
 
 
-def _fields(load: Load) -> list[Field]:
-    return [
-        Field("round_trip_ms", "Round trip, ms", f"{round(load.round_trip_ms, 3):g}"),
-        Field("operations", "Operations each", f"{load.operations:g}"),
-        Field("connections_per_second", "Connections / s", f"{load.connections_per_second:g}"),
-        Field("price", "Price, CPU hour", f"{load.price:g}", "in any currency"),
-        Field("clients", "Clients in all", f"{load.clients:g}", "who may come at once"),
-        Field("bandwidth_mbit", "Mbit/s", "", "empty: unlimited"),
-    ]
-
-
-def _output(index: Index, model: CostModel, found: list[Extras]) -> Table:
-    outputs = columns(model)
-    head = [Column("with", "text"), *(Column(heading, unit=unit) for heading, unit, _ in outputs)]
-    rows = [Row([Cell(each.label), *[Cell(fmt.NONE)] * len(outputs)], key=each.protection) for each in found]
-    return Table(head, rows, f"Added, compared with {index.control_label}")
-
-
 def _instead(index: Index, model: CostModel, load: Load) -> list[Block]:
     rows: list[list[str | Text]] = [[at, label, *figures] for at, label, figures in fixed_rows(index, model)]
     head = ["at", "with", *(heading for heading, *_ in columns(model))]
@@ -257,22 +251,6 @@ def _instead(index: Index, model: CostModel, load: Load) -> list[Block]:
         ),
         Table.of(head, rows, title=f"Added, compared with {index.control_label}", texts=(0, 1)),
     ]
-
-
-def _payload(found: list[Extras], model: CostModel) -> dict[str, object]:
-    return {
-        "hours": HOURS_A_MONTH,
-        "fixed": _fixed(model),
-        "protections": [
-            {
-                "name": each.protection,
-                "inside": each.inside,
-                "connection": _numbers(each.connection),
-                "operation": _numbers(each.operation),
-            }
-            for each in found
-        ],
-    }
 
 
 def _numbers(extra: ExtraCost) -> dict[str, object]:

@@ -108,26 +108,19 @@ def cost_model(run: Run, distances: dict[str, float], asked: Sequence[Operation]
             extra = _extra_cost(run, operation, arm)
             if extra is not None:
                 extras.append(extra)
+    load = None
+    if isinstance(run.plan.load, Arrivals):
+        load = LoadAsked(
+            connections_per_second=run.plan.load.connections_per_second,
+            queries_per_connection=run.plan.load.queries_per_connection,
+        )
     return CostModel(
-        load=_load_of(run),
+        load=load,
         way_ms=way_to_target_ms(run) if run.plan.target is not None else None,
         operations=operations,
         extras=extras,
         predictions=predictions,
     )
-
-
-def _load_of(run: Run) -> LoadAsked | None:
-    load = run.plan.load
-    if not isinstance(load, Arrivals):
-        return None
-    return LoadAsked(
-        connections_per_second=load.connections_per_second, queries_per_connection=load.queries_per_connection
-    )
-
-
-def _cpu_is_in_connection(run: Run, operation: Operation) -> bool:
-    return run.plan.load is not None and operation.operation == "operation"
 
 
 def _operation_cost(run: Run, operation: Operation, arm: PlannedArm) -> OperationCost | None:
@@ -136,7 +129,6 @@ def _operation_cost(run: Run, operation: Operation, arm: PlannedArm) -> Operatio
     trips, sent_and_received = _counted(run, operation, arm)
     taken = run.samples.of(operation.metric, arm.name)
     own = combined([(1, mean_of(taken)), (-trips, round_trip(run, arm))])
-    pieces = run.of(run.plan.study.metrics[operation.metric].workload, arm.name)
     return OperationCost(
         protection=arm.protection,
         label=arm.label,
@@ -146,9 +138,7 @@ def _operation_cost(run: Run, operation: Operation, arm: PlannedArm) -> Operatio
         own_ms=own.estimate(len(taken)),
         round_trips=trips,
         bytes=sent_and_received,
-        cpu_ms={}
-        if _cpu_is_in_connection(run, operation)
-        else {role: seconds * 1e3 for role, seconds in _cpu_seconds(pieces).items()},
+        cpu_ms={role: seconds * 1e3 for role, seconds in _cpu_seconds(_slices(run, operation, arm)).items()},
     )
 
 
@@ -169,6 +159,13 @@ def round_trip(run: Run, arm: PlannedArm) -> Mean:
     return combined([(1 / len(measured), each) for each in measured])
 
 
+def _slices(run: Run, operation: Operation, arm: PlannedArm) -> list[SliceRecord]:
+    """Return slices with the operation's CPU time. At a load that of a query is in its connection's."""
+    if run.plan.load is not None and operation.operation == "operation":
+        return []
+    return run.of(run.plan.study.metrics[operation.metric].workload, arm.name)
+
+
 def _counted(run: Run, operation: Operation, arm: PlannedArm) -> tuple[float, float]:
     """Return round trips over the link and bytes, for each operation."""
     metric = run.plan.study.metrics[operation.metric]
@@ -178,13 +175,10 @@ def _counted(run: Run, operation: Operation, arm: PlannedArm) -> tuple[float, fl
     count = sum(phase.count for phase in phases)
     trips = sum(phase.round_trips or 0 for phase in phases) / count
     moved = sum((phase.bytes_sent or 0) + (phase.bytes_received or 0) for phase in phases) / count
-    return trips - _near_round_trips(operation, arm), moved
-
-
-def _near_round_trips(operation: Operation, arm: PlannedArm) -> float:
-    """Round trips of a connection that end before the link: a tunnel answers the TCP handshake at its near end, and
-    carries the opening of its channel together with the server's greeting."""
-    return arm.asked.near_round_trips if operation.operation == "connection" else 0.0
+    # A tunnel answers the TCP handshake at its near end, and carries the opening of its channel together with the
+    # server's greeting.
+    near = arm.asked.near_round_trips if operation.operation == "connection" else 0.0
+    return trips - near, moved
 
 
 def _cpu_seconds(pieces: Sequence[SliceRecord]) -> dict[str, float]:
@@ -209,29 +203,24 @@ def _extra_cost(run: Run, operation: Operation, arm: PlannedArm) -> ExtraCost | 
         round_trips=trips - control_trips,
         bytes=moved - control_moved,
         cpu_ms=_extra_cpu_ms(run, operation, control, arm),
-        roles=_roles(run, operation, arm),
+        roles=[role for role, seconds in _cpu_seconds(_slices(run, operation, arm)).items() if seconds],
     )
 
 
-def _roles(run: Run, operation: Operation, arm: PlannedArm) -> list[str]:
-    if _cpu_is_in_connection(run, operation):
-        return []
-    pieces = run.of(run.plan.study.metrics[operation.metric].workload, arm.name)
-    return [role for role, seconds in _cpu_seconds(pieces).items() if seconds]
-
-
 def _extra_cpu_ms(run: Run, operation: Operation, control: PlannedArm, arm: PlannedArm) -> Estimate:
-    """CPU time of all roles together for each operation, arm minus control, paired by round.
+    """Return CPU time of all roles together for each operation, arm minus control, paired by round.
 
     A round without a reading of some role is left out; where too few are left, a role that some round lacks is.
     """
-    if _cpu_is_in_connection(run, operation):
+    if run.plan.load is not None and operation.operation == "operation":
         return Estimate(value=0.0, low=0.0, high=0.0, rounds=run.rounds)
-    workload = run.plan.study.metrics[operation.metric].workload
-    both = [[piece for piece in run.of(workload, each.name) if piece.answer.operations] for each in (control, arm)]
+    both = [[piece for piece in _slices(run, operation, each) if piece.answer.operations] for each in (control, arm)]
     by_round = [_cpu_ms_by_round(pieces, {*_cpu_seconds(pieces)}) for pieces in both]
     if len(in_common(by_round)[0]) < ROUNDS_OF_AN_INTERVAL:
-        by_round = [_cpu_ms_by_round(pieces, _read_in_all(pieces)) for pieces in both]
+        by_round = []
+        for pieces in both:
+            roles = [{*_cpu_seconds([piece])} for piece in pieces]
+            by_round.append(_cpu_ms_by_round(pieces, set.intersection(*roles) if roles else set()))
     of_control, of_arm = map(run.samples.units.means, in_common(by_round))
     return difference(of_control, of_arm)
 
@@ -243,21 +232,24 @@ def _cpu_ms_by_round(pieces: Sequence[SliceRecord], roles: Set[str]) -> dict[int
     }
 
 
-def _read_in_all(pieces: Sequence[SliceRecord]) -> set[str]:
-    return set.intersection(*({*_cpu_seconds([piece])} for piece in pieces)) if pieces else set()
-
-
 def _predictions(run: Run, operation: Operation, cost: OperationCost, local: PlannedArm) -> list[Prediction]:
     study, found = run.plan.study, []
     taken = run.samples.of(operation.metric, local.name)
     near = round_trip(run, local)
-    # In another setting, such as another TLS library, it is another operation: the distance says nothing of that.
-    alike = [arm for arm in run.plan.arms if arm.protection == cost.protection and not arm.twin]
-    for arm in (arm for arm in alike if _but_distance(run, arm) == _but_distance(run, local)):
+    distance = study.distance_factor or ""
+    here = {**local.levels, distance: ""}
+    for arm in run.plan.arms:
+        # In another context, such as another TLS library, it is another operation: the distance says nothing of that.
+        is_alike = arm.protection == cost.protection and not arm.twin
+        if not is_alike or {**arm.levels, distance: ""} != here:
+            continue
         far = near if arm is local else round_trip(run, arm)
         time_ms = taken_at(mean_of(taken), cost.round_trips, near, far).estimate(len(taken))
         for name in operation.predicts:
-            predicted = time_ms.through(_rate) if study.metrics[name].unit == "per_second" else time_ms
+            predicted = time_ms
+            if study.metrics[name].unit == "per_second":
+                # Of one worker.
+                predicted = time_ms.through(lambda milliseconds: 1e3 / max(milliseconds, 1e-6))
             measured = estimate(run.samples.of(name, arm.name)) if run.has(name, arm) else None
             found.append(
                 Prediction(
@@ -274,14 +266,6 @@ def _predictions(run: Run, operation: Operation, cost: OperationCost, local: Pla
     return found
 
 
-def _but_distance(run: Run, arm: PlannedArm) -> dict[str, str]:
-    return {name: level for name, level in arm.levels.items() if name != run.plan.study.distance_factor}
-
-
 def taken_at(taken: Mean, round_trips: float, near: Mean, far: Mean) -> Mean:
     """Return the time at the round-trip time `far` of what took `taken` at `near`, all in milliseconds."""
     return taken if far is near else combined([(1, taken), (round_trips, far), (-round_trips, near)])
-
-
-def _rate(milliseconds: float) -> float:
-    return 1e3 / max(milliseconds, 1e-6)
