@@ -354,9 +354,9 @@ def grid(width: int, panels: list[Panel], panel_height: int, *, columns: int = 2
     return Sheet(width, panels, [panel_height] * -(-len(panels) // across), across)
 
 
-def columns_for(settings: int) -> int:
-    """Panels beside each other where every row holds one metric: as many as there are settings, if they fit."""
-    return settings if settings == 3 else 2
+def columns_for(contexts: int) -> int:
+    """Return panels beside each other where every row holds one metric: as many as there are contexts, if they fit."""
+    return contexts if contexts == 3 else 2
 
 
 def named(index: int, width: int, columns: int, *, many: bool) -> bool:
@@ -364,6 +364,6 @@ def named(index: int, width: int, columns: int, *, many: bool) -> bool:
     return not many or width < WIDE or index % columns == 0
 
 
-def setting_title(label: str, setting: str, columns: int) -> str:
+def context_title(label: str, context: str, columns: int) -> str:
     """Return a panel's label and, on its own line, where; a label too long for a third of the page has two lines."""
-    return f"{textwrap.fill(label, 24) if columns > 2 else label}\n{setting}"
+    return f"{textwrap.fill(label, 24) if columns > 2 else label}\n{context}"

@@ -1,6 +1,6 @@
 """A run's core result as the sections read it: looked up by name, in the order of the study.
 
-Nothing is estimated here. What several sections share (which arm is a row, which setting comes first) is decided once,
+Nothing is estimated here. What several sections share (which arm is a row, which context comes first) is decided once,
 so that they cannot disagree.
 """
 
@@ -32,10 +32,10 @@ class Lead:
 
 
 @dataclass(frozen=True)
-class Setting:
-    """A context of the run, such as a distance, with what was measured in it; a run without contexts is one setting."""
+class Context:
+    """A context of the run, such as a distance, with what was measured in it; a run without contexts has one."""
 
-    context: str
+    name: str
     title: str
     control: Arm | None
     arms: list[Arm]
@@ -45,11 +45,11 @@ class Setting:
 
     @property
     def suffix(self) -> str:
-        """', us-us (44.648 ms)', to be put after a title; '' where there is one setting alone."""
+        """', us-us (44.648 ms)', to be put after a title; '' where there is one alone."""
         return f", {self.title}" if self.title else ""
 
 
-def settings(core: Core) -> list[Setting]:
+def contexts_of(core: Core) -> list[Context]:
     """Return the contexts of a run from near to far; those of unknown distance keep their order, behind."""
     contexts = dict.fromkeys(arm.context for arm in core.arms)
     measured = {value.arm for value in core.values} | {effect.arm for effect in core.effects}
@@ -65,20 +65,20 @@ def settings(core: Core) -> list[Setting]:
             # A distance may be asked for by its milliseconds alone.
             if context not in (distance.split(fmt.NBSP)[0], f"{away}"):
                 title = f"{context} ({distance})"
-        found.append(Setting(context, title, control, arms, shown, of[0].at))
+        found.append(Context(context, title, control, arms, shown, of[0].at))
     return found
 
 
 class Index:
-    """Look-ups over one result, which may hold several settings; `nearest` is the first of them."""
+    """Look-ups over one result, which may hold several contexts; `nearest` is the first of them."""
 
     def __init__(self, core: Core, leads: Sequence[Lead] = (), answer: Sequence[Sentence] = ()) -> None:
         self.core = core
         self.leads = leads
         self.answer = answer
-        self.settings = settings(core)
+        self.contexts = contexts_of(core)
         self.arms = [arm for arm in core.arms if not arm.control and not arm.twin]
-        """The arms with the protection in all settings, those in error included."""
+        """The arms with the protection in all contexts, those in error included."""
         self.protections = {arm.protection: arm.label for arm in self.arms}
         """Name -> label of what is protected with, whatever the distance."""
         self.twins = {arm.name for arm in core.arms if arm.twin}
@@ -89,14 +89,14 @@ class Index:
         self._effects = {(effect.metric, effect.arm): effect for effect in core.effects}
 
     @property
-    def nearest(self) -> Setting:
+    def nearest(self) -> Context:
         """The context with the least distance; an empty one where the run has no arms."""
-        return self.settings[0] if self.settings else Setting("", "", None, [], [])
+        return self.contexts[0] if self.contexts else Context("", "", None, [], [])
 
     @property
-    def many_settings(self) -> bool:
+    def many_contexts(self) -> bool:
         """Whether a table has to name its context."""
-        return len(self.settings) > 1
+        return len(self.contexts) > 1
 
     def arm(self, name: str) -> Arm | None:
         return self._arms.get(name)
@@ -112,13 +112,13 @@ class Index:
     @property
     def shown_arms(self) -> list[Arm]:
         """Controls and protected arms that have figures, without control replicates."""
-        return [arm for setting in self.settings for arm in setting.shown_arms]
+        return [arm for context in self.contexts for arm in context.shown_arms]
 
     @property
     def answered(self) -> list[Arm]:
         """The protected arms that the answer is about, from near to far."""
         without = {name for lead in self.leads for name in lead.without}
-        arms = [arm for setting in self.settings for arm in setting.arms]
+        arms = [arm for context in self.contexts for arm in context.arms]
         return [arm for arm in arms if arm.error is None and arm.name not in without]
 
     def told(self, metric: str, arm: str) -> Effect | None:
@@ -150,7 +150,7 @@ class Index:
         return self._arms[arm].label if arm in self._arms else arm
 
     def label_at(self, arm: str) -> str:
-        """'TLS 1.3 at us-us': the label with its setting, within a sentence."""
+        """'TLS 1.3 at us-us': the label with its context, within a sentence."""
         found = self._arms[arm]
         return found.label + found.at
 
@@ -225,7 +225,7 @@ class Index:
 
     def at(self, context: str) -> str:
         """Return ' at us-us' of a context's name, within a sentence."""
-        return next((setting.at for setting in self.settings if setting.context == context), "")
+        return next((each.at for each in self.contexts if each.name == context), "")
 
     @property
     def headline_metrics(self) -> list[Metric]:

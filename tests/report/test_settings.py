@@ -63,19 +63,19 @@ def test_every_distance_has_its_table_and_its_panels(title: str) -> None:
 
 def test_an_arm_is_compared_with_the_control_of_its_own_distance() -> None:
     index = Index(transport())
-    for setting in index.settings:
-        assert setting.control is not None
-        assert {arm.baseline for arm in setting.arms} == {setting.control.name}
-        assert all(arm.context == setting.context for arm in setting.shown_arms)
-    assert [setting.context for setting in index.settings] == [*DISTANCES]
+    for context in index.contexts:
+        assert context.control is not None
+        assert {arm.baseline for arm in context.arms} == {context.control.name}
+        assert all(arm.context == context.name for arm in context.shown_arms)
+    assert [context.name for context in index.contexts] == [*DISTANCES]
 
 
 def test_settings_stand_from_near_to_far_whatever_the_order_of_the_arms() -> None:
     result = transport()
     turned = result.model_copy(update={"arms": result.arms[::-1]})
-    assert [setting.context for setting in Index(turned).settings] == [*DISTANCES]
+    assert [context.name for context in Index(turned).contexts] == [*DISTANCES]
     unknown = result.model_copy(update={"distances": {}})
-    assert [setting.title for setting in Index(unknown).settings] == [f"at {where}" for where in DISTANCES]
+    assert [context.title for context in Index(unknown).contexts] == [f"at {where}" for where in DISTANCES]
 
 
 def test_a_protection_has_one_colour_at_every_distance() -> None:

@@ -16,7 +16,7 @@ from costof.report.blocks import FILES, HTML, Block, Bullets, Figure, Table
 from costof.report.canvas import Legend, Panel, Scale, Sheet, columns_for, grid, log, near_zero
 from costof.report.palette import colour_of
 from costof.report.section import Section, sentences
-from costof.results.index import VIEWS, Index, Setting
+from costof.results.index import VIEWS, Context, Index
 from costof.results.models import Arm, Core, Effect, Sentence
 from costof.results.run import Run
 from costof.statistics.break_even import Rounds, break_even, saves_below
@@ -89,7 +89,7 @@ class BreakEvenSection(Section[list[Asked], list[Point]]):
             yield Figure(
                 "break-even", title, _caption(found), lambda width: _draw(found, index, data, width), legend, media=HTML
             )
-        if index.many_settings and data:
+        if index.many_contexts and data:
             yield _table(index, data)
 
 
@@ -168,16 +168,16 @@ def _while(saves: Until) -> str:
 def _table(index: Index, data: list[Point]) -> Table:
     points = {(item.view, item.arm, item.share): item for item in data}
     shares = sorted({item.share for item in data}, reverse=True)
-    columns = [(setting, share) for setting in index.settings for share in shares]
+    columns = [(context, share) for context in index.contexts for share in shares]
     rows = []
     for view in dict.fromkeys(item.view for item in data):
         for protection, label in index.protections.items():
             cells = []
-            for setting, share in columns:
-                arm = next((arm.name for arm in setting.arms if arm.protection == protection), "")
+            for context, share in columns:
+                arm = next((arm.name for arm in context.arms if arm.protection == protection), "")
                 cells.append(_cell(points.get((view, arm, share))))
             rows.append([f"{label} ({view})", *cells])
-    head = ["with", *(f"{setting.context}: {fmt.share(share)}" for setting, share in columns)]
+    head = ["with", *(f"{context.name}: {fmt.share(share)}" for context, share in columns)]
     return Table.of(head, rows, title="Operations a connection from which the cost is under a share", media=FILES)
 
 
@@ -205,7 +205,7 @@ class Curve:
     """One arm in one view: the cost of a connection with its first operation, and of each later operation."""
 
     view: str
-    setting: Setting
+    context: Context
     arm: Arm
     colour: str
     connection: Effect
@@ -228,12 +228,12 @@ class Curve:
 def _curves(index: Index) -> list[Curve]:
     found = []
     for view in dict.fromkeys(metric.view for metric in index.core.metrics):
-        for setting in index.settings:
-            for arm in setting.arms:
+        for context in index.contexts:
+            for arm in context.arms:
                 connection = _effect(index, view, arm.name, CONNECTION)
                 operation = _effect(index, view, arm.name, OPERATION)
                 if connection and operation and connection.control_value > 0 and operation.control_value > 0:
-                    found.append(Curve(view, setting, arm, colour_of(index, arm), connection, operation))
+                    found.append(Curve(view, context, arm, colour_of(index, arm), connection, operation))
     return found
 
 
@@ -252,7 +252,7 @@ def _caption(found: list[Curve]) -> list[str]:
     for curve in found:
         once, hundred, thousand = (fmt.percent(curve.overhead(count)[0], signed=True) for count in (0, 100, 1000))
         parts.append(
-            f"{curve.arm.label} ({curve.view}{curve.setting.at}): {once} where a connection is used once, {hundred} "
+            f"{curve.arm.label} ({curve.view}{curve.context.at}): {once} where a connection is used once, {hundred} "
             f"where 100 operations follow on it, {thousand} where 1,000 do."
         )
     return [*parts, "The band is the 95 % interval; dots mark where the run puts a curve's fall under 5 % and 1 %."]
@@ -263,12 +263,12 @@ def _draw(found: list[Curve], index: Index, data: list[Point], width: int) -> Sh
     marks = [item.high or item.operations or 1.0 for item in data]
     reach = float(10 ** min(6, max(4, ceil(log10(max([*marks, 1.0])) + 0.1))))
     panels = []
-    for view, title in dict.fromkeys((curve.view, curve.setting.title) for curve in found):
-        of = [curve for curve in found if (curve.view, curve.setting.title) == (view, title)]
-        panel = _panel(of, data, reach, many=index.many_settings)
+    for view, title in dict.fromkeys((curve.view, curve.context.title) for curve in found):
+        of = [curve for curve in found if (curve.view, curve.context.title) == (view, title)]
+        panel = _panel(of, data, reach, many=index.many_contexts)
         panel.title = f"added time, {view}" + (f"\n{title}" if title else "")
         panels.append(panel)
-    return grid(width, panels, 280, columns=columns_for(len(index.settings)))
+    return grid(width, panels, 280, columns=columns_for(len(index.contexts)))
 
 
 def _panel(found: list[Curve], data: list[Point], reach: float, *, many: bool) -> Panel:

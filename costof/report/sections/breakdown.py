@@ -16,7 +16,7 @@ from costof.format import Text
 from costof.model import Finite, Model
 from costof.report.blocks import FILES, Block, Details, Paragraph, Table
 from costof.report.section import Section, sentences
-from costof.results.index import Index, Lead, Setting
+from costof.results.index import Context, Index, Lead
 from costof.results.models import Core, Sentence
 from costof.results.run import Run
 from costof.statistics.estimate import Estimate
@@ -97,13 +97,13 @@ class BreakdownSection(Section[Spec, list[Step]]):
         return sentences("answer", [_sentence(index, step) for step in steps])
 
     def blocks(self, index: Index, data: list[Step]) -> Iterator[Block]:
-        nearest = [step for step in data if step.context == index.nearest.context]
+        nearest = [step for step in data if step.context == index.nearest.name]
         for step in nearest:
             yield Paragraph(_sentence(index, step), media=FILES)
-        for setting in index.settings:
-            if steps := [step for step in data if step.context == setting.context]:
-                table = _table(index, setting, steps)
-                yield table if setting is index.nearest else Details(table.title, [table], media=FILES)
+        for context in index.contexts:
+            if steps := [step for step in data if step.context == context.name]:
+                table = _table(index, context, steps)
+                yield table if context is index.nearest else Details(table.title, [table], media=FILES)
         yield Paragraph(METHOD, "note", media=FILES)
 
 
@@ -167,13 +167,13 @@ def _sentence(index: Index, step: Step) -> str:
     return f"{fmt.capital(step.label)} {change}; {added}{told}."
 
 
-def _table(index: Index, setting: Setting, steps: list[Step]) -> Table:
+def _table(index: Index, context: Context, steps: list[Step]) -> Table:
     rows: list[list[str | Text]] = []
     for step in steps:
         total: list[str | Text] = [TOTAL, "", fmt.absolute(step.total, step.parts[0].unit, signed=True), ""]
         name = f"{step.label}: {fmt.relative(step.ratio)}"
         rows += [[name, *cells] for cells in [*map(_row, step.parts), total, *map(_row, step.beside)]]
-    title = f"Where the loss of '{index.metric_label(steps[0].metric)}' goes{setting.suffix}"
+    title = f"Where the loss of '{index.metric_label(steps[0].metric)}' goes{context.suffix}"
     return Table.of(HEAD, rows, title=title, texts=(0, 1))
 
 

@@ -7,22 +7,22 @@ from math import ceil, floor, log10
 
 from costof import format as fmt
 from costof.report.blocks import HTML, TEXT, Block, Bullets, Cell, Figure, Paragraph, Table
-from costof.report.canvas import Legend, Panel, Scale, Sheet, columns_for, grid, log, named, setting_title
+from costof.report.canvas import Legend, Panel, Scale, Sheet, columns_for, context_title, grid, log, named
 from costof.report.palette import arm_colour, colour_of
 from costof.report.section import Section
-from costof.results.index import Index, Setting, verdict_words
+from costof.results.index import Context, Index, verdict_words
 from costof.results.models import Arm, Effect, Metric, Value
 
 NOISE = ["metric", "difference", "relative", "noise up to"]
 ROW_HEIGHT, CROWDED_ROW_HEIGHT = 54, 34
-"""With more than three rows a panel, and several settings, the dots are set closer."""
+"""With more than three rows a panel, and several contexts, the dots are set closer."""
 TIMES = ("ms", "us")
 CUT = 0.999
 """The curves end here: a single slowest operation would squeeze all others into a corner."""
 TICKS = (0.0, 0.5, 0.9, 0.99, 0.999)
 SLOWEST = "The height is the share of operations done within a time, on a scale that spreads the slowest ones out."
 DOTS = "One dot is one {}, the first at the top; the band is the 95 % interval of the effect."
-Panels = list[tuple[Metric, Setting]]
+Panels = list[tuple[Metric, Context]]
 
 
 class CertaintySection(Section[None, None]):
@@ -33,23 +33,23 @@ class CertaintySection(Section[None, None]):
             return
         yield Bullets([_scope(index)], label="Holds for", loose=True, media=TEXT)
         yield Paragraph(_scope(index), label="Holds for.", media=HTML)
-        pairs = [(metric, setting) for metric in index.headline_metrics for setting in index.settings]
+        pairs = [(metric, context) for metric in index.headline_metrics for context in index.contexts]
         if shown := [pair for pair in pairs if _effects(index, *pair)]:
             yield _differences(index, shown)
-        pairs = [(metric, setting) for metric in _timed(index) for setting in index.settings]
+        pairs = [(metric, context) for metric in _timed(index) for context in index.contexts]
         if shown := [pair for pair in pairs if _curves(index, *pair)]:
             yield _distributions(index, shown)
-        for setting in index.settings:
+        for context in index.contexts:
             rows: list[list[str | Cell]] = []
             for noise in index.core.noise_floor:
-                if noise.context == setting.context:
+                if noise.context == context.name:
                     metric = index.metrics.get(noise.metric)
                     name = Cell(index.metric_label(noise.metric), code=noise.metric)
                     difference = fmt.absolute(noise.difference, metric.unit if metric else "", signed=True)
                     relative = Cell.of(fmt.relative(noise.ratio))
                     rows.append([name, Cell.of(difference), relative, fmt.percent(noise.relative)])
             if rows:
-                title = f"Noise floor: the twin, an identical copy, against {index.control_label}{setting.suffix}"
+                title = f"Noise floor: the twin, an identical copy, against {index.control_label}{context.suffix}"
                 yield Table.of(NOISE, rows, title=title, media=HTML)
 
 
@@ -64,7 +64,7 @@ def _scope(index: Index) -> str:
 
 def _differences(index: Index, shown: Panels) -> Figure:
     legend = [Legend(arm_colour(number), label) for number, label in enumerate(index.protections.values())]
-    if any(index.noise(metric.name, setting.context) for metric, setting in shown):
+    if any(index.noise(metric.name, context.name) for metric, context in shown):
         legend.append(Legend("control", "twin of the control: the run's own noise"))
     caption = [DOTS.format(index.unit), *(_differences_caption(index, *pair) for pair in shown)]
     title = f"Every {index.unit}'s difference from the control"
@@ -73,51 +73,51 @@ def _differences(index: Index, shown: Panels) -> Figure:
     )
 
 
-def _effects(index: Index, metric: Metric, setting: Setting) -> list[tuple[Arm, Effect]]:
-    found = [(arm, index.effect(metric.name, arm.name)) for arm in setting.arms]
+def _effects(index: Index, metric: Metric, context: Context) -> list[tuple[Arm, Effect]]:
+    found = [(arm, index.effect(metric.name, arm.name)) for arm in context.arms]
     return [(arm, effect) for arm, effect in found if effect is not None]
 
 
-def _differences_caption(index: Index, metric: Metric, setting: Setting) -> str:
+def _differences_caption(index: Index, metric: Metric, context: Context) -> str:
     parts = []
-    for arm, effect in _effects(index, metric, setting):
+    for arm, effect in _effects(index, metric, context):
         above = sum(each > 0 for each in effect.differences)
         rounds = f"{arm.protection} above the control in {above} of {fmt.plural(len(effect.differences), index.unit)}"
         parts.append(f"{rounds} ({verdict_words(effect, metric)})")
-    return f"{fmt.capital(metric.label)} ({metric.view}{setting.at}): {'; '.join(parts)}."
+    return f"{fmt.capital(metric.label)} ({metric.view}{context.at}): {'; '.join(parts)}."
 
 
 def _draw_differences(index: Index, shown: Panels, width: int) -> Sheet:
-    many = index.many_settings
+    many = index.many_contexts
     rows = max(
-        len(_effects(index, metric, setting)) + (index.noise(metric.name, setting.context) is not None)
-        for metric, setting in shown
+        len(_effects(index, metric, context)) + (index.noise(metric.name, context.name) is not None)
+        for metric, context in shown
     )
     height = CROWDED_ROW_HEIGHT if rows > 3 and many else ROW_HEIGHT
-    columns = columns_for(len(index.settings))
+    columns = columns_for(len(index.contexts))
     panels = [
-        _rounds_panel(index, metric, setting, names=named(number, width, columns, many=many))
-        for number, (metric, setting) in enumerate(shown)
+        _rounds_panel(index, metric, context, names=named(number, width, columns, many=many))
+        for number, (metric, context) in enumerate(shown)
     ]
     return grid(width, panels, 84 + (18 if many else 0) + height * rows, columns=columns)
 
 
-def _rounds_panel(index: Index, metric: Metric, setting: Setting, *, names: bool) -> Panel:
+def _rounds_panel(index: Index, metric: Metric, context: Context, *, names: bool) -> Panel:
     """Draw a row for each arm and, last, one for the control replicate, on one scale with one zero line."""
     rows = [
         (arm.protection, effect.difference, effect.differences, colour_of(index, arm))
-        for arm, effect in _effects(index, metric, setting)
+        for arm, effect in _effects(index, metric, context)
     ]
-    if (floor := index.noise(metric.name, setting.context)) is not None:
+    if (floor := index.noise(metric.name, context.name)) is not None:
         rows.append(("twin", floor.difference, floor.differences, "control"))
     unit = fmt.UNITS.get(metric.unit, metric.unit)
     everything = [each for _, mean, rounds, _ in rows for each in (mean.low, mean.high, *rounds)]
     panel = Panel(
-        title=_panel_title(index, metric, setting),
+        title=_panel_title(index, metric, context),
         x=Scale.around([*everything, 0.0], 0.06),
         y=Scale(len(rows) - 0.45, -0.55),
-        x_label=unit if index.many_settings else f"difference from {index.control_label}, {unit}",
-        most_x_ticks=3 if index.many_settings else 5,
+        x_label=unit if index.many_contexts else f"difference from {index.control_label}, {unit}",
+        most_x_ticks=3 if index.many_contexts else 5,
         y_ticks={row: name if names else "" for row, (name, *_) in enumerate(rows)},
     )
     for row, (_, mean, rounds, colour) in enumerate(rows):
@@ -130,10 +130,10 @@ def _rounds_panel(index: Index, metric: Metric, setting: Setting, *, names: bool
     return panel
 
 
-def _panel_title(index: Index, metric: Metric, setting: Setting) -> str:
-    if not setting.title:
+def _panel_title(index: Index, metric: Metric, context: Context) -> str:
+    if not context.title:
         return f"{metric.label}, {metric.view}"
-    return setting_title(metric.label, setting.title, columns_for(len(index.settings)))
+    return context_title(metric.label, context.title, columns_for(len(index.contexts)))
 
 
 def _distributions(index: Index, shown: Panels) -> Figure:
@@ -142,8 +142,8 @@ def _distributions(index: Index, shown: Panels) -> Figure:
     caption = [SLOWEST, *(_distribution_caption(index, *pair) for pair in shown)]
 
     def draw(width: int) -> Sheet:
-        panels = [_curves_panel(index, metric, setting) for metric, setting in shown]
-        return grid(width, panels, 254 if index.many_settings else 236, columns=columns_for(len(index.settings)))
+        panels = [_curves_panel(index, metric, context) for metric, context in shown]
+        return grid(width, panels, 254 if index.many_contexts else 236, columns=columns_for(len(index.contexts)))
 
     return Figure("distributions", "All operations, from the fastest to the slowest", caption, draw, legend, media=HTML)
 
@@ -155,8 +155,8 @@ def _timed(index: Index) -> list[Metric]:
     return list({metric.name: metric for metric in found if metric is not None}.values())
 
 
-def _curves(index: Index, metric: Metric, setting: Setting) -> list[tuple[Arm, Value]]:
-    found = [(arm, index.value(metric.name, arm.name)) for arm in setting.shown_arms]
+def _curves(index: Index, metric: Metric, context: Context) -> list[tuple[Arm, Value]]:
+    found = [(arm, index.value(metric.name, arm.name)) for arm in context.shown_arms]
     return [(arm, value) for arm, value in found if value is not None and _points(value)]
 
 
@@ -166,29 +166,29 @@ def _points(value: Value) -> list[tuple[float, float]]:
     return [(time, share) for time, share in points if time > 0 and share <= CUT + 1e-9]
 
 
-def _distribution_caption(index: Index, metric: Metric, setting: Setting) -> str:
+def _distribution_caption(index: Index, metric: Metric, context: Context) -> str:
     """'Connect and first query (wire): half are done within 5.1 ms on plain, …; one in a hundred takes over …'."""
     parts = []
     for name, words in (("p50", "half are done within"), ("p99", "one in a hundred takes more than")):
         found = [
             f"{fmt.with_unit(fmt.number(value.percentiles[name]), metric.unit)} on {arm.protection}"
-            for arm, value in _curves(index, metric, setting)
+            for arm, value in _curves(index, metric, context)
             if name in value.percentiles
         ]
         parts += [f"{words} {fmt.listed(found)}"] if found else []
-    return f"{fmt.capital(metric.label)} ({metric.view}{setting.at}): {'; '.join(parts)}." if parts else ""
+    return f"{fmt.capital(metric.label)} ({metric.view}{context.at}): {'; '.join(parts)}." if parts else ""
 
 
-def _curves_panel(index: Index, metric: Metric, setting: Setting) -> Panel:
-    curves = [(arm, _points(value)) for arm, value in _curves(index, metric, setting)]
+def _curves_panel(index: Index, metric: Metric, context: Context) -> Panel:
+    curves = [(arm, _points(value)) for arm, value in _curves(index, metric, context)]
     everything = [time for _, points in curves for time, _ in points]
     low, high = min(everything), max(everything)
     panel = Panel(
-        title=_panel_title(index, metric, setting),
+        title=_panel_title(index, metric, context),
         x=Scale(low / 1.06, high * 1.06, log),
         y=Scale(0, _height(CUT) * 1.04),
         x_label=fmt.UNITS.get(metric.unit, metric.unit),
-        x_ticks=_ticks(low, high, sparse=index.many_settings),
+        x_ticks=_ticks(low, high, sparse=index.many_contexts),
         y_ticks={_height(share): fmt.share(share) for share in TICKS},
         grid="xy",
     )

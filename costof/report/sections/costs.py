@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from costof import format as fmt
 from costof.report.blocks import FILES, HTML, TERMINAL, Block, Cell, Column, Media, Paragraph, Row, Table
 from costof.report.section import Section, sentences
-from costof.results.index import VIEWS, Index, Setting, hidden_by_noise, verdict_words
+from costof.results.index import VIEWS, Context, Index, hidden_by_noise, verdict_words
 from costof.results.models import Arm, Effect, Metric, Sentence
 from costof.statistics.estimate import Verdict
 from costof.study.commands import COMMAND
@@ -50,7 +50,7 @@ class CostsSection(Section[None, None]):
                 ]
             )
             other = "farther" if index.core.distances else "other"
-            more = f" All metrics of the {other} settings are in the full report." if index.many_settings else ""
+            more = f" All metrics of the {other} settings are in the full report." if index.many_contexts else ""
             yield Paragraph(legend + (" Never mixed into our estimates." if published else ""), "note", media=FILES)
             yield Paragraph(legend + more, "note", media=TERMINAL)
         if any(
@@ -75,7 +75,7 @@ MOST_HEADLINES = 3
 
 
 class Line(NamedTuple):
-    """What is said of one protection in one metric: its effects in all settings, from near to far."""
+    """What is said of one protection in one metric: its effects in all contexts, from near to far."""
 
     view: str
     metric: Metric
@@ -269,7 +269,7 @@ BEFORE_TLS, AFTER_TLS = ("resolve", "tcp", "greeting"), "hello"
 @dataclass(frozen=True)
 class View:
     title: str
-    setting: Setting
+    context: Context
     effects: list[tuple[Metric, Arm, Effect | None]]
     """None where a figure is missing: of commands that do not report it on the arm, or on its control."""
 
@@ -278,23 +278,23 @@ def views(index: Index) -> list[View]:
     found = []
     for name in dict.fromkeys(metric.view for metric in index.core.metrics):
         metrics = [metric for metric in index.core.metrics if metric.view == name]
-        for setting in index.settings:
-            pairs = [(metric, arm, index.effect(metric.name, arm.name)) for metric in metrics for arm in setting.arms]
+        for context in index.contexts:
+            pairs = [(metric, arm, index.effect(metric.name, arm.name)) for metric in metrics for arm in context.arms]
             missing = {(each.metric, each.arm) for each in index.core.missing}
             effects = [
                 (metric, arm, effect)
                 for metric, arm, effect in pairs
                 if effect is not None or {(metric.name, arm.name), (metric.name, arm.baseline)} & missing
             ]
-            title = TITLES.get(name, f"View: {name}") + setting.suffix
-            found += [View(title, setting, effects)] if effects else []
+            title = TITLES.get(name, f"View: {name}") + context.suffix
+            found += [View(title, context, effects)] if effects else []
     return found
 
 
 def table(index: Index, view: View, media: Media) -> Table:
     """On a console one unit for all is in the head, and the farther contexts have only what answers the question."""
     console, effects, unit = media == TERMINAL, view.effects, ""
-    if console and view.setting is not index.nearest:
+    if console and view.context is not index.nearest:
         # Near the servers a cost is easiest to see; farther away the headlines are enough for a console.
         effects = [each for each in effects if each[0].headline] or effects
     if console and len(units := {metric.unit for metric, *_ in effects}) == 1:

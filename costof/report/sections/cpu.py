@@ -9,13 +9,13 @@ from costof.report.blocks import FILES, HTML, TEXT, Block, Details, Figure, Para
 from costof.report.canvas import Legend, Panel, Scale, Sheet, columns_for, grid, named
 from costof.report.palette import role_colour
 from costof.report.section import Section
-from costof.results.index import Index, Setting
+from costof.results.index import Context, Index
 from costof.results.models import Cpu
 
 WORTH_A_WORD = 0.005
 """A smaller share of the time without CPU explains nothing."""
-Bars = tuple[str, Setting, list[Cpu]]
-"""A workload in a setting, and its bars."""
+Bars = tuple[str, Context, list[Cpu]]
+"""A workload in a context, and its bars."""
 
 
 class CpuSection(Section[None, None]):
@@ -35,9 +35,9 @@ class CpuSection(Section[None, None]):
             yield Figure(
                 "cpu", "CPU by role", caption, lambda width: _draw(index, shown, roles, width), legend, media=HTML
             )
-        for setting in index.settings:
-            table = _table(index, setting)
-            if setting is index.nearest:
+        for context in index.contexts:
+            table = _table(index, context)
+            if context is index.nearest:
                 yield table
             elif table.rows:
                 yield Details(table.title, [table], media=FILES)
@@ -49,8 +49,8 @@ def _roles(cpu: list[Cpu]) -> list[str]:
     return list(dict.fromkeys(role for each in cpu for role in each.seconds_per_1000))
 
 
-def _table(index: Index, setting: Setting) -> Table:
-    of = {arm.name for arm in index.core.arms if arm.context == setting.context and not arm.twin}
+def _table(index: Index, context: Context) -> Table:
+    of = {arm.name for arm in index.core.arms if arm.context == context.name and not arm.twin}
     order = list(dict.fromkeys(cpu.workload for cpu in index.core.cpu))
     roles = _roles(index.core.cpu)
     # Roles whose CPU share was used up, and steal; none where nobody waited.
@@ -70,7 +70,7 @@ def _table(index: Index, setting: Setting) -> Table:
             [cpu.workload, index.short(cpu.arm), *seconds, _number(sum(cpu.seconds_per_1000.values())), *shares]
         )
     head = ["workload", "arm", *roles, "total", *limits]
-    return Table.of(head, rows, title=f"CPU seconds per 1,000 operations{setting.suffix}", texts=(0, 1))
+    return Table.of(head, rows, title=f"CPU seconds per 1,000 operations{context.suffix}", texts=(0, 1))
 
 
 def _number(seconds: float) -> str:
@@ -98,17 +98,17 @@ def _bars(index: Index) -> list[Bars]:
     shown = []
     for workload in dict.fromkeys(each.workload for each in index.core.cpu):
         of = {each.arm: each for each in index.core.cpu if each.workload == workload}
-        for setting in index.settings:
-            bars = [of[arm.name] for arm in setting.shown_arms if arm.name in of]
+        for context in index.contexts:
+            bars = [of[arm.name] for arm in context.shown_arms if arm.name in of]
             used = [bar for bar in bars if sum(bar.seconds_per_1000.values()) > 0]
-            shown += [(workload, setting, used)] if used else []
+            shown += [(workload, context, used)] if used else []
     return shown
 
 
-def _caption(index: Index, workload: str, setting: Setting, bars: list[Cpu]) -> str:
+def _caption(index: Index, workload: str, context: Context, bars: list[Cpu]) -> str:
     totals = [f"{_number(sum(bar.seconds_per_1000.values()))}{fmt.NBSP}s on {index.short(bar.arm)}" for bar in bars]
-    text = f"{workload}{setting.at}: {fmt.listed(totals)} per 1,000 operations"
-    control = next((bar for bar in bars if setting.control and bar.arm == setting.control.name), None)
+    text = f"{workload}{context.at}: {fmt.listed(totals)} per 1,000 operations"
+    control = next((bar for bar in bars if context.control and bar.arm == context.control.name), None)
     others = [bar for bar in bars if bar is not control]
     if control is None or len(others) != 1:
         return text + "."
@@ -118,22 +118,22 @@ def _caption(index: Index, workload: str, setting: Setting, bars: list[Cpu]) -> 
 
 
 def _draw(index: Index, shown: list[Bars], roles: list[str], width: int) -> Sheet:
-    most, many = max(len(bars) for *_, bars in shown), index.many_settings
-    columns = columns_for(len(index.settings)) if many else columns_for(len(shown))
+    most, many = max(len(bars) for *_, bars in shown), index.many_contexts
+    columns = columns_for(len(index.contexts)) if many else columns_for(len(shown))
     panels = []
-    for number, (workload, setting, bars) in enumerate(shown):
+    for number, (workload, context, bars) in enumerate(shown):
         panel = _panel(index, bars, roles, names=named(number, width, columns, many=many))
-        panel.title = workload + (f"\n{setting.title}" if setting.title else "")
+        panel.title = workload + (f"\n{context.title}" if context.title else "")
         panels.append(panel)
     return grid(width, panels, 92 + 28 * most if many else 74 + 32 * most, columns=columns)
 
 
 def _panel(index: Index, bars: list[Cpu], roles: list[str], *, names: bool) -> Panel:
     panel = Panel(
-        x=Scale(0, max(sum(bar.seconds_per_1000.values()) for bar in bars) * (1.5 if index.many_settings else 1.3)),
+        x=Scale(0, max(sum(bar.seconds_per_1000.values()) for bar in bars) * (1.5 if index.many_contexts else 1.3)),
         y=Scale(len(bars) - 0.5, -0.5),
         x_label="s per 1,000 operations",
-        most_x_ticks=3 if index.many_settings else 4,
+        most_x_ticks=3 if index.many_contexts else 4,
         y_ticks={row: index.short(bar.arm) if names else "" for row, bar in enumerate(bars)},
     )
     for row, bar in enumerate(bars):

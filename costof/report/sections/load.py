@@ -107,17 +107,17 @@ class LoadSection(Section[None, AtLoad]):
         return Lead(leads=True, follow=frozenset(told))
 
     def answer(self, index: Index, data: AtLoad) -> list[Sentence]:
-        arms = [arm for setting in index.settings for arm in setting.shown_arms]
+        arms = [arm for context in index.contexts for arm in context.shown_arms]
         told = [text for arm in arms if (text := _told(index, data, arm))]
         saturated = [text for arm in arms if (text := _saturation(data, arm))]
         return [*sentences("answer", told), *sentences("caution", saturated)]
 
     def blocks(self, index: Index, data: AtLoad) -> Iterator[Block]:
         yield Paragraph(f"{fmt.capital(data.load.in_words)}.", label="Load.")
-        for setting in index.settings:
-            for arm in setting.shown_arms:
+        for context in index.contexts:
+            for arm in context.shown_arms:
                 if rows := [*_rows(index, data, arm)]:
-                    yield Table.of(HEAD, rows, title=f"{arm.label}{setting.suffix}")
+                    yield Table.of(HEAD, rows, title=f"{arm.label}{context.suffix}")
         if not isinstance(data.load, Told):
             load = data.load
             how = "arrivals" if isinstance(load, Arrivals) else "paced" if load.per_second else "thinking"

@@ -12,7 +12,7 @@ from costof.model import Model
 from costof.report.blocks import FILES, HTML, Block, Bullets, Cell, Column, Figure, Row, Table
 from costof.report.canvas import NARROW, Legend, Panel, Scale, Sheet
 from costof.report.section import Section, sentences
-from costof.results.index import Index, Setting
+from costof.results.index import Context, Index
 from costof.results.models import Arm, Core, Metric, Sentence, Value
 from costof.results.run import Run
 from costof.statistics.estimate import Estimate, Verdict
@@ -82,9 +82,9 @@ class PhasesSection(Section[list[Explanation], list[Explained]]):
         metrics = _phases(index)
         if figure := _figure(index, metrics):
             yield figure
-        for setting in index.settings:
-            if setting.shown_arms and any(_values(index, metrics, arm) for arm in setting.shown_arms):
-                yield _table(index, metrics, setting)
+        for context in index.contexts:
+            if context.shown_arms and any(_values(index, metrics, arm) for arm in context.shown_arms):
+                yield _table(index, metrics, context)
 
 
 def _explained(run: Run, asked: Explanation, name: str) -> Explained | None:
@@ -153,27 +153,27 @@ def _values(index: Index, metrics: list[Metric], arm: Arm) -> list[tuple[Metric,
     return [(metric, value) for metric, value in found if value is not None and value.mean.value > 0]
 
 
-def _table(index: Index, metrics: list[Metric], setting: Setting) -> Table:
+def _table(index: Index, metrics: list[Metric], context: Context) -> Table:
     rows = []
     for metric in metrics:
         counted = []
-        for arm in setting.shown_arms:
+        for arm in context.shown_arms:
             for _, value in _values(index, [metric], arm):
                 trips = fmt.count(value.round_trips) if value.round_trips is not None else fmt.NONE
                 moved = fmt.moved(value.bytes_sent, value.bytes_received)
                 counted.append(Row([Cell(arm.label), Cell.of(fmt.absolute(value.mean)), Cell(trips), Cell(moved)]))
         rows += [Row([Cell(metric.label)], "group"), *counted] if counted else []
     columns = [Column("with", "text"), *map(Column, (metrics[0].unit, "round trips", "bytes out / in"))]
-    title = f"Counted for each phase, per connection{setting.suffix}"
+    title = f"Counted for each phase, per connection{context.suffix}"
     return Table(columns, rows, title, group="phase", media=FILES)
 
 
 def _figure(index: Index, metrics: list[Metric]) -> Figure | None:
     timed = [metric for metric in metrics if any(_values(index, [metric], arm) for arm in index.shown_arms)]
     shown = [
-        (setting.title, arms)
-        for setting in index.settings
-        if (arms := [arm for arm in setting.shown_arms if _values(index, timed, arm)])
+        (context.title, arms)
+        for context in index.contexts
+        if (arms := [arm for arm in context.shown_arms if _values(index, timed, arm)])
     ]
     if not timed or not shown:
         return None

@@ -100,7 +100,7 @@ class PredictedSection(Section[None, Predicted]):
         )
 
     def answer(self, index: Index, data: Predicted) -> list[Sentence]:
-        arms = [arm.name for setting in index.settings for arm in setting.shown_arms]
+        arms = [arm.name for context in index.contexts for arm in context.shown_arms]
         told = [_told(index, data, distance, arm) for distance in data.distances_ms for arm in arms]
         return sentences("answer", [text for text in told if text])
 

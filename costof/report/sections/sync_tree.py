@@ -47,7 +47,7 @@ class Tree(Model):
 
 @dataclass(frozen=True)
 class Distinct:
-    """One tree and the arms that had it, whatever their setting."""
+    """One tree and the arms that had it, whatever their context."""
 
     tree: Tree
     arms: list[Arm]

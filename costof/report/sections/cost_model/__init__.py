@@ -76,7 +76,7 @@ class CostModelSection(Section[list[Operation], CostModel]):
         if data.load is not None:
             # What it costs there was measured.
             return Lead()
-        leads = index.many_settings and 0 < len(extras(index, data)) <= MOST_TOLD
+        leads = index.many_contexts and 0 < len(extras(index, data)) <= MOST_TOLD
         return Lead(leads=leads, follow=said_already(index, data))
 
     def answer(self, index: Index, data: CostModel) -> list[Sentence]:
@@ -128,7 +128,7 @@ def _told(index: Index, model: CostModel) -> list[Extras]:
 def _measured_effects(index: Index, model: CostModel, protection: str) -> Iterator[tuple[str, Effect]]:
     """Of each operation, what a run measured of it at the one distance that is told: a share at another may even have
     the other sign."""
-    if index.many_settings or not index.core.distances:
+    if index.many_contexts or not index.core.distances:
         return
     arms = [arm for arm in index.arms if arm.protection == protection]
     for cost in model.operations:
