@@ -19,7 +19,7 @@ from costof.messages.plan import PLAIN, Arm, Plan, Transport, Workload
 from costof.messages.process import engine
 from costof.programs.access import check_ca_file
 from costof.programs.http import HttpSettings
-from costof.results.ab_figures import PERCENTILES, AbFigures, AbTimes, ab_figures, without_lengths
+from costof.results.ab_figures import PERCENTILES, AbFigures, ab_figures, without_lengths
 from costof.urls import UrlError, ascii_name, check_without_login, encoded, host_shown
 
 ARM = "url"
@@ -276,29 +276,34 @@ class Asked:
 
 
 def render_ab(asked: Asked, figures: AbFigures) -> str:
-    blocks = [_server(asked), _document(asked, figures), _totals(asked, figures), _times(figures)]
+    """Return ab's own report in its layout: times in whole milliseconds, `sd` with one decimal."""
+    server = [
+        _line("Server Software", asked.software or ""),
+        _line("Server Hostname", asked.host),
+        _line("Server Port", str(asked.port)),
+    ]
+    if asked.tls is not None:
+        server.append(_line("SSL/TLS Protocol", asked.tls))
+    if asked.server_name is not None:
+        server.append(_line("TLS Server Name", asked.server_name))
+    length = "Variable" if asked.variable_length else f"{figures.document_bytes or 0} bytes"
+    document = [_line("Document Path", asked.path), _line("Document Length", length)]
+    times = ["Connection Times (ms)", "              min  mean[+/-sd] median   max"]
+    for name, each in figures.times.items():
+        row = f"{each.min:5.0f} {each.mean:4.0f} {each.sd:5.1f} {each.median:6.0f} {each.max:7.0f}"
+        times.append(f"{name.capitalize() + ':':<12}{row}")
+    blocks = [server, document, [*_totals(asked, figures)], times]
     if figures.complete > 1:
-        blocks.append(_percentiles(figures))
+        percentiles = ["Percentage of the requests served within a certain time (ms)"]
+        for percent in PERCENTILES:
+            longest = " (longest request)" if percent == 100 else ""
+            percentiles.append(f" {percent:>3}%  {figures.percentiles[str(percent)]:5.0f}{longest}")
+        blocks.append(percentiles)
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
 
 
 def _line(label: str, text: str) -> str:
     return f"{label + ':':<{LABEL}}{text}"
-
-
-def _server(asked: Asked) -> Iterator[str]:
-    yield _line("Server Software", asked.software or "")
-    yield _line("Server Hostname", asked.host)
-    yield _line("Server Port", str(asked.port))
-    if asked.tls is not None:
-        yield _line("SSL/TLS Protocol", asked.tls)
-    if asked.server_name is not None:
-        yield _line("TLS Server Name", asked.server_name)
-
-
-def _document(asked: Asked, figures: AbFigures) -> Iterator[str]:
-    yield _line("Document Path", asked.path)
-    yield _line("Document Length", "Variable" if asked.variable_length else f"{figures.document_bytes or 0} bytes")
 
 
 def _totals(asked: Asked, figures: AbFigures) -> Iterator[str]:
@@ -321,21 +326,3 @@ def _totals(asked: Asked, figures: AbFigures) -> Iterator[str]:
     across = f"{figures.ms_across_all:.3f} [ms] (mean, across all concurrent requests)"
     yield _line("Time per request", across)
     yield _line("Transfer rate", f"{figures.kbytes_per_second:.2f} [Kbytes/sec] received")
-
-
-def _times(figures: AbFigures) -> Iterator[str]:
-    yield "Connection Times (ms)"
-    yield "              min  mean[+/-sd] median   max"
-    for name, times in figures.times.items():
-        yield f"{name.capitalize() + ':':<12}{_row(times)}"
-
-
-def _row(times: AbTimes) -> str:
-    return f"{times.min:5.0f} {times.mean:4.0f} {times.sd:5.1f} {times.median:6.0f} {times.max:7.0f}"
-
-
-def _percentiles(figures: AbFigures) -> Iterator[str]:
-    yield "Percentage of the requests served within a certain time (ms)"
-    for percent in PERCENTILES:
-        longest = " (longest request)" if percent == 100 else ""
-        yield f" {percent:>3}%  {figures.percentiles[str(percent)]:5.0f}{longest}"

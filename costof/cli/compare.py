@@ -69,7 +69,12 @@ def compare(first: Path, second: Path, limits: tuple[tuple[str, str], ...], as_j
     some cannot be told.
     """
     before, after = Ledger.open(first), Ledger.open(second)
-    asked = _relative(limits_of(before.plan().study, limits))
+    asked = limits_of(before.plan().study, limits)
+    for limit in asked:
+        # Runs may have been made on machines of different speed.
+        if not limit.relative:
+            example = "a change of the cost: +10%, or -10% of a rate"
+            raise CostofError(Problem.BAD_LIMIT, text=limit.said, metric=limit.metric, example=example)
     index, other = Index(analyse(before)), Index(analyse(after))
     one, another = conditions_of(before), conditions_of(after)
     reason = incomparable(one, another)
@@ -126,15 +131,6 @@ def _rows(index: Index, found: Comparison) -> Iterator[Row]:
             changed = Cell.of(fmt.relative(change.change)) if change.change else Cell(fmt.NONE)
             verdict = [changed, Cell(verdict_words(change), verdict=change.verdict)]
             yield Row([Cell(change.arm), *figures, *([] if found.incomparable else verdict)])
-
-
-def _relative(limits: list[Limit]) -> list[Limit]:
-    """Raise `BAD_LIMIT` for one that is not relative: runs may have been made on machines of different speed."""
-    for limit in limits:
-        if not limit.relative:
-            example = "a change of the cost: +10%, or -10% of a rate"
-            raise CostofError(Problem.BAD_LIMIT, text=limit.said, metric=limit.metric, example=example)
-    return limits
 
 
 def _judged(

@@ -32,7 +32,7 @@ def new(file: Path, program: str) -> None:
     except OSError as error:
         raise CostofError(Problem.FILE_NOT_WRITABLE, path=file, detail=error.strerror) from error
     click.echo(f"{file} is written. Fill it in, see what it would run, and run it:\n")
-    click.echo(f"    costof run {_called(file)} --dry-run\n    costof run {_called(file)} --profile quick")
+    click.echo(f"    costof run {file} --dry-run\n    costof run {file} --profile quick")
 
 
 def _template(program: str) -> str:
@@ -48,7 +48,3 @@ def _template(program: str) -> str:
     hint = f"# {known.program} is called with {known.hint}.\n" if known.hint else ""
     text = (folder / "any.toml").read_text()
     return schema + text.replace("PROGRAM", known.program).replace("READER", program).replace("# HINT\n", hint)
-
-
-def _called(file: Path) -> str:
-    return str(file)

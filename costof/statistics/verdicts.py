@@ -27,7 +27,8 @@ from costof.statistics.intervals import CONFIDENCE, FEWEST_ROUNDS, Mean, t_quant
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjusted: those at most 0.05 hold a false claim in at most 5 % of runs, whatever depends on what."""
+    """Adjust p-values so that those at most 0.05 hold a false claim in at most 5 % of runs, whatever depends on what
+    (Holm 1979, "A simple sequentially rejective multiple test procedure")."""
     given = np.asarray(p_values, dtype=float)
     order = np.argsort(given)
     stepped = np.maximum.accumulate(given[order] * np.arange(len(given), 0, -1))
@@ -35,8 +36,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
-    """Adjusted: of those at most 0.05, at most 5 % are false on average, where tests depend on each other positively,
-    as effects against one control do (Benjamini & Yekutieli 2001)."""
+    """Adjust p-values so that of those at most 0.05 at most 5 % are false on average (Benjamini & Hochberg 1995,
+    "Controlling the false discovery rate"), where tests depend on each other positively, as effects against one control
+    do (Benjamini & Yekutieli 2001)."""
     given = np.asarray(p_values, dtype=float)
     order = np.argsort(given)[::-1]
     stepped = np.minimum.accumulate(given[order] * len(given) / np.arange(len(given), 0, -1))

@@ -8,9 +8,9 @@ from typing import get_args
 
 import click
 
-from costof.cli.ycsb.client import Status, Tally, carry_out, results, status_line
+from costof.cli.ycsb.client import Tally, carry_out, results, status_line
 from costof.cli.ycsb.databases import BINDINGS, Database, open_database
-from costof.cli.ycsb.job import Job, Phase, Properties, check_names, job_of, read_properties, unused
+from costof.cli.ycsb.job import Phase, Properties, check_names, job_of, read_properties, unused
 from costof.errors import EXIT_ANSWERED, EXIT_FAILED, EXIT_PARTIAL, Caution, CostofError, Problem
 from costof.messages.answers import SliceAnswer
 from costof.messages.process import engine
@@ -53,6 +53,7 @@ def ycsb(
     asked = open_database(database, properties, job.table)
     _tell_unused(properties, asked, [f"-{name.replace('_', '-')}" for name, given in of_java.items() if given])
     holds = asked.holds_records(int(job.ycsb.get("field_count", DEFAULT_FIELDS)))
+    # A load must not mix its records into the user's, and a run needs what a load has left.
     if job.phase == "load" and holds and not job.grows:
         raise CostofError(Problem.YCSB_TABLE_OCCUPIED, table=job.table, target=asked.shown)
     if job.reads and not holds:
@@ -60,12 +61,18 @@ def ycsb(
     endpoint = asked.endpoint()
     if endpoint.transport.verify == "none":
         _tell(Caution.NOT_VERIFIED.text(arms=asked.shown, how="as its URL asks"))
-    tally = carry_out(job, endpoint, engine(), _shown(job) if status else None)
+
+    def show(tally: Tally, answer: SliceAnswer) -> None:
+        click.echo(status_line(job, tally, answer, datetime.now().astimezone()), err=True)
+
+    tally = carry_out(job, endpoint, engine(), show if status else None)
     for line in results(tally):
         click.echo(line)
     for name, count in tally.failed.items():
         _tell(Caution.YCSB_FAILED.text(count=count, name=name, detail=tally.first_failures[name]))
-    sys.exit(_status(tally))
+    if tally.operations == 0:
+        sys.exit(EXIT_FAILED)
+    sys.exit(EXIT_PARTIAL if tally.failed or tally.interrupted else EXIT_ANSWERED)
 
 
 def _tell_unused(properties: Properties, database: Database, of_java: list[str]) -> None:
@@ -78,18 +85,5 @@ def _tell_unused(properties: Properties, database: Database, of_java: list[str])
         _tell(Caution.YCSB_UNKNOWN.text(names=", ".join(unknown)))
 
 
-def _shown(job: Job) -> Status:
-    def show(tally: Tally, answer: SliceAnswer) -> None:
-        click.echo(status_line(job, tally, answer, datetime.now().astimezone()), err=True)
-
-    return show
-
-
 def _tell(text: str) -> None:
     click.echo(f"costof: {text}", err=True)
-
-
-def _status(tally: Tally) -> int:
-    if tally.operations == 0:
-        return EXIT_FAILED
-    return EXIT_PARTIAL if tally.failed or tally.interrupted else EXIT_ANSWERED

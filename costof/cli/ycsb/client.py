@@ -126,7 +126,10 @@ STATUS_PERCENTILES = (90, 99, 99.9, 99.99)
 
 
 def results(tally: Tally) -> list[str]:
-    """The lines of standard output. One half of a read-modify-write fails, so its failures are reads' or updates'."""
+    """Return the lines of standard output in YCSB's layout (TextMeasurementsExporter, OneMeasurementHdrHistogram).
+
+    One half of a read-modify-write fails, so its failures are reads' or updates'.
+    """
     runtime = tally.elapsed_ns / 1e6
     throughput = tally.operations * 1000 / runtime if runtime else 0.0
     lines = [f"[OVERALL], RunTime(ms), {round(runtime)}", f"[OVERALL], Throughput(ops/sec), {throughput!r}"]

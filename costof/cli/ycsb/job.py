@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -219,8 +219,8 @@ def core_workloads() -> dict[str, Properties]:
 
 
 def read_properties(files: Sequence[str], assignments: Sequence[str], options: Mapping[str, str]) -> Properties:
-    """All of a command line: later files win over earlier ones, `-p` over files, and of `-p` and the `options`
-    (`-threads`, `-target`), which YCSB keeps as properties too, the options.
+    """Read a command line as YCSB's client does (site.ycsb.Client.parseArguments): later files win over earlier ones,
+    `-p` over files, and the `options` (`-threads`, `-target`), which YCSB keeps as properties too, over `-p`.
 
     Raises `YCSB_FILE_UNREADABLE` and `YCSB_NOT_A_PROPERTY`.
     """
@@ -257,7 +257,7 @@ _REDIS = "redis.host=HOST and -p redis.port=PORT"
 _REDIS_LOG_IN = "redis.password=PASSWORD (the binding of YCSB's logs in as the default user)"
 _REDIS_TLS = "redis.host=HOST (the binding of YCSB's speaks no TLS; `costof run redis-tls` measures it)"
 _MONGODB_LOG_IN = "mongodb.url=mongodb://USER:PASSWORD@HOST:27017/DATABASE?authSource=admin"
-#: By the prefix of their names.
+#: What replaces go-ycsb's properties, by the prefix of their names.
 _INSTEAD = {
     "mysql": {**dict.fromkeys(("host", "port", "db"), _MYSQL), **_JDBC},
     "pg": {
@@ -289,17 +289,15 @@ def check_names(binding: str, properties: Properties) -> None:
 
     Raises `YCSB_NAMES_OF_GO`.
     """
-    found = dict(_replaced(binding, properties))
+    found = {
+        f"{prefix}.{name}": instead
+        for prefix in _PREFIXES.get(binding, (binding,))
+        for name, instead in _INSTEAD.get(prefix, {}).items()
+        if properties.get(f"{prefix}.{name}", "").strip().lower() not in SAY_NOTHING
+    }
     if found:
         said = [*dict.fromkeys(found.values())]
         # A URL with an option says what the bare one does.
         needed = [each for each in said if not any(other != each and other.startswith(each) for other in said)]
         instead = " and ".join(f"-p {each}" for each in needed)
         raise CostofError(Problem.YCSB_NAMES_OF_GO, names=listed([*found]), instead=instead)
-
-
-def _replaced(binding: str, properties: Properties) -> Iterator[tuple[str, str]]:
-    for prefix in _PREFIXES.get(binding, (binding,)):
-        for name, instead in _INSTEAD.get(prefix, {}).items():
-            if properties.get(f"{prefix}.{name}", "").strip().lower() not in SAY_NOTHING:
-                yield f"{prefix}.{name}", instead

@@ -2,7 +2,7 @@
 
 A mitigation is one level of one factor that differs from the reference, a protected arm at the factors' first levels.
 What it recovers is the arm with it against the reference, paired by round, in the same run; the share of the loss has
-Fieller's interval (`statistics/fieller.py`).
+Fieller's interval (`statistics/intervals.py`).
 """
 
 from __future__ import annotations
