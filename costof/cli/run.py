@@ -203,34 +203,10 @@ def answer(
     hosts: HostsAsked | None = None,
 ) -> int:
     """Measure, write the answer and print it. Return an exit status."""
+    from costof.instruments.hosts.population import Population
     from costof.report.sections.answer import too_few_rounds
     from costof.results.index import Index
     from costof.results.limits import outcomes
-
-    _measure(plan, service, ledger, before, access, hosts)
-    result = write_answer(ledger)
-    print_answer(result, ledger, as_json)
-    index = Index(result)
-    found = [*outcomes(index, plan.limits)]
-    if as_json:
-        tell(index, found, to_error=True)
-    if not result.values:
-        return EXIT_FAILED
-    headline = {metric.name for metric in result.metrics if metric.headline}
-    lacking = any(each.wholly and each.metric in headline for each in result.missing)
-    in_part = result.partial or any(arm.error for arm in result.arms) or lacking or too_few_rounds(result) is not None
-    return status(outcome.state for outcome in found) or (EXIT_PARTIAL if in_part else EXIT_ANSWERED)
-
-
-def _measure(
-    plan: Plan,
-    service: Service,
-    ledger: Ledger,
-    before: Before | None,
-    access: Access | None,
-    hosts: HostsAsked | None,
-) -> None:
-    from costof.instruments.hosts.population import Population
     from costof.run.starts import run_starts
 
     population = Population(hosts, plan.study.service.kind == COMMAND) if hosts else None
@@ -249,6 +225,18 @@ def _measure(
         if before is None:
             ledger.discard()
         raise
+    result = write_answer(ledger)
+    print_answer(result, ledger, as_json)
+    index = Index(result)
+    found = [*outcomes(index, plan.limits)]
+    if as_json:
+        tell(index, found, to_error=True)
+    if not result.values:
+        return EXIT_FAILED
+    headline = {metric.name for metric in result.metrics if metric.headline}
+    lacking = any(each.wholly and each.metric in headline for each in result.missing)
+    in_part = result.partial or any(arm.error for arm in result.arms) or lacking or too_few_rounds(result) is not None
+    return status(outcome.state for outcome in found) or (EXIT_PARTIAL if in_part else EXIT_ANSWERED)
 
 
 def _print_plan(plan: Plan, service: Service) -> None:

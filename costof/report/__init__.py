@@ -17,8 +17,7 @@ from costof.files import write_whole
 from costof.report import markdown, terminal
 from costof.report.blocks import TERMINAL, Bullets, Document, Part
 from costof.report.result import Result, Sections
-from costof.report.section import Section, sentences
-from costof.report.sections import every_section, spec_of
+from costof.report.sections import Section, every_section, sentences, spec_of
 from costof.report.sections.answer import too_few_rounds
 from costof.results.core import core_of
 from costof.results.index import Index

@@ -12,8 +12,7 @@ from costof.errors import CostofError, Problem
 from costof.report import analyse
 from costof.report.blocks import Block
 from costof.report.result import Result
-from costof.report.section import Section
-from costof.report.sections import check, every_section
+from costof.report.sections import Section, check, every_section
 from costof.results.index import Index
 from costof.results.models import CarryOver
 from costof.statistics.estimate import Estimate

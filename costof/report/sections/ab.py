@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from costof import format as fmt
 from costof.format import Text
 from costof.report.blocks import FILES, Block, Details, Table
-from costof.report.section import Section
+from costof.report.sections import Section
 from costof.results.ab_figures import PERCENTILES, PHASES, AbFigures, ab_figures
 from costof.results.index import Index
 from costof.results.models import Core, Effect

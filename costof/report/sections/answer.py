@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from costof import format as fmt
 from costof.report.blocks import HTML, MARKDOWN, Block, Bullets, CallOut, Details, Headlines, Paragraph
-from costof.report.section import Section
+from costof.report.sections import Section
 from costof.results.index import Index
 from costof.results.models import Core
 from costof.statistics.intervals import FEWEST_ROUNDS

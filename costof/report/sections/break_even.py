@@ -15,7 +15,7 @@ from costof.model import Finite, Model
 from costof.report.blocks import FILES, HTML, Block, Bullets, Figure, Table
 from costof.report.canvas import Legend, Panel, Scale, Sheet, columns_for, grid, log, near_zero
 from costof.report.palette import colour_of
-from costof.report.section import Section, sentences
+from costof.report.sections import Section, sentences
 from costof.results.index import VIEWS, Context, Index
 from costof.results.models import Arm, Core, Effect, Sentence
 from costof.results.run import Run

@@ -9,7 +9,7 @@ from costof import format as fmt
 from costof.report.blocks import HTML, TEXT, Block, Bullets, Cell, Figure, Paragraph, Table
 from costof.report.canvas import Legend, Panel, Scale, Sheet, columns_for, context_title, grid, log, named
 from costof.report.palette import arm_colour, colour_of
-from costof.report.section import Section
+from costof.report.sections import Section
 from costof.results.index import Context, Index, verdict_words
 from costof.results.models import Arm, Effect, Metric, Value
 

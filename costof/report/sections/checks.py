@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from costof import format as fmt
 from costof.report.blocks import Block, Check, Checks
-from costof.report.section import Section
+from costof.report.sections import Section
 from costof.results.cautions import NEIGHBOURS_WORTH_A_WORD, STEAL_WORTH_A_WORD
 from costof.results.index import Index
 from costof.results.load import carried_of

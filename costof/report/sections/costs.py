@@ -10,8 +10,22 @@ from operator import neg
 from typing import Literal, NamedTuple
 
 from costof import format as fmt
-from costof.report.blocks import FILES, HTML, TERMINAL, Block, Cell, Column, Media, Paragraph, Row, Table
-from costof.report.section import Section, sentences
+from costof.report.blocks import (
+    FILES,
+    HTML,
+    TERMINAL,
+    TEXT,
+    Block,
+    Bullets,
+    Cell,
+    Column,
+    Media,
+    Paragraph,
+    Part,
+    Row,
+    Table,
+)
+from costof.report.sections import Section, sentences
 from costof.results.index import VIEWS, Context, Index, hidden_by_noise, verdict_words
 from costof.results.models import Arm, Effect, Metric, Sentence
 from costof.statistics.estimate import Verdict
@@ -27,11 +41,21 @@ SIDE_EFFECTS = (
 NO_EFFECTS = "No arm could be compared with the control, so there is no cost to show."
 
 
+#: The noise floor's place among the parts.
+NOISE_FLOOR_ORDER = 90
+
+
 class CostsSection(Section[None, None]):
     name, title, order = "costs", "What it costs", 20
 
     def answer(self, index: Index, data: None) -> list[Sentence]:
         return statements(index)
+
+    def parts(self, index: Index, data: None) -> list[Part]:
+        """Return the costs; a console and Markdown have the noise floor as a part of its own."""
+        lines = index.noise_lines()
+        noise: list[Block] = [Bullets(lines, label="Noise floor", loose=True, media=TEXT)] if lines else []
+        return [*super().parts(index, data), Part("noise_floor", "Noise floor", noise, order=NOISE_FLOOR_ORDER)]
 
     def blocks(self, index: Index, data: None) -> Iterator[Block]:
         found = views(index)

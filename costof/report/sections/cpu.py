@@ -8,7 +8,7 @@ from costof import format as fmt
 from costof.report.blocks import FILES, HTML, TEXT, Block, Details, Figure, Paragraph, Table
 from costof.report.canvas import Legend, Panel, Scale, Sheet, columns_for, grid, named
 from costof.report.palette import role_colour
-from costof.report.section import Section
+from costof.report.sections import Section
 from costof.results.index import Context, Index
 from costof.results.models import Cpu
 

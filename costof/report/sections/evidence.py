@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from costof import format as fmt
 from costof.errors import Caution
 from costof.report.blocks import FILES, HTML, Block, Bullets, Cell, Heading, Paragraph, Table
-from costof.report.section import Section, sentences
+from costof.report.sections import Section, sentences
 from costof.results.index import Index
 from costof.results.models import Sentence
 

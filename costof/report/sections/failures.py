@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from costof import format as fmt
 from costof.format import Text
 from costof.report.blocks import FILES, Block, Paragraph, Table
-from costof.report.section import Section, sentences
+from costof.report.sections import Section, sentences
 from costof.results.index import Index
 from costof.results.models import Failing, Missing, Sentence
 from costof.study.commands import COMMAND

@@ -16,7 +16,7 @@ from costof.instruments.hosts.parts import HostPart
 from costof.messages.answers import SliceAnswer
 from costof.model import Finite, Model
 from costof.report.blocks import FILES, Block, Paragraph, Table
-from costof.report.section import Section, sentences
+from costof.report.sections import Section, sentences
 from costof.results.changes import every_change, judged
 from costof.results.index import Index, verdict_words
 from costof.results.ledger import SliceRecord

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from costof import format as fmt
 from costof.report.blocks import Block, Table
-from costof.report.section import Section, sentences
+from costof.report.sections import Section, sentences
 from costof.results.index import Index
 from costof.results.limits import Outcome, State, outcomes
 from costof.results.models import Core, Sentence

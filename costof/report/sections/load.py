@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -18,7 +18,7 @@ from costof.format import Text
 from costof.lab.host import LINK_ROLE
 from costof.model import Finite, Model
 from costof.report.blocks import FILES, Block, Paragraph, Table
-from costof.report.section import Section, sentences
+from costof.report.sections import Section, sentences
 from costof.results.cautions import NEIGHBOURS_WORTH_A_WORD
 from costof.results.index import Index, Lead, hidden_by_noise
 from costof.results.ledger import SliceRecord
@@ -86,20 +86,18 @@ class LoadSection(Section[None, AtLoad]):
         load = run.plan.load
         if load is None:
             return None
-        machine: dict[str, Any] = {
-            "machine_cores": run.cores if servers_are_here(run) else None,
-            "servers_here": servers_are_here(run),
-            "others_share": run.disturbances.usual,
-        }
-        if isinstance(load, Told):
-            return AtLoad(load=load, connections=None, round_trips_ms=core.distances, carried=[], cores=[], **machine)
+        here, cores = servers_are_here(run), []
+        if not isinstance(load, Told):
+            cores = [own for arm in run.plan.protected for own in _cores(run, load, arm)]
         return AtLoad(
             load=load,
-            connections=run.plan.study.workloads[WORKLOAD].workers,
+            connections=None if isinstance(load, Told) else run.plan.study.workloads[WORKLOAD].workers,
             round_trips_ms=core.distances,
+            machine_cores=run.cores if here else None,
+            servers_here=here,
+            others_share=run.disturbances.usual,
             carried=carried_of(run),
-            cores=[own for arm in run.plan.protected for own in _cores(run, load, arm)],
-            **machine,
+            cores=cores,
         )
 
     def lead(self, index: Index, data: AtLoad) -> Lead:

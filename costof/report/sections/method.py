@@ -7,7 +7,7 @@ from typing import Any
 
 from costof import format as fmt
 from costof.report.blocks import FILES, HTML, Block, Bullets, Cell, Table
-from costof.report.section import Section
+from costof.report.sections import Section
 from costof.results.index import Index
 from costof.results.models import Metric
 

@@ -19,7 +19,7 @@ from costof.format import Text
 from costof.model import Model
 from costof.report.blocks import FILES, HTML, Block, Figure, Paragraph, Table
 from costof.report.canvas import NARROW, Panel, Scale, Sheet
-from costof.report.section import Section, sentences
+from costof.report.sections import Section, sentences
 from costof.results.index import Index, Lead
 from costof.results.models import Core, Sentence
 from costof.results.run import Run

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from costof import format as fmt
 from costof.report.blocks import TEXT, Block, Bullets
-from costof.report.section import Section, sentences
+from costof.report.sections import Section, sentences
 from costof.results.index import Index
 from costof.results.models import LONGEST_WAIT, Effect, Sentence
 

@@ -11,7 +11,7 @@ from costof import format as fmt
 from costof.model import Model
 from costof.report.blocks import FILES, HTML, Block, Bullets, Cell, Column, Figure, Row, Table
 from costof.report.canvas import NARROW, Legend, Panel, Scale, Sheet
-from costof.report.section import Section, sentences
+from costof.report.sections import Section, sentences
 from costof.results.index import Context, Index
 from costof.results.models import Arm, Core, Metric, Sentence, Value
 from costof.results.run import Run

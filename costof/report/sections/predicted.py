@@ -16,7 +16,7 @@ from costof import format as fmt
 from costof.format import Text
 from costof.model import Finite, Model
 from costof.report.blocks import Block, Paragraph, Table
-from costof.report.section import Section, sentences
+from costof.report.sections import Section, sentences
 from costof.results.changes import Change
 from costof.results.index import Index
 from costof.results.load import way_to_target_ms

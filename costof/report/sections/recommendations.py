@@ -10,7 +10,7 @@ from pydantic import Field
 from costof import format as fmt
 from costof.model import Model
 from costof.report.blocks import Block, Cell, Table
-from costof.report.section import Section, sentences
+from costof.report.sections import Section, sentences
 from costof.results.index import SAME_SET_UP, Index, Lead
 from costof.results.models import Arm, Core, Effect, Metric, Sentence
 from costof.results.run import Run

@@ -13,7 +13,7 @@ from pydantic import Field
 from costof import format as fmt
 from costof.model import Finite, Model
 from costof.report.blocks import FILES, Block, Paragraph, Table
-from costof.report.section import Section, sentences
+from costof.report.sections import Section, sentences
 from costof.results.index import Index, Lead
 from costof.results.models import Core, Cpu, Metric, Sentence
 from costof.results.run import Run

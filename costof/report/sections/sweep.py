@@ -10,7 +10,7 @@ from costof import format as fmt
 from costof.format import Text
 from costof.model import Model
 from costof.report.blocks import Block, Cell, Table
-from costof.report.section import Section
+from costof.report.sections import Section
 from costof.results.index import Index
 from costof.results.models import Arm, Core, Metric
 from costof.results.run import Run

@@ -11,7 +11,7 @@ from costof import format as fmt
 from costof.model import Model
 from costof.report.blocks import FILES, HTML, TERMINAL, Block, Bullets, Figure, Paragraph, Table
 from costof.report.canvas import Panel, Scale, Sheet
-from costof.report.section import Section
+from costof.report.sections import Section
 from costof.results.arms import set_ups
 from costof.results.index import SAME_SET_UP, Index
 from costof.results.models import Arm, Core

@@ -16,7 +16,7 @@ from costof import format as fmt
 from costof.format import Text
 from costof.model import Finite, Model
 from costof.report.blocks import FILES, Block, Cell, Column, Paragraph, Part, Row, Table
-from costof.report.section import Section, sentences
+from costof.report.sections import Section, sentences
 from costof.results.index import Index
 from costof.results.models import Core, Sentence
 from costof.results.models import Metric as ShownMetric

@@ -23,7 +23,7 @@ from costof.report.blocks import (
 )
 from costof.report.canvas import Legend, Panel, Scale, Sheet, grid, near_zero
 from costof.report.palette import arm_colour
-from costof.report.section import Section, sentences
+from costof.report.sections import Section, sentences
 from costof.report.sections.cost_model.calculator import Extras, added, calculator, default_load, extras, where
 from costof.report.sections.cost_model.model import (
     CostModel,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from costof.model import Model
 from costof.report.blocks import Block, Bullets
-from costof.report.section import Section, sentences
+from costof.report.sections import Section, sentences
 from costof.results.index import Index
 from costof.results.models import Core, Sentence
 from costof.results.run import Run
