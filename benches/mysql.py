@@ -99,10 +99,7 @@ def _of_arm(bench: MysqlBench) -> list[Measured]:
         bench.alternate("connect and query", "connect", CONNECTIONS, {"mariadb-slap": bench.slap}),
         *(
             bench.alternate(
-                f"point select, {workers}",
-                f"query{workers}",
-                UNBOUNDED,
-                {"sysbench": partial(bench.sysbench, workers)},
+                f"point select, {workers}", f"query{workers}", UNBOUNDED, {"sysbench": partial(bench.sysbench, workers)}
             )
             for workers in WORKERS
         ),

@@ -121,9 +121,4 @@ def _twin(done: Judged, about: Row) -> EffectRow:
 
 
 def _common(done: Judged, about: Row, rounds: int) -> dict[str, object]:
-    return {
-        **dict(about),
-        "rounds": rounds,
-        "discarded": done.result.rounds - rounds,
-        "seconds": done.seconds[-1],
-    }
+    return {**dict(about), "rounds": rounds, "discarded": done.result.rounds - rounds, "seconds": done.seconds[-1]}

@@ -239,13 +239,7 @@ def _tails(rows: Rows) -> Iterator[list[str]]:
             same = [row for row in rows.tails if (row.percentile, row.added_share) == (percentile, cost.share)]
             off = tail_errors(same, percentile, cost.share)
             packets = f"{median(row.captured for row in same):,.0f} µs"
-            yield [
-                name,
-                f"p{percentile:g}",
-                packets,
-                f"{median(off):+.1%}",
-                f"{max(off, key=abs):+.1%}",
-            ]
+            yield [name, f"p{percentile:g}", packets, f"{median(off):+.1%}", f"{max(off, key=abs):+.1%}"]
 
 
 def _peers(rows: Rows) -> Iterator[list[str]]:

@@ -25,13 +25,7 @@ from costof.results.series import conditions_of, differences, incomparable, unli
 from costof.statistics.estimate import Verdict
 from costof.study.limits import Limit, limits_of
 
-COLUMNS = [
-    Column("with", "text"),
-    Column("first"),
-    Column("second"),
-    Column("change"),
-    Column("verdict", "verdict"),
-]
+COLUMNS = [Column("with", "text"), Column("first"), Column("second"), Column("change"), Column("verdict", "verdict")]
 
 
 class Judged(Model):

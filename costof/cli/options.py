@@ -21,12 +21,18 @@ from costof.study.plan import Plan
 from costof.study.schema import Study
 
 FILE = click.Path(path_type=Path)
-TARGET = click.option("--target", metavar="URL", help="Ask your own servers instead of a lab.")
+TARGET = click.option("--target", "url", metavar="URL", help="Ask your own servers instead of a lab.")
 PLAIN_TARGET = click.option(
-    "--plain-target", metavar="URL", help="Where a target of HTTP takes plain requests; --target is its HTTPS."
+    "--plain-target",
+    "plain_url",
+    metavar="URL",
+    help="Where a target of HTTP takes plain requests; --target is its HTTPS.",
 )
 TLS_CA = click.option(
-    "--tls-ca", type=FILE, help="CA file (PEM) of the target, which is then spoken to only by TLS, as with tls=true."
+    "--tls-ca",
+    "ca_file",
+    type=FILE,
+    help="CA file (PEM) of the target, which is then spoken to only by TLS, as with tls=true.",
 )
 ALLOW_PLAIN = click.option(
     "--allow-plain", is_flag=True, help="Measure plain arms though TLS is asked for: their log-ins can be read."
@@ -43,7 +49,7 @@ SERVER_CPU = click.option(
 )
 
 POOLER = click.option(
-    "--pooler", metavar="URL", help="A PgBouncer of your own before the target, for postgres-pooling."
+    "--pooler", "pooler_url", metavar="URL", help="A PgBouncer of your own before the target, for postgres-pooling."
 )
 
 Command = Callable[..., Any]
@@ -104,22 +110,12 @@ class GivenTarget:
 def target_options(command: Command) -> Command:
     """Add the options of a target; the command gets one `target`."""
 
+    fields = ("url", "plain_url", "ca_file", "allow_plain", "database", "server_cpu", "pooler_url")
+
     @wraps(command)
-    def with_target(
-        target: str | None,
-        plain_target: str | None,
-        tls_ca: Path | None,
-        allow_plain: bool,
-        password_file: Path | None,
-        ask_password: bool,
-        database: str | None,
-        server_cpu: str | None,
-        pooler: str | None,
-        **others: Any,
-    ) -> Any:
-        password = _password(password_file, ask_password)
-        given = GivenTarget(target, plain_target, tls_ca, allow_plain, password, database, server_cpu, pooler)
-        return command(target=given, **others)
+    def with_target(password_file: Path | None, ask_password: bool, **values: Any) -> Any:
+        given = {name: values.pop(name) for name in fields}
+        return command(target=GivenTarget(password=_password(password_file, ask_password), **given), **values)
 
     way = (TARGET, PLAIN_TARGET, TLS_CA, ALLOW_PLAIN, PASSWORD_FILE, ASK_PASSWORD, DATABASE, SERVER_CPU, POOLER)
     for option in reversed(way):
@@ -132,18 +128,20 @@ def server_options(command: Command) -> Command:
 
     @wraps(command)
     def with_access(
-        target: str,
-        tls_ca: Path | None,
+        url: str,
+        ca_file: Path | None,
         password_file: Path | None,
         ask_password: bool,
         database: str | None,
         **others: Any,
     ) -> Any:
-        check_ca_file(tls_ca)
-        access = Access(target, tls_ca, None, _password(password_file, ask_password), database)
+        check_ca_file(ca_file)
+        access = Access(url, ca_file, None, _password(password_file, ask_password), database)
         return command(access=access, **others)
 
-    required = click.option("--target", metavar="URL", required=True, help="The server, as mongodb://… or mysql://…")
+    required = click.option(
+        "--target", "url", metavar="URL", required=True, help="The server, as mongodb://… or mysql://…"
+    )
     only = click.option("--database", metavar="NAME", help="Only this database.")
     for option in reversed((required, TLS_CA, PASSWORD_FILE, ASK_PASSWORD, only)):
         with_access = option(with_access)

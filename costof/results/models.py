@@ -181,8 +181,7 @@ class Cpu(Model):
     seconds_per_1000: dict[str, Finite]
     busiest: str | None = Field(description="The role that used most of one core, where any was near it.")
     throttled: dict[str, Finite] = Field(
-        default={},
-        description="Share of the time in which a role wanted to run and its CPU share was used up.",
+        default={}, description="Share of the time in which a role wanted to run and its CPU share was used up."
     )
     steal: Finite = Field(default=0.0, description="Share of the machine's time that the hypervisor took meanwhile.")
 

@@ -260,11 +260,7 @@ _MONGODB_LOG_IN = "mongodb.url=mongodb://USER:PASSWORD@HOST:27017/DATABASE?authS
 #: What replaces go-ycsb's properties, by the prefix of their names.
 _INSTEAD = {
     "mysql": {**dict.fromkeys(("host", "port", "db"), _MYSQL), **_JDBC},
-    "pg": {
-        **dict.fromkeys(("host", "port", "db"), _POSTGRESQL),
-        "sslmode": f"{_POSTGRESQL}?sslmode=MODE",
-        **_JDBC,
-    },
+    "pg": {**dict.fromkeys(("host", "port", "db"), _POSTGRESQL), "sslmode": f"{_POSTGRESQL}?sslmode=MODE", **_JDBC},
     "redis": {
         "addr": _REDIS,
         "username": _REDIS_LOG_IN,

@@ -127,10 +127,7 @@ def statements(index: Index) -> list[Sentence]:
     if reference:
         costs = [text for arm in arms if arm.name == reference for text in _costs(index, arm)]
         rest = [line._replace(effects=[pair for pair in line.effects if pair[0].name != reference]) for line in lines]
-        return [
-            *sentences("answer", costs),
-            *sentences("detail", [said(each, lines) for each in rest if each.effects]),
-        ]
+        return [*sentences("answer", costs), *sentences("detail", [said(each, lines) for each in rest if each.effects])]
     if any(lead.leads for lead in index.leads):
         return sentences("detail", [said(line, []) for line in lines])
     each = [text for arm in arms for text in _costs(index, arm)]
