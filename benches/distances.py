@@ -99,7 +99,7 @@ def timed(found: list[float]) -> Iterator[None]:
 
 
 def beginnings() -> Iterator[tuple[str, str, str]]:
-    """How long labs take to stand."""
+    """Return how long labs take to stand."""
     quick = resolve(load_study(STUDY), Options(profile="quick"))
     settings = ["nodes=15", "sync=star", "write_concern=1", "node_cpu=0.5"]
     fifteen = resolve(load_study("mongodb-chained-replication"), Options(profile="quick", settings=settings))

@@ -48,7 +48,6 @@ def main() -> None:
 
 
 def print_values() -> None:
-    """The figures are of one core of this machine, in microseconds."""
     told = subprocess.run([engine_path(), "calibrate"], check=True, capture_output=True, text=True).stdout
     costs: dict[str, dict[str, dict[str, float]]] = json.loads(told)["encryption"]
     table = Table(title="A value encrypted and decrypted, us", title_justify="left", box=None)

@@ -103,7 +103,7 @@ def main() -> None:
 
 
 def _engines(nginx: Nginx, stack: contextlib.ExitStack) -> dict[str, Instrument]:
-    """The installed one, and those of other TLS libraries by what they say they run."""
+    """Return the installed engine, and those of other TLS libraries by what they say they run."""
     found = {}
     for library in ("", *LIBRARIES):
         try:

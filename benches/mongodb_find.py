@@ -32,7 +32,6 @@ CONNECTIONS = (1, 32)
 
 
 def main() -> None:
-    """Measure and print."""
     plan = resolve(load_study("mongodb-tls"), Options(profile="quick", settings=[f"records={RECORDS}"]))
     with ServerLab(plan) as lab, engine() as wire:
         arms = [arm for arm in plan.arms if not arm.twin]

@@ -53,7 +53,6 @@ GO_YCSB_RECORDS = 10_000
 
 
 def main() -> None:
-    """Measure and print."""
     go_ycsb = GO_YCSB.path()
     plan = resolve(load_study("mongodb-tls"), Asked(profile="quick", settings=["transport=plain"]))
     with ServerLab(plan) as lab, engine() as wire, engine() as loader:
@@ -91,7 +90,7 @@ def _engine(lab: Service, wire: Instrument, workers: int) -> Turn:
 
 
 def _loader(lab: Service, settings: MongodbSettings, loader: Instrument) -> Turn:
-    """Into a table that is empty each time, as a run's is."""
+    """Return a loader into a table that is empty each time, as a run's is."""
     with _client(settings, 1) as client:
         client[settings.database].drop_collection(settings.collection)
     before = lab.cpu_seconds()

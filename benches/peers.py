@@ -66,7 +66,7 @@ class Bench:
         return end["service"], host, port, end["transport"].get("ca_file", "")
 
     def alternate(self, what: str, workload: str, operations: int, peers: dict[str, Callable[[], Turn]]) -> Measured:
-        """The engine with a workload, and its peers."""
+        """Alternate the engine with a workload, and its peers."""
         clients = {OURS: lambda: self.engine(workload, operations)} | peers
         return alternate(f"{self.arm.name}, {what}", clients, TURNS)
 

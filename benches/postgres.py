@@ -48,7 +48,6 @@ def _read(text: str) -> tuple[int, float]:
 
 
 def main() -> None:
-    """Measure and print; without a PostgreSQL it says so."""
     try:
         find_postgres()
     except CostofError as error:

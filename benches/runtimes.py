@@ -30,7 +30,6 @@ WORKLOADS = [*(each.name for each in QUERIES), "connect"]
 
 
 def main() -> None:
-    """Measure and print; where there is one runtime alone it says so."""
     if os.geteuid() != 0:
         sys.stdout.write("Runtimes: left out (the lab needs root)\n")
         return
@@ -55,7 +54,6 @@ def main() -> None:
 
 
 def _turn(instrument: Instrument, arm: str, workload: str) -> tuple[float, ...]:
-    """As `FIGURES` names them."""
     answer = instrument.slice(1, arm, workload, CONNECTIONS if workload == "connect" else UNBOUNDED, SECONDS)
     assert not answer.errors, answer.errors
     phase = answer.phases["connect" if workload == "connect" else "operation"]

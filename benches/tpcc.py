@@ -40,8 +40,6 @@ SERIALIZABLE = 6
 
 @dataclass(frozen=True)
 class Bench:
-    """A server, and the clients that ask it."""
-
     lab: Lab
     server: MariadbServer
     wire: Instrument
@@ -110,7 +108,6 @@ class Bench:
 
 
 def main() -> None:
-    """Measure and print, where there is a peer."""
     their_program = GO_TPC.path()
     if their_program is None:
         return

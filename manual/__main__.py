@@ -69,7 +69,7 @@ def reference() -> dict[str, str]:
 
 
 def index() -> str:
-    """README as the site's first page: its links are from a folder deeper."""
+    """Return README as the site's first page: its links are from a folder deeper."""
     return re.sub(r"\]\(docs/", "](", (reports.ROOT / "README.md").read_text())
 
 

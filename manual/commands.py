@@ -19,7 +19,6 @@ command's use, is in [Asking](../asking.md).
 
 
 def contexts() -> Iterator[click.Context]:
-    """Of each command, in the order of `costof --help`."""
     whole = click.Context(cli, info_name="costof")
     for name in cli.list_commands(whole):
         command = cli.get_command(whole, name)
@@ -28,7 +27,6 @@ def contexts() -> Iterator[click.Context]:
 
 
 def page() -> str:
-    """The page of all commands, in Markdown."""
     return HEAD + "".join(_section(context) for context in contexts())
 
 

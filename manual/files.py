@@ -35,7 +35,6 @@ Made from the models that read it. A run's folder holds `{PLAN}`, written once b
 
 
 def pages() -> dict[str, str]:
-    """By name of the page, in Markdown."""
     study = json.loads((resources.files(costof.study) / "schema.json").read_text())
     return {
         "study-file": STUDY + tables(study, "Study"),

@@ -29,7 +29,6 @@ QUOTED = re.compile(r"(<!-- run ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def command(study: str) -> str:
-    """What a user types to have such a run."""
     return f"costof run {study} --profile quick{BEYOND.get(study, '')}"
 
 
@@ -47,7 +46,7 @@ def measure(study: str) -> None:
 
 
 def results() -> dict[str, Result]:
-    """Of all runs that are kept, by the study's name, as today's analysis sees them."""
+    """Analyse all runs that are kept, by the study's name."""
     with tempfile.TemporaryDirectory() as parent:
         for archive in RUNS.glob("*.tar.xz"):
             shutil.unpack_archive(archive, parent, filter="data")
@@ -55,7 +54,6 @@ def results() -> dict[str, Result]:
 
 
 def write_pages(found: dict[str, Result], folder: Path) -> None:
-    """The HTML report of each."""
     folder.mkdir(exist_ok=True)
     for study, result in found.items():
         (folder / f"{study}.html").write_text(render_html(result))
@@ -66,12 +64,12 @@ def pages_that_quote() -> list[Path]:
 
 
 def quoting(text: str, found: dict[str, Result]) -> str:
-    """A page's text with what the runs say today, and nothing of a study that has no run."""
+    """Return a page's text with what the runs say today, and nothing of a study that has no run."""
     return QUOTED.sub(lambda match: match[1] + _words(match[2], found.get(match[2])) + match[3], text)
 
 
 def _words(study: str, result: Result | None) -> str:
-    """What a report begins with, below the command that it is the answer to."""
+    """Return what a report begins with, below the command that it is the answer to."""
     if result is None:
         return ""
     before_tables = render_markdown(result).partition("\n#")[0]

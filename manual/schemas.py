@@ -36,7 +36,7 @@ def _row(field: str, schema: Schema, required: bool) -> str:
 
 
 def _type(schema: Schema) -> str:
-    """What a value may be, with links to the models that are defined on the same page."""
+    """Describe what a value may be, with links to the models that are defined on the same page."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})"

@@ -16,7 +16,6 @@ is set. What a study is about, and an answer, is on [its own page](../studies.md
 
 
 def page() -> str:
-    """The page of all studies, in Markdown."""
     return HEAD + "".join(f"\n## {name}\n\n{chr(10).join(_lines(load_study(name)))}\n" for name in study_names())
 
 

@@ -131,6 +131,6 @@ def about(trial: Trial) -> Row:
 
 
 def _commit() -> str:
-    """Of the sources, with a '+' where they differ from it."""
+    """Return the commit of the sources, with a '+' where they differ from it."""
     argv = ["git", "describe", "--always", "--dirty=+", "--exclude=*"]
     return subprocess.run(argv, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()

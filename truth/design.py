@@ -20,7 +20,7 @@ Kind = Literal["effect", "verdict", "peer", "tail", "quick", "pair"]
 
 @dataclass(frozen=True)
 class Cost:
-    """What is added on average, as a share of the service time, and to which requests."""
+    """The added cost on average, as a share of the service time, and the requests that pay it."""
 
     payers: Literal["all", "some", "spells"]
     share: float
@@ -34,7 +34,6 @@ class Cost:
         return self.payers != "all"
 
     def at(self, service_ms: float) -> RelayCost:
-        """For requests that take so long without it."""
         added = self.share * service_ms * NS_PER_MS
         if self.payers == "all":
             return RelayCost(added_ns=round(added), payers=All())

@@ -18,7 +18,7 @@ def main() -> None:
 
 
 def _stands(effects: Any, asked: dict[str, Any], values: list[float]) -> list[bool]:
-    """After each round, as `effects_of` in that version's `analysis/figures.py` reached its verdicts."""
+    """Return the verdicts after each round, as `effects_of` in that version's `analysis/figures.py` reached them."""
     found = []
     judged = effects.Comparisons.of(len(asked["arms"]), 0).of_kind(headline=True)
     for rounds in range(1, len(values) + 1):

@@ -31,7 +31,7 @@ TOLERANCE = 0.01
 
 @dataclass(frozen=True)
 class Proportion:
-    """So many of so many."""
+    """A number of successes among trials."""
 
     count: int
     of: int
@@ -47,14 +47,14 @@ class Proportion:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """95 %, exact (Clopper & Pearson 1934)."""
+        """The 95 % interval, exact (Clopper & Pearson 1934)."""
         from scipy.stats import binomtest
 
         found = binomtest(self.count, self.of).proportion_ci(0.95, method="exact")
         return float(found.low), float(found.high)
 
     def reaches(self, low: float, high: float) -> str:
-        """Whether it lies between these, and whether so many trials can tell."""
+        """Return whether it lies between these, and whether so many trials can tell."""
         least, most = self.interval
         if most < low or least > high:
             return "no"
@@ -163,7 +163,6 @@ class Speed:
 
     @property
     def way(self) -> str:
-        """Whose way it is."""
         return EARLIER if self.tool == EARLIER else "today"
 
     @property
@@ -176,12 +175,10 @@ class Speed:
 
     @property
     def today(self) -> list[float]:
-        """By today's analysis."""
         return [_or_endless(row.seconds_to_verdict) for row in self.rows]
 
     @property
     def earlier(self) -> list[float]:
-        """By that of `EARLIER`."""
         return [_or_endless(row.seconds_earlier) for row in self.rows]
 
 
@@ -199,7 +196,7 @@ def speeds(effects: Iterable[EffectRow]) -> list[Speed]:
 
 
 def least_found(of_truths: Iterable[Case], disturbed: bool) -> float | None:
-    """The smallest of the constant costs from which on `FOUND` of the runs say that it costs; None of none."""
+    """Return the smallest constant cost from which on `FOUND` of the runs say that it costs; None without one."""
     found = None
     for case in sorted(of_truths, key=lambda case: case.added_share, reverse=True):
         if (case.payers, case.disturbed) == ("all", disturbed):

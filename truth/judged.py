@@ -24,8 +24,6 @@ NS_PER_SECOND = 1e9
 
 @dataclass(frozen=True)
 class Judged:
-    """A whole run."""
-
     ledger: Ledger
 
     @cached_property
@@ -38,7 +36,7 @@ class Judged:
 
     @cached_property
     def seconds(self) -> list[float]:
-        """From the start of the first round's first slice to the end of each round's last."""
+        """Seconds from the start of the first round's first slice to the end of each round's last."""
         measured = [each for each in self.ledger.records() if isinstance(each, SliceRecord) and not each.warm_up]
         began = measured[0].answer.started_unix_ns
         ends = {each.round: each.answer.started_unix_ns + each.answer.elapsed_ns for each in measured}
@@ -82,7 +80,7 @@ def _row(done: Judged, about: Row, arm: str, long_run_ms: float) -> EffectRow:
 
 
 def _truth_ratio(done: Judged, arm: str) -> float:
-    """Of an arm's rounds: what they took over what they would have taken without the added, as a geometric mean."""
+    """Return what an arm's rounds took over what they would have taken without the added cost, as a geometric mean."""
     logs = []
     for record in slices_of(done.ledger, arm):
         taken = mean_ms(done.plan, record)
@@ -91,13 +89,12 @@ def _truth_ratio(done: Judged, arm: str) -> float:
 
 
 def slices_of(ledger: Ledger, arm: str) -> list[SliceRecord]:
-    """Of queries, without the warm-up and those that a busy machine let nothing succeed in."""
+    """Return slices of queries, without the warm-up and those in which nothing succeeded."""
     slices = [record for record in ledger.records() if isinstance(record, SliceRecord) and not record.warm_up]
     return [each for each in slices if (each.workload, each.turn.role) == ("query", arm) and each.answer.operations]
 
 
 def mean_ms(plan: Plan, record: SliceRecord) -> float:
-    """Of a slice's queries."""
     phase = record.answer.phases[plan.study.metrics[QUERY].phase]
     return phase.sum_ns / phase.count / NS_PER_MS
 

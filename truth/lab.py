@@ -54,7 +54,6 @@ class TruthLab(ServerLab):
         return self._star.client(self._distances[arm.name])
 
     def paid(self, arm: PlannedArm) -> Paid:
-        """Since the lab stands."""
         return self._relay.paid()[list(self._costs).index(arm.name)]
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:

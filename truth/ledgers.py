@@ -22,7 +22,7 @@ class Ledgers:
         self._folder = folder / LEDGERS
 
     def keep(self, trial: str, ledger: Ledger) -> None:
-        """Whole or not at all; in place of an earlier one, whose rows were lost."""
+        """Keep a ledger, whole or not at all; it replaces an earlier one, whose rows were lost."""
         path = self._path(trial)
         path.parent.mkdir(parents=True, exist_ok=True)
         aside = shutil.make_archive(str(path.parent / ".aside"), "gztar", ledger.folder)
@@ -33,7 +33,7 @@ class Ledgers:
 
     @contextmanager
     def opened(self, trial: str) -> Iterator[Ledger]:
-        """A copy, which is there as long as the context is. Raises `NOT_A_RUN`."""
+        """Open a copy, which exists as long as the context. Raises `NOT_A_RUN`."""
         with tempfile.TemporaryDirectory() as folder:
             shutil.unpack_archive(self._path(trial), folder)
             yield Ledger.open(Path(folder))

@@ -109,7 +109,6 @@ def differences(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _read(file: Path) -> list[Row]:
-    """Of whole trials."""
     lines = file.read_text().splitlines(keepends=True) if file.exists() else []
     rows = [TypeAdapter(Row).validate_json(line) for line in lines if line.endswith("\n")]
     ways = {number: {row.way for row in rows if row.trial == number} for number in {row.trial for row in rows}}

@@ -17,7 +17,7 @@ PAUSE_SECONDS = 0.5
 
 @contextmanager
 def neighbour(seed: int) -> Iterator[None]:
-    """While this lasts."""
+    """Run a neighbour while the context lasts."""
     argv = [sys.executable, "-m", __spec__.name, str(seed)]
     # A session of its own: a Ctrl-C is for the campaign.
     with subprocess.Popen(argv, stdin=subprocess.PIPE, start_new_session=True) as process:

@@ -157,7 +157,6 @@ def _goals(rows: Rows, of_truths: Sequence[Case]) -> Iterator[list[str]]:
 
 
 def goal_of_speed(found: Sequence[Speed]) -> list[str]:
-    """Today's `costof` and that of `EARLIER` as wholes."""
     by_tool = {each.tool: each for each in found}
     today, earlier = by_tool.get("costof"), by_tool.get(EARLIER)
     figure = f"seconds to a verdict on a true 10 % of a query of 0.1 ms, against all of `{EARLIER}`"
@@ -170,7 +169,7 @@ def goal_of_speed(found: Sequence[Speed]) -> list[str]:
 
 
 def _goals_of_runs(same: Sequence[Case]) -> Iterator[list[str]]:
-    """Of runs alone, or of those beside the neighbour."""
+    """Return the goals of runs alone, or of those beside the neighbour."""
     where = same[0].place
     covered = Proportion.among(row.holds for case in same for row in case.rows)
     yield [f"95 % intervals that hold the truth, {where}", *_told("93 to 97 %", covered, *COVERAGE)]
@@ -209,7 +208,7 @@ def _told(asked: str, found: Proportion, low: float, high: float) -> list[str]:
 
 
 def _speeds(found: Sequence[Speed]) -> str:
-    """A table; '' of nothing."""
+    """Return a table; '' of nothing."""
     head = ["a query takes", "time is divided", "a round takes", "today's analysis", f"that of `{EARLIER}`"]
     lines = [
         [

@@ -30,7 +30,7 @@ TOOLS: dict[str, Callable[[str, int], float]] = {"ab": _ab, "wrk": _wrk}
 
 
 def measure(trial: Trial, budget_seconds: int, cost: RelayCost, about: Row) -> PeerRow:
-    """As long as a run of `costof` has, half of it for each."""
+    """Measure as long as a run of `costof` does, half of it for each."""
     plan = planned(trial, budget_seconds)
     seconds = budget_seconds // 2
     arms = [plan.controls[0], plan.protected[0]]

@@ -21,7 +21,6 @@ mpl.rcParams.update({"axes.spines.right": False, "legend.frameon": False})
 
 
 def draw(effects: Sequence[EffectRow], found: Sequence[Speed], folder: Path) -> None:
-    """All pictures, into a folder that is there."""
     of_truths = cases(effects)
     _save(_coverage(of_truths), folder / "coverage.svg")
     _save(_power(effects), folder / "power.svg")
@@ -67,7 +66,7 @@ def _errors(of_truths: Sequence[Case]) -> Figure:
 
 
 def _power(effects: Sequence[EffectRow]) -> Figure:
-    """Of constant costs, for each service."""
+    """Draw the power of constant costs, for each service."""
     figure = Figure(figsize=(7.5, 2.8))
     shares = sorted({row.added_share for row in effects if row.payers == "all" and row.trial_kind == "effect"})
     for axes, service in zip(figure.subplots(1, len(SERVICES), sharey=True), SERVICES, strict=True):

@@ -86,7 +86,7 @@ class Paid(Model):
 
     @property
     def mean_ms(self) -> float:
-        """Added to a request on average; 0 without any."""
+        """Mean time added to a request; 0 without any."""
         return self.added_ns / NS_PER_MS / self.requests if self.requests else 0.0
 
 

@@ -37,7 +37,6 @@ class Row(Model):
 
     @property
     def about(self) -> Row:
-        """What every table has of it."""
         return Row(**self.model_dump(include=set(Row.model_fields)))
 
     @property
@@ -163,7 +162,7 @@ class Rows:
         self._found += rows
 
     def replace(self, rows: Sequence[EffectRow]) -> None:
-        """In place of all other rows of their trial."""
+        """Replace all other rows of their trial."""
         trials = {row.trial for row in rows}
         self._found = [row for row in self._found if row.trial not in trials] + list(rows)
         write_whole(self._file, "".join(row.model_dump_json() + "\n" for row in self._found))
@@ -204,7 +203,6 @@ class Rows:
         return median(self._controls(service, disturbed))
 
     def knows_service(self, service: str, disturbed: bool) -> bool:
-        """Whether a request's time through the relay alone is known."""
         return bool(self._controls(service, disturbed))
 
     def _controls(self, service: str, disturbed: bool) -> list[float]:

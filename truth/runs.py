@@ -33,7 +33,7 @@ class Unwatched:
 
 
 def planned(trial: Trial, budget_seconds: int | None = None, rounds: int | None = None) -> Plan:
-    """It measures for so long, or exactly so many rounds."""
+    """Return a plan that measures for so long, or exactly so many rounds."""
     study = load_study(STUDY)
     budget = f"{budget_seconds}s" if budget_seconds else None
     exactly = str(rounds) if rounds else None
@@ -56,7 +56,7 @@ def _options(trial: Trial, study: Study) -> Options:
 
 
 def _of_requests(study: Study) -> Study:
-    """For the one server without records, of which requests are made and not queries."""
+    """Ask for requests instead of queries: the one server has no records."""
     workload = study.workloads["query"].model_copy(update={"kind": "request"})
     metric = study.metrics[QUERY].model_copy(update={"phase": "request"})
     changed = {"workloads": study.workloads | {"query": workload}, "metrics": study.metrics | {QUERY: metric}}

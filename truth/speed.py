@@ -23,7 +23,6 @@ ROOT = Path(__file__).parents[1]
 
 
 def timed(done: Judged, rows: Sequence[EffectRow]) -> list[EffectRow]:
-    """The rows of a run, with the times to their verdicts."""
     times = {"seconds_to_verdict": today(done), "seconds_earlier": earlier(done)}
     return [row.model_copy(update={name: by_arm.get(row.arm) for name, by_arm in times.items()}) for row in rows]
 
@@ -63,7 +62,7 @@ def earlier(done: Judged) -> dict[str, float | None]:
 
 
 def _rounds_of(ledger: Ledger) -> Iterator[Ledger]:
-    """The ledger as it was when each round had ended."""
+    """Yield the ledger as it was when each round had ended."""
     with tempfile.TemporaryDirectory() as folder:
         partial, rounds = Ledger.create(ledger.plan(), Path(folder) / "run"), 0
         for record in ledger.records():
@@ -78,7 +77,7 @@ def _rounds_of(ledger: Ledger) -> Iterator[Ledger]:
 
 
 def _costing(ledger: Ledger) -> set[str]:
-    """The arms that are said to cost something."""
+    """Return the arms that are said to cost something."""
     return {each.arm for each in analyse(ledger).effects if each.metric == QUERY and each.verdict is Verdict.COSTS}
 
 

@@ -51,7 +51,6 @@ class QuickProfile:
 
     @property
     def large(self) -> list[QuickEffect]:
-        """Those that it is to resolve."""
         return [each for each in self.effects if each.size >= LARGE]
 
     @property
