@@ -284,6 +284,7 @@ class Problem(Enum):
         "the Ray cluster at {address} has {found} that can measure, and --hosts-least says {least}; start more",
     )
     HOST_REFUSED = (EXIT_FAILED, "{host} cannot measure: {detail}")
+    HOSTS_FAILED = (EXIT_FAILED, "{detail}")
     HOST_LOST = (EXIT_FAILED, "{host} was lost: {detail}")
     OTHER_HOSTS = (
         EXIT_USAGE,

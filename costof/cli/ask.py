@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 from rich.console import Console
@@ -16,6 +16,8 @@ from costof.cli.show import print_answer, write_answer
 from costof.errors import EXIT_ANSWERED, EXIT_FAILED, EXIT_PARTIAL, CostofError
 from costof.format import milliseconds, plural
 from costof.lab.user_namespace import enter
+from costof.messages.plan import Share
+from costof.messages.process import HostsProcess
 from costof.results.ledger import CautionRecord, Ledger
 from costof.services.open import open_service
 from costof.study.commands import COMMAND
@@ -23,8 +25,8 @@ from costof.study.plan import Options, Plan, resolve
 from costof.study.schema import Study
 
 if TYPE_CHECKING:
-    from costof.instruments.hosts.asked import HostsAsked
-    from costof.instruments.hosts.cluster import Node
+    from costof.messages.answers import ClusterNode
+    from costof.messages.plan import HostsSettings
     from costof.programs.access import Access
     from costof.report.result import Result
     from costof.run.rounds import Before
@@ -38,7 +40,7 @@ def ask(
     out: Path | None,
     as_json: bool,
     dry_run: bool,
-    hosts: HostsAsked | None = None,
+    hosts: HostsSettings | None = None,
 ) -> int:
     """An exit status. Raises whatever the user got wrong before anything is started."""
     plan = resolve(study, options)
@@ -57,7 +59,10 @@ def ask(
     for text in warnings:
         click.echo(f"costof: {text}", err=True)
     if dry_run:
-        nodes = _nodes(hosts) if hosts is not None else []
+        nodes = []
+        if hosts is not None:
+            with HostsProcess(hosts, None) as found:
+                nodes = found.nodes
         service.shared_by(len(nodes) or 1)
         _print_plan(plan, service)
         _print_hosts(plan, nodes)
@@ -82,7 +87,7 @@ def answer(
     before: Before | None,
     access: Access | None,
     as_json: bool,
-    hosts: HostsAsked | None = None,
+    hosts: HostsSettings | None = None,
 ) -> int:
     """Measure, write the answer and print it. Return an exit status."""
     _measure(plan, service, ledger, before, access, hosts)
@@ -97,13 +102,12 @@ def _measure(
     ledger: Ledger,
     before: Before | None,
     access: Access | None,
-    hosts: HostsAsked | None,
+    hosts: HostsSettings | None,
 ) -> None:
-    from costof.instruments.hosts.population import Population
     from costof.run.starts import run_starts
 
-    population = Population(hosts, plan.study.service.kind == COMMAND) if hosts else None
-
+    by: Literal["engine", "commands"] = "commands" if plan.study.service.kind == COMMAND else "engine"
+    population = HostsProcess(hosts, by) if hosts else None
     unused = [service]
 
     def service_of_a_start() -> Service:
@@ -155,22 +159,14 @@ def _print_plan(plan: Plan, service: Service) -> None:
         click.echo(f"grant     {needed}")
 
 
-def _nodes(hosts: HostsAsked) -> list[Node]:
-    from costof.instruments.hosts.cluster import reached
-
-    with reached(hosts) as cluster:
-        return cluster.nodes
-
-
-def _print_hosts(plan: Plan, nodes: Sequence[Node]) -> None:
+def _print_hosts(plan: Plan, nodes: Sequence[ClusterNode]) -> None:
     """The hosts that would measure, and how much of each workload each would have."""
-    from costof.instruments.hosts.population import workers_of
-
     found: dict[str, list[str]] = {}
     for name, workload in plan.study.workloads.items():
         if workload.view == "wire":
             most = max(plan.workers(name, arm) for arm in plan.arms)
-            found[name] = [plural(each, "worker") for each in workers_of(most, len(nodes))]
+            shares = (Share(host=place, hosts=len(nodes)) for place in range(len(nodes)))
+            found[name] = [plural(share.workers(most), "worker") for share in shares]
         elif workload.command is not None:
             found[name] = ["one at a time"] * len(nodes)
     for place, node in enumerate(nodes):

@@ -20,7 +20,7 @@ from costof.study.target import TargetOptions
 from costof.urls import without_password
 
 if TYPE_CHECKING:
-    from costof.instruments.hosts.asked import HostsAsked
+    from costof.messages.plan import HostsSettings
     from costof.programs.access import Access
     from costof.results.run import Run
     from costof.run.rounds import Before
@@ -42,7 +42,7 @@ class Resumed:
 
 
 def reopen(
-    folder: Path, options: list[str], budget: str | None, target: GivenTarget, hosts: HostsAsked | None
+    folder: Path, options: list[str], budget: str | None, target: GivenTarget, hosts: HostsSettings | None
 ) -> Resumed:
     """Nothing is started or written. `options` are those given that would change the plan.
 

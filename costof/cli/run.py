@@ -23,7 +23,7 @@ from costof.study.load import LoadAsked
 from costof.study.plan import Options
 
 if TYPE_CHECKING:
-    from costof.instruments.hosts.asked import HostsAsked
+    from costof.messages.plan import HostsSettings
 
 
 def _studies(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -80,7 +80,7 @@ def run(
     client: str | None,
     limits: tuple[tuple[str, str], ...],
     target: GivenTarget,
-    hosts: HostsAsked | None,
+    hosts: HostsSettings | None,
     out: Path | None,
     as_json: bool,
     seed: int | None,

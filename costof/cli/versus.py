@@ -21,7 +21,7 @@ from costof.study.library import study_of
 from costof.study.plan import Options
 
 if TYPE_CHECKING:
-    from costof.instruments.hosts.asked import HostsAsked
+    from costof.messages.plan import HostsSettings
 
 #: Of a label that is a command.
 LONGEST_LABEL = 48
@@ -62,7 +62,7 @@ def versus(
     precision: str | None,
     rounds: str | None,
     limits: tuple[tuple[str, str], ...],
-    hosts: HostsAsked | None,
+    hosts: HostsSettings | None,
     out: Path | None,
     as_json: bool,
     seed: int | None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from costof.messages.engine_server import EngineProcess
+from costof.messages.process import EngineProcess
 from costof.model import Model
 
 

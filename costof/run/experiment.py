@@ -9,7 +9,7 @@ from math import ceil
 
 from costof.errors import Caution, CostofError, Problem
 from costof.format import listed, plural
-from costof.instruments.hosts.population import Population
+from costof.messages.process import HostsProcess
 from costof.programs.identity import check_identity
 from costof.results.changes import all_stand, every_change, judged
 from costof.results.ledger import (
@@ -46,7 +46,7 @@ def run(
     ledger: Ledger,
     progress: Progress,
     before: Before | None = None,
-    population: Population | None = None,
+    population: HostsProcess | None = None,
 ) -> Before | None:
     """Carry the plan out; everything worth knowing is in the ledger afterwards.
 
@@ -71,8 +71,8 @@ def run(
             facts = {**describe_machine(described), "idle cores": cores}
             if population is not None:
                 _check_hosts(ledger, before, population)
-                service.shared_by(len(population.hosts))
-                facts |= population.describe()
+                service.shared_by(len(population.names))
+                facts |= population.facts
             environment = EnvironmentRecord(
                 started=now(), start=before.start, facts=facts, versions=described.versions, identity=identity
             )
@@ -94,7 +94,7 @@ def run(
             _prove(state, "start")
             partial = _measure(state)
             _prove(state, "end")
-            for text in [*service.cautions(), *(population.cautions() if population else [])]:
+            for text in [*service.cautions(), *(population.cautions if population else [])]:
                 ledger.append(CautionRecord(text=text))
     except KeyboardInterrupt:
         partial = "interrupted"
@@ -211,9 +211,9 @@ def _limit_server_cpu(state: State) -> None:
         server_cpu.limit_cores(os.cpu_count() or 1, f"this machine, where {listed(sorted(addresses))} is,")
 
 
-def _check_hosts(ledger: Ledger, before: Before, population: Population) -> None:
+def _check_hosts(ledger: Ledger, before: Before, population: HostsProcess) -> None:
     """A resumed run has as many hosts as it was begun with. Raises `OTHER_HOSTS`."""
-    found = len(population.hosts)
+    found = len(population.names)
     if before.hosts is not None and before.hosts != found:
         raise CostofError(
             Problem.OTHER_HOSTS, path=ledger.folder, before=plural(before.hosts, "host"), now=plural(found, "host")

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from costof.instruments.hosts.host import HostLostError
-from costof.instruments.hosts.parts import late
-from costof.results.ledger import Ledger, LookRecord, LostRecord, SliceRecord
+from costof.messages.answers import PopulationAnswer
+from costof.messages.process import HostLostError
+from costof.results.ledger import Ledger, LookRecord, LostRecord
 from costof.results.samples import Samples, ServersSide, Turn, add_samples
 from costof.run.instruments import Instruments
 from costof.run.schedule import Looks, Schedule
@@ -98,9 +98,9 @@ def take_round(state: State, number: int) -> list[Taken]:
             goes_on = population.without(error.host)
             state.ledger.append(
                 LostRecord(
-                    host=error.host.name,
+                    host=error.host,
                     round=number,
-                    rest=len(population.hosts) if goes_on else None,
+                    rest=len(population.names) if goes_on else None,
                     detail=error.detail,
                 )
             )
@@ -134,18 +134,14 @@ def _arm_is_lost(state: State, name: str) -> bool:
 def _take_turn(state: State, turn: Turn, number: int) -> Taken:
     """Its slice goes to the ledger, and to the samples if it proved its arm and is none of the warm-up. One that a host
     began late is taken once more."""
-    record, start_up_seconds = _taken(state, turn, number)
-    if not record.warm_up and late(record.hosts):
-        record, start_up_seconds = _taken(state, turn, number)
+    for last_attempt in (False, True):
+        state.slices += 1
+        record, start_up_seconds = take_turn(state.plan, state.service, state.instruments, turn, number, state.slices)
+        state.ledger.append(record)
+        late = isinstance(record.answer, PopulationAnswer) and record.answer.late
+        if last_attempt or record.warm_up or not late:
+            break
     if record.mismatch is None and not record.warm_up:
         servers = ServersSide(record.server_figures, record.server_cpu_seconds)
         add_samples(state.plan, state.before.samples, number, turn, record.answer, servers)
     return Taken(turn, record.answer, start_up_seconds)
-
-
-def _taken(state: State, turn: Turn, number: int) -> tuple[SliceRecord, float]:
-    """As it went to the ledger."""
-    state.slices += 1
-    record, start_up_seconds = take_turn(state.plan, state.service, state.instruments, turn, number, state.slices)
-    state.ledger.append(record)
-    return record, start_up_seconds

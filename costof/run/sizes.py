@@ -13,8 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from costof.instruments.hosts.parts import PopulationAnswer
-from costof.messages.answers import SliceAnswer
+from costof.messages.answers import PopulationAnswer, SliceAnswer
 from costof.results.samples import Turn
 from costof.study.load import PHASES, WORKLOAD, Told
 from costof.study.plan import Plan

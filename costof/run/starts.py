@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from costof.errors import CostofError
-from costof.instruments.hosts.population import Population
+from costof.messages.process import HostsProcess
 from costof.results.ledger import Ledger
 from costof.run.experiment import run
 from costof.run.rounds import Before, Progress
@@ -20,7 +20,7 @@ def run_starts(
     ledger: Ledger,
     progress: Progress,
     before: Before | None = None,
-    population: Population | None = None,
+    population: HostsProcess | None = None,
 ) -> None:
     """Each start that is not whole yet, on servers of its own; most plans have one. A partial start ends the run.
 

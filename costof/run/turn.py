@@ -6,11 +6,10 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
-from math import inf
 
 from costof.errors import CostofError, Problem
-from costof.instruments.hosts.parts import PopulationAnswer, apart
 from costof.lab.program import Counters
+from costof.messages.answers import PopulationAnswer
 from costof.results.ledger import SliceRecord
 from costof.results.samples import Turn
 from costof.run.evidence import mismatch
@@ -53,8 +52,7 @@ def take_turn(
     if isinstance(answer, PopulationAnswer):
         # The machines that loaded are others than this one.
         steal, foreign, hosts = answer.steal_seconds, answer.foreign_cpu_seconds, answer.hosts
-        window = (0, inf) if workload.is_told_how_long else (size.operations, size.seconds)
-        unproved = unproved or answer.unlike or (apart(hosts, *window) if round_number >= 0 else None)
+        unproved = unproved or answer.unlike or (answer.apart if round_number >= 0 else None)
     record = SliceRecord(
         round=round_number,
         warm_up=round_number < 0,

@@ -76,6 +76,9 @@ class CommandSettings(ServiceSettings):
         program = self.programs[workload]
         return program.timeout_seconds * (1 + program.warmup) + self.proving_seconds
 
+    def ends_itself(self, workload: str) -> bool:
+        return self.programs[workload].once
+
 
 def new_output() -> Path:
     """A name for a file of a run's own, in a folder that the runner makes and removes."""

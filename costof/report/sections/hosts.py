@@ -11,9 +11,7 @@ from pydantic import Field
 
 from costof import format as fmt
 from costof.errors import Caution
-from costof.instruments.hosts.merging import merged_figures
-from costof.instruments.hosts.parts import HostPart
-from costof.messages.answers import Phase, SliceAnswer
+from costof.messages.answers import HostPart, Phase, SliceAnswer, merged_figures
 from costof.model import Finite, Model
 from costof.report.blocks import FILES, Block, Paragraph, Table
 from costof.report.section import Section, sentences
