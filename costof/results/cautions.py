@@ -38,10 +38,11 @@ def errors_of(run: Run) -> list[ErrorCount]:
     return list(found.values())
 
 
-def _unable(run: Run, view: str) -> Caution:
+def _unable(run: Run, view: str, arm: str, detail: str) -> str:
     if view == "command" and run.plan.client:
-        return Caution.CLIENT_CANNOT
-    return Caution.APP_CANNOT if view == "app" else Caution.ARM_REFUSED
+        return Caution.CLIENT_CANNOT.text(arm=arm, client=run.plan.client, detail=detail)
+    caution = Caution.APP_CANNOT if view == "app" else Caution.ARM_REFUSED
+    return caution.text(arm=arm, detail=detail)
 
 
 def warnings_of(run: Run, effects: int) -> list[str]:
@@ -53,8 +54,7 @@ def warnings_of(run: Run, effects: int) -> list[str]:
     for record in run.ready:
         for ready in record.ready.arms:
             if ready.error is not None:
-                caution = _unable(run, record.view)
-                texts.append(caution.text(arm=ready.name, detail=ready.error.detail, client=plan.client))
+                texts.append(_unable(run, record.view, ready.name, ready.error.detail))
     if any(run.refused(control) for control in plan.controls):
         texts.append(Caution.NO_CONTROL.text())
     texts += [

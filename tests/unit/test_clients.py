@@ -122,7 +122,7 @@ def test_a_client_has_a_workload_and_its_figures_beside_the_studys() -> None:
         ("postgres-tls", {"client": "pgbench", "load": LoadAsked("5/s")}, Problem.CLIENT_WITHOUT_LOAD),
     ],
 )
-def test_a_client_that_cannot_be_one_is_refused(study: str, options: dict[str, Any], problem: Problem) -> None:
+def test_a_client_that_cannot_be_one_is_refused(study: str, options: dict[str, Any], problem: object) -> None:
     with pytest.raises(CostofError) as refused:
         resolve(load_study(study), Options(**options))
     assert refused.value.problem is problem

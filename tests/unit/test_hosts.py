@@ -161,7 +161,7 @@ def test_shares_of_workers_unite(workers: int, hosts: int) -> None:
     ],
 )
 def test_what_cannot_be_asked_of_hosts(
-    address: str | None, where: list[str], least: int | None, unauthenticated: bool, problem: Problem
+    address: str | None, where: list[str], least: int | None, unauthenticated: bool, problem: object
 ) -> None:
     with pytest.raises(CostofError) as caught:
         hosts_settings(address, where, least, unauthenticated)

@@ -115,7 +115,7 @@ def test_the_published_profile_repeats_the_published_sizes(study: Study) -> None
         (Options(settings=["key=rsa-2048"], target="mongodb://h"), Problem.LAB_ONLY_FACTOR, "key"),
     ],
 )
-def test_bad_input_is_told_in_one_line(study: Study, options: Options, problem: Problem, told: str) -> None:
+def test_bad_input_is_told_in_one_line(study: Study, options: Options, problem: object, told: str) -> None:
     with pytest.raises(CostofError) as caught:
         resolve(study, options)
     assert caught.value.problem is problem

@@ -194,9 +194,8 @@ class Population:
     def _ask(self, orders: Mapping[Host, Mapping[str, Model]], seconds: float) -> dict[Host, Any]:
         """The instrument answers in this time, or the host says that it does not; one that says nothing at all is given
         a moment more."""
-        return self._of_all(
-            lambda host: host.actor.ask.remote(line(dict(orders[host])), seconds), seconds + PATIENCE_SECONDS
-        )
+        lines = {host: line(dict(order)) for host, order in orders.items()}
+        return self._of_all(lambda host: host.actor.ask.remote(lines[host], seconds), seconds + PATIENCE_SECONDS)
 
     def _of_all(self, call: Any, seconds: float) -> dict[Host, Any]:
         return answers(self._ray, {host: call(host) for host in self.hosts}, seconds)
