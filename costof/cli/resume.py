@@ -15,8 +15,7 @@ from costof.programs.access import check_ca_file
 from costof.results.ledger import Ledger, LookRecord
 from costof.services.open import shown_urls, target_options
 from costof.statistics.verdicts import ERROR_RATE
-from costof.study.plan import Plan
-from costof.study.target import TargetOptions
+from costof.study.plan import Plan, TargetOptions
 from costof.urls import without_password
 
 if TYPE_CHECKING:

@@ -15,9 +15,8 @@ from costof.instruments.commands.passwords import without_passwords
 from costof.programs.access import Access, ShownAccess
 from costof.services import Service
 from costof.services.server_cpu import ServerCpu
-from costof.study.plan import Plan
+from costof.study.plan import Plan, TargetOptions
 from costof.study.schema import Study
-from costof.study.target import TargetOptions
 
 #: Services whose plain and TLS entrances have URLs of their own. They have no database and no log-in.
 TWO_URLS = frozenset({"http"})

@@ -8,8 +8,7 @@ from pydantic import Field
 
 from costof.errors import CostofError, Problem
 from costof.model import Model
-from costof.study.asked import Asked
-from costof.study.schema import AS_SERVED, Profile, Study, holds
+from costof.study.schema import AS_SERVED, Asked, Profile, Study, holds
 
 TWIN_SUFFIX = "-twin"
 CONTEXT_SIGN = "@"

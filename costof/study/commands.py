@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from costof.instruments.commands.asked import CommandAsked
 from costof.instruments.commands.readers import Figure
-from costof.study.metric import OF_COMMAND
+from costof.study.schema import OF_COMMAND
 
 #: The kind of service, and the view and kind of its workloads.
 COMMAND = "command"

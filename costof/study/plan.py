@@ -12,33 +12,82 @@ from dataclasses import dataclass, field
 from pydantic import Field
 
 from costof.errors import CostofError, Problem
-from costof.instruments.clients import client
+from costof.instruments.clients import Client, client
 from costof.instruments.commands.asked import RATE, SECONDS, CommandAsked
+from costof.instruments.commands.readers import reader
 from costof.model import Model
 from costof.study.arms import PlannedArm, plan_arms
-from costof.study.at_load import at_load
-from costof.study.client import with_client
-from costof.study.limits import Limit, limits_of
-from costof.study.load import Load, LoadAsked, Told, load_of
+from costof.study.commands import COMMAND, MARGIN, TOLD_SECONDS
+from costof.study.load import Load, LoadAsked, Told, at_load, load_of
 from costof.study.options import (
     FEWEST_STARTS,
     MOST_RECORDS,
     MOST_ROUNDS,
     MOST_STARTS,
+    Limit,
     chosen_levels,
     distances_ms,
+    limits_of,
     parse_assignment,
     parse_duration,
     parse_precision,
     whole_number,
 )
-from costof.study.schema import AS_SERVED, FAR, Level, Profile, SliceSize, Study
-from costof.study.target import TargetOptions
+from costof.study.schema import AS_SERVED, FAR, OF_COMMAND, Level, Metric, Profile, SliceSize, Study, Workload
 
 #: What `--distance` sets; of a target that is no factor, since its clients are where they are.
 DISTANCE = "distance"
 #: Round trips from which slices are sized for a far client.
 FAR_FROM_MS = 5.0
+
+
+class TargetOptions(Model):
+    """The options of a target beside its URLs, without secrets."""
+
+    ca_file: str | None = Field(default=None, description="Absolute path of --tls-ca.")
+    database: str | None = Field(default=None, description="The name that the user chose.")
+    allow_plain: bool = False
+    server_cpu: str | None = Field(default=None, description="The command, without what looks like a password.")
+    pooler: str | None = Field(default=None, description="The URL of --pooler without secrets.")
+    with_password: bool = Field(default=False, description="It was logged in with a password, which is not kept.")
+
+
+WORKLOAD = "client"
+
+
+def with_client(study: Study, client: Client) -> Study:
+    """The study with one workload more, and a metric for each figure that the program may tell. Raises
+    `CLIENT_OF_OTHERS` where it does not speak to what the study asks, and `PROGRAM_MISSING`."""
+    service = study.service.program or study.service.kind
+    if service != client.of:
+        raise CostofError(
+            Problem.CLIENT_OF_OTHERS, client=client.program, of=client.of, study=study.name, service=service
+        )
+    client.found()
+    workload = Workload(label=f"{client.program} as the client", view=COMMAND, kind=COMMAND, command=client.asked)
+    metrics = {
+        f"{WORKLOAD}.{name}": Metric(
+            label=f"{figure.label}, {client.program}",
+            description=f"As {client.program} tells it.",
+            workload=WORKLOAD,
+            phase=f"{OF_COMMAND}{name}",
+            unit=figure.unit,
+            better=figure.better,
+            headline=name in client.headline,
+            margin=MARGIN,
+        )
+        for name, figure in reader(client.program).figures.items()
+    }
+    size = {WORKLOAD: SliceSize(operations=1, seconds=TOLD_SECONDS)}
+    profiles = {
+        name: profile.model_copy(update={"slices": profile.slices | size}) for name, profile in study.profiles.items()
+    }
+    changes = {
+        "workloads": study.workloads | {WORKLOAD: workload},
+        "metrics": study.metrics | metrics,
+        "profiles": profiles,
+    }
+    return study.model_copy(update=changes)
 
 
 class Plan(Model):

@@ -19,10 +19,9 @@ from costof.programs.http import HttpSettings
 from costof.programs.postgres.connection import PostgresSettings
 from costof.report import analyse
 from costof.report.sections.costs.sentences import Line, said
-from costof.study.client import with_client
 from costof.study.library import load_study
 from costof.study.load import LoadAsked
-from costof.study.plan import Options, resolve
+from costof.study.plan import Options, resolve, with_client
 from tests.fake_run import Truth, fake_run
 
 PASSWORD = "correct horse"

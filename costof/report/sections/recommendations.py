@@ -15,8 +15,7 @@ from costof.results.index import SAME_SET_UP, Index, Lead
 from costof.results.models import Arm, Core, Effect, Metric, Sentence
 from costof.results.run import Run
 from costof.statistics.estimate import Verdict
-from costof.study.published import PublishedFigure
-from costof.study.schema import Study
+from costof.study.schema import PublishedFigure, Study
 
 COLUMNS = ["figure", "control", "with it", "relative", "verdict", "published without", "published with"]
 VERDICT = COLUMNS.index("verdict")

@@ -12,7 +12,7 @@ from costof.results.index import Index, Setting, verdict_words
 from costof.results.models import Arm, Effect, Metric
 from costof.statistics.estimate import Verdict
 from costof.study.commands import COMMAND
-from costof.study.published import PublishedFigure
+from costof.study.schema import PublishedFigure
 
 TITLES = {
     "app": "As the application sees it",
