@@ -116,7 +116,7 @@ def _measure(
         return found
 
     try:
-        with Bar(plan.of_a_start(), Console(stderr=True, highlight=False)) as bar:
+        with Bar(plan, Console(stderr=True, highlight=False)) as bar:
             run_starts(plan, service_of_a_start, ledger, bar, before, population)
     except CostofError:
         if before is None:
@@ -140,7 +140,7 @@ def _print_plan(plan: Plan, service: Service) -> None:
         click.echo(f"slice     {name}: {most}{size.seconds:g} s")
     if plan.may_shorten_slices:
         click.echo("          shorter where the warm-up shows that to be enough")
-    budget = plan.of_a_start().budget_seconds
+    budget = plan.start_budget_seconds
     most = f" to {plan.most_rounds}, {budget:.0f} s at most" if budget is not None else ""
     click.echo(f"rounds    {plan.fewest_rounds}{most}{', in each start' if plan.starts > 1 else ''}")
     if plan.starts > 1:

@@ -45,8 +45,8 @@ class Bar:
     def round(self, done: int, elapsed_seconds: float, reached: float | None) -> None:
         left = max(0.0, self.seconds_left(done, elapsed_seconds, reached))
         plan = self._plan
-        state = f"round {done}" if plan.budget_seconds is not None else f"round {done} of {plan.most_rounds}"
-        state += f" · {'at most' if plan.budget_seconds is not None else 'about'} {left:.0f} s left"
+        state = f"round {done}" if plan.start_budget_seconds is not None else f"round {done} of {plan.most_rounds}"
+        state += f" · {'at most' if plan.start_budget_seconds is not None else 'about'} {left:.0f} s left"
         if reached is not None:
             state += f" · known to ±{reached:.1%}"
             state += f", asked ±{plan.precision:.1%}" if plan.precision is not None else ""
@@ -55,5 +55,5 @@ class Bar:
     def seconds_left(self, done: int, elapsed_seconds: float, reached: float | None) -> float:
         """Time to the end of the budget or of the most rounds, whichever comes first."""
         each = elapsed_seconds / max(1, done)
-        of_rounds, budget = (self._plan.most_rounds - done) * each, self._plan.budget_seconds
+        of_rounds, budget = (self._plan.most_rounds - done) * each, self._plan.start_budget_seconds
         return of_rounds if budget is None else min(budget - elapsed_seconds, of_rounds)

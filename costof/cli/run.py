@@ -15,12 +15,12 @@ from costof.cli.hosts_options import check_asked, hosts_options
 from costof.cli.resume import reopen
 from costof.cli.server_options import GivenTarget, target_options
 from costof.errors import Caution
-from costof.services.open import of_target, open_service, shown_urls
+from costof.services.open import offered_levels, open_service, shown_urls
 from costof.services.open import target_options as shown_options
 from costof.studies import study_names
 from costof.study.library import load_study
 from costof.study.load import LoadAsked
-from costof.study.plan import Options
+from costof.study.plan import Options, left_out_of_target
 
 if TYPE_CHECKING:
     from costof.messages.plan import HostsSettings
@@ -107,7 +107,9 @@ def run(
     access = target.access()
     if study is None:
         raise click.UsageError("which study? `costof list` shows them")
-    asked, left_out = of_target(load_study(study), access)
+    asked = load_study(study)
+    offered = offered_levels(asked, access)
+    left_out = left_out_of_target(asked, offered)
     if left_out and not any(text.startswith(f"{asked.main_factor}=") for text in settings):
         click.echo(Caution.LEFT_OUT_OF_TARGET.text(levels=", ".join(left_out)), err=True)
     urls, kept_options = shown_urls(asked, access), shown_options(asked, access)
@@ -127,5 +129,6 @@ def run(
         client=client,
         hosts=hosts.address if hosts else None,
         target_options=kept_options,
+        offered=offered,
     )
     sys.exit(ask(asked, options, access, out, as_json, dry_run, hosts))

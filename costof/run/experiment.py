@@ -178,7 +178,7 @@ def _measure(state: State) -> str | None:
 
 def _warn_of_few_rounds(state: State, round_seconds: float) -> None:
     """Nobody should wait for the end of a budget that cannot hold an answer."""
-    budget = state.plan.budget_seconds
+    budget = state.plan.start_budget_seconds
     if budget is not None and state.plan.starts == 1 and budget < FEWEST_ROUNDS * round_seconds:
         rounds, seconds = max(1, int(budget / round_seconds)), ceil(round_seconds * (FEWEST_ROUNDS + 1))
         text = Caution.BUDGET_HOLDS_FEW.text(rounds=rounds, needed=FEWEST_ROUNDS, budget=f"{seconds}s")

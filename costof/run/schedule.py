@@ -166,7 +166,7 @@ class Looks:
 
     def due(self, rounds_done: int, elapsed_seconds: float) -> float | None:
         """The error rate of the look that is due now; None where none is. It counts as spent from here on."""
-        budget = self._plan.budget_seconds
+        budget = self._plan.start_budget_seconds
         if budget is None or rounds_done < self._plan.fewest_rounds:
             return None
         passed = [share for share in self._left if elapsed_seconds >= share * budget]
@@ -213,7 +213,7 @@ def enough(
     """
     if rounds_done >= plan.most_rounds:
         return True
-    budget, asked = plan.budget_seconds, plan.precision
+    budget, asked = plan.start_budget_seconds, plan.precision
     if budget is not None and rounds_done >= ROUNDS_OF_AN_INTERVAL and elapsed_seconds + longest_round > budget:
         return True
     if asked is None:

@@ -93,14 +93,14 @@ def _chosen(plan: Plan, round_taken: Sequence[Taken]) -> dict[str, SliceSize]:
     """
     if plan.load is not None and not isinstance(plan.load, Told):
         return {WORKLOAD: _of_a_load(plan.slices[WORKLOAD], round_taken)}
-    if plan.budget_seconds is None or plan.precision is None or not plan.may_shorten_slices:
+    if plan.start_budget_seconds is None or plan.precision is None or not plan.may_shorten_slices:
         return plan.slices
     of_size: dict[str, list[Taken]] = {}
     for taken in round_taken:
         if taken.answer.operations:
             of_size.setdefault(plan.size_name(taken.turn.workload, plan.arm(taken.turn.arm)), []).append(taken)
     round_seconds = sum(taken.seconds + taken.start_up_seconds for taken in round_taken)
-    filling = plan.budget_seconds / plan.most_rounds / round_seconds if round_seconds else 1.0
+    filling = plan.start_budget_seconds / plan.most_rounds / round_seconds if round_seconds else 1.0
     needed = {name: max(filling, _share_needed(plan, slices, plan.precision)) for name, slices in of_size.items()}
     keeping = {name for name, each in plan.study.workloads.items() if each.keeps_its_length}
     return {

@@ -30,7 +30,7 @@ def run_starts(
     while before.whole_starts < plan.starts:
         watched = _OfStart(progress, before.whole_starts + 1, plan.starts) if plan.starts > 1 else progress
         try:
-            after = run(plan.of_a_start(), open_service(), ledger, watched, before, population)
+            after = run(plan, open_service(), ledger, watched, before, population)
         except CostofError:
             if before is first:
                 raise

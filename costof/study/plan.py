@@ -6,7 +6,7 @@ Nothing downstream looks at the study file, the profile or the command line agai
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from pydantic import Field
@@ -165,11 +165,10 @@ class Plan(Model):
             raise CostofError(Problem.RESUME_DIFFERS, options="--budget")
         return self.model_copy(update={"budget_seconds": parse_duration(text)})
 
-    def of_a_start(self) -> Plan:
-        """What each start of the servers has of it: an even share of the budget."""
-        if self.budget_seconds is None:
-            return self
-        return self.model_copy(update={"budget_seconds": self.budget_seconds / self.starts})
+    @property
+    def start_budget_seconds(self) -> float | None:
+        """What each start of the servers has of the budget: an even share."""
+        return None if self.budget_seconds is None else self.budget_seconds / self.starts
 
     def arm(self, name: str) -> PlannedArm:
         return next(arm for arm in self.arms if arm.name == name)
@@ -224,6 +223,8 @@ class Options:
     client: str | None = None
     hosts: str | None = None
     target_options: TargetOptions | None = None
+    offered: Callable[[Level], bool] | None = None
+    """Tells which levels of the main factor a target can be had at; None where it can at all."""
 
 
 def resolve(study: Study, options: Options) -> Plan:
@@ -232,15 +233,11 @@ def resolve(study: Study, options: Options) -> Plan:
     if profile is None:
         allowed = ", ".join(study.profiles)
         raise CostofError(Problem.UNKNOWN_PROFILE, study=study.name, name=options.profile, allowed=allowed)
-    load = _load(study, options)
-    if load is not None:
-        study = at_load(study, load)
-        profile = study.profiles[options.profile]
-    if options.client is not None:
-        study = with_client(study, client(options.client))
-        profile = study.profiles[options.profile]
-    if options.target is not None:
-        study = as_served(study)
+    load = load_of(study, options.load)
+    if load is not None and options.client is not None:
+        raise CostofError(Problem.CLIENT_WITHOUT_LOAD, client=options.client)
+    study = _as_asked(study, options, load)
+    profile = study.profiles[options.profile]
     settings = [parse_assignment(text) for text in options.settings]
     records = profile.records
     chosen: dict[str, list[str]] = {}
@@ -283,12 +280,49 @@ def resolve(study: Study, options: Options) -> Plan:
     )
 
 
-def _load(study: Study, options: Options) -> Load | None:
-    """Raises what `load_of` does, and `CLIENT_WITHOUT_LOAD` where another client asks."""
-    load = load_of(study, options.load)
-    if load is not None and options.client is not None:
-        raise CostofError(Problem.CLIENT_WITHOUT_LOAD, client=options.client)
-    return load
+def _as_asked(study: Study, options: Options, load: Load | None) -> Study:
+    """The study as these options have it, for its plan; nothing else changes one."""
+    if options.offered is not None:
+        study = _as_offered(study, options.offered)
+    if load is not None:
+        study = at_load(study, load)
+    if options.client is not None:
+        study = with_client(study, client(options.client))
+    return as_served(study) if options.target is not None else study
+
+
+def left_out_of_target(study: Study, offered: Callable[[Level], bool] | None) -> list[str]:
+    """Levels of its main factor that a study has by itself, and that a target cannot be had at (a tunnel to it)."""
+    if offered is None:
+        return []
+    name = study.main_factor
+    levels = study.factors[name].levels
+    usual = [study.factors[name].default, *(each.factors.get(name, []) for each in study.profiles.values())]
+    return [level for level in dict.fromkeys(each for named in usual for each in named) if not offered(levels[level])]
+
+
+def _as_offered(study: Study, offered: Callable[[Level], bool]) -> Study:
+    """Without levels of its main factor that a target cannot be had at, where nobody names these, and with those that
+    only a target has."""
+    name = study.main_factor
+    factor = study.factors[name]
+    known = {level for level, each in factor.levels.items() if offered(each)}
+    of_target_alone = [level for level, each in factor.levels.items() if each.own and level in known]
+
+    def left(levels: Sequence[str]) -> list[str]:
+        return [*dict.fromkeys([*(level for level in levels if level in known), *of_target_alone])]
+
+    profiles = {
+        key: profile.model_copy(
+            update={
+                "factors": {of: left(each) if of == name else each for of, each in profile.factors.items()},
+                "also": [each for each in profile.also if each.get(name) in (*known, None)],
+            }
+        )
+        for key, profile in study.profiles.items()
+    }
+    factors = study.factors | {name: factor.model_copy(update={"default": left(factor.default)})}
+    return study.model_copy(update={"factors": factors, "profiles": profiles})
 
 
 def _stop_rule(profile: Profile, options: Options) -> tuple[float | None, float | None, tuple[int, int]]:
