@@ -104,7 +104,7 @@ def _measure(
     access: Access | None,
     hosts: HostsSettings | None,
 ) -> None:
-    from costof.run.starts import run_starts
+    from costof.run.experiment import run_starts
 
     by: Literal["engine", "commands"] = "commands" if plan.study.service.kind == COMMAND else "engine"
     population = HostsProcess(hosts, by) if hosts else None

@@ -15,7 +15,7 @@ from costof.cli.gate import limit_option
 from costof.cli.hosts_options import hosts_options
 from costof.errors import CostofError, Problem
 from costof.format import listed
-from costof.instruments.commands.asked import MOST_WARMUP_RUNS
+from costof.instruments.commands.settings import MOST_WARMUP_RUNS
 from costof.study.commands import COMMAND
 from costof.study.library import study_of
 from costof.study.plan import Options

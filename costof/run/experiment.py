@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass
 from math import ceil
 
 from costof.errors import Caution, CostofError, Problem
@@ -24,9 +26,8 @@ from costof.results.ledger import (
     SizesRecord,
     now,
 )
-from costof.run.awake import cores_awake
 from costof.run.instruments import Instruments
-from costof.run.machine import describe_machine, read_machine
+from costof.run.machine import cores_awake, describe_machine, read_machine
 from costof.run.rounds import Before, Progress, State, take_round
 from costof.run.schedule import Looks, Schedule, enough, precision
 from costof.run.sizes import Taken, chosen_sizes
@@ -224,3 +225,44 @@ def _busy() -> list[str]:
     """Return a caution where the machine has more to do than it has cores."""
     load, cores = os.getloadavg()[0], os.cpu_count() or 1
     return [Caution.BUSY.text(load=load, cores=cores)] if load > cores else []
+
+
+def run_starts(
+    plan: Plan,
+    open_service: Callable[[], Service],
+    ledger: Ledger,
+    progress: Progress,
+    before: Before | None = None,
+    population: HostsProcess | None = None,
+) -> None:
+    """Each start that is not whole yet, on servers of its own; most plans have one. A partial start ends the run.
+
+    Raises as `run` and `open_service` do where this has not measured a start yet. What comes later is in the ledger.
+    """
+    before = first = before or Before()
+    while before.whole_starts < plan.starts:
+        watched = _OfStart(progress, before.whole_starts + 1, plan.starts) if plan.starts > 1 else progress
+        try:
+            after = run(plan, open_service(), ledger, watched, before, population)
+        except CostofError:
+            if before is first:
+                raise
+            return
+        if after is None:
+            return
+        before = after
+
+
+@dataclass(frozen=True)
+class _OfStart:
+    """Says of which start each stage is."""
+
+    progress: Progress
+    start: int
+    starts: int
+
+    def stage(self, text: str) -> None:
+        self.progress.stage(f"start {self.start} of {self.starts}: {text}")
+
+    def round(self, done: int, elapsed_seconds: float, reached: float | None) -> None:
+        self.progress.round(done, elapsed_seconds, reached)

@@ -6,10 +6,11 @@ from typing import Any, TypeGuard
 
 from pydantic import ValidationError
 
-from costof.instruments.commands.asked import CommandAsked
 from costof.instruments.commands.readers import Figure
-from costof.study.schema import OF_COMMAND
+from costof.instruments.commands.settings import CommandAsked
 
+#: Instead of a metric's phase: a figure that a command has told, such as 'figure.tps'.
+OF_COMMAND = "figure."
 #: The kind of service, and the view and kind of its workloads.
 COMMAND = "command"
 #: What a file may leave out, by the model of its part.

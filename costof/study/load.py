@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import Field
 
 from costof.errors import CostofError, Problem
-from costof.instruments.commands.asked import RATE
+from costof.instruments.commands.settings import RATE
 from costof.messages.plan import Pace
 from costof.model import Model
 from costof.study.commands import COMMAND

@@ -13,11 +13,11 @@ from pydantic import Field
 
 from costof.errors import CostofError, Problem
 from costof.instruments.clients import Client, client
-from costof.instruments.commands.asked import RATE, SECONDS, CommandAsked
 from costof.instruments.commands.readers import reader
+from costof.instruments.commands.settings import RATE, SECONDS, CommandAsked
 from costof.model import Model
 from costof.study.arms import PlannedArm, plan_arms
-from costof.study.commands import COMMAND, MARGIN, TOLD_SECONDS
+from costof.study.commands import COMMAND, MARGIN, OF_COMMAND, TOLD_SECONDS
 from costof.study.load import Load, LoadAsked, Told, at_load, load_of
 from costof.study.options import (
     FEWEST_STARTS,
@@ -33,7 +33,7 @@ from costof.study.options import (
     parse_precision,
     whole_number,
 )
-from costof.study.schema import AS_SERVED, FAR, OF_COMMAND, Level, Metric, Profile, SliceSize, Study, Workload
+from costof.study.schema import AS_SERVED, FAR, Level, Metric, Profile, SliceSize, Study, Workload
 
 #: What `--distance` sets; of a target that is no factor, since its clients are where they are.
 DISTANCE = "distance"

@@ -15,10 +15,10 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from costof.instruments.commands.asked import CommandAsked, CommandLevel, SecretSource
+from costof.instruments.commands.settings import CommandAsked, CommandLevel, SecretSource
 from costof.messages.plan import PLAIN, Options, Pace, Transport
 from costof.model import Finite, Model
-from costof.study.commands import completed
+from costof.study.commands import OF_COMMAND, completed
 
 LONGEST_ROUND_TRIP_MS = 10_000.0
 FAR = "@far"
@@ -36,8 +36,6 @@ UNITS_OF_PHASES = ("ms", "us", "per_second")
 WHOLE_SLICE = "slice"
 #: Instead of a phase: a figure that the servers gave of the slice, such as 'server.primary_cpu' (`Service.judge`).
 OF_SERVERS = "server."
-#: Instead of a phase: a figure that a command has told, such as 'figure.tps'.
-OF_COMMAND = "figure."
 #: CPU time of a role for each operation of a slice, such as 'cpu.gateway'.
 OF_CPU = "cpu."
 

@@ -11,9 +11,8 @@ from pydantic import SecretStr
 
 from costof.errors import CostofError, Problem
 from costof.instruments.clients import CannotError, client, client_names
-from costof.instruments.commands.asked import SECONDS
 from costof.instruments.commands.readers import reader
-from costof.instruments.commands.settings import CommandSettings
+from costof.instruments.commands.settings import SECONDS, CommandSettings
 from costof.messages.plan import PLAIN, Endpoint, ServiceSettings, Transport
 from costof.programs.http import HttpSettings
 from costof.programs.postgres.connection import PostgresSettings

@@ -195,7 +195,7 @@ def test_no_command_imports_ray() -> None:
     modules = [where.partition(":")[0] for where, _ in COMMANDS.values()]
     program = (
         "import sys\n"
-        + "\n".join(f"import {name}" for name in [*modules, "costof.messages.process", "costof.run.starts"])
+        + "\n".join(f"import {name}" for name in [*modules, "costof.messages.process", "costof.run.experiment"])
         + "\nprint([name for name in ('ray', 'grpc') if name in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -19,8 +19,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from costof.instruments.commands.arm import Arm, Runs, StepError, UndoError, UnprovedError, own_peak_memory
-from costof.instruments.commands.output import rates_of
+from costof.instruments.commands.arm import Arm, Runs, StepError, UndoError, UnprovedError, own_peak_memory, rates_of
 from costof.instruments.commands.process import ParentGoneError
 from costof.instruments.commands.settings import CommandSettings
 from costof.instruments.drivers.driver import read_plan
