@@ -65,13 +65,22 @@ def run(
     partial: str | None = None
     busy, has_begun = _busy() if before.start == 0 else [], False
     try:
-        progress.stage(_first_stage(plan, population is not None))
+        if population is not None:
+            first = "reaching the hosts"
+        elif plan.study.service.kind == COMMAND:
+            first = "checking the commands"
+        else:
+            first = "starting the servers" if plan.target is None else "reaching the servers"
+        progress.stage(first)
         with cores_awake() as cores, population or nullcontext(), service, ExitStack() as stack:
             identity, described = service.identity(), service.describe()
             check_identity(plan.target or "this lab", before.identity, identity)
             facts = {**describe_machine(described), "idle cores": cores}
             if population is not None:
-                _check_hosts(ledger, before, population)
+                found = len(population.names)
+                if before.hosts is not None and before.hosts != found:
+                    begun, now_found = plural(before.hosts, "host"), plural(found, "host")
+                    raise CostofError(Problem.OTHER_HOSTS, path=ledger.folder, before=begun, now=now_found)
                 service.shared_by(len(population.names))
                 facts |= population.facts
             environment = EnvironmentRecord(
@@ -108,20 +117,8 @@ def run(
         # A run that could not be resumed stays as it was.
         if has_begun or not before.resumed:
             ledger.append(EndRecord(partial=partial, steal_share=max(0.0, share), error_rate=state.looks.error_rate))
-    return None if partial else _before_another(state)
-
-
-def _first_stage(plan: Plan, on_hosts: bool) -> str:
-    if on_hosts:
-        return "reaching the hosts"
-    if plan.study.service.kind == COMMAND:
-        return "checking the commands"
-    return "starting the servers" if plan.target is None else "reaching the servers"
-
-
-def _before_another(state: State) -> Before:
-    """What another start of the servers begins with."""
-    before = state.before
+    if partial:
+        return None
     return Before(
         sizes=state.plan.slices,
         start=before.start + 1,
@@ -210,15 +207,6 @@ def _limit_server_cpu(state: State) -> None:
     addresses = {address for members in state.instruments.members.values() for address in members}
     if all(map(is_loopback, addresses)):
         server_cpu.limit_cores(os.cpu_count() or 1, f"this machine, where {listed(sorted(addresses))} is,")
-
-
-def _check_hosts(ledger: Ledger, before: Before, population: HostsProcess) -> None:
-    """A resumed run has as many hosts as it was begun with. Raises `OTHER_HOSTS`."""
-    found = len(population.names)
-    if before.hosts is not None and before.hosts != found:
-        raise CostofError(
-            Problem.OTHER_HOSTS, path=ledger.folder, before=plural(before.hosts, "host"), now=plural(found, "host")
-        )
 
 
 def _busy() -> list[str]:

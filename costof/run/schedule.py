@@ -120,13 +120,9 @@ class Schedule:
             Turn(workload, arm.name, role.name if role is not arm else None)
             for protection in row
             for arm, role in zip(
-                by_protection[protection], sorted(by_protection[protection], key=_is_twin), strict=True
+                by_protection[protection], sorted(by_protection[protection], key=lambda arm: arm.twin), strict=True
             )
         ]
-
-
-def _is_twin(arm: PlannedArm) -> bool:
-    return arm.twin
 
 
 def _by_turns(copies: list[PlannedArm], group: str, number: int) -> list[PlannedArm]:

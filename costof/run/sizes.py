@@ -127,7 +127,10 @@ def _share_needed(plan: Plan, slices: Sequence[Taken], precision: float) -> floa
     seconds = max(SHORTEST_SECONDS, start_up * (1 / MOST_START_UP - 1)) / min(taken.seconds for taken in slices)
     # Of noise the median: one slow operation of a cold server would make it large for all.
     noise = median(taken.noise for taken in slices) / (2 * MOST_BIAS * precision)
-    in_a_row = _fewest_in_a_row(plan, slices[0].turn.workload) / min(_in_a_row(plan, taken) for taken in slices)
+    workload = slices[0].turn.workload
+    of_whole = any(metric.of_slice for metric in plan.study.metrics.values() if metric.workload == workload)
+    fewest = FEWEST_IN_A_ROW_OF_WHOLE if of_whole else FEWEST_IN_A_ROW
+    in_a_row = fewest / min(_in_a_row(plan, taken) for taken in slices)
     return max(seconds, noise, in_a_row)
 
 
@@ -137,8 +140,3 @@ def _in_a_row(plan: Plan, taken: Taken) -> float:
     if isinstance(taken.answer, PopulationAnswer) and plan.study.workloads[taken.turn.workload].command is not None:
         workers = len(taken.answer.hosts)
     return taken.answer.operations / workers
-
-
-def _fewest_in_a_row(plan: Plan, workload: str) -> int:
-    of_whole = any(metric.of_slice for metric in plan.study.metrics.values() if metric.workload == workload)
-    return FEWEST_IN_A_ROW_OF_WHOLE if of_whole else FEWEST_IN_A_ROW

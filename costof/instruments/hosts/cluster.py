@@ -241,15 +241,11 @@ def answers(ray: Any, calls: Mapping[Host, Any], seconds: float) -> dict[Host, A
     """What each host answers, once all have. Our patience holds, not Ray's. Raises `HostLostError`."""
     ray.wait([*calls.values()], num_returns=len(calls), timeout=seconds)
     deadline = time.monotonic() + CALL_SECONDS
-    return {host: _answer(ray, host, call, deadline - time.monotonic()) for host, call in calls.items()}
-
-
-def _answer(ray: Any, host: Host, call: Any, seconds: float) -> Any:
-    """A call that `ray.wait` saw the end of is only fetched."""
-    ready, _ = ray.wait([call], timeout=0)
-    if not ready:
-        raise HostLostError(host.name, "it is silent")
-    return _fetched(ray, host, call, seconds)
+    for host, call in calls.items():
+        # A call that `ray.wait` saw the end of is only fetched.
+        if not ray.wait([call], timeout=0)[0]:
+            raise HostLostError(host.name, "it is silent")
+    return {host: _fetched(ray, host, call, deadline - time.monotonic()) for host, call in calls.items()}
 
 
 def _fetched(ray: Any, host: Host, call: Any, seconds: float) -> Any:
@@ -258,7 +254,13 @@ def _fetched(ray: Any, host: Host, call: Any, seconds: float) -> Any:
     except ray.exceptions.GetTimeoutError:
         raise HostLostError(host.name, "it is silent") from None
     except (ray.exceptions.RayError, ConnectionError) as error:
-        raise HostLostError(host.name, _why(error)) from None
+        # Ray's reasons are paragraphs.
+        text = str(error)
+        if "its node has died" in text or "unschedulable" in text:
+            detail = "its machine, or Ray on it, is gone"
+        else:
+            detail = "its process was ended" if "died" in text or "dead" in text else "Ray does not reach it"
+        raise HostLostError(host.name, detail) from None
     if isinstance(told, dict) and "failed" in told:
         raise HostLostError(host.name, told["failed"])
     return told
@@ -285,11 +287,3 @@ def read_clocks(ray: Any, hosts: Sequence[Host]) -> int:
                 fastest[host] = took
                 host.clock = Clock(there - asked - took // 2, took - took // 2)
     return slowest
-
-
-def _why(error: Exception) -> str:
-    """Ray's reasons are paragraphs."""
-    text = str(error)
-    if "its node has died" in text or "unschedulable" in text:
-        return "its machine, or Ray on it, is gone"
-    return "its process was ended" if "died" in text or "dead" in text else "Ray does not reach it"

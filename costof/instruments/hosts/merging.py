@@ -195,14 +195,13 @@ def apart(parts: Sequence[HostPart], operations: int, seconds: float) -> str | N
     at_work = [part for part in parts if part.took_part]
     if not at_work:
         return None
-    ends = [min(seconds * 1e9, part.ended_ns if _did(part, operations // len(at_work)) else inf) for part in at_work]
+    ends = [
+        min(seconds * 1e9, part.ended_ns if part.operations + part.errors >= operations // len(at_work) else inf)
+        for part in at_work
+    ]
     begins = [part.late_ns for part in at_work]
     share = max(0.0, min(ends) - max(begins)) / max(1.0, max(ends) - min(begins))
     return late(parts) or (None if share >= LEAST_TOGETHER else Caution.HOSTS_APART.text(share=f"{share:.0%}"))
-
-
-def _did(part: HostPart, operations: int) -> bool:
-    return part.operations + part.errors >= operations
 
 
 def part_of(
