@@ -13,8 +13,8 @@ from typing import Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from costof.errors import CostofError, Problem, nearest
-from costof.instruments.commands import STEP_SECONDS
 from costof.instruments.commands.passwords import without_passwords
+from costof.instruments.commands.process import STEP_SECONDS
 from costof.instruments.commands.readers import Figure, reader
 from costof.instruments.commands.shell import shell_sign, split
 from costof.messages.plan import ServiceSettings
