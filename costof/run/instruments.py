@@ -152,7 +152,10 @@ class Instruments:
         """Hand an instrument its plan, and note which of the arms it can measure. It never hears of a barred one."""
         barred = {arm.name: why for arm in arms if (why := self._barred(name, arm)) is not None}
         ready = instrument.plan(self._plan_for_instrument(name, [arm for arm in arms if arm.name not in barred]))
-        refused = [ReadyArm(name=name, server=None, error=_barred(why)) for name, why in barred.items()]
+        refused = [
+            ReadyArm(name=each, server=None, error=ClassifiedError(**{"class": "plain_refused", "detail": why}))
+            for each, why in barred.items()
+        ]
         ready = ready.model_copy(update={"arms": ready.arms + refused})
         workloads = self.plan.study.workloads.values()
         view = next(each.view for each in workloads if each.instrument == name)
@@ -239,10 +242,6 @@ class Instruments:
             self.plan.study.variant(workload, arm.levels),
         ]
         return " ".join(part for part in parts if part)
-
-
-def _barred(detail: str) -> ClassifiedError:
-    return ClassifiedError(**{"class": "plain_refused", "detail": detail})
 
 
 def load_workload(warehouses: int = 0) -> ipc.Workload:

@@ -71,10 +71,8 @@ def _read(path: str) -> str:
 
 
 def _cpu_model() -> str:
-    for line in _read("/proc/cpuinfo").splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.machine()
+    named = (line for line in _read("/proc/cpuinfo").splitlines() if line.startswith("model name"))
+    return next(named, "").partition(":")[2].strip() or platform.machine()
 
 
 def _system() -> str:

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from costof.errors import CostofError, Problem, nearest
 from costof.model import Finite, Model
-from costof.study.schema import LONGEST_ROUND_TRIP_MS, Metric, Study, round_trip_ms
+from costof.study.schema import LONGEST_ROUND_TRIP_MS, Study, round_trip_ms
 
 MOST_RECORDS = 100_000_000
 MOST_ROUNDS = 100_000
@@ -141,9 +141,5 @@ def _limit(study: Study, name: str, text: str) -> Limit:
         worst = float(f"{sign}{match[2]}") * units.get(match[3], 0.01)
         relative = match[3] == PERCENT
         return Limit(metric=name, better=metric.better, said=text.strip(), worst=worst, relative=relative)
-    raise CostofError(Problem.BAD_LIMIT, text=text, metric=metric.label, example=_example(metric, sign, list(units)))
-
-
-def _example(metric: Metric, sign: str, units: list[str]) -> str:
-    """Such as '+10% or +2ms'."""
-    return " or ".join(f"{sign}{number}" for number in ("10%", *(f"2{unit}" for unit in units[:1])))
+    example = " or ".join(f"{sign}{number}" for number in ("10%", *(f"2{unit}" for unit in [*units][:1])))
+    raise CostofError(Problem.BAD_LIMIT, text=text, metric=metric.label, example=example)

@@ -379,7 +379,9 @@ class Study(Model):
         for name, factor in self.factors.items():
             self._check_when(f"factor {name}", factor.when)
             for level in factor.levels:
-                self._check_effect(factor, level)
+                unknown = asked_alone(factor.effects(level)).workload.keys() - self.workloads
+                if unknown:
+                    raise ValueError(f"level {level} of {factor.label} changes unknown workloads {sorted(unknown)}")
         for name, profile in self.profiles.items():
             if {slice_name.removesuffix(FAR) for slice_name in profile.slices} != set(self.workloads):
                 raise ValueError(f"profile {name} must give the slice size of each workload: {list(self.workloads)}")
@@ -393,11 +395,6 @@ class Study(Model):
             unknown = [] if factor.milliseconds else [level for level in levels if level not in factor.levels]
             if unknown:
                 raise ValueError(f"{what} applies with unknown levels of {name}: {', '.join(unknown)}")
-
-    def _check_effect(self, factor: Factor, level: str) -> None:
-        unknown = asked_alone(factor.effects(level)).workload.keys() - self.workloads
-        if unknown:
-            raise ValueError(f"level {level} of {factor.label} changes unknown workloads {sorted(unknown)}")
 
     @property
     def main_factor(self) -> str:

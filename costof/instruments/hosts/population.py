@@ -141,7 +141,13 @@ class Population:
         self._plan = plan, limits
         authorities = list(dict.fromkeys(arm.transport.ca_file for arm in plan.arms if arm.transport.ca_file))
         contents = [self._ray.put(path.read_bytes()) for path in authorities]
-        begun = self._of_all(lambda host: self._start(host, contents), START_SECONDS + self._patience)
+
+        def begin(host: Host) -> Any:
+            if self._commands:
+                return host.actor.start_runner.remote()
+            return host.actor.start.remote(self._shipped, self._sha256, *contents)
+
+        begun = self._of_all(begin, START_SECONDS + self._patience)
         lines = {}
         for number, (host, told) in enumerate(begun.items()):
             files = dict(zip(authorities, map(Path, told["files"]), strict=True))
@@ -155,11 +161,6 @@ class Population:
         patience = READY_SECONDS + limits.proving_seconds
         told = self._of_all(lambda host: host.actor.ask.remote(lines[host], patience), patience + CALL_SECONDS)
         return merged_ready({host.name: self._read(Ready, host, each, "ready") for host, each in told.items()})
-
-    def _start(self, host: Host, authorities: list[Any]) -> Any:
-        if self._commands:
-            return host.actor.start_runner.remote()
-        return host.actor.start.remote(self._shipped, self._sha256, *authorities)
 
     def slice(self, order: SliceOrder, limits: Limits) -> PopulationAnswer:
         """Measure one slice, of which each host does its share. Raises `HOST_LOST`."""
