@@ -37,6 +37,8 @@ from costof.study.schema import AS_SERVED, FAR, Level, Metric, Profile, SliceSiz
 
 #: What `--distance` sets; of a target that is no factor, since its clients are where they are.
 DISTANCE = "distance"
+#: The workload of another client.
+WORKLOAD = "client"
 #: Round trips from which slices are sized for a far client.
 FAR_FROM_MS = 5.0
 
@@ -50,44 +52,6 @@ class TargetOptions(Model):
     server_cpu: str | None = Field(default=None, description="The command, without what looks like a password.")
     pooler: str | None = Field(default=None, description="The URL of --pooler without secrets.")
     with_password: bool = Field(default=False, description="It was logged in with a password, which is not kept.")
-
-
-WORKLOAD = "client"
-
-
-def with_client(study: Study, client: Client) -> Study:
-    """The study with one workload more, and a metric for each figure that the program may tell. Raises
-    `CLIENT_OF_OTHERS` where it does not speak to what the study asks, and `PROGRAM_MISSING`."""
-    service = study.service.program or study.service.kind
-    if service != client.of:
-        raise CostofError(
-            Problem.CLIENT_OF_OTHERS, client=client.program, of=client.of, study=study.name, service=service
-        )
-    client.found()
-    workload = Workload(label=f"{client.program} as the client", view=COMMAND, kind=COMMAND, command=client.asked)
-    metrics = {
-        f"{WORKLOAD}.{name}": Metric(
-            label=f"{figure.label}, {client.program}",
-            description=f"As {client.program} tells it.",
-            workload=WORKLOAD,
-            phase=f"{OF_COMMAND}{name}",
-            unit=figure.unit,
-            better=figure.better,
-            headline=name in client.headline,
-            margin=MARGIN,
-        )
-        for name, figure in reader(client.program).figures.items()
-    }
-    size = {WORKLOAD: SliceSize(operations=1, seconds=TOLD_SECONDS)}
-    profiles = {
-        name: profile.model_copy(update={"slices": profile.slices | size}) for name, profile in study.profiles.items()
-    }
-    changes = {
-        "workloads": study.workloads | {WORKLOAD: workload},
-        "metrics": study.metrics | metrics,
-        "profiles": profiles,
-    }
-    return study.model_copy(update=changes)
 
 
 class Plan(Model):
@@ -349,6 +313,41 @@ def _starts(options: Options) -> int:
     if options.precision is not None:
         raise CostofError(Problem.RESTARTS_ARE_EXACT)
     return whole_number("--restarts", options.restarts, FEWEST_STARTS, MOST_STARTS)
+
+
+def with_client(study: Study, client: Client) -> Study:
+    """The study with one workload more, and a metric for each figure that the program may tell. Raises
+    `CLIENT_OF_OTHERS` where it does not speak to what the study asks, and `PROGRAM_MISSING`."""
+    service = study.service.program or study.service.kind
+    if service != client.of:
+        raise CostofError(
+            Problem.CLIENT_OF_OTHERS, client=client.program, of=client.of, study=study.name, service=service
+        )
+    client.found()
+    workload = Workload(label=f"{client.program} as the client", view=COMMAND, kind=COMMAND, command=client.asked)
+    metrics = {
+        f"{WORKLOAD}.{name}": Metric(
+            label=f"{figure.label}, {client.program}",
+            description=f"As {client.program} tells it.",
+            workload=WORKLOAD,
+            phase=f"{OF_COMMAND}{name}",
+            unit=figure.unit,
+            better=figure.better,
+            headline=name in client.headline,
+            margin=MARGIN,
+        )
+        for name, figure in reader(client.program).figures.items()
+    }
+    size = {WORKLOAD: SliceSize(operations=1, seconds=TOLD_SECONDS)}
+    profiles = {
+        name: profile.model_copy(update={"slices": profile.slices | size}) for name, profile in study.profiles.items()
+    }
+    changes = {
+        "workloads": study.workloads | {WORKLOAD: workload},
+        "metrics": study.metrics | metrics,
+        "profiles": profiles,
+    }
+    return study.model_copy(update=changes)
 
 
 def as_served(study: Study) -> Study:

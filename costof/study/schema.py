@@ -2,8 +2,6 @@
 
 A study names its service, its factors and levels, its workloads, metrics and profiles. Everything in it is validated
 here, once; whoever uses a `Study` needs no check of his own.
-
-Long: a study's file is one thing, and is read and checked as a whole.
 """
 
 from __future__ import annotations
@@ -25,12 +23,8 @@ FAR = "@far"
 #: The kind of service that is one server program.
 SERVER = "server"
 MODULE_NAME = r"^[a-z][a-z0-9_]*$"
-
-
 #: The level of a factor where a user's own server is taken as it is: it asks for nothing.
 AS_SERVED = "as served"
-
-
 UNITS_OF_PHASES = ("ms", "us", "per_second")
 #: Instead of a phase: the slice as a whole, from its start to the end of its last operation.
 WHOLE_SLICE = "slice"
