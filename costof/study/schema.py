@@ -156,8 +156,11 @@ def _of_level(effect: Any, level: str) -> Any:
 
 
 class Level(CommandLevel):
-    """What one value of a factor does (`costof.study.schema`). `label`, of the main factor's, names an arm."""
+    """What one value of a factor does. `label`, of the main factor's, names an arm."""
 
+    # In these places and in those of `CommandLevel`: how the client speaks, by which library on the wire, what it asks
+    # of the server, what differs in a workload, what the lab's servers are, which of a user's own servers is asked, and
+    # what evidence must show besides. No other code knows a level by its name.
     label: str = ""
     transport: dict[str, Any] = Field(default_factory=dict)
     tls_library: str = ""
