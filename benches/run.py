@@ -22,7 +22,7 @@ from benches import (
     startup,
     tpcc,
 )
-from costof.run.awake import cores_awake
+from costof.run.machine import cores_awake
 
 BENCHES = {
     bench.__name__.rpartition(".")[2]: bench

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from costof.instruments.hosts.parts import HostPart, PhaseSum
+from costof.messages.answers import HostPart, PhaseSum
 from costof.results.ledger import EnvironmentRecord, Ledger, SliceRecord
 from costof.study.plan import Plan
 from tests.fake_run import Truth, fake_run

@@ -28,8 +28,8 @@ from costof.results.ledger import (
 )
 from costof.statistics.histogram import Counts
 from costof.study.arms import PlannedArm
-from costof.study.metric import WHOLE_SLICE
 from costof.study.plan import Plan
+from costof.study.schema import WHOLE_SLICE
 from tests.noise import Chance, Chances, Noise
 
 NS_PER_MS = 1e6

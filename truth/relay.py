@@ -8,8 +8,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from costof.lab.program import find_program
-from costof.messages.engine_server import ANSWER_SECONDS
-from costof.messages.process import READY_SECONDS, Instrument, process_cpu_seconds
+from costof.messages.process import ANSWER_SECONDS, READY_SECONDS, Instrument, process_cpu_seconds
 from costof.model import Model
 
 ENGINE = Path(__file__).parents[1] / "engine"

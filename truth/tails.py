@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from costof.messages.plan import Workload
-from costof.run.awake import cores_awake
 from costof.run.instruments import load_workload
+from costof.run.machine import cores_awake
 from costof.statistics.histogram import merged
 from tests.support.capture import Capture, response_times
 from tests.support.engines import Engines

@@ -23,7 +23,7 @@ from costof.results.ledger import Ledger
 from costof.results.limits import State, state_of, unusable
 from costof.results.series import conditions_of, differences, incomparable, unlike_arms
 from costof.statistics.estimate import Verdict
-from costof.study.limits import Limit, limits_of
+from costof.study.options import Limit, limits_of
 
 COLUMNS = [Column("with", "text"), Column("first"), Column("second"), Column("change"), Column("verdict", "verdict")]
 

@@ -13,12 +13,12 @@ import click
 from costof.cli.fetch import sources
 from costof.cli.options import hosts_options
 from costof.errors import EXIT_ANSWERED, EXIT_FAILED, CostofError
-from costof.instruments.hosts.asked import HostsAsked
 from costof.lab.lab import is_root
 from costof.lab.network import TUN, tun_lacks
 from costof.lab.program import UNPACKED, find_program, first_words, unpacked_from
 from costof.lab.user_namespace import can_make_hosts, why_forbidden
-from costof.messages.process import engine_path
+from costof.messages.plan import HostsSettings
+from costof.messages.process import HostsProcess, engine_path
 from costof.programs.server import programs_needed
 
 NETEM = "sch_netem"
@@ -108,21 +108,19 @@ def _kernel_has(module: str) -> bool:
     return any(f"/{module}.ko" in index.read_text() for index in indexes if index.is_file())
 
 
-def examine_hosts(asked: HostsAsked) -> list[Finding]:
+def examine_hosts(settings: HostsSettings) -> list[Finding]:
     """Return what each host of a cluster has and lacks; it is taken for that long and given back."""
-    from costof.instruments.hosts.population import Population
-
     try:
-        with Population(asked) as population:
-            cautions = [Finding("cluster", True, text) for text in population.cautions()]
-            return [*cautions, *(Finding(name, True, detail) for name, detail in population.told().items())]
+        with HostsProcess(settings, "engine") as hosts:
+            cautions = [Finding("cluster", True, text) for text in hosts.cautions]
+            return [*cautions, *(Finding(name, True, detail) for name, detail in hosts.examine().items())]
     except CostofError as error:
         return [Finding("hosts", False, str(error))]
 
 
 @click.command()
 @hosts_options
-def doctor(hosts: HostsAsked | None) -> None:
+def doctor(hosts: HostsSettings | None) -> None:
     """What this machine has and lacks for the lab, and how to get it. Installs nothing.
 
     With --hosts: what the hosts of a Ray cluster have and lack for measuring.

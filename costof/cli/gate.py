@@ -43,7 +43,7 @@ def gate(folder: Path, limits: tuple[tuple[str, str], ...], junit: Path | None, 
     from costof.report import analyse
     from costof.results.index import Index
     from costof.results.limits import outcomes
-    from costof.study.limits import limits_of
+    from costof.study.options import limits_of
 
     ledger = Ledger.open(folder)
     plan = ledger.plan()

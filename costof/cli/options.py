@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from costof.errors import Caution, CostofError, Problem
-from costof.instruments.hosts.asked import HostsAsked, hosts_asked
+from costof.messages.plan import HostsSettings
 from costof.programs.access import Access, Password, check_ca_file, take_password
 from costof.programs.password_variable import VARIABLE
 from costof.services import Service
@@ -165,6 +165,9 @@ UNAUTHENTICATED = click.option(
 )
 
 
+AUTO, CLIENT_SCHEME = "auto", "ray://"
+
+
 def hosts_options(command: Command) -> Command:
     """Add the options of hosts; the command gets one `hosts`, None where this machine is to measure."""
 
@@ -172,14 +175,34 @@ def hosts_options(command: Command) -> Command:
     def with_hosts(
         address: str | None, where: tuple[str, ...], least: int | None, unauthenticated: bool, **others: Any
     ) -> Any:
-        return command(hosts=hosts_asked(address, where, least, unauthenticated), **others)
+        return command(hosts=hosts_settings(address, where, least, unauthenticated), **others)
 
     for option in reversed((HOSTS, WHERE, LEAST, UNAUTHENTICATED)):
         with_hosts = option(with_hosts)
     return with_hosts
 
 
-def check_asked(study: Study, load: Load | None, access: Access | None, hosts: HostsAsked) -> None:
+def hosts_settings(
+    address: str | None, where: Sequence[str], least: int | None, unauthenticated: bool
+) -> HostsSettings | None:
+    """Return the settings; None without an address. Raises `HOSTS_ADDRESS`, `HOSTS_LABEL`, `HOSTS_OPTION_UNUSED`."""
+    if address is None:
+        said = {"--hosts-where": where, "--hosts-least": least, "--hosts-unauthenticated": unauthenticated}
+        for option in (option for option, value in said.items() if value):
+            raise CostofError(Problem.HOSTS_OPTION_UNUSED, option=option)
+        return None
+    if address != AUTO and not address.startswith(CLIENT_SCHEME):
+        raise CostofError(Problem.HOSTS_ADDRESS, text=address)
+    labels = []
+    for text in where:
+        key, assigned, value = text.partition("=")
+        if not key or not assigned:
+            raise CostofError(Problem.HOSTS_LABEL, text=text)
+        labels.append((key, value))
+    return HostsSettings(address=address, where=tuple(labels), least=least, unauthenticated=unauthenticated)
+
+
+def check_asked(study: Study, load: Load | None, access: Access | None, hosts: HostsSettings) -> None:
     """Raises `HOSTS_NEED_TARGET` of a study whose servers would be a lab's, and `HOSTS_CANNOT` for a rate that could
     not be divided anew."""
     if access is None and study.service.kind != COMMAND:

@@ -15,12 +15,11 @@ from costof.programs.access import check_ca_file
 from costof.results.ledger import Ledger, LookRecord
 from costof.services.open import shown_urls, target_options
 from costof.statistics.verdicts import ERROR_RATE
-from costof.study.plan import Plan
-from costof.study.target import TargetOptions
+from costof.study.plan import Plan, TargetOptions
 from costof.urls import without_password
 
 if TYPE_CHECKING:
-    from costof.instruments.hosts.asked import HostsAsked
+    from costof.messages.plan import HostsSettings
     from costof.programs.access import Access
     from costof.results.run import Run
     from costof.run.rounds import Before
@@ -40,7 +39,7 @@ class Resumed:
 
 
 def reopen(
-    folder: Path, options: list[str], budget: str | None, target: GivenTarget, hosts: HostsAsked | None
+    folder: Path, options: list[str], budget: str | None, target: GivenTarget, hosts: HostsSettings | None
 ) -> Resumed:
     """Nothing is started or written. `options` are those given that would change the plan.
 

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 from click.shell_completion import CompletionItem
@@ -21,19 +21,21 @@ from costof.cli.show import print_answer, write_answer
 from costof.errors import EXIT_ANSWERED, EXIT_FAILED, EXIT_PARTIAL, Caution, CostofError
 from costof.format import milliseconds, plural
 from costof.lab.user_namespace import enter
+from costof.messages.plan import Share
+from costof.messages.process import HostsProcess
 from costof.results.ledger import CautionRecord, Ledger
-from costof.services.open import of_target, open_service, shown_urls
+from costof.services.open import offered_levels, open_service, shown_urls
 from costof.services.open import target_options as shown_options
 from costof.studies import study_names
 from costof.study.commands import COMMAND
 from costof.study.library import load_study
 from costof.study.load import LoadAsked
-from costof.study.plan import Options, Plan, resolve
+from costof.study.plan import Options, Plan, left_out_of_target, resolve
 from costof.study.schema import Study
 
 if TYPE_CHECKING:
-    from costof.instruments.hosts.asked import HostsAsked
-    from costof.instruments.hosts.cluster import Node
+    from costof.messages.answers import ClusterNode
+    from costof.messages.plan import HostsSettings
     from costof.programs.access import Access
     from costof.run.rounds import Before
     from costof.services import Service
@@ -93,7 +95,7 @@ def run(
     client: str | None,
     limits: tuple[tuple[str, str], ...],
     target: GivenTarget,
-    hosts: HostsAsked | None,
+    hosts: HostsSettings | None,
     out: Path | None,
     as_json: bool,
     seed: int | None,
@@ -120,7 +122,9 @@ def run(
     access = target.access()
     if study is None:
         raise click.UsageError("which study? `costof list` shows them")
-    asked, left_out = of_target(load_study(study), access)
+    asked = load_study(study)
+    offered = offered_levels(asked, access)
+    left_out = left_out_of_target(asked, offered)
     if left_out and not any(text.startswith(f"{asked.main_factor}=") for text in settings):
         click.echo(Caution.LEFT_OUT_OF_TARGET.text(levels=", ".join(left_out)), err=True)
     urls, kept_options = shown_urls(asked, access), shown_options(asked, access)
@@ -140,6 +144,7 @@ def run(
         client=client,
         hosts=hosts.address if hosts else None,
         target_options=kept_options,
+        offered=offered,
     )
     sys.exit(ask(asked, options, access, out, as_json, dry_run, hosts))
 
@@ -151,7 +156,7 @@ def ask(
     out: Path | None,
     as_json: bool,
     dry_run: bool,
-    hosts: HostsAsked | None = None,
+    hosts: HostsSettings | None = None,
 ) -> int:
     """Return an exit status. Raises for every mistake of the user before anything is started."""
     plan = resolve(study, options)
@@ -170,12 +175,10 @@ def ask(
     for text in warnings:
         click.echo(f"costof: {text}", err=True)
     if dry_run:
-        nodes: list[Node] = []
+        nodes: list[ClusterNode] = []
         if hosts is not None:
-            from costof.instruments.hosts.cluster import reached
-
-            with reached(hosts) as cluster:
-                nodes = cluster.nodes
+            with HostsProcess(hosts, None) as found:
+                nodes = found.nodes
         service.shared_by(len(nodes) or 1)
         _print_plan(plan, service)
         _print_hosts(plan, nodes)
@@ -200,16 +203,16 @@ def answer(
     before: Before | None,
     access: Access | None,
     as_json: bool,
-    hosts: HostsAsked | None = None,
+    hosts: HostsSettings | None = None,
 ) -> int:
     """Measure, write the answer and print it. Return an exit status."""
-    from costof.instruments.hosts.population import Population
     from costof.report.sections.answer import too_few_rounds
     from costof.results.index import Index
     from costof.results.limits import outcomes
-    from costof.run.starts import run_starts
+    from costof.run.experiment import run_starts
 
-    population = Population(hosts, plan.study.service.kind == COMMAND) if hosts else None
+    by: Literal["engine", "commands"] = "commands" if plan.study.service.kind == COMMAND else "engine"
+    population = HostsProcess(hosts, by) if hosts else None
 
     unused = [service]
 
@@ -219,7 +222,7 @@ def answer(
         return found
 
     try:
-        with Bar(plan.of_a_start(), Console(stderr=True, highlight=False)) as bar:
+        with Bar(plan, Console(stderr=True, highlight=False)) as bar:
             run_starts(plan, service_of_a_start, ledger, bar, before, population)
     except CostofError:
         if before is None:
@@ -255,7 +258,7 @@ def _print_plan(plan: Plan, service: Service) -> None:
         click.echo(f"slice     {name}: {most}{size.seconds:g} s")
     if plan.may_shorten_slices:
         click.echo("          shorter where the warm-up shows that to be enough")
-    budget = plan.of_a_start().budget_seconds
+    budget = plan.start_budget_seconds
     most = f" to {plan.most_rounds}, {budget:.0f} s at most" if budget is not None else ""
     click.echo(f"rounds    {plan.fewest_rounds}{most}{', in each start' if plan.starts > 1 else ''}")
     if plan.starts > 1:
@@ -274,15 +277,14 @@ def _print_plan(plan: Plan, service: Service) -> None:
         click.echo(f"grant     {needed}")
 
 
-def _print_hosts(plan: Plan, nodes: Sequence[Node]) -> None:
+def _print_hosts(plan: Plan, nodes: Sequence[ClusterNode]) -> None:
     """Print the hosts that would measure, and how much of each workload each would have."""
-    from costof.instruments.hosts.population import workers_of
-
     found: dict[str, list[str]] = {}
     for name, workload in plan.study.workloads.items():
         if workload.view == "wire":
             most = max(plan.workers(name, arm) for arm in plan.arms)
-            found[name] = [plural(each, "worker") for each in workers_of(most, len(nodes))]
+            shares = (Share(host=place, hosts=len(nodes)) for place in range(len(nodes)))
+            found[name] = [plural(share.workers(most), "worker") for share in shares]
         elif workload.command is not None:
             found[name] = ["one at a time"] * len(nodes)
     for place, node in enumerate(nodes):
@@ -324,8 +326,8 @@ class Bar:
     def round(self, done: int, elapsed_seconds: float, reached: float | None) -> None:
         left = max(0.0, self.seconds_left(done, elapsed_seconds, reached))
         plan = self._plan
-        state = f"round {done}" if plan.budget_seconds is not None else f"round {done} of {plan.most_rounds}"
-        state += f" · {'at most' if plan.budget_seconds is not None else 'about'} {left:.0f} s left"
+        state = f"round {done}" if plan.start_budget_seconds is not None else f"round {done} of {plan.most_rounds}"
+        state += f" · {'at most' if plan.start_budget_seconds is not None else 'about'} {left:.0f} s left"
         if reached is not None:
             state += f" · known to ±{reached:.1%}"
             state += f", asked ±{plan.precision:.1%}" if plan.precision is not None else ""
@@ -334,5 +336,5 @@ class Bar:
     def seconds_left(self, done: int, elapsed_seconds: float, reached: float | None) -> float:
         """Return the time to the end of the budget or of the most rounds, whichever comes first."""
         each = elapsed_seconds / max(1, done)
-        of_rounds, budget = (self._plan.most_rounds - done) * each, self._plan.budget_seconds
+        of_rounds, budget = (self._plan.most_rounds - done) * each, self._plan.start_budget_seconds
         return of_rounds if budget is None else min(budget - elapsed_seconds, of_rounds)

@@ -15,13 +15,13 @@ from costof.cli.options import hosts_options
 from costof.cli.run import ask
 from costof.errors import CostofError, Problem
 from costof.format import listed
-from costof.instruments.commands.asked import MOST_WARMUP_RUNS
+from costof.instruments.commands.settings import MOST_WARMUP_RUNS
 from costof.study.commands import COMMAND
 from costof.study.library import study_of
 from costof.study.plan import Options
 
 if TYPE_CHECKING:
-    from costof.instruments.hosts.asked import HostsAsked
+    from costof.messages.plan import HostsSettings
 
 #: Of a label that is a command.
 LONGEST_LABEL = 48
@@ -57,7 +57,7 @@ def versus(
     seconds: float | None,
     warmup: int,
     shell: bool,
-    hosts: HostsAsked | None,
+    hosts: HostsSettings | None,
     out: Path | None,
     as_json: bool,
     dry_run: bool,

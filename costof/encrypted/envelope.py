@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from costof.errors import Undecipherable
+from costof.errors import Fields, Message, Undecipherable
 
 MAGIC = b"costofE2"
 OLDER = b"costofE1"
@@ -25,8 +25,8 @@ _WRAPPED_BYTES = 24
 class RefusedError(Exception):
     """A ciphertext, a key or the name of a column is refused. Nothing else is raised by the files beside this one."""
 
-    def __init__(self, problem: Undecipherable, **fields: object) -> None:
-        super().__init__(problem.text(**fields))
+    def __init__(self, problem: Message[Fields], *args: Fields.args, **fields: Fields.kwargs) -> None:
+        super().__init__(problem.text(*args, **fields))
 
 
 class Algorithm(Enum):

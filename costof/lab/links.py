@@ -8,7 +8,7 @@ from pathlib import Path
 
 from costof.errors import CostofError, Problem
 from costof.lab.host import QUEUE_PACKETS, Link, entered
-from costof.messages.engine_server import EngineProcess
+from costof.messages.process import EngineProcess
 from costof.model import Model
 
 # What a router would buffer before a narrow link; without a bound a full one would hold packets for seconds.

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
+from math import fsum
+from statistics import fmean
 from typing import Any
 
 from pydantic import Field
 
-from costof.model import Model
+from costof.model import Finite, Model
 
 #: A figure that the runner of commands has measured itself, of several runs the greatest.
 PEAK_MEMORY = "peak_memory"
@@ -135,3 +138,79 @@ class SliceAnswer(Model):
         """
         found = [number for known, number in self.counts.items() if f"{known}.".startswith(f"{name}.")]
         return sum(found) if found else None
+
+
+class PhaseSum(Model):
+    count: int
+    sum_ns: int
+
+
+class HostPart(Model):
+    """One host's part of a slice. Instants are nanoseconds from the one at which all windows were to open; `first_ns`
+    is its first operation's beginning, None of a host without one.
+
+    `clock_offset_ns`: its clock less ours, known to within `clock_error_ns`. `machine_busy` and `steal` are shares of
+    its CPU time.
+    """
+
+    host: str
+    operations: int
+    errors: int
+    phases: dict[str, PhaseSum]
+    figures: dict[str, float] = Field(default={}, description="What its programs have told of their work.")
+    clock_offset_ns: int
+    clock_error_ns: int
+    late_ns: int
+    first_ns: int | None
+    ended_ns: int
+    engine_cpu_ns: int
+    machine_busy: Finite
+    steal: Finite
+
+    @property
+    def took_part(self) -> bool:
+        return bool(self.operations or self.errors)
+
+
+class PopulationAnswer(SliceAnswer):
+    """A slice that several hosts measured as one. Beside its parts no ledger has what it says.
+
+    Seconds are of the hosts' CPU time: that other programs had, and the hypervisor took. In words: in what hosts that
+    must agree did not (`unlike`), which of them began too late for the slice to count (`late`), and why it was not one
+    population's slice (`apart`).
+    """
+
+    hosts: list[HostPart]
+    foreign_cpu_seconds: float
+    steal_seconds: float
+    unlike: str | None = None
+    late: str | None = None
+    apart: str | None = None
+
+
+class ClusterNode(Model):
+    """A host of a cluster. `name` is its own, with its address where two are called alike."""
+
+    name: str
+    cpus: int
+
+
+class ClusterAnswer(Model):
+    """The hosts of a cluster; once taken, facts for the environment of a result, and what a reader must know."""
+
+    nodes: list[ClusterNode]
+    facts: dict[str, Any] = {}
+    cautions: list[str] = []
+
+
+def merged_figures(told: Sequence[Mapping[str, float]], rates: Collection[str]) -> dict[str, float]:
+    """What hosts' programs have told of their work: rates added, and of all else the mean, since they do not tell what
+    a percentile is one of. What one of them has not told is no figure of all; of peak memory it may be too little to
+    tell."""
+    names = dict.fromkeys(name for figures in told for name in figures)
+    found = {name: [figures[name] for figures in told if name in figures] for name in names}
+    return {
+        name: max(values) if name == PEAK_MEMORY else fsum(values) if name in rates else fmean(values)
+        for name, values in found.items()
+        if len(values) == len(told) or name == PEAK_MEMORY
+    }

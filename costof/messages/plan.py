@@ -73,6 +73,10 @@ class ServiceSettings(Model):
         """What may follow the end of a slice of a workload: the operation that is under way then."""
         return OPERATION_TIMEOUT_MS / 1000
 
+    def ends_itself(self, workload: str) -> bool:
+        """Whether what measures a workload was told how long to run, and ends its slice by itself."""
+        return False
+
     def entered_at(self, address: str) -> Self:
         """The same, reached by something that stands before it."""
         return self.model_copy(update={"addresses": [address]})
@@ -140,6 +144,10 @@ class Share(Model):
     host: int = Field(ge=0)
     hosts: int = Field(ge=1)
 
+    def workers(self, workers: int) -> int:
+        """How many of a workload's workers the host has."""
+        return len(range(self.host, workers, self.hosts))
+
 
 class Plan(Model):
     """All that an instrument will measure; at most `threads` threads carry workers.
@@ -182,6 +190,23 @@ class SliceOrder(Model):
     seconds: float
     reconnect: bool | None = None
     opens_ns: int | None = None
+
+
+class HostsSettings(Model):
+    """The hosts of a Ray cluster. `address`: 'auto' where this machine is a node of it, or 'ray://host:port'."""
+
+    address: str
+    where: tuple[tuple[str, str], ...] = Field(default=(), description="Labels that a host must have.")
+    least: int | None = Field(default=None, description="Of hosts, with which a run goes on when others are lost.")
+    unauthenticated: bool = Field(default=False, description="Take a cluster that anybody may run code on.")
+
+
+class Limits(Model):
+    """What several hosts are allowed beyond the seconds of an order, which only their common plan tells."""
+
+    proving_seconds: float
+    longest_seconds: float = 0.0
+    ends_itself: bool = False
 
 
 def line(message: Model | dict[str, Any]) -> bytes:

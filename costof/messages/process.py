@@ -6,21 +6,24 @@ import contextlib
 import json
 import os
 import selectors
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from costof.errors import CostofError, Problem
-from costof.messages.answers import Ready, SliceAnswer
-from costof.messages.plan import OPERATION_TIMEOUT_MS, Plan, SliceOrder, line
+from costof.messages.answers import ClusterAnswer, PopulationAnswer, Ready, SliceAnswer
+from costof.messages.plan import OPERATION_TIMEOUT_MS, HostsSettings, Limits, Plan, ServiceSettings, SliceOrder, line
 from costof.model import Model
 
+#: A busy machine is waited for; one that hangs is ended.
+ANSWER_SECONDS = 300.0
 # A slice is bounded by its own seconds and the time-out of one operation; past that the instrument itself hangs.
 PATIENCE_SECONDS = 120.0
 #: What does not stand by then hangs, on the slowest of machines too; a process that has ended is noticed at once.
@@ -37,6 +40,9 @@ class Instrument:
 
     One that is `patient` ends by itself whatever it waits for, and is waited for as long as it lives.
     """
+
+    #: Once its standard input is closed; then it is killed. None waits.
+    ending_seconds: float | None = 2.0
 
     def __init__(self, name: str, argv: list[str], env: dict[str, str] | None = None, patient: bool = False) -> None:
         self.name = name
@@ -70,7 +76,7 @@ class Instrument:
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()
         try:
-            self._process.wait(timeout=None if self._patient else 2)
+            self._process.wait(timeout=self.ending_seconds)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
@@ -146,6 +152,127 @@ class Instrument:
         return CostofError(Problem.INSTRUMENT_FAILED, instrument=self.name, detail=detail)
 
 
+class EngineProcess(Instrument):
+    """`costof-engine <command>`, a context manager. It ends with us, whatever ends us."""
+
+    def __init__(self, command: str, prefix: Sequence[str] = ()) -> None:
+        super().__init__(f"costof-engine {command}", [*prefix, str(engine_path()), command])
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def cpu_seconds(self) -> float:
+        return process_cpu_seconds(self.pid)
+
+    def ended(self) -> int | None:
+        """The exit status, when it has ended."""
+        return self._process.poll()
+
+    def _begin(self, ready: type[T], plan: Model) -> T:
+        """Hand the plan over and wait until it stands. Raises `INSTRUMENT_FAILED`."""
+        self._send(plan)
+        return self._validated(ready, self._answer(READY_SECONDS).get("ready"))
+
+    def _counted(self, counters: type[T]) -> T:
+        """Raises `INSTRUMENT_FAILED` when the process has died."""
+        self._send({"counters": {}})
+        return self._validated(counters, self._answer(ANSWER_SECONDS).get("counters"))
+
+
+class HostLostError(CostofError):
+    """One of several hosts that can no longer measure."""
+
+    def __init__(self, host: str, detail: str) -> None:
+        super().__init__(Problem.HOST_LOST, host=host, detail=detail)
+        self.host = host
+        self.detail = detail
+
+
+class HostsProcess(Instrument):
+    """Hosts of a Ray cluster that measure as one, each by the engine or by its runner of commands.
+
+    A process of its own reaches them: whatever Ray does there, at its end too, takes along no run and no report.
+    Without an `instrument` the hosts are only looked at.
+    """
+
+    # Ray may take its time to end what it has started.
+    ending_seconds = 30.0
+
+    def __init__(self, hosts: HostsSettings, instrument: Literal["engine", "commands"] | None) -> None:
+        argv = [sys.executable, "-m", "costof.instruments.hosts.population"]
+        super().__init__("the process that reaches the hosts", argv, patient=True)
+        self._hosts = hosts
+        self._by = instrument
+        self._plan: Plan | None = None
+
+    def __enter__(self) -> Self:
+        """Reach the cluster and take its hosts. Raises `HOSTS_FAILED`."""
+        super().__enter__()
+        try:
+            self._send({"cluster": self._hosts, "instrument": self._by})
+            found = self._validated(ClusterAnswer, self._answer(READY_SECONDS).get("cluster"))
+        except BaseException as error:
+            self.__exit__(type(error), error, None)
+            raise
+        self.nodes, self.facts, self.cautions = found.nodes, found.facts, found.cautions
+        #: Those that measure, by name.
+        self.names = [node.name for node in found.nodes]
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            # It may wait for hosts that nobody wants any more.
+            self._process.send_signal(signal.SIGINT)
+        super().__exit__(kind, error, trace)
+
+    def examine(self) -> dict[str, str]:
+        """Have each host run the engine, and tell what it has. Raises `HOST_LOST`."""
+        self._send({"examine": {}})
+        return dict(self._answer(READY_SECONDS)["examined"])
+
+    def plan(self, plan: Plan) -> Ready:
+        """Hand each host its share of the plan; what all say of every arm. Raises `HOST_LOST`, `INSTRUMENT_FAILED`."""
+        self._plan = plan
+        limits = Limits(proving_seconds=sum(arm.service.proving_seconds for arm in plan.arms))
+        self._send({"plan": plan, "limits": limits})
+        return self._validated(Ready, self._answer(READY_SECONDS).get("ready"))
+
+    def slice(
+        self, number: int, arm: str, workload: str, operations: int, seconds: float, reconnect: bool = False
+    ) -> SliceAnswer:
+        """Measure one slice, of which each host does its share. All windows open at one instant, but those of number 0,
+        which are in no figure. Raises `HOST_LOST`, `INSTRUMENT_FAILED`."""
+        assert self._plan is not None
+        service: ServiceSettings = next(each.service for each in self._plan.arms if each.name == arm)
+        order = SliceOrder(
+            id=number, arm=arm, workload=workload, operations=operations, seconds=seconds, reconnect=reconnect or None
+        )
+        limits = Limits(
+            proving_seconds=service.proving_seconds,
+            longest_seconds=service.longest_seconds(workload),
+            ends_itself=service.ends_itself(workload),
+        )
+        self._send({"slice": order, "limits": limits})
+        return self._validated(PopulationAnswer, self._answer(seconds).get("slice"))
+
+    def without(self, host: str) -> bool:
+        """Whether the others go on, with the plan divided among them anew. Raises `HOST_LOST` for one more."""
+        self.names.remove(host)
+        self._send({"without": host})
+        return bool(self._answer(READY_SECONDS)["goes_on"])
+
+    def _answer(self, seconds: float) -> dict[str, Any]:
+        answer = super()._answer(seconds)
+        if "lost" in answer:
+            raise HostLostError(**answer["lost"])
+        if "refused" in answer:
+            raise CostofError(Problem.HOSTS_FAILED, detail=answer["refused"])
+        return answer
+
+
 def engine_path(library: str = "") -> Path:
     """`costof-engine`: COSTOF_ENGINE, else the installed one; or the one of another TLS library, which `make
     tls-libraries` puts beside that. Raises `ENGINE_MISSING`, `TLS_LIBRARY_MISSING`."""
@@ -192,7 +319,9 @@ def application(protocol: str, env: dict[str, str], prefix: Sequence[str] = ()) 
 def command_runner(prefix: Sequence[str] = ()) -> Instrument:
     """The commands of a study. It ends each at its time-out, and undoes what it has brought into force."""
     argv = [*prefix, sys.executable, "-m", "costof.instruments.commands.runner"]
-    return Instrument("the runner of commands", argv, patient=True)
+    runner = Instrument("the runner of commands", argv, patient=True)
+    runner.ending_seconds = None
+    return runner
 
 
 def process_cpu_seconds(pid: int) -> float:

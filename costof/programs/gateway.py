@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pydantic import Field
 
-from costof.messages.engine_server import ANSWER_SECONDS, EngineProcess
 from costof.messages.plan import PLAIN, TlsFiles, Transport
+from costof.messages.process import ANSWER_SECONDS, EngineProcess
 from costof.model import Model
 
 ROLE = "gateway"

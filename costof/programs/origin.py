@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from costof.messages.engine_server import EngineProcess
 from costof.messages.plan import TlsFiles
+from costof.messages.process import EngineProcess
 from costof.model import Model
 
 ROLE = "origin"

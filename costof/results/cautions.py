@@ -46,10 +46,12 @@ def warnings_of(run: Run, effects: int) -> list[str]:
     for record in run.ready:
         for ready in record.ready.arms:
             if ready.error is not None:
-                caution = Caution.APP_CANNOT if record.view == "app" else Caution.ARM_REFUSED
+                name, detail = ready.name, ready.error.detail
                 if record.view == "command" and plan.client:
-                    caution = Caution.CLIENT_CANNOT
-                texts.append(caution.text(arm=ready.name, detail=ready.error.detail, client=plan.client))
+                    texts.append(Caution.CLIENT_CANNOT.text(arm=name, client=plan.client, detail=detail))
+                else:
+                    caution = Caution.APP_CANNOT if record.view == "app" else Caution.ARM_REFUSED
+                    texts.append(caution.text(arm=name, detail=detail))
     if any(run.refused(control) for control in plan.controls):
         texts.append(Caution.NO_CONTROL.text())
     texts += [

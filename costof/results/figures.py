@@ -27,8 +27,8 @@ from costof.statistics.intervals import FEWEST_ROUNDS, differences, estimate, tr
 from costof.statistics.units import own_share
 from costof.statistics.verdicts import rounds_needed, smallest_seen
 from costof.study.arms import PlannedArm
-from costof.study.metric import OF_CPU, OF_SERVERS, WHOLE_SLICE
-from costof.study.metric import Metric as StudyMetric
+from costof.study.schema import OF_CPU, OF_SERVERS, WHOLE_SLICE
+from costof.study.schema import Metric as StudyMetric
 
 PERCENTILES = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99.9": 99.9, "max": 100.0}
 #: Points of a distribution's curve: enough for a smooth picture, few enough for a small file.

@@ -18,9 +18,8 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from costof.errors import CostofError, Problem
 from costof.files import write_whole
-from costof.instruments.hosts.parts import HostPart
 from costof.lab.round_trips import LinkEvidence
-from costof.messages.answers import Ready, SliceAnswer
+from costof.messages.answers import HostPart, Ready, SliceAnswer
 from costof.model import Model
 from costof.results.samples import Turn
 from costof.statistics.verdicts import ERROR_RATE

@@ -12,7 +12,7 @@ from costof.results.index import Index
 from costof.results.models import LONGEST_WAIT, Arm, Effect
 from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import FEWEST_ROUNDS
-from costof.study.limits import Limit
+from costof.study.options import Limit
 
 #: Of an arm's operations, where more of them fail than of its control's: then no limit is kept.
 FAILED_MORE = 0.01

@@ -13,7 +13,7 @@ from pydantic import Field
 from costof.lab.round_trips import LinkEvidence
 from costof.model import Finite, Model
 from costof.statistics.estimate import Estimate, Verdict
-from costof.study.published import Published, PublishedFigure
+from costof.study.schema import Published, PublishedFigure
 
 SCHEMA_VERSION = 3
 

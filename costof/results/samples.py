@@ -10,8 +10,8 @@ from costof.messages.answers import SliceAnswer
 from costof.statistics.intervals import ROUNDS_OF_AN_INTERVAL
 from costof.statistics.units import Units
 from costof.study.arms import PlannedArm
-from costof.study.metric import Metric
 from costof.study.plan import Plan
+from costof.study.schema import Metric
 
 NS_PER_UNIT = {"ms": 1e6, "us": 1e3}
 ByRound = Mapping[int, float]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from costof.lab.program import Counters
 from costof.messages.answers import SliceAnswer
-from costof.study.asked import Asked
+from costof.study.schema import Asked
 
 # Members of a cluster and the lab's own administration call each other now and then.
 STRAY_CONNECTIONS = 4

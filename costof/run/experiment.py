@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass
 from math import ceil
 
 from costof.errors import Caution, CostofError, Problem
 from costof.format import listed, plural
-from costof.instruments.hosts.population import Population
+from costof.messages.process import HostsProcess
 from costof.programs.reach import check_identity
 from costof.results.changes import all_stand, every_change, judged
 from costof.results.ledger import (
@@ -24,9 +26,8 @@ from costof.results.ledger import (
     SizesRecord,
     now,
 )
-from costof.run.awake import cores_awake
 from costof.run.instruments import Instruments
-from costof.run.machine import describe_machine, read_machine
+from costof.run.machine import cores_awake, describe_machine, read_machine
 from costof.run.rounds import Before, Progress, State, take_round
 from costof.run.schedule import Looks, Schedule, enough, precision
 from costof.run.sizes import Taken, chosen_sizes
@@ -46,7 +47,7 @@ def run(
     ledger: Ledger,
     progress: Progress,
     before: Before | None = None,
-    population: Population | None = None,
+    population: HostsProcess | None = None,
 ) -> Before | None:
     """Carry the plan out; everything worth knowing is in the ledger afterwards.
 
@@ -64,15 +65,24 @@ def run(
     partial: str | None = None
     busy, has_begun = _busy() if before.start == 0 else [], False
     try:
-        progress.stage(_first_stage(plan, population is not None))
+        if population is not None:
+            first = "reaching the hosts"
+        elif plan.study.service.kind == COMMAND:
+            first = "checking the commands"
+        else:
+            first = "starting the servers" if plan.target is None else "reaching the servers"
+        progress.stage(first)
         with cores_awake() as cores, population or nullcontext(), service, ExitStack() as stack:
             identity, described = service.identity(), service.describe()
             check_identity(plan.target or "this lab", before.identity, identity)
             facts = {**describe_machine(described), "idle cores": cores}
             if population is not None:
-                _check_hosts(ledger, before, population)
-                service.shared_by(len(population.hosts))
-                facts |= population.describe()
+                found = len(population.names)
+                if before.hosts is not None and before.hosts != found:
+                    begun, now_found = plural(before.hosts, "host"), plural(found, "host")
+                    raise CostofError(Problem.OTHER_HOSTS, path=ledger.folder, before=begun, now=now_found)
+                service.shared_by(len(population.names))
+                facts |= population.facts
             environment = EnvironmentRecord(
                 started=now(), start=before.start, facts=facts, versions=described.versions, identity=identity
             )
@@ -94,7 +104,7 @@ def run(
             _prove(state, "start")
             partial = _measure(state)
             _prove(state, "end")
-            for text in [*service.cautions(), *(population.cautions() if population else [])]:
+            for text in [*service.cautions(), *(population.cautions if population else [])]:
                 ledger.append(CautionRecord(text=text))
     except KeyboardInterrupt:
         partial = "interrupted"
@@ -107,20 +117,8 @@ def run(
         # A run that could not be resumed stays as it was.
         if has_begun or not before.resumed:
             ledger.append(EndRecord(partial=partial, steal_share=max(0.0, share), error_rate=state.looks.error_rate))
-    return None if partial else _before_another(state)
-
-
-def _first_stage(plan: Plan, on_hosts: bool) -> str:
-    if on_hosts:
-        return "reaching the hosts"
-    if plan.study.service.kind == COMMAND:
-        return "checking the commands"
-    return "starting the servers" if plan.target is None else "reaching the servers"
-
-
-def _before_another(state: State) -> Before:
-    """What another start of the servers begins with."""
-    before = state.before
+    if partial:
+        return None
     return Before(
         sizes=state.plan.slices,
         start=before.start + 1,
@@ -178,7 +176,7 @@ def _measure(state: State) -> str | None:
 
 def _warn_of_few_rounds(state: State, round_seconds: float) -> None:
     """Nobody should wait for the end of a budget that cannot hold an answer."""
-    budget = state.plan.budget_seconds
+    budget = state.plan.start_budget_seconds
     if budget is not None and state.plan.starts == 1 and budget < FEWEST_ROUNDS * round_seconds:
         rounds, seconds = max(1, int(budget / round_seconds)), ceil(round_seconds * (FEWEST_ROUNDS + 1))
         text = Caution.BUDGET_HOLDS_FEW.text(rounds=rounds, needed=FEWEST_ROUNDS, budget=f"{seconds}s")
@@ -211,16 +209,48 @@ def _limit_server_cpu(state: State) -> None:
         server_cpu.limit_cores(os.cpu_count() or 1, f"this machine, where {listed(sorted(addresses))} is,")
 
 
-def _check_hosts(ledger: Ledger, before: Before, population: Population) -> None:
-    """A resumed run has as many hosts as it was begun with. Raises `OTHER_HOSTS`."""
-    found = len(population.hosts)
-    if before.hosts is not None and before.hosts != found:
-        raise CostofError(
-            Problem.OTHER_HOSTS, path=ledger.folder, before=plural(before.hosts, "host"), now=plural(found, "host")
-        )
-
-
 def _busy() -> list[str]:
     """Return a caution where the machine has more to do than it has cores."""
     load, cores = os.getloadavg()[0], os.cpu_count() or 1
     return [Caution.BUSY.text(load=load, cores=cores)] if load > cores else []
+
+
+def run_starts(
+    plan: Plan,
+    open_service: Callable[[], Service],
+    ledger: Ledger,
+    progress: Progress,
+    before: Before | None = None,
+    population: HostsProcess | None = None,
+) -> None:
+    """Each start that is not whole yet, on servers of its own; most plans have one. A partial start ends the run.
+
+    Raises as `run` and `open_service` do where this has not measured a start yet. What comes later is in the ledger.
+    """
+    before = first = before or Before()
+    while before.whole_starts < plan.starts:
+        watched = _OfStart(progress, before.whole_starts + 1, plan.starts) if plan.starts > 1 else progress
+        try:
+            after = run(plan, open_service(), ledger, watched, before, population)
+        except CostofError:
+            if before is first:
+                raise
+            return
+        if after is None:
+            return
+        before = after
+
+
+@dataclass(frozen=True)
+class _OfStart:
+    """Says of which start each stage is."""
+
+    progress: Progress
+    start: int
+    starts: int
+
+    def stage(self, text: str) -> None:
+        self.progress.stage(f"start {self.start} of {self.starts}: {text}")
+
+    def round(self, done: int, elapsed_seconds: float, reached: float | None) -> None:
+        self.progress.round(done, elapsed_seconds, reached)

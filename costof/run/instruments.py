@@ -14,10 +14,9 @@ from costof.errors import CostofError, Problem
 from costof.instruments.clients import CannotError, client
 from costof.instruments.commands.settings import new_output
 from costof.instruments.drivers.driver import environment
-from costof.instruments.hosts.population import Population
 from costof.messages import plan as ipc
 from costof.messages.answers import ClassifiedError, Ready, ReadyArm, SliceAnswer
-from costof.messages.process import Instrument, application, command_runner, engine, engine_path
+from costof.messages.process import HostsProcess, Instrument, application, command_runner, engine, engine_path
 from costof.results.ledger import Ledger, ReadyRecord
 from costof.services import Service
 from costof.study.arms import PlannedArm
@@ -72,8 +71,8 @@ class Instruments:
     service: Service
     ledger: Ledger
     start_number: int = 0
-    population: Population | None = None
-    _instruments: dict[tuple[str, str], Instrument | Population] = field(default_factory=dict)
+    population: HostsProcess | None = None
+    _instruments: dict[tuple[str, str], Instrument] = field(default_factory=dict)
     members: dict[tuple[str, str], list[str]] = field(default_factory=dict)
     able: list[PlannedArm] = field(default_factory=list)
     _output: Path = field(default_factory=new_output)
@@ -137,7 +136,7 @@ class Instruments:
 
     def _instrument(
         self, asked: Workload, surroundings: Surroundings, arm: PlannedArm
-    ) -> AbstractContextManager[Instrument | Population]:
+    ) -> AbstractContextManager[Instrument]:
         if self.population is not None:
             return nullcontext(self.population)
         match asked.view:
@@ -149,11 +148,14 @@ class Instruments:
                 driver = asked.driver or self.service.endpoint(arm).service.protocol
                 return application(driver, dict(surroundings.variables), surroundings.prefix)
 
-    def _introduce(self, name: str, instrument: Instrument | Population, arms: list[PlannedArm]) -> Ready:
+    def _introduce(self, name: str, instrument: Instrument, arms: list[PlannedArm]) -> Ready:
         """Hand an instrument its plan, and note which of the arms it can measure. It never hears of a barred one."""
         barred = {arm.name: why for arm in arms if (why := self._barred(name, arm)) is not None}
         ready = instrument.plan(self._plan_for_instrument(name, [arm for arm in arms if arm.name not in barred]))
-        refused = [ReadyArm(name=name, server=None, error=_barred(why)) for name, why in barred.items()]
+        refused = [
+            ReadyArm(name=each, server=None, error=ClassifiedError(**{"class": "plain_refused", "detail": why}))
+            for each, why in barred.items()
+        ]
         ready = ready.model_copy(update={"arms": ready.arms + refused})
         workloads = self.plan.study.workloads.values()
         view = next(each.view for each in workloads if each.instrument == name)
@@ -240,10 +242,6 @@ class Instruments:
             self.plan.study.variant(workload, arm.levels),
         ]
         return " ".join(part for part in parts if part)
-
-
-def _barred(detail: str) -> ClassifiedError:
-    return ClassifiedError(**{"class": "plain_refused", "detail": detail})
 
 
 def load_workload(warehouses: int = 0) -> ipc.Workload:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import platform
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,10 +71,8 @@ def _read(path: str) -> str:
 
 
 def _cpu_model() -> str:
-    for line in _read("/proc/cpuinfo").splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.machine()
+    named = (line for line in _read("/proc/cpuinfo").splitlines() if line.startswith("model name"))
+    return next(named, "").partition(":")[2].strip() or platform.machine()
 
 
 def _system() -> str:
@@ -80,3 +80,21 @@ def _system() -> str:
         return platform.freedesktop_os_release().get("PRETTY_NAME", platform.system())
     except OSError:
         return platform.system()
+
+
+LATENCY_REQUEST = Path("/dev/cpu_dma_latency")
+#: Microseconds, a 32-bit number: none at all.
+AT_ONCE = bytes(4)
+
+
+@contextmanager
+def cores_awake(request: Path = LATENCY_REQUEST) -> Iterator[str]:
+    """Keep all cores awake, where that is allowed; gives what came of it, in words."""
+    try:
+        held = request.open("wb", buffering=0)
+    except OSError:
+        yield "may sleep between operations (only root can keep them awake)"
+        return
+    with held:
+        held.write(AT_ONCE)
+        yield f"kept awake ({request})"

@@ -1,20 +1,30 @@
-"""A round: its turns, each taken once more where a host began it late, and all of them where a host was lost."""
+"""A round: its turns, each an arm's slice and what servers and machine did around it.
+
+A turn is taken once more where a host began it late, and all of them where a host was lost.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Protocol
 
-from costof.instruments.hosts.host import HostLostError
-from costof.instruments.hosts.parts import late
+from costof.errors import CostofError, Problem
+from costof.lab.program import Counters
+from costof.messages.answers import PopulationAnswer
+from costof.messages.process import HostLostError
 from costof.results.ledger import Ledger, LookRecord, LostRecord, SliceRecord
 from costof.results.samples import Samples, ServersSide, Turn, add_samples
+from costof.run.evidence import mismatch
 from costof.run.instruments import Instruments
+from costof.run.machine import read_machine
 from costof.run.schedule import Looks, Schedule
 from costof.run.sizes import Taken
-from costof.run.turn import take_turn
-from costof.services import Service
+from costof.services import Observation, Service
+from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from costof.study.schema import SliceSize
 
@@ -98,9 +108,9 @@ def take_round(state: State, number: int) -> list[Taken]:
             goes_on = population.without(error.host)
             state.ledger.append(
                 LostRecord(
-                    host=error.host.name,
+                    host=error.host,
                     round=number,
-                    rest=len(population.hosts) if goes_on else None,
+                    rest=len(population.names) if goes_on else None,
                     detail=error.detail,
                 )
             )
@@ -134,18 +144,126 @@ def _arm_is_lost(state: State, name: str) -> bool:
 def _take_turn(state: State, turn: Turn, number: int) -> Taken:
     """Its slice goes to the ledger, and to the samples if it proved its arm and is none of the warm-up. One that a host
     began late is taken once more."""
-    record, start_up_seconds = _taken(state, turn, number)
-    if not record.warm_up and late(record.hosts):
-        record, start_up_seconds = _taken(state, turn, number)
+    for last_attempt in (False, True):
+        state.slices += 1
+        record, start_up_seconds = take_turn(state.plan, state.service, state.instruments, turn, number, state.slices)
+        state.ledger.append(record)
+        late = isinstance(record.answer, PopulationAnswer) and record.answer.late
+        if last_attempt or record.warm_up or not late:
+            break
     if record.mismatch is None and not record.warm_up:
         servers = ServersSide(record.server_figures, record.server_cpu_seconds)
         add_samples(state.plan, state.before.samples, number, turn, record.answer, servers)
     return Taken(turn, record.answer, start_up_seconds)
 
 
-def _taken(state: State, turn: Turn, number: int) -> tuple[SliceRecord, float]:
-    """As it went to the ledger."""
-    state.slices += 1
-    record, start_up_seconds = take_turn(state.plan, state.service, state.instruments, turn, number, state.slices)
-    state.ledger.append(record)
-    return record, start_up_seconds
+def take_turn(
+    plan: Plan, service: Service, instruments: Instruments, turn: Turn, round_number: int, slice_number: int
+) -> tuple[SliceRecord, float]:
+    """The slice, and the seconds that the turn took beside it. Raises `INSTRUMENT_FAILED`, or `TARGET_FAILED` where the
+    service cannot be asked although it is there."""
+    began = time.monotonic()
+    arm, workload = plan.arm(turn.arm), plan.study.workloads[turn.workload]
+    servers = instruments.members[workload.instrument, turn.arm]
+    with _reading_fails_softly(service):
+        service.arrange(arm)
+    _make_ready(plan, service, instruments, arm, turn.workload)
+    observed = _observe(service, arm)
+    before, cpu_before = _read_counters(service, servers), service.cpu_seconds()
+    throttled_before, machine_before = service.throttled_seconds(), read_machine()
+    own_before = time.process_time()
+    started, size = time.monotonic(), plan.size(turn.workload, arm)
+    answer = instruments.slice(slice_number, arm, turn.workload, size)
+    measuring = time.monotonic() - started
+    cpu = _since(cpu_before, service.cpu_seconds())
+    machine = read_machine().since(machine_before)
+    known = used_here(service, cpu) + sum(answer.cpu_ns.values()) / 1e9 + time.process_time() - own_before
+    throttled = _since(throttled_before, service.throttled_seconds())
+    moved = _read_counters(service, servers).since(before)
+    if round_number < 0:
+        moved = service.usable(answer, moved)
+    judgement = service.judge(arm, observed, _observe(service, arm), answer)
+    workers = plan.workers(turn.workload, arm)
+    steal, foreign, hosts = machine.steal, max(0.0, machine.busy - known), []
+    unproved = mismatch(arm.asked, workload.view, answer, moved, workers) or judgement.mismatch
+    if isinstance(answer, PopulationAnswer):
+        # The machines that loaded are others than this one.
+        steal, foreign, hosts = answer.steal_seconds, answer.foreign_cpu_seconds, answer.hosts
+        unproved = unproved or answer.unlike or (answer.apart if round_number >= 0 else None)
+    record = SliceRecord(
+        round=round_number,
+        warm_up=round_number < 0,
+        view=workload.view,
+        workload=turn.workload,
+        answer=answer,
+        server_connections=moved.connections,
+        server_tls=moved.tls_connections,
+        server_cpu_seconds=cpu,
+        server_throttled_seconds=throttled,
+        server_figures=judgement.figures,
+        server_facts=judgement.facts,
+        server_counts=judgement.counts,
+        observed_seconds=machine.seconds,
+        steal_seconds=steal,
+        foreign_cpu_seconds=foreign,
+        clock_jump_seconds=machine.clock,
+        mismatch=unproved,
+        hosts=hosts,
+        stands_for=turn.stands_for,
+    )
+    return record, time.monotonic() - began - measuring
+
+
+def used_here(service: Service, cpu: dict[str, float]) -> float:
+    """Return the CPU seconds of servers on this machine: those that a command prints may be of another."""
+    elsewhere = service.server_cpu is not None and not service.server_cpu.is_here
+    return sum(seconds for role, seconds in cpu.items() if not (elsewhere and role == service.server_role))
+
+
+def _make_ready(plan: Plan, service: Service, instruments: Instruments, arm: PlannedArm, name: str) -> None:
+    """What a slice on the wire finds, in no figure: a session to resume where one is wanted, since arranging the
+    servers has voided the last one, and standing connections that are new, since their luck would be an offset of the
+    arm."""
+    workload = plan.study.workloads[name]
+    if workload.view != "wire":
+        return
+    connects = plan.study.wire_connect
+    if connects is not None and service.wants_ticket(arm):
+        _one_each(plan, instruments, arm, connects)
+    if workload.keep_connections or service.endpoint(arm).service.keeps_connections(workload.kind):
+        _one_each(plan, instruments, arm, name)
+
+
+def _one_each(plan: Plan, instruments: Instruments, arm: PlannedArm, workload: str) -> None:
+    """One operation of each worker, on a new connection, unmeasured."""
+    size = plan.size(workload, arm).model_copy(update={"operations": plan.workers(workload, arm)})
+    instruments.slice(0, arm, workload, size, reconnect=True)
+
+
+def _observe(service: Service, arm: PlannedArm) -> Observation | None:
+    with _reading_fails_softly(service):
+        return service.observe(arm)
+    return None
+
+
+def _read_counters(service: Service, servers: Sequence[str]) -> Counters:
+    with _reading_fails_softly(service):
+        return reduce(Counters.plus, map(service.counters, servers))
+    return Counters()
+
+
+@contextmanager
+def _reading_fails_softly(service: Service) -> Iterator[None]:
+    """A server that died cannot be asked: the slice still belongs in the ledger, and `lost` tells the reason."""
+    try:
+        yield
+    except CostofError:
+        raise
+    except Exception as error:
+        if service.lost() is None:
+            detail = f"{type(error).__name__}: {error}"
+            raise CostofError(Problem.TARGET_FAILED, target="the service", detail=detail) from error
+
+
+def _since(before: dict[str, float], now: dict[str, float]) -> dict[str, float]:
+    return {role: seconds - before.get(role, 0.0) for role, seconds in now.items()}

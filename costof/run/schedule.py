@@ -120,13 +120,9 @@ class Schedule:
             Turn(workload, arm.name, role.name if role is not arm else None)
             for protection in row
             for arm, role in zip(
-                by_protection[protection], sorted(by_protection[protection], key=_is_twin), strict=True
+                by_protection[protection], sorted(by_protection[protection], key=lambda arm: arm.twin), strict=True
             )
         ]
-
-
-def _is_twin(arm: PlannedArm) -> bool:
-    return arm.twin
 
 
 def _by_turns(copies: list[PlannedArm], group: str, number: int) -> list[PlannedArm]:
@@ -166,7 +162,7 @@ class Looks:
 
     def due(self, rounds_done: int, elapsed_seconds: float) -> float | None:
         """The error rate of the look that is due now; None where none is. It counts as spent from here on."""
-        budget = self._plan.budget_seconds
+        budget = self._plan.start_budget_seconds
         if budget is None or rounds_done < self._plan.fewest_rounds:
             return None
         passed = [share for share in self._left if elapsed_seconds >= share * budget]
@@ -213,7 +209,7 @@ def enough(
     """
     if rounds_done >= plan.most_rounds:
         return True
-    budget, asked = plan.budget_seconds, plan.precision
+    budget, asked = plan.start_budget_seconds, plan.precision
     if budget is not None and rounds_done >= ROUNDS_OF_AN_INTERVAL and elapsed_seconds + longest_round > budget:
         return True
     if asked is None:

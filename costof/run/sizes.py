@@ -13,8 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from costof.instruments.hosts.parts import PopulationAnswer
-from costof.messages.answers import SliceAnswer
+from costof.messages.answers import PopulationAnswer, SliceAnswer
 from costof.results.samples import Turn
 from costof.study.load import PHASES, WORKLOAD, Told
 from costof.study.plan import Plan
@@ -94,14 +93,14 @@ def _chosen(plan: Plan, round_taken: Sequence[Taken]) -> dict[str, SliceSize]:
     """
     if plan.load is not None and not isinstance(plan.load, Told):
         return {WORKLOAD: _of_a_load(plan.slices[WORKLOAD], round_taken)}
-    if plan.budget_seconds is None or plan.precision is None or not plan.may_shorten_slices:
+    if plan.start_budget_seconds is None or plan.precision is None or not plan.may_shorten_slices:
         return plan.slices
     of_size: dict[str, list[Taken]] = {}
     for taken in round_taken:
         if taken.answer.operations:
             of_size.setdefault(plan.size_name(taken.turn.workload, plan.arm(taken.turn.arm)), []).append(taken)
     round_seconds = sum(taken.seconds + taken.start_up_seconds for taken in round_taken)
-    filling = plan.budget_seconds / plan.most_rounds / round_seconds if round_seconds else 1.0
+    filling = plan.start_budget_seconds / plan.most_rounds / round_seconds if round_seconds else 1.0
     needed = {name: max(filling, _share_needed(plan, slices, plan.precision)) for name, slices in of_size.items()}
     keeping = {name for name, each in plan.study.workloads.items() if each.keeps_its_length}
     return {
@@ -128,7 +127,10 @@ def _share_needed(plan: Plan, slices: Sequence[Taken], precision: float) -> floa
     seconds = max(SHORTEST_SECONDS, start_up * (1 / MOST_START_UP - 1)) / min(taken.seconds for taken in slices)
     # Of noise the median: one slow operation of a cold server would make it large for all.
     noise = median(taken.noise for taken in slices) / (2 * MOST_BIAS * precision)
-    in_a_row = _fewest_in_a_row(plan, slices[0].turn.workload) / min(_in_a_row(plan, taken) for taken in slices)
+    workload = slices[0].turn.workload
+    of_whole = any(metric.of_slice for metric in plan.study.metrics.values() if metric.workload == workload)
+    fewest = FEWEST_IN_A_ROW_OF_WHOLE if of_whole else FEWEST_IN_A_ROW
+    in_a_row = fewest / min(_in_a_row(plan, taken) for taken in slices)
     return max(seconds, noise, in_a_row)
 
 
@@ -138,8 +140,3 @@ def _in_a_row(plan: Plan, taken: Taken) -> float:
     if isinstance(taken.answer, PopulationAnswer) and plan.study.workloads[taken.turn.workload].command is not None:
         workers = len(taken.answer.hosts)
     return taken.answer.operations / workers
-
-
-def _fewest_in_a_row(plan: Plan, workload: str) -> int:
-    of_whole = any(metric.of_slice for metric in plan.study.metrics.values() if metric.workload == workload)
-    return FEWEST_IN_A_ROW_OF_WHOLE if of_whole else FEWEST_IN_A_ROW

@@ -6,7 +6,7 @@ target's takes the `Access`, and `shown` says its URLs without their secrets.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
 
@@ -15,9 +15,8 @@ from costof.instruments.commands.passwords import without_passwords
 from costof.programs.access import Access, ShownAccess
 from costof.services import Service
 from costof.services.server_cpu import ServerCpu
-from costof.study.plan import Plan
-from costof.study.schema import Study
-from costof.study.target import TargetOptions
+from costof.study.plan import Plan, TargetOptions
+from costof.study.schema import Level, Study
 
 #: Services whose plain and TLS entrances have URLs of their own. They have no database and no log-in.
 TWO_URLS = frozenset({"http"})
@@ -76,33 +75,10 @@ def _shown(study: Study, access: Access) -> ShownAccess:
     return shown
 
 
-def of_target(study: Study, access: Access | None) -> tuple[Study, list[str]]:
-    """The study without levels of its main factor that a user's own servers cannot be had at (a tunnel to them), where
-    nobody names these, and with those that only they have; and the levels that it has by itself and are left out."""
+def offered_levels(study: Study, access: Access | None) -> Callable[[Level], bool] | None:
+    """Tell which levels of the main factor a user's own servers can be had at; None where they can at all."""
     offers = getattr(_module(study, "target"), "offers", None) if access is not None else None
-    if offers is None:
-        return study, []
-    name = study.main_factor
-    factor = study.factors[name]
-    missing = {level for level, each in factor.levels.items() if not offers(each, access)}
-    of_target_alone = [level for level, each in factor.levels.items() if each.own and level not in missing]
-
-    def left(levels: Sequence[str]) -> list[str]:
-        return [*dict.fromkeys([*(level for level in levels if level not in missing), *of_target_alone])]
-
-    profiles = {
-        key: profile.model_copy(
-            update={
-                "factors": {of: left(each) if of == name else each for of, each in profile.factors.items()},
-                "also": [each for each in profile.also if each.get(name) not in missing],
-            }
-        )
-        for key, profile in study.profiles.items()
-    }
-    factors = study.factors | {name: factor.model_copy(update={"default": left(factor.default)})}
-    by_itself = [*factor.default, *(level for each in study.profiles.values() for level in each.factors.get(name, []))]
-    left_out = [level for level in dict.fromkeys(by_itself) if level in missing]
-    return study.model_copy(update={"factors": factors, "profiles": profiles}), left_out
+    return None if offers is None else lambda level: bool(offers(level, access))
 
 
 def _check_used(study: Study, access: Access) -> None:

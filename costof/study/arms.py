@@ -8,8 +8,7 @@ from pydantic import Field
 
 from costof.errors import CostofError, Problem
 from costof.model import Model
-from costof.study.asked import Asked
-from costof.study.schema import AS_SERVED, Profile, Study, holds
+from costof.study.schema import AS_SERVED, Asked, Profile, Study, holds
 
 TWIN_SUFFIX = "-twin"
 CONTEXT_SIGN = "@"
@@ -60,7 +59,8 @@ def plan_arms(study: Study, profile: Profile, chosen: dict[str, list[str]]) -> l
         if not change.keys() & chosen.keys():
             setting = tuple(change.get(name, level) for name, level in usual.items())
             own = {name: level for name, level in change.items() if name not in settings}
-            changed = _applying(study, {**_everywhere(study, levels), **combinations[0], **own})
+            first_levels = {name: each[0] for name, each in levels.items() if name not in settings}
+            changed = _applying(study, {**first_levels, **combinations[0], **own})
             more = [name for name in own if name != study.main_factor]
             arm = _arm(study, changed, [*varied, *more], [*told, *more])
             if arm not in groups.setdefault(setting, []):
@@ -70,11 +70,6 @@ def plan_arms(study: Study, profile: Profile, chosen: dict[str, list[str]]) -> l
         shared = dict(zip(settings, setting, strict=True))
         arms += _arms_of_context(study, planned, shared, _context(study, shared, usual, settings))
     return [arm.model_copy(update={"asked": study.asked(arm.levels)}) for arm in arms]
-
-
-def _everywhere(study: Study, levels: dict[str, list[str]]) -> dict[str, str]:
-    """The first level of every factor that is not a context."""
-    return {name: each[0] for name, each in levels.items() if not study.factors[name].context}
 
 
 def _applying(study: Study, every: dict[str, str]) -> dict[str, str]:
@@ -100,7 +95,8 @@ def _combinations(study: Study, levels: dict[str, list[str]]) -> list[dict[str, 
         every = dict(zip(levels, combination, strict=True))
         applying = _applying(study, every)
         excluded = any(all(applying.get(n) == level for n, level in pair.items()) for pair in study.excludes)
-        if applying not in found and not excluded and not _is_control(study, applying):
+        is_control = all(applying.get(name) == level for name, level in study.control.items())
+        if applying not in found and not excluded and not is_control:
             found.append(applying)
     return found
 
@@ -141,10 +137,6 @@ def _arms_of_context(study: Study, arms: list[PlannedArm], shared: dict[str, str
     ]
 
 
-def _is_control(study: Study, levels: dict[str, str]) -> bool:
-    return all(levels.get(name) == level for name, level in study.control.items())
-
-
 def _is_unusual(study: Study, profile: Profile, name: str, levels: list[str]) -> bool:
     """Whether the user has set a factor to one level that it does not have by itself."""
     factor = study.factors[name]
@@ -160,13 +152,9 @@ def _arm(study: Study, levels: dict[str, str], varied: list[str], told: list[str
         if name in levels:
             # 'on' and 'off' say nothing by themselves; other levels do.
             parts.append(f"{name}-{levels[name]}" if levels[name] in ("on", "off") else levels[name])
-    label = _label(study, levels)
     label_of_level = study.labels[levels[study.main_factor]]
+    label = label_of_level.format(**levels)
     unnamed = [name for name in told if name in levels and f"{{{name}}}" not in label_of_level]
     if unnamed:
         label += ", " + ", ".join(f"{study.factors[name].label} {levels[name]}" for name in unnamed)
     return PlannedArm(name="-".join(parts), label=label, levels=levels)
-
-
-def _label(study: Study, levels: dict[str, str]) -> str:
-    return study.labels[levels[study.main_factor]].format(**levels)

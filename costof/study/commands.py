@@ -6,10 +6,11 @@ from typing import Any, TypeGuard
 
 from pydantic import ValidationError
 
-from costof.instruments.commands.asked import CommandAsked
 from costof.instruments.commands.readers import Figure
-from costof.study.metric import OF_COMMAND
+from costof.instruments.commands.settings import CommandAsked
 
+#: Instead of a metric's phase: a figure that a command has told, such as 'figure.tps'.
+OF_COMMAND = "figure."
 #: The kind of service, and the view and kind of its workloads.
 COMMAND = "command"
 #: What a file may leave out, by the model of its part.
@@ -48,7 +49,10 @@ def completed(content: Any) -> Any:
         },
         "profiles": {name: {**profile, "slices": _slices(programs)} for name, profile in PROFILES.items()},
         **content,
-        "factors": {name: _factor(name, factor) for name, factor in factors.items()},
+        "factors": {
+            name: {"label": name, "default": list(factor.get("levels", [])), **factor}
+            for name, factor in factors.items()
+        },
         "workloads": {
             name: {"label": name, "view": COMMAND, "kind": COMMAND, **workload} for name, workload in workloads.items()
         },
@@ -68,10 +72,6 @@ def _programs(workloads: dict[str, Any]) -> dict[str, CommandAsked]:
         except ValidationError:
             continue
     return found
-
-
-def _factor(name: str, factor: dict[str, Any]) -> dict[str, Any]:
-    return {"label": name, "default": list(factor.get("levels", [])), **factor}
 
 
 def _metrics(workload: str, asked: CommandAsked, programs: dict[str, CommandAsked]) -> list[tuple[str, dict[str, Any]]]:

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from typing import Literal
+
+from pydantic import Field
 
 from costof.errors import CostofError, Problem, nearest
+from costof.model import Finite, Model
 from costof.study.schema import LONGEST_ROUND_TRIP_MS, Study, round_trip_ms
 
 MOST_RECORDS = 100_000_000
@@ -91,3 +96,50 @@ def parse_precision(text: str) -> float:
     if not text.strip().endswith("%") or not 0 < value < 1:
         raise CostofError(Problem.BAD_PRECISION, text=text)
     return value
+
+
+#: How a limit's unit is written, and what one of it is in the unit of a metric.
+UNITS = {"ms": {"ms": 1.0, "us": 1e-3, "s": 1e3}, "us": {"us": 1.0, "ms": 1e3, "s": 1e6}, "per_second": {"/s": 1.0}}
+PERCENT = "%"
+_LIMIT = re.compile(r"([+-])(\d+(?:\.\d+)?)\s*(\S+)")
+
+
+class Limit(Model):
+    """How far an arm may change a metric for the worse, against its control."""
+
+    metric: str
+    better: Literal["lower", "higher"]
+    said: str
+    worst: Finite = Field(description="The change: a share of the control (0.1 is 10 %), or in the metric's unit.")
+    relative: bool
+
+
+def limits_of(study: Study, said: Iterable[tuple[str, str]]) -> list[Limit]:
+    """Each limit for each metric that has the name, or the label, that it is said for.
+
+    Raises `UNKNOWN_METRIC`, and `BAD_LIMIT` for one that is not a percentage or in the metric's unit, for the worse.
+    """
+    return [_limit(study, name, text) for wanted, text in said for name in _metrics(study, wanted)]
+
+
+def _metrics(study: Study, wanted: str) -> list[str]:
+    named = wanted.strip().casefold()
+    found = [name for name, metric in study.metrics.items() if named in (name.casefold(), metric.label.casefold())]
+    if not found:
+        allowed = list(dict.fromkeys(metric.label for metric in study.metrics.values()))
+        listed = ", ".join(f"'{label}'" for label in allowed)
+        near = nearest(wanted, allowed)
+        raise CostofError(Problem.UNKNOWN_METRIC, name=wanted, study=study.name, nearest=near, allowed=listed)
+    return found
+
+
+def _limit(study: Study, name: str, text: str) -> Limit:
+    metric = study.metrics[name]
+    sign, units = "+" if metric.better == "lower" else "-", UNITS.get(metric.unit, {})
+    match = _LIMIT.fullmatch(text.strip())
+    if match and match[1] == sign and match[3] in (PERCENT, *units):
+        worst = float(f"{sign}{match[2]}") * units.get(match[3], 0.01)
+        relative = match[3] == PERCENT
+        return Limit(metric=name, better=metric.better, said=text.strip(), worst=worst, relative=relative)
+    example = " or ".join(f"{sign}{number}" for number in ("10%", *(f"2{unit}" for unit in [*units][:1])))
+    raise CostofError(Problem.BAD_LIMIT, text=text, metric=metric.label, example=example)

@@ -7,39 +7,52 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from pydantic import Field
 
 from costof.errors import CostofError, Problem
-from costof.instruments.clients import client
-from costof.instruments.commands.asked import RATE, SECONDS, CommandAsked
+from costof.instruments.clients import Client, client
+from costof.instruments.commands.readers import reader
+from costof.instruments.commands.settings import RATE, SECONDS, CommandAsked
 from costof.model import Model
 from costof.study.arms import PlannedArm, plan_arms
-from costof.study.at_load import at_load
-from costof.study.client import with_client
-from costof.study.limits import Limit, limits_of
-from costof.study.load import Load, LoadAsked, Told, load_of
+from costof.study.commands import COMMAND, MARGIN, OF_COMMAND, TOLD_SECONDS
+from costof.study.load import Load, LoadAsked, Told, at_load, load_of
 from costof.study.options import (
     FEWEST_STARTS,
     MOST_RECORDS,
     MOST_ROUNDS,
     MOST_STARTS,
+    Limit,
     chosen_levels,
     distances_ms,
+    limits_of,
     parse_assignment,
     parse_duration,
     parse_precision,
     whole_number,
 )
-from costof.study.schema import AS_SERVED, FAR, Level, Profile, SliceSize, Study
-from costof.study.target import TargetOptions
+from costof.study.schema import AS_SERVED, FAR, Level, Metric, Profile, SliceSize, Study, Workload
 
 #: What `--distance` sets; of a target that is no factor, since its clients are where they are.
 DISTANCE = "distance"
+#: The workload of another client.
+WORKLOAD = "client"
 #: Round trips from which slices are sized for a far client.
 FAR_FROM_MS = 5.0
+
+
+class TargetOptions(Model):
+    """The options of a target beside its URLs, without secrets."""
+
+    ca_file: str | None = Field(default=None, description="Absolute path of --tls-ca.")
+    database: str | None = Field(default=None, description="The name that the user chose.")
+    allow_plain: bool = False
+    server_cpu: str | None = Field(default=None, description="The command, without what looks like a password.")
+    pooler: str | None = Field(default=None, description="The URL of --pooler without secrets.")
+    with_password: bool = Field(default=False, description="It was logged in with a password, which is not kept.")
 
 
 class Plan(Model):
@@ -117,11 +130,10 @@ class Plan(Model):
             raise CostofError(Problem.RESUME_DIFFERS, options="--budget")
         return self.model_copy(update={"budget_seconds": parse_duration(text)})
 
-    def of_a_start(self) -> Plan:
-        """What each start of the servers has of it: an even share of the budget."""
-        if self.budget_seconds is None:
-            return self
-        return self.model_copy(update={"budget_seconds": self.budget_seconds / self.starts})
+    @property
+    def start_budget_seconds(self) -> float | None:
+        """What each start of the servers has of the budget: an even share."""
+        return None if self.budget_seconds is None else self.budget_seconds / self.starts
 
     def arm(self, name: str) -> PlannedArm:
         return next(arm for arm in self.arms if arm.name == name)
@@ -176,6 +188,8 @@ class Options:
     client: str | None = None
     hosts: str | None = None
     target_options: TargetOptions | None = None
+    offered: Callable[[Level], bool] | None = None
+    """Tells which levels of the main factor a target can be had at; None where it can at all."""
 
 
 def resolve(study: Study, options: Options) -> Plan:
@@ -184,15 +198,11 @@ def resolve(study: Study, options: Options) -> Plan:
     if profile is None:
         allowed = ", ".join(study.profiles)
         raise CostofError(Problem.UNKNOWN_PROFILE, study=study.name, name=options.profile, allowed=allowed)
-    load = _load(study, options)
-    if load is not None:
-        study = at_load(study, load)
-        profile = study.profiles[options.profile]
-    if options.client is not None:
-        study = with_client(study, client(options.client))
-        profile = study.profiles[options.profile]
-    if options.target is not None:
-        study = as_served(study)
+    load = load_of(study, options.load)
+    if load is not None and options.client is not None:
+        raise CostofError(Problem.CLIENT_WITHOUT_LOAD, client=options.client)
+    study = _as_asked(study, options, load)
+    profile = study.profiles[options.profile]
     settings = [parse_assignment(text) for text in options.settings]
     records = profile.records
     chosen: dict[str, list[str]] = {}
@@ -247,12 +257,49 @@ def _seconds_of_an_answer(arms: Sequence[PlannedArm], profile: Profile) -> float
     return math.ceil((FEWEST_ROUNDS + 1) * round_seconds)
 
 
-def _load(study: Study, options: Options) -> Load | None:
-    """Raises what `load_of` does, and `CLIENT_WITHOUT_LOAD` where another client asks."""
-    load = load_of(study, options.load)
-    if load is not None and options.client is not None:
-        raise CostofError(Problem.CLIENT_WITHOUT_LOAD, client=options.client)
-    return load
+def _as_asked(study: Study, options: Options, load: Load | None) -> Study:
+    """The study as these options have it, for its plan; nothing else changes one."""
+    if options.offered is not None:
+        study = _as_offered(study, options.offered)
+    if load is not None:
+        study = at_load(study, load)
+    if options.client is not None:
+        study = with_client(study, client(options.client))
+    return as_served(study) if options.target is not None else study
+
+
+def left_out_of_target(study: Study, offered: Callable[[Level], bool] | None) -> list[str]:
+    """Levels of its main factor that a study has by itself, and that a target cannot be had at (a tunnel to it)."""
+    if offered is None:
+        return []
+    name = study.main_factor
+    levels = study.factors[name].levels
+    usual = [study.factors[name].default, *(each.factors.get(name, []) for each in study.profiles.values())]
+    return [level for level in dict.fromkeys(each for named in usual for each in named) if not offered(levels[level])]
+
+
+def _as_offered(study: Study, offered: Callable[[Level], bool]) -> Study:
+    """Without levels of its main factor that a target cannot be had at, where nobody names these, and with those that
+    only a target has."""
+    name = study.main_factor
+    factor = study.factors[name]
+    known = {level for level, each in factor.levels.items() if offered(each)}
+    of_target_alone = [level for level, each in factor.levels.items() if each.own and level in known]
+
+    def left(levels: Sequence[str]) -> list[str]:
+        return [*dict.fromkeys([*(level for level in levels if level in known), *of_target_alone])]
+
+    profiles = {
+        key: profile.model_copy(
+            update={
+                "factors": {of: left(each) if of == name else each for of, each in profile.factors.items()},
+                "also": [each for each in profile.also if each.get(name) in (*known, None)],
+            }
+        )
+        for key, profile in study.profiles.items()
+    }
+    factors = study.factors | {name: factor.model_copy(update={"default": left(factor.default)})}
+    return study.model_copy(update={"factors": factors, "profiles": profiles})
 
 
 def _stop_rule(profile: Profile, options: Options) -> tuple[float | None, float | None, tuple[int, int]]:
@@ -279,6 +326,41 @@ def _starts(options: Options) -> int:
     if options.precision is not None:
         raise CostofError(Problem.RESTARTS_ARE_EXACT)
     return whole_number("--restarts", options.restarts, FEWEST_STARTS, MOST_STARTS)
+
+
+def with_client(study: Study, client: Client) -> Study:
+    """The study with one workload more, and a metric for each figure that the program may tell. Raises
+    `CLIENT_OF_OTHERS` where it does not speak to what the study asks, and `PROGRAM_MISSING`."""
+    service = study.service.program or study.service.kind
+    if service != client.of:
+        raise CostofError(
+            Problem.CLIENT_OF_OTHERS, client=client.program, of=client.of, study=study.name, service=service
+        )
+    client.found()
+    workload = Workload(label=f"{client.program} as the client", view=COMMAND, kind=COMMAND, command=client.asked)
+    metrics = {
+        f"{WORKLOAD}.{name}": Metric(
+            label=f"{figure.label}, {client.program}",
+            description=f"As {client.program} tells it.",
+            workload=WORKLOAD,
+            phase=f"{OF_COMMAND}{name}",
+            unit=figure.unit,
+            better=figure.better,
+            headline=name in client.headline,
+            margin=MARGIN,
+        )
+        for name, figure in reader(client.program).figures.items()
+    }
+    size = {WORKLOAD: SliceSize(operations=1, seconds=TOLD_SECONDS)}
+    profiles = {
+        name: profile.model_copy(update={"slices": profile.slices | size}) for name, profile in study.profiles.items()
+    }
+    changes = {
+        "workloads": study.workloads | {WORKLOAD: workload},
+        "metrics": study.metrics | metrics,
+        "profiles": profiles,
+    }
+    return study.model_copy(update=changes)
 
 
 def as_served(study: Study) -> Study:

@@ -2,40 +2,165 @@
 
 A study names its service, its factors and levels, its workloads, metrics and profiles. Everything in it is validated
 here, once; whoever uses a `Study` needs no check of his own.
-
-Long: a study's file is one thing, and is read and checked as a whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import ceil
+from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from costof.instruments.commands.asked import CommandAsked, CommandLevel, SecretSource
-from costof.messages.plan import Options, Pace
-from costof.model import Model
-from costof.study.asked import Asked, asked_alone, asked_by
-from costof.study.commands import completed
-from costof.study.metric import Metric
-from costof.study.published import Published
+from costof.instruments.commands.settings import CommandAsked, CommandLevel, SecretSource
+from costof.messages.plan import PLAIN, Options, Pace, Transport
+from costof.model import Finite, Model
+from costof.study.commands import OF_COMMAND, completed
 
 LONGEST_ROUND_TRIP_MS = 10_000.0
 FAR = "@far"
 #: The kind of service that is one server program.
 SERVER = "server"
 MODULE_NAME = r"^[a-z][a-z0-9_]*$"
-
-
 #: The level of a factor where a user's own server is taken as it is: it asks for nothing.
 AS_SERVED = "as served"
+UNITS_OF_PHASES = ("ms", "us", "per_second")
+#: Instead of a phase: the slice as a whole, from its start to the end of its last operation.
+WHOLE_SLICE = "slice"
+#: Instead of a phase: a figure that the servers gave of the slice, such as 'server.primary_cpu' (`Service.judge`).
+OF_SERVERS = "server."
+#: CPU time of a role for each operation of a slice, such as 'cpu.gateway'.
+OF_CPU = "cpu."
+
+
+class Metric(Model):
+    """A figure: the mean time of one phase of one workload, in `unit`.
+
+    'per_second' is the rate that follows from it: of one worker, or of all of them with `all_workers`. Of the phase
+    'slice' it is operations over elapsed time, as ab counts, and a time is the elapsed time itself. Of the phase
+    'server.<name>' it is a figure of the servers' own, of 'figure.<name>' one that a command has told, of 'cpu.<role>'
+    CPU time for each operation, of 'bytes.<phase>' the bytes of each of the phase's operations, both ways, and of any
+    other dotted name, such as 'tpcc.committed', what the instrument counts under it (`SliceAnswer.count`) a second.
+    """
+
+    label: str
+    description: str
+    workload: str
+    phase: str
+    unit: str = Field(default="ms", description="ms, us, per_second; of a figure any, such as percent or 'MB/s'.")
+    headline: bool = False
+    better: Literal["lower", "higher"] = "lower"
+    all_workers: bool = False
+    margin: float = Field(default=0.05, gt=0, lt=1, description="A relative cost below it counts as none.")
+
+    @model_validator(mode="after")
+    def _time_has_a_unit_of_time(self) -> Self:
+        if not self.of_slice and self.unit not in UNITS_OF_PHASES:
+            raise ValueError(f"the time of a phase is in {', '.join(UNITS_OF_PHASES)}, not in '{self.unit}'")
+        return self
+
+    @property
+    def of_slice(self) -> bool:
+        """Whether it is one figure of the slice as a whole, and no mean of a phase's times."""
+        return self.phase == WHOLE_SLICE or "." in self.phase
+
+    @property
+    def of_command(self) -> str | None:
+        """The name of the figure that a command has told; None where it is none of a command's."""
+        return self.phase.removeprefix(OF_COMMAND) if self.phase.startswith(OF_COMMAND) else None
+
+
+class PublishedFigure(Model):
+    """A figure from the literature, shown beside ours and never mixed into it."""
+
+    metric: str
+    levels: dict[str, str] = Field(description="The arms it belongs to: those that have all of these levels.")
+    series: str = Field(default="", description="Where a source has several, such as 'MySQL 5.6.13'.")
+    control_value: Finite | None = None
+    value: Finite | None = None
+    ratio: Finite | None = Field(default=None, description="With it over without it, where only that was published.")
+
+    def fits(self, arm_levels: Mapping[str, str]) -> bool:
+        """Whether an arm of these levels has all of its own."""
+        return all(arm_levels.get(name) == level for name, level in self.levels.items())
+
+
+class Published(Model):
+    source: str
+    date: str
+    setting: str
+    figures: list[PublishedFigure]
+
+    @property
+    def cited(self) -> str:
+        """Where the figures are from, when, and in which setting."""
+        return f"Published: {self.source}, {self.date}. {self.setting.rstrip('.')}."
+
+
+#: Stands for the level's own name in a factor's `each`.
+LEVEL = "{level}"
+
+
+class Asked(CommandLevel):
+    """The merged effects of an arm's levels. `transport` is None where a study has nothing to say of it."""
+
+    transport: Transport | None = None
+    tls_library: str = Field(default="", description="The engine is one built with it; else the installed one.")
+    service: dict[str, Any] = Field(default_factory=dict, description="Settings of the protocol's client.")
+    workload: dict[str, dict[str, Any]] = Field(default_factory=dict, description="By workload: what differs.")
+    lab: dict[str, Any] = Field(default_factory=dict, description="Settings of the lab's servers.")
+    own: dict[str, Any] = Field(default_factory=dict, description="What of a user's own servers is asked.")
+    seen: dict[str, str] = Field(default_factory=dict, description="What either end must have seen.")
+    near_round_trips: float = Field(default=0.0, description="Of a connection, that its distance does not lengthen.")
+
+    @property
+    def speaks_tls(self) -> bool:
+        """Whether the client itself speaks TLS; a tunnel around it is the service's to prove."""
+        return self.transport is not None and self.transport.is_tls
+
+    def transport_trusting(self, ca_file: Path | None) -> Transport:
+        """How the client speaks, and to whom: plain, where the study has nothing to say of it."""
+        return (self.transport or PLAIN).trusting(ca_file)
+
+
+def asked_by(effects: Iterable[tuple[dict[str, Any], str]]) -> Asked:
+    """Effects merged in order, each with its level's name. Raises `ValueError` for what no effect can be."""
+    merged: dict[str, Any] = {}
+    for effect, level in effects:
+        _merge(merged, _of_level(effect, level))
+    return Asked.model_validate(merged)
+
+
+def asked_alone(effects: Iterable[tuple[dict[str, Any], str]]) -> Asked:
+    """As `asked_by`, of one level's effects: how the client speaks another one says."""
+    return asked_by([({"transport": {"kind": PLAIN.kind}}, ""), *effects])
+
+
+def _merge(into: dict[str, Any], effect: dict[str, Any]) -> None:
+    for key, value in effect.items():
+        if isinstance(value, dict):
+            _merge(into.setdefault(key, {}), value)
+        elif isinstance(value, list):
+            into[key] = [*into.get(key, []), *value]
+        else:
+            into[key] = value
+
+
+def _of_level(effect: Any, level: str) -> Any:
+    if isinstance(effect, dict):
+        return {key: _of_level(value, level) for key, value in effect.items()}
+    if isinstance(effect, list):
+        return [_of_level(each, level) for each in effect]
+    return effect.replace(LEVEL, level) if isinstance(effect, str) else effect
 
 
 class Level(CommandLevel):
-    """What one value of a factor does (`costof.study.asked`). `label`, of the main factor's, names an arm."""
+    """What one value of a factor does. `label`, of the main factor's, names an arm."""
 
+    # In these places and in those of `CommandLevel`: how the client speaks, by which library on the wire, what it asks
+    # of the server, what differs in a workload, what the lab's servers are, which of a user's own servers is asked, and
+    # what evidence must show besides. No other code knows a level by its name.
     label: str = ""
     transport: dict[str, Any] = Field(default_factory=dict)
     tls_library: str = ""
@@ -251,7 +376,9 @@ class Study(Model):
         for name, factor in self.factors.items():
             self._check_when(f"factor {name}", factor.when)
             for level in factor.levels:
-                self._check_effect(factor, level)
+                unknown = asked_alone(factor.effects(level)).workload.keys() - self.workloads
+                if unknown:
+                    raise ValueError(f"level {level} of {factor.label} changes unknown workloads {sorted(unknown)}")
         for name, profile in self.profiles.items():
             if {slice_name.removesuffix(FAR) for slice_name in profile.slices} != set(self.workloads):
                 raise ValueError(f"profile {name} must give the slice size of each workload: {list(self.workloads)}")
@@ -265,11 +392,6 @@ class Study(Model):
             unknown = [] if factor.milliseconds else [level for level in levels if level not in factor.levels]
             if unknown:
                 raise ValueError(f"{what} applies with unknown levels of {name}: {', '.join(unknown)}")
-
-    def _check_effect(self, factor: Factor, level: str) -> None:
-        unknown = asked_alone(factor.effects(level)).workload.keys() - self.workloads
-        if unknown:
-            raise ValueError(f"level {level} of {factor.label} changes unknown workloads {sorted(unknown)}")
 
     @property
     def main_factor(self) -> str:

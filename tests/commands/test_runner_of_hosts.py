@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from costof import __version__
-from costof.instruments.commands.asked import FigureAsked, SecretSource
-from costof.instruments.commands.settings import CommandSettings, Program, Shown, new_output
+from costof.instruments.commands.settings import CommandSettings, FigureAsked, Program, SecretSource, Shown, new_output
 from costof.instruments.hosts.actor import HostActor
 from costof.lab.supervisor import parents
 from costof.messages.answers import PublicKey, Ready, SliceAnswer

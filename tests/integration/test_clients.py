@@ -12,9 +12,8 @@ from costof.report import analyse
 from costof.results.ledger import Ledger, SliceRecord
 from costof.run.experiment import run
 from costof.services.open import open_service
-from costof.study.client import WORKLOAD
 from costof.study.library import load_study
-from costof.study.plan import Options, resolve
+from costof.study.plan import WORKLOAD, Options, resolve
 from costof.study.schema import SliceSize
 from tests.support.programs import HANGS_SECONDS
 from tests.support.unwatched import Silent

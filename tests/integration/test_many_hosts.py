@@ -317,6 +317,20 @@ def _password(server: Standing) -> bytes:
 
 
 @pytest.mark.slow
+def test_a_crash_of_ray_leaves_a_report_of_what_was_measured(cluster: Cluster, server: Standing, study: Path) -> None:
+    with running(cluster, server, "crashed", study, "--rounds", "50") as run:
+        run.wait_for_rounds(4)
+        of_run = {pid: Path(f"/proc/{pid}/cmdline").read_text() for pid in descendants_of(run.process.pid)}
+        (reaching,) = (pid for pid, words in of_run.items() if "instruments.hosts.population" in words)
+        os.kill(reaching, signal.SIGSEGV)
+        outcome = run.ends()
+    assert outcome.status == 3, outcome.out + outcome.err
+    assert "Traceback" not in outcome.err
+    assert "the process that reaches the hosts stopped: it ended with status -11" in " ".join(outcome.out.split())
+    eventually("the end of engines and actors", lambda: not any(left(node) for node in cluster.loads))
+
+
+@pytest.mark.slow
 def test_a_host_far_away_is_named_and_one_whose_engine_dies(cluster: Cluster, server: Standing) -> None:
     # Asked so seldom that a busy machine keeps up: where all wait for it, no distance is seen.
     seldom = _study(cluster, "seldom", paced(60.0), 0.5)

@@ -11,9 +11,9 @@ from costof.lab.lab import is_root
 from costof.services.server.lab import ServerLab, keys_to_show
 from costof.services.server.tunnels import cipher_of
 from costof.study.arms import PlannedArm
-from costof.study.asked import Asked
 from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
+from costof.study.schema import Asked
 from tests.support.engines import Engines
 from tests.support.programs import SHORTER_MS
 from tests.support.small_plans import plan_of

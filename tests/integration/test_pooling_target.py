@@ -13,7 +13,7 @@ from costof.lab.lab import Lab
 from costof.programs.access import Access
 from costof.programs.postgres.lab import DATABASE, USER
 from costof.services import Service
-from costof.services.open import of_target, open_service
+from costof.services.open import offered_levels, open_service
 from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
 from tests.support.command import costof
@@ -43,8 +43,10 @@ def somebodys(lab: Lab) -> Iterator[Somebodys]:
 
 
 def small(access: Access) -> Plan:
-    study, _ = of_target(load_study("postgres-pooling"), access)
-    return resolve(study, Options("quick", [f"records={RECORDS}"], seed=1, target="postgresql://shown"))
+    study = load_study("postgres-pooling")
+    offered = offered_levels(study, access)
+    options = Options("quick", [f"records={RECORDS}"], seed=1, target="postgresql://shown", offered=offered)
+    return resolve(study, options)
 
 
 def target(access: Access) -> tuple[Plan, Service]:

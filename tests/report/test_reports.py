@@ -19,8 +19,8 @@ from costof.report.result import Result
 from costof.report.sections.load import SECTION
 from costof.results.index import Index
 from costof.results.limits import State, outcomes
-from costof.study.limits import Limit
 from costof.study.load import CONNECTION, FIRST_QUERY, QUERY, LoadAsked
+from costof.study.options import Limit
 from tests.report.results import (
     ENCRYPTION,
     HTTP,

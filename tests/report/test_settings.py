@@ -17,7 +17,7 @@ from costof.report.sections.costs import table, views
 from costof.results.index import Index
 from costof.results.models import Effect
 from costof.statistics.estimate import Verdict
-from costof.study.published import PublishedFigure
+from costof.study.schema import PublishedFigure
 from tests.fake_run import fake_run
 from tests.report.results import (
     DISTANCES,

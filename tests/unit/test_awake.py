@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from costof.run.awake import cores_awake
+from costof.run.machine import cores_awake
 
 
 def test_the_request_is_held_while_it_lasts(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from costof.errors import CostofError
 from costof.report import analyse
 from costof.results.ledger import Ledger
 from costof.study.library import load_study
-from costof.study.limits import limits_of
+from costof.study.options import limits_of
 from costof.study.plan import Options, resolve
 from tests.fake_run import fake_run
 from tests.support.small_plans import plan_of

@@ -15,17 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from costof.cli.main import COMMANDS
-from costof.cli.options import check_hosts
+from costof.cli.options import check_hosts, hosts_settings
 from costof.errors import CostofError, Problem
 from costof.instruments.hosts import actor
 from costof.instruments.hosts.actor import HostActor
-from costof.instruments.hosts.asked import HostsAsked, hosts_asked
 from costof.instruments.hosts.cluster import _begin, reached
-from costof.instruments.hosts.merging import merged_answer, merged_ready, unlike
-from costof.instruments.hosts.parts import apart, late
-from costof.instruments.hosts.population import workers_of
+from costof.instruments.hosts.merging import apart, late, merged_answer, merged_ready, unlike
 from costof.messages.answers import Phase, PublicKey, Ready, ReadyArm, SliceAnswer
-from costof.messages.plan import Arm, Plan, Share
+from costof.messages.plan import Arm, HostsSettings, Plan, Share
 from costof.messages.process import engine_path
 from costof.messages.sealing import sealed
 from costof.programs.access import Access
@@ -148,7 +145,7 @@ def test_a_late_host_and_windows_apart_are_no_population() -> None:
 
 @given(st.integers(1, 200), st.integers(1, 12))
 def test_shares_of_workers_unite(workers: int, hosts: int) -> None:
-    shares = [*workers_of(workers, hosts)]
+    shares = [Share(host=host, hosts=hosts).workers(workers) for host in range(hosts)]
     assert sum(shares) == workers
     assert max(shares) - min(shares) <= 1
 
@@ -164,18 +161,18 @@ def test_shares_of_workers_unite(workers: int, hosts: int) -> None:
     ],
 )
 def test_what_cannot_be_asked_of_hosts(
-    address: str | None, where: list[str], least: int | None, unauthenticated: bool, problem: Problem
+    address: str | None, where: list[str], least: int | None, unauthenticated: bool, problem: object
 ) -> None:
     with pytest.raises(CostofError) as caught:
-        hosts_asked(address, where, least, unauthenticated)
+        hosts_settings(address, where, least, unauthenticated)
     assert caught.value.problem is problem
 
 
 def test_what_is_asked_of_hosts() -> None:
-    assert hosts_asked("ray://h0:10001", ["pool=load", "zone="], 3, False) == HostsAsked(
-        "ray://h0:10001", (("pool", "load"), ("zone", "")), 3
+    assert hosts_settings("ray://h0:10001", ["pool=load", "zone="], 3, False) == HostsSettings(
+        address="ray://h0:10001", where=(("pool", "load"), ("zone", "")), least=3
     )
-    assert hosts_asked(None, [], None, False) is None
+    assert hosts_settings(None, [], None, False) is None
 
 
 def test_a_gateway_of_this_machine_is_out_of_reach_of_hosts() -> None:
@@ -194,11 +191,11 @@ def test_another_tls_library_is_not_sent_to_hosts() -> None:
         check_hosts(plan, service)
 
 
-def test_no_command_imports_ray_before_hosts_are_asked_for() -> None:
+def test_no_command_imports_ray() -> None:
     modules = [where.partition(":")[0] for where, _ in COMMANDS.values()]
     program = (
         "import sys\n"
-        + "\n".join(f"import {name}" for name in [*modules, "costof.instruments.hosts.population", "costof.run.starts"])
+        + "\n".join(f"import {name}" for name in [*modules, "costof.messages.process", "costof.run.experiment"])
         + "\nprint([name for name in ('ray', 'grpc') if name in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -207,7 +204,7 @@ def test_no_command_imports_ray_before_hosts_are_asked_for() -> None:
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(CostofError, match=r"pip install 'costof\[ray\]'"), reached(HostsAsked("auto")):
+    with pytest.raises(CostofError, match=r"pip install 'costof\[ray\]'"), reached(HostsSettings(address="auto")):
         pass
 
 
@@ -227,11 +224,11 @@ def test_a_client_that_ray_fails_to_begin_is_begun_anew() -> None:
             pass
 
     unlucky = Unlucky(2, "Initialization failure from server:\nTraceback")
-    _begin(unlucky, HostsAsked("ray://h0:10001"))
+    _begin(unlucky, HostsSettings(address="ray://h0:10001"))
     assert unlucky.asked == 3
     for ray in (Unlucky(3, unlucky.text), Unlucky(1, "another")):
         with pytest.raises(ConnectionAbortedError):
-            _begin(ray, HostsAsked("ray://h0:10001"))
+            _begin(ray, HostsSettings(address="ray://h0:10001"))
         assert ray.asked == ray.failing
 
 

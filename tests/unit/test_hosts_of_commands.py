@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from costof import __version__
 from costof.cli.options import check_asked, check_hosts
 from costof.errors import CostofError, Problem
-from costof.instruments.hosts.asked import HostsAsked
-from costof.instruments.hosts.merging import merged_answer, merged_figures, unproved
-from costof.instruments.hosts.parts import apart
+from costof.instruments.hosts.merging import apart, merged_answer, unproved
 from costof.instruments.hosts.population import check_costof
-from costof.messages.answers import SliceAnswer
+from costof.messages.answers import SliceAnswer, merged_figures
+from costof.messages.plan import HostsSettings
 from costof.programs.access import Access
 from costof.services.command.lab import Commands
 from costof.services.open import open_service
@@ -102,12 +101,12 @@ def test_what_all_hosts_would_undo_under_each_other_is_refused() -> None:
 
 def test_commands_need_no_target_and_a_rate_no_fewer_hosts() -> None:
     plan = commands_plan()
-    check_asked(plan.study, plan.load, None, HostsAsked("auto"))
-    check_asked(plan.study, None, None, HostsAsked("auto", least=2))
+    check_asked(plan.study, plan.load, None, HostsSettings(address="auto"))
+    check_asked(plan.study, None, None, HostsSettings(address="auto", least=2))
     with pytest.raises(CostofError, match=r"--hosts-least beside '\{rate\}'"):
-        check_asked(plan.study, plan.load, None, HostsAsked("auto", least=2))
+        check_asked(plan.study, plan.load, None, HostsSettings(address="auto", least=2))
     with pytest.raises(CostofError) as caught:
-        check_asked(load_study("redis-tls"), None, None, HostsAsked("auto"))
+        check_asked(load_study("redis-tls"), None, None, HostsSettings(address="auto"))
     assert caught.value.problem is Problem.HOSTS_NEED_TARGET
 
 

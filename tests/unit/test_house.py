@@ -41,7 +41,7 @@ WORDS_OF_PYTHON = {
     # Server programs by their own names, and a role.
     "haproxy": ("cli/fetch.py", "programs/haproxy.py"),
     "nginx": ("cli/fetch.py", "programs/nginx.py"),
-    "balancer": ("programs/balancer.py", "services/http/", "study/at_load.py"),
+    "balancer": ("programs/balancer.py", "services/http/", "study/load.py"),
     # Shapes of a replica set, which that service makes.
     "star": ("services/replication/shape.py",),
     "chain": ("services/replication/shape.py",),

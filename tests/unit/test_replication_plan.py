@@ -12,8 +12,7 @@ from costof.run.instruments import Instruments
 from costof.services import Service
 from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
-from costof.study.published import PublishedFigure
-from costof.study.schema import Study
+from costof.study.schema import PublishedFigure, Study
 
 NAME = "mongodb-chained-replication"
 

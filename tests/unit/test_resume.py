@@ -21,7 +21,7 @@ from costof.programs.reach import certificate_of, check_identity
 from costof.results.ledger import PLAN, SLICES, EndRecord, Ledger, LookRecord
 from costof.results.run import read_run
 from costof.run.schedule import Looks
-from costof.services.open import of_target, shown_urls, target_options
+from costof.services.open import offered_levels, shown_urls, target_options
 from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
 from tests.fake_run import Truth, fake_run
@@ -36,10 +36,15 @@ PASSWORD = Password(SecretStr("pass-word"), said=False)
 
 
 def target_plan(study: str, access: Access, *settings: str) -> Plan:
-    asked, _ = of_target(load_study(study), access)
+    asked = load_study(study)
     target, plain = shown_urls(asked, access)
     options = Options(
-        "quick", settings, target=target, plain_target=plain, target_options=target_options(asked, access)
+        "quick",
+        settings,
+        target=target,
+        plain_target=plain,
+        target_options=target_options(asked, access),
+        offered=offered_levels(asked, access),
     )
     return resolve(asked, options)
 

@@ -13,8 +13,8 @@ from costof.results.core import core_of
 from costof.results.ledger import EndRecord, Ledger, LostRecord
 from costof.results.run import Run, read_run
 from costof.study.library import load_study
-from costof.study.metric import Metric
 from costof.study.plan import Options, Plan, resolve
+from costof.study.schema import Metric
 from tests.fake_hosts import NAMES, fake_run_of_hosts, part
 from tests.fake_run import Truth, fake_run
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from costof.results.samples import ServersSide, of_slice
-from costof.study.metric import Metric
+from costof.study.schema import Metric
 from tests.fake_run import Slice, answer_of
 
 COUNTS = {"tpcc.committed.payment": 40, "tpcc.committed.delivery": 4, "tpcc.committed_late": 1, "tpcc.deadlocks": 0}

@@ -9,7 +9,7 @@ import pytest
 from costof.errors import CostofError, Problem
 from costof.programs.access import Access
 from costof.programs.mariadb.target import OwnSysbench
-from costof.run.turn import used_here
+from costof.run.rounds import used_here
 from costof.services.server_cpu import LAG_SECONDS, ServerCpu
 from costof.services.target import OwnService
 from costof.urls import is_loopback

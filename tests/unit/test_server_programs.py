@@ -13,9 +13,9 @@ from costof.lab.program import Counters, Description
 from costof.messages.plan import ServiceSettings
 from costof.programs.access import Access
 from costof.programs.server import LabServer, Place
-from costof.services.open import of_target, open_service, shown_urls
+from costof.services.open import offered_levels, open_service, shown_urls
 from costof.study.library import load_study
-from costof.study.plan import Options, resolve
+from costof.study.plan import Options, left_out_of_target, resolve
 from costof.study.schema import Study
 from tests.support.small_plans import plan_of
 
@@ -68,14 +68,16 @@ def test_on_a_target_the_levels_of_a_lab_are_left_out_by_themselves(
     study: str, url: str, levels: list[str], left_out: list[str]
 ) -> None:
     access = Access(url, plain_url="http://shop.example/" if url.startswith("https") else None)
-    asked, missing = of_target(load_study(study), access)
+    asked = load_study(study)
+    offered = offered_levels(asked, access)
+    missing = left_out_of_target(asked, offered)
     assert set(missing) <= set(left_out)
     assert bool(missing) == bool(left_out)
     for profile in asked.profiles:
-        plan = resolve(asked, Options(profile=profile, target=url))
+        plan = resolve(asked, Options(profile=profile, target=url, offered=offered))
         assert list(dict.fromkeys(arm.levels[asked.main_factor] for arm in plan.arms)) == levels
         open_service(plan, access, "run")
-    assert of_target(load_study(study), None) == (load_study(study), [])
+    assert offered_levels(asked, None) is None
 
 
 class EchoSettings(ServiceSettings):

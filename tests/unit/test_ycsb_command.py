@@ -180,7 +180,7 @@ def test_a_run_without_an_end_in_operations_ends_in_time() -> None:
         (["s3cret"], Problem.YCSB_NOT_A_PROPERTY, "name=value"),
     ],
 )
-def test_what_cannot_be_done_is_told_in_one_line(assignments: list[str], problem: Problem, told: str) -> None:
+def test_what_cannot_be_done_is_told_in_one_line(assignments: list[str], problem: object, told: str) -> None:
     with pytest.raises(CostofError) as caught:
         asked("run", *assignments)
     assert caught.value.problem is problem

@@ -16,8 +16,7 @@ from pkgutil import iter_modules
 from pydantic import SecretStr
 
 from costof.errors import CostofError, Problem, nearest
-from costof.instruments.commands.asked import CommandAsked, CommandLevel
-from costof.instruments.commands.settings import CommandSettings, filled
+from costof.instruments.commands.settings import CommandAsked, CommandLevel, CommandSettings, filled
 from costof.lab.program import find_program
 from costof.messages.plan import Endpoint
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
 import resource
 import shutil
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from costof.instruments.commands import STEP_SECONDS, process
-from costof.instruments.commands.asked import SecretSource
-from costof.instruments.commands.output import report_of, statuses_with_a_report, uncounted_failures
-from costof.instruments.commands.readers import Report, UnreadableError
-from costof.instruments.commands.settings import CommandSettings, Program
+from jsonpointer import JsonPointerException, resolve_pointer
+
+from costof.instruments.commands import process
+from costof.instruments.commands.readers import Report, UnreadableError, json_of, reader
+from costof.instruments.commands.settings import CommandSettings, Program, SecretSource
 from costof.instruments.drivers.driver import Recorder
 from costof.messages.answers import LEFT_BEHIND, LEFT_RUNNING, MOST_FAILED, REPORTED_FAILURE
 from costof.messages.plan import SliceOrder
@@ -31,6 +32,8 @@ _SECRET_NAMES = re.compile(r"^(?!(OLD)?PWD$).*(PASS|PWD$|SECRET|TOKEN|CREDENTIAL
 SHORTEST_SECRET = 4
 #: Whose other end is closed when nobody wants the command any more.
 STDIN = 0
+#: How a reader begins to say that it has found no report, or a part of one.
+_NO_REPORT = re.compile("there (is|are)|it wrote no|its JSON")
 
 
 class StepError(Exception):
@@ -126,20 +129,21 @@ class Arm:
         """Raises `StepError`, and `UndoError` at its end."""
         try:
             for argv in self.settings.before:
-                if wrong := self._step(argv, STDIN):
+                wrong, _ = self._step(argv, STDIN, leaves=True)
+                if wrong:
                     raise StepError("not_in_force", wrong)
             self._daemons = process.adopted()
             yield
         finally:
             # All of them, whichever fails, and with nobody to end them but their time-out.
-            found = [self._step(argv, None) for argv in self.settings.after]
-            if wrong := "; ".join(each for each in found if each):
+            found = [self._step(argv, None, leaves=True) for argv in self.settings.after]
+            if wrong := "; ".join(each for each, _ in found if each):
                 raise UndoError(wrong)
 
     def prove(self) -> None:
         """Raises `UnprovedError`."""
         for proof in self.settings.proofs:
-            wrong, said = self._asked(proof.argv)
+            wrong, said = self._step(proof.argv, STDIN, leaves=False)
             if wrong:
                 raise UnprovedError("unproved", wrong)
             if not re.fullmatch(proof.matches, said, re.DOTALL):
@@ -204,18 +208,10 @@ class Arm:
         for name, value in report.figures.items():
             runs.figures.setdefault(name, []).append(value)
 
-    def _step(self, argv: list[str], parent: int | None) -> str | None:
-        """Why it failed, in words."""
-        try:
-            ended = process.run(argv, self.environment, STEP_SECONDS, parent, leaves=True)
-        except process.NotStartedError as error:
-            return f"'{argv[0]}': {error}"
-        return self.hidden(f"'{argv[0]}': {ended.wrong}{process.last_line(ended)}") if ended.wrong else None
-
-    def _asked(self, argv: list[str]) -> tuple[str | None, str]:
+    def _step(self, argv: list[str], parent: int | None, leaves: bool) -> tuple[str | None, str]:
         """Why it failed, and what it said."""
         try:
-            ended = process.run(argv, self.environment, STEP_SECONDS, STDIN)
+            ended = process.run(argv, self.environment, process.STEP_SECONDS, parent, leaves=leaves)
         except process.NotStartedError as error:
             return f"'{argv[0]}': {error}", ""
         wrong = f"'{argv[0]}': {ended.wrong}{process.last_line(ended)}" if ended.wrong else None
@@ -239,3 +235,62 @@ def _secret(source: SecretSource) -> str:
     except (OSError, UnicodeError) as error:
         detail = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
         raise StepError("no_secret", f"{source.file} cannot be read: {detail}") from None
+
+
+def report_of(program: Program, written: str) -> Report:
+    """Return what the program's reader finds, and the figures that its study defines by a pointer or an expression.
+
+    Raises `UnreadableError`, where its reader cannot read it with the options that the program needs.
+    """
+    report = Report({})
+    if program.read:
+        found = reader(program.read)
+        try:
+            report = found.read(written)
+        except UnreadableError as error:
+            # A report that says that nothing was answered was made with the right options.
+            hint = f"; call {found.program} with {found.hint}" if _NO_REPORT.match(str(error)) else ""
+            raise UnreadableError(f"{error}{hint}") from None
+    document = json_of(written) if any(each.json_pointer for each in program.figures.values()) else None
+    for name, asked in program.figures.items():
+        if asked.json_pointer:
+            try:
+                value = resolve_pointer(document, asked.json_pointer)
+            except JsonPointerException:
+                raise UnreadableError(f"there is nothing at {asked.json_pointer}") from None
+        else:
+            match = re.search(asked.regex or "", written, re.MULTILINE)
+            if match is None:
+                raise UnreadableError(f"nothing matches '{asked.regex}'")
+            value = match[1]
+        report.figures[name] = _number(name, value)
+    return report
+
+
+def rates_of(program: Program) -> list[str]:
+    """Of its figures."""
+    known = reader(program.read).figures if program.read else {}
+    known = known | {name: asked.as_figure(name) for name, asked in program.figures.items()}
+    return [name for name, figure in known.items() if figure.is_rate]
+
+
+def statuses_with_a_report(program: Program) -> Mapping[int, str]:
+    """Return the exit statuses other than 0 with which the program has written a whole report, and what each means."""
+    return reader(program.read).statuses if program.read else {}
+
+
+def uncounted_failures(program: Program, report: Report) -> str | None:
+    """Return a note where a program that usually counts failed operations has not counted them."""
+    if program.read is None or report.failed is not None or reader(program.read).silent_on_failures:
+        return None
+    return f"the report of {reader(program.read).program} does not say how many operations failed"
+
+
+def _number(name: str, found: Any) -> float:
+    try:
+        number = float(found) if not isinstance(found, bool) else math.nan
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise UnreadableError(f"{name} is no number: {str(found)[:50]}")
+    return number

@@ -15,6 +15,8 @@ from pathlib import Path
 from costof.lab.supervisor import parents
 from costof.messages.answers import COPY_OF_ITSELF
 
+#: What brings a level into force, undoes it or proves it takes no longer.
+STEP_SECONDS = 60.0
 #: After SIGTERM, before SIGKILL.
 GRACE_SECONDS = 1.0
 #: Between two looks at how much it has written.

@@ -19,8 +19,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from costof.instruments.commands.arm import Arm, Runs, StepError, UndoError, UnprovedError, own_peak_memory
-from costof.instruments.commands.output import rates_of
+from costof.instruments.commands.arm import Arm, Runs, StepError, UndoError, UnprovedError, own_peak_memory, rates_of
 from costof.instruments.commands.process import ParentGoneError
 from costof.instruments.commands.settings import CommandSettings
 from costof.instruments.drivers.driver import read_plan
@@ -104,7 +103,7 @@ class Runner:
                 if order.opens_ns is None:
                     arm.prove()
                 else:
-                    _wait_until(order.opens_ns)
+                    time.sleep(max(0, order.opens_ns - time.monotonic_ns()) / 1e9)
                 started_unix, started = time.time_ns(), time.monotonic_ns()
                 runs = arm.measure(program, order)
                 elapsed = time.monotonic_ns() - started
@@ -116,6 +115,11 @@ class Runner:
         figures = {name: fmean(values) for name, values in runs.figures.items()}
         if runs.peak_memory_bytes:
             figures[PEAK_MEMORY] = runs.peak_memory_bytes / 2**20
+        window = {}
+        if order.opens_ns is not None:
+            # Where nothing was run there was no first run, and no last.
+            first, last = (started, started + elapsed) if elapsed else (None, None)
+            window = {"window": {"opened_ns": started, "first_began_ns": first, "last_ended_ns": last}}
         return {
             "id": order.id,
             "arm": order.arm,
@@ -137,7 +141,7 @@ class Runner:
                 **runs.left_behind,
                 "output": runs.output,
             },
-            **({} if order.opens_ns is None else {"window": _window(started, elapsed)}),
+            **window,
         }
 
     def _of_prepare(self, order: SliceOrder) -> UnprovedError | None:
@@ -153,28 +157,25 @@ class Runner:
         return prepared[1]
 
 
-def _wait_until(instant_ns: int) -> None:
-    """Of CLOCK_MONOTONIC; one that has passed is now."""
-    time.sleep(max(0, instant_ns - time.monotonic_ns()) / 1e9)
-
-
-def _window(opened: int, elapsed: int) -> dict[str, int | None]:
-    """Where nothing was run there was no first one, and no last."""
-    first, last = (opened, opened + elapsed) if elapsed else (None, None)
-    return {"opened_ns": opened, "first_began_ns": first, "last_ended_ns": last}
-
-
 def serve(folders: list[Path], opener: Opener | None) -> int:
     """Answer the lines on standard input until it closes. `folders` are told what is to be removed at the end. With an
     `opener` the first line is sealed to it. Raises `OrderError`."""
     runner: Runner | None = None
     for line in sys.stdin:
-        message, opener = _read(line, opener), None
-        if "plan" in message:
-            plan = _plan(message["plan"])
+        try:
+            message, opener = json.loads(opener.opened(line) if opener else line), None
+            plan = read_plan(message["plan"], CommandSettings) if "plan" in message else None
+        except ValueError as error:
+            # No error of a model quotes what was read.
+            raise OrderError(" ".join(str(error).split())[:300]) from None
+        if plan is not None:
             runner = Runner(plan)
             for folder in runner.folders:
-                _make(folder)
+                try:
+                    folder.mkdir(mode=0o700)
+                except FileExistsError:
+                    detail = f"{folder} is there: another host of this run has the same file system"
+                    raise OrderError(detail) from None
                 folders.append(folder)
             _say({"ready": runner.ready(plan)})
         elif runner is not None and "prepare" in message:
@@ -184,39 +185,9 @@ def serve(folders: list[Path], opener: Opener | None) -> int:
     return 0
 
 
-def _read(line: str, opener: Opener | None) -> dict[str, Any]:
-    try:
-        return dict(json.loads(opener.opened(line) if opener else line))
-    except ValueError as error:
-        raise OrderError(str(error)) from None
-
-
-def _plan(content: dict[str, Any]) -> Plan:
-    try:
-        return read_plan(content, CommandSettings)
-    except ValueError as error:
-        # No error of a model quotes what was read.
-        raise OrderError(" ".join(str(error).split())[:300]) from None
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(mode=0o700)
-    except FileExistsError:
-        raise OrderError(f"{folder} is there: another host of this run has the same file system") from None
-
-
 def _say(message: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
-
-
-def _opener() -> Opener:
-    """Has said its key. This process's memory is private from here on; a command's is its own affair."""
-    ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
-    opener = Opener()
-    _say(opener.public_key.model_dump())
-    return opener
 
 
 def _end_orphans() -> None:
@@ -228,23 +199,24 @@ def _end_orphans() -> None:
                 os.waitpid(pid, 0)
 
 
-def _leave_parent() -> None:
-    """Be nobody's child. Ray kills the children of a process that ends, and a runner that is killed ends no command."""
-    if os.fork():
-        os._exit(0)
-
-
 def main() -> int:
     is_sealed = SEALED in sys.argv[1:]
-    if is_sealed:
-        _leave_parent()
+    # Be nobody's child: Ray kills the children of a process that ends, and a runner that is killed ends no command.
+    if is_sealed and os.fork():
+        os._exit(0)
     # A Ctrl-C is the run's business. A handler, since commands would inherit that a signal is ignored.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: None)
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     folders: list[Path] = []
     try:
-        return serve(folders, _opener() if is_sealed else None)
+        opener = None
+        if is_sealed:
+            # This process's memory is private from here on; a command's is its own affair.
+            ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+            opener = Opener()
+            _say(opener.public_key.model_dump())
+        return serve(folders, opener)
     except ParentGoneError:
         return 0
     except OrderError as error:

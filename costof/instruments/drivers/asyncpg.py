@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import ssl
 import sys
 from collections.abc import Iterator
@@ -36,26 +35,20 @@ _CLASS_BY_KIND: tuple[tuple[type[BaseException], str], ...] = (
 )
 
 
-class AsyncpgDriver(ApplicationDriver):
+class AsyncpgDriver(ApplicationDriver[PostgresSettings]):
     """Its event loop runs for as long as an operation takes."""
 
-    name = "asyncpg"
+    name, version = "asyncpg", asyncpg.__version__
     settings = PostgresSettings
 
     def __init__(self, plan: Plan) -> None:
-        self._records = plan.data.records
-        self._timeout_seconds = plan.operation_timeout_ms / 1000
-        self._random = random.Random(plan.seed)
+        super().__init__(plan)
         self._loop = asyncio.new_event_loop()
         self._contexts: dict[str, ssl.SSLContext] = {}
         self._persistent: dict[str, Any] = {}
 
-    def versions(self) -> dict[str, str]:
-        openssl = ssl.OPENSSL_VERSION.split()[1]
-        return {"asyncpg": asyncpg.__version__, "Python": sys.version.split()[0], "Python's OpenSSL": openssl}
-
     def check(self, arm: Arm) -> str | None:
-        service = _settings(arm)
+        service = self.service(arm)
         if service.channel_binding or service.statements == "simple":
             raise DriverError("plan", "asyncpg binds no proof to the channel, and parses every statement apart")
         if arm.transport.group or arm.transport.cipher or arm.transport.resumption:
@@ -82,11 +75,11 @@ class AsyncpgDriver(ApplicationDriver):
 
     def _select(self, connection: Any, arm: Arm) -> None:
         account = self._random.randint(1, self._records)
-        if self._run(connection.fetchval(_settings(arm).select("$1"), account)) is None:
+        if self._run(connection.fetchval(self.service(arm).select("$1"), account)) is None:
             raise DriverError("server", f"there is no account {account}")
 
     async def _connect(self, arm: Arm) -> Any:
-        service = _settings(arm)
+        service = self.service(arm)
         host, _, port = service.addresses[0].rpartition(":")
         return await asyncpg.connect(
             host=host,
@@ -129,11 +122,6 @@ def _classified(error: Exception) -> DriverError:
     by_words = (name for words, name in _CLASS_BY_WORDS if words in text)
     by_kind = (name for kind, name in _CLASS_BY_KIND if isinstance(error, kind))
     return DriverError(next(by_words, None) or next(by_kind), text)
-
-
-def _settings(arm: Arm) -> PostgresSettings:
-    assert isinstance(arm.service, PostgresSettings)
-    return arm.service
 
 
 if __name__ == "__main__":

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import ctypes
 import json
+import random
 import resource
 import signal
+import ssl
 import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from costof.messages.plan import Arm, Plan, ServiceSettings, SliceOrder, Transport
 from costof.statistics.histogram import Counts
 
 PR_SET_PDEATHSIG = 1
+
+Settings = TypeVar("Settings", bound=ServiceSettings)
 
 
 class DriverError(Exception):
@@ -45,20 +49,28 @@ class Recorder:
         }
 
 
-class ApplicationDriver(ABC):
+class ApplicationDriver(ABC, Generic[Settings]):
     """One driver under one plan. Subclasses say how to connect and how to query."""
 
     name: str
+    version: str
     #: Of the protocol that it speaks.
-    settings: ClassVar[type[ServiceSettings]]
+    settings: type[Settings]
     #: What a new client opens at the least.
     connections_per_client: ClassVar[int] = 1
 
-    @abstractmethod
-    def __init__(self, plan: Plan) -> None: ...
+    def __init__(self, plan: Plan) -> None:
+        self._records = plan.data.records
+        self._timeout_seconds = plan.operation_timeout_ms / 1000
+        self._random = random.Random(plan.seed)
 
-    @abstractmethod
-    def versions(self) -> dict[str, str]: ...
+    def versions(self) -> dict[str, str]:
+        openssl = ssl.OPENSSL_VERSION.split()[1]
+        return {self.name: self.version, "Python": sys.version.split()[0], "Python's OpenSSL": openssl}
+
+    def service(self, arm: Arm) -> Settings:
+        assert isinstance(arm.service, self.settings)
+        return arm.service
 
     @abstractmethod
     def check(self, arm: Arm) -> str | None:
@@ -87,12 +99,12 @@ def environment(transport: Transport) -> dict[str, str]:
     return {"OPENSSL_CONF": str(Path(__file__).with_name(f"openssl-tls{transport.version}.cnf"))}
 
 
-def serve(driver_class: type[ApplicationDriver]) -> int:
+def serve(driver_class: type[ApplicationDriver[Any]]) -> int:
     """Answer the lines on standard input until it closes."""
     # Killed with its parent, even by kill -9, even in the middle of a slice.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     plan: Plan | None = None
-    driver: ApplicationDriver | None = None
+    driver: ApplicationDriver[Any] | None = None
     for line in sys.stdin:
         message = json.loads(line)
         if "plan" in message:
@@ -115,7 +127,7 @@ def _say(message: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
-def _ready(driver: ApplicationDriver, plan: Plan) -> dict[str, Any]:
+def _ready(driver: ApplicationDriver[Any], plan: Plan) -> dict[str, Any]:
     arms = []
     for arm in plan.arms:
         server, error = None, None
@@ -127,7 +139,7 @@ def _ready(driver: ApplicationDriver, plan: Plan) -> dict[str, Any]:
     return {"instrument": driver.name, "versions": driver.versions(), "arms": arms}
 
 
-def _slice(driver: ApplicationDriver, plan: Plan, order: SliceOrder) -> dict[str, Any]:
+def _slice(driver: ApplicationDriver[Any], plan: Plan, order: SliceOrder) -> dict[str, Any]:
     arm = next(arm for arm in plan.arms if arm.name == order.arm)
     kind = next(workload.kind for workload in plan.workloads if workload.name == order.workload)
     operate = {"connect": _measure_connect, "query": _measure_query}[kind]
@@ -164,7 +176,7 @@ def _slice(driver: ApplicationDriver, plan: Plan, order: SliceOrder) -> dict[str
     }
 
 
-def _measure_connect(driver: ApplicationDriver, arm: Arm, recorders: dict[str, Recorder]) -> None:
+def _measure_connect(driver: ApplicationDriver[Any], arm: Arm, recorders: dict[str, Recorder]) -> None:
     steps = driver.connect(arm)
     first = last = time.monotonic_ns()
     spent: dict[str, int] = {}
@@ -182,7 +194,7 @@ def _measure_connect(driver: ApplicationDriver, arm: Arm, recorders: dict[str, R
         pass
 
 
-def _measure_query(driver: ApplicationDriver, arm: Arm, recorders: dict[str, Recorder]) -> None:
+def _measure_query(driver: ApplicationDriver[Any], arm: Arm, recorders: dict[str, Recorder]) -> None:
     before = time.monotonic_ns()
     driver.query(arm)
     recorders.setdefault("operation", Recorder()).times.append(time.monotonic_ns() - before)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-import ssl
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -41,21 +39,16 @@ _CLASS_BY_WORDS = (
 )
 
 
-class PymongoDriver(ApplicationDriver):
-    name = "pymongo"
+class PymongoDriver(ApplicationDriver[MongodbSettings]):
+    name, version = "pymongo", pymongo.version
     settings = MongodbSettings
     # One to monitor, one to work.
     connections_per_client = 2
 
     def __init__(self, plan: Plan) -> None:
-        self._records = plan.data.records
+        super().__init__(plan)
         self._timeout_ms = plan.operation_timeout_ms
-        self._random = random.Random(plan.seed)
         self._persistent: dict[str, Client] = {}
-
-    def versions(self) -> dict[str, str]:
-        openssl = ssl.OPENSSL_VERSION.split()[1]
-        return {"pymongo": pymongo.version, "Python": sys.version.split()[0], "Python's OpenSSL": openssl}
 
     def check(self, arm: Arm) -> str | None:
         if arm.transport.group or arm.transport.resumption:
@@ -64,7 +57,7 @@ class PymongoDriver(ApplicationDriver):
             self._persistent[arm.name] = client = self._client(arm)
             # A ping by the arm's own preference; the collection may still be empty.
             preference = client.read_preference
-            client.get_database(_settings(arm).database).command("ping", read_preference=preference)
+            client.get_database(self.service(arm).database).command("ping", read_preference=preference)
             secondaries = client.secondaries
             address = next(iter(secondaries)) if secondaries else client.address
         except PyMongoError as error:
@@ -87,7 +80,7 @@ class PymongoDriver(ApplicationDriver):
         self._find_one(client, arm)
 
     def _find_one(self, client: Client, arm: Arm) -> None:
-        collection = client[_settings(arm).database][_settings(arm).collection]
+        collection = client[self.service(arm).database][self.service(arm).collection]
         key = key_name(self._random.randrange(self._records))
         try:
             found = collection.find_one({"_id": key})
@@ -97,7 +90,7 @@ class PymongoDriver(ApplicationDriver):
             raise DriverError("server", f"there is no record {key}")
 
     def _client(self, arm: Arm) -> Client:
-        service, transport = _settings(arm), arm.transport
+        service, transport = self.service(arm), arm.transport
         options: dict[str, Any] = {"readPreference": service.read_preference}
         if service.replica_set:
             options["replicaSet"] = service.replica_set
@@ -120,11 +113,6 @@ class PymongoDriver(ApplicationDriver):
             socketTimeoutMS=self._timeout_ms,
             **options,
         )
-
-
-def _settings(arm: Arm) -> MongodbSettings:
-    assert isinstance(arm.service, MongodbSettings)
-    return arm.service
 
 
 def _classified(error: PyMongoError) -> DriverError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -37,20 +36,18 @@ _CLASS_BY_WORDS = (
 )
 
 
-class PsycopgDriver(ApplicationDriver):
-    name = "psycopg"
+class PsycopgDriver(ApplicationDriver[PostgresSettings]):
+    name, version = "psycopg", psycopg.__version__
     settings = PostgresSettings
 
     def __init__(self, plan: Plan) -> None:
-        self._records = plan.data.records
-        self._timeout_seconds = max(1, plan.operation_timeout_ms // 1000)
-        self._random = random.Random(plan.seed)
+        super().__init__(plan)
         self._persistent: dict[str, Connection] = {}
 
     def versions(self) -> dict[str, str]:
         libpq = pq.version()
         return {
-            "psycopg": psycopg.__version__,
+            self.name: self.version,
             "libpq": f"{libpq // 10_000}.{libpq % 10_000}",
             "Python": sys.version.split()[0],
         }
@@ -88,12 +85,12 @@ class PsycopgDriver(ApplicationDriver):
     def _select(self, connection: Connection, arm: Arm) -> None:
         """Prepared where the arm asks for it; psycopg does so by itself from the sixth time on."""
         account = self._random.randint(1, self._records)
-        prepared = _settings(arm).statements in (None, "prepared")
-        if connection.execute(_settings(arm).select("%s"), (account,), prepare=prepared).fetchone() is None:
+        prepared = self.service(arm).statements in (None, "prepared")
+        if connection.execute(self.service(arm).select("%s"), (account,), prepare=prepared).fetchone() is None:
             raise DriverError("server", f"there is no account {account}")
 
     def _connect(self, arm: Arm) -> Connection:
-        service = _settings(arm)
+        service = self.service(arm)
         host, _, port = service.addresses[0].rpartition(":")
         # Applications that ask as text let the driver write the parameters into it.
         simple = service.statements == "simple"
@@ -105,7 +102,7 @@ class PsycopgDriver(ApplicationDriver):
             dbname=service.database,
             # None of PGOPTIONS: an arm is as it says.
             options="",
-            connect_timeout=self._timeout_seconds,
+            connect_timeout=max(1, int(self._timeout_seconds)),
             autocommit=True,
             # It would be asked for before TLS, a round trip more.
             gssencmode="disable",
@@ -124,11 +121,6 @@ def _tls(transport: Transport, *, direct: bool) -> dict[str, Any]:
         version = f"TLSv{transport.version}"
         options |= {"ssl_min_protocol_version": version, "ssl_max_protocol_version": version}
     return options | ({"sslnegotiation": "direct"} if direct else {})
-
-
-def _settings(arm: Arm) -> PostgresSettings:
-    assert isinstance(arm.service, PostgresSettings)
-    return arm.service
 
 
 def _classified(error: psycopg.Error) -> DriverError:

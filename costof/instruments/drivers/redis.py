@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-import ssl
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -33,19 +31,13 @@ _CLASS_BY_WORDS = (
 )
 
 
-class RedisDriver(ApplicationDriver):
-    name = "redis-py"
+class RedisDriver(ApplicationDriver[RedisSettings]):
+    name, version = "redis-py", redis.__version__
     settings = RedisSettings
 
     def __init__(self, plan: Plan) -> None:
-        self._records = plan.data.records
-        self._timeout_seconds = plan.operation_timeout_ms / 1000
-        self._random = random.Random(plan.seed)
+        super().__init__(plan)
         self._persistent: dict[str, redis.Redis] = {}
-
-    def versions(self) -> dict[str, str]:
-        openssl = ssl.OPENSSL_VERSION.split()[1]
-        return {"redis-py": redis.__version__, "Python": sys.version.split()[0], "Python's OpenSSL": openssl}
 
     def check(self, arm: Arm) -> str | None:
         if arm.transport.group or arm.transport.cipher or arm.transport.resumption:
@@ -64,7 +56,7 @@ class RedisDriver(ApplicationDriver):
             raise DriverError(error_class, _words(error)) from error
         except redis.RedisError as error:
             raise _classified(error) from error
-        return _settings(arm).addresses_for(arm.transport)[0]
+        return self.service(arm).addresses_for(arm.transport)[0]
 
     def connect(self, arm: Arm) -> Iterator[str]:
         """A client connects with its first command."""
@@ -87,12 +79,12 @@ class RedisDriver(ApplicationDriver):
             raise _classified(error) from error
 
     def _get(self, client: redis.Redis, arm: Arm) -> None:
-        key = _settings(arm).any_key(self._records, self._random)
+        key = self.service(arm).any_key(self._records, self._random)
         if client.get(key) is None:
             raise DriverError("server", f"there is no key {key}")
 
     def _client(self, arm: Arm, **options: Any) -> redis.Redis:
-        service = _settings(arm)
+        service = self.service(arm)
         host, _, port = service.addresses_for(arm.transport)[0].rpartition(":")
         return redis.Redis(
             host=host,
@@ -116,11 +108,6 @@ def _tls(transport: Transport) -> dict[str, Any]:
         "ssl_cert_reqs": "none" if transport.verify == "none" else "required",
         "ssl_check_hostname": transport.verify == "full",
     }
-
-
-def _settings(arm: Arm) -> RedisSettings:
-    assert isinstance(arm.service, RedisSettings)
-    return arm.service
 
 
 def _classified(error: redis.RedisError) -> DriverError:

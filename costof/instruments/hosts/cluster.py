@@ -1,16 +1,12 @@
-"""The user's Ray cluster: reached, found to be closed to others, and its nodes that are asked for.
-
-Ray is imported here and nowhere else, and only when hosts are asked for: it takes seconds.
-"""
+"""The user's Ray cluster: reached, found to be closed to others, and its hosts, with what they answer in time."""
 
 from __future__ import annotations
 
 import os
 import re
-import signal
-import warnings
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +14,12 @@ from typing import Any
 
 from costof.errors import CostofError, Problem
 from costof.format import plural
-from costof.instruments.hosts.asked import CLIENT_SCHEME, HostsAsked
+from costof.instruments.hosts import actor
+from costof.messages.answers import ClusterNode
+from costof.messages.plan import HostsSettings
+from costof.messages.process import HostLostError
 
+CLIENT_SCHEME = "ray://"
 AUTH_MODE, TOKEN = "RAY_AUTH_MODE", "token"
 #: What Ray says and does beside its work: nothing is reported home, and its notices are not this command's.
 QUIET = {
@@ -34,15 +34,16 @@ PROBE_SECONDS = 20.0
 #: Ray's proxy forks a server for each client, which what gRPC does in a fork may end at once (ray#63202). The next one
 #: mostly lives.
 ATTEMPTS, NOT_BEGUN = 3, "Initialization failure from server"
+#: Of which the fastest tells a clock: the others waited for something.
+CALLS = 16
+#: A call that takes longer says that the host is gone, whatever Ray thinks of it.
+CALL_SECONDS = 20.0
+#: From the cluster's promise of a process to its first answer: Python and Ray start there.
+START_SECONDS = 300.0
 
 
-@dataclass(frozen=True)
-class Node:
-    """A host of the cluster. `name` is its own, with its address where two are called alike."""
-
+class Node(ClusterNode):
     node_id: str
-    name: str
-    cpus: int
     labels: dict[str, str]
 
 
@@ -56,72 +57,60 @@ class Cluster:
 
 
 @contextmanager
-def reached(asked: HostsAsked) -> Iterator[Cluster]:
-    """The cluster with its nodes that are asked for, which have CPUs.
+def reached(settings: HostsSettings) -> Iterator[Cluster]:
+    """The cluster with its nodes that are asked for and have CPUs.
 
     Raises `NEEDS_RAY`, `HOSTS_UNREACHABLE`, `HOSTS_TOKEN`, `HOSTS_VERSION`, `HOSTS_OPEN`, `HOSTS_NONE` and
     `HOSTS_FEW`.
     """
     os.environ.update({name: value for name, value in QUIET.items() if name not in os.environ})
-    if not asked.unauthenticated:
+    if not settings.unauthenticated:
         # An explicit address does not switch it on by itself.
         os.environ.setdefault(AUTH_MODE, TOKEN)
-    ray = _imported()
-    ended = signal.getsignal(signal.SIGTERM)
-    if _is_client(asked):
-        # Ray itself would wait half a minute for nobody.
-        _check_closed(asked, asked.address.removeprefix(CLIENT_SCHEME))
-    try:
-        _connect(ray, asked)
-        signal.signal(signal.SIGTERM, ended)
-        if not _is_client(asked):
-            _check_closed(asked, ray.get_runtime_context().gcs_address)
-        yield Cluster(ray, _nodes(ray, asked), _encrypted())
-    finally:
-        with suppress(Exception):
-            ray.shutdown()
-        signal.signal(signal.SIGTERM, ended)
-
-
-def _imported() -> Any:
     try:
         import grpc  # noqa: F401
         import ray
     except ImportError:
         raise CostofError(Problem.NEEDS_RAY) from None
-    return ray
-
-
-def _connect(ray: Any, asked: HostsAsked) -> None:
+    if _is_client(settings):
+        # Ray itself would wait half a minute for nobody.
+        _check_closed(settings, settings.address.removeprefix(CLIENT_SCHEME))
     try:
-        with warnings.catch_warnings(), _nothing_on_standard_error():
-            warnings.simplefilter("ignore")
-            # It prints the cluster's news, such as a node's end, to standard output whatever its log level is.
-            ray._private.worker.print_to_stdstream = _no_news
-            _begin(ray, asked)
+        _connect(ray, settings)
+        if not _is_client(settings):
+            _check_closed(settings, ray.get_runtime_context().gcs_address)
+        yield Cluster(ray, _nodes(ray, settings), _encrypted())
+    finally:
+        with suppress(Exception):
+            ray.shutdown()
+
+
+def _connect(ray: Any, settings: HostsSettings) -> None:
+    try:
+        _begin(ray, settings)
     except ray.exceptions.AuthenticationError as error:
         has_none = "no authentication token" in str(error)
         detail = "this machine has no token" if has_none else _first_line(error)
-        raise CostofError(Problem.HOSTS_TOKEN, address=asked.address, detail=detail) from None
+        raise CostofError(Problem.HOSTS_TOKEN, address=settings.address, detail=detail) from None
     except RuntimeError as error:
         if "ersion mismatch" in str(error):
-            raise CostofError(Problem.HOSTS_VERSION, address=asked.address, detail=_versions(str(error))) from None
-        raise CostofError(Problem.HOSTS_UNREACHABLE, address=asked.address, detail=_first_line(error)) from None
+            raise CostofError(Problem.HOSTS_VERSION, address=settings.address, detail=_versions(str(error))) from None
+        raise CostofError(Problem.HOSTS_UNREACHABLE, address=settings.address, detail=_first_line(error)) from None
     except (ValueError, OSError) as error:
         # Ray says in its own log alone that a token is refused.
         where = re.search(r" at (\S+:\d+)", str(error))
-        place = asked.address.removeprefix(CLIENT_SCHEME) if _is_client(asked) else where and where.group(1)
-        if place and _answers(asked, place, has_token=True) is False:
+        place = settings.address.removeprefix(CLIENT_SCHEME) if _is_client(settings) else where and where.group(1)
+        if place and _answers(settings, place, has_token=True) is False:
             detail = "it does not take the token that this machine has"
-            raise CostofError(Problem.HOSTS_TOKEN, address=asked.address, detail=detail) from None
-        raise CostofError(Problem.HOSTS_UNREACHABLE, address=asked.address, detail=_first_line(error)) from None
+            raise CostofError(Problem.HOSTS_TOKEN, address=settings.address, detail=detail) from None
+        raise CostofError(Problem.HOSTS_UNREACHABLE, address=settings.address, detail=_first_line(error)) from None
 
 
-def _begin(ray: Any, asked: HostsAsked) -> None:
+def _begin(ray: Any, settings: HostsSettings) -> None:
     """Raises whatever Ray does."""
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            ray.init(address=asked.address, log_to_driver=False, logging_level="CRITICAL")
+            ray.init(address=settings.address, log_to_driver=False, logging_level="CRITICAL")
         except ConnectionAbortedError as error:
             if attempt == ATTEMPTS or NOT_BEGUN not in str(error):
                 raise
@@ -130,42 +119,25 @@ def _begin(ray: Any, asked: HostsAsked) -> None:
             return
 
 
-def _no_news(*_: Any, **__: Any) -> None:
-    """In place of Ray's."""
-
-
-@contextmanager
-def _nothing_on_standard_error() -> Iterator[None]:
-    """What Ray's C++ writes there before it has read its settings."""
-    kept = os.dup(2)
-    with Path(os.devnull).open("wb") as nowhere:
-        os.dup2(nowhere.fileno(), 2)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-
-
-def _check_closed(asked: HostsAsked, place: str) -> None:
+def _check_closed(settings: HostsSettings, place: str) -> None:
     """Raises `HOSTS_UNREACHABLE`, and `HOSTS_OPEN` where whoever reaches the cluster may run code on its hosts."""
-    answers = _answers(asked, place, has_token=False)
+    answers = _answers(settings, place, has_token=False)
     if answers is None:
-        raise CostofError(Problem.HOSTS_UNREACHABLE, address=asked.address, detail="nobody listens there")
-    if answers and not asked.unauthenticated:
-        raise CostofError(Problem.HOSTS_OPEN, address=asked.address)
+        raise CostofError(Problem.HOSTS_UNREACHABLE, address=settings.address, detail="nobody listens there")
+    if answers and not settings.unauthenticated:
+        raise CostofError(Problem.HOSTS_OPEN, address=settings.address)
 
 
-def _is_client(asked: HostsAsked) -> bool:
-    return asked.address.startswith(CLIENT_SCHEME)
+def _is_client(settings: HostsSettings) -> bool:
+    return settings.address.startswith(CLIENT_SCHEME)
 
 
-def _answers(asked: HostsAsked, place: str, has_token: bool) -> bool | None:
+def _answers(settings: HostsSettings, place: str, has_token: bool) -> bool | None:
     """Whether a question is answered there, with this machine's token or without; None where nobody is there."""
     import grpc
     from ray._private.grpc_utils import init_grpc_channel
 
-    question = QUESTION_OF_CLIENTS if _is_client(asked) else QUESTION_OF_CLUSTER
+    question = QUESTION_OF_CLIENTS if _is_client(settings) else QUESTION_OF_CLUSTER
     with init_grpc_channel(place) if has_token else _channel(grpc, place) as channel:
         try:
             channel.unary_unary(question)(b"", timeout=PROBE_SECONDS)
@@ -188,18 +160,29 @@ def _encrypted() -> bool:
     return os.environ.get("RAY_USE_TLS", "0").lower() in ("1", "true")
 
 
-def _nodes(ray: Any, asked: HostsAsked) -> list[Node]:
+def _nodes(ray: Any, settings: HostsSettings) -> list[Node]:
     """In the order of their names, so that a host is the same share of the population in each run."""
     alive = [each for each in ray.nodes() if each["Alive"]]
     names = Counter(name for each in alive for name in _names(each))
-    nodes = [_node(each, next(name for name in _names(each) if names[name] == 1)) for each in alive]
-    found = [each for each in nodes if each.cpus and all(each.labels.get(key) == value for key, value in asked.where)]
+    nodes = [
+        Node(
+            node_id=each["NodeID"],
+            name=next(name for name in _names(each) if names[name] == 1),
+            cpus=int(each["Resources"].get("CPU", 0)),
+            labels=each.get("Labels", {}),
+        )
+        for each in alive
+    ]
+    wanted = settings.where
+    found = [each for each in nodes if each.cpus and all(each.labels.get(key) == value for key, value in wanted)]
     if not found:
-        labels = ", ".join(f"{key}={value}" for key, value in asked.where)
+        labels = ", ".join(f"{key}={value}" for key, value in settings.where)
         detail = f" with {labels}" if labels else " that has CPUs"
-        raise CostofError(Problem.HOSTS_NONE, address=asked.address, nodes=plural(len(nodes), "node"), detail=detail)
-    if asked.least is not None and len(found) < asked.least:
-        raise CostofError(Problem.HOSTS_FEW, address=asked.address, found=plural(len(found), "host"), least=asked.least)
+        raise CostofError(Problem.HOSTS_NONE, address=settings.address, nodes=plural(len(nodes), "node"), detail=detail)
+    if settings.least is not None and len(found) < settings.least:
+        raise CostofError(
+            Problem.HOSTS_FEW, address=settings.address, found=plural(len(found), "host"), least=settings.least
+        )
     return sorted(found, key=lambda node: (node.name, node.node_id))
 
 
@@ -207,15 +190,6 @@ def _names(told: dict[str, Any]) -> list[str]:
     """What a node may be called, the shortest first; its port is its own on its machine."""
     name, address = told["NodeManagerHostname"], told["NodeManagerAddress"]
     return [name, f"{name} ({address})", f"{name} ({address}:{told['NodeManagerPort']})"]
-
-
-def _node(told: dict[str, Any], name: str) -> Node:
-    return Node(
-        node_id=told["NodeID"],
-        name=name,
-        cpus=int(told["Resources"].get("CPU", 0)),
-        labels=told.get("Labels", {}),
-    )
 
 
 def _first_line(error: Exception) -> str:
@@ -230,3 +204,86 @@ def _versions(text: str) -> str:
     if len(ray) < 2 or len(python) < 2:
         return " ".join(text.split())[:200]
     return f"the cluster has Ray {ray[0]} and Python {python[0]}, this command Ray {ray[1]} and Python {python[1]}"
+
+
+@dataclass(frozen=True)
+class Clock:
+    """A host's `CLOCK_MONOTONIC` less ours, in nanoseconds, and how far off that may be."""
+
+    offset_ns: int = 0
+    error_ns: int = 0
+
+
+class Host:
+    """A node of the cluster with all of its CPUs, as long as its actor lives."""
+
+    def __init__(self, ray: Any, node: Node) -> None:
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        # By value: nothing of costof is installed there.
+        ray.cloudpickle.register_pickle_by_value(actor)
+        self._ray = ray
+        self.node = node
+        self.name = node.name
+        self.facts: dict[str, Any] = {}
+        self.clock = Clock()
+        there = NodeAffinitySchedulingStrategy(node.node_id, soft=False)
+        self.actor = (
+            ray.remote(actor.HostActor).options(num_cpus=node.cpus, max_restarts=0, scheduling_strategy=there).remote()
+        )
+
+    def end(self) -> None:
+        """With its engine, whose standard input closes."""
+        self._ray.kill(self.actor)
+
+
+def answers(ray: Any, calls: Mapping[Host, Any], seconds: float) -> dict[Host, Any]:
+    """What each host answers, once all have. Our patience holds, not Ray's. Raises `HostLostError`."""
+    ray.wait([*calls.values()], num_returns=len(calls), timeout=seconds)
+    deadline = time.monotonic() + CALL_SECONDS
+    for host, call in calls.items():
+        # A call that `ray.wait` saw the end of is only fetched.
+        if not ray.wait([call], timeout=0)[0]:
+            raise HostLostError(host.name, "it is silent")
+    return {host: _fetched(ray, host, call, deadline - time.monotonic()) for host, call in calls.items()}
+
+
+def _fetched(ray: Any, host: Host, call: Any, seconds: float) -> Any:
+    try:
+        told = ray.get(call, timeout=max(0.0, seconds))
+    except ray.exceptions.GetTimeoutError:
+        raise HostLostError(host.name, "it is silent") from None
+    except (ray.exceptions.RayError, ConnectionError) as error:
+        # Ray's reasons are paragraphs.
+        text = str(error)
+        if "its node has died" in text or "unschedulable" in text:
+            detail = "its machine, or Ray on it, is gone"
+        else:
+            detail = "its process was ended" if "died" in text or "dead" in text else "Ray does not reach it"
+        raise HostLostError(host.name, detail) from None
+    if isinstance(told, dict) and "failed" in told:
+        raise HostLostError(host.name, told["failed"])
+    return told
+
+
+def read_clocks(ray: Any, hosts: Sequence[Host]) -> int:
+    """Each host's clock by the fastest of its calls, whose half is the error; the slowest call of all, nanoseconds.
+
+    All hosts are asked at once, and in turns one is asked last and heard first: what it takes is its own.
+    """
+    slowest, fastest = 0, dict.fromkeys(hosts, 1 << 62)
+    for turn in range(CALLS):
+        order = [*hosts[turn % len(hosts) :], *hosts[: turn % len(hosts)]]
+        calls = {}
+        for host in reversed(order):
+            asked = time.monotonic_ns()
+            calls[host] = asked, host.actor.clock.remote()
+        for host in order:
+            asked, call = calls[host]
+            there = _fetched(ray, host, call, CALL_SECONDS)
+            took = time.monotonic_ns() - asked
+            slowest = max(slowest, took)
+            if took < fastest[host]:
+                fastest[host] = took
+                host.clock = Clock(there - asked - took // 2, took - took // 2)
+    return slowest

@@ -5,9 +5,8 @@ Histograms are added bucket by bucket, integers exactly, and sums of squares wit
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from math import fsum
-from statistics import fmean
+from collections.abc import Mapping, Sequence
+from math import fsum, inf
 from typing import Any
 
 from costof.errors import Caution
@@ -15,15 +14,21 @@ from costof.messages.answers import (
     LEFT_BEHIND,
     LEFT_RUNNING,
     MISMATCH,
-    PEAK_MEMORY,
     ClassifiedError,
+    HostPart,
     Phase,
+    PhaseSum,
     Ready,
     ReadyArm,
     SliceAnswer,
+    merged_figures,
 )
 from costof.statistics.histogram import merged
 
+#: A host that begins later than this, or than this share of the slice, was no part of one population.
+LATEST_NS, LATEST_SHARE = 5_000_000, 0.02
+#: Of the time from the first opening to the last end, in which all hosts measured.
+LEAST_TOGETHER = 0.95
 #: Facts of the evidence that must be alike, those that are counts, and members that hosts have chosen.
 ALIKE, COUNTED, CHOSEN = (
     ("protocol", "cipher", "key"),
@@ -54,19 +59,6 @@ def merged_answer(parts: Sequence[SliceAnswer]) -> dict[str, Any]:
         "rates": first.rates,
         # A host without a worker has seen nothing.
         "evidence": _evidence([part.evidence for part in parts if part.operations or part.errors] or [first.evidence]),
-    }
-
-
-def merged_figures(told: Sequence[Mapping[str, float]], rates: Collection[str]) -> dict[str, float]:
-    """What hosts' programs have told of their work: rates added, and of all else the mean, since they do not tell what
-    a percentile is one of. What one of them has not told is no figure of all; of peak memory it may be too little to
-    tell."""
-    names = dict.fromkeys(name for figures in told for name in figures)
-    found = {name: [figures[name] for figures in told if name in figures] for name in names}
-    return {
-        name: max(values) if name == PEAK_MEMORY else fsum(values) if name in rates else fmean(values)
-        for name, values in found.items()
-        if len(values) == len(told) or name == PEAK_MEMORY
     }
 
 
@@ -182,3 +174,55 @@ def _fact(name: str, values: Sequence[Any]) -> Any:
     if name in CHOSEN and seen:
         return ",".join(dict.fromkeys(map(str, seen)))
     return seen[0] if seen else None
+
+
+def late(parts: Sequence[HostPart]) -> str | None:
+    """Which host began too late, in words; None where all began together."""
+    at_work = [part for part in parts if part.took_part]
+    last = max(at_work, key=lambda part: part.late_ns, default=None)
+    if last is None or last.late_ns <= max(LATEST_NS, LATEST_SHARE * max(part.ended_ns for part in at_work)):
+        return None
+    return Caution.HOST_LATE.text(host=last.host, milliseconds=round(last.late_ns / 1e6))
+
+
+def apart(parts: Sequence[HostPart], operations: int, seconds: float) -> str | None:
+    """Why a slice that was to end after so many was not of one population, in words; None where it was.
+
+    A window closes by time, or when its host has done its share of the operations. What is under way then ends when it
+    does, as it does on one machine: that one host's last operation was slow is no reason to leave it out. A program
+    that was told how long to run closes its host's window itself: `operations` is 0 then, and `seconds` infinite.
+    """
+    at_work = [part for part in parts if part.took_part]
+    if not at_work:
+        return None
+    ends = [
+        min(seconds * 1e9, part.ended_ns if part.operations + part.errors >= operations // len(at_work) else inf)
+        for part in at_work
+    ]
+    begins = [part.late_ns for part in at_work]
+    share = max(0.0, min(ends) - max(begins)) / max(1.0, max(ends) - min(begins))
+    return late(parts) or (None if share >= LEAST_TOGETHER else Caution.HOSTS_APART.text(share=f"{share:.0%}"))
+
+
+def part_of(
+    host: str, answer: SliceAnswer, clock: tuple[int, int], opens_ns: int, shares: Mapping[str, float]
+) -> HostPart:
+    """`clock`: offset and error. `opens_ns`: on the host's own clock."""
+    window = answer.window
+    opened = window.opened_ns - opens_ns if window else 0
+    first = window.first_began_ns if window else None
+    return HostPart(
+        host=host,
+        operations=answer.operations,
+        errors=sum(error.count for error in answer.errors),
+        phases={name: PhaseSum(count=each.count, sum_ns=each.sum_ns) for name, each in answer.phases.items()},
+        figures=answer.figures,
+        clock_offset_ns=clock[0],
+        clock_error_ns=clock[1],
+        late_ns=opened,
+        first_ns=None if first is None else first - opens_ns,
+        ended_ns=opened + answer.elapsed_ns,
+        engine_cpu_ns=sum(answer.cpu_ns.values()),
+        machine_busy=shares["busy"],
+        steal=shares["steal"],
+    )

@@ -30,7 +30,7 @@ from costof.results.index import VIEWS, Context, Index, hidden_by_noise, verdict
 from costof.results.models import Arm, Effect, Metric, Sentence
 from costof.statistics.estimate import Verdict
 from costof.study.commands import COMMAND
-from costof.study.published import PublishedFigure
+from costof.study.schema import PublishedFigure
 
 NO_ROUNDS = "No round was completed, so there is no figure to show."
 SIDE_EFFECTS = (

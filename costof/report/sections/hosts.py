@@ -11,9 +11,7 @@ from pydantic import Field
 
 from costof import format as fmt
 from costof.errors import Caution
-from costof.instruments.hosts.merging import merged_figures
-from costof.instruments.hosts.parts import HostPart
-from costof.messages.answers import SliceAnswer
+from costof.messages.answers import HostPart, SliceAnswer, merged_figures
 from costof.model import Finite, Model
 from costof.report.blocks import FILES, Block, Paragraph, Table
 from costof.report.sections import Section, sentences
@@ -26,7 +24,7 @@ from costof.results.samples import Samples, add_samples
 from costof.statistics.estimate import Estimate, Verdict
 from costof.statistics.intervals import CONFIDENCE, ROUNDS_OF_AN_INTERVAL, trimmed_mean
 from costof.study.commands import COMMAND
-from costof.study.metric import Metric
+from costof.study.schema import Metric
 
 OF_ITS_ENGINE, OF_ITS_COMMANDS = "its engine", "its commands"
 HEAD = ["host", "cores", "operations", "errors", "CPU in use", OF_ITS_ENGINE, "steal", "latest start", "clock known to"]

@@ -11,7 +11,7 @@ from costof.results.index import Index
 from costof.results.limits import Outcome, State, outcomes
 from costof.results.models import Core, Sentence
 from costof.results.run import Run
-from costof.study.limits import Limit
+from costof.study.options import Limit
 
 HEAD = ["limit", "with", "measured", "the limit is"]
 WORDS = {State.WITHIN: "kept", State.EXCEEDED: "exceeded", State.OPEN: "open: it cannot be told yet"}

@@ -20,7 +20,7 @@ from costof.results.run import Run
 from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import ROUNDS_OF_AN_INTERVAL, estimate
 from costof.study.arms import PlannedArm
-from costof.study.metric import WHOLE_SLICE
+from costof.study.schema import WHOLE_SLICE
 
 #: Share of their time in which workers have an operation under way, from which on they are never idle. The rest is a
 #: slice's beginning and end.

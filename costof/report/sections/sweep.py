@@ -14,7 +14,7 @@ from costof.report.sections import Section
 from costof.results.index import Index
 from costof.results.models import Arm, Core, Metric
 from costof.results.run import Run
-from costof.study.published import PublishedFigure
+from costof.study.schema import PublishedFigure
 
 PUBLISHED = "published (overhead)"
 

@@ -34,7 +34,7 @@ from costof.statistics.tails import (
     percentiles_of,
     ratios,
 )
-from costof.study.metric import Metric
+from costof.study.schema import Metric
 
 PERCENTILES = (50.0, 95.0, 99.0, 99.9)
 #: Of those, what the report's head tells, behind the marks and limits, and of how many metrics.

@@ -18,9 +18,8 @@ from costof.programs.http import HttpSettings
 from costof.programs.reach import certificate_of, check_identity
 from costof.services import LoadData, Service
 from costof.study.arms import PlannedArm
-from costof.study.asked import Asked
 from costof.study.plan import Plan
-from costof.study.schema import Level, Study
+from costof.study.schema import Asked, Level, Study
 from costof.urls import UrlError, ascii_name, check_without_login, encoded, query_shown
 
 PORTS = {"https": 443, "http": 80}

@@ -7,9 +7,8 @@ from costof.programs.access import Access, ShownAccess
 from costof.programs.server import own_server
 from costof.services import Service
 from costof.services.target import OwnService
-from costof.study.asked import Asked
 from costof.study.plan import Plan
-from costof.study.schema import Level, Study
+from costof.study.schema import Asked, Level, Study
 
 #: What a lab puts before its server, and nobody before a user's own.
 ENTRANCES = frozenset({"tunnel", "stunnel", "pool"})

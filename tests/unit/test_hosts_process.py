@@ -1,0 +1,68 @@
+"""The process that reaches hosts, as a run has it: what becomes of a run when it dies, by a stand-in for it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from costof.errors import CostofError, Problem
+from costof.messages.plan import HostsSettings, Plan
+from costof.messages.process import HostLostError, HostsProcess
+
+#: It dies of a signal, as Ray has died at its end, where `DIES` is among what it is asked.
+STAND_IN = """
+import json, os, signal, sys
+def die(): os.kill(os.getpid(), signal.SIGSEGV)
+answers = ANSWERS
+for line in sys.stdin:
+    (asked, *_), dies = json.loads(line), DIES
+    if asked == dies: die()
+    print(json.dumps(answers[asked]), flush=True)
+if DIES == "end": die()
+"""
+ANSWERS = {
+    "cluster": {"cluster": {"nodes": [{"name": "load-1", "cpus": 1}, {"name": "load-2", "cpus": 1}]}},
+    "plan": {"ready": {"instrument": "costof-engine", "versions": {}, "arms": []}},
+    "without": {"goes_on": True},
+}
+PLAN = Plan(arms=[], workloads=[])
+
+
+def hosts(monkeypatch: pytest.MonkeyPatch, folder: Path, dies: str = "", **answers: object) -> HostsProcess:
+    """With a stand-in for the process, and for what it answers."""
+    text = STAND_IN.replace("DIES", repr(dies)).replace("ANSWERS", repr({**ANSWERS, **answers}))
+    (folder / "stand_in.py").write_text(text)
+    found = HostsProcess(HostsSettings(address="auto"), "engine")
+    monkeypatch.setattr(found, "_argv", [sys.executable, str(folder / "stand_in.py")])
+    return found
+
+
+def test_a_crash_at_its_end_takes_nothing_along(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with hosts(monkeypatch, tmp_path, dies="end") as process:
+        assert process.plan(PLAN).instrument == "costof-engine"
+        assert process.names == ["load-1", "load-2"]
+
+
+@pytest.mark.parametrize("dies", ["cluster", "plan"])
+def test_a_crash_is_told_in_a_line(dies: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with pytest.raises(CostofError) as caught, hosts(monkeypatch, tmp_path, dies) as process:
+        process.plan(PLAN)
+    assert caught.value.problem is Problem.INSTRUMENT_FAILED
+    assert str(caught.value) == "the process that reaches the hosts stopped: it ended with status -11"
+
+
+def test_a_host_that_is_lost_is_named_and_the_others_may_go_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    lost = {"lost": {"host": "load-2", "detail": "it is silent"}}
+    with hosts(monkeypatch, tmp_path, plan=lost) as process:
+        with pytest.raises(HostLostError, match="load-2 was lost: it is silent") as caught:
+            process.plan(PLAN)
+        assert process.without(caught.value.host)
+        assert process.names == ["load-1"]
+
+
+def test_what_the_cluster_is_refused_for_is_the_message(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    refused = {"refused": "--hosts needs Ray: pip install 'costof[ray]'"}
+    with pytest.raises(CostofError, match=r"^--hosts needs Ray: pip install 'costof\[ray\]'$"):
+        hosts(monkeypatch, tmp_path, cluster=refused).__enter__()
