@@ -15,7 +15,8 @@ from rich.console import Console
 from costof import format as fmt
 from costof.report import analyse, answer, render_html, render_terminal
 from costof.report.result import Result
-from costof.results.models import Sentence
+from costof.results.models import Core, Effect, Sentence, Value
+from costof.statistics.estimate import Estimate
 from costof.study.load import LoadAsked
 from tests.fake_run import STARTED, Truth, fake_run
 from tests.noise import Noise
@@ -139,6 +140,22 @@ def spaced(text: object) -> str:
 
 def told(sentences: list[Sentence], kind: str) -> list[str]:
     return [spaced(each.text) for each in sentences if each.kind == kind]
+
+
+def effect_of(result: Core, metric: str, arm: str) -> Effect:
+    (found,) = (each for each in result.effects if (each.metric, each.arm) == (metric, arm))
+    return found
+
+
+def value_of(result: Core, metric: str, arm: str) -> Value:
+    (found,) = (each for each in result.values if (each.metric, each.arm) == (metric, arm))
+    return found
+
+
+def near(estimate: Estimate, wanted: float) -> bool:
+    """Within twice the interval: one seed, and intervals are tested elsewhere."""
+    half = max((estimate.high - estimate.low) / 2, 1e-3 * abs(wanted))
+    return estimate.low - half <= wanted <= estimate.high + half
 
 
 class Page(HTMLParser):
