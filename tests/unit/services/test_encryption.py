@@ -1,4 +1,4 @@
-"""Column encryption: the rules that a share stands for, and what proves an arm: counts of both ends and a row sample."""
+"""Column encryption: the rules that a share stands for, and what proves an arm, by counts and a row sample."""
 
 from __future__ import annotations
 

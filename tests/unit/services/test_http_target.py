@@ -39,12 +39,15 @@ def parsed(url: str, scheme: str = "https") -> Place:
 def test_each_arm_goes_to_the_url_that_speaks_as_it_does() -> None:
     plan = plan_of()
     control, protected = (sent(opened().endpoint(plan.arms[place])) for place in (0, 2))
-    asked = {"protocol": "http", "path": "/a?b=c", "requests_per_connection": 1}
-    port_8080 = {"addresses": ["shop.example:8080"], "host": "shop.example:8080"}
-    assert control == {"service": {**asked, **port_8080}, "transport": {"kind": "plain"}}
-    port_443 = {"addresses": ["shop.example:443"], "host": "shop.example"}
-    tls = {"kind": "tls", "verify": "full", "resumption": False}
-    assert protected == {"service": {**asked, **port_443}, "transport": tls}
+    for end, address, host in (
+        (control, "shop.example:8080", "shop.example:8080"),
+        (protected, "shop.example:443", "shop.example"),
+    ):
+        service = end["service"]
+        assert (service["addresses"], service["host"], service["path"]) == ([address], host, "/a?b=c")
+        assert service["requests_per_connection"] == 1
+    assert control["transport"] == {"kind": "plain"}
+    assert protected["transport"] == {"kind": "tls", "verify": "full", "resumption": False}
 
 
 def test_levels_of_the_client_are_its_own_and_those_of_the_servers_as_served() -> None:

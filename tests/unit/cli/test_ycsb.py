@@ -1,4 +1,4 @@
-"""YCSB's command line: its properties, what the engine is asked for, and its output."""
+"""YCSB's command line: its properties, its databases, what the engine is asked for, and its output."""
 
 from __future__ import annotations
 
@@ -13,18 +13,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from costof.cli.ycsb.client import Tally, plan_of, slice_size
+from costof.cli.ycsb.databases.jdbc import database_of
 from costof.cli.ycsb.databases.mongodb import MongodbDatabase
 from costof.cli.ycsb.databases.mysql import MysqlDatabase
+from costof.cli.ycsb.databases.postgresql import PostgresqlDatabase
+from costof.cli.ycsb.go_ycsb import check_names
 from costof.cli.ycsb.job import Job, Phase, job_of, unused
 from costof.cli.ycsb.output import results, status_line
 from costof.cli.ycsb.properties import core_workloads, read_properties
+from costof.datasets.ycsb import FNV_OFFSET_BASIS_64, FNV_PRIME_64, fnv_hash_64, key_name
 from costof.errors import CostofError, Problem
 from costof.messages.answers import ClassifiedError, SliceAnswer
 from costof.messages.plan import Endpoint, Pace, ServiceSettings
-from tests.fake_run import Slice, answer_of, phase_of
+from tests.fake_run import Slice, answer_of, error_of, phase_of
 from tests.support.engines import sent
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden" / "ycsb.txt"
 # Cooper et al. (SoCC 2010), table 2, and YCSB 0.17's files: read, update, insert, scan, read-modify-write; whom.
 PUBLISHED = {
     "workloada": (0.5, 0.5, 0, 0, 0, "zipfian"),
@@ -53,11 +57,13 @@ NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="=")
 VALUES = st.text(st.characters(exclude_categories=["Cs"]))
 
 
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("ycsb") / "a.properties"
+
+
 @given(written=st.dictionaries(NAMES, VALUES), more=st.dictionaries(NAMES, VALUES))
-def test_what_a_file_says_is_read_and_p_wins_over_it(
-    written: dict[str, str], more: dict[str, str], tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    file = tmp_path_factory.getbasetemp() / "a.properties"
+def test_what_a_file_says_is_read_and_p_wins_over_it(written: dict[str, str], more: dict[str, str], file: Path) -> None:
     file.write_bytes(javaproperties.dumps(written).encode("latin-1"))
     assignments = [f"{name}={value}" for name, value in more.items()]
     assert read_properties([str(file)], assignments, {}) == {**written, **more}
@@ -72,8 +78,7 @@ def refusal(of: Callable[[], object]) -> CostofError | None:
 
 
 @given(content=st.binary())
-def test_any_bytes_are_properties_or_one_clear_line(content: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
-    file = tmp_path_factory.getbasetemp() / "b.properties"
+def test_any_bytes_are_properties_or_one_clear_line(content: bytes, file: Path) -> None:
     file.write_bytes(content)
     refused = refusal(lambda: read_properties([str(file)], [], {}))
     assert refused is None or refused.problem is Problem.YCSB_FILE_UNREADABLE
@@ -85,20 +90,14 @@ def test_any_values_are_a_job_or_one_clear_line(properties: dict[str, str]) -> N
     assert refused is None or len(str(refused).splitlines()) == 1
 
 
-def test_a_java_property_file_is_read_as_java_does(tmp_path: Path) -> None:
-    file = tmp_path / "a.properties"
+def test_a_java_property_file_is_read_as_java_does_and_before_the_one_built_in(tmp_path: Path) -> None:
+    file = tmp_path / "workloada"
     file.write_bytes(
         b"# a comment\n  recordcount : 5\ntable=user\\\n   table\n! too\nfieldcount 3\nkeyprefix=\\u0041\xe9\n"
     )
     found = read_properties([str(file)], ["fieldcount=4"], {"threadcount": "2"})
     told = {"recordcount": "5", "table": "usertable", "fieldcount": "4", "keyprefix": "Aé", "threadcount": "2"}
     assert found == told
-
-
-def test_a_file_that_exists_wins_over_the_one_built_in(tmp_path: Path) -> None:
-    file = tmp_path / "workloada"
-    file.write_text("recordcount=7\n")
-    assert read_properties([str(file)], [], {}) == {"recordcount": "7"}
 
 
 def asked(phase: Phase, *assignments: str) -> Job:
@@ -144,6 +143,8 @@ def test_threads_target_and_limits_are_the_workloads() -> None:
     assert plan_of(job, end).workloads[0].pace == Pace(per_second=400.0, arrivals="constant")
     assert plan_of(asked("run"), end).workloads[0].pace is None
     assert slice_size(job, Tally()) == 800
+    endless = asked("run", "operationcount=0", "maxexecutiontime=5")
+    assert (endless.seconds, endless.operations) == (5.0, 2**31 - 1)
 
 
 @pytest.mark.parametrize(
@@ -157,11 +158,6 @@ def test_threads_target_and_limits_are_the_workloads() -> None:
 def test_a_load_has_as_many_operations_as_ycsbs(assignments: list[str], operations: int) -> None:
     assert asked("load", *assignments).operations == operations
     assert asked("load", *assignments, "threadcount=100").workers == operations
-
-
-def test_a_run_without_an_end_in_operations_ends_in_time() -> None:
-    job = asked("run", "operationcount=0", "maxexecutiontime=5")
-    assert (job.seconds, job.operations) == (5.0, 2**31 - 1)
 
 
 @pytest.mark.parametrize(
@@ -200,82 +196,111 @@ def test_names_that_nobody_knows_are_told_apart() -> None:
     assert unused(properties, MongodbDatabase.PROPERTIES) == (["measurementtype"], ["batchsize"])
 
 
-def mongodb(url: str, **properties: str) -> dict[str, Any]:
-    return sent(MongodbDatabase({"mongodb.url": url, **properties}, "usertable").endpoint())
+@pytest.mark.parametrize(
+    ("binding", "properties", "told"),
+    [
+        (
+            "mysql",
+            {"mysql.host": "h", "mysql.port": "3307", "mysql.user": "s3cret"},
+            "instead of mysql.host, mysql.port and mysql.user write -p db.url=jdbc:mysql://HOST:3306/DATABASE and "
+            "-p db.user=USER",
+        ),
+        ("jdbc", {"mysql.password": "s3cret"}, "instead of mysql.password write -p db.passwd=PASSWORD"),
+        (
+            "postgresql",
+            {"pg.host": "h", "pg.sslmode": "require"},
+            "instead of pg.host and pg.sslmode write -p db.url=jdbc:postgresql://HOST:5432/DATABASE?sslmode=MODE",
+        ),
+        ("redis", {"redis.addr": "h:6379"}, "instead of redis.addr write -p redis.host=HOST and -p redis.port=PORT"),
+        ("redis", {"redis.tls_ca": "ca.pem"}, "speaks no TLS"),
+        ("mongodb", {"mongodb.password": "s3cret"}, "write -p mongodb.url=mongodb://USER:PASSWORD@HOST:27017/DATABASE"),
+    ],
+)
+def test_names_of_go_ycsb_are_told_in_ours(binding: str, properties: dict[str, str], told: str) -> None:
+    with pytest.raises(CostofError) as caught:
+        check_names(binding, properties)
+    assert caught.value.problem is Problem.YCSB_NAMES_OF_GO
+    assert told in str(caught.value)
+    assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("binding", ["mysql", "postgresql", "redis", "mongodb", "jdbc"])
+def test_names_that_are_ours_too_or_another_databases_are_let_pass(binding: str) -> None:
+    check_names(binding, {"redis.password": "p", "redis.db": "0", "mongodb.url": "x", "db.url": "y"})
+    check_names("mysql", {"pg.host": "h", "redis.addr": "h"})
+
+
+def mongodb(url: str | None, **properties: str) -> dict[str, Any]:
+    asked = {"mongodb.url": url, **properties} if url else properties
+    return sent(MongodbDatabase(asked, "usertable").endpoint())
 
 
 def test_a_url_of_mongodb_is_an_endpoint() -> None:
     found = mongodb("mongodb://u:p%40ss@a:1,b/data?replicaSet=rs&w=majority&readPreference=nearest&authSource=admin")
-    assert found == {
-        "service": {
-            "protocol": "mongodb",
-            "addresses": ["a:1", "b:27017"],
-            "replica_set": "rs",
-            "read_preference": "nearest",
-            "username": "u",
-            "password": "p@ss",
-            "auth_source": "admin",
-            "database": "data",
-            "collection": "usertable",
-            "write_concern": "majority",
-        },
-        "transport": {"kind": "plain"},
-    }
-    plain = sent(MongodbDatabase({}, "usertable").endpoint())["service"]
+    place = {"protocol": "mongodb", "addresses": ["a:1", "b:27017"], "replica_set": "rs", "read_preference": "nearest"}
+    login = {"username": "u", "password": "p@ss", "auth_source": "admin"}
+    data = {"database": "data", "collection": "usertable", "write_concern": "majority"}
+    assert found == {"service": {**place, **login, **data}, "transport": {"kind": "plain"}}
+    plain = mongodb(None)["service"]
     assert (plain["addresses"], plain["database"], plain["write_concern"]) == (["localhost:27017"], "ycsb", 1)
     assert mongodb("mongodb://h/admin")["service"]["database"] == "ycsb"
     assert "write_concern" not in mongodb("mongodb://h/")["service"]
-
-
-def test_the_older_properties_stand_for_parts_of_the_url() -> None:
     old = {"mongodb.writeConcern": "replica_acknowledged", "mongodb.readPreference": "secondary_preferred"}
     service = mongodb("mongodb://h/", **old)["service"]
     assert (service["write_concern"], service["read_preference"]) == (2, "secondaryPreferred")
     assert mongodb("mongodb://h/?w=3", **old)["service"]["write_concern"] == 3
 
 
-def test_tls_is_what_the_url_says() -> None:
-    assert mongodb("mongodb://h/?tls=true&tlsAllowInvalidHostnames=true")["transport"]["verify"] == "ca-only"
-    assert mongodb("mongodb://h/?ssl=true")["transport"]["verify"] == "full"
-    assert mongodb("mongodb://h/?tls=true&tlsInsecure=true")["transport"]["verify"] == "none"
-    database = {"db.url": "jdbc:mysql://h/d?useSSL=true&verifyServerCertificate=true"}
-    assert MysqlDatabase(database, "t").endpoint().transport.verify == "ca-only"
-    database = {"db.url": "jdbc:mysql://h/d?sslMode=VERIFY_IDENTITY"}
-    assert MysqlDatabase(database, "t").endpoint().transport.verify == "full"
+def jdbc(url: str, table: str = "usertable") -> dict[str, Any]:
+    return sent(database_of({"db.url": f"jdbc:{url}", "db.user": "u", "db.passwd": "p"}, table).endpoint())
 
 
 @pytest.mark.parametrize(
-    "url", ["mongodb://u:s3cret@h/?w=0", "mongodb://u:s3cret@h/?journal=true", "http://u:s3cret@h"]
+    ("endpoint", "verify"),
+    [
+        (mongodb("mongodb://h/?tls=true&tlsAllowInvalidHostnames=true"), "ca-only"),
+        (mongodb("mongodb://h/?ssl=true"), "full"),
+        (mongodb("mongodb://h/?tls=true&tlsInsecure=true"), "none"),
+        (jdbc("mysql://h/d?useSSL=true&verifyServerCertificate=true"), "ca-only"),
+        (jdbc("mysql://h/d?sslMode=VERIFY_IDENTITY"), "full"),
+        (jdbc("postgresql://h/d?ssl=true"), "full"),
+        (jdbc("postgresql://h/d?sslmode=require"), "none"),
+        (jdbc("postgresql://h/d?sslmode=prefer"), None),
+        (jdbc("mysql://h/d?useSSL=false"), None),
+    ],
 )
-def test_a_url_that_asks_for_something_else_is_refused_without_its_password(url: str) -> None:
-    with pytest.raises(CostofError) as caught:
-        mongodb(url)
-    assert "s3cret" not in str(caught.value)
+def test_tls_is_what_the_url_says(endpoint: dict[str, Any], verify: str | None) -> None:
+    assert endpoint["transport"].get("verify") == verify
+    assert (endpoint["transport"]["kind"] == "tls") == (verify is not None)
 
 
 def test_a_jdbc_url_is_an_endpoint() -> None:
-    properties = {"db.url": "jdbc:mysql://h:3307/ycsb?useSSL=false", "db.user": "u", "db.passwd": "p"}
-    assert sent(MysqlDatabase(properties, "usertable").endpoint()) == {
-        "service": {
-            "protocol": "mysql",
-            "addresses": ["h:3307"],
-            "username": "u",
-            "password": "p",
-            "database": "ycsb",
-            "table": "usertable",
-            "statements": "prepared",
-        },
-        "transport": {"kind": "plain"},
-    }
+    login = {"username": "u", "password": "p", "database": "ycsb"}
+    mysql = {"protocol": "mysql", "addresses": ["h:3307"], "table": "usertable", "statements": "prepared"}
+    assert jdbc("mysql://h:3307/ycsb?useSSL=false")["service"] == {**login, **mysql}
+    postgres = {"protocol": "postgres", "addresses": ["h:5432"], "table": "usertable", "search_path": "mine"}
+    found = jdbc("postgresql://h/ycsb?sslmode=verify-ca&sslrootcert=/ca.pem&currentSchema=mine", "UserTable")
+    transport = {"kind": "tls", "ca_file": "/ca.pem", "verify": "ca-only", "resumption": False}
+    assert found == {"service": {**login, **postgres}, "transport": transport}
 
 
 @pytest.mark.parametrize(
-    ("url", "table"),
-    [("jdbc:postgresql://h/d", "t"), ("jdbc:mysql://h/", "t"), ("jdbc:mysql://h/d", "t; DROP TABLE t"), ("", "t")],
+    "refuses",
+    [
+        lambda: mongodb("mongodb://u:s3cret@h/?w=0"),
+        lambda: mongodb("mongodb://u:s3cret@h/?journal=true"),
+        lambda: mongodb("http://u:s3cret@h"),
+        lambda: MysqlDatabase({"db.url": "jdbc:postgresql://h/d"}, "t"),
+        lambda: MysqlDatabase({"db.url": "jdbc:mysql://h/"}, "t"),
+        lambda: MysqlDatabase({"db.url": "jdbc:mysql://h/d"}, "t; DROP TABLE t"),
+        lambda: MysqlDatabase({"db.url": ""}, "t"),
+        lambda: PostgresqlDatabase({"db.url": "jdbc:mysql://h/d"}, "t"),
+    ],
 )
-def test_a_table_that_cannot_be_named_is_refused(url: str, table: str) -> None:
-    with pytest.raises(CostofError):
-        MysqlDatabase({"db.url": url}, table)
+def test_a_url_or_table_that_cannot_be_is_refused_without_its_password(refuses: Callable[[], object]) -> None:
+    with pytest.raises(CostofError) as caught:
+        refuses()
+    assert "s3cret" not in str(caught.value)
 
 
 def answer(operations: int, *errors: ClassifiedError, **phases: float) -> SliceAnswer:
@@ -287,14 +312,31 @@ def test_output_is_laid_out_as_ycsbs(request: pytest.FixtureRequest) -> None:
     tally, first = Tally(), Tally()
     tally.add(answer(40, read=0.5, update=1.25))
     tally.add(answer(40, read=0.7, update=1.5))
-    late = {"class": "timeout", "detail": "10 s"}
-    timeouts = [{**late, "count": 3, "phase": "insert"}, {**late, "count": 2, "phase": "scan"}]
-    first.add(answer(20, *(ClassifiedError.model_validate(each) for each in timeouts), insert=0.8))
+    late = [
+        error_of("timeout", "10 s", count).model_copy(update={"phase": phase})
+        for phase, count in (("insert", 3), ("scan", 2))
+    ]
+    first.add(answer(20, *late, insert=0.8))
     now = datetime(2026, 1, 2, 3, 4, 5, 678_000, UTC)
     status = status_line(asked("run", "recordcount=9"), tally, answer(40, read=0.7, update=1.5), now)
     text = "\n".join([*results(tally), "", *results(first), "", status, ""])
-    golden = GOLDEN / "ycsb.txt"
     if request.config.getoption("--update-golden"):
-        golden.parent.mkdir(exist_ok=True)
-        golden.write_text(text)
-    assert text == golden.read_text()
+        GOLDEN.write_text(text)
+    assert text == GOLDEN.read_text()
+
+
+def published_algorithm(value: int) -> int:
+    """FNV-1a over the eight octets of a Java long, lowest first, in Java's signed 64-bit arithmetic."""
+    hashed = FNV_OFFSET_BASIS_64 - (1 << 64)
+    for _ in range(8):
+        octet = value & 0xFF
+        value >>= 8
+        hashed ^= octet
+        hashed = (hashed * FNV_PRIME_64 + (1 << 63)) % (1 << 64) - (1 << 63)
+    return abs(hashed)
+
+
+@pytest.mark.parametrize("number", [0, 1, 255, 256, 999_999, 2**40 + 7])
+def test_names_of_records_are_by_the_published_algorithm(number: int) -> None:
+    assert fnv_hash_64(number) == published_algorithm(number)
+    assert key_name(0) == "user6284781860667377211", "the key every YCSB table begins with"
