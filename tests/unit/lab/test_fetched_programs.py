@@ -1,4 +1,4 @@
-"""Programs that are fetched: nothing of what an index offers is run or kept before it is known to be what was pinned."""
+"""Programs that are fetched: nothing that an index offers is run or kept before it is known to be what was pinned."""
 
 from __future__ import annotations
 

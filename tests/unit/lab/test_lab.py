@@ -143,13 +143,14 @@ def test_system_tables_are_found_by_either_name(prefix: str, tmp_path: Path) -> 
 
 def test_sshd_reads_and_leaves_nothing_outside_its_folder(lab: Lab, tmp_path: Path) -> None:
     server = openssh.SshServer(lab, "127.0.0.9", port=2200)
+    server._folder = tmp_path / "sshd"
     configuration = server.configuration(tmp_path / "sbin/sshd")
     settings = dict(line.split(" ", 1) for line in configuration.splitlines())
     assert settings["ListenAddress"] == "127.0.0.9:2200"
     argv = server.command_line(Path("/usr/sbin/sshd"))
-    folder = Path(argv[argv.index("-f") + 1]).parent
-    assert settings["HostKey"] == f"{folder}/host_key"
-    assert settings["AuthorizedKeysFile"] == f"{folder}/authorized_keys"
+    assert argv[argv.index("-f") + 1] == f"{tmp_path}/sshd/sshd_config"
+    assert settings["HostKey"] == f"{tmp_path}/sshd/host_key"
+    assert settings["AuthorizedKeysFile"] == f"{tmp_path}/sshd/authorized_keys"
     off = ("UsePAM", "PasswordAuthentication", "Compression")
     assert (settings["PidFile"], {settings[name] for name in off}) == ("none", {"no"})
     # One that was unpacked is told where its own programs lie.
