@@ -35,7 +35,7 @@ from costof.programs.access import Access
 from costof.programs.redis.connection import RedisSettings
 from costof.report.sections.hosts import SECTION, Hosts
 from costof.results.core import core_of
-from costof.results.ledger import EndRecord, LostRecord, SliceRecord
+from costof.results.ledger import EndRecord, Ledger, LostRecord, SliceRecord
 from costof.results.run import Run, read_run
 from costof.services.command.lab import Commands
 from costof.services.open import open_service
@@ -360,17 +360,18 @@ def test_a_slow_host_is_named_with_its_interval_and_hosts_that_are_alike_are_not
     assert (found.slower, [row.host for row in found.rows]) == ([], list(NAMES))
 
 
+def with_rates(piece: SliceRecord, rates: dict[str, float]) -> SliceRecord:
+    hosts = [each.model_copy(update={"figures": {"rps": rates[each.host]}}) for each in piece.hosts]
+    answer = piece.answer.model_copy(update={"figures": {"rps": sum(rates.values())}, "rates": ["rps"]})
+    return piece.model_copy(update={"hosts": hosts, "answer": answer})
+
+
 def test_a_host_whose_program_does_less_is_named(tmp_path: Path) -> None:
-    run = run_of_hosts(tmp_path, {}, commands_plan())
-
-    def with_rates(piece: SliceRecord) -> SliceRecord:
-        rates = dict(zip(NAMES, (100.0, 80.0, 101.0), strict=True))
-        hosts = [each.model_copy(update={"figures": {"rps": rates[each.host]}}) for each in piece.hosts]
-        answer = piece.answer.model_copy(update={"figures": {"rps": sum(rates.values())}, "rates": ["rps"]})
-        return piece.model_copy(update={"hosts": hosts, "answer": answer})
-
-    run.slices[:] = map(with_rates, run.slices)
-    (found,) = (each for each in section_of(run).slower if each.host == "load-2")
+    plan, rates = commands_plan(), dict(zip(NAMES, (100.0, 80.0, 101.0), strict=True))
+    ledger = Ledger.create(plan, tmp_path / "told")
+    for record in fake_run_of_hosts(tmp_path, plan, {}).records():
+        ledger.append(with_rates(record, rates) if isinstance(record, SliceRecord) else record)
+    (found,) = (each for each in section_of(read_run(ledger)).slower if each.host == "load-2")
     assert found.ratio.value == pytest.approx(100.5 / 80)
 
 
