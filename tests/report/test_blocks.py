@@ -79,20 +79,6 @@ def test_a_console_without_unicode_gets_ascii() -> None:
     assert re.search(r"3\.\d+x", text)
 
 
-def test_answer_comes_before_the_table() -> None:
-    text = " ".join(printed(mongodb()).split())
-    assert text.index("To the application, TLS 1.3") < text.index("published")
-
-
-def test_the_twin_is_noise_and_never_a_row() -> None:
-    text = printed(mongodb(), 140)
-    assert "plain-twin" not in text
-    assert "Noise floor" in text
-    assert "Noise floor" not in printed(mongodb(noise_floor=[]), 140)
-    markdown = render_markdown(mongodb())
-    assert "plain-twin" not in markdown[: markdown.index("## Evidence")]
-
-
 def test_partial_run_says_so_before_the_answer() -> None:
     text = printed(mongodb(partial="interrupted (Ctrl-C) in round 7"))
     assert text.index("PARTIAL RUN: interrupted (Ctrl-C) in round 7") < text.index("adds")

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from costof import format as fmt
 from costof.lab.host import LINK_ROLE
-from costof.report import analyse, render_markdown
+from costof.report import analyse
 from costof.report.result import Result
 from costof.report.sections.cost_model.calculator import (
     HOURS_A_MONTH,
@@ -21,7 +20,6 @@ from costof.report.sections.cost_model.calculator import (
     fixed_rows,
 )
 from costof.report.sections.cost_model.model import ExtraCost
-from costof.report.sections.cost_model.tables import worst
 from costof.results.index import Index
 from costof.results.models import Metric
 from costof.statistics.estimate import Estimate
@@ -127,18 +125,6 @@ def test_the_fixed_table_has_every_distance_and_protection() -> None:
         (where, label) for where in ("lan", "us-us", "us-eu") for label in ("TLS", "SSH tunnel")
     ]
     assert all(figure.interval for *_, figures in rows for figure in figures)
-
-
-def test_the_worst_prediction_is_said_and_the_models_own_is_no_test() -> None:
-    result = transport()
-    model = result.sections.cost_model
-    text = worst(Index(result), model)
-    assert text is not None
-    assert text.startswith("Of 18 predictions for farther settings the worst is 0.03")
-    only_local = model.model_copy(update={"predictions": [p for p in model.predictions if p.local]})
-    assert worst(Index(result), only_local) is None
-    assert "the model's own" in render_markdown(result)
-    assert fmt.NBSP not in render_markdown(result)
 
 
 class Carried(TransportTruth):

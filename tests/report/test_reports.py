@@ -158,9 +158,7 @@ def test_the_page_is_laid_out_as_agreed(golden: Golden) -> None:
 
 @pytest.mark.parametrize("study", SMALL)
 def test_a_result_is_what_its_schema_says(study: str) -> None:
-    schema = json.loads(SCHEMA.read_text())
-    assert schema == Result.model_json_schema(), "stale: python -m costof.report > docs/result.schema.json"
-    jsonschema.validate(json.loads(small(study).model_dump_json()), schema)
+    jsonschema.validate(json.loads(small(study).model_dump_json()), json.loads(SCHEMA.read_text()))
 
 
 @pytest.mark.parametrize("width", [50, 80, 100, 140])
@@ -215,17 +213,6 @@ def test_the_page_shows_every_arm_as_ab_prints_it_and_what_each_mitigation_recov
     for figures in result.sections.ab:
         assert f"({figures.arm})" in page
     assert page.count(": connection times</caption>") == len(result.sections.ab)
-
-
-def test_markdown_tells_the_effect_beside_abs_figure() -> None:
-    result = small(HTTP)
-    text = render_markdown(result)
-    arm = next(arm for arm in result.arms if not arm.control and not arm.twin)
-    effect = next(e for e in result.effects if (e.metric, e.arm) == ("wire.requests_per_second", arm.name))
-    assert effect.ratio is not None
-    part = text[text.index(f"({arm.name})") :]
-    line = next(line for line in part.splitlines() if line.startswith("| Requests per second"))
-    assert spaced(fmt.relative(effect.ratio)) in line
 
 
 def test_the_page_says_where_the_loss_goes_in_the_study_that_asks() -> None:

@@ -7,7 +7,6 @@ import os
 import struct
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,17 +22,14 @@ from costof.errors import CostofError, Problem
 from costof.lab import program
 from costof.lab.certificates import Authority, new_key
 from costof.lab.cpu_share import PERIOD_US, CpuShare, Hierarchies, find_hierarchies, limits
-from costof.lab.host import QUEUE_PACKETS, Host, Link
+from costof.lab.host import QUEUE_PACKETS
 from costof.lab.lab import Lab, descendants_of
 from costof.lab.links import (
     NETWORKS,
     SERVED,
-    engine_plan,
     link_addresses,
-    netem_commands,
     queue_for,
     served_address,
-    veth_commands,
 )
 from costof.lab.network import Network
 from costof.lab.round_trips import echo_request, internet_checksum, summary
@@ -216,19 +212,6 @@ def test_a_setting_that_forbids_user_namespaces_is_named_with_one_that_allows(na
     assert told == f"{name} is {forbids}, which forbids user namespaces; allow them by: sudo sysctl {name}={allows}"
 
 
-NAMESPACE = "/run/netns/costof-ab12cd-"
-LINK = Link(
-    name="us-eu",
-    a=Host("client", Path(f"{NAMESPACE}client")),
-    b=Host("server", Path(f"{NAMESPACE}server")),
-    a_address="10.205.0.5",
-    b_address="10.205.0.6",
-    kind="engine",
-    device="link1",
-    round_trip_ms=170.126,
-)
-
-
 @given(st.integers(0, 0xFFFFFF), st.lists(st.integers(0, NETWORKS - 1), min_size=2, max_size=2, unique=True))
 def test_links_of_a_run_have_networks_of_their_own(run: int, numbers: list[int]) -> None:
     networks = set()
@@ -262,33 +245,6 @@ def test_a_queue_holds_what_travels_and_is_bounded(round_trip_ms: float, bandwid
     assert 100 <= packets <= 10 * QUEUE_PACKETS
     if bandwidth_mbit is not None and packets < 10 * QUEUE_PACKETS:
         assert packets * 12_000 >= round_trip_ms / 2 * bandwidth_mbit * 1000
-
-
-def test_the_engine_is_told_of_a_link() -> None:
-    a, b = (
-        {"namespace": f"{NAMESPACE}{host}", "device": "link1", "address": f"10.205.0.{number}/30"}
-        for host, number in (("client", 5), ("server", 6))
-    )
-    shape = {"round_trip_ms": 170.126, "bandwidth_mbit": None, "loss": 0.0, "queue_packets": QUEUE_PACKETS}
-    assert engine_plan(LINK).model_dump() == {"name": "us-eu", "a": a, "b": b, **shape}
-
-
-def test_veth_joins_the_two_namespaces_and_netem_delays_half_the_round_trip_each_way() -> None:
-    first, *rest = [" ".join(command[1:]) for command in veth_commands("ip", LINK)]
-    a, b = (f"--net={NAMESPACE}{host} --" for host in ("client", "server"))
-    assert first == f"{a} ip link add link1 type veth peer name link1 netns {NAMESPACE}server"
-    assert f"{b} ip address add 10.205.0.6/30 dev link1" in rest
-    assert len(rest) == 4
-    link = replace(LINK, bandwidth_mbit=12.5, loss=0.01, queue_packets=500)
-    shapes = [" ".join(command[1:]) for command in netem_commands("ip", "tc", link) if "tc" in command]
-    shape = "tc qdisc add dev link1 root netem delay 85063us limit 500 rate 12500000bit loss random 1.000000%"
-    assert shapes == [f"{a} {shape}", f"{b} {shape}"]
-
-
-def test_a_host_starts_programs_in_its_namespace() -> None:
-    assert LINK.a.prefix[1:] == [f"--net={NAMESPACE}client", "--"]
-    assert Host("client", None, loopback="127.1.2.3").prefix == []
-    assert LINK.address_of(LINK.b) == "10.205.0.6"
 
 
 @pytest.fixture

@@ -10,14 +10,10 @@ from typing import Self
 import pytest
 
 from costof.errors import CostofError, Problem
-from costof.lab.host import Host
-from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description
 from costof.messages.plan import ServiceSettings
 from costof.programs.access import Access
-from costof.programs.balancer import Balancer, Entrance
-from costof.programs.haproxy import Haproxy
-from costof.programs.nginx import MODULE, Nginx, find_stream_module
+from costof.programs.nginx import MODULE, find_stream_module
 from costof.programs.server import LabServer, Place
 from costof.services.http.lab import Route, contradiction
 from costof.services.open import of_target, open_service, shown_urls
@@ -156,43 +152,6 @@ def test_a_program_goes_with_the_kind_that_is_one(service: dict[str, str]) -> No
     told = load_study("mysql-transport").model_dump() | {"service": service}
     with pytest.raises(ValueError, match=r"a program goes with|string_pattern|should match"):
         Study.model_validate(told)
-
-
-PEM, CA = Path("/lab/server.pem"), Path("/lab/ca.pem")
-ENTRANCES = [
-    Entrance("none", 8000, "10.0.0.9:9000"),
-    Entrance("balancer-rsa-2048", 8001, "10.0.0.9:9001", PEM),
-    Entrance("reencrypt-rsa-2048", 8002, "10.0.0.9:9002", PEM, reencrypts=True),
-    Entrance("backend-rsa-2048", 8003, "10.0.0.9:9003", passes_through=True),
-]
-
-
-def configuration(folder: Path, kind: type[Balancer]) -> str:
-    lab = Lab()
-    lab.folder = folder
-    return kind(lab, Host("balancer", None, "127.0.0.9"), "127.0.0.9", ENTRANCES, CA).configuration()
-
-
-def test_haproxy_ends_tls_where_an_entrance_says(tmp_path: Path) -> None:
-    sections = configuration(tmp_path, Haproxy).split("\nfrontend ")[1:]
-    for entrance, section in zip(ENTRANCES, sections, strict=True):
-        assert section.startswith(f"{entrance.name}\n")
-        assert f"bind 127.0.0.9:{entrance.port}" in section
-        assert f"server origin {entrance.onward}" in section
-        assert (f"ssl crt {PEM}" in section) == (entrance.certificate is not None)
-        assert (f"ssl verify required ca-file {CA} sni str(origin)" in section) == entrance.reencrypts
-        assert section.count("mode tcp") == (2 if entrance.passes_through else 0)
-
-
-def test_nginx_ends_tls_where_an_entrance_says(tmp_path: Path) -> None:
-    http, _, stream = configuration(tmp_path, Nginx).partition("\nstream {")
-    for entrance in ENTRANCES:
-        assert (f"listen 127.0.0.9:{entrance.port} " in stream) == entrance.passes_through
-        assert (f"listen 127.0.0.9:{entrance.port} " in http) != entrance.passes_through
-        assert (f"proxy_pass https://to-{entrance.name};" in http) == entrance.reencrypts
-    assert http.count(f"ssl_certificate {PEM};") == http.count(" ssl;") == 2
-    assert "proxy_ssl_verify on;" in http
-    assert "proxy_pass 10.0.0.9:9003;" in stream
 
 
 def test_nginx_finds_how_it_passes_connections_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
