@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from costof.cli.ab import AbOptions, _checked, _plan, ask
 from costof.errors import EXIT_FAILED, EXIT_USAGE, CostofError, Problem
-from costof.lab.certificates import Authority
 from costof.messages.answers import ClassifiedError, SliceAnswer
 from costof.messages.plan import Plan
 from costof.results.ab_figures import PERCENTILES, AbFigures, ab_figures
@@ -91,15 +90,6 @@ def test_defaults_are_abs() -> None:
 def test_a_url_becomes_address_host_and_path(url: str, address: str, host: str, path: str) -> None:
     service = planned(url=url, requests=5, concurrency=5)
     assert (service["addresses"], service["host"], service["path"], service["workers"]) == ([address], host, path, 5)
-
-
-def test_certificates_are_verified_unless_told_not_to(tmp_path: Path) -> None:
-    ca = Authority(tmp_path).ca_file
-    tls = {"kind": "tls", "resumption": False}
-    full = planned(url="https://shop.example/", tls_ca=ca)["transport"]
-    assert full == {**tls, "verify": "full", "ca_file": str(ca)}
-    assert planned(url="https://shop.example/", verify=False)["transport"] == {**tls, "verify": "none"}
-    assert planned()["transport"] == {"kind": "plain"}
 
 
 def test_a_login_and_cookies_are_headers_that_no_message_shows() -> None:

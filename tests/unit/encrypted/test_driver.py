@@ -113,11 +113,6 @@ def test_what_is_no_key_is_said_and_not_shown(key: Any) -> None:
         encrypted.connect(host="127.0.0.1", master_keys={"app": key})
 
 
-def test_keys_are_bytes_too() -> None:
-    with opened({"app": bytes.fromhex(MASTER_KEYS["app"])}) as connection, connection.cursor() as cursor:
-        assert cursor.execute(f"sent {TEXT_CASES[0]}") == 2
-
-
 def greeting(server: ScriptedMysql) -> bytes:
     """What a client says to a server that it connects to."""
     connection = encrypted.Connection(master_keys={}, user="u", ssl_disabled=True, defer_connect=True)

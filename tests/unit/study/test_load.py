@@ -46,10 +46,7 @@ ADD_LOAD = "does not say how much is asked; add"
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        *(
-            (LoadAsked(rate), "is no load; write 300/s")
-            for rate in ("", "300", "300/d", "0/s", "1e3/s", "inf/s")
-        ),
+        *((LoadAsked(rate), "is no load; write 300/s") for rate in ("", "300", "300/d", "0/s", "1e3/s", "inf/s")),
         *((LoadAsked("1/s", n), "-per-connection must be a whole number") for n in ("-1", "1.5", "x", "100001")),
         *((LoadAsked(pool="8", think_time=t), "is no time to think") for t in ("", "20", "0ms", "3601s", "-1ms")),
         (LoadAsked(queries_per_connection="3"), f"--queries-per-connection {ADD_LOAD} --load"),

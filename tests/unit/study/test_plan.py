@@ -123,16 +123,6 @@ def test_a_target_is_asked_for_the_first_factor_that_is_not_the_labs() -> None:
         replication_plan("sync=chain", target="mongodb://h")
 
 
-def test_the_published_profile_repeats_the_published_sizes() -> None:
-    plan = plan_of(MONGODB, "published")
-    assert plan.records == 1_000_000
-    assert {plan.slices[name].operations * plan.most_rounds for name in ("app_connect", "app_query")} == {5_000}
-    assert plan.arms[2].levels["verify"] == "ca-only"
-
-
-LAB_OR_TARGET = {"target": "mongodb://h"}
-
-
 @pytest.mark.parametrize(
     ("options", "problem", "told"),
     [
@@ -155,9 +145,9 @@ LAB_OR_TARGET = {"target": "mongodb://h"}
         ({"rounds": "3", "budget": "5m", "precision": "2%"}, Problem.ROUNDS_ARE_EXACT, "--budget and --precision"),
         ({"restarts": "1"}, Problem.BAD_NUMBER, "--restarts must be a whole number from 2"),
         ({"restarts": "5", "precision": "2%"}, Problem.RESTARTS_ARE_EXACT, "leave out --precision"),
-        ({"restarts": "5", **LAB_OR_TARGET}, Problem.RESTARTS_OF_TARGET, "nobody's to restart"),
+        ({"restarts": "5", "target": "mongodb://h"}, Problem.RESTARTS_OF_TARGET, "nobody's to restart"),
         ({"profile": "fast"}, Problem.UNKNOWN_PROFILE, "quick, default, published"),
-        ({"settings": ["key=rsa-2048"], **LAB_OR_TARGET}, Problem.LAB_ONLY_FACTOR, "key"),
+        ({"settings": ["key=rsa-2048"], "target": "mongodb://h"}, Problem.LAB_ONLY_FACTOR, "key"),
     ],
 )
 def test_bad_input_is_told_in_one_line(options: dict[str, Any], problem: Problem, told: str) -> None:
@@ -282,36 +272,9 @@ def test_an_algorithm_is_no_matter_of_arms_that_encrypt_nothing() -> None:
     assert names(plan) == ["0", "0-twin", "direct", *encrypted]
 
 
-def test_published_terminals_stand_an_hour_of_minutes_in_turns() -> None:
-    plan = plan_of(ENCRYPTION, "published")
-    assert plan.slices["transactions"].seconds == 60.0
-    assert plan.fewest_rounds >= 3
-    assert levels(plan, "terminals") == {"8", "16", "24", "32"}
-    assert levels(plan, "encrypted") == {"direct", "0", "20", "50", "100"}
-
-
-def sets(plan: Plan) -> set[tuple[str, ...]]:
-    return {tuple(arm.levels[name] for name in ("nodes", "write_concern", "sync")) for arm in plan.arms}
-
-
 def published() -> list[PublishedFigure]:
     found = load_study(REPLICATION).published
     return found.figures if found else []
-
-
-def test_profiles_of_replication_are_sizes_and_write_concerns_by_shape() -> None:
-    quick = plan_of(REPLICATION)
-    assert sets(quick) == {
-        (nodes, w, sync) for nodes in ("3", "7") for w in ("1", "majority") for sync in ("star", "chain")
-    }
-    assert len(quick.controls) == 4
-    asked = sets(plan_of(REPLICATION, "published"))
-    assert {each[:2] for each in asked} == {(nodes, w) for nodes in ("3", "7", "15") for w in ("1", "majority")}
-    assert len(asked) == 18
-    for metric in ("wire.operations_per_second", "server.primary_cpu"):
-        for sync in ("natural", "chain"):
-            of = [f.levels for f in published() if f.metric == metric and f.levels["sync"] == sync]
-            assert len({(each["nodes"], each["write_concern"]) for each in of}) == len(of) == 6
 
 
 def test_published_ratios_are_those_of_the_source() -> None:
