@@ -166,8 +166,7 @@ class Page(HTMLParser):
     """
 
     BOXES = frozenset({"header", "nav", "section", "details", "form", "noscript", "table", "footer"})
-    TITLES = frozenset({"h1", "h2", "h3", "summary", "label", "button"})
-    LONE = frozenset({"svg", "script", "input", "select"})
+    TITLES = frozenset({"h1", "h2", "h3", "summary"})
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -188,7 +187,7 @@ class Page(HTMLParser):
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
-        if tag in self.BOXES | self.TITLES | self.LONE and "svg" not in self.open:
+        if tag in self.BOXES | self.TITLES | {"svg"} and "svg" not in self.open:
             name = dict(attrs).get("id")
             depth = sum(each in self.BOXES for each in self.open)
             self.outline.append("  " * depth + tag + (f" #{name}" if name and tag != "svg" else ""))
