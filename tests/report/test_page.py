@@ -143,11 +143,7 @@ def test_a_run_of_one_round_and_of_one_view() -> None:
     assert "No arm could be compared" in text
     assert not Page(text).wrong
     app = [metric for metric in mongodb().metrics if metric.view == "app"]
-    only = drawn(
-        mongodb(
-            metrics=app,
-        )
-    )
+    only = drawn(mongodb(metrics=app))
     assert "On the wire</caption>" not in only
     assert "phase by phase" not in only
 

@@ -32,13 +32,7 @@ from truth.design import (
     Trial,
     trials,
 )
-from truth.figures import (
-    COVERAGE,
-    Proportion,
-    cases,
-    least_found,
-    speeds,
-)
+from truth.figures import COVERAGE, Proportion, cases, least_found, speeds
 from truth.ledgers import Ledgers
 from truth.rows import ROWS, EffectRow, PairRow, PeerRow, QuickRow, Rows, TailRow
 from truth.runs import planned

@@ -24,13 +24,7 @@ from costof.lab.certificates import Authority, new_key
 from costof.lab.cpu_share import PERIOD_US, CpuShare, Hierarchies, find_hierarchies, limits
 from costof.lab.host import QUEUE_PACKETS
 from costof.lab.lab import Lab, descendants_of
-from costof.lab.links import (
-    NETWORKS,
-    SERVED,
-    link_addresses,
-    queue_for,
-    served_address,
-)
+from costof.lab.links import NETWORKS, SERVED, link_addresses, queue_for, served_address
 from costof.lab.network import Network
 from costof.lab.round_trips import echo_request, internet_checksum, summary
 from costof.lab.user_namespace import FORBIDDING, reason

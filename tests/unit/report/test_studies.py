@@ -21,17 +21,7 @@ from costof.results.ledger import EnvironmentRecord, Ledger, LostRecord, SizesRe
 from costof.statistics.estimate import Verdict
 from tests.fake_run import fake_result, fake_run
 from tests.noise import Noise
-from tests.report.results import (
-    ENCRYPTION,
-    HTTP,
-    REPLICATION,
-    TRANSPORT,
-    effect_of,
-    near,
-    spaced,
-    told,
-    value_of,
-)
+from tests.report.results import ENCRYPTION, HTTP, REPLICATION, TRANSPORT, effect_of, near, spaced, told, value_of
 from tests.support.small_plans import plan_of
 from tests.truths import http_tls_termination as http
 from tests.truths import mongodb_chained_replication as replication

@@ -146,11 +146,7 @@ def test_all_arms_of_one_library_share_an_engine_their_control_among_them(
 
 @pytest.mark.parametrize(
     ("asked", "runs"),
-    [
-        ("openssl-3.5", {"OpenSSL": "3.50.1"}),
-        ("openssl-3.5", {"OpenSSL": "3.0.19"}),
-        ("aws-lc", {"OpenSSL": "3.0.19"}),
-    ],
+    [("openssl-3.5", {"OpenSSL": "3.50.1"}), ("openssl-3.5", {"OpenSSL": "3.0.19"}), ("aws-lc", {"OpenSSL": "3.0.19"})],
 )
 def test_an_engine_must_run_the_library_that_its_arms_ask_for(
     asked: str, runs: dict[str, str], tmp_path: Path, engines: list[StandIn], monkeypatch: pytest.MonkeyPatch

@@ -13,14 +13,7 @@ from hypothesis import strategies as st
 from costof.run.schedule import enough
 from costof.statistics.break_even import Rounds, break_even, saves_below
 from costof.statistics.fieller import share_of
-from costof.statistics.intervals import (
-    CONFIDENCE,
-    TRIMMED,
-    Numbers,
-    estimate,
-    t_quantile,
-    trimmed_mean,
-)
+from costof.statistics.intervals import CONFIDENCE, TRIMMED, Numbers, estimate, t_quantile, trimmed_mean
 from costof.statistics.moderation import Variance, moderated
 from costof.statistics.multiplicity import benjamini_hochberg, holm
 from costof.statistics.proportions import newcombe, wilson
