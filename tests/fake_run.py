@@ -222,10 +222,10 @@ def fake_run(
     return ledger
 
 
-def fake_result(plan: Plan, truth: Truth, **run: Any) -> Result:
+def fake_result(plan: Plan, truth: Truth, name: str = "run", **run: Any) -> Result:
     """What a report says of a fake run whose ledger nobody needs."""
     with tempfile.TemporaryDirectory() as folder:
-        return analyse(fake_run(Path(folder) / "run", plan, truth, **run))
+        return analyse(fake_run(Path(folder) / name, plan, truth, **run))
 
 
 def fake_start(

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from costof import format as fmt
-from costof.report import analyse
 from costof.report.blocks import FILES, Table
 from costof.report.palette import colour_of
 from costof.report.result import Result
@@ -16,7 +14,7 @@ from costof.results.index import Index
 from costof.results.models import Effect
 from costof.statistics.estimate import Verdict
 from costof.study.published import PublishedFigure
-from tests.fake_run import fake_run
+from tests.fake_run import fake_result
 from tests.report.results import (
     DISTANCES,
     EVERY_TRANSPORT,
@@ -176,9 +174,7 @@ def test_a_run_without_a_cost_model_has_no_calculator() -> None:
     assert f"<caption>On the wire, us-us (44.648{fmt.NBSP}ms)</caption>" in text
 
 
-def test_a_distance_in_milliseconds_says_its_unit(tmp_path: Path) -> None:
-    ledger = fake_run(
-        tmp_path / "run", plan_of("mysql-transport", "quick", "distance=lan,25ms"), TransportTruth(), rounds=6
-    )
-    places = {arm.at.replace(fmt.NBSP, " ") for arm in analyse(ledger).arms}
+def test_a_distance_in_milliseconds_says_its_unit() -> None:
+    result = fake_result(plan_of("mysql-transport", "quick", "distance=lan,25ms"), TransportTruth(), rounds=6)
+    places = {spaced(arm.at) for arm in result.arms}
     assert places == {" at lan", " at 25 ms"}
