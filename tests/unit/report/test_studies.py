@@ -13,10 +13,9 @@ from costof.report import analyse, render_markdown
 from costof.report.blocks import Paragraph, Table
 from costof.report.result import Result
 from costof.report.sections.breakdown import SECTION as BREAKDOWN
-from costof.report.sections.recommendations import SECTION as RECOMMENDATIONS
 from costof.report.sections.sweep import SECTION as SWEEP
 from costof.report.sections.sync_tree import Tree, followers_of, initials, places, shape
-from costof.results.index import SAME_SET_UP, Index
+from costof.results.index import Index
 from costof.results.ledger import EnvironmentRecord, Ledger, LostRecord, SizesRecord, SliceRecord
 from costof.statistics.estimate import Verdict
 from tests.fake_run import fake_result, fake_run
@@ -224,21 +223,6 @@ def test_contexts_are_said_in_words_and_published_figures_stand_beside_the_first
     assert not [words for words in ("at keep_alive", "at balancer_cpu") if words in text]
 
 
-def test_the_answer_says_cost_mitigations_and_cores() -> None:
-    said = told(balanced().answer, "answer")
-    begins = [
-        "A service with 100 new connections a second, 10 operations each, 1 ms away: with TLS at the ",
-        "On the wire, TLS at the balancer loses ",
-        "Keep-alive for 100 requests a connection recovers more than the whole loss (",
-        "TLS on both sides takes more (",
-        "One core of the balancer serves ",
-    ]
-    assert [text[: len(words)] for text, words in zip(said, begins, strict=True)] == begins
-    assert "; session resumption " in said[2]
-    assert "10,000 new clients within 10 s need " in said[4]
-    assert "a measured burst of 200 took " in said[4]
-
-
 def test_what_is_not_resolved_is_no_finding() -> None:
     plan = plan_of(HTTP, "quick", "key=rsa-2048,ecdsa-p256").model_copy(update={"precision": None})
     said = {each.text for each in fake_result(plan, HttpTruth(), rounds=2).answer}
@@ -373,14 +357,6 @@ def replicated(profile: str = "quick", target: str | None = None) -> Result:
     return fake_result(plan_of(REPLICATION, profile, target=target), ReplicationTruth())
 
 
-def test_advice_follows_from_the_effects_of_the_run() -> None:
-    one, majority = told(replicated().answer, "answer")
-    assert one.startswith("With w:1, use 'chain' from 7 nodes on: 'operations a second' +1")
-    assert majority.startswith("With w:majority, do not use 'chain' from 7 nodes on: 'operations a second' −4")
-    assert all(text.endswith("it makes no difference above 5 % at 3 nodes.") for text in (one, majority))
-    assert "25.4" not in one, "the published figure"
-
-
 def test_a_choice_of_mongodb_that_is_the_control_is_no_difference() -> None:
     result = replicated("published")
     said = next(text for text in told(result.answer, "answer") if text.startswith("With w:1, use 'chaining allowed'"))
@@ -388,20 +364,6 @@ def test_a_choice_of_mongodb_that_is_the_control_is_no_difference() -> None:
     assert "makes no difference at 3 and 7 nodes, where its tree was the control's own" in said
     same = {arm.name: arm.same_set_up for arm in result.arms}
     assert (same["natural"], same["natural@nodes-15"], same["chain"]) == (["star"], [], [])
-
-
-def test_there_are_six_tables_with_the_published_figures_beside() -> None:
-    result = replicated("published")
-    blocks = RECOMMENDATIONS.blocks(Index(result), result.sections.recommendations)
-    found = [block for block in blocks if isinstance(block, Table)]
-    titles = [f"{nodes} nodes, w:{concern}" for nodes in (3, 7, 15) for concern in ("1", "majority")]
-    assert [table.title for table in found] == titles
-    rows = {row.cells[0].text: [cell.text for cell in row.cells] for row in found[4].rows}
-    assert rows["operations a second, chaining allowed"][-2:] == ["7,500", "14,093"]
-    assert rows["CPU of the primary, chain"][-2:] == ["94.0", "90.0"]
-    three = {row.cells[0].text: row.cells[4].text for row in found[0].rows}
-    assert three["operations a second, chaining allowed"] == SAME_SET_UP
-    assert "The series beside 'chain' is 'chaining on, tree unknown'." in found[-1].note
 
 
 def test_a_slice_with_another_tree_is_in_no_figure_and_is_counted() -> None:
