@@ -19,7 +19,7 @@ from costof.statistics.intervals import mean_of
 from costof.statistics.slow_operations import FEWEST_OPERATIONS, Slices, SlowOperations, slow_operations
 from costof.statistics.units import Units
 
-RUNS = 500
+RUNS = 200
 
 
 def stalling_run(
@@ -55,8 +55,8 @@ def test_an_arm_that_stalls_in_one_slice_of_ten_is_found(rounds: int, noise: flo
     assert np.median([each.times for each in told]) == pytest.approx(2.0, rel=0.05)
 
 
-@pytest.mark.parametrize("everybody", [0.0, 0.05, 0.1, 0.3])
-@pytest.mark.parametrize("rounds", [10, 40, 100])
+@pytest.mark.parametrize("everybody", [0.0, 0.1, 0.3])
+@pytest.mark.parametrize("rounds", [10, 100])
 def test_a_machine_that_stumbles_is_nobodys_cost(everybody: float, rounds: int) -> None:
     chance = np.random.default_rng(rounds)
     found = asked((stalling_run(chance, rounds, everybody=everybody) for _ in range(RUNS)), comparisons=1)
@@ -85,7 +85,7 @@ def test_one_slice_alone_says_nothing() -> None:
 VALUES = np.geomspace(0.01, 200, 2000)
 
 
-SLOW_RUNS = 100
+SLOW_RUNS = 50
 
 
 Times = np.ndarray
@@ -169,10 +169,10 @@ def remembering_run(
     return logs, rounds, kinds, other
 
 
-@pytest.mark.parametrize("arms", [2, 3, 5])
+@pytest.mark.parametrize("arms", [2, 5])
 @pytest.mark.parametrize("drop", [0.0, 0.2])
 def test_its_size_is_found_whatever_rounds_and_arms_differ_by(arms: int, drop: float) -> None:
-    runs, held = 100, 0
+    runs, held = 60, 0
     for seed in range(runs):
         found = carry_over(*remembering_run(arms, 0.4, seed, drop))
         assert found is not None
@@ -191,11 +191,11 @@ def test_an_arm_that_is_always_measured_after_the_same_one_tells_nothing() -> No
     assert carry_over([], [], [], []) is None
 
 
-@pytest.mark.parametrize("arms", [2, 3, 5, 20])
+@pytest.mark.parametrize("arms", [2, 5, 20])
 @pytest.mark.parametrize("lasting", [False, True])
 def test_what_a_slice_leaves_behind_is_in_no_arms_cost(arms: int, lasting: bool) -> None:
     """A change of arm costs half as much again, or each arm leaves something of its own behind; 30 rounds."""
-    runs, false = 100, 0
+    runs, false = 60, 0
     for seed in range(runs):
         chance, orders = np.random.default_rng(seed), BalancedOrders(random.Random(seed))
         names, last, before = [str(arm) for arm in range(arms)], None, None
@@ -212,7 +212,7 @@ def test_what_a_slice_leaves_behind_is_in_no_arms_cost(arms: int, lasting: bool)
     assert false / runs <= 0.05
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(30))
 def test_they_are_those_of_ruptures(seed: int) -> None:
     random = np.random.default_rng(seed)
     levels = random.normal(0, 4, size=random.integers(1, 5))

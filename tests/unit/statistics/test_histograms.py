@@ -84,7 +84,7 @@ BUCKETS = np.geomspace(0.05, 20, 600)
 ASKED = (50.0, 95.0, 99.0)
 
 
-TAIL_RUNS = 150
+TAIL_RUNS = 100
 
 
 def counts_of(operations: Numbers) -> Numbers:

@@ -13,7 +13,7 @@ from costof.statistics.estimate import Verdict
 from costof.statistics.intervals import Mean, mean_of
 from costof.statistics.verdicts import Contrast, rounds_needed, smallest_seen, verdicts
 
-RUNS = 1000
+RUNS = 500
 
 
 MARGIN = 0.05
