@@ -39,8 +39,6 @@ from truth.runs import planned
 from truth.whole_figures import peer_said_to_differ, quick_profiles, said_to_differ
 
 CONTROL_MS = 0.1
-
-
 ADDED_MS = 0.2
 
 

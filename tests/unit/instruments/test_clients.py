@@ -25,22 +25,12 @@ from costof.study.plan import Options, resolve
 from tests.report.results import result_of
 
 PASSWORD = "correct horse"
-
-
 CA = Path("/a folder/ca.pem")
-
-
 TLS = Transport(kind="tls", ca_file=CA, version="1.3")
-
-
 POSTGRES = PostgresSettings(
     addresses=["[::1]:5433"], username="o'neil", password=SecretStr(PASSWORD), database="shop", statements="extended"
 )
-
-
 IN_A_SCHEMA = POSTGRES.asking({"table_schema": "costof_x"})
-
-
 HTTP = HttpSettings(addresses=["127.0.0.1:8443"], host="shop.test", path="/a?b=c", requests_per_connection=1)
 
 

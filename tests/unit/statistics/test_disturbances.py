@@ -83,11 +83,7 @@ def test_one_slice_alone_says_nothing() -> None:
 
 
 VALUES = np.geomspace(0.01, 200, 2000)
-
-
 SLOW_RUNS = 50
-
-
 Times = np.ndarray
 
 
@@ -143,8 +139,6 @@ def test_slices_of_a_handful_of_operations_have_no_median_to_stand_apart_from() 
 
 
 ROUNDS = 30
-
-
 SPREAD = 0.05
 
 

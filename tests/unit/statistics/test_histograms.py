@@ -79,11 +79,7 @@ def test_a_histogram_of_other_buckets_is_refused() -> None:
 
 
 BUCKETS = np.geomspace(0.05, 20, 600)
-
-
 ASKED = (50.0, 95.0, 99.0)
-
-
 TAIL_RUNS = 100
 
 

@@ -21,8 +21,6 @@ from costof.study.library import load_study
 from costof.study.plan import Options, resolve
 
 RUNS = 1000
-
-
 TRUE_RATIO = 1.10
 
 

@@ -14,11 +14,7 @@ from costof.statistics.intervals import Mean, mean_of
 from costof.statistics.verdicts import Contrast, rounds_needed, smallest_seen, verdicts
 
 RUNS = 500
-
-
 MARGIN = 0.05
-
-
 #: Rounds.
 MOST = 100_000
 
