@@ -167,7 +167,7 @@ def test_only_a_cheaper_connection_can_be_used_up(connection: float, operation: 
     assert saves_below(rounds, seed=1).value == saves
 
 
-MODERATED_RUNS = 800
+MODERATED_RUNS = 2000
 
 
 def share_and_width(arms: int, rounds: int, scatter: float, confidence: float) -> tuple[float, float]:
