@@ -95,7 +95,7 @@ def test_a_java_property_file_is_read_as_java_does_and_before_the_one_built_in(t
     file.write_bytes(
         b"# a comment\n  recordcount : 5\ntable=user\\\n   table\n! too\nfieldcount 3\nkeyprefix=\\u0041\xe9\n"
     )
-    found = read_properties([str(file)], ["fieldcount=4"], {"threadcount": "2"})
+    found = read_properties([str(file)], ["fieldcount=4", "threadcount=9"], {"threadcount": "2"})
     told = {"recordcount": "5", "table": "usertable", "fieldcount": "4", "keyprefix": "Aé", "threadcount": "2"}
     assert found == told
 
