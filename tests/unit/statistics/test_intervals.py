@@ -276,3 +276,9 @@ def test_holm_rejects_one_after_the_other(p_values: list[float]) -> None:
 def test_nothing_to_adjust() -> None:
     assert holm([]) == []
     assert benjamini_hochberg([]) == []
+
+
+def test_of_nothing_everything_is_possible() -> None:
+    assert wilson(0, 0) == (0.0, 1.0)
+    difference, low, high = newcombe((0, 0), (3, 10))
+    assert (difference, low < 0 < high) == (0.3, True)
