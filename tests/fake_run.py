@@ -6,7 +6,8 @@ machine or the hour: one seed, one ledger, byte by byte.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -17,6 +18,8 @@ import numpy as np
 
 from costof.lab.round_trips import BY_ICMP, BY_TCP, LinkEvidence
 from costof.messages.answers import ClassifiedError, Phase, Ready, ReadyArm, SliceAnswer
+from costof.report import analyse
+from costof.report.result import Result
 from costof.results.ledger import (
     EndRecord,
     EnvironmentRecord,
@@ -89,14 +92,26 @@ def phase_of(
     counts[steps // 2] += left
     values = milliseconds * factors * count / float((factors * counts).sum()) + link_ms
     nanoseconds = [max(1, round(value * NS_PER_MS)) for value in values]
-    times = counts.tolist()
-    pairs = list(zip(nanoseconds, times, strict=True))
+    return exact_phase(nanoseconds, round_trips, sent, received, times=counts.tolist())
+
+
+def exact_phase(
+    nanoseconds: Sequence[int],
+    round_trips: int | None = None,
+    sent: float | None = None,
+    received: float | None = None,
+    *,
+    times: Sequence[int] | None = None,
+) -> Phase:
+    """Operations that took so long, each of these `times`."""
+    times = times or [1] * len(nanoseconds)
+    count, pairs = sum(times), list(zip(nanoseconds, times, strict=True))
     return Phase(
         count=count,
         sum_ns=sum(value * number for value, number in pairs),
         sum_squares_ns2=float(sum(value**2 * number for value, number in pairs)),
-        min_ns=nanoseconds[0],
-        max_ns=nanoseconds[-1],
+        min_ns=min(nanoseconds),
+        max_ns=max(nanoseconds),
         round_trips=None if round_trips is None else round_trips * count,
         bytes_sent=None if sent is None else round(sent * count),
         bytes_received=None if received is None else round(received * count),
@@ -205,6 +220,12 @@ def fake_run(
         fake_start(ledger, plan, truth, start, rounds=rounds, noise=noise, source=source, refused=refused)
         ledger.append(EndRecord(partial=partial, steal_share=0.01))
     return ledger
+
+
+def fake_result(plan: Plan, truth: Truth, name: str = "run", **run: Any) -> Result:
+    """What a report says of a fake run whose ledger nobody needs."""
+    with tempfile.TemporaryDirectory() as folder:
+        return analyse(fake_run(Path(folder) / name, plan, truth, **run))
 
 
 def fake_start(

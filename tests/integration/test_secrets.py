@@ -99,7 +99,7 @@ def commands(mariadb: MariadbServer, mongod: Standalone, login: str) -> list[lis
     ]
 
 
-#: At these a URL can be split; `tests/unit/test_urls.py` has all others.
+#: At these a URL can be split; `tests/unit/programs/test_connections.py` has all others.
 @pytest.mark.parametrize("sign", [*"@:/?#% +", "密"])
 @pytest.mark.parametrize("written", [str, quote_plus], ids=["raw", "plus"])
 def test_no_sign_of_a_password_is_told_by_a_command_that_fails(

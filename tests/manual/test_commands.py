@@ -26,7 +26,7 @@ NEEDS = {
     "ab": "a web server: tests/integration/test_ab.py",
     "ycsb": "databases of the user's own: tests/integration/test_ycsb_command.py",
     "gateway": "a MySQL server: tests/integration/test_gateway_clients.py",
-    "doctor": "every program of the labs, to end with 0: tests/unit/test_doctor.py",
+    "doctor": "every program of the labs, to end with 0: tests/unit/lab/test_fetched_programs.py",
 }
 #: Programs that are not ours, and what is known of a line of them.
 OTHERS = {
@@ -38,7 +38,7 @@ OTHERS = {
     "python": "",
     "export": "",
     "ray": "machines to load from: tests/integration/test_many_hosts.py",
-    "kubectl": "a Kubernetes: tests/unit/test_many_hosts_page.py",
+    "kubectl": "a Kubernetes: tests/unit/test_scripts.py",
 }
 #: What stands for something else in a line.
 NAMES = {"<name>": "mongodb-tls"}

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import io
-import tempfile
 from collections.abc import Callable
 from functools import cache
 from html.parser import HTMLParser
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from costof import format as fmt
-from costof.report import analyse, answer, render_html, render_terminal
+from costof.report import answer, render_html, render_terminal
 from costof.report.result import Result
-from costof.results.models import Sentence
+from costof.results.models import Core, Effect, Sentence, Value
+from costof.statistics.estimate import Estimate
 from costof.study.load import LoadAsked
-from tests.fake_run import STARTED, Truth, fake_run
+from tests.fake_run import STARTED, Truth, fake_result
 from tests.noise import Noise
 from tests.support.small_plans import plan_of
 from tests.truths import TRUTHS
@@ -41,10 +40,8 @@ def result_of(
     study: str, profile: str = "quick", *settings: str, rounds: int = 6, partial: str | None = None
 ) -> Result:
     """Of a fake run of the study's truth, made once for all tests that look at it."""
-    with tempfile.TemporaryDirectory() as folder:
-        run = Path(folder) / f"{STARTED[:10]}-{study}"
-        plan = plan_of(study, profile, *settings)
-        return analyse(fake_run(run, plan, TRUTHS.get(study, Truth()), rounds=rounds, noise=NOISE, partial=partial))
+    plan, truth = plan_of(study, profile, *settings), TRUTHS.get(study, Truth())
+    return fake_result(plan, truth, f"{STARTED[:10]}-{study}", rounds=rounds, noise=NOISE, partial=partial)
 
 
 def mongodb(**changes: Any) -> Result:
@@ -56,9 +53,7 @@ def mongodb(**changes: Any) -> Result:
 def restarted() -> Result:
     """Of five starts of the servers, each arm with luck of its own in each."""
     plan, noise = plan_of(MONGODB, restarts="5"), Noise(0.01, drift=0.03, luck=0.02)
-    with tempfile.TemporaryDirectory() as folder:
-        run = Path(folder) / f"{STARTED[:10]}-{MONGODB}-restarted"
-        return analyse(fake_run(run, plan, TRUTHS[MONGODB], rounds=4, noise=noise))
+    return fake_result(plan, TRUTHS[MONGODB], f"{STARTED[:10]}-{MONGODB}-restarted", rounds=4, noise=noise)
 
 
 FRESH = LoadAsked("300/s", "20")
@@ -68,9 +63,7 @@ FRESH = LoadAsked("300/s", "20")
 def at_load(carried: float = 1.0, load: LoadAsked = FRESH, come: float = 1.0) -> Result:
     """Of clients that come by themselves, 2 ms away; a protected arm can serve a share of them."""
     plan = plan_of(TRANSPORT, "quick", "transport=plain,tls", "distance=2", load=load)
-    with tempfile.TemporaryDirectory() as folder:
-        run = Path(folder) / f"{STARTED[:10]}-{TRANSPORT}-load"
-        return analyse(fake_run(run, plan, AtLoad(carried, come), rounds=8, noise=NOISE))
+    return fake_result(plan, AtLoad(carried, come), f"{STARTED[:10]}-{TRANSPORT}-load", noise=NOISE)
 
 
 def two_keys() -> Result:
@@ -141,6 +134,22 @@ def told(sentences: list[Sentence], kind: str) -> list[str]:
     return [spaced(each.text) for each in sentences if each.kind == kind]
 
 
+def effect_of(result: Core, metric: str, arm: str) -> Effect:
+    (found,) = (each for each in result.effects if (each.metric, each.arm) == (metric, arm))
+    return found
+
+
+def value_of(result: Core, metric: str, arm: str) -> Value:
+    (found,) = (each for each in result.values if (each.metric, each.arm) == (metric, arm))
+    return found
+
+
+def near(estimate: Estimate, wanted: float) -> bool:
+    """Within twice the interval: one seed, and intervals are tested elsewhere."""
+    half = max((estimate.high - estimate.low) / 2, 1e-3 * abs(wanted))
+    return estimate.low - half <= wanted <= estimate.high + half
+
+
 class Page(HTMLParser):
     """Tags with their attributes, and every tag that was not closed where it should have been.
 
@@ -149,8 +158,7 @@ class Page(HTMLParser):
     """
 
     BOXES = frozenset({"header", "nav", "section", "details", "form", "noscript", "table", "footer"})
-    TITLES = frozenset({"h1", "h2", "h3", "summary", "label", "button"})
-    LONE = frozenset({"svg", "script", "input", "select"})
+    TITLES = frozenset({"h1", "h2", "h3", "summary"})
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -171,7 +179,7 @@ class Page(HTMLParser):
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
-        if tag in self.BOXES | self.TITLES | self.LONE and "svg" not in self.open:
+        if tag in self.BOXES | self.TITLES | {"svg"} and "svg" not in self.open:
             name = dict(attrs).get("id")
             depth = sum(each in self.BOXES for each in self.open)
             self.outline.append("  " * depth + tag + (f" #{name}" if name and tag != "svg" else ""))

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import io
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
 from costof import format as fmt
-from costof.report import analyse, render_markdown
+from costof.report import render_markdown
 from costof.report.blocks import Cell, Column, Document, Part, Row, Table
 from costof.report.markdown import escape
 from costof.report.result import Result
 from costof.report.terminal import render_terminal
 from costof.results.models import Open, Sentence
 from costof.statistics.estimate import Estimate, Verdict
-from tests.fake_run import Truth, fake_run
+from tests.fake_run import Truth, fake_result
 from tests.report.results import (
     answered,
     empty,
@@ -77,20 +76,6 @@ def test_a_console_without_unicode_gets_ascii() -> None:
     assert text.isascii()
     assert re.search(r"\[-0\.\d+, 0\.\d+\]", text)
     assert re.search(r"3\.\d+x", text)
-
-
-def test_answer_comes_before_the_table() -> None:
-    text = " ".join(printed(mongodb()).split())
-    assert text.index("To the application, TLS 1.3") < text.index("published")
-
-
-def test_the_twin_is_noise_and_never_a_row() -> None:
-    text = printed(mongodb(), 140)
-    assert "plain-twin" not in text
-    assert "Noise floor" in text
-    assert "Noise floor" not in printed(mongodb(noise_floor=[]), 140)
-    markdown = render_markdown(mongodb())
-    assert "plain-twin" not in markdown[: markdown.index("## Evidence")]
 
 
 def test_partial_run_says_so_before_the_answer() -> None:
@@ -212,9 +197,8 @@ def test_what_the_wire_explains_has_an_interval_or_is_said_not_to_be_known() -> 
     assert "a share that this run cannot tell" in said
 
 
-def test_a_budget_for_too_few_rounds_is_all_that_is_told(tmp_path: Path) -> None:
-    run = fake_run(tmp_path / "run", plan_of("mongodb-tls"), Truth(), rounds=3)
-    (said,) = analyse(run).answer
+def test_a_budget_for_too_few_rounds_is_all_that_is_told() -> None:
+    (said,) = fake_result(plan_of("mongodb-tls"), Truth(), rounds=3).answer
     assert said.text.startswith("3 rounds fitted into this budget, and an answer takes 5 at least: measure for ")
     asked = plan_of("mongodb-tls").model_copy(update={"most_rounds": 3, "precision": None})
-    assert len(analyse(fake_run(tmp_path / "asked", asked, Truth(), rounds=3)).answer) > 1
+    assert len(fake_result(asked, Truth(), rounds=3).answer) > 1

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from costof import format as fmt
 from costof.lab.host import LINK_ROLE
-from costof.report import analyse, render_markdown
 from costof.report.result import Result
-from costof.report.sections.cost_model import worst
 from costof.report.sections.cost_model.calculator import (
     HOURS_A_MONTH,
     Extras,
@@ -28,7 +24,7 @@ from costof.statistics.estimate import Estimate
 from costof.study.arms import PlannedArm
 from costof.study.load import CONNECTION
 from costof.study.plan import Plan
-from tests.fake_run import Slice, fake_run
+from tests.fake_run import Slice, fake_result
 from tests.noise import Chance
 from tests.report.results import Page, at_load, drawn, told, transport
 from tests.support.small_plans import plan_of
@@ -129,18 +125,6 @@ def test_the_fixed_table_has_every_distance_and_protection() -> None:
     assert all(figure.interval for *_, figures in rows for figure in figures)
 
 
-def test_the_worst_prediction_is_said_and_the_models_own_is_no_test() -> None:
-    result = transport()
-    model = result.sections.cost_model
-    text = worst(Index(result), model)
-    assert text is not None
-    assert text.startswith("Of 18 predictions for farther settings the worst is 0.03")
-    only_local = model.model_copy(update={"predictions": [p for p in model.predictions if p.local]})
-    assert worst(Index(result), only_local) is None
-    assert "the model's own" in render_markdown(result)
-    assert fmt.NBSP not in render_markdown(result)
-
-
 class Carried(TransportTruth):
     """A process of the lab carries the links; of servers that are somebody's own nothing is known."""
 
@@ -161,9 +145,9 @@ class Carried(TransportTruth):
         ),
     ],
 )
-def test_cores_are_of_those_who_are_named(tmp_path: Path, target: str | None, roles: set[str], said: str) -> None:
+def test_cores_are_of_those_who_are_named(target: str | None, roles: set[str], said: str) -> None:
     plan = plan_of("mysql-transport", "quick", target=target)
-    result = analyse(fake_run(tmp_path / "run", plan, Carried()))
+    result = fake_result(plan, Carried())
     model = result.sections.cost_model
     assert {role for extra in model.extras for role in extra.roles} == roles
     true = sum(cpu for role, cpu in CONNECTION_CPU_MS["tls"].items() if role in roles)
@@ -173,9 +157,9 @@ def test_cores_are_of_those_who_are_named(tmp_path: Path, target: str | None, ro
     assert said in Page(drawn(result)).text
 
 
-def test_another_setting_at_the_same_distance_is_told_and_not_predicted(tmp_path: Path) -> None:
+def test_another_setting_at_the_same_distance_is_told_and_not_predicted() -> None:
     plan = plan_of("mysql-transport", "quick", "distance=lan", "tls_library=installed,aws-lc")
-    result = analyse(fake_run(tmp_path / "run", plan, TransportTruth()))
+    result = fake_result(plan, TransportTruth())
     assert {each.arm for each in result.sections.cost_model.predictions} == {"plain", "tls", "ssh-aes256-ctr"}
     page = drawn(result)
     assert "with TLS library aws-lc" in page

@@ -6,11 +6,10 @@ import re
 from collections import Counter
 from functools import cache
 from itertools import cycle
-from pathlib import Path
 
 import pytest
 
-from costof.report import render_html, write_reports
+from costof.report import render_html
 from costof.report.palette import COLOURS
 from costof.report.result import Result, Sections
 from costof.results.models import Cpu, ErrorCount
@@ -144,11 +143,7 @@ def test_a_run_of_one_round_and_of_one_view() -> None:
     assert "No arm could be compared" in text
     assert not Page(text).wrong
     app = [metric for metric in mongodb().metrics if metric.view == "app"]
-    only = drawn(
-        mongodb(
-            metrics=app,
-        )
-    )
+    only = drawn(mongodb(metrics=app))
     assert "On the wire</caption>" not in only
     assert "phase by phase" not in only
 
@@ -171,9 +166,3 @@ def test_headers_of_tables_have_a_scope() -> None:
     headers = [attributes for tag, attributes in Page(page()).tags if tag == "th"]
     assert len(headers) > 40
     assert all(each.get("scope") in {"col", "row", "colgroup", "rowgroup"} for each in headers)
-
-
-def test_files_are_written_where_asked(tmp_path: Path) -> None:
-    paths = write_reports(mongodb(), tmp_path)
-    assert [path.name for path in paths] == ["report.html", "report.md"]
-    assert all(path.stat().st_size > 1000 for path in paths)

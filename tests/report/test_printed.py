@@ -36,10 +36,7 @@ def test_without_a_browser_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch, t
 
 @pytest.mark.parametrize(
     ("script", "why"),
-    [
-        ("echo it is broken >&2; exit 3", "it ended with status 3: it is broken"),
-        ("exit 0", "it wrote nothing"),
-    ],
+    [("echo it is broken >&2; exit 3", "it ended with status 3: it is broken"), ("exit 0", "it wrote nothing")],
 )
 def test_a_browser_that_prints_nothing_leaves_nothing(script: str, why: str, tmp_path: Path) -> None:
     browser = tmp_path / "browser"

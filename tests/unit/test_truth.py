@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from costof.results.ledger import Ledger
 from costof.statistics.estimate import Verdict
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
@@ -24,27 +23,20 @@ from truth.design import (
     DISTURBED,
     EARLIER,
     FULL,
+    IDENTICAL,
     NOTHING,
     QUICK,
     SERVICES,
-    SLOW_TAIL,
     TENTH,
     Cost,
     Trial,
     trials,
 )
-from truth.figures import (
-    COVERAGE,
-    Proportion,
-    cases,
-    errors,
-    least_found,
-    speeds,
-    tail_errors,
-)
+from truth.figures import COVERAGE, Proportion, cases, least_found, speeds
 from truth.ledgers import Ledgers
-from truth.rows import ROWS, EffectRow, PeerRow, Rows, TailRow
+from truth.rows import ROWS, EffectRow, PairRow, PeerRow, QuickRow, Rows, TailRow
 from truth.runs import planned
+from truth.whole_figures import peer_said_to_differ, quick_profiles, said_to_differ
 
 CONTROL_MS = 0.1
 ADDED_MS = 0.2
@@ -101,23 +93,12 @@ def test_a_proportion_says_whether_it_reaches_what_is_asked_and_whether_it_can_t
     assert found.reaches(*COVERAGE) == reaches
 
 
-def test_the_interval_of_a_proportion_is_exact() -> None:
-    # R's binom.test(9, 10): 0.5549839 0.9974714.
-    assert Proportion(9, 10).interval == pytest.approx((0.5549839, 0.9974714))
-
-
 def test_the_whole_campaign_has_five_hundred_runs_whose_truth_is_known() -> None:
     planned = trials(FULL)
     kinds = Counter(trial.kind for trial in planned)
     assert kinds["effect"] >= 500
     assert max(Counter(trial.name for trial in planned).values()) == 1
     assert max(Counter(trial.seed for trial in planned).values()) == 1
-
-
-def test_a_cost_that_comes_and_goes_adds_as_much_on_average() -> None:
-    assert Cost("all", 0.2).at(0.1).added_ns == 20_000
-    assert Cost("some", 0.2).at(0.1).added_ns == 200_000
-    assert Cost("spells", 0.2).at(0.1).added_ns == 200_000
 
 
 def test_a_campaign_goes_on_where_it_ended(tmp_path: Path) -> None:
@@ -195,17 +176,6 @@ def test_a_run_whose_ledger_is_kept_is_judged_anew(tmp_path: Path) -> None:
     assert paying.judged_anew
 
 
-def test_a_ledger_that_cannot_be_read_leaves_its_rows(tmp_path: Path) -> None:
-    trial = Trial("effect", "mariadb", NOTHING, False, 0)
-    ledgers, rows = Ledgers(tmp_path), Rows(tmp_path)
-    (tmp_path / "run").mkdir()
-    ledgers.keep(trial.name, Ledger(tmp_path / "run"))
-    before = [effect(trial)]
-    rows.add(before)
-    assert judge_again(rows, ledgers) == 1
-    assert Rows(tmp_path).effects == before
-
-
 def test_coverage_and_verdicts_are_counted_by_truth_without_twins() -> None:
     cost = COSTS[1]
     wrong, right = (Trial("effect", "mariadb", cost, False, number) for number in range(2))
@@ -226,13 +196,6 @@ def test_what_the_answer_tells_is_counted_where_it_was_asked() -> None:
     )
     counts = (case.said_to_cost, case.noticed, case.noticed_at_all)
     assert counts == (Proportion(1, 5), Proportion(2, 5), Proportion(3, 4))
-
-
-def test_errors_of_all_tools_are_shares_of_the_control() -> None:
-    trial = Trial("peer", "http", COSTS[1], False, 0, tool="ab")
-    assert errors([peer(trial, 0.001), peer(trial, -0.002), effect(trial, error=0.02)]) == pytest.approx(
-        [0.01, 0.02, 0.2]
-    )
 
 
 def test_the_least_cost_that_is_found_is_one_above_which_all_are() -> None:
@@ -267,6 +230,76 @@ def test_a_verdict_is_asked_for_in_half_the_time_of_the_earlier_version_as_a_who
     assert page.goal_of_speed(speeds(rows))[-1] == reached
 
 
-def test_a_percentile_is_compared_with_the_packets_of_its_own_slice() -> None:
-    trial = Trial("tail", "mariadb", SLOW_TAIL, False, 0)
-    assert tail_errors([tail(trial, 101.0), tail(trial, 97.0)], 99.0, SLOW_TAIL.share) == pytest.approx([0.01, -0.03])
+def quick(number: int, arm: str, ratio: float, half: float, verdict: Verdict, seconds: float = 40.0) -> QuickRow:
+    """An effect whose interval is so wide on the log scale."""
+    return QuickRow(
+        **dict(about(Trial("quick", "redis-tls", NOTHING, False, number))),
+        metric="wire.connect",
+        arm=arm,
+        ratio=ratio,
+        ratio_low=ratio * math.exp(-half),
+        ratio_high=ratio * math.exp(half),
+        verdict=verdict.value,
+        rounds=9,
+        seconds=seconds,
+    )
+
+
+def pair(number: int, verdict: Verdict, peer_ratio: float, peer_error: float) -> PairRow:
+    trial = Trial("pair", IDENTICAL, NOTHING, False, number)
+    both = {"peer_ratio": peer_ratio, "peer_error": peer_error, "seconds": 3.0}
+    return PairRow(**dict(about(trial)), ratio=1.0, ratio_low=0.9, ratio_high=1.1, verdict=verdict.value, **both)
+
+
+def test_a_quick_profile_is_to_resolve_what_is_large_in_the_median_of_its_runs() -> None:
+    costs, unresolved = Verdict.COSTS, Verdict.UNRESOLVED
+    rows = [quick(number, "large", 2.0, math.log(2) / 4, costs if number else unresolved) for number in range(10)]
+    rows += [quick(number, "saves", 0.8, 0.1, costs if number > 1 else unresolved, 50.0) for number in range(10)]
+    rows += [quick(number, "small", 1.05, 0.1, unresolved) for number in range(10)]
+    (profile,) = quick_profiles(rows)
+    assert (profile.study, len(profile.seconds)) == ("redis-tls", 10)
+    large, saves = profile.large
+    assert (large.arm, large.resolved, large.clearance) == ("large", Proportion(9, 10), pytest.approx(4))
+    assert (saves.arm, saves.resolved) == ("saves", Proportion(8, 10))
+    assert profile.resolved == Proportion(1, 2)
+
+
+def test_of_identical_commands_each_tool_is_asked_what_it_says_itself() -> None:
+    pairs = [
+        pair(0, Verdict.COSTS, 1.02, 0.05),
+        pair(1, Verdict.NO_DIFFERENCE, 1.06, 0.05),
+        pair(2, Verdict.UNRESOLVED, 0.9, 0.05),
+    ]
+    assert (said_to_differ(pairs), peer_said_to_differ(pairs)) == (Proportion(1, 3), Proportion(2, 3))
+
+
+def campaign(folder: Path) -> Rows:
+    """A quick one, but for its verdicts."""
+    rows = Rows(folder / "rows")
+    for trial in trials(QUICK):
+        match trial.kind:
+            case "peer":
+                rows.add([peer(trial, 0.0)])
+            case "tail":
+                rows.add([tail(trial, 101.0), tail(trial, 101.0).model_copy(update={"percentile": 50.0})])
+            case "effect":
+                rows.add([effect(trial), effect(trial, "twin")])
+    return rows
+
+
+def test_the_page_of_a_quick_campaign_has_every_table_and_picture(tmp_path: Path) -> None:
+    rows = campaign(tmp_path)
+    for trial in trials(QUICK):
+        if trial.kind == "verdict":
+            rows.add([effect(trial, seconds_to_verdict=1.0, seconds_earlier=2.0), effect(trial, "twin")])
+        if trial.kind == "pair":
+            rows.add([pair(trial.number, Verdict.NO_DIFFERENCE, 1.06, 0.05)])
+    rows.add([quick(number, "tls", 2.0, 0.1, Verdict.COSTS) for number in range(2)])
+    page.write(rows, tmp_path, QUICK)
+    text = (tmp_path / page.PAGE).read_text()
+    assert "| `redis-tls` | 2 | 40 s, at most 40 | 1 of 1 | 6.9 | – |" in text
+    assert "in 5 pairs; then hyperfine of the same pair" in text
+    assert {path.name for path in (tmp_path / page.FOLDER).iterdir()} == {
+        *(f"{name}.parquet" for name in ("effects", "peers", "tails", "quick", "pairs")),
+        *(f"{name}.svg" for name in ("coverage", "power", "errors", "seconds")),
+    }

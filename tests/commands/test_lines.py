@@ -1,0 +1,175 @@
+"""Command lines without a shell: how they are split, the signs of a shell in them, and the passwords in them."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from costof.instruments.commands import shell
+from costof.instruments.commands.passwords import find_passwords, without_passwords
+from costof.instruments.commands.shell import shell_sign, split
+
+
+@pytest.mark.parametrize(
+    ("line", "sign"),
+    [
+        ("./hash.sh < small", "<"),
+        ("./hash.sh x<small", "<"),
+        ("./a > out", ">"),
+        ("./a >out", ">"),
+        ("./a 2> errors", ">"),
+        ("./a 2>&1", ">&"),
+        ("./a &>out", "&>"),
+        ("a | b", "|"),
+        ("a|b", "|"),
+        ("cd /tmp; ./a", ";"),
+        ("a && b", "&&"),
+        ("a || b", "||"),
+        ("./server & ./client", "&"),
+        ("curl http://x/& curl http://x/", "&"),
+        ("curl http://x/>out", ">"),
+        ("echo $HOME", "$"),
+        ("echo ${HOME}", "$"),
+        ("echo $(id)", "$"),
+        ("echo $1", "$"),
+        ('grep "$PATTERN" small', "$"),
+        ('python -c "print($x)"', "$"),
+        ("echo `id`", "`"),
+        ('echo "`id`"', "`"),
+        ("wc *.log", "*"),
+        ("expr 2 * 3", "*"),
+        ("./a ~/small", "~"),
+        ("./a ~", "~"),
+        ("./a small # the small one", "#"),
+        ("THREADS=1 ./a", "THREADS="),
+        ("./a small?", "?"),
+        ("./a 'sma'll?", "?"),
+        ("./a small[12]", "["),
+    ],
+)
+def test_a_sign_that_a_shell_would_act_on_is_found(line: str, sign: str, tmp_path: Path) -> None:
+    (tmp_path / "small1").touch()
+    assert shell_sign(line, tmp_path) == sign
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "./hash.sh '<' \"<\" \\< small",
+        "sh -c './a < small | ./b > $OUT; wait *'",
+        'sh -c "./a < $SMALL"',
+        '/bin/bash -ec "echo `id` $x"',
+        'docker exec db bash -o pipefail -c "echo $x"',
+        "awk '{ print $1 }' small",
+        'awk "{ print \\$x }" small',
+        "grep foo$ small",
+        "wrk http://x/?a=1",
+        "wrk http://x/?a=1&b=2;c",
+        "curl http://x/*",
+        "./a large?",
+        "./a small[34]",
+        "./a 'small?'",
+        "./a b~ ~user",
+        "./a b#c",
+        "env THREADS=1 ./a THREADS=1",
+        "./a ''",
+        "fio --filename=/dev/sda:/dev/sdb",
+        "wrk -s 'a;b' http://x/",
+    ],
+)
+def test_what_a_shell_would_pass_on_unchanged_is_no_sign(line: str, tmp_path: Path) -> None:
+    (tmp_path / "small1").touch()
+    assert shell_sign(line, tmp_path) is None
+
+
+@given(st.text("ab '\"\\\t$<", max_size=20))
+def test_words_are_those_of_shlex(line: str) -> None:
+    try:
+        words = shlex.split(line)
+    except ValueError:
+        return
+    assert ["".join(sign for sign, _ in word) for word in shell._words(line)] == words
+
+
+@pytest.mark.parametrize(
+    ("line", "wrong"),
+    [("echo it's", "no closing quotation mark"), ("echo \\", "nothing follows the backslash"), (" ", "no words")],
+)
+def test_what_cannot_be_split_says_why(line: str, wrong: str) -> None:
+    with pytest.raises(ValueError, match=wrong):
+        split(line)
+
+
+@pytest.mark.parametrize(
+    ("line", "place"),
+    [
+        ("mysql -h db -pS3cret shop", "-p of 'mysql'"),
+        ("/usr/bin/mariadb-slap -pS3cret", "-p of 'mariadb-slap'"),
+        ("taskset -c 1 mysql -pS3cret", "-p of 'mysql'"),
+        ("sysbench --mysql-password=S3cret run", "--mysql-password"),
+        ("redis-cli -a S3cret ping", "-a of 'redis-cli'"),
+        ("redis-benchmark -h db -a S3cret -t get", "-a of 'redis-benchmark'"),
+        ("redis-cli --pass S3cret ping", "--pass"),
+        ("memtier_benchmark -a S3cret", "-a of 'memtier_benchmark'"),
+        ("memtier_benchmark --authenticate=S3cret", "--authenticate of 'memtier_benchmark'"),
+        ("ab -A me:S3cret http://shop/", "-A of 'ab'"),
+        ("ab -Ame:S3cret http://shop/", "-A of 'ab'"),
+        ("curl --user me:S3cret http://shop/", "--user of 'curl'"),
+        ("mongosh -u me -p S3cret", "-p of 'mongosh'"),
+        ("sshpass -pS3cret ssh host", "-p of 'sshpass'"),
+        ("pgbench postgres://me:S3cret@db/shop", "the user in a URL"),
+        ("redis-cli -u redis://:S3cret@db", "the user in a URL"),
+        ("pgbench 'host=db password=S3cret'", "password"),
+        ("env PGPASSWORD=S3cret pgbench", "PGPASSWORD"),
+        ("env MYSQL_PWD=S3cret mysqlslap", "MYSQL_PWD"),
+        ("ycsb run jdbc -p db.passwd=S3cret", "db.passwd"),
+        ("wrk -H 'Authorization: Bearer S3cret' http://shop/", "Authorization"),
+        ("curl 'http://shop/?page=1&token=S3cret'", "token"),
+        ("openssl enc -aes-256-ctr -pass pass:S3cret", "pass:"),
+        ("sh -c 'mysql -pS3cret; true'", "-p of 'mysql'"),
+        ("sh -c 'tar c . | PGPASSWORD=S3cret psql'", "PGPASSWORD"),
+    ],
+)
+def test_a_password_is_found_and_struck_out(line: str, place: str) -> None:
+    (found,) = find_passwords(shlex.split(line))
+    assert (found.place, "S3cret" in found.value) == (place, True)
+    assert "S3cret" not in repr(found)
+    assert without_passwords(line) == line.replace(found.value, "<redacted>")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "mysql -p shop",
+        "mysql --password shop",
+        "mysql -h db -P3306",
+        "wrk2 -p8080 http://shop:80/@me",
+        "sysbench --pgsql-password= run",
+        "psql --no-password --password-file=/run/password",
+        "sh -c 'redis-cli --pass $PASSWORD ping'",
+        "sh -c 'mysql -p\"$PASSWORD\"'",
+        "openssl enc -pass env:BACKUP_PASSWORD",
+        """sh -c 'curl -H "Authorization: Bearer $TOKEN" http://shop/'""",
+        "sh -c 'memtier_benchmark --authenticate=me:$PASSWORD'",
+        "env PWD=/srv ./a compass=3",
+        "curl -u me --user-agent a:b http://shop/",
+        "ab -n 1000 http://shop/",
+        "ssh -p 2222 host",
+    ],
+)
+def test_what_holds_no_password_is_left_alone(line: str) -> None:
+    assert find_passwords(shlex.split(line)) == []
+    assert without_passwords(line) == line
+
+
+def test_a_line_that_cannot_be_split_is_shown_without_its_password() -> None:
+    assert without_passwords("psql --password=S3cret it's") == "psql --password=<redacted> it's"
+
+
+def test_a_password_with_quotation_marks_in_it_is_not_shown_in_parts() -> None:
+    assert without_passwords("redis-cli --pass S3'cr'et") == "redis-cli …"
+    assert without_passwords("PGPASSWORD=S3'cr'et psql") == "…"

@@ -1,0 +1,196 @@
+"""`costof ab`: what is asked of the engine, what is refused before anything is, and figures counted by hand."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from costof.cli.ab import AbOptions, _checked, _plan, ask
+from costof.errors import EXIT_FAILED, EXIT_USAGE, CostofError, Problem
+from costof.messages.answers import ClassifiedError, SliceAnswer
+from costof.messages.plan import Plan
+from costof.results.ab_figures import PERCENTILES, AbFigures, ab_figures
+from tests.fake_run import Slice, answer_of, error_of, exact_phase
+from tests.support.command import costof
+from tests.support.engines import sent
+from tests.truths.http_tls_termination import counts_of
+
+URL = "http://shop.example/?wait=200"
+
+
+def plan_of(**options: Any) -> Plan:
+    asked = AbOptions(**{"url": URL, **options})
+    return _plan(asked, _checked(asked))
+
+
+def planned(**options: Any) -> dict[str, Any]:
+    plan = sent(plan_of(**options))
+    arm = plan["arms"][0]
+    return {**arm["service"], "transport": arm["transport"], "workers": plan["workloads"][0]["workers"]}
+
+
+BAD_URLS = ["shop.example", "ftp://shop.example/", "http://", "http://shop.example:http/", "http://shop.example:70000/"]
+BAD_URLS += ["http://[::1/", "http://shop.example/a b", "http://me:secret@shop.example/", "http://-shop.example/"]
+BAD_URLS += [f"http://{'ä' * 64}.example/"]
+BAD_HEADERS = [["no colon"], [": no name"], ["Good: a\r\nBad: b"]]
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        *(({"url": url}, Problem.AB_URL) for url in BAD_URLS),
+        *(({"headers": headers}, Problem.AB_HEADER) for headers in BAD_HEADERS),
+        ({"cookies": ["a=secret\r\nBad: b"]}, Problem.AB_HEADER),
+        ({"concurrency": 2}, Problem.AB_CONCURRENCY),
+        ({"requests": 9, "concurrency": 10}, Problem.AB_CONCURRENCY),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_in_one_line(options: dict[str, Any], problem: Problem) -> None:
+    with pytest.raises(CostofError) as caught:
+        ask(AbOptions(**{"url": URL, **options}))
+    assert (caught.value.problem, caught.value.exit_status) == (problem, EXIT_USAGE)
+    assert not [part for part in ("\n", "secret") if part in str(caught.value)]
+
+
+def test_a_ca_file_that_is_not_there_is_an_error_of_the_run(tmp_path: Path) -> None:
+    with pytest.raises(CostofError) as caught:
+        ask(AbOptions("https://shop.example/", tls_ca=tmp_path / "none.pem"))
+    assert (caught.value.problem, caught.value.exit_status) == (Problem.TLS_CA_INVALID, EXIT_FAILED)
+
+
+def test_defaults_are_abs() -> None:
+    for options, operations in (({}, 1), ({"seconds": 3}, 50_000), ({"seconds": 3, "requests": 70_000}, 70_000)):
+        assert AbOptions(URL, **options).operations == operations
+    assert planned()["requests_per_connection"] == 1
+    assert "requests_per_connection" not in planned(keep_alive=True)
+    assert plan_of().operation_timeout_ms == 30_000
+    assert plan_of(timeout_seconds=3).operation_timeout_ms == 3_000
+
+
+@pytest.mark.parametrize(
+    ("url", "address", "host", "path"),
+    [
+        (URL, "shop.example:80", "shop.example", "/?wait=200"),
+        ("https://[::1]:8443", "[::1]:8443", "[::1]:8443", "/"),
+        # In other letters it is asked in ASCII, as browsers ask it.
+        (
+            "http://bücher.example/größe/a%20b?q=ö&r=%2F#part",
+            "xn--bcher-kva.example:80",
+            "xn--bcher-kva.example",
+            "/gr%C3%B6%C3%9Fe/a%20b?q=%C3%B6&r=%2F",
+        ),
+    ],
+)
+def test_a_url_becomes_address_host_and_path(url: str, address: str, host: str, path: str) -> None:
+    service = planned(url=url, requests=5, concurrency=5)
+    assert (service["addresses"], service["host"], service["path"], service["workers"]) == ([address], host, path, 5)
+
+
+def test_a_login_and_cookies_are_headers_that_no_message_shows() -> None:
+    options: dict[str, Any] = {"login": "me:S3cret", "cookies": ["a=S3cret", "b=2"], "headers": ["Accept: */*"]}
+    headers = ["Accept: */*", "Authorization: Basic bWU6UzNjcmV0", "Cookie: a=S3cret; b=2"]
+    assert planned(**options)["headers"] == headers
+    plan = plan_of(**options)
+    shown = repr(AbOptions(URL, **options)) + repr(plan) + plan.model_dump_json()
+    assert not [each for each in ("S3cret", "bWU6") if each in shown]
+
+
+def test_a_host_header_of_the_users_is_the_host() -> None:
+    service = planned(headers=["Accept: text/html", "host: other.example"])
+    assert (service["host"], service["headers"]) == ("other.example", ["Accept: text/html"])
+
+
+def test_a_body_is_refused_with_what_sends_one(tmp_path: Path) -> None:
+    told = costof("ab", "-p", "body", "-T", "application/json", "-n", "10", URL, cwd=tmp_path)
+    assert (told.status, len(told.told)) == (EXIT_USAGE, 1)
+    assert "costof versus --read ab 'ab -p FILE" in told.err
+
+
+#: Three significant digits of a histogram.
+DIGITS = 2e-3
+MS = 10**6
+
+
+def answer(total: Sequence[int], connect: Sequence[int] = (), **changes: Any) -> SliceAnswer:
+    phases = {name: exact_phase(total) for name in ("request", "processing", "waiting") if total}
+    phases |= {"connect": exact_phase(connect)} if connect else {}
+    counts = counts_of(len(total), len(total) - len(connect))
+    done = {"counts": counts, **changes}
+    return answer_of(Slice(len(total), 1.0, phases, {}, {"body_length": 2}, **done), "request", "url")
+
+
+def figures_of(*answers: SliceAnswer, concurrency: int = 1) -> AbFigures:
+    found = ab_figures("url", "request", concurrency, answers)
+    assert found is not None
+    return found
+
+
+times = st.lists(st.integers(10**4, 10**10), min_size=1, max_size=60)
+
+
+@settings(max_examples=60, deadline=None)
+@given(times, times)
+def test_two_slices_are_as_all_their_requests_sorted(one: list[int], other: list[int]) -> None:
+    figures, every = figures_of(answer(one, one), answer(other, other)), sorted(one + other)
+    total = figures.times["total"]
+    assert total.min * MS == pytest.approx(every[0])
+    assert total.max * MS == pytest.approx(every[-1])
+    assert total.mean * MS == pytest.approx(statistics.fmean(every))
+    assert total.sd * MS == pytest.approx(statistics.stdev(every), rel=1e-6, abs=1e3)
+    assert total.median * MS == pytest.approx(statistics.median(every), rel=DIGITS)
+    for percent in PERCENTILES[:-1]:
+        assert figures.percentiles[str(percent)] * MS == pytest.approx(every[len(every) * percent // 100], rel=DIGITS)
+    assert figures.percentiles["100"] * MS == pytest.approx(every[-1])
+
+
+@settings(max_examples=60, deadline=None)
+@given(times, st.integers(0, 60))
+def test_requests_without_a_connection_connect_in_no_time(connect: list[int], reused: int) -> None:
+    figures = figures_of(answer([max(connect) + 5 * MS] * (len(connect) + reused), connect))
+    line, every = figures.times["connect"], sorted([0] * reused + connect)
+    assert line.min * MS == pytest.approx(every[0])
+    assert line.max * MS == pytest.approx(every[-1])
+    assert line.mean * MS == pytest.approx(statistics.fmean(every))
+    assert line.median * MS == pytest.approx(statistics.median(every), rel=DIGITS)
+    assert line.sd * MS == pytest.approx(statistics.stdev(every) if len(every) > 1 else 0.0, rel=1e-6, abs=1e3)
+
+
+def test_rates_are_abs() -> None:
+    figures = figures_of(answer([2 * MS] * 200, [MS] * 200), concurrency=4)
+    assert figures.requests_per_second == pytest.approx(200.0)
+    assert (figures.ms_per_request, figures.ms_across_all) == (pytest.approx(20.0), pytest.approx(5.0))
+    assert figures.kbytes_per_second == pytest.approx(200 * 140 / 1024)
+    assert (figures.transferred_bytes, figures.html_bytes, figures.document_bytes) == (28_000, 400, 2)
+
+
+@pytest.mark.parametrize(
+    ("connections", "kept"),
+    [
+        (4, 100),  # four workers, none of whose connections was ever closed
+        (14, 90),  # ten were, and had to be replaced
+        (100, 0),  # the server keeps none
+    ],
+)
+def test_kept_connections_are_told_from_those_replaced(connections: int, kept: int) -> None:
+    assert figures_of(answer([MS] * 100, [MS] * connections), concurrency=4).keep_alive == kept
+
+
+def test_failures_are_told_in_abs_words() -> None:
+    classes = ("refused", "tls_handshake", "reset", "short_body", "timeout")
+    errors: list[ClassifiedError] = [error_of(name, "", 2**place) for place, name in enumerate(classes)]
+    statuses = {"http.status.200": 5, "http.status.204": 1, "http.status.404": 3, "http.status.500": 1}
+    counts = counts_of(10, 0) | statuses | {"http.other_length": 5}
+    figures = figures_of(answer([MS] * 10, [MS] * 10, errors=errors, counts=counts))
+    assert figures.failed == {"connect": 3, "receive": 12, "length": 5, "exceptions": 16}
+    assert (figures.not_2xx, figures.complete) == (4, 10)
+
+
+def test_nothing_answered_is_no_table() -> None:
+    assert ab_figures("url", "request", 1, [answer([])]) is None
+    assert ab_figures("url", "request", 1, []) is None

@@ -1,0 +1,339 @@
+"""YCSB's command line: its properties, its databases, what the engine is asked for, and its output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import javaproperties
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from costof.cli.ycsb.client import Tally, plan_of, results, slice_size, status_line
+from costof.cli.ycsb.databases import open_database
+from costof.cli.ycsb.databases.mongodb import MongodbDatabase
+from costof.cli.ycsb.databases.mysql import MysqlDatabase
+from costof.cli.ycsb.databases.postgresql import PostgresqlDatabase
+from costof.cli.ycsb.job import Job, Phase, check_names, core_workloads, job_of, read_properties, unused
+from costof.datasets.ycsb import FNV_OFFSET_BASIS_64, FNV_PRIME_64, fnv_hash_64, key_name
+from costof.errors import CostofError, Problem
+from costof.messages.answers import ClassifiedError, SliceAnswer
+from costof.messages.plan import Endpoint, Pace, ServiceSettings
+from tests.fake_run import Slice, answer_of, error_of, phase_of
+from tests.support.engines import sent
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "ycsb.txt"
+# Cooper et al. (SoCC 2010), table 2, and YCSB 0.17's files: read, update, insert, scan, read-modify-write; whom.
+PUBLISHED = {
+    "workloada": (0.5, 0.5, 0, 0, 0, "zipfian"),
+    "workloadb": (0.95, 0.05, 0, 0, 0, "zipfian"),
+    "workloadc": (1, 0, 0, 0, 0, "zipfian"),
+    "workloadd": (0.95, 0, 0.05, 0, 0, "latest"),
+    "workloade": (0, 0, 0.05, 0.95, 0, "zipfian"),
+    "workloadf": (0.5, 0, 0, 0, 0.5, "zipfian"),
+}
+KINDS = ("read", "update", "insert", "scan", "read_modify_write")
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_the_core_workloads_are_the_published_ones(name: str) -> None:
+    *proportions, distribution = PUBLISHED[name]
+    job = job_of("run", read_properties([f"workloads/{name}"], [], {}))
+    # YCSB's own defaults where a file is silent, as it is of read-modify-write but in F.
+    told = [job.ycsb.get(f"{kind}_proportion", 0.0) for kind in KINDS]
+    assert (told, job.ycsb["request_distribution"]) == (proportions, distribution)
+    assert (job.operations, job.ycsb["record_count"]) == (1000, 1000)
+    assert job.ycsb.get("max_scan_length") == (100 if name == "workloade" else None)
+    assert core_workloads().keys() == PUBLISHED.keys()
+
+
+NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="="), min_size=1)
+VALUES = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("ycsb") / "a.properties"
+
+
+@given(written=st.dictionaries(NAMES, VALUES), more=st.dictionaries(NAMES, VALUES))
+def test_what_a_file_says_is_read_and_p_wins_over_it(written: dict[str, str], more: dict[str, str], file: Path) -> None:
+    file.write_bytes(javaproperties.dumps(written).encode("latin-1"))
+    assignments = [f"{name}={value}" for name, value in more.items()]
+    assert read_properties([str(file)], assignments, {}) == {**written, **more}
+
+
+def refusal(of: Callable[[], object]) -> CostofError | None:
+    try:
+        of()
+    except CostofError as error:
+        return error
+    return None
+
+
+@given(content=st.binary())
+def test_any_bytes_are_properties_or_one_clear_line(content: bytes, file: Path) -> None:
+    file.write_bytes(content)
+    refused = refusal(lambda: read_properties([str(file)], [], {}))
+    assert refused is None or refused.problem is Problem.YCSB_FILE_UNREADABLE
+
+
+@given(st.dictionaries(st.sampled_from(["recordcount", "insertstart", "readproportion", "target", "w"]), VALUES))
+def test_any_values_are_a_job_or_one_clear_line(properties: dict[str, str]) -> None:
+    refused = refusal(lambda: job_of("load", properties))
+    assert refused is None or len(str(refused).splitlines()) == 1
+
+
+def test_a_java_property_file_is_read_as_java_does_and_before_the_one_built_in(tmp_path: Path) -> None:
+    file = tmp_path / "workloada"
+    file.write_bytes(
+        b"# a comment\n  recordcount : 5\ntable=user\\\n   table\n! too\nfieldcount 3\nkeyprefix=\\u0041\xe9\n"
+    )
+    found = read_properties([str(file)], ["fieldcount=4", "threadcount=9"], {"threadcount": "2"})
+    told = {"recordcount": "5", "table": "usertable", "fieldcount": "4", "keyprefix": "Aé", "threadcount": "2"}
+    assert found == told
+
+
+def asked(phase: Phase, *assignments: str) -> Job:
+    return job_of(phase, read_properties(["workloada"], assignments, {}))
+
+
+def test_every_property_reaches_the_engine_by_the_engines_name() -> None:
+    given = {
+        "recordcount": ("20", "record_count", 20),
+        "insertstart": ("2", "insert_start", 2),
+        "insertcount": ("9", "insert_count", 9),
+        "insertorder": ("ordered", "insert_order", "ordered"),
+        "zeropadding": ("12", "zero_padding", 12),
+        "fieldcount": ("3", "field_count", 3),
+        "fieldlength": ("8", "field_length", 8),
+        "minfieldlength": ("4", "min_field_length", 4),
+        "fieldlengthdistribution": ("uniform", "field_length_distribution", "uniform"),
+        "readproportion": ("0.1", "read_proportion", 0.1),
+        "updateproportion": ("0.2", "update_proportion", 0.2),
+        "insertproportion": ("0.3", "insert_proportion", 0.3),
+        "scanproportion": ("0.15", "scan_proportion", 0.15),
+        "readmodifywriteproportion": ("0.25", "read_modify_write_proportion", 0.25),
+        "requestdistribution": ("exponential", "request_distribution", "exponential"),
+        "exponential.percentile": ("90", "exponential_percentile", 90.0),
+        "exponential.frac": ("0.5", "exponential_fraction", 0.5),
+        "hotspotdatafraction": ("0.3", "hotspot_data_fraction", 0.3),
+        "hotspotopnfraction": ("0.7", "hotspot_operation_fraction", 0.7),
+        "minscanlength": ("2", "min_scan_length", 2),
+        "maxscanlength": ("50", "max_scan_length", 50),
+        "scanlengthdistribution": ("zipfian", "scan_length_distribution", "zipfian"),
+        "readallfields": ("false", "read_all_fields", False),
+        "writeallfields": ("TRUE", "write_all_fields", True),
+        "keyprefix": ("k", "key_prefix", "k"),
+    }
+    job = job_of("load", {name: text for name, (text, _, _) in given.items()})
+    assert job.ycsb == {"phase": "load"} | {name: value for _, name, value in given.values()}
+
+
+def test_threads_target_and_limits_are_the_workloads() -> None:
+    job = asked("run", "threadcount=8", "target=400", "maxexecutiontime=60", "operationcount=5000", "status.interval=2")
+    assert (job.workers, job.per_second, job.seconds, job.operations) == (8, 400.0, 60.0, 5000)
+    end = Endpoint(service=ServiceSettings(protocol="none", addresses=[]))
+    assert plan_of(job, end).workloads[0].pace == Pace(per_second=400.0, arrivals="constant")
+    assert plan_of(asked("run"), end).workloads[0].pace is None
+    assert slice_size(job, Tally()) == 800
+    endless = asked("run", "operationcount=0", "maxexecutiontime=5")
+    assert (endless.seconds, endless.operations) == (5.0, 2**31 - 1)
+
+
+@pytest.mark.parametrize(
+    ("assignments", "operations"),
+    [
+        (["recordcount=50"], 50),
+        (["recordcount=50", "insertcount=20"], 20),
+        (["recordcount=70", "insertstart=50", "insertcount=20"], 20),
+    ],
+)
+def test_a_load_has_as_many_operations_as_ycsbs(assignments: list[str], operations: int) -> None:
+    assert asked("load", *assignments).operations == operations
+    assert asked("load", *assignments, "threadcount=100").workers == operations
+
+
+@pytest.mark.parametrize(
+    ("assignments", "problem", "told"),
+    [
+        (["recordcount=many"], Problem.BAD_NUMBER, "recordcount"),
+        (["recordcount=10", "insertstart=5", "insertcount=6"], Problem.YCSB_BAD_PROPERTY, "insertstart + insertcount"),
+        (["recordcount=0"], Problem.YCSB_NEEDS, "-p recordcount=1000"),
+        (["operationcount=0"], Problem.YCSB_NEEDS, "-p operationcount=1000"),
+        (["readproportion=1.5"], Problem.YCSB_BAD_PROPERTY, "from 0 to 1"),
+        (["readproportion=nan"], Problem.YCSB_BAD_PROPERTY, "readproportion"),
+        (["requestdistribution=gauss"], Problem.YCSB_BAD_PROPERTY, "zipfian or latest"),
+        (["fieldlengthdistribution=histogram"], Problem.YCSB_BAD_PROPERTY, "constant"),
+        (["threadcount=0"], Problem.BAD_NUMBER, "threadcount"),
+        (["target=-1"], Problem.BAD_NUMBER, "target"),
+        (["readallfields=yes"], Problem.YCSB_BAD_PROPERTY, "true or false"),
+        (["workload=site.ycsb.workloads.TimeSeriesWorkload"], Problem.YCSB_BAD_PROPERTY, "CoreWorkload or core"),
+        (["s3cret"], Problem.YCSB_NOT_A_PROPERTY, "name=value"),
+    ],
+)
+def test_what_cannot_be_done_is_told_in_one_line(assignments: list[str], problem: object, told: str) -> None:
+    with pytest.raises(CostofError) as caught:
+        asked("run", *assignments)
+    assert caught.value.problem is problem
+    assert told in str(caught.value)
+    assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["site.ycsb.workloads.CoreWorkload", "com.yahoo.ycsb.workloads.CoreWorkload", "core"])
+def test_the_core_workload_has_three_names(name: str) -> None:
+    assert asked("run", f"workload={name}") == asked("run")
+
+
+def test_names_that_nobody_knows_are_told_apart() -> None:
+    properties = {"recordcount": "1", "measurementtype": "raw", "batchsize": "10", "mongodb.url": "x"}
+    assert unused(properties, MongodbDatabase.PROPERTIES) == (["measurementtype"], ["batchsize"])
+
+
+@pytest.mark.parametrize(
+    ("binding", "properties", "told"),
+    [
+        (
+            "mysql",
+            {"mysql.host": "h", "mysql.port": "3307", "mysql.user": "s3cret"},
+            "instead of mysql.host, mysql.port and mysql.user write -p db.url=jdbc:mysql://HOST:3306/DATABASE and "
+            "-p db.user=USER",
+        ),
+        ("jdbc", {"mysql.password": "s3cret"}, "instead of mysql.password write -p db.passwd=PASSWORD"),
+        (
+            "postgresql",
+            {"pg.host": "h", "pg.sslmode": "require"},
+            "instead of pg.host and pg.sslmode write -p db.url=jdbc:postgresql://HOST:5432/DATABASE?sslmode=MODE",
+        ),
+        ("redis", {"redis.addr": "h:6379"}, "instead of redis.addr write -p redis.host=HOST and -p redis.port=PORT"),
+        ("redis", {"redis.tls_ca": "ca.pem"}, "speaks no TLS"),
+        ("mongodb", {"mongodb.password": "s3cret"}, "write -p mongodb.url=mongodb://USER:PASSWORD@HOST:27017/DATABASE"),
+    ],
+)
+def test_names_of_go_ycsb_are_told_in_ours(binding: str, properties: dict[str, str], told: str) -> None:
+    with pytest.raises(CostofError) as caught:
+        check_names(binding, properties)
+    assert caught.value.problem is Problem.YCSB_NAMES_OF_GO
+    assert told in str(caught.value)
+    assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("binding", ["mysql", "postgresql", "redis", "mongodb", "jdbc"])
+def test_names_that_are_ours_too_or_another_databases_are_let_pass(binding: str) -> None:
+    check_names(binding, {"redis.password": "p", "redis.db": "0", "mongodb.url": "x", "db.url": "y"})
+    check_names("mysql", {"pg.host": "h", "redis.addr": "h"})
+
+
+def mongodb(url: str | None, **properties: str) -> dict[str, Any]:
+    asked = {"mongodb.url": url, **properties} if url else properties
+    return sent(MongodbDatabase(asked, "usertable").endpoint())
+
+
+def test_a_url_of_mongodb_is_an_endpoint() -> None:
+    found = mongodb("mongodb://u:p%40ss@a:1,b/data?replicaSet=rs&w=majority&readPreference=nearest&authSource=admin")
+    place = {"protocol": "mongodb", "addresses": ["a:1", "b:27017"], "replica_set": "rs", "read_preference": "nearest"}
+    login = {"username": "u", "password": "p@ss", "auth_source": "admin"}
+    data = {"database": "data", "collection": "usertable", "write_concern": "majority"}
+    assert found == {"service": {**place, **login, **data}, "transport": {"kind": "plain"}}
+    plain = mongodb(None)["service"]
+    assert (plain["addresses"], plain["database"], plain["write_concern"]) == (["localhost:27017"], "ycsb", 1)
+    assert mongodb("mongodb://h/admin")["service"]["database"] == "ycsb"
+    assert "write_concern" not in mongodb("mongodb://h/")["service"]
+    old = {"mongodb.writeConcern": "replica_acknowledged", "mongodb.readPreference": "secondary_preferred"}
+    service = mongodb("mongodb://h/", **old)["service"]
+    assert (service["write_concern"], service["read_preference"]) == (2, "secondaryPreferred")
+    assert mongodb("mongodb://h/?w=3", **old)["service"]["write_concern"] == 3
+
+
+def jdbc(url: str, table: str = "usertable") -> dict[str, Any]:
+    return sent(open_database("jdbc", {"db.url": f"jdbc:{url}", "db.user": "u", "db.passwd": "p"}, table).endpoint())
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "verify"),
+    [
+        (mongodb("mongodb://h/?tls=true&tlsAllowInvalidHostnames=true"), "ca-only"),
+        (mongodb("mongodb://h/?ssl=true"), "full"),
+        (mongodb("mongodb://h/?tls=true&tlsInsecure=true"), "none"),
+        (jdbc("mysql://h/d?useSSL=true&verifyServerCertificate=true"), "ca-only"),
+        (jdbc("mysql://h/d?sslMode=VERIFY_IDENTITY"), "full"),
+        (jdbc("postgresql://h/d?ssl=true"), "full"),
+        (jdbc("postgresql://h/d?sslmode=require"), "none"),
+        (jdbc("postgresql://h/d?sslmode=prefer"), None),
+        (jdbc("mysql://h/d?useSSL=false"), None),
+    ],
+)
+def test_tls_is_what_the_url_says(endpoint: dict[str, Any], verify: str | None) -> None:
+    assert endpoint["transport"].get("verify") == verify
+    assert (endpoint["transport"]["kind"] == "tls") == (verify is not None)
+
+
+def test_a_jdbc_url_is_an_endpoint() -> None:
+    login = {"username": "u", "password": "p", "database": "ycsb"}
+    mysql = {"protocol": "mysql", "addresses": ["h:3307"], "table": "usertable", "statements": "prepared"}
+    assert jdbc("mysql://h:3307/ycsb?useSSL=false")["service"] == {**login, **mysql}
+    postgres = {"protocol": "postgres", "addresses": ["h:5432"], "table": "usertable", "search_path": "mine"}
+    found = jdbc("postgresql://h/ycsb?sslmode=verify-ca&sslrootcert=/ca.pem&currentSchema=mine", "UserTable")
+    transport = {"kind": "tls", "ca_file": "/ca.pem", "verify": "ca-only", "resumption": False}
+    assert found == {"service": {**login, **postgres}, "transport": transport}
+
+
+@pytest.mark.parametrize(
+    "refuses",
+    [
+        lambda: mongodb("mongodb://u:s3cret@h/?w=0"),
+        lambda: mongodb("mongodb://u:s3cret@h/?journal=true"),
+        lambda: mongodb("http://u:s3cret@h"),
+        lambda: MysqlDatabase({"db.url": "jdbc:postgresql://h/d"}, "t"),
+        lambda: MysqlDatabase({"db.url": "jdbc:mysql://h/"}, "t"),
+        lambda: MysqlDatabase({"db.url": "jdbc:mysql://h/d"}, "t; DROP TABLE t"),
+        lambda: MysqlDatabase({"db.url": ""}, "t"),
+        lambda: PostgresqlDatabase({"db.url": "jdbc:mysql://h/d"}, "t"),
+    ],
+)
+def test_a_url_or_table_that_cannot_be_is_refused_without_its_password(refuses: Callable[[], object]) -> None:
+    with pytest.raises(CostofError) as caught:
+        refuses()
+    assert "s3cret" not in str(caught.value)
+
+
+def answer(operations: int, *errors: ClassifiedError, **phases: float) -> SliceAnswer:
+    told = {name: phase_of(milliseconds, 20, spread=0.0) for name, milliseconds in phases.items()}
+    return answer_of(Slice(operations, 2.0, told, {}, {}, errors=list(errors)), "run", "ycsb")
+
+
+def test_output_is_laid_out_as_ycsbs(request: pytest.FixtureRequest) -> None:
+    tally, first = Tally(), Tally()
+    tally.add(answer(40, read=0.5, update=1.25))
+    tally.add(answer(40, read=0.7, update=1.5))
+    late = [
+        error_of("timeout", "10 s", count).model_copy(update={"phase": phase})
+        for phase, count in (("insert", 3), ("scan", 2))
+    ]
+    first.add(answer(20, *late, insert=0.8))
+    now = datetime(2026, 1, 2, 3, 4, 5, 678_000, UTC)
+    status = status_line(asked("run", "recordcount=9"), tally, answer(40, read=0.7, update=1.5), now)
+    text = "\n".join([*results(tally), "", *results(first), "", status, ""])
+    if request.config.getoption("--update-golden"):
+        GOLDEN.write_text(text)
+    assert text == GOLDEN.read_text()
+
+
+def published_algorithm(value: int) -> int:
+    """FNV-1a over the eight octets of a Java long, lowest first, in Java's signed 64-bit arithmetic."""
+    hashed = FNV_OFFSET_BASIS_64 - (1 << 64)
+    for _ in range(8):
+        octet = value & 0xFF
+        value >>= 8
+        hashed ^= octet
+        hashed = (hashed * FNV_PRIME_64 + (1 << 63)) % (1 << 64) - (1 << 63)
+    return abs(hashed)
+
+
+@pytest.mark.parametrize("number", [0, 1, 255, 256, 999_999, 2**40 + 7])
+def test_names_of_records_are_by_the_published_algorithm(number: int) -> None:
+    assert fnv_hash_64(number) == published_algorithm(number)
+    assert key_name(0) == "user6284781860667377211", "the key every YCSB table begins with"

@@ -1,0 +1,140 @@
+"""How load generators are called as clients of a study's servers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from costof.errors import CostofError, Problem
+from costof.instruments.clients import CannotError, client, client_names
+from costof.instruments.commands.readers import reader
+from costof.instruments.commands.settings import SECONDS, CommandSettings
+from costof.messages.plan import PLAIN, Endpoint, ServiceSettings, Transport
+from costof.programs.http import HttpSettings
+from costof.programs.postgres.connection import PostgresSettings
+from costof.report.sections.costs import Line, said
+from costof.study.library import load_study
+from costof.study.load import LoadAsked
+from costof.study.plan import Options, resolve, with_client
+from tests.report.results import result_of
+
+PASSWORD = "correct horse"
+CA = Path("/a folder/ca.pem")
+TLS = Transport(kind="tls", ca_file=CA, version="1.3")
+POSTGRES = PostgresSettings(
+    addresses=["[::1]:5433"], username="o'neil", password=SecretStr(PASSWORD), database="shop", statements="extended"
+)
+IN_A_SCHEMA = POSTGRES.asking({"table_schema": "costof_x"})
+HTTP = HttpSettings(addresses=["127.0.0.1:8443"], host="shop.test", path="/a?b=c", requests_per_connection=1)
+
+
+@pytest.fixture(autouse=True)
+def programs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """That are there, whatever this machine has."""
+    for name in client_names():
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+
+def called(name: str, service: ServiceSettings, transport: Transport = PLAIN) -> CommandSettings:
+    asked = client(name).asked
+    programs = {"w": (asked, {SECONDS: 2.0})}
+    return client(name).settings(Endpoint(service=service, transport=transport), programs, Path("out"))
+
+
+def environment(settings: CommandSettings) -> Mapping[str, str]:
+    return settings.environment | {name: secret.get_secret_value() for name, secret in settings.hidden.items()}
+
+
+def test_pgbench_is_told_all_by_its_environment() -> None:
+    settings = called("pgbench", POSTGRES, TLS)
+    argv = settings.programs["w"].argv
+    assert " ".join(argv[1:]) == "--no-vacuum --select-only --protocol extended --client 8 --jobs 2 --time 2"
+    told = environment(settings)
+    assert (told["PGHOST"], told["PGPORT"], told["PGUSER"], told["PGPASSWORD"]) == ("::1", "5433", "o'neil", PASSWORD)
+    assert (told["PGSSLMODE"], told["PGSSLROOTCERT"], told["PGSSLMAXPROTOCOLVERSION"]) == (
+        "verify-full",
+        str(CA),
+        "TLSv1.3",
+    )
+    plain = environment(called("pgbench", POSTGRES))
+    assert (plain["PGSSLMODE"], "PGOPTIONS" in plain) == ("disable", False)
+    assert environment(called("pgbench", IN_A_SCHEMA))["PGOPTIONS"] == '-c search_path="costof_x"'
+    assert settings.addresses == POSTGRES.addresses, "whose counters are its evidence"
+
+
+def test_wrk_ends_each_connection_where_the_arm_does() -> None:
+    argv = called("wrk", HTTP, TLS).programs["w"].argv
+    assert argv[-5:] == ["--header", "Host: shop.test", "--header", "Connection: close", "https://127.0.0.1:8443/a?b=c"]
+
+
+@pytest.mark.parametrize(
+    ("name", "service", "transport", "why"),
+    [
+        ("pgbench", POSTGRES, TLS.model_copy(update={"group": "x25519"}), "cannot offer one group alone"),
+        ("pgbench", POSTGRES.asking({"negotiation": "direct"}), TLS, "cannot begin TLS with the first byte"),
+        ("pgbench", POSTGRES, TLS.model_copy(update={"ca_file": None}), "name a file with --tls-ca"),
+        ("pgbench", IN_A_SCHEMA.asking({"pooled": True}), PLAIN, "a pooler takes no search_path"),
+        ("wrk", HTTP, TLS.model_copy(update={"version": "1.2"}), "cannot offer TLS 1.2 alone"),
+        ("wrk", HTTP, TLS.model_copy(update={"resumption": True}), "cannot resume TLS sessions"),
+        ("wrk", HTTP.asking({"requests_per_connection": 10}), PLAIN, "cannot end connections after 10 requests"),
+        ("wrk", HTTP.asking({"headers": ["Cookie: a"]}), PLAIN, "cannot send headers"),
+    ],
+)
+def test_what_cannot_be_told_is_said(name: str, service: ServiceSettings, transport: Transport, why: str) -> None:
+    with pytest.raises(CannotError, match=why):
+        called(name, service, transport)
+
+
+@pytest.mark.parametrize("name", client_names())
+def test_no_secret_is_shown_and_all_that_answers_is_read(name: str) -> None:
+    service = {"pgbench": POSTGRES, "wrk": HTTP}[name]
+    settings = called(name, service)
+    assert PASSWORD not in settings.model_dump_json() + repr(settings) + str(settings.programs)
+    assert set(client(name).headline) <= set(reader(name).figures)
+
+
+def test_a_client_has_a_workload_and_its_figures_beside_the_studys() -> None:
+    plan = resolve(load_study("postgres-tls"), Options(profile="quick", client="pgbench"))
+    assert plan.client == "pgbench"
+    assert plan.study.metrics["client.tps"].headline
+    assert not plan.study.metrics["client.latency_ms"].headline
+    assert all(plan.size("client", arm).seconds == 2.0 for arm in plan.arms)
+    assert plan.study.workloads["client"].keeps_its_length
+
+
+@pytest.mark.parametrize(
+    ("study", "options", "problem"),
+    [
+        ("redis-tls", {"client": "pgbench"}, Problem.CLIENT_OF_OTHERS),
+        ("postgres-tls", {"client": "pgbnch"}, Problem.UNKNOWN_CLIENT),
+        ("postgres-tls", {"client": "pgbench", "load": LoadAsked("5/s")}, Problem.CLIENT_WITHOUT_LOAD),
+    ],
+)
+def test_a_client_that_cannot_be_one_is_refused(study: str, options: dict[str, Any], problem: object) -> None:
+    with pytest.raises(CostofError) as refused:
+        resolve(load_study(study), Options(**options))
+    assert refused.value.problem is problem
+
+
+def test_a_program_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
+    monkeypatch.setattr("costof.lab.program.FOLDERS", ())
+    with pytest.raises(CostofError) as refused:
+        with_client(load_study("http-tls-termination"), client("wrk"))
+    assert refused.value.problem is Problem.PROGRAM_MISSING
+
+
+def test_its_sentences_name_no_view() -> None:
+    """They began with a comma, beside those of the study's own views."""
+    result = result_of("postgres-tls")
+    metric = next(each for each in result.metrics if each.headline)
+    effect = next(each for each in result.effects if each.metric == metric.name)
+    arm = next(each for each in result.arms if each.name == effect.arm)
+    views = [Line(view, metric, [(arm, effect)]) for view in ("wire", "command")]
+    assert [said(line, views).partition("TLS")[0] for line in views] == ["On the wire, ", ""]

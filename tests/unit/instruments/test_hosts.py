@@ -1,0 +1,395 @@
+"""Several hosts as one instrument: what is asked of them, their answers merged, and what a run says of them."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import math
+import subprocess
+import sys
+import tomllib
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from costof import __version__
+from costof.cli.main import COMMANDS
+from costof.cli.options import check_asked, check_hosts, hosts_settings
+from costof.errors import CostofError, Problem
+from costof.instruments.hosts import actor
+from costof.instruments.hosts.actor import HostActor
+from costof.instruments.hosts.cluster import _begin, reached
+from costof.instruments.hosts.merging import apart, late, merged_answer, merged_ready, unlike, unproved
+from costof.instruments.hosts.population import check_costof
+from costof.messages.answers import PublicKey, Ready, ReadyArm, SliceAnswer, merged_figures
+from costof.messages.plan import Arm, HostsSettings, Plan, Share
+from costof.messages.process import engine_path
+from costof.messages.sealing import sealed
+from costof.programs.access import Access
+from costof.programs.redis.connection import RedisSettings
+from costof.report.sections.hosts import SECTION, Hosts
+from costof.results.core import core_of
+from costof.results.ledger import EndRecord, Ledger, LostRecord, SliceRecord
+from costof.results.run import Run, read_run
+from costof.services.command.lab import Commands
+from costof.services.open import open_service
+from costof.statistics.histogram import merged
+from costof.study.library import load_study, study_of
+from costof.study.load import LoadAsked
+from costof.study.plan import Options, resolve
+from costof.study.plan import Plan as StudyPlan
+from tests.fake_hosts import NAMES, fake_run_of_hosts, part
+from tests.fake_run import Slice, Truth, answer_of, error_of, exact_phase, fake_run
+
+
+def answer(nanoseconds: list[int], evidence: dict[str, object] | None = None) -> SliceAnswer:
+    seen = {"connections": len(nanoseconds), "verified": True, "server": "h:1", **(evidence or {})}
+    phases = {"operation": exact_phase(nanoseconds, 1, 100, 300)} if nanoseconds else {}
+    found = Slice(len(nanoseconds), 1.0, phases, {"client": 0.5}, seen, counts={"http.status.200": len(nanoseconds)})
+    return answer_of(found, "query", "tls")
+
+
+@given(st.lists(st.lists(st.integers(1, 10**10), max_size=8), min_size=1, max_size=4))
+def test_merged_parts_are_the_whole(parts: list[list[int]]) -> None:
+    """Whatever was divided how: one machine that had all operations would have told the same."""
+    whole, together = answer([*chain(*parts)]), SliceAnswer(**merged_answer([answer(part) for part in parts]))
+    assert together.operations == whole.operations
+    assert together.count("http.status") == whole.count("http.status")
+    assert together.evidence["connections"] == whole.evidence["connections"]
+    assert together.phases.keys() == whole.phases.keys()
+    for name, one in whole.phases.items():
+        merely = together.phases[name]
+        squares = {"histogram": "", "sum_squares_ns2": pytest.approx(one.sum_squares_ns2, rel=1e-15)}
+        assert merely.model_copy(update={"histogram": ""}) == one.model_copy(update=squares)
+        ours, theirs = merged([merely.histogram]), merged([one.histogram])
+        assert ours.buckets.tolist() == theirs.buckets.tolist()
+        assert ours.counts.tolist() == theirs.counts.tolist()
+
+
+def test_errors_are_added_by_their_class_and_what_was_left_running_is_named_once() -> None:
+    first, second = (
+        answer([10]).model_copy(update={"errors": [error_of("timeout", f"of {name}", count)]})
+        for name, count in (("a", 2), ("b", 3))
+    )
+    assert merged_answer([first, second])["errors"] == [error_of("timeout", "of a", 5)]
+    parts = [answer([1], {"left_running": names}) for names in (["sleep", "sh"], ["sleep", "java"])]
+    assert merged_answer([*parts, answer([1])])["evidence"]["left_running"] == ["sleep", "sh", "java"]
+
+
+def test_hosts_that_saw_another_cipher_are_told() -> None:
+    parts = [answer([1], {"cipher": "A"}), answer([1], {"cipher": "B"}), answer([], {"cipher": None})]
+    assert unlike(parts) == "hosts saw different things: cipher was A and B"
+    assert unlike([parts[0], parts[2]]) is None
+
+
+def test_a_host_without_a_worker_takes_no_evidence_away() -> None:
+    idle = answer([], {"verified": False, "protocol": None, "server": None})
+    found = merged_answer([answer([1], {"protocol": "TLSv1.3"}), idle])["evidence"]
+    assert (found["verified"], found["protocol"], found["connections"]) == (True, "TLSv1.3", 1)
+    assert not merged_answer([answer([1]), answer([1], {"verified": False})])["evidence"]["verified"]
+
+
+def ready(detail: str | None = None, runtime: str = "epoll") -> Ready:
+    error = None if detail is None else error_of("refused", detail)
+    arms = [ReadyArm(name="tls", server=None if detail else "h:1", error=error)]
+    return Ready(instrument="costof-engine", versions={}, runtime=runtime, arms=arms)
+
+
+@pytest.mark.parametrize(
+    ("details", "server", "detail"),
+    [
+        ([None, "no route"], None, "from load-2: no route"),
+        (["no route", "no route"], None, "no route"),
+        ([None, None], "h:1", None),
+    ],
+)
+def test_an_arm_that_one_host_does_not_reach_is_refused_and_the_host_named(
+    details: list[str | None], server: str | None, detail: str | None
+) -> None:
+    (arm,) = merged_ready(dict(zip(NAMES, map(ready, details), strict=False))).arms
+    assert (arm.server, arm.error and arm.error.detail) == (server, detail)
+
+
+def test_whose_engine_waits_otherwise_is_named() -> None:
+    told = dict(zip(NAMES, [ready(runtime=each) for each in ("io_uring", "epoll", "io_uring")], strict=True))
+    assert merged_ready(told).runtime == "io_uring on load-1 and load-3, epoll on load-2"
+    assert merged_ready({"load-1": ready(), "load-2": ready()}).runtime == "epoll"
+
+
+def test_a_late_host_and_windows_apart_are_no_population() -> None:
+    assert late([part(), part("load-2", 19)]) is None
+    assert late([part(), part("load-2", 21)]) == "load-2 began 21 ms after the others"
+    assert late([part(ended_ms=100), part("load-2", 4, 100)]) is None
+    # One that has done its share of the operations measures no more; one whose last operation was slow is no other.
+    assert apart([part(), part("load-2", ended_ms=951)], 200, 1.0) is None
+    assert apart([part(), part("load-2", ended_ms=940)], 200, 1.0) == "the hosts measured together for 94% of the slice"
+    assert apart([part(), part("load-2", ended_ms=600)], 1000, 1.0) is None
+    assert apart([part(), part("load-2", ended_ms=1900)], 1000, 1.0) is None
+    # A host that has no worker of a workload ends at once.
+    idle = part("load-3", 0, 0, operations=0, first_ns=None)
+    assert apart([part(), part("load-2"), idle], 200, 1.0) is None
+    assert apart([], 200, 1.0) is late([]) is None
+
+
+def test_programs_that_end_by_themselves_are_one_population_while_all_run() -> None:
+    """However long they take, and each does one operation."""
+
+    def both(first_ms: float, second_ms: float, *asked: float) -> str | None:
+        parts = [part(ended_ms=first_ms, operations=1), part("load-2", ended_ms=second_ms, operations=1)]
+        return apart(parts, *asked)
+
+    assert both(5000, 4800, 0, math.inf) is None
+    assert both(5000, 4000, 0, math.inf) == "the hosts measured together for 80% of the slice"
+    # One that is run again and again is under way when its seconds are over.
+    assert both(1000, 1900, 1000, 0.5) is None
+
+
+@given(st.integers(1, 200), st.integers(1, 12))
+def test_shares_of_workers_unite(workers: int, hosts: int) -> None:
+    shares = [Share(host=host, hosts=hosts).workers(workers) for host in range(hosts)]
+    assert sum(shares) == workers
+    assert max(shares) - min(shares) <= 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "problem"),
+    [
+        (("h0:6379", [], None, False), Problem.HOSTS_ADDRESS),
+        (("auto", ["pool"], None, False), Problem.HOSTS_LABEL),
+        ((None, ["pool=load"], None, False), Problem.HOSTS_OPTION_UNUSED),
+        ((None, [], 2, False), Problem.HOSTS_OPTION_UNUSED),
+        ((None, [], None, True), Problem.HOSTS_OPTION_UNUSED),
+    ],
+)
+def test_what_cannot_be_asked_of_hosts(asked: tuple[Any, ...], problem: Problem) -> None:
+    with pytest.raises(CostofError) as caught:
+        hosts_settings(*asked)
+    assert caught.value.problem is problem
+
+
+def test_what_is_asked_of_hosts() -> None:
+    asked = HostsSettings(address="ray://h0:10001", where=(("pool", "load"), ("zone", "")), least=3)
+    assert hosts_settings("ray://h0:10001", ["pool=load", "zone="], 3, False) == asked
+    assert hosts_settings(None, [], None, False) is None
+
+
+@pytest.mark.parametrize(
+    ("study", "url", "options", "why"),
+    [
+        ("mysql-column-encryption", "mysql://u@h/", {}, "the gateway stands on this machine"),
+        ("mongodb-tls", "mongodb://u@h/?replicaSet=rs0", {"settings": ["tls_library=aws-lc"]}, "TLS by aws-lc"),
+        ("postgres-tls", "postgresql://u@h/", {"client": "pgbench"}, "--client pgbench cannot be had on other hosts"),
+    ],
+)
+def test_what_hosts_cannot_have_is_refused(study: str, url: str, options: dict[str, Any], why: str) -> None:
+    plan = resolve(load_study(study), Options(target=url, hosts="auto", **options))
+    with pytest.raises(CostofError, match=why) as caught:
+        check_hosts(plan, open_service(plan, Access(url.replace("u@", "u:p@")), "a-run"))
+    assert caught.value.problem is Problem.HOSTS_CANNOT
+
+
+def test_no_command_imports_ray() -> None:
+    modules = [where.partition(":")[0] for where, _ in COMMANDS.values()]
+    imports = [f"import {name}" for name in [*modules, "costof.messages.process", "costof.run.experiment"]]
+    program = "\n".join(["import sys", *imports, "print([name for name in ('ray', 'grpc') if name in sys.modules])"])
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(CostofError, match=r"pip install 'costof\[ray\]'"), reached(HostsSettings(address="auto")):
+        pass
+
+
+def test_a_client_that_ray_fails_to_begin_is_begun_anew() -> None:
+    """What ends it in Ray is luck, so a stand-in for Ray fails as often as is said."""
+
+    class Unlucky:
+        def __init__(self, failing: int, text: str) -> None:
+            self.asked, self.failing, self.text = 0, failing, text
+
+        def init(self, **_: object) -> None:
+            self.asked += 1
+            if self.asked <= self.failing:
+                raise ConnectionAbortedError(self.text)
+
+        def shutdown(self) -> None:
+            pass
+
+    unlucky = Unlucky(2, "Initialization failure from server:\nTraceback")
+    _begin(unlucky, HostsSettings(address="ray://h0:10001"))
+    assert unlucky.asked == 3
+    for ray in (Unlucky(3, unlucky.text), Unlucky(1, "another")):
+        with pytest.raises(ConnectionAbortedError):
+            _begin(ray, HostsSettings(address="ray://h0:10001"))
+        assert ray.asked == ray.failing
+
+
+def test_the_actor_is_of_the_standard_library_alone() -> None:
+    """Hosts have nothing else."""
+    nodes = [*ast.walk(ast.parse(Path(actor.__file__).read_text()))]
+    found = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    found |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+    assert {name.partition(".")[0] for name in found} <= sys.stdlib_module_names
+
+
+def test_an_actor_runs_the_engine_from_memory_and_opens_a_sealed_plan() -> None:
+    engine, host = engine_path().read_bytes(), HostActor()
+    try:
+        begun = host.start(engine, hashlib.sha256(engine).hexdigest(), b"an authority")
+        assert len(begun["files"]) == 1
+        arms = [Arm(name="plain", service=RedisSettings(addresses=["127.0.0.1:1"]))]
+        key = PublicKey.model_validate_json(begun["line"])
+        told = host.ask(sealed(Plan(share=Share(host=0, hosts=2), arms=arms, workloads=[]), key), 60.0)
+        # That nobody listens there only an engine knows that has read the plan.
+        assert b"plain" in told["line"]
+        assert {"busy", "steal"} < told.keys()
+    finally:
+        host.stop()
+    assert host.ask(b"{}\n", 1.0) == {"failed": "no instrument runs"}
+
+
+def test_an_actor_does_not_run_what_has_changed_on_the_way() -> None:
+    host = HostActor()
+    assert host.start(b"#!/bin/sh\n", "0" * 64) == {"failed": "the engine has arrived damaged"}
+    engine = b"#!/no/such/program\n"
+    assert "does not run from memory" in host.start(engine, hashlib.sha256(engine).hexdigest())["failed"]
+
+
+def test_rates_of_programs_are_added_and_of_all_else_it_is_the_mean() -> None:
+    told = [{"rps": 100.5, "p99_ms": 2.0, "peak_memory": 7.0}, {"rps": 200.0, "p99_ms": 4.0}]
+    figures = {"rps": 300.5, "p99_ms": 3.0, "peak_memory": 7.0}
+    assert merged_figures(told, ["rps"]) == figures
+    # A host whose program has failed: the rest is no rate of all.
+    assert merged_figures([*told, {}], ["rps"]) == {"peak_memory": 7.0}
+    answers = [answer([1]).model_copy(update={"figures": each, "rates": ["rps"]}) for each in told]
+    assert merged_answer(answers)["figures"] == figures
+
+
+def test_a_host_that_has_not_proved_its_arm_is_named() -> None:
+    fine, idle = answer([1]), answer([], {"mismatch": "'state' said 'off'"})
+    assert unproved({"load-1": fine}) is None
+    assert unproved({"load-1": fine, "load-2": idle, "load-3": idle}) == "from load-2 and load-3: 'state' said 'off'"
+
+
+STUDY = """
+title = "What does it cost?"
+service = "command"
+control.it = "off"
+[factors.it.levels]
+off = { LEVEL }
+on = {}
+[workloads.load.command]
+run = "load {rate}"
+figures.rps = { regex = "(.*)", unit = "per_second", better = "higher" }
+"""
+
+
+def commands_plan(level: str = "") -> StudyPlan:
+    study = study_of("mine", tomllib.loads(STUDY.replace("LEVEL", level)))
+    return resolve(study, Options(profile="quick", seed=1, hosts="auto", load=LoadAsked(rate="300/s")))
+
+
+def test_a_rate_is_divided_among_hosts() -> None:
+    plan = commands_plan()
+    service = Commands(plan)
+    service.shared_by(3)
+    told = [service.endpoint(arm).service.model_dump()["programs"]["load"]["argv"] for arm in plan.arms]
+    assert told == [["load", "100"]] * 3
+    assert service.commands() == ["off: run load 100", "on: run load 100"]
+
+
+def test_what_all_hosts_would_undo_under_each_other_is_refused() -> None:
+    plan = commands_plan('proof = { run = "state", matches = "off" }')
+    check_hosts(plan, Commands(plan))
+    plan = commands_plan('before = "switch on"')
+    with pytest.raises(CostofError, match="have both levels stand beside each other") as caught:
+        check_hosts(plan, Commands(plan))
+    assert caught.value.problem is Problem.HOSTS_CANNOT
+
+
+def test_commands_need_no_target_and_a_rate_no_fewer_hosts() -> None:
+    plan = commands_plan()
+    check_asked(plan.study, plan.load, None, HostsSettings(address="auto"))
+    check_asked(plan.study, None, None, HostsSettings(address="auto", least=2))
+    with pytest.raises(CostofError, match=r"--hosts-least beside '\{rate\}'"):
+        check_asked(plan.study, plan.load, None, HostsSettings(address="auto", least=2))
+    with pytest.raises(CostofError) as caught:
+        check_asked(load_study("redis-tls"), None, None, HostsSettings(address="auto"))
+    assert caught.value.problem is Problem.HOSTS_NEED_TARGET
+
+
+def test_hosts_without_the_same_costof_are_refused_with_what_mends_it() -> None:
+    check_costof({"load-1": __version__})
+    with pytest.raises(CostofError) as caught:
+        check_costof({"load-1": __version__, "load-2": "", "load-3": "0.0.1"})
+    assert caught.value.problem is Problem.HOST_REFUSED
+    said = str(caught.value)
+    assert said.startswith("load-2 and load-3 cannot measure")
+    assert "it has no costof and costof 0.0.1" in said
+    assert f"pip install 'costof[ray]=={__version__}'" in said
+
+
+REDIS = resolve(load_study("redis-tls"), Options(target="redis://h/", hosts="auto", seed=1))
+
+
+def run_of_hosts(folder: Path, slower: dict[str, float], plan: StudyPlan = REDIS) -> Run:
+    return read_run(fake_run_of_hosts(folder, plan, slower))
+
+
+def section_of(run: Run) -> Hosts:
+    found = SECTION.compute(run, core_of(run, "run"), None)
+    assert found is not None
+    return found
+
+
+def test_a_slow_host_is_named_with_its_interval_and_hosts_that_are_alike_are_not(tmp_path: Path) -> None:
+    found = section_of(run_of_hosts(tmp_path / "slow", {"load-2": 1.12}))
+    assert {each.host for each in found.slower} == {"load-2"}
+    for each in found.slower:
+        assert each.ratio.low <= 1.12 * (1 + 1e-6)
+        assert each.ratio.high >= 1.12 * (1 - 1e-6)
+    found = section_of(run_of_hosts(tmp_path / "alike", {}))
+    assert (found.slower, [row.host for row in found.rows]) == ([], list(NAMES))
+
+
+def with_rates(piece: SliceRecord, rates: dict[str, float]) -> SliceRecord:
+    hosts = [each.model_copy(update={"figures": {"rps": rates[each.host]}}) for each in piece.hosts]
+    answer = piece.answer.model_copy(update={"figures": {"rps": sum(rates.values())}, "rates": ["rps"]})
+    return piece.model_copy(update={"hosts": hosts, "answer": answer})
+
+
+def test_a_host_whose_program_does_less_is_named(tmp_path: Path) -> None:
+    plan, rates = commands_plan(), dict(zip(NAMES, (100.0, 80.0, 101.0), strict=True))
+    ledger = Ledger.create(plan, tmp_path / "told")
+    for record in fake_run_of_hosts(tmp_path, plan, {}).records():
+        ledger.append(with_rates(record, rates) if isinstance(record, SliceRecord) else record)
+    (found,) = (each for each in section_of(read_run(ledger)).slower if each.host == "load-2")
+    assert found.ratio.value == pytest.approx(100.5 / 80)
+
+
+def test_a_round_in_which_a_host_was_lost_is_no_round(tmp_path: Path) -> None:
+    ledger = fake_run(tmp_path / "run", REDIS, Truth(), rounds=6)
+    ledger.append(LostRecord(host="load-2", round=5, rest=None, detail="its process was ended"))
+    ledger.append(EndRecord(partial="load-2 was lost: its process was ended", steal_share=0.0))
+    run = read_run(ledger)
+    assert (run.rounds, run.partial) == (5, "load-2 was lost: its process was ended")
+
+
+def test_others_that_went_on_are_told(tmp_path: Path) -> None:
+    ledger = fake_run(tmp_path / "run", REDIS, Truth(), rounds=6)
+    ledger.append(LostRecord(host="load-2", round=6, rest=2, detail="it is silent"))
+    warned = core_of(read_run(ledger), "run").warnings
+    assert "load-2 was lost in the middle of the run (it is silent), which went on with the 2 others" in warned
+
+
+def test_a_report_says_which_view_hosts_leave_out(tmp_path: Path) -> None:
+    told = core_of(run_of_hosts(tmp_path, {}), "run").warnings
+    (said,) = (text for text in told if text.startswith("left out, since hosts have the engine alone"))
+    labels = [each.label for each in REDIS.study.workloads.values() if each.view == "app"]
+    assert [label in said for label in labels] == [True] * len(labels) != []

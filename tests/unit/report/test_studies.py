@@ -1,0 +1,417 @@
+"""From ledgers of four studies whose truth is known to results that say it: effects, models, advice, and lost arms."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from costof import format as fmt
+from costof.errors import CostofError, Problem
+from costof.report import analyse, render_markdown
+from costof.report.blocks import Paragraph, Table
+from costof.report.result import Result
+from costof.report.sections.breakdown import SECTION as BREAKDOWN
+from costof.report.sections.sweep import SECTION as SWEEP
+from costof.report.sections.sync_tree import Tree, followers_of, initials, places, shape
+from costof.results.index import Index
+from costof.results.ledger import EnvironmentRecord, Ledger, LostRecord, SizesRecord, SliceRecord
+from costof.statistics.estimate import Verdict
+from tests.fake_run import fake_result, fake_run
+from tests.noise import Noise
+from tests.report.results import ENCRYPTION, HTTP, REPLICATION, TRANSPORT, effect_of, near, spaced, told, value_of
+from tests.support.small_plans import plan_of
+from tests.truths import http_tls_termination as http
+from tests.truths import mongodb_chained_replication as replication
+from tests.truths import mysql_column_encryption as encryption
+from tests.truths.http_tls_termination import HttpTruth
+from tests.truths.mongodb_chained_replication import ReplicationTruth
+from tests.truths.mysql_column_encryption import EncryptionTruth
+from tests.truths.mysql_transport import LATE, LATE_MS, PHASES, TransportTruth
+
+DISTANCES = {"lan": 0.0, "us-us": 44.648, "us-eu": 170.126}
+OWN = {kind: sum(own for own, _ in parts.values()) for kind, parts in PHASES.items()}
+TLS_MS = OWN["tls"] - OWN["plain"]
+LAN = plan_of(TRANSPORT, "default", "distance=lan")
+ROUNDS = 8
+
+
+@cache
+def everywhere() -> Result:
+    return fake_result(plan_of(TRANSPORT, "default", f"distance={','.join(DISTANCES)}"), TransportTruth(), rounds=12)
+
+
+def test_effects_lie_within_their_distance() -> None:
+    result = everywhere()
+    arms = {f"{arm}@{where}" for arm in ("tls", "ssh-aes256-ctr") for where in DISTANCES}
+    assert {effect.arm for effect in result.effects} == arms, "the control's copies are none"
+    assert {floor.context for floor in result.noise_floor} == set(DISTANCES)
+    near_by, far = (effect_of(result, "wire.connect", f"tls@{where}").difference for where in ("lan", "us-eu"))
+    assert near_by.low <= TLS_MS <= near_by.high
+    assert far.low <= TLS_MS + 170.126 * LATE + LATE_MS <= far.high
+    loss = effect_of(result, "wire.connections_per_second", "tls@us-eu")
+    assert loss.ratio is not None
+    assert (loss.verdict, loss.ratio.value) == (Verdict.COSTS, pytest.approx(3 / 4, abs=0.01))
+    assert effect_of(result, "wire.connections_per_second", "ssh-aes256-ctr@us-eu").verdict is Verdict.SAVES
+
+
+def test_the_cost_model_recovers_own_time_and_round_trips_and_predicts_the_far_ones() -> None:
+    model = everywhere().sections.cost_model
+    assert everywhere().distances == DISTANCES
+    costs = {(cost.protection, cost.operation): cost for cost in model.operations}
+    trips = {("plain", "connection"): 3, ("tls", "connection"): 4, ("ssh-aes256-ctr", "connection"): 2}
+    assert {each: costs[each].round_trips for each in trips} == trips
+    assert costs["ssh-aes256-ctr", "operation"].round_trips == 1
+    own = costs["tls", "connection"].own_ms
+    assert own.low <= OWN["tls"] <= own.high
+    extras = {(extra.protection, extra.operation): extra for extra in model.extras}
+    assert (extras["tls", "connection"].round_trips, extras["ssh-aes256-ctr", "connection"].round_trips) == (1, -1)
+    assert extras["tls", "connection"].own_ms.low <= TLS_MS <= extras["tls", "connection"].own_ms.high
+    assert extras["tls", "operation"].cpu_ms.value == pytest.approx(0.002 + 0.004, rel=0.1)
+    far = [prediction for prediction in model.predictions if not prediction.local]
+    assert len(far) == 3 * 3 * 2
+    assert max(abs(prediction.error) for prediction in far) < 0.001, "the asked-for round-trip times are 0.5 % off"
+
+
+def test_a_model_can_come_from_a_far_link_alone() -> None:
+    """What the link is late by is measured on it, and is none of the operation's own time."""
+    plan = plan_of(TRANSPORT, "default", "distance=us-us")
+    model = fake_result(plan, TransportTruth(), rounds=12, noise=Noise(0.0001)).sections.cost_model
+    own = next(c.own_ms for c in model.operations if c.protection == "tls" and c.operation == "connection")
+    assert own.low <= OWN["tls"] <= own.high
+    assert own.value == pytest.approx(OWN["tls"], abs=0.1)
+
+
+def test_a_run_of_exact_rounds_says_that_they_ended_it() -> None:
+    plan = LAN.model_copy(update={"precision": None, "budget_seconds": None, "fewest_rounds": 6, "most_rounds": 6})
+    result = fake_result(plan, TransportTruth(), rounds=6, noise=Noise(0.12))
+    assert (result.rounds, result.rounds_asked, result.precision_asked) == (6, 6, None)
+    text = spaced(render_markdown(result))
+    assert "exactly 6 rounds" in text
+    assert " more (--rounds)." in text
+    assert not [words for words in ("its budget was spent", "--budget") if words in text]
+
+
+def test_slices_that_became_shorter_are_told(tmp_path: Path) -> None:
+    ledger = fake_run(tmp_path / "run", LAN, TransportTruth(), rounds=3)
+    ledger.append(SizesRecord(slices={**LAN.slices, "query_1": LAN.slices["query_1"].times(0.25)}))
+    result = analyse(ledger)
+    assert result.slice_shares == {**dict.fromkeys(LAN.slices, 1.0), "query_1": 0.25}
+    assert "Of its planned length each had: query_1 25 %." in spaced(render_markdown(result)).replace("\\", "")
+
+
+def test_an_arm_that_was_refused_is_an_error_and_the_others_are_told() -> None:
+    result = fake_result(LAN, TransportTruth(), refused={"tls": "it speaks no TLS"})
+    errors = {arm.name: arm.error for arm in result.arms}
+    assert (errors["tls"], errors["plain"]) == ("it speaks no TLS", None)
+    assert {effect.arm for effect in result.effects} == {"ssh-aes256-ctr"}
+
+
+def test_without_the_control_there_are_figures_and_no_effects() -> None:
+    result = fake_result(LAN, TransportTruth(), refused=dict.fromkeys(("plain", "plain-twin"), "it asks for TLS"))
+    assert not result.effects
+    assert any(value.arm == "tls" for value in result.values)
+    assert any("control cannot run" in warning for warning in result.warnings)
+    answer = " ".join(sentence.text for sentence in result.answer)
+    assert "cannot be told: plain could not be measured, so there is nothing to compare with." in answer
+    assert "TLS, modern suite, rsa-2048 by itself: a new connection takes " in answer
+
+
+def test_an_arm_lost_in_the_middle_is_its_own_error(tmp_path: Path) -> None:
+    ledger = fake_run(tmp_path / "run", LAN, TransportTruth())
+    ledger.append(LostRecord(arm="ssh-aes256-ctr", detail="its tunnel ended"))
+    result = analyse(ledger)
+    assert [arm.error for arm in result.arms if arm.error] == ["its tunnel ended"]
+    assert any("its tunnel ended" in warning for warning in result.warnings)
+    assert result.partial is None
+
+
+def test_a_run_that_never_started_or_was_killed_says_so(tmp_path: Path) -> None:
+    ledger = Ledger.create(LAN, tmp_path / "run")
+    with pytest.raises(CostofError) as caught:
+        analyse(ledger)
+    assert caught.value.problem is Problem.NOTHING_MEASURED
+    ledger.append(EnvironmentRecord(started="2026-01-01T00:00:00+00:00", facts={}))
+    assert analyse(ledger).partial == "it was ended from outside"
+
+
+HTTP_PLAN = plan_of(HTTP, "default")
+
+
+@cache
+def balanced() -> Result:
+    return fake_result(HTTP_PLAN, HttpTruth(), rounds=ROUNDS)
+
+
+def taken(arm: str) -> http.Taken:
+    return HttpTruth().taken(HTTP_PLAN.arm(arm))
+
+
+def test_a_metric_of_whole_slices_is_operations_over_time() -> None:
+    rate = value_of(balanced(), "wire.requests_per_second", "balancer")
+    assert near(rate.mean, taken("balancer").per_second)
+    assert rate.operations == ROUNDS * http.OPERATIONS
+    # A rate falls towards the slow end, as every other rate does.
+    assert rate.percentiles["p50"] >= rate.percentiles["p99"] >= rate.percentiles["max"]
+    burst = value_of(balanced(), "wire.burst", "balancer")
+    assert near(burst.mean, taken("balancer").burst_ms)
+    assert burst.percentiles["p50"] <= burst.percentiles["max"]
+
+
+def test_every_mitigation_gains_what_it_truly_gains_and_the_best_is_first() -> None:
+    section = balanced().sections.mitigations
+    assert [each.label for each in section.found][:: len(section.found) - 1] == [
+        "keep-alive for 100 requests a connection",
+        "TLS on both sides",
+    ]
+    assert {each.label for each in section.found} >= {"session resumption", "an ECDSA key", "a balancer of 0.5 cores"}
+    gains = [each.gain.value for each in section.found]
+    assert gains == sorted(gains, reverse=True)
+    assert (section.reference, section.control, len(gains)) == ("balancer", "none", 8)
+    reference = taken("balancer").per_second
+    for each in section.found:
+        better = taken(each.arm).per_second
+        assert near(each.gain, better / reference), each
+        assert near(each.recovered, (better - reference) / (taken("none").per_second - reference)), each
+        assert each.verdict is (Verdict.COSTS if better < reference else Verdict.SAVES)
+
+
+def test_without_a_loss_there_is_no_share_of_it() -> None:
+    free = fake_result(plan_of(HTTP), HttpTruth(dict.fromkeys(http.HANDSHAKE_MS, 0.0)))
+    each = free.sections.mitigations.found[0]
+    # The balancer's own connections still cost it, so keep-alive gains all the same.
+    assert (each.recovered, each.verdict) == (None, Verdict.SAVES)
+    said = spaced(" ".join(each.text for each in free.answer))
+    assert "of the loss" not in said
+    assert "keep-alive for 100 requests a connection gains" in said.lower()
+
+
+def test_one_core_takes_as_many_clients_as_it_truly_does() -> None:
+    sizing = {each.arm: each for each in balanced().sections.sizing}
+    assert set(sizing) == {"balancer", "reencrypt", "backend", "balancer-resumption-on", "balancer-ecdsa-p256"}
+    for name, each in sizing.items():
+        assert near(each.cpu_ms, taken(name).client_ms)
+        assert near(each.clients_per_core_second, 1e3 / taken(name).client_ms)
+        assert near(each.added_cpu_ms, taken(name).client_ms - taken("none").client_ms)
+    ten = next(e for e in sizing["balancer"].examples if (e.clients, e.seconds) == (10_000, 10.0))
+    assert near(ten.cores, 10_000 * taken("balancer").client_ms / 1e3 / 10)
+
+
+def test_bursts_are_predicted_on_cores_that_the_parameters_are_not_from() -> None:
+    checks = {check.arm: check for each in balanced().sections.sizing for check in each.checks}
+    assert {"balancer", "balancer@balancer_cpu-0.5", "balancer@balancer_cpu-1"} <= set(checks)
+    assert not any("keep_alive" in name for name in checks)
+    for name, check in checks.items():
+        assert (check.clients, check.cores) == (http.IN_FLIGHT, taken(name).cores)
+        assert near(check.measured_seconds, taken(name).burst_ms / 1e3)
+        assert check.predicted_seconds.value == pytest.approx(taken(name).burst_ms / 1e3, rel=0.02)
+
+
+def test_a_role_that_waited_for_its_share_is_told() -> None:
+    cpu = next(each for each in balanced().cpu if (each.workload, each.arm) == ("request", "balancer"))
+    assert cpu.throttled["balancer"] == pytest.approx(0.8 - taken("balancer").cores, abs=0.02)
+    assert cpu.steal == pytest.approx(0.02 / (http.OPERATIONS / taken("balancer").per_second * 2), rel=0.05)
+
+
+def test_contexts_are_said_in_words_and_published_figures_stand_beside_the_first_alone() -> None:
+    shown = {arm.name for arm in balanced().arms if balanced().published_for("wire.requests_per_second", arm)}
+    assert shown == {"balancer"}
+    places = {arm.at for arm in balanced().arms}
+    assert places >= {" with keep-alive for 100 requests a connection", " with a balancer of 1 core"}
+    text = " ".join(each.text for each in balanced().answer)
+    assert not [words for words in ("at keep_alive", "at balancer_cpu") if words in text]
+
+
+def test_what_is_not_resolved_is_no_finding() -> None:
+    plan = plan_of(HTTP, "quick", "key=rsa-2048,ecdsa-p256").model_copy(update={"precision": None})
+    said = {each.text for each in fake_result(plan, HttpTruth(), rounds=2).answer}
+    assert "This run cannot tell what keep-alive for 100 requests a connection and an ECDSA key recover." in said
+    assert not any("No mitigation" in text for text in said)
+
+
+def test_that_nothing_recovers_anything_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "CHEAPER", {})
+    plan = plan_of(HTTP, "quick", "key=rsa-2048,ecdsa-p256", "keep_alive=1")
+    said = {each.text for each in fake_result(plan, HttpTruth(), rounds=30).answer}
+    assert "No mitigation recovers anything: an ECDSA key recovers nothing measurable." in said
+
+
+def test_unverified_certificates_are_a_caution() -> None:
+    (said,) = told(fake_result(plan_of(HTTP, "quick", "verify=none"), HttpTruth(), rounds=2).answer, "caution")
+    assert said.startswith("no certificate was verified with TLS at the balancer")
+
+
+def test_ab_counts_a_reused_connection_as_a_connect_of_nothing() -> None:
+    figures = {each.arm: each for each in balanced().sections.ab}
+    assert not any("twin" in name for name in figures)
+    kept, closed = figures["balancer@keep_alive-100"], figures["balancer"]
+    assert closed.complete == kept.complete == ROUNDS * http.OPERATIONS
+    assert kept.keep_alive > closed.keep_alive == 0
+    assert kept.times["connect"].min == kept.times["connect"].median == 0 < closed.times["connect"].min
+    for each in figures.values():
+        parts = each.times["connect"].mean + each.times["processing"].mean
+        assert each.times["total"].mean == pytest.approx(parts, rel=1e-4)
+        assert each.requests_per_second == pytest.approx(each.complete / each.seconds)
+        assert each.kbytes_per_second == pytest.approx(each.requests_per_second * 140 / 1024)
+
+
+CPU = {"cpu.client": "client", "cpu.gateway": "gateway", "cpu.server": "server"}
+TPCC_PLAN = plan_of(ENCRYPTION, "quick", "terminals=8,16")
+SHARES = ("encrypting 20 % of the columns", "encrypting 100 % of the columns")
+
+
+@pytest.fixture(scope="module")
+def ledger(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
+    return fake_run(tmp_path_factory.mktemp("tpcc") / "run", TPCC_PLAN, EncryptionTruth(), rounds=ROUNDS)
+
+
+@pytest.fixture(scope="module")
+def encrypted(ledger: Ledger) -> Result:
+    return analyse(ledger)
+
+
+def spent(arm: str) -> encryption.Taken:
+    return EncryptionTruth().taken(TPCC_PLAN.arm(arm))
+
+
+@pytest.mark.parametrize("arm", ["0", "direct", "20", "100"])
+def test_figures_of_servers_and_of_cpu_are_what_they_truly_are(encrypted: Result, arm: str) -> None:
+    true = {metric: spent(arm).cpu_ms[role] for metric, role in CPU.items()}
+    # Rolled back New-Orders are operations and no committed transactions: one of 200 here.
+    true["wire.transactions_per_second"] = spent(arm).per_second * 0.995
+    true["wire.queries_per_second"] = spent(arm).per_second * encryption.STATEMENTS
+    true |= {"wire.bytes": spent(arm).bytes, "server.bytes": encryption.BYTES}
+    assert [name for name, each in true.items() if not near(value_of(encrypted, name, arm).mean, each)] == []
+    views = {metric.name: metric.view for metric in encrypted.metrics}
+    assert {name: views[name] for name in true} == {name: name.split(".")[0] for name in true}
+
+
+def test_each_step_adds_what_it_truly_adds(encrypted: Result) -> None:
+    for context in ("", "terminals-16"):
+        steps = [step for step in encrypted.sections.breakdown if step.context == context]
+        assert [step.label for step in steps] == ["the gateway's presence", *SHARES]
+        for step in steps:
+            before, after = spent(step.start), spent(step.end)
+            total = sum(after.cpu_ms.values()) - sum(before.cpu_ms.values())
+            assert near(step.ratio, after.per_second / before.per_second)
+            assert near(step.total, total)
+            for part in step.parts:
+                added = after.cpu_ms[CPU[part.metric]] - before.cpu_ms[CPU[part.metric]]
+                assert near(part.added, added), part
+                assert near(part.share, added / total), part
+            at_client, at_server = step.beside
+            assert near(at_client.added, after.bytes - before.bytes)
+            assert (at_server.added.value, at_client.share) == (0, None)
+    presence = encrypted.sections.breakdown[0]
+    assert (presence.start, presence.end) == ("direct", "0")
+
+
+def test_a_step_that_adds_nothing_has_no_shares() -> None:
+    truth = EncryptionTruth(dict.fromkeys(encryption.ENCRYPTED, 0.0))
+    free = fake_result(plan_of(ENCRYPTION), truth, rounds=ROUNDS, noise=Noise(0.03))
+    step = next(step for step in free.sections.breakdown if step.label == SHARES[0])
+    assert step.total.low < 0 < step.total.high
+    assert all(part.share is None for part in step.parts)
+    shown = BREAKDOWN.blocks(Index(free), free.sections.breakdown)
+    assert "which is not resolved" in " ".join(block.text for block in shown if isinstance(block, Paragraph))
+
+
+def test_the_answer_is_what_encryption_costs_and_where_it_goes(encrypted: Result) -> None:
+    said = told(encrypted.answer, "answer")
+    assert not any("no gateway" in text.lower() for text in said)
+    assert any(text.startswith("The gateway's presence takes ") and " driver (client)" in text for text in said)
+    assert any(text.startswith("Encrypting 100 % of the columns takes ") for text in said)
+
+
+def test_published_figures_stand_in_a_table_of_each_share(encrypted: Result) -> None:
+    shown = [each for each in SWEEP.blocks(Index(encrypted), encrypted.sections.sweep) if isinstance(each, Table)]
+    assert [each.title.partition(":")[0] for each in shown] == ["no gateway", *SHARES]
+    rows = [[spaced(cell.text) for cell in row.cells] for row in shown[1].rows]
+    assert [(row[0], row[4:]) for row in rows] == [
+        ("8", ["260.55 → 237.64 (8.79 %)"]),
+        ("16", ["302.78 → 280.28 (7.43 %)"]),
+    ]
+    assert shown[0].columns[-1].text == "overhead", "nobody published what a gateway without rules costs"
+    overhead = effect_of(encrypted, "wire.transactions_per_second", "20").ratio
+    assert near(overhead, spent("20").per_second / spent("0").per_second)
+    assert rows[0][3] == spaced(fmt.loss(overhead).value)
+    assert ["Published" in table.note for table in shown] == [False, False, True]
+
+
+def test_counts_of_the_servers_are_added_up_in_the_evidence_with_those_of_the_warm_up(
+    encrypted: Result, ledger: Ledger
+) -> None:
+    arm = next(arm for arm in encrypted.arms if arm.name == "100")
+    facts = {name: fact for evidence in arm.evidence for name, fact in evidence.facts.items()}
+    slices = [record for record in ledger.records() if isinstance(record, SliceRecord) and record.answer.arm == "100"]
+    assert any(piece.warm_up for piece in slices)
+    done = f"{sum(spent('100').values(piece.answer.operations) for piece in slices):,}"
+    assert (facts["values encrypted by the gateway"], facts["values decrypted by the driver"]) == (done, done)
+    # What was proved before and after the run stands together.
+    assert (facts["columns encrypted"], facts["consistency"]) == ("100%", "conditions 1 to 12 held")
+
+
+@cache
+def replicated(profile: str = "quick", target: str | None = None) -> Result:
+    return fake_result(plan_of(REPLICATION, profile, target=target), ReplicationTruth())
+
+
+def test_a_choice_of_mongodb_that_is_the_control_is_no_difference() -> None:
+    result = replicated("published")
+    said = next(text for text in told(result.answer, "answer") if text.startswith("With w:1, use 'chaining allowed'"))
+    assert "from 15 nodes on" in said
+    assert "makes no difference at 3 and 7 nodes, where its tree was the control's own" in said
+    same = {arm.name: arm.same_set_up for arm in result.arms}
+    assert (same["natural"], same["natural@nodes-15"], same["chain"]) == (["star"], [], [])
+
+
+def test_a_slice_with_another_tree_is_in_no_figure_and_is_counted() -> None:
+    thrown = {tree.arm: tree.discarded for tree in replicated().sections.sync_tree if tree.discarded}
+    assert thrown == {"chain@nodes-7": 1}
+    effect = effect_of(replicated(), "wire.operations_per_second", "chain@nodes-7")
+    assert (effect.rounds, effect.verdict) == (7, Verdict.SAVES)
+    assert any(replication.CHANGED in warning for warning in replicated().warnings)
+
+
+def test_figures_of_the_servers_are_metrics() -> None:
+    hops = value_of(replicated(), "server.hops_to_majority", "chain@nodes-7")
+    assert (hops.mean.value, hops.percentiles["max"]) == (3.0, 3.0)
+    evidence = next(arm for arm in replicated().arms if arm.name == "chain").evidence
+    assert [item.facts for item in evidence if item.view == "server"] == [
+        {"tree": "primary: secondary-1; secondary-1: hidden"}
+    ]
+
+
+def test_a_target_is_told_what_its_write_concerns_cost() -> None:
+    result = replicated(target="mongodb://h")
+    (text,) = told(result.answer, "answer")
+    assert "write concern majority" in text
+    assert result.sections.recommendations is None
+    assert {tree.arm for tree in result.sections.sync_tree} == {"1", "1-twin", "majority"}
+
+
+@pytest.mark.parametrize(
+    ("followers", "words"),
+    [
+        ("primary: a, b", "all 2 follow primary"),
+        ("primary: a; a: b", "primary → a → b"),
+        ("primary: a, b; b: c", "primary: a, b; b: c"),
+        ("10.0.0.1:27017: 10.0.0.2:27017", "10.0.0.1:27017 → 10.0.0.2:27017"),
+        ("a: b; b: a", "a → b"),
+    ],
+)
+def test_a_tree_in_words(followers: str, words: str) -> None:
+    assert shape(Tree(arm="natural", followers=followers_of(followers), slices=1)) == words
+
+
+def test_members_stand_beside_the_one_they_follow_by_short_names() -> None:
+    found = places(Tree(arm="", followers=followers_of("primary: a, b; b: c, d; x: y; y: x"), slices=1))
+    depths = {name: depth for name, (_, depth) in found.items()}
+    assert {name: depths[name] for name in ("primary", *"abcd")} == {"primary": 0, "a": 1, "b": 1, "c": 2, "d": 2}
+    across = {name: x for name, (x, _) in found.items()}
+    assert across["a"] < across["b"] == (across["c"] + across["d"]) / 2
+    assert found.keys() == {"primary", "a", "b", "c", "d", "x", "y"}
+    short = ["P", "S1", "S2", "S3", "S4", "S5", "H", *(f"R{number}" for number in range(1, 9))]
+    assert [initials(name) for name in replication.members(15)] == short
+    assert initials("10.0.0.2:27017") == "10.0.0.2:27017"

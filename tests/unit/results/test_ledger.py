@@ -1,0 +1,218 @@
+"""The ledger: nothing lost, nothing secret, nothing written over, whatever ends a run or fills the disk."""
+
+from __future__ import annotations
+
+import json
+import resource
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from costof.cli.main import cli
+from costof.errors import CostofError, Problem
+from costof.files import write_whole
+from costof.lab.lab import is_root
+from costof.programs.access import Access
+from costof.results.core import core_of
+from costof.results.ledger import PLAN, SLICES, CautionRecord, EndRecord, Ledger
+from costof.results.run import read_run
+from costof.services.open import shown_urls
+from costof.study.library import load_study
+from costof.study.plan import Options, Plan, resolve
+from tests.fake_run import Truth, fake_run
+from tests.support.small_plans import plan_of
+
+NOTE = CautionRecord(text="one")
+
+
+@pytest.fixture
+def plan() -> Plan:
+    study = load_study("mongodb-tls")
+    target, _ = shown_urls(study, Access("mongodb://u:hunter2@h/?replicaSet=rs0"))
+    return resolve(study, Options(target=target))
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, plan: Plan) -> Ledger:
+    return Ledger.create(plan, tmp_path / "run")
+
+
+def test_a_plan_comes_back_as_it_was(ledger: Ledger, plan: Plan) -> None:
+    assert Ledger.open(ledger.folder).plan() == plan
+    assert "hunter2" not in (ledger.folder / PLAN).read_text()
+
+
+def test_records_survive_a_crash_in_the_middle_of_a_line(ledger: Ledger) -> None:
+    ledger.append(NOTE)
+    ledger.append(EndRecord(partial=None, steal_share=0.0))
+    with (ledger.folder / SLICES).open("a") as file:
+        file.write('{"record": "caution", "te')
+    assert [record.record for record in ledger.records()] == ["caution", "end"]
+
+
+def test_a_ledger_of_the_version_before_is_still_read(tmp_path: Path) -> None:
+    ledger = fake_run(tmp_path / "run", resolve(load_study("redis-tls"), Options()), Truth(), rounds=2)
+    content = json.loads((ledger.folder / PLAN).read_text())
+    lines = [json.loads(line) for line in (ledger.folder / SLICES).read_text().splitlines()]
+    for line in lines:
+        line.pop("hosts", None)
+        line.get("answer", {}).pop("window", None)
+    content.pop("hosts")
+    (ledger.folder / PLAN).write_text(json.dumps({**content, "ledger_version": 5}))
+    (ledger.folder / SLICES).write_text("\n".join(map(json.dumps, lines)) + "\n")
+    assert core_of(read_run(Ledger.open(ledger.folder)), "run").rounds == 2
+
+
+def test_a_ledger_or_a_line_of_another_version_is_said_so(ledger: Ledger) -> None:
+    (ledger.folder / SLICES).write_text(json.dumps({"record": "unheard of"}) + "\n")
+    with pytest.raises(CostofError) as caught:
+        list(ledger.records())
+    assert caught.value.problem is Problem.NOT_A_RUN
+    path = ledger.folder / PLAN
+    path.write_text(json.dumps({**json.loads(path.read_text()), "ledger_version": 4}))
+    with pytest.raises(CostofError) as caught:
+        ledger.plan()
+    assert caught.value.problem is Problem.OTHER_LEDGER
+
+
+def test_a_run_is_created_in_no_folder_that_holds_something_or_cannot_be_written(tmp_path: Path, plan: Plan) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    for folder, problem in ((tmp_path, Problem.OUTPUT_EXISTS), (Path("/proc/costof"), Problem.OUTPUT_NOT_WRITABLE)):
+        with pytest.raises(CostofError) as caught:
+            Ledger.create(plan, folder)
+        assert caught.value.problem is problem
+    assert (tmp_path / "mine.txt").read_text() == "mine"
+
+
+def test_a_run_that_came_to_nothing_leaves_nothing(ledger: Ledger) -> None:
+    ledger.append(NOTE)
+    ledger.discard()
+    assert not ledger.folder.exists()
+
+
+def test_two_runs_in_one_second_have_folders_of_their_own(
+    tmp_path: Path, plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert len({Ledger.create(plan, None).folder for _ in range(3)}) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [(None, r"no plan\.json"), *((text, "cannot be read") for text in ("[]", "null", "{", '"text"'))]
+)
+def test_a_folder_that_is_no_run_is_told_in_a_line(tmp_path: Path, text: str | None, said: str) -> None:
+    if text is not None:
+        (tmp_path / PLAN).write_text(text)
+    with pytest.raises(CostofError, match=said) as caught:
+        Ledger.open(tmp_path).plan()
+    assert caught.value.problem is Problem.NOT_A_RUN
+
+
+KIB = 1024
+HTTP_PLAN = plan_of("http-tls-termination")
+needs_root = pytest.mark.skipif(not is_root(), reason="a file system of its own needs root")
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A small file system of the test's own."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "costof-test", place], check=True)
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", place], check=True)
+
+
+def fill(disk: Path, free: int) -> None:
+    """Leave so many bytes free, in whole pages."""
+    with (disk / "filler").open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(4 * KIB))
+        except OSError:
+            file.truncate(file.tell() - free)
+
+
+def report(folder: Path) -> None:
+    """As `costof report` does; what goes wrong is raised instead of printed."""
+    cli.main(["report", str(folder)], standalone_mode=False)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return fake_run(tmp_path_factory.mktemp("measured") / "run", HTTP_PLAN, Truth(), rounds=2).folder
+
+
+@needs_root
+@pytest.mark.parametrize("free_kib", [0, 16, 200])
+def test_a_report_for_which_there_is_no_room_leaves_no_part_of_it(disk: Path, measured: Path, free_kib: int) -> None:
+    folder = shutil.copytree(measured, disk / "run")
+    fill(disk, free_kib * KIB)
+    with pytest.raises(CostofError) as caught:
+        report(folder)
+    assert str(caught.value) == f"cannot write to {folder}: No space left on device; choose another folder with --out"
+    assert contents(folder) == contents(measured), "nothing cut off, nothing aside, and the ledger as it was"
+
+
+@needs_root
+def test_an_earlier_report_stays_whole(disk: Path, measured: Path) -> None:
+    folder = shutil.copytree(measured, disk / "run")
+    report(folder)
+    earlier = contents(folder)
+    assert earlier.keys() == contents(measured).keys() | {"result.json", "report.html", "report.md"}
+    fill(disk, 16 * KIB)
+    with pytest.raises(CostofError, match="No space left on device"):
+        report(folder)
+    assert contents(folder) == earlier
+
+
+@needs_root
+def test_what_was_measured_stays_when_the_disk_fills_up_in_a_run(disk: Path) -> None:
+    ledger = fake_run(disk / "run", HTTP_PLAN, Truth(), rounds=2)
+    before = len(list(ledger.records()))
+    fill(disk, 4 * KIB)
+    long_note = CautionRecord(text="x" * 300)
+
+    def go_on() -> None:
+        for _ in range(1000):
+            ledger.append(long_note)
+
+    with pytest.raises(CostofError, match="No space left on device") as caught:
+        go_on()
+    assert caught.value.problem is Problem.OUTPUT_NOT_WRITABLE
+    ledger.discard()
+    kept = list(ledger.records())
+    assert len(kept) > before
+    (disk / "filler").unlink()
+    ledger.append(long_note)
+    assert list(ledger.records()) == [*kept, long_note], "a resumed run goes on behind a line that was cut off"
+
+
+@needs_root
+def test_a_run_that_cannot_begin_leaves_no_plan(disk: Path) -> None:
+    fill(disk, 8 * KIB)
+    with pytest.raises(CostofError, match="No space left on device"):
+        Ledger.create(HTTP_PLAN, disk / "run")
+    assert contents(disk / "run") == {}
+
+
+def test_a_file_that_may_not_grow_is_left_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    write_whole(path, "before")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64 * KIB, hard))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            write_whole(path, "x" * 1000 * KIB)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert contents(tmp_path) == {"result.json": b"before"}

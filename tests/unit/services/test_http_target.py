@@ -1,0 +1,179 @@
+"""URLs of a user's own balancer: what is one, what is not, and what is said of it."""
+
+from __future__ import annotations
+
+import string
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from costof.cli.main import cli
+from costof.errors import EXIT_FAILED, EXIT_USAGE, CostofError, Problem
+from costof.programs.access import Access
+from costof.services import Service
+from costof.services.http.target import Place, parse_url
+from costof.services.open import open_service
+from costof.study.library import load_study
+from costof.study.plan import Options, Plan, resolve
+from tests.support.engines import sent
+
+STUDY = "http-tls-termination"
+HTTPS, HTTP = "https://shop.example/a?b=c", "http://shop.example:8080/a?b=c"
+BOTH = Access(HTTPS, None, HTTP)
+
+
+def plan_of(*settings: str) -> Plan:
+    return resolve(load_study(STUDY), Options("quick", settings, target=HTTPS, plain_target=HTTP))
+
+
+def opened(*settings: str, access: Access = BOTH) -> Service:
+    return open_service(plan_of(*settings), access, "run")
+
+
+def parsed(url: str, scheme: str = "https") -> Place:
+    return parse_url(url, scheme, STUDY)
+
+
+def test_each_arm_goes_to_the_url_that_speaks_as_it_does() -> None:
+    plan = plan_of()
+    control, protected = (sent(opened().endpoint(plan.arms[place])) for place in (0, 2))
+    for end, address, host in (
+        (control, "shop.example:8080", "shop.example:8080"),
+        (protected, "shop.example:443", "shop.example"),
+    ):
+        service = end["service"]
+        assert (service["addresses"], service["host"], service["path"]) == ([address], host, "/a?b=c")
+        assert service["requests_per_connection"] == 1
+    assert control["transport"] == {"kind": "plain"}
+    assert protected["transport"] == {"kind": "tls", "verify": "full", "resumption": False}
+
+
+def test_levels_of_the_client_are_its_own_and_those_of_the_servers_as_served() -> None:
+    settings = ("keep_alive=10", "suite=aes256-sha", "verify=ca-only", "resumption=on")
+    arm = plan_of(*settings).arms[2]
+    end = sent(opened(*settings, access=Access(HTTPS, Path("/ca.pem"), HTTP)).endpoint(arm))
+    assert end["service"]["requests_per_connection"] == 10
+    suite = {"cipher": "AES256-SHA", "security_level": 0}
+    tls = {"kind": "tls", "verify": "ca-only", "resumption": True, "ca_file": "/ca.pem"}
+    assert end["transport"] == tls | suite
+    assert arm.levels["key"] == arm.levels["balancer_cpu"] == "as served"
+
+
+def test_it_says_that_nothing_is_written() -> None:
+    shown = [url.replace("b=c", "b=…") for url in (HTTPS, HTTP)]
+    assert opened().writes() == [f"nothing: only GET requests are made, of {shown[0]} and {shown[1]}"]
+
+
+@pytest.mark.parametrize("level", ["reencrypt", "backend", "direct"])
+def test_what_a_client_cannot_know_is_refused_by_name(level: str) -> None:
+    with pytest.raises(CostofError, match=f"termination {level} can be had in a lab only") as refused:
+        opened(f"termination=none,balancer,{level}")
+    assert "--set termination=none,balancer" in str(refused.value)
+    assert refused.value.exit_status == EXIT_USAGE
+
+
+def test_the_control_needs_a_url_of_its_own() -> None:
+    with pytest.raises(CostofError, match="--plain-target http://") as refused:
+        opened(access=Access(HTTPS))
+    assert refused.value.problem is Problem.PLAIN_TARGET_MISSING
+
+
+@pytest.mark.parametrize(("study", "target"), [(STUDY, []), ("mysql-transport", ["--target", "mysql://u@h/"])])
+def test_a_plain_target_that_nobody_asks_is_refused(study: str, target: list[str]) -> None:
+    with pytest.raises(CostofError, match="leave it out"):
+        cli.main(["run", study, "--plain-target", HTTP, *target], standalone_mode=False)
+
+
+@pytest.mark.parametrize(
+    ("url", "address", "host", "path"),
+    [
+        ("https://h", "h:443", "h", "/"),
+        ("HTTPS://H.Example:443/", "h.example:443", "h.example", "/"),
+        ("https://h:8443?x=1", "h:8443", "h:8443", "/?x=1"),
+        ("https://[::1]:8443/a", "[::1]:8443", "[::1]:8443", "/a"),
+        ("https://bücher.example/ä?q=ö", "xn--bcher-kva.example:443", "xn--bcher-kva.example", "/%C3%A4?q=%C3%B6"),
+        ("https://h/a%20b?c=%2F#part", "h:443", "h", "/a%20b?c=%2F"),
+        ("https://h/@user", "h:443", "h", "/@user"),
+        ("https://my_service:1/", "my_service:1", "my_service:1", "/"),
+    ],
+)
+def test_a_url_is_an_address_a_host_and_a_path(url: str, address: str, host: str, path: str) -> None:
+    place = parsed(url)
+    assert (place.address, place.host, place.path) == (address, host, path)
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        *((url, "written as https://host:443/path") for url in ("", "shop.example")),
+        ("http://h/", "--target is written as https://"),
+        *((url, "names no host") for url in ("https://", "https:///path", "https://:443/", "https:user:secret@h/")),
+        *((url, "[Pp]ort") for url in ("https://h:0/", "https://h:99999/", "https://h:x/")),
+        *((url, "a space") for url in ("https://h h/", "https://h/a b")),
+        ("https://h/\r\nX: y", "control character"),
+        *((url, "IPv6|[Aa]t least 3 parts") for url in ("https://[::1/", "https://[v1.x]/", "https://[1:2]/")),
+        ("https://[fe80::1%25eth0]/", "zone"),
+        *((f"https://{name}/", "cannot be the name of a host") for name in ("a..b", "-a", f"{'a' * 64}.example")),
+        *((f"https://{login}@h/", "leave the user and password out") for login in ("user:secret", "user")),
+    ],
+)
+def test_what_is_no_url_is_told_in_one_line(url: str, told: str) -> None:
+    with pytest.raises(CostofError, match=told) as refused:
+        parsed(url)
+    assert refused.value.problem is Problem.BAD_TARGET
+    assert not [part for part in ("\n", "\r", "secret") if part in str(refused.value)]
+
+
+def test_the_plain_url_is_called_by_its_own_option() -> None:
+    with pytest.raises(CostofError, match="--plain-target is written as http://host:80/path"):
+        parsed("https://h/", "http")
+
+
+def place_or_problem(url: str) -> tuple[Place | None, str]:
+    try:
+        return parsed(url), ""
+    except CostofError as error:
+        return None, str(error)
+
+
+@given(st.text() | st.text("0a?/=&#:[]%…"))
+@example("?0")
+def test_any_text_is_a_place_or_one_line(text: str) -> None:
+    for url in (text, f"https://{text}", f"https://h/{text}", f"https://h:{text}"):
+        place, told = place_or_problem(url)
+        if place is None:
+            assert len(told.splitlines()) == 1
+            continue
+        # What goes into the request's first line and its Host header.
+        for part in (place.path, place.host, place.address):
+            assert part.isascii()
+            assert part.isprintable()
+            assert " " not in part
+        assert place.path.startswith("/")
+        assert 0 < place.port < 65536
+        # It shows no value of a query, and else the same place.
+        seen = parsed(place.url)
+        assert seen.url == place.url
+        assert (seen.name, seen.port, seen.address, seen.host) == (place.name, place.port, place.address, place.host)
+        assert seen.path.partition("?")[0] == place.path.partition("?")[0]
+
+
+NAMES = st.text(string.ascii_lowercase + string.digits, min_size=1, max_size=20)
+
+
+@given(NAMES, NAMES, st.text(string.ascii_letters + "/:@#?%&", max_size=20))
+def test_no_password_of_a_refused_url_is_shown(user: str, password: str, rest: str) -> None:
+    secret = f"pw-{password}-{rest}-pw"
+    with pytest.raises(CostofError) as refused:
+        parsed(f"https://{user}:{secret}@shop.example:x/")
+    assert secret not in str(refused.value)
+
+
+def test_a_host_that_does_not_resolve_is_told_in_one_line() -> None:
+    access = Access("https://127.0.0.1/", None, "http://shop.invalid/")
+    said = r"cannot reach http://shop.invalid/: its name does not resolve"
+    with pytest.raises(CostofError, match=said) as refused, opened(access=access):
+        pass
+    assert refused.value.exit_status == EXIT_FAILED

@@ -1,0 +1,189 @@
+"""Services as they are opened: by the program that a study names, in a lab or on a user's own servers."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from costof.errors import CostofError, Problem
+from costof.lab.program import Counters, Description
+from costof.messages.plan import ServiceSettings
+from costof.programs.access import Access
+from costof.programs.nginx import MODULE, find_stream_module
+from costof.programs.server import LabServer, Place
+from costof.services.http.lab import Route, contradiction
+from costof.services.open import offered_levels, open_service, shown_urls
+from costof.study.library import load_study
+from costof.study.plan import Options, left_out_of_target, resolve
+from costof.study.schema import Study
+from tests.support.small_plans import plan_of
+
+ECHO_TLS = """
+title = "What does TLS cost an echo?"
+question = "What does TLS cost?"
+protection = "TLS"
+service = { kind = "server", program = "echo" }
+control = { transport = "plain" }
+[factors.transport]
+label = "transport"
+default = ["plain", "tls"]
+levels.plain = { label = "plain", transport.kind = "plain" }
+levels.tls = { label = "TLS", transport.kind = "tls", service.shout = "yes" }
+[workloads.query]
+label = "queries"
+view = "wire"
+kind = "query"
+[metrics]
+[profiles.default]
+description = ""
+budget = "10s"
+precision = 0.05
+rounds = [3, 9]
+slices.query = { operations = 10, seconds = 1 }
+"""
+
+
+class EchoSettings(ServiceSettings):
+    protocol: str = "echo"
+    shout: bool = False
+
+
+class EchoServer(LabServer):
+    writes = ["nothing"]
+
+    def __init__(self, place: Place) -> None: ...
+
+    def start(self) -> None: ...
+
+    def client_settings(self) -> EchoSettings:
+        return EchoSettings(addresses=["echo:7"])
+
+    def counters(self, server: str) -> Counters:
+        return Counters()
+
+    def describe(self) -> Description:
+        return Description({}, "one server")
+
+
+@pytest.fixture
+def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
+    module = ModuleType("costof.programs.echo")
+    module.lab_server = EchoServer  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    (tmp_path / "echo-tls.toml").write_text(ECHO_TLS)
+    return load_study(str(tmp_path / "echo-tls.toml"))
+
+
+def test_a_lab_is_made_of_the_program_that_a_study_names(study: Study) -> None:
+    assert open_service(resolve(study, Options()), None, "run").writes() == ["nothing"]
+
+
+def test_one_that_is_no_guest_on_users_servers_says_so_in_a_line(study: Study) -> None:
+    for ask in (
+        lambda: shown_urls(study, Access("echo://h")),
+        lambda: open_service(resolve(study, Options(target="echo://h")), Access("echo://h"), "run"),
+    ):
+        with pytest.raises(CostofError, match="echo can be asked in a lab only: leave --target out") as refused:
+            ask()
+        assert refused.value.problem is Problem.NO_OWN_SERVER
+
+
+def test_what_an_arm_asks_of_the_service_is_checked_by_its_protocol() -> None:
+    settings = EchoSettings(addresses=["echo:7"])
+    assert settings.asking({"shout": "yes"}).shout
+    for wrong in ({"shuot": "yes"}, {"shout": "loud"}):
+        with pytest.raises(CostofError) as refused:
+            settings.asking(wrong)
+        assert refused.value.problem is Problem.NO_SUCH_SETTING
+        assert next(iter(wrong)) in str(refused.value)
+        assert "loud" not in str(refused.value)
+
+
+def test_a_pool_before_a_users_own_server_is_refused_with_what_to_say_instead() -> None:
+    url = "postgresql://somebody:secret@db.example/"
+    with pytest.raises(CostofError, match="--set path=plain,tls") as caught:
+        open_service(plan_of("postgres-pooling", target=url), Access(url), "run")
+    assert caught.value.problem is Problem.NO_ENTRANCE_TO_TARGET
+    assert "transaction-both" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("study", "url", "levels", "left_out"),
+    [
+        ("mysql-transport", "mysql://somebody@db.example/", ["plain", "tls"], ["ssh-aes256-ctr", "ssh-aes256-cbc"]),
+        ("redis-tls", "redis://db.example/", ["plain", "tls"], ["stunnel-server", "stunnel-both"]),
+        ("http-tls-termination", "https://shop.example/", ["none", "balancer"], ["reencrypt", "backend", "direct"]),
+        ("mongodb-tls", "mongodb://db.example/", ["plain", "tls"], []),
+    ],
+)
+def test_on_a_target_the_levels_of_a_lab_are_left_out_by_themselves(
+    study: str, url: str, levels: list[str], left_out: list[str]
+) -> None:
+    access = Access(url, plain_url="http://shop.example/" if url.startswith("https") else None)
+    asked = load_study(study)
+    offered = offered_levels(asked, access)
+    missing = left_out_of_target(asked, offered)
+    assert set(missing) <= set(left_out)
+    assert bool(missing) == bool(left_out)
+    for profile in asked.profiles:
+        plan = resolve(asked, Options(profile=profile, target=url, offered=offered))
+        assert list(dict.fromkeys(arm.levels[asked.main_factor] for arm in plan.arms)) == levels
+        open_service(plan, access, "run")
+    assert offered_levels(asked, None) is None
+
+
+@pytest.mark.parametrize(
+    ("service", "named"), [({"kind": "server", "program": "none_such"}, "none_such"), ({"kind": "none_such"}, "kind")]
+)
+def test_what_costof_does_not_know_is_said_in_a_line(service: dict[str, str], named: str) -> None:
+    plan = plan_of("mysql-transport")
+    told = plan.model_dump() | {"study": plan.study.model_dump() | {"service": service}}
+    with pytest.raises(CostofError, match=named) as refused:
+        open_service(type(plan).model_validate(told), None, "run")
+    assert refused.value.problem is Problem.NO_SERVICE
+
+
+@pytest.mark.parametrize("service", [{"kind": "server"}, {"kind": "http", "program": "mariadb"}, {"kind": "../server"}])
+def test_a_program_goes_with_the_kind_that_is_one(service: dict[str, str]) -> None:
+    told = load_study("mysql-transport").model_dump() | {"service": service}
+    with pytest.raises(ValueError, match=r"a program goes with|string_pattern|should match"):
+        Study.model_validate(told)
+
+
+def test_nginx_finds_how_it_passes_connections_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    binary, modules = tmp_path / "nginx", tmp_path / "modules"
+    monkeypatch.setattr("costof.programs.nginx.UNPACKED", tmp_path)
+
+    def found(*arguments: str) -> Path | None:
+        binary.write_text(f"#!/bin/sh\necho 'configure arguments: {' '.join(arguments)}' >&2\n")
+        binary.chmod(0o755)
+        return find_stream_module(binary)
+
+    assert found("--with-stream", "--with-stream_ssl_module") is None
+    assert found("--with-stream_ssl_module", "--with-stream") is None
+    with pytest.raises(CostofError, match=r"no ngx_stream_module.so .*apt-get install libnginx-mod-stream"):
+        found()
+    modules.mkdir()
+    (modules / MODULE).touch()
+    arguments = (f"--modules-path={modules}", "--with-stream_ssl_module", "--with-stream=dynamic")
+    assert found(*arguments) == modules / MODULE
+
+
+@pytest.mark.parametrize(
+    ("route", "at_balancer", "onward"),
+    [
+        (Route(False, False, False, None), "", "plain"),
+        (Route(False, True, False, "rsa-2048"), "TLSv1.3 X", "plain"),
+        (Route(False, True, True, "rsa-2048"), "TLSv1.3 X", "TLS"),
+        (Route(False, False, True, "rsa-2048"), "", "TLS"),
+        (Route(True, False, False, None), "", "plain"),
+    ],
+)
+def test_an_arm_is_contradicted_by_whatever_is_not_as_it_says(route: Route, at_balancer: str, onward: str) -> None:
+    assert contradiction(route, at_balancer, onward) is None
+    assert contradiction(route, "" if at_balancer else "TLSv1.3 X", onward) is not None
+    for other in {"plain", "TLS", "nothing"} - {onward}:
+        assert contradiction(route, at_balancer, other) is not None

@@ -1,0 +1,283 @@
+"""Intervals, break-even points, shares and adjusted p-values, on simulated runs whose truth is known."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import scipy
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from costof.run.schedule import enough
+from costof.statistics.break_even import Rounds, break_even, saves_below
+from costof.statistics.intervals import CONFIDENCE, TRIMMED, Numbers, estimate, share_of, t_quantile, trimmed_mean
+from costof.statistics.moderation import Variance, moderated
+from costof.statistics.proportions import newcombe, wilson
+from costof.statistics.verdicts import benjamini_hochberg, holm
+from costof.study.library import load_study
+from costof.study.plan import Options, resolve
+
+RUNS = 1000
+TRUE_RATIO = 1.10
+
+
+def simulate(chance: np.random.Generator, runs: int, rounds: int, true_ratio: float) -> tuple[Numbers, Numbers]:
+    """Control and arm of so many runs on a shared machine, a row each: a base that drifts like a random walk, noise of
+    3 %, and one slice in ten a hiccup, such as are left when disturbed rounds are discarded."""
+    shape = (runs, rounds)
+    drift = np.cumsum(chance.normal(0, 0.02, shape), axis=1)
+
+    def arm(effect: float) -> Numbers:
+        hiccup = np.where(chance.random(shape) < 0.1, chance.exponential(0.08, shape), 0.0)
+        return np.exp(math.log(2.0) + drift + effect + chance.normal(0, 0.03, shape) + hiccup)
+
+    return arm(0.0), arm(math.log(true_ratio))
+
+
+def intervals(samples: Numbers) -> tuple[Numbers, Numbers]:
+    """Middle and half of each row's interval, as `estimate` makes them."""
+    count = samples.shape[1]
+    return samples.mean(axis=1), samples.std(axis=1, ddof=1) / math.sqrt(count) * t_quantile(count - 1, CONFIDENCE)
+
+
+def share_that_holds(truth: float, control: Numbers, arm: Numbers) -> float:
+    """Of the runs' intervals of the ratio; as `ratio` makes each."""
+    middle, half = intervals(np.log(arm / control))
+    return float(np.mean(np.abs(middle - math.log(truth)) <= half))
+
+
+@pytest.mark.parametrize("rounds", [2, 4, 5, 8, 12, 40])
+@pytest.mark.parametrize("confidence", [0.95, 0.999])
+def test_the_interval_is_scipys(rounds: int, confidence: float) -> None:
+    (values,), _ = simulate(np.random.default_rng(rounds), 1, rounds, 1.0)
+    low, high = scipy.stats.ttest_1samp(values, 0.0).confidence_interval(confidence)
+    found = estimate(list(values), confidence)
+    assert (found.low, found.high) == pytest.approx((float(low), float(high)))
+
+
+@pytest.mark.parametrize("rounds", [5, 8, 12, 40])
+@pytest.mark.parametrize("confidence", [0.95, 0.999])
+def test_the_trimmed_interval_is_scipys(rounds: int, confidence: float) -> None:
+    (values,), _ = simulate(np.random.default_rng(rounds), 1, rounds, 1.0)
+    # A hair above the share that is really cut off, because scipy cuts int(share * rounds).
+    share = math.nextafter(max(1, int(TRIMMED * rounds)) / rounds, 1.0)
+    low, high = scipy.stats.mstats.trimmed_mean_ci(values, limits=(share, share), alpha=1 - confidence)
+    found = trimmed_mean(list(values)).estimate(rounds, confidence)
+    assert (found.low, found.high) == pytest.approx((float(low), float(high)))
+
+
+def test_a_cost_that_comes_and_goes_is_in_the_mean() -> None:
+    """One slice of ten takes twice as long. The trimmed mean cut that away, and called it no cost."""
+    difference = [0.0] * 27 + [1.0] * 3
+    assert estimate(difference).value == pytest.approx(0.1)
+    assert trimmed_mean(difference).value == 0.0
+
+
+@pytest.mark.parametrize("rounds", [8, 12, 20, 40])
+def test_the_interval_holds_the_truth_in_95_of_100_runs(rounds: int) -> None:
+    chance = np.random.default_rng(20_000 + rounds)
+    assert 0.93 <= share_that_holds(TRUE_RATIO, *simulate(chance, RUNS, rounds, TRUE_RATIO)) <= 0.97
+
+
+def test_an_interval_over_single_operations_would_not_hold_the_truth() -> None:
+    """Why rounds: intervals that forget the pairing are far off, so the test above can fail."""
+    control, arm = simulate(np.random.default_rng(7), RUNS, 20, TRUE_RATIO)
+    assert share_that_holds(TRUE_RATIO * 1.1, np.sort(control, axis=1), arm) < 0.9
+
+
+def test_the_optional_stop_keeps_the_coverage() -> None:
+    """Runs that stop as soon as they are precise enough, as the stop rule does."""
+    plan = resolve(load_study("mongodb-tls"), Options(profile="quick", precision="3%"))
+    control, arm = simulate(np.random.default_rng(17), RUNS, 60, TRUE_RATIO)
+    logs = np.log(arm / control)
+    # After each number of rounds: middle and half of the interval of every run.
+    known = {rounds: intervals(logs[:, :rounds]) for rounds in range(2, 61)}
+    held = 0
+    for run in range(RUNS):
+        reached: list[float | None] = [None]
+        for rounds in known:
+            reached.append(float(known[rounds][1][run]))
+            if enough(plan, rounds, 0.0, reached, 0.0):
+                break
+        middle, half = known[rounds]
+        held += abs(middle[run] - math.log(TRUE_RATIO)) <= half[run]
+    assert 0.93 <= held / RUNS <= 0.97
+
+
+def test_a_sample_cannot_hold_nan() -> None:
+    with pytest.raises(ValueError, match="not a number"):
+        estimate([1.0, math.nan])
+    with pytest.raises(ValueError, match="at least two"):
+        estimate([1.0])
+
+
+@given(st.lists(st.floats(0.01, 1e6), min_size=2, max_size=60))
+@example([0.010000000000000002, 0.01])
+def test_an_estimate_lies_in_its_interval_and_in_its_sample(values: list[float]) -> None:
+    found = estimate(values)
+    slack = 1e-9 * max(values)
+    assert found.low - slack <= found.value <= found.high + slack
+    assert min(values) - slack <= found.value <= max(values) + slack
+
+
+def constant_rounds(extra_operation: float) -> Rounds:
+    return Rounds([10.0] * 8, [20.0] * 8, [1.0] * 8, [1.0 + extra_operation] * 8)
+
+
+def test_break_even_is_where_the_share_is_reached() -> None:
+    # 10 more a connection, nothing more an operation: (10 - 0.05 * 10) / (0.05 * 1).
+    found = break_even(constant_rounds(0.0), 0.05, seed=1)
+    assert found.value == pytest.approx(190.0)
+    assert (found.low, found.high) == pytest.approx((190.0, 190.0))
+    total_control, total_arm = 10 + 190 * 1.0, 20 + 190 * 1.0
+    assert total_arm / total_control == pytest.approx(1.05)
+
+
+@pytest.mark.parametrize("count", [5, 20])
+def test_break_even_interval_holds_the_truth(count: int) -> None:
+    chance = np.random.default_rng(5)
+    held = 0
+    for index in range(150):
+        noise = [np.exp(chance.normal(0, 0.02, count)) for _ in range(4)]
+        rounds = Rounds(list(10 * noise[0]), list(20 * noise[1]), list(1.0 * noise[2]), list(1.0 * noise[3]))
+        found = break_even(rounds, 0.05, seed=index)
+        held += found.low <= 190.0 <= found.high
+    assert held / 150 >= 0.9
+
+
+def test_a_cheaper_connection_does_not_make_up_for_dearer_operations() -> None:
+    """A tunnel saves a round trip at set-up and costs 2 % an operation: it is under 1 % from no number on."""
+    rounds = Rounds([10.0] * 8, [8.0] * 8, [1.0] * 8, [1.02] * 8)
+    assert math.isinf(break_even(rounds, 0.01, seed=1).value)
+    assert break_even(rounds, 0.05, seed=1).value == 0.0
+    # 2 less a connection pays for a hundred operations of 0.02 more.
+    found = saves_below(rounds, seed=1)
+    assert (found.value, found.low, found.high) == pytest.approx((100.0, 100.0, 100.0))
+
+
+@pytest.mark.parametrize(
+    ("connection", "operation", "saves"),
+    [(8.0, 1.0, math.inf), (8.0, 0.9, math.inf), (12.0, 0.9, 0.0), (12.0, 1.1, 0.0)],
+)
+def test_only_a_cheaper_connection_can_be_used_up(connection: float, operation: float, saves: float) -> None:
+    rounds = Rounds([10.0] * 8, [connection] * 8, [1.0] * 8, [operation] * 8)
+    assert saves_below(rounds, seed=1).value == saves
+
+
+MODERATED_RUNS = 2000
+
+
+def share_and_width(arms: int, rounds: int, scatter: float, confidence: float) -> tuple[float, float]:
+    """Of simulated intervals against one control those that hold 0, and their width as a share of Student's own."""
+    chance = np.random.default_rng(arms * 100 + rounds)
+    held, widths = 0, 0.0
+    for _ in range(MODERATED_RUNS):
+        control = chance.normal(0, 1, rounds)
+        spreads = np.exp(scatter * chance.normal(0, 1, arms))
+        found = chance.normal(0, 1, (arms, rounds)) * spreads[:, None] - control
+        own = [Variance(float(row.var(ddof=1)), rounds - 1) for row in found]
+        for row, each, alone in zip(found, moderated(own), own, strict=True):
+            half = math.sqrt(each.value / rounds) * t_quantile(round(each.freedom, 1), confidence)
+            held += abs(row.mean()) <= half
+            widths += half / (math.sqrt(alone.value / rounds) * t_quantile(rounds - 1, confidence))
+    return held / (MODERATED_RUNS * arms), widths / (MODERATED_RUNS * arms)
+
+
+@pytest.mark.parametrize(("arms", "rounds"), [(2, 6), (4, 6), (8, 12)])
+@pytest.mark.parametrize("scatter", [0.0, 0.5])
+def test_intervals_keep_their_coverage_and_get_narrower(arms: int, rounds: int, scatter: float) -> None:
+    held, width = share_and_width(arms, rounds, scatter, 0.95)
+    assert 0.93 <= held <= 0.97
+    assert width < 1.0
+
+
+def test_six_rounds_judge_as_many_more_would() -> None:
+    """At the level of many comparisons, where few degrees of freedom cost most."""
+    held, width = share_and_width(4, 6, 0.0, 0.999)
+    assert held > 0.997
+    assert width < 0.7
+
+
+def test_alike_variances_meet_in_the_middle_and_unlike_ones_stay() -> None:
+    alike = moderated([Variance(1.0, 5), Variance(1.1, 5), Variance(0.9, 5)])
+    assert len({each.value for each in alike}) == 1
+    assert alike[0].value == pytest.approx(1.0)
+    assert 5 < alike[0].freedom <= 15
+    small, large = Variance(1e-6, 20), Variance(1e6, 20)
+    found = moderated([small, large, Variance(1.0, 20)])
+    assert found[0].value < 1e-4
+    assert found[1].value > 1e4
+
+
+@pytest.mark.parametrize("rounds", [6, 20])
+@pytest.mark.parametrize("noise", [0.02, 0.3])
+def test_the_interval_holds_the_true_share_in_95_of_100_runs(rounds: int, noise: float) -> None:
+    """Of 24 % of a whole whose rounds scatter by so much of it; an unbounded interval holds everything."""
+    chance, held = np.random.default_rng(rounds), 0
+    for _ in range(1000):
+        wholes = chance.normal(1.0, noise, rounds)
+        share = share_of(list(0.24 * wholes + chance.normal(0.0, noise, rounds)), list(wholes))
+        held += share is None or share.low <= 0.24 <= share.high
+    assert held / 1000 == pytest.approx(0.95, abs=0.02)
+
+
+def test_a_share_of_nothing_has_no_interval() -> None:
+    chance = np.random.default_rng(3)
+    losses = list(chance.normal(0.0, 1.0, 10))
+    assert share_of(list(chance.normal(5.0, 1.0, 10)), losses) is None
+
+
+@pytest.mark.parametrize(("failed", "of"), [(0, 10), (1, 29), (5, 10), (10, 10), (3, 100_000)])
+def test_the_interval_of_a_share_is_scipys(failed: int, of: int) -> None:
+    expected = scipy.stats.binomtest(failed, of).proportion_ci(method="wilson")
+    assert wilson(failed, of) == pytest.approx((expected.low, expected.high), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("arm", "control", "low", "high"),
+    [
+        # Newcombe 1998, table II, method 10.
+        ((56, 70), (48, 80), 0.0524, 0.3339),
+        ((9, 10), (3, 10), 0.1705, 0.8090),
+        ((6, 7), (2, 7), 0.0582, 0.8062),
+        ((5, 56), (0, 29), -0.0381, 0.1926),
+        ((0, 10), (0, 20), -0.1611, 0.2775),
+        ((10, 10), (0, 20), 0.6791, 1.0),
+    ],
+)
+def test_a_difference_is_newcombes(arm: tuple[int, int], control: tuple[int, int], low: float, high: float) -> None:
+    assert newcombe(control, arm)[1:] == pytest.approx((low, high), abs=5e-5)
+
+
+P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=20)
+
+
+@given(P_VALUES)
+def test_the_false_discovery_rate_is_scipys(p_values: list[float]) -> None:
+    assert benjamini_hochberg(p_values) == pytest.approx(list(scipy.stats.false_discovery_control(p_values)))
+
+
+@given(P_VALUES)
+def test_holm_rejects_one_after_the_other(p_values: list[float]) -> None:
+    """As the paper says it: the smallest at a/m, the next at a/(m-1), until one fails."""
+    rejected = set()
+    for rank, place in enumerate(np.argsort(p_values, kind="stable")):
+        if p_values[place] * (len(p_values) - rank) > 0.05:
+            break
+        rejected.add(int(place))
+    adjusted = holm(p_values)
+    assert {place for place, p in enumerate(adjusted) if p <= 0.05} == rejected
+    assert all(after >= before for before, after in zip(p_values, adjusted, strict=True))
+
+
+def test_nothing_to_adjust() -> None:
+    assert holm([]) == []
+    assert benjamini_hochberg([]) == []
+
+
+def test_of_nothing_everything_is_possible() -> None:
+    assert wilson(0, 0) == (0.0, 1.0)
+    difference, low, high = newcombe((0, 0), (3, 10))
+    assert (difference, low < 0 < high) == (0.3, True)

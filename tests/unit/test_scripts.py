@@ -1,0 +1,221 @@
+"""Scripts and files beside the program: packages that are unpacked, what keeps a release back, and files for Ray."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib.metadata import distribution
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from costof import __version__
+
+ROOT = Path(__file__).parents[2]
+#: What `scripts/system-packages` unpacks from each package, and under which name.
+FILES = {
+    "openssh-server": ("usr/sbin/sshd", None),
+    "mariadb-server": ("usr/lib/mysql/plugin/auth_ed25519.so", None),
+    "haproxy": ("usr/sbin/haproxy", None),
+    "nginx": ("usr/sbin/nginx", None),
+    "libnginx-mod-stream": ("usr/lib/nginx/modules/ngx_stream_module.so", None),
+    "redis-tools": ("usr/bin/redis-check-rdb", "redis-server"),
+    "stunnel4": ("usr/bin/stunnel4", "stunnel"),
+    "pgbouncer": ("usr/sbin/pgbouncer", None),
+}
+
+
+def is_installed(path: str, name: str | None) -> bool:
+    return shutil.which(name) is not None if name else Path("/", path).exists()
+
+
+WANTED = {package: path for package, (path, name) in FILES.items() if not is_installed(path, name)}
+UNPACKED = {FILES[package][1] or Path(path).name for package, path in WANTED.items()}
+unpacks = pytest.mark.skipif(
+    not WANTED or not Path("/usr/bin/dpkg-deb").exists(), reason="no Debian, or all of them are installed"
+)
+# apt and dpkg as this machine would be: everything installed that is installed, and an archive of our own.
+STUBS = {
+    "id": "echo 0",
+    "python3": "exit 0",
+    "dpkg-query": "echo installed",
+    "apt-cache": """shift
+for package; do
+    printf '%s:\\n  Installed: (none)\\n  Candidate: %s\\n' "$package" "$(cat "$ARCHIVE/version")"
+done""",
+    "apt-get": """echo "$*" >>"$ARCHIVE/asked"
+case "$*" in
+*download*) for package; do :; done
+    [ -e "$ARCHIVE/$package.deb" ] && cp "$ARCHIVE/$package.deb" . ;;
+esac""",
+}
+CONTROL = "Package: {package}\nVersion: {version}\nArchitecture: all\nMaintainer: x\nDescription: x\n"
+
+
+@dataclass
+class Machine:
+    folder: Path
+
+    @property
+    def unpacked(self) -> Path:
+        return self.folder / "unpacked"
+
+    def publish(self, version: str) -> None:
+        """An archive with this version of every package; each file holds the version."""
+        archive = self.folder / "archive"
+        (archive / "version").write_text(version + "\n")
+        for package, path in WANTED.items():
+            tree = self.folder / "tree" / version / package
+            control = CONTROL.format(package=package, version=version)
+            for name, text in (("DEBIAN/control", control), (path, f"{version}\n")):
+                (tree / name).parent.mkdir(parents=True, exist_ok=True)
+                (tree / name).write_text(text)
+            (tree / path).chmod(0o755)
+            command = ["dpkg-deb", "-Znone", "--root-owner-group", "--build", tree, archive / f"{package}.deb"]
+            subprocess.run(command, check=True, capture_output=True)
+
+    def run(self) -> tuple[list[str], str]:
+        """What apt-get was asked, and what the script said."""
+        asked = self.folder / "archive" / "asked"
+        asked.write_text("")
+        stubs = f"{self.folder / 'stubs'}:{os.environ['PATH']}"
+        environment = {"PATH": stubs, "ARCHIVE": str(asked.parent), "COSTOF_UNPACKED": str(self.unpacked)}
+        script = ROOT / "scripts" / "system-packages"
+        done = subprocess.run([script], env=environment, capture_output=True, text=True, check=True)
+        return asked.read_text().splitlines(), done.stdout + done.stderr
+
+    def a_day_passes(self) -> None:
+        os.utime(self.unpacked / "looked", (0, 0))
+
+    def contents(self) -> set[str]:
+        return {(self.unpacked / name).read_text().strip() for name in UNPACKED}
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    made = Machine(tmp_path)
+    (tmp_path / "archive").mkdir()
+    (tmp_path / "stubs").mkdir()
+    for name, body in STUBS.items():
+        (tmp_path / "stubs" / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tmp_path / "stubs" / name).chmod(0o755)
+    made.publish("1:1.0-1")
+    made.run()
+    return made
+
+
+@unpacks
+def test_a_newer_version_is_unpacked_in_place_of_the_older_within_a_day(machine: Machine) -> None:
+    assert machine.contents() == {"1:1.0-1"}
+    machine.publish("1:1.0-2+deb12u1")
+    assert machine.run() == ([], ""), "what is up to date for a day costs no request"
+    machine.a_day_passes()
+    asked, _ = machine.run()
+    assert asked[0] == "update -qq"
+    assert sum("download" in each for each in asked) == len(WANTED)
+    assert machine.contents() == {"1:1.0-2+deb12u1"}
+    assert {path.name for path in machine.unpacked.iterdir()} == UNPACKED | {"versions", "looked"}
+    machine.a_day_passes()
+    assert machine.run() == (["update -qq"], ""), "where there is nothing newer a day costs one look"
+    assert machine.run() == ([], "")
+
+
+@unpacks
+def test_what_was_unpacked_before_versions_were_kept_is_unpacked_again(machine: Machine) -> None:
+    (machine.unpacked / "versions").unlink()
+    asked, _ = machine.run()
+    assert sum("download" in each for each in asked) == len(WANTED)
+
+
+@unpacks
+def test_without_the_archive_the_older_stays(machine: Machine) -> None:
+    machine.publish("2")
+    machine.a_day_passes()
+    for package in WANTED:
+        (machine.folder / "archive" / f"{package}.deb").unlink()
+    _, said = machine.run()
+    assert said.count("could not be fetched; the older") == len(WANTED)
+    assert machine.contents() == {"1:1.0-1"}
+    assert " 2" not in (machine.unpacked / "versions").read_text()
+
+
+CHECK = runpy.run_path(str(ROOT / "scripts" / "release_check.py"))
+
+
+def test_the_list_of_parts_names_the_openssl_that_is_built() -> None:
+    assert list(CHECK["of_openssl"](ROOT)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("## 1.2.0 (2026-01-31)\n- a\n## 1.1.0 (2026-01-01)\n", None),
+        ("## Unreleased\n- a\n## 1.2.0 (2026-01-31)\n", "'Unreleased'"),
+        ("## 1.1.0 (2026-01-01)\n", "does not begin with '## 1.2.0"),
+        ("# Changelog\n", "does not begin with '## 1.2.0"),
+    ],
+)
+def test_the_changelog_begins_with_the_version(text: str, problem: str | None) -> None:
+    found = list(CHECK["of_changelog"](text, "1.2.0"))
+    assert len(found) == (problem is not None)
+    assert problem is None or problem in found[0]
+
+
+def test_a_tag_that_differs_and_files_that_are_missing_are_told(tmp_path: Path) -> None:
+    (tmp_path / "engine").mkdir()
+    (tmp_path / "dist").mkdir()
+    for name in ("Cargo.toml", "Cargo.lock", "openssl.cdx.json"):
+        shutil.copy(ROOT / "engine" / name, tmp_path / "engine")
+    (tmp_path / "CHANGELOG.md").write_text("")
+    tag, _, files = CHECK["problems"](tmp_path, "v9")
+    assert tag.endswith(f"and the commit's tag is v9: git tag v{__version__}")
+    assert files.startswith(f"dist/ holds nothing; `make wheels` makes costof-{__version__}-py3-none-manylinux_2_28_aa")
+
+
+@pytest.mark.skipif(shutil.which("readelf") is None, reason="needs readelf (binutils)")
+def test_a_program_that_wants_more_than_the_oldest_system_has_is_told() -> None:
+    found = list(CHECK["of_engine"](Path(sys.executable).with_name("costof-engine"), "aarch64"))
+    assert found[0] == "is of another machine than aarch64"
+    assert any("libssl.so.3" in problem for problem in found), "the engine of `make setup` links the system's OpenSSL"
+
+
+def test_a_build_without_rust_says_so_and_fetches_none(tmp_path: Path) -> None:
+    build = (
+        "import build_backend as backend; print(backend.get_requires_for_build_wheel()); "
+        "backend.prepare_metadata_for_build_wheel('metadata')"
+    )
+    environment = {"PATH": str(tmp_path), "PYTHONPATH": str(ROOT / "scripts")}
+    command = [sys.executable, "-c", build]
+    told = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert told.returncode == 1
+    assert told.stdout.startswith("[]\n"), "puccinialin, which fetches Rust"
+    assert "Cargo, the Rust package manager, is not installed" in told.stderr
+
+
+PAGE = (ROOT / "docs" / "many-hosts.md").read_text()
+KUBERAY = json.loads((ROOT / "tests" / "vectors" / "kuberay-raycluster.json").read_text())["schema"]
+# Where Ray lies: to import it takes seconds.
+RAY_UP = json.loads(Path(str(distribution("ray").locate_file("ray/autoscaler/ray-schema.json"))).read_text())
+
+
+@pytest.mark.parametrize(("field", "schema", "no_such"), [("kind", KUBERAY, "kind"), ("provider", RAY_UP, "docker")])
+def test_files_for_ray_keep_to_its_schemas(field: str, schema: dict[str, Any], no_such: str) -> None:
+    files = [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)]
+    (told,) = (each for each in files if field in each)
+    jsonschema.validate(told, schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**told, no_such: 1}, schema)
+
+
+def test_the_page_of_hosts_is_of_one_version_of_ray() -> None:
+    constraints = (ROOT / "constraints.txt").read_text()
+    assert set(re.findall(r"2\.\d+\.\d+", PAGE)) == set(re.findall(r"^ray==(.*)$", constraints, re.MULTILINE))
