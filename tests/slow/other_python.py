@@ -10,8 +10,8 @@ import sysconfig
 from pathlib import Path
 
 import costof
-from tests.support.hosts_runs import told
-from tests.support.ray_nodes import Cluster
+from tests.slow.hosts_runs import told
+from tests.slow.ray_nodes import Cluster
 
 
 def another_python() -> tuple[str, str] | None:

@@ -24,7 +24,7 @@ import pytest
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab, descendants_of, is_root
 from costof.programs.server import Place
-from tests.support.hosts_runs import (
+from tests.slow.hosts_runs import (
     COMMANDS,
     STUDY,
     WHERE,
@@ -42,9 +42,9 @@ from tests.support.hosts_runs import (
     target,
     told,
 )
-from tests.support.other_python import another_python, by_other_versions, by_python
+from tests.slow.other_python import another_python, by_other_versions, by_python
+from tests.slow.ray_nodes import CLIENTS_PORT, TMP, Cluster, a_cluster
 from tests.support.programs import eventually
-from tests.support.ray_nodes import CLIENTS_PORT, TMP, Cluster, a_cluster
 from tests.support.redis import Standing
 
 ROOT = Path(__file__).parents[2]
@@ -202,7 +202,6 @@ def test_a_wrong_token_is_refused(refused: subprocess.Popen[str]) -> None:
     assert "Traceback" not in err
 
 
-@pytest.mark.slow
 def test_a_client_of_the_cluster_gets_the_same_answer(cluster: Cluster, server: Standing, long_study: Path) -> None:
     by_client = ["--hosts", f"ray://{cluster.head.address}:{CLIENTS_PORT}"]
     with running(cluster, server, "by-client", long_study, *by_client, "--rounds", "2") as run:
@@ -215,7 +214,6 @@ def test_a_client_of_the_cluster_gets_the_same_answer(cluster: Cluster, server: 
     eventually("the end of engines and actors", lambda: not any(left(node) for node in cluster.loads))
 
 
-@pytest.mark.slow
 def test_another_python_is_refused(cluster: Cluster) -> None:
     """A real one, where this machine has it: of the same ABI, by which Ray can be imported."""
     other = another_python()
@@ -226,7 +224,6 @@ def test_another_python_is_refused(cluster: Cluster) -> None:
     assert f"Python {version}" in said
 
 
-@pytest.mark.slow
 def test_a_host_without_costof_is_sent_the_engine_and_refused_for_commands(
     cluster: Cluster, server: Standing, long_study: Path
 ) -> None:
@@ -245,7 +242,6 @@ def test_a_host_without_costof_is_sent_the_engine_and_refused_for_commands(
     assert "load-3 cannot measure: commands are run by the costof of each host, and it has no costof" in said
 
 
-@pytest.mark.slow
 def test_commands_of_ones_own_are_one_population_too(cluster: Cluster, server: Standing) -> None:
     token = secrets.token_hex(16)
     text = COMMANDS.replace("ADDRESS", server.address).replace("TOKEN_OF_A_LEVEL", token)
@@ -275,7 +271,6 @@ def test_commands_of_ones_own_are_one_population_too(cluster: Cluster, server: S
     eventually("the end of runners and actors", lambda: not any(left(node) for node in cluster.loads))
 
 
-@pytest.mark.slow
 def test_versus_goes_on_hosts_and_nothing_is_left_of_one_that_is_killed(cluster: Cluster, server: Standing) -> None:
     server.ask("ACL", "SETUSER", "open", "on", "nopass", "allkeys", "allcommands")
     server.ask("CONFIG", "RESETSTAT")
@@ -316,7 +311,6 @@ def _password(server: Standing) -> bytes:
     return server.password.get_secret_value().encode()
 
 
-@pytest.mark.slow
 def test_a_host_far_away_is_named_and_one_whose_engine_dies(cluster: Cluster, server: Standing) -> None:
     # Asked so seldom that a busy machine keeps up: where all wait for it, no distance is seen.
     seldom = _study(cluster, "seldom", paced(60.0), 0.5)
@@ -336,7 +330,6 @@ def test_a_host_far_away_is_named_and_one_whose_engine_dies(cluster: Cluster, se
     assert again.slower == ["load-3"]
 
 
-@pytest.mark.slow
 def test_a_silent_host_is_named(cluster: Cluster, server: Standing, study: Path) -> None:
     with running(cluster, server, "silent", study, "--rounds", "50") as run:
         run.wait_for_rounds(4)
@@ -348,7 +341,6 @@ def test_a_silent_host_is_named(cluster: Cluster, server: Standing, study: Path)
     eventually("the end of engines and actors", lambda: not any(left(node) for node in cluster.loads))
 
 
-@pytest.mark.slow
 def test_a_host_that_dies_is_done_without_where_the_rest_is_enough(
     cluster: Cluster, server: Standing, study: Path
 ) -> None:
