@@ -222,8 +222,8 @@ def test_good_outputs_keep_every_limit(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fails", "share"),
     [
-        ("control", 1.0),
         ("arm", 0.5),
+        pytest.param("control", 1.0, marks=pytest.mark.slow),
         pytest.param("control", 0.5, marks=pytest.mark.slow),
         pytest.param("arm", 1.0, marks=pytest.mark.slow),
     ],

@@ -33,7 +33,7 @@ pytestmark = [
 
 # asm-generic/socket.h: beyond net.core.rmem_max, so that no burst is lost at its receiver.
 SO_RCVBUFFORCE = 33
-ROUND_TRIPS_MS = (0.1, 5.0, 44.648, 170.126, 400.0)
+ROUND_TRIPS_MS = (0.1, 5.0, 44.648)
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +58,7 @@ def network() -> Iterator[Network]:
         yield network
 
 
-@pytest.mark.parametrize(("asked", "next_asked"), list(pairwise((*ROUND_TRIPS_MS, 800.0))))
+@pytest.mark.parametrize(("asked", "next_asked"), list(pairwise((*ROUND_TRIPS_MS, 170.0))))
 def test_the_round_trip_is_the_one_asked_for(network: Network, asked: float, next_asked: float) -> None:
     """A busy machine makes packets later and never earlier, and not for ever; how little later a quiet one does,
     `make bench` tells."""
@@ -161,7 +161,7 @@ def test_one_server_process_is_reached_at_every_distance(network: Network) -> No
     with server.socket() as listener:
         listener.bind(("0.0.0.0", 0))  # noqa: S104  # in a namespace of its own
         listener.listen(8)
-        for name in ("lan", "0.1ms", "44.648ms"):
+        for name in ("lan", "44.648ms"):
             with client.socket() as connection:
                 connection.settimeout(HANGS_SECONDS)
                 connection.connect((network.links[name].address_of(server), listener.getsockname()[1]))
