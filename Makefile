@@ -42,7 +42,7 @@ test-all: setup
 
 # Tests on servers wait half of their time. Images of containers often set PYTHONDONTWRITEBYTECODE: each of a thousand
 # processes would compile all sources anew. Matrices of a few rows are slower on several threads.
-PYTEST = $(BIN)/python -m pytest -n 6 --dist loadfile --no-loadscope-reorder --by-file -o console_output_style=classic
+PYTEST = $(BIN)/python -m pytest -n 6 --dist loadfile --no-loadscope-reorder
 test-python test-all-python: export PYTHONDONTWRITEBYTECODE =
 test-python test-all-python: export OPENBLAS_NUM_THREADS = 1
 test-python:

@@ -134,6 +134,8 @@ def test_of_a_target_its_user_tells_the_cpu_time_and_other_distances_are_predict
     assert "the servers keep" in said.lower() or "cannot carry this load" in said
     assert all(record.server_cpu_seconds["server"] >= 0 for record in slices)
     assert sum(record.server_cpu_seconds["server"] for record in slices) > 0
+    if "cannot carry this load" in said:
+        pytest.skip("this machine is too busy for costs at a load")
     predicted = result.sections.predicted
     measured = {(each.metric, each.arm): each for each in result.effects}
     assert {each.metric for each in predicted.effects} == {"clients.connection", "clients.first_query", "clients.query"}

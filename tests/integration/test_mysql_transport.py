@@ -38,7 +38,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
 
 
 def carried_out(planned: Plan, folder: Path) -> Ledger:
-    few = {name: min(size.operations, 40) for name, size in planned.slices.items()}
+    few = {name: min(size.operations, 16) for name, size in planned.slices.items()}
     plan = ended_by_operations(planned, **few)
     ledger = Ledger.create(plan, folder)
     carry_out(plan, open_service(plan, None, "run"), ledger, Silent())

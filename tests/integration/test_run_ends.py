@@ -28,7 +28,6 @@ from .conftest import (
     eventually,
     processes_of,
     slices_measured,
-    wait_for_rounds,
     wait_for_slices,
 )
 
@@ -127,9 +126,8 @@ def test_a_member_killed_in_the_middle_ends_the_run_in_part(tmp_path: Path, temp
     run = tmp_path / "run"
     study = small_study("mongodb-tls", tmp_path)
     with costof_running(run, temporary, study, *SMALL, "--rounds", UNENDING) as process:
-        # One alone is in no figure.
-        wait_for_slices(process, run, 1)
-        wait_for_rounds(process, run, 2, A_ROUND)
+        # One round alone is in no figure, and a busy machine spoils some.
+        wait_for_slices(process, run, 5 * A_ROUND)
         members = processes_of(temporary)
         secondary = next(pid for pid, words in members.items() if any("/secondary" in word for word in words))
         os.kill(secondary, signal.SIGKILL)

@@ -186,7 +186,7 @@ def test_no_file_and_no_process_of_a_run_holds_the_password(
     where = url.format(login=f"{USER}:{secret}@")
     size = ["--profile", "quick", "--rounds", "2", *(word for each in LEAST[study] for word in ("--set", each))]
     trust = ["--tls-ca", str(ca_file), "--allow-plain"]
-    with costof_running(run, temporary, small_study(study, tmp_path, 40), *size, "--target", where, *trust) as process:
+    with costof_running(run, temporary, small_study(study, tmp_path), *size, "--target", where, *trust) as process:
         started: set[int] = set()
 
         def measured_after_a_look() -> bool:

@@ -13,6 +13,7 @@ import platform
 import secrets
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import fsum
@@ -42,7 +43,6 @@ from tests.slow.hosts_runs import (
     target,
     told,
 )
-from tests.slow.other_python import another_python, by_other_versions, by_python
 from tests.slow.ray_nodes import CLIENTS_PORT, TMP, Cluster, a_cluster
 from tests.support.programs import eventually
 from tests.support.redis import Standing
@@ -214,14 +214,32 @@ def test_a_client_of_the_cluster_gets_the_same_answer(cluster: Cluster, server: 
     eventually("the end of engines and actors", lambda: not any(left(node) for node in cluster.loads))
 
 
+#: Has the cluster say of itself that it is of another Python, until it is told to end.
+OTHER_PYTHON = """
+import json, ray
+from ray.experimental import internal_kv as kv
+ray.init(address="auto", logging_level="ERROR", log_to_driver=False)
+key, space = b"CLUSTER_METADATA", b"cluster"
+usual = kv._internal_kv_get(key, namespace=space)
+kv._internal_kv_put(key, json.dumps(json.loads(usual) | {"python_version": "3.13.0"}).encode(), namespace=space)
+print("changed", flush=True)
+input()
+kv._internal_kv_put(key, usual, namespace=space)
+"""
+
+
 def test_another_python_is_refused(cluster: Cluster) -> None:
-    """A real one, where this machine has it: of the same ABI, by which Ray can be imported."""
-    other = another_python()
-    status, said = by_other_versions(cluster) if other is None else by_python(cluster, *other)
-    version = "3.13.0" if other is None else other[1]
+    pipe = subprocess.PIPE
+    other = cluster.command(sys.executable, "-c", OTHER_PYTHON, stdin=pipe, stdout=pipe)
+    assert other.stdout is not None
+    assert other.stdout.readline() == "changed\n"
+    try:
+        status, said = told(cluster, "doctor", "--hosts", "auto")
+    finally:
+        other.communicate("\n")
     assert status == 1
     assert f"Python {platform.python_version()}" in said
-    assert f"Python {version}" in said
+    assert "Python 3.13.0" in said
 
 
 def test_a_host_without_costof_is_sent_the_engine_and_refused_for_commands(

@@ -63,7 +63,7 @@ def ended_by_operations(plan: Plan, **operations: int) -> Plan:
     return plan.model_copy(update={"slices": sizes})
 
 
-def small_study(study: str, folder: Path, operations: int = 20) -> str:
+def small_study(study: str, folder: Path, operations: int = 8) -> str:
     """A file of the study for the command, with slices of so few operations that no time ends."""
     text = resources.files("costof.studies").joinpath(f"{study}.toml").read_text()
     path = folder / f"{study}.toml"
