@@ -14,7 +14,6 @@ import pytest
 from costof.lab.lab import Lab
 from costof.programs.haproxy import Haproxy
 from costof.programs.identity import CERTIFICATE, SERVER_ID, VERSION
-from costof.programs.mariadb.lab import MariadbServer
 from costof.report import analyse
 from costof.results.ledger import PLAN, SLICES, EnvironmentRecord, Ledger, SliceRecord
 from tests.support.command import costof
@@ -27,7 +26,7 @@ from .conftest import SHORT, SHORT_ROUND, costof_running, slices_measured, wait_
 pytestmark = pytest.mark.servers
 #: Of workloads on the wire and of an application, over plain, its twin and TLS.
 QUICK = ["--profile", "quick", "--rounds", "5", "--seed", "1"]
-AT_LOAD = ["--load", "50/s", "--queries-per-connection", "3"]
+AT_LOAD = ["--pool", "4", "--load", "100/s"]
 #: One workload over plain, its twin and TLS.
 LOAD_ROUND = 3
 
@@ -46,12 +45,13 @@ def interrupt(run: Path, temporary: Path, slices: int, *arguments: str) -> None:
     assert process.returncode in (1, 3), err
 
 
-def begun(folder: Path, server: Standing) -> Path:
+@pytest.fixture(scope="module")
+def begun(postgres: Standing, lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run at a load, with the servers' CPU time, that was interrupted after a whole round."""
-    (process,) = server._place.lab.processes.values()
+    folder, server = tmp_path_factory.mktemp("begun"), lab.processes["postgres"]
     # Backends that have ended are counted by their parent.
-    reading = f"awk '{{print ($14+$15+$16+$17)/100}}' /proc/{process.pid}/stat"
-    options = ["--target", server.url("maker"), "--tls-ca", str(server.ca_file), "--allow-plain"]
+    reading = f"awk '{{print ($14+$15+$16+$17)/100}}' /proc/{server.pid}/stat"
+    options = ["--target", postgres.url("maker"), "--tls-ca", str(postgres.ca_file), "--allow-plain"]
     arguments = ["postgres-tls", *QUICK, "--set", "transport=plain,tls", *AT_LOAD, *options, "--server-cpu", reading]
     (folder / "t").mkdir()
     interrupt(folder / "run", folder / "t", 2 * LOAD_ROUND + 1, *arguments)
@@ -59,13 +59,8 @@ def begun(folder: Path, server: Standing) -> Path:
 
 
 @pytest.fixture
-def interrupted(postgres: Standing, begun_once: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(begun_once, tmp_path / "run")
-
-
-@pytest.fixture(scope="module")
-def begun_once(postgres: Standing, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return begun(tmp_path_factory.mktemp("begun"), postgres)
+def interrupted(begun: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(begun, tmp_path / "run")
 
 
 def content(run: Path) -> list[bytes]:
@@ -86,7 +81,7 @@ def identities(run: Path) -> list[dict[str, str]]:
     return [record.identity for record in Ledger.open(run).records() if isinstance(record, EnvironmentRecord)]
 
 
-def password_of(server: Standing | MariadbServer) -> dict[str, str]:
+def password_of(server: Standing) -> dict[str, str]:
     return {"COSTOF_PASSWORD": server.password.get_secret_value()}
 
 
@@ -99,17 +94,6 @@ def test_another_certificate_at_the_same_address_is_refused_and_nothing_is_writt
         assert postgres.places() == places
     assert "is not the server that the run was begun on: its TLS certificate was SHA-256 " in line
     assert line.endswith("nothing was measured. Begin a new run")
-
-
-def test_another_server_at_the_same_address_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
-    with Lab() as lab, Lab() as another, somebodys_postgres(lab) as server:
-        run = begun(tmp_path, server)
-        lab.stop("postgres")
-        assert "cannot reach" in refused(run, status=1, **password_of(server))
-        with another_postgres(another, server) as other:
-            places = other.places()
-            assert "its server id was " in refused(run, **password_of(other))
-            assert other.places() == places
 
 
 def test_a_run_is_resumed_on_the_servers_and_with_the_options_that_it_was_begun_with(
@@ -155,6 +139,18 @@ def test_a_run_in_a_lab_is_not_mixed_with_a_target_or_with_another_version(
     path = run / SLICES
     path.write_text(path.read_text().replace(json.dumps({"redis": version}), json.dumps({"redis": "6.0.0"})))
     assert f"its redis was 6.0.0 and is now {version}" in refused(run)
+
+
+def test_another_server_at_the_same_address_is_refused_and_nothing_is_written(
+    lab: Lab, postgres: Standing, interrupted: Path
+) -> None:
+    """The last one on the first server."""
+    lab.stop("postgres")
+    assert "cannot reach" in refused(interrupted, status=1, **password_of(postgres))
+    with Lab() as another, another_postgres(another, postgres) as other:
+        places = other.places()
+        assert "its server id was " in refused(interrupted, **password_of(other))
+        assert other.places() == places
 
 
 @pytest.mark.slow
