@@ -18,8 +18,8 @@ from tests.support.services import HTTP, SERVICES, Standing
 pytestmark = pytest.mark.servers
 
 
-#: Of a user's own servers, which `test_targets.py` loads and measures too, one stands for those of its kind.
-SLOW = {"mongodb-target", "postgres-target", "redis-target"}
+#: Of a user's own servers, which other tests load and measure too, one of a database and a balancer stand for all.
+SLOW = {"mongodb-target", "postgres-target", "redis-target", "replication-target", "encryption-target"}
 
 
 @pytest.fixture(

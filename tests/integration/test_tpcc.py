@@ -29,7 +29,8 @@ from costof.run.instruments import LOAD_SECONDS
 from tests.support.engines import patient_plan
 from tests.support.programs import HANGS_SECONDS, eventually, log_in, running_mariadb
 
-pytestmark = pytest.mark.servers
+#: What `make test` runs of TPC-C is in the contract of services: a load and some transactions.
+pytestmark = [pytest.mark.servers, pytest.mark.slow]
 
 # Two, so that there are remote payments and lines.
 WAREHOUSES = 2
@@ -293,7 +294,6 @@ def test_a_wait_for_a_lock_ends_and_is_retried(database: Database) -> None:
     assert answer.counts["tpcc.lock_timeouts"] > 0
 
 
-@pytest.mark.slow
 def test_users_take_their_time(database: Database) -> None:
     """A New-Order takes 18 s to type, the others 2 or 3 (clause 5.2.5.2): none of ten terminals gets one done."""
     others = 0

@@ -82,7 +82,8 @@ def test_a_load_into_records_is_refused_unless_it_goes_on_behind_them(mongod: St
 @pytest.mark.usefixtures("loaded")
 def test_a_core_workload_runs_and_its_operations_are_told_by_name(mongod: Standalone, tmp_path: Path) -> None:
     """`test_ycsb.py` runs all six in one engine."""
-    done = ycsb(mongod, tmp_path, "run", "-P", "workloads/workloadf", "-p", "operationcount=300", "-threads", "3")
+    size = ["-p", f"recordcount={RECORDS}", "-p", "operationcount=300", "-threads", "3"]
+    done = ycsb(mongod, tmp_path, "run", "-P", "workloads/workloadf", *size)
     assert done.status == 0, done.err
     told, kinds = figures(done), {"READ", "UPDATE", "READ-MODIFY-WRITE"}
     assert {kind for kind, _ in told} - {"OVERALL"} == kinds
