@@ -31,6 +31,7 @@ def hosts(lab: ServerLab, arm: PlannedArm) -> list[str]:
     return [address.rpartition(":")[0] for address in lab.endpoint(arm).service.addresses]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not is_root() or not Path("/dev/net/tun").exists(), reason="far clients take root and /dev/net/tun")
 def test_every_client_reaches_the_members_it_is_told_of() -> None:
     plan = plan_for("transport=plain,tls", f"distance=lan,{FAR_MS:g}")

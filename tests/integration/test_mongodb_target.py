@@ -151,6 +151,7 @@ def waits_for_the_last_write(member: Client) -> bool:
     return bool(member.admin.command({"currentOp": 1, **asked})["inprog"])
 
 
+@pytest.mark.slow
 def test_a_load_is_over_when_each_visible_member_has_it_whatever_a_hidden_one_has() -> None:
     with user_of_a_set() as (url, ca_file):
         own = OwnMongodb(Access(url, ca_file, allow_plain=True), "mongodb-tls", "run", records=1)

@@ -26,7 +26,6 @@ from .conftest import (
     costof_running,
     descendants,
     eventually,
-    processes_of,
     slices_measured,
     wait_for_slices,
 )
@@ -35,9 +34,7 @@ pytestmark = pytest.mark.servers
 needs_root = pytest.mark.skipif(not is_root(), reason="hosts and links need root")
 
 
-# The slices of one round, of plain, its twin and TLS, and in the second study of a tunnel too; a round to warm up goes
-# before.
-A_ROUND = 12
+# The slices of one round, of plain, its twin, TLS and a tunnel; a round to warm up goes before.
 MYSQL_ROUND = 16
 #: Of a run that something else than its stop rule has to end.
 UNENDING = "100000"
@@ -123,21 +120,19 @@ def test_a_kill_9_leaves_nothing_behind(tmp_path: Path, temporary: Path) -> None
     assert costof("show", str(run), cwd=tmp_path).status in (0, 1)
 
 
-def test_a_member_killed_in_the_middle_ends_the_run_in_part(tmp_path: Path, temporary: Path) -> None:
+def test_a_server_killed_in_the_middle_ends_the_run_in_part(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
-    study = small_study("mongodb-tls", tmp_path)
-    with costof_running(run, temporary, study, *SMALL, "--rounds", UNENDING) as process:
+    with costof_running(run, temporary, *SHORT, "--rounds", UNENDING) as process:
         # One round warms up, and one alone is in no figure.
-        wait_for_slices(process, run, 3 * A_ROUND)
-        members = processes_of(temporary)
-        secondary = next(pid for pid, words in members.items() if any("/secondary" in word for word in words))
-        os.kill(secondary, signal.SIGKILL)
+        wait_for_slices(process, run, 3 * SHORT_ROUND)
+        (server,) = (pid for pid, words in descendants(process.pid).items() if "redis-server" in words[0])
+        os.kill(server, signal.SIGKILL)
         _, err = process.communicate()
     assert process.returncode == 3, err
     assert "Traceback" not in err
     result = Result.model_validate_json((run / "result.json").read_bytes())
     assert result.partial is not None
-    assert "secondary" in result.partial
+    assert "redis" in result.partial
 
 
 @needs_root
