@@ -31,8 +31,8 @@ NOTHING = SliceAnswer.model_construct(elapsed_ns=1, operations=0)
 
 
 @pytest.fixture(scope="module")
-def five() -> Iterator[ReplicationLab]:
-    plan = replication_plan("nodes=5", "sync=star,chain,tree-2,natural", "node_cpu=0.5", "write_concern=1")
+def seven() -> Iterator[ReplicationLab]:
+    plan = replication_plan("nodes=7", "sync=star,chain,tree-2,natural", "node_cpu=0.5", "write_concern=1")
     with ReplicationLab(plan) as lab:
         lab.arms = arms_by_shape(plan)  # type: ignore[attr-defined]
         yield lab
@@ -106,12 +106,12 @@ def thrown_out(judged: Judgement) -> str:
 
 
 @pytest.mark.parametrize(
-    ("shape", "hops", "direct"), [("chain", 2, 1), ("tree-2", 1, 2), ("star", 1, 4), ("natural", None, None)]
+    ("shape", "hops", "direct"), [("chain", 3, 1), ("tree-2", 2, 2), ("star", 1, 6), ("natural", None, None)]
 )
 def test_a_shape_holds_while_records_are_written(
-    five: ReplicationLab, shape: str, hops: int | None, direct: int | None
+    seven: ReplicationLab, shape: str, hops: int | None, direct: int | None
 ) -> None:
-    judged = good_slice(five, five.arms[shape], caught_up=True)  # type: ignore[attr-defined]
+    judged = good_slice(seven, seven.arms[shape], caught_up=True)  # type: ignore[attr-defined]
     assert judged.facts["tree"].startswith("primary: ")
     assert judged.figures["hops_to_majority"] == (hops or judged.figures["hops_to_majority"])
     # Each follower of the primary fetches every record from it once.
@@ -122,38 +122,38 @@ def test_a_shape_holds_while_records_are_written(
     assert 0 <= judged.figures["replication_lag_ms"] <= judged.figures["replication_lag_max_ms"]
 
 
-def test_a_slice_under_another_tree_is_thrown_out(five: ReplicationLab) -> None:
-    arms: dict[str, PlannedArm] = five.arms  # type: ignore[attr-defined]
-    observed = arranged(five, arms["chain"])
-    judged = five.judge(arms["star"], observed, observed, write(five, arms["star"], 1))
+def test_a_slice_under_another_tree_is_thrown_out(seven: ReplicationLab) -> None:
+    arms: dict[str, PlannedArm] = seven.arms  # type: ignore[attr-defined]
+    observed = arranged(seven, arms["chain"])
+    judged = seven.judge(arms["star"], observed, observed, write(seven, arms["star"], 1))
     assert "the tree was 'primary: secondary-1; secondary-1: secondary-2;" in thrown_out(judged)
 
 
-def test_members_have_shares_and_roles_their_time(five: ReplicationLab) -> None:
-    arm = five.arms["star"]  # type: ignore[attr-defined]
-    arranged(five, arm)
-    before = five.cpu_seconds()
-    write(five, arm, 50)
-    used = five.cpu_seconds()
+def test_members_have_shares_and_roles_their_time(seven: ReplicationLab) -> None:
+    arm = seven.arms["star"]  # type: ignore[attr-defined]
+    arranged(seven, arm)
+    before = seven.cpu_seconds()
+    write(seven, arm, 50)
+    used = seven.cpu_seconds()
     assert used["primary"] > before["primary"]
     assert {"primary", "secondaries", "hidden"} <= used.keys()
-    assert five.throttled_seconds().keys() == {"primary", "secondaries", "hidden"}
-    share = five._nodes.hosts["5-primary"].cpu_share
+    assert seven.throttled_seconds().keys() == {"primary", "secondaries", "hidden"}
+    share = seven._nodes.hosts["7-primary"].cpu_share
     assert share is not None
     # Resized from what the set was formed in.
     for name, value in limits(share.hierarchies.version, 0.5, share.period_us).items():
         assert (share.hierarchies.limit / share.group / name).read_text().strip() == value
     for folder in share.folders:
-        assert str(five.process_ids["5-primary"]) in (folder / "cgroup.procs").read_text().split()
+        assert str(seven.process_ids["7-primary"]) in (folder / "cgroup.procs").read_text().split()
 
 
-def test_data_does_not_grow_without_bound(five: ReplicationLab, monkeypatch: pytest.MonkeyPatch) -> None:
-    arm = five.arms["star"]  # type: ignore[attr-defined]
+def test_data_does_not_grow_without_bound(seven: ReplicationLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    arm = seven.arms["star"]  # type: ignore[attr-defined]
     monkeypatch.setattr("costof.services.replication.lab.MOST_RECORDS", 10)
-    arranged(five, arm)
-    write(five, arm, 20)
-    arranged(five, arm)
-    replica_set = five._sets[5].shaped._set
+    arranged(seven, arm)
+    write(seven, arm, 20)
+    arranged(seven, arm)
+    replica_set = seven._sets[7].shaped._set
 
     def counted() -> dict[str, int | PyMongoError]:
         return replica_set.ask_all(lambda member, client: client["ycsb"]["usertable"].estimated_document_count())
@@ -162,20 +162,20 @@ def test_data_does_not_grow_without_bound(five: ReplicationLab, monkeypatch: pyt
     eventually("nothing left", lambda: set(counted().values()) == {0})
 
 
-def test_a_primary_that_steps_down_is_made_primary_again(five: ReplicationLab) -> None:
-    arm = five.arms["chain"]  # type: ignore[attr-defined]
-    before = arranged(five, arm)
-    primary = five._sets[5].shaped._set.admin("primary").admin
+def test_a_primary_that_steps_down_is_made_primary_again(seven: ReplicationLab) -> None:
+    arm = seven.arms["chain"]  # type: ignore[attr-defined]
+    before = arranged(seven, arm)
+    primary = seven._sets[7].shaped._set.admin("primary").admin
     primary.command("replSetStepDown", 2 * HANGS_SECONDS, secondaryCatchUpPeriodSecs=HANGS_SECONDS)
 
     def told() -> str:
-        return thrown_out(five.judge(arm, before, five.observe(arm), NOTHING))
+        return thrown_out(seven.judge(arm, before, seven.observe(arm), NOTHING))
 
     # Of a busy machine it may be told first that another member did not answer in time.
     eventually("word of it", lambda: told() == "primary is in SECONDARY")
-    eventually("another primary", lambda: five.observe(arm).primary not in (None, "primary"))
-    good_slice(five, arm)
-    assert any("deposed 1 times" in caution for caution in five.cautions())
+    eventually("another primary", lambda: seven.observe(arm).primary not in (None, "primary"))
+    good_slice(seven, arm)
+    assert any("deposed 1 times" in caution for caution in seven.cautions())
 
 
 def test_a_member_that_is_killed_costs_its_set_alone() -> None:
