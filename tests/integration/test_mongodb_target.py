@@ -63,7 +63,10 @@ def test_a_certificate_that_is_expired_or_of_another_ca_is_refused(
     failed(ask(tmp_path, healthy.url, stranger.ca_file), tmp_path, "certificate")
 
 
-@pytest.mark.parametrize(("mode", "stands", "refused"), [("disabled", "plain", "tls"), ("requireTLS", "tls", "plain")])
+@pytest.mark.parametrize(
+    ("mode", "stands", "refused"),
+    [("disabled", "plain", "tls"), pytest.param("requireTLS", "tls", "plain", marks=pytest.mark.slow)],
+)
 def test_of_a_server_that_refuses_plain_or_tls_the_other_arm_is_reported(
     standalone: Start, tmp_path: Path, mode: str, stands: str, refused: str
 ) -> None:

@@ -120,6 +120,7 @@ def test_what_does_not_prove_a_pool_is_found(
     assert found is None if said is None else found is not None and said in found
 
 
+@pytest.mark.slow
 def test_a_storm_beyond_what_the_server_takes_is_one_error_without_a_pool_and_none_with_one(pools: Pools) -> None:
     for arm in pools.plan.arms:
         answer, judged = pools.slice(arm, "storm", CLIENTS)
@@ -141,7 +142,7 @@ def test_a_storm_beyond_what_the_server_takes_is_one_error_without_a_pool_and_no
         pools.server.ask(f"ALTER ROLE {USER} CONNECTION LIMIT -1")
 
 
-@pytest.mark.parametrize("driver", ["postgres", "asyncpg"])
+@pytest.mark.parametrize("driver", ["postgres", pytest.param("asyncpg", marks=pytest.mark.slow)])
 def test_applications_go_through_a_pool_of_transactions(pools: Pools, driver: str) -> None:
     arms = [arm for arm in pools.pooled if arm.asked.lab["pool"]["mode"] == "transaction"]
     told = [pools.lab.endpoint(arm).named(arm.name) for arm in arms]

@@ -58,7 +58,7 @@ def measured(server: Standing, transport: Transport, workload: str, operations: 
     return engines.measured(arm, WORKLOADS, workload, operations, RECORDS)
 
 
-@pytest.mark.parametrize("instrument", INSTRUMENTS)
+@pytest.mark.parametrize("instrument", ["engine", "psycopg", pytest.param("asyncpg", marks=pytest.mark.slow)])
 def test_a_login_that_is_refused_is_told_by_its_class(server: Standing, instrument: str) -> None:
     usual = server.client_settings()
 

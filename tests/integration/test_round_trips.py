@@ -91,7 +91,9 @@ def far_redis() -> tuple[Plan, ServerLab, dict[str, int]]:
 LABS = {"mysql": far_mysql, "mongodb": far_mongodb, "postgres": far_postgres, "redis": far_redis}
 
 
-@pytest.fixture(scope="module", params=LABS)
+@pytest.fixture(
+    scope="module", params=[pytest.param(name, marks=[pytest.mark.slow] * (name == "mongodb")) for name in LABS]
+)
 def far(request: pytest.FixtureRequest) -> Iterator[Far]:
     plan, service, expected = LABS[request.param]()
     with service, Engines(plan, service) as engines:

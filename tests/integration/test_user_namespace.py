@@ -98,6 +98,7 @@ def namespaces_of(pids: Iterable[int]) -> set[tuple[str, int]]:
     return found
 
 
+@pytest.mark.slow
 def test_a_kill_9_leaves_no_process_namespace_or_file() -> None:
     with folder_of_ordinary_user() as folder:
         temporary, run = made(folder / "t"), folder / "run"
@@ -174,6 +175,7 @@ def test_where_user_namespaces_are_forbidden_run_and_doctor_say_what_allows_them
     assert line.startswith("ok       user: hosts are loopback addresses, so a far distance is refused: ")
 
 
+@pytest.mark.slow
 def test_where_the_device_of_links_is_closed_run_and_doctor_say_what_opens_it() -> None:
     user, allowed_by = ordinary_user(tun_mode="0600"), f"sudo chmod 0666 {TUN}"
     (line,) = [line for line in doctor(user) if "far links" in line]

@@ -57,7 +57,8 @@ def mongodb(lab: ServerLab) -> Store:
     return Store(make, rows)
 
 
-@pytest.fixture(scope="module", params=["mongodb", "mysql"])
+#: MongoDB is loaded and asked by `test_ycsb_command.py` too.
+@pytest.fixture(scope="module", params=[pytest.param("mongodb", marks=pytest.mark.slow), "mysql"])
 def store(request: pytest.FixtureRequest) -> Iterator[Store]:
     with ExitStack() as stack:
         if request.param == "mongodb":
@@ -227,6 +228,7 @@ def test_errors_are_counted_by_kind_of_operation(store: Store) -> None:
     assert 0 < error.count == 60 - counts(answer)["read"]
 
 
+@pytest.mark.slow
 def test_a_write_concern_that_cannot_be_met_is_an_error(replica_set: ServerLab) -> None:
     service = mongodb(replica_set).make("concern", 1)
     few = load(field_count=1)
@@ -239,6 +241,7 @@ def test_a_write_concern_that_cannot_be_met_is_an_error(replica_set: ServerLab) 
     assert "Not enough data-bearing nodes" in error.detail
 
 
+@pytest.mark.slow
 def test_a_secondary_is_read_while_the_primary_is_written(replica_set: ServerLab) -> None:
     service = (
         mongodb(replica_set).make("apart", 10).model_copy(update={"read_preference": "secondary", "write_concern": 3})
