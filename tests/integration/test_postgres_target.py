@@ -51,9 +51,8 @@ def test_an_account_that_may_make_no_database_has_a_schema_and_leaves_none(serve
     assert server.places() == before
 
 
-@pytest.mark.parametrize(
-    "load", [(), pytest.param(("--load", "40/s", "--queries-per-connection", "2"), marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("load", [(), ("--load", "40/s", "--queries-per-connection", "2")])
 def test_a_server_that_takes_only_tls_gets_the_figures_of_tls_alone(
     server: Standing, tmp_path: Path, load: tuple[str, ...]
 ) -> None:
