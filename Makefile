@@ -40,9 +40,9 @@ test-all: setup
 	@scripts/system-packages tests
 	@$(MAKE) --no-print-directory --jobs 2 test-all-python test-all-engine
 
-# Tests on servers wait half of their time. Images of containers often set PYTHONDONTWRITEBYTECODE: each of a thousand
+# Tests on servers wait half of their time, and those of a file share theirs. Images of containers often set PYTHONDONTWRITEBYTECODE: each of a thousand
 # processes would compile all sources anew. Matrices of a few rows are slower on several threads.
-PYTEST = $(BIN)/python -m pytest -n 6 --dist loadfile --no-loadscope-reorder --by-file -o console_output_style=classic
+PYTEST = $(BIN)/python -m pytest -n 6 --dist loadfile --no-loadscope-reorder
 test-python test-all-python: export PYTHONDONTWRITEBYTECODE =
 test-python test-all-python: export OPENBLAS_NUM_THREADS = 1
 test-python:

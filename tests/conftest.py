@@ -11,8 +11,6 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.support.by_file import OPTION, ByFile
-
 # What lands is decided by the same examples everywhere and on any speed of machine; `pytest --hypothesis-profile
 # explore` looks for new ones.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
@@ -25,12 +23,6 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the golden files anew instead of comparing")
-    parser.addoption(OPTION, action="store_true", help="print a line for each file instead of a dot for each test")
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    if config.getoption(OPTION) and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(ByFile(config))
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ A trial is three runs of the same study at the same load, one after the other in
 CPU each, from one host of three, and from that host without Ray. All say of the same server how long a GET takes, so
 their differences are nothing but the way they measure.
 
-Hosts are namespaces (`tests/support/ray_nodes.py`). The one has as many CPUs as the three, since an engine has a thread
+Hosts are namespaces (`tests/slow/ray_nodes.py`). The one has as many CPUs as the three, since an engine has a thread
 for each: a thread that is asked more often sleeps less, and takes its answers sooner. The server is 20 ms away, and
 asked often enough that the caches of three processes stay as warm as those of one, but so seldom that neither it nor a
 host nor this machine is near its limits: what is compared is the sharing out and the merging. Arrivals are random: at
@@ -35,7 +35,7 @@ from costof.programs.server import Place
 from costof.results.ledger import Ledger, SliceRecord
 from costof.statistics.histogram import SIGNIFICANT_DIGITS, merged
 from costof.statistics.intervals import estimate
-from tests.support.ray_nodes import TMP, Cluster, Node, a_cluster
+from tests.slow.ray_nodes import TMP, Cluster, Node, a_cluster
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "runs" / "truth-many-hosts"

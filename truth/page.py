@@ -43,7 +43,6 @@ from truth.figures import (
     speeds,
     tail_errors,
 )
-from truth.pictures import draw
 from truth.rows import EffectRow, PeerRow, Row, Rows
 from truth.whole_figures import QuickProfile, peer_said_to_differ, quick_profiles, said_to_differ
 
@@ -67,6 +66,8 @@ def write(rows: Rows, folder: Path, sizes: Sizes) -> None:
     (folder / FOLDER).mkdir(parents=True, exist_ok=True)
     rows.write_parquet(folder / FOLDER)
     if rows.effects and rows.peers and rows.tails:
+        from truth.pictures import draw  # matplotlib, which whoever reads the page alone does not need
+
         draw(rows.effects, speeds(rows.effects), folder / FOLDER)
         template = jinja2.Template(TEMPLATE.read_text(), keep_trailing_newline=True, undefined=jinja2.StrictUndefined)
         of_truths = cases(rows.effects)

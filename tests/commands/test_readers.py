@@ -48,6 +48,8 @@ ODD = [
     '"',
     "\x00",
 ]
+#: For each reader: an eighth of what the profile has.
+FEW = settings(max_examples=settings().max_examples // 8)
 WRITTEN = {name: (OUTPUTS / name).read_text() for name in (*FIGURES, *UNREADABLE)}
 
 
@@ -103,7 +105,7 @@ def test_lines_around_a_report_and_of_another_system_change_nothing(output: str)
 
 
 @pytest.mark.parametrize("name", reader_names())
-@settings(max_examples=20)
+@FEW
 @given(data=st.data())
 def test_the_last_whole_report_counts_and_reports_are_never_mixed(name: str, data: st.DataObject) -> None:
     outputs = [each for each in FIGURES if reader_of(each) == name]
@@ -160,13 +162,14 @@ def test_the_page_for_users_has_every_reader_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("name", reader_names())
+@FEW
 @given(output=st.text())
 def test_any_text_is_refused(name: str, output: str) -> None:
     check(name, output)
 
 
 @pytest.mark.parametrize("name", reader_names())
-@settings(max_examples=50)
+@FEW
 @given(data=st.data())
 def test_broken_output_is_refused_or_gives_numbers(name: str, data: st.DataObject) -> None:
     output = WRITTEN[data.draw(st.sampled_from([each for each in WRITTEN if reader_of(each) == name]))]
@@ -176,7 +179,7 @@ def test_broken_output_is_refused_or_gives_numbers(name: str, data: st.DataObjec
 
 
 @pytest.mark.parametrize("name", reader_names())
-@settings(max_examples=40)
+@FEW
 @given(data=st.data())
 def test_odd_numbers_are_refused_or_left_out(name: str, data: st.DataObject) -> None:
     output = WRITTEN[data.draw(st.sampled_from([each for each in WRITTEN if reader_of(each) == name]))]

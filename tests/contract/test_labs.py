@@ -11,7 +11,6 @@ import pytest
 from costof.lab.lab import is_root
 from costof.lab.program import Counters
 from costof.services.open import open_service
-from costof.study.plan import Plan
 from tests.support.engines import WORKLOADS, Engines
 from tests.support.kill_9 import lab_process, left_by_kill_9
 from tests.support.programs import eventually
@@ -21,16 +20,20 @@ from tests.support.small_plans import plan_of
 pytestmark = pytest.mark.servers
 
 
-@pytest.mark.skipif(not is_root(), reason="hosts and CPU shares take root")
-@pytest.mark.parametrize("lab", LABS)
+needs_root = pytest.mark.skipif(not is_root(), reason="hosts and CPU shares take root")
+#: What is looked at once for each kind of service; the rest of its labs are of the same code.
+ALSO = ("redis", "pooling")
+
+
+@needs_root
+@pytest.mark.parametrize("lab", [pytest.param(lab, marks=[pytest.mark.slow] * (lab in ALSO)) for lab in LABS])
 def test_nothing_is_left_after_kill_9(lab: str) -> None:
     left_by_kill_9("-m", "tests.support.services", lab)
 
 
-@pytest.mark.skipif(not is_root(), reason="hosts and CPU shares take root")
-@pytest.mark.parametrize("lab", ["mysql", "http"])
-def test_of_two_labs_at_once_each_leaves_nothing_and_the_other_alone(lab: str) -> None:
-    opened = ("-m", "tests.support.services", lab)
+@needs_root
+def test_of_two_labs_at_once_each_leaves_nothing_and_the_other_alone() -> None:
+    opened = ("-m", "tests.support.services", "mysql")
     with lab_process(*opened) as one, lab_process(*opened) as other:
         assert not one.pids & other.pids
         assert not one.paths & other.paths
@@ -47,8 +50,6 @@ def test_of_two_labs_at_once_each_leaves_nothing_and_the_other_alone(lab: str) -
 @pytest.mark.parametrize(
     ("study", "settings", "without_share"),
     [
-        ("mongodb-tls", ["transport=plain,tls"], ""),
-        ("mysql-transport", ["transport=plain,tls,ssh-aes256-gcm", "distance=lan"], ""),
         ("redis-tls", ["transport=plain,tls,stunnel-both", "distance=lan"], ""),
         ("postgres-pooling", ["path=plain,tls,transaction-both", "pooler_cpu=0.5,1"], "the pooler"),
         (
@@ -78,72 +79,70 @@ def test_without_hosts_it_stands_on_loopback_without_a_share(
 
 
 @dataclass(frozen=True)
-class Death:
-    """`lost` are the arms that end with `process`, by the levels of the study's main factor; `server` ends the run."""
+class Deaths:
+    """`ends` are processes that end one after the other, each with the arms that go with it, by the levels of the
+    study's main factor; `server` ends the run."""
 
     study: str
     settings: tuple[str, ...]
-    process: str
-    lost: tuple[str, ...]
+    ends: dict[str, tuple[str, ...]]
     server: str
 
-    def plan(self) -> Plan:
-        return plan_of(self.study, "quick", *self.settings)
 
-
-STUNNELS = ("transport=plain,tls,stunnel-server,stunnel-both", "records=200")
-DEATHS = {
-    "tunnel": Death(
+DEATHS = [
+    Deaths(
         "mysql-transport",
         ("transport=plain,ssh-aes256-ctr,ssh-aes256-gcm", "distance=lan", "records=200"),
-        "ssh-aes256-ctr-lan",
-        ("ssh-aes256-ctr",),
+        # Tunnels that stand have processes of their own.
+        {"ssh-aes256-ctr-lan": ("ssh-aes256-ctr",), "sshd": ()},
         "mariadb",
     ),
-    "sshd": Death(
-        "mysql-transport", ("transport=plain,ssh-aes256-ctr", "distance=lan", "records=200"), "sshd", (), "mariadb"
+    Deaths(
+        "redis-tls",
+        ("transport=plain,tls,stunnel-server,stunnel-both", "records=200"),
+        {"stunnel-lan": ("stunnel-both",), "stunnel": ("stunnel-server",)},
+        "redis",
     ),
-    "client's stunnel": Death("redis-tls", STUNNELS, "stunnel-lan", ("stunnel-both",), "redis"),
-    "server's stunnel": Death("redis-tls", STUNNELS, "stunnel", ("stunnel-server", "stunnel-both"), "redis"),
-    "pooler": Death(
+    Deaths(
         "postgres-pooling",
         ("path=plain,tls,transaction-client,transaction-both", "records=200"),
-        "pgbouncer-rsa-2048-1",
-        ("transaction-client",),
+        {"pgbouncer-rsa-2048-1": ("transaction-client",)},
         "postgres",
     ),
-    "balancer": Death(
+    Deaths(
         "http-tls-termination",
         ("termination=none,balancer,direct", "balancer=haproxy"),
-        "haproxy",
-        ("none", "balancer"),
+        {"haproxy": ("none", "balancer")},
         "origin",
     ),
-}
+]
 
 
-@pytest.mark.parametrize("death", DEATHS.values(), ids=DEATHS)
-def test_what_dies_costs_the_arms_that_need_it_and_a_server_the_run(death: Death) -> None:
-    plan = death.plan()
-    workloads = HTTP_WORKLOADS if death.study == HTTP.study else WORKLOADS
+@pytest.mark.parametrize("deaths", DEATHS, ids=lambda deaths: deaths.study)
+def test_what_dies_costs_the_arms_that_need_it_and_a_server_the_run(deaths: Deaths) -> None:
+    plan = plan_of(deaths.study, "quick", *deaths.settings)
+    workloads = HTTP_WORKLOADS if deaths.study == HTTP.study else WORKLOADS
     with open_service(plan, None, "run") as lab, Engines(plan, lab, workloads) as engines:
         lab.prepare(plan.arms[0], engines.load)
-        lost = [arm for arm in plan.arms if arm.levels[plan.study.main_factor] in death.lost]
-        kill(lab.process_ids[death.process])
-        eventually("notice of it", lambda: all(lab.lost(arm) for arm in lost))
-        assert all(f"{death.process} ended" in (lab.lost(arm) or "") for arm in lost)
-        assert lab.lost() is None
-        for arm in plan.arms:
-            assert (lab.lost(arm) is not None) == (arm in lost)
-            if arm not in lost:
-                lab.arrange(arm)
-            answer = engines.slice(arm, "connect", 3)
-            assert answer.operations == (0 if arm in lost else 3)
-            assert {error.error_class for error in answer.errors} <= {"refused", "reset", "closed"}
-        kill(lab.process_ids[death.server])
+        lost: set[str] = set()
+        for process, levels in deaths.ends.items():
+            going = [arm for arm in plan.arms if arm.levels[plan.study.main_factor] in levels]
+            kill(lab.process_ids[process])
+            eventually("notice of it", lambda going=going: all(lab.lost(arm) for arm in going))
+            assert all(f"{process} ended" in (lab.lost(arm) or "") for arm in going)
+            assert lab.lost() is None
+            lost.update(arm.name for arm in going)
+            for arm in plan.arms:
+                assert (lab.lost(arm) is not None) == (arm.name in lost)
+                if arm.name not in lost:
+                    lab.arrange(arm)
+                answer = engines.slice(arm, "connect", 3)
+                assert answer.operations == (0 if arm.name in lost else 3)
+                assert {error.error_class for error in answer.errors} <= {"refused", "reset", "closed"}
+        kill(lab.process_ids[deaths.server])
         eventually("notice of the server", lambda: lab.lost() is not None)
-        assert f"{death.server} ended" in (lab.lost() or "")
-        if death.study == HTTP.study:
+        assert f"{deaths.server} ended" in (lab.lost() or "")
+        if deaths.study == HTTP.study:
             # No count is read as none.
             assert {lab.counters(engines.server(arm)) == Counters() for arm in plan.arms} == {True}
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from costof.errors import CostofError, Problem
-from costof.report import analyse
+from costof.report import analyse, render_markdown
 from costof.report.blocks import Block
 from costof.report.result import Result
 from costof.report.sections import Section, check, every_section
@@ -39,6 +39,13 @@ def test_sections_have_names_and_places_of_their_own() -> None:
 @pytest.mark.parametrize("section", every_section(), ids=lambda section: section.name)
 def test_some_run_shows_it(section: Section[Any, Any], unusual: list[Result]) -> None:
     assert any(shown(section, result) for result in [*map(result_of, study_names()), *unusual])
+
+
+@pytest.mark.parametrize("study", study_names())
+def test_a_report_follows_from_result_json_alone(study: str) -> None:
+    result = result_of(study)
+    again = Result.model_validate_json(result.model_dump_json())
+    assert render_markdown(again) == render_markdown(result)
 
 
 @pytest.fixture(scope="module")

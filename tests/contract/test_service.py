@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from costof.lab.program import Counters
+from costof.messages.answers import Phase
 from costof.programs.reach import CERTIFICATE, VERSION
 from costof.run.evidence import mismatch
 from costof.services.encryption.rules import encrypted_columns
@@ -17,7 +18,13 @@ from tests.support.services import HTTP, SERVICES, Standing
 pytestmark = pytest.mark.servers
 
 
-@pytest.fixture(scope="module", params=SERVICES)
+#: Of a user's own servers, which other tests load and measure too, one of a database and a balancer stand for all.
+SLOW = {"mongodb-target", "postgres-target", "redis-target", "replication-target", "encryption-target"}
+
+
+@pytest.fixture(
+    scope="module", params=[pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in SERVICES]
+)
 def standing(request: pytest.FixtureRequest) -> Iterator[Standing]:
     with SERVICES[request.param]() as standing:
         yield standing
@@ -103,6 +110,8 @@ def test_every_arm_works_and_the_servers_count_it(standing: Standing, engines: E
         assert not answer.errors
         assert answer.operations == 20
         assert mismatch(arm.asked, "wire", answer, moved, workers=20) is None
+        if workload == "connect":
+            phases_add_up(answer.phases, arm.asked.speaks_tls)
         opened = int(answer.evidence["connections"])
         if not standing.counts:
             assert moved == Counters()
@@ -118,6 +127,14 @@ def test_every_arm_works_and_the_servers_count_it(standing: Standing, engines: E
             # Where bytes are passed through, it is the origin that counts.
             counted_as = "TLSv1.3" if arm.levels.get("termination") == "backend" else standing.kind.counted_as
             assert moved.tls_connections[counted_as] >= opened
+
+
+def phases_add_up(phases: dict[str, Phase], tls: bool) -> None:
+    parts = [phase for name, phase in phases.items() if not name.startswith("connect")]
+    total = phases.get("connect_and_first_operation") or phases["connect"]
+    assert sum(phase.sum_ns for phase in parts) == total.sum_ns
+    assert sum(phase.round_trips or 0 for phase in parts) == total.round_trips
+    assert ("tls" in phases) == tls
 
 
 def test_standing_connections_are_opened_anew_where_that_is_asked_for(standing: Standing, engines: Engines) -> None:
@@ -152,17 +169,6 @@ def test_an_arm_proves_what_the_client_cannot_see(standing: Standing) -> None:
         else:
             assert bool(proofs) == standing.proves
         assert standing.service.lost(arm) is None
-
-
-def test_phases_of_a_connection_add_up(standing: Standing, engines: Engines) -> None:
-    for arm in standing.plan.arms:
-        standing.service.arrange(arm)
-        phases = engines.slice(arm, "connect", 10).phases
-        parts = [phase for name, phase in phases.items() if not name.startswith("connect")]
-        total = phases.get("connect_and_first_operation") or phases["connect"]
-        assert sum(phase.sum_ns for phase in parts) == total.sum_ns
-        assert sum(phase.round_trips or 0 for phase in parts) == total.round_trips
-        assert ("tls" in phases) == arm.asked.speaks_tls
 
 
 def test_cpu_is_counted_by_role_where_it_can_be(standing: Standing, engines: Engines) -> None:

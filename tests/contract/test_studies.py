@@ -6,14 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from costof.report import render_markdown
-from costof.report.result import Result
 from costof.report.sections import check
 from costof.studies import study_names
 from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
 from costof.study.schema import Study
-from tests.report.results import result_of
 
 
 @pytest.fixture(params=study_names())
@@ -43,9 +40,3 @@ def test_an_arm_asks_for_something_else_than_its_control_and_a_twin_for_the_same
         for arm in plan.arms:
             same = arm.asked == control[arm.context].asked
             assert same == (arm.control or arm.twin), arm.name
-
-
-def test_its_report_follows_from_result_json_alone(study: Study) -> None:
-    result = result_of(study.name)
-    again = Result.model_validate_json(result.model_dump_json())
-    assert render_markdown(again) == render_markdown(result)

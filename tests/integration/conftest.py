@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
 import os
 import signal
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from costof.lab.certificates import Authority
-from costof.lab.lab import Lab
-from costof.lab.supervisor import parents
+from costof.lab.lab import Lab, descendants_of
 from costof.results.ledger import SLICES
 from tests.gateway.shop import PEOPLE, RULES, Shop, before, shop_server
 from tests.support.mongodb import PASSWORD as PASSWORD
@@ -56,27 +53,9 @@ def slices_measured(run: Path) -> int:
 
 
 def wait_for_slices(process: subprocess.Popen[str], run: Path, count: int) -> None:
-    _wait(process, lambda: slices_measured(run) >= count)
-
-
-def wait_for_rounds(process: subprocess.Popen[str], run: Path, rounds: int, slices: int) -> None:
-    """Until each of a round's slices has been measured so often and proved its arm: a busy machine spoils some."""
-    _wait(process, lambda: len(found := _proved(run)) == slices and min(found.values()) >= rounds)
-
-
-def _wait(process: subprocess.Popen[str], condition: Callable[[], bool]) -> None:
-    """For what a run has measured, or for the end of the run, which then says why."""
-    eventually("measuring", lambda: condition() or process.poll() is not None)
-    assert condition(), process.communicate()
-
-
-def _proved(run: Path) -> Counter[tuple[str, str]]:
-    path = run / SLICES
-    records = (json.loads(line) for line in path.read_text().splitlines(keepends=True) if line.endswith("\n"))
-    slices = (
-        record for record in records if record["record"] == "slice" and not (record["warm_up"] or record["mismatch"])
-    )
-    return Counter((each["workload"], each["answer"]["arm"]) for each in slices if each["answer"]["operations"])
+    """Or for the end of the run, which then says why."""
+    eventually("measuring", lambda: slices_measured(run) >= count or process.poll() is not None)
+    assert slices_measured(run) >= count, process.communicate()
 
 
 def processes_of(folder: Path) -> dict[int, list[str]]:
@@ -93,11 +72,7 @@ def processes_of(folder: Path) -> dict[int, list[str]]:
 
 def descendants(pid: int) -> dict[int, list[str]]:
     """Command lines of the processes that a process has started, and they in turn."""
-    known = parents()
-    found = {pid}
-    while more := {child for child, parent in known.items() if parent in found} - found:
-        found |= more
-    return {child: _words(child) for child in found - {pid}}
+    return {child: _words(child) for child in descendants_of(pid)}
 
 
 def _words(pid: int) -> list[str]:

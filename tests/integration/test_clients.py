@@ -31,7 +31,7 @@ CLIENTS = {
 }
 
 
-@pytest.mark.parametrize("name", CLIENTS)
+@pytest.mark.parametrize("name", [pytest.param("pgbench", marks=pytest.mark.slow), "wrk"])
 def test_a_client_asks_in_the_rounds_of_the_others(name: str, tmp_path: Path) -> None:
     try:
         client(name).found()

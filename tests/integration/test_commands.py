@@ -58,8 +58,8 @@ REMEMBERS = (
 )
 
 
-@pytest.mark.parametrize("names", [["old", "new"], ["new", "old", "other"]])
-def test_what_the_last_command_left_behind_is_no_commands_cost(tmp_path: Path, names: list[str]) -> None:
+def test_what_the_last_command_left_behind_is_no_commands_cost(tmp_path: Path) -> None:
+    names = ["new", "old", "other"]
     commands = [REMEMBERS.format(name=name) for name in names]
     called = [word for name in names for word in ("-n", name)]
     ended = costof("versus", "--rounds", "16", "--seconds", "0.01", "--out", "run", *called, *commands, cwd=tmp_path)
@@ -91,37 +91,32 @@ def test_unmeasured_runs_after_each_change_take_away_what_was_left_behind(tmp_pa
     assert (tmp_path / "ran").read_text().split() == expected
 
 
-def test_figures_that_a_program_prints_are_the_answer(tmp_path: Path) -> None:
+def test_figures_that_a_program_prints_or_writes_to_a_file_are_the_answer(tmp_path: Path) -> None:
     text = study('set.rate = "200"', 'set.rate = "150"', 'run = "echo rate: {rate}/s"\nseconds = 0.05')
     text += 'figures.rate = { regex = "rate: ([0-9.]+)", unit = "per_second", better = "higher" }\n'
+    text += """[workloads.filed.command]
+run = "sh -c 'echo {{}} ; echo {rate} > {output}'"
+seconds = 0.05
+figures.rate = { regex = "([0-9.]+)", unit = "ms" }
+"""
     ended, result = ran(text, tmp_path)
-    (effect,) = (each for each in result.effects if each.metric == "load.rate")
-    assert (effect.control_value, effect.value, effect.verdict) == (200, 150, Verdict.COSTS)
-    assert "loses 25.0 % [25.0, 25.0] of 'rate'" in ended.out.replace("\N{NO-BREAK SPACE}", " ")
+    effects = {each.metric: (each.control_value, each.value, each.verdict) for each in result.effects}
+    assert effects["load.rate"] == (200, 150, Verdict.COSTS)
+    assert effects["filed.rate"][:2] == (200, 150)
+    assert "loses 25.0 % [25.0, 25.0] of 'rate" in ended.out.replace("\N{NO-BREAK SPACE}", " ")
 
 
-def test_a_report_in_a_file_is_read_and_not_what_is_printed(tmp_path: Path) -> None:
-    text = study(
-        'set.rate = "2"', 'set.rate = "4"', """run = "sh -c 'echo {{}} ; echo {rate} > {output}'"\nseconds = 0.05"""
-    )
-    text += 'figures.rate = { regex = "([0-9.]+)", unit = "ms" }\n'
-    _, result = ran(text, tmp_path)
-    assert [each.value for each in result.effects if each.metric == "load.rate"] == [4]
-
-
-def test_a_command_that_fails_one_time_in_ten_is_reported_as_failing(tmp_path: Path) -> None:
-    script = COUNTER.format(file="{count}") + "; test $((n % 10)) != 0 || { echo it broke >&2; exit 3; }"
+def test_a_command_that_fails_one_time_in_three_is_reported_as_failing(tmp_path: Path) -> None:
+    script = COUNTER.format(file="{count}") + "; test $((n % 3)) != 0 || { echo it broke >&2; exit 3; }"
     text = study('set.count = "/dev/null"', 'set.count = "count"', f"run = '''{script}'''\nshell = true\nonce = true")
-    ended, result = ran(text, tmp_path, "--rounds", "20")
-    assert ended.status == 0, ended.err
+    ended, result = ran(text, tmp_path)
+    assert ended.status in (0, 3), ended.err
     failures = {each.arm: each for each in result.failures}
-    assert int((tmp_path / "count").read_text()) == 21, "one of them warms up"
+    assert int((tmp_path / "count").read_text()) == 7, "one of them warms up"
     assert sum(each.count for each in result.errors if each.arm == "on") == 2
     assert (failures["on"].failed, failures["off"].failed) == (2, 0)
     assert all(each.detail == "it ended with status 3: it broke" for each in result.errors)
-    assert "of the operations of 'load' failed with on" in ended.out.replace("\N{NO-BREAK SPACE}", " ").replace(
-        "\n", " "
-    )
+    assert "of the operations of 'load' failed with on" in " ".join(ended.out.split())
 
 
 def test_a_proof_that_stops_matching_discards_those_slices_and_says_so(tmp_path: Path) -> None:
@@ -135,18 +130,22 @@ def test_a_proof_that_stops_matching_discards_those_slices_and_says_so(tmp_path:
     assert any("'sh' said 'off', which does not match 'on'" in warning for warning in result.warnings)
 
 
-def test_a_level_that_cannot_be_proved_ends_the_run_before_it_is_measured(tmp_path: Path) -> None:
-    (tmp_path / "mine.toml").write_text(study("", 'proof = { run = "echo no", matches = "yes" }', 'run = "true"'))
+@pytest.mark.parametrize(
+    ("arm", "workload", "told"),
+    [
+        (
+            'proof = { run = "echo no", matches = "yes" }',
+            'run = "true"',
+            "'echo' said 'no', which does not match 'yes'",
+        ),
+        ("", 'run = "no-such-program"', "there is no program 'no-such-program'"),
+    ],
+)
+def test_what_cannot_run_ends_the_run_before_it_is_measured(tmp_path: Path, arm: str, workload: str, told: str) -> None:
+    (tmp_path / "mine.toml").write_text(study("", arm, workload))
     ended = costof("run", "mine.toml", *ROUNDS, cwd=tmp_path)
-    assert ended.status == 1
-    assert ended.told == ["costof: no arm can run: 'echo' said 'no', which does not match 'yes'"]
+    assert (ended.status, ended.told) == (1, [f"costof: no arm can run: {told}"])
     assert not (tmp_path / "runs").exists()
-
-
-def test_a_program_that_is_not_there_ends_the_run_at_once(tmp_path: Path) -> None:
-    ended = costof("versus", "true", "no-such-program", cwd=tmp_path)
-    assert ended.status == 1
-    assert ended.told == ["costof: no arm can run: there is no program 'no-such-program'"]
 
 
 def test_what_nobody_may_read_stands_in_no_file(tmp_path: Path) -> None:
@@ -187,12 +186,16 @@ folder = "FOLDER"
 run = \"\"\"COMMAND\"\"\"
 once = true
 """
+STUBBORN = 'trap "" TERM INT HUP;'
 #: Says that it runs, and goes on for longer than any test; so does a child of its own, in a session of its own.
 LASTING = "sh -c 'TRAP echo $$ > {folder}/{name}; setsid sleep 3600 & while :; do sleep 3600; done'"
 
 
-@pytest.mark.parametrize("ended_by", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-@pytest.mark.parametrize("trap", ["", 'trap "" TERM INT HUP;'])
+@pytest.mark.parametrize(
+    ("ended_by", "trap"),
+    [(signal.SIGINT, STUBBORN), (signal.SIGTERM, ""), (signal.SIGKILL, STUBBORN)],
+    ids=["ctrl-c", "terminated", "kill-9"],
+)
 def test_however_a_run_ends_no_process_and_no_switch_is_left(
     ended_by: signal.Signals, trap: str, tmp_path: Path, temporary: Path
 ) -> None:
@@ -248,25 +251,21 @@ def test_a_level_that_cannot_be_undone_ends_the_run(tmp_path: Path) -> None:
     assert "could not be undone" in " ".join(ended.out.split())
 
 
-def test_versus_takes_commands_and_no_file(tmp_path: Path) -> None:
-    arguments = ["versus", "--rounds", "6", "--seconds", "0.05", "--json", "true", "sh -c 'sleep 0.3'"]
+def test_versus_takes_commands_and_ends_by_its_limits(tmp_path: Path) -> None:
+    arguments = ["versus", "--rounds", "5", "--seconds", "0.05", "--json", "true", "sh -c 'sleep 0.3'"]
 
     def costs() -> bool:
-        ended = costof(*arguments, cwd=tmp_path)
-        assert ended.status == 0, ended.err
+        ended = costof(*arguments, "--limit", "time", "+10ms", cwd=tmp_path)
+        assert ended.status in (0, 3, 4), ended.err
         result = Result.model_validate(json.loads(ended.out))
         assert [arm.label for arm in result.arms][::2] == ["“true”", "“sh -c 'sleep 0.3'”"]
         (effect,) = (each for each in result.effects if each.metric == "run.time")
         assert effect.value >= 300
-        return effect.verdict is Verdict.COSTS
+        assert (ended.status == 4) == (effect.verdict is Verdict.COSTS)
+        return ended.status == 4
 
     eventually("a difference that nothing hid", costs)
-
-
-def test_it_ends_by_its_limits(tmp_path: Path) -> None:
-    arguments = ["versus", "--rounds", "6", "--seconds", "0.05", "true", "sleep 0.3", "--limit", "time"]
-    eventually("a difference that nothing hid", lambda: costof(*arguments, "+10ms", cwd=tmp_path).status == 4)
-    assert costof(*arguments, "+10s", cwd=tmp_path).status == 0
+    assert costof(*arguments, "--limit", "time", "+10s", cwd=tmp_path).status == 0
 
 
 def test_a_budget_that_cannot_hold_an_answer_is_told_after_one_round(tmp_path: Path) -> None:
@@ -274,6 +273,50 @@ def test_a_budget_that_cannot_hold_an_answer_is_told_after_one_round(tmp_path: P
     assert "this budget holds about 1 of the 5 rounds that an answer takes" in " ".join(ended.err.split())
     assert (ended.status, "fitted into this budget" in " ".join(ended.out.split())) == (3, True)
     assert "difference" not in ended.out, "no figure that could be taken for an answer"
-    # Ends long before, since so great a difference is soon told.
-    enough = costof("versus", "--budget", "5m", "--seconds", "0.1", "sleep 0.2", "sleep 0.4", cwd=tmp_path)
-    assert "rounds that an answer takes" not in enough.err
+
+
+#: Until the child that was started last runs its own program, in a session of its own where it wants one.
+STARTED = 'until [ "$(cat /proc/$!/comm)" = sleep ]; do :; done'
+
+
+def script(folder: Path, name: str, text: str) -> str:
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o700)
+    return f"./{name}"
+
+
+def test_what_a_command_leaves_running_is_ended_and_named(tmp_path: Path, temporary: Path) -> None:
+    # It fails where the last one's child still runs.
+    last = "! kill -0 $(cat child) 2>/dev/null || exit 7; sleep 3600 & echo $! > child"
+    (tmp_path / "child").write_text("none")
+    child = script(tmp_path, "child.sh", f"{last}; {STARTED}")
+    daemon = script(tmp_path, "daemon.sh", f"setsid sleep 3600 & {STARTED}")
+    names = [word for name in ("waits", "leaves", "serves") for word in ("-n", name)]
+    arguments = ["versus", "--rounds", "2", "--seconds", "0.01", *names, "--json", "true", child, daemon]
+    ended = costof(*arguments, cwd=tmp_path, TMPDIR=str(temporary))
+    assert ended.status in (0, 3), ended.err
+    result = Result.model_validate(json.loads(ended.out))
+    of_child, of_daemon = sorted(warning for warning in result.warnings if " left " in warning)
+    assert of_child.startswith("leaves left 'sleep' running in the background (in 3 slices): costof ended it")
+    assert "let the command wait for it" in of_child
+    assert of_daemon.startswith("serves left 'sleep' running as a daemon (in 3 slices)")
+    assert not result.errors
+    eventually("the end of the daemons", lambda: not started_with(temporary))
+
+
+def test_a_daemon_that_brings_a_level_into_force_is_left_running(tmp_path: Path) -> None:
+    start = script(tmp_path, "start.sh", f"setsid sleep 3600 & echo $! > daemon; {STARTED}")
+    on = f"""set.check = "sh -c 'kill -0 $(cat daemon)'", before = "{start}", after = "sh -c 'kill $(cat daemon)'" """
+    _, result = ran(study('set.check = "true"', on, 'run = "{check}"\nseconds = 0.01\n'), tmp_path)
+    assert not result.errors
+    assert not [warning for warning in result.warnings if " left " in warning]
+
+
+def test_a_password_in_a_command_line_is_warned_of_before_the_run_and_in_its_report(tmp_path: Path) -> None:
+    ended = costof("versus", "--rounds", "2", "--json", "true", "true --password=S3cret", cwd=tmp_path)
+    result = Result.model_validate(json.loads(ended.out))
+    (warning,) = (each for each in result.warnings if "looks like a password" in each)
+    assert warning in [line.removeprefix("costof: ") for line in ended.told]
+    assert "what follows --password looks" in warning
+    assert "[secrets]" in warning

@@ -38,7 +38,7 @@ IDLE_CONNECTIONS = 10_000
 
 @pytest.fixture(scope="module")
 def plan() -> Plan:
-    keys, suites = "key=rsa-2048,ecdsa-p256", "suite=tls1.3,dhe-rsa-aes256-sha,aes256-sha,rc4-sha"
+    keys, suites = "key=rsa-2048,ecdsa-p256", "suite=tls1.3,dhe-rsa-aes256-sha,rc4-sha"
     return plan_of("http-tls-termination", "quick", EVERYWHERE, BOTH, keys, suites, "balancer_cpu=0.25,1")
 
 
@@ -91,7 +91,7 @@ def test_every_arm_proves_where_its_tls_ends(lab: HttpLab, arms: list[PlannedArm
         assert facts["to the origin"] == ("TLS" if termination in ("reencrypt", "backend") else "plain")
         at_balancer = facts.get("TLS at the balancer")
         if termination in ("balancer", "reencrypt"):
-            suite = {"dhe-rsa-aes256-sha": "TLSv1.2 DHE-RSA-AES256-SHA", "aes256-sha": "TLSv1.2 AES256-SHA"}
+            suite = {"dhe-rsa-aes256-sha": "TLSv1.2 DHE-RSA-AES256-SHA"}
             assert at_balancer == suite.get(arm.levels["suite"], "TLSv1.3 TLS_AES_256_GCM_SHA384")
         else:
             assert at_balancer == (None if termination == "direct" else "none")
@@ -145,8 +145,7 @@ def test_nginx_counts_connections_without_those_that_ask_it(lab: HttpLab, arms: 
     assert counted(lab, arm).since(before) == Counters(1, None)
 
 
-@pytest.mark.parametrize("balancer", ["haproxy", "nginx"])
-@pytest.mark.parametrize("termination", ["none", "reencrypt"])
+@pytest.mark.parametrize(("balancer", "termination"), [("haproxy", "reencrypt"), ("nginx", "none")])
 def test_connections_to_the_origin_are_kept(
     lab: HttpLab, arms: list[PlannedArm], balancer: str, termination: str
 ) -> None:
@@ -218,53 +217,14 @@ def test_a_balancer_asks_nothing_of_an_origin_that_it_cannot_verify(kind: type[B
         assert [each.requests for each in origin.counters().listeners.values()] == [1, 0, 0]
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not is_root(), reason="a CPU share is a cgroup")
 def test_a_balancer_has_the_cores_that_an_arm_asks_for(lab: HttpLab, arms: list[PlannedArm]) -> None:
-    for name in ("haproxy", "nginx"):
-        share = lab._chain.middle[name].cpu_share
+    for arm in arms:
+        share = lab._chain.middle[arm.levels["balancer"]].cpu_share
         assert share is not None
-        for arm in arms:
-            if arm.levels["balancer"] == name:
-                lab.arrange(arm)
-                assert share.cores == float(arm.levels["balancer_cpu"])
-        small, whole = (
-            next(
-                arm
-                for arm in arms
-                if (arm.levels["balancer"], arm.levels["balancer_cpu"]) == (name, cores)
-                and arm.levels["termination"] == "balancer"
-            )
-            for cores in ("0.25", "1")
-        )
-        # One thread hardly uses up a whole core's share. A busy machine holds up either, and not for ever.
-        of_small, of_whole = 0.0, 0.0
-        while of_small <= max(0.02, of_whole):
-            of_small += throttled_by_handshakes(lab, small)
-            of_whole += throttled_by_handshakes(lab, whole)
-
-
-def throttled_by_handshakes(lab: HttpLab, arm: PlannedArm) -> float:
-    """Of a hundred at once, which is more than a small share's period is enough for."""
-    lab.arrange(arm)
-    before = lab.throttled_seconds()["balancer"]
-    with contextlib.ExitStack() as stack:
-        context = _context(lab.endpoint(arm).transport)
-        assert context is not None
-        address, _, port = lab._entry(arm).rpartition(":")
-        secure = []
-        for plain in sockets_of(lab._chain.client, 100):
-            plain.connect((address, int(port)))
-            wrapped = context.wrap_socket(plain, server_hostname=address, do_handshake_on_connect=False)
-            secure.append(stack.enter_context(wrapped))
-        for each in secure:
-            each.setblocking(False)
-            with contextlib.suppress(ssl.SSLWantReadError):
-                each.do_handshake()
-        for each in secure:
-            each.settimeout(HANGS_SECONDS)
-            each.do_handshake()
-    return lab.throttled_seconds()["balancer"] - before
+        lab.arrange(arm)
+        assert share.cores == float(arm.levels["balancer_cpu"])
+    assert lab.throttled_seconds().keys() == {"balancer"}
 
 
 @pytest.mark.slow

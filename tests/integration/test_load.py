@@ -40,15 +40,14 @@ def with_operations(slices: list[SliceRecord]) -> list[SliceRecord]:
     ("study", "arms"),
     [
         ("redis-tls", "transport=plain,tls"),
-        ("mysql-transport", "transport=plain,tls;distance=lan"),
-        ("postgres-tls", "transport=plain,tls"),
-        ("mongodb-tls", "transport=plain,tls"),
-        ("http-tls-termination", "termination=none,balancer"),
+        # Its clients are the same, and its servers take more CPU time.
+        pytest.param("postgres-tls", "transport=plain,tls", marks=pytest.mark.slow),
+        pytest.param("mongodb-tls", "transport=plain,tls", marks=pytest.mark.slow),
+        pytest.param("http-tls-termination", "termination=none,balancer", marks=pytest.mark.slow),
     ],
 )
 def test_connections_come_at_their_rate_and_are_asked_so_often(study: str, arms: str, tmp_path: Path) -> None:
-    settings = [word for each in arms.split(";") for word in ("--set", each)]
-    said, result, slices = ran(study, tmp_path, *settings, "--load", "100/s", "--queries-per-connection", "5")
+    said, result, slices = ran(study, tmp_path, "--set", arms, "--load", "100/s", "--queries-per-connection", "5")
     operations = "requests" if study == "http-tls-termination" else "queries"
     assert f"100 new connections a second, 5 {operations} each" in said
     # A slow machine may not carry it.
@@ -65,6 +64,7 @@ def test_connections_come_at_their_rate_and_are_asked_so_often(study: str, arms:
     assert not {"client", "link"} & set(roles["servers"])
 
 
+@pytest.mark.slow
 def test_what_cannot_be_carried_is_said(tmp_path: Path) -> None:
     arguments = ["--set", "transport=plain,tls", "--load", "200000/s", "--queries-per-connection", "0"]
     said, result, _ = ran("redis-tls", tmp_path, *arguments)
@@ -80,7 +80,13 @@ def test_what_cannot_be_carried_is_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("study", "arms", "asked", "words"),
     [
-        ("redis-tls", "transport=plain,tls", ["--load", "400/s"], "400 queries a second over 8 standing connections"),
+        pytest.param(
+            "redis-tls",
+            "transport=plain,tls",
+            ["--load", "400/s"],
+            "400 queries a second over 8 standing connections",
+            marks=pytest.mark.slow,
+        ),
         (
             "http-tls-termination",
             "termination=none,balancer",
@@ -119,19 +125,31 @@ def server(lab: Lab) -> Iterator[MariadbServer]:
         yield server
 
 
-def test_of_a_target_the_servers_cores_are_those_that_its_user_tells(
+def test_of_a_target_its_user_tells_the_cpu_time_and_other_distances_are_predicted(
     lab: Lab, server: MariadbServer, tmp_path: Path
 ) -> None:
     (pid,) = (process.pid for process in lab.processes.values() if process.role == "server")
     reading = f"awk '{{print ($14+$15)/100}}' /proc/{pid}/stat"
-    reached = ["--target", url_of(server), "--tls-ca", str(server.ca_file), "--allow-plain"]
-    asked = ["--set", "transport=plain,tls", "--load", "100/s", "--queries-per-connection", "5"]
+    reached = ["--target", url_of(server), "--tls-ca", str(server.ca_file), "--allow-plain", "--distance", "20ms"]
+    asked = ["--set", "transport=plain,tls", "--load", "50/s", "--queries-per-connection", "3"]
     said, result, slices = ran("mysql-transport", tmp_path, *asked, *reached, "--server-cpu", reading)
     roles = {each.who: each.roles for each in result.sections.load.cores}
     assert roles == {"servers": ["server"], "client": ["client"]}
     assert "the servers keep" in said.lower() or "cannot carry this load" in said
     assert all(record.server_cpu_seconds["server"] >= 0 for record in slices)
     assert sum(record.server_cpu_seconds["server"] for record in slices) > 0
+    if "cannot carry this load" in said:
+        pytest.skip("this machine is too busy for costs at a load")
+    predicted = result.sections.predicted
+    measured = {(each.metric, each.arm): each for each in result.effects}
+    assert {each.metric for each in predicted.effects} == {"clients.connection", "clients.first_query", "clients.query"}
+    for each in predicted.effects:
+        more = (each.round_trips - each.control_round_trips) * (20 - predicted.here_ms)
+        there = measured[each.metric, each.arm]
+        assert each.difference.value == pytest.approx(there.difference.value + more)
+        assert each.value.value == pytest.approx(there.value + each.round_trips * (20 - predicted.here_ms), rel=0.01)
+    assert 0 < predicted.here_ms < 20
+    assert "Predicted for 20 ms away, from times measured" in said
 
 
 def test_a_target_whose_cpu_time_cannot_be_read_is_not_measured(server: MariadbServer, tmp_path: Path) -> None:
@@ -166,19 +184,3 @@ def test_cpu_time_that_is_none_ends_a_run_before_its_first_round(
     assert (ended.status, len(ended.told)) == (1, 1)
     assert all(words in ended.told[0] for words in told)
     assert not any((tmp_path / "runs").glob("*"))
-
-
-def test_a_distance_of_a_target_is_predicted_from_what_was_measured(server: MariadbServer, tmp_path: Path) -> None:
-    reached = ["--target", url_of(server), "--tls-ca", str(server.ca_file), "--allow-plain", "--distance", "20ms"]
-    asked = ["--set", "transport=plain,tls", "--load", "10/s", "--queries-per-connection", "3"]
-    said, result, _ = ran("mysql-transport", tmp_path, *asked, *reached)
-    predicted = result.sections.predicted
-    measured = {(each.metric, each.arm): each for each in result.effects}
-    assert {each.metric for each in predicted.effects} == {"clients.connection", "clients.first_query", "clients.query"}
-    for each in predicted.effects:
-        more = (each.round_trips - each.control_round_trips) * (20 - predicted.here_ms)
-        there = measured[each.metric, each.arm]
-        assert each.difference.value == pytest.approx(there.difference.value + more)
-        assert each.value.value == pytest.approx(there.value + each.round_trips * (20 - predicted.here_ms), rel=0.01)
-    assert 0 < predicted.here_ms < 20
-    assert "Predicted for 20 ms away, from times measured" in said

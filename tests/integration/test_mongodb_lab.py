@@ -31,6 +31,7 @@ def hosts(lab: ServerLab, arm: PlannedArm) -> list[str]:
     return [address.rpartition(":")[0] for address in lab.endpoint(arm).service.addresses]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not is_root() or not Path("/dev/net/tun").exists(), reason="far clients take root and /dev/net/tun")
 def test_every_client_reaches_the_members_it_is_told_of() -> None:
     plan = plan_for("transport=plain,tls", f"distance=lan,{FAR_MS:g}")
@@ -71,9 +72,9 @@ def quickest_by_driver_ms(plan: Plan, lab: ServerLab, arm: PlannedArm) -> float:
         return answer.phases["connect_and_first_operation"].min_ns / 1e6
 
 
-def test_near_clients_need_no_hosts_and_every_member_knows_the_users() -> None:
-    plan = plan_for("transport=plain,tls")
-    with ServerLab(plan) as lab:
+def test_near_clients_need_no_hosts_and_what_tls_negotiates_is_what_was_asked_for() -> None:
+    plan = plan_for("transport=tls", "tls_version=1.2,1.3", "key=ecdsa-p256", "verify=full,none")
+    with ServerLab(plan) as lab, Engines(plan, lab) as engines:
         assert not any(lab.prefix(arm) for arm in plan.arms)
         assert all(ipaddress.ip_address(host).is_loopback for host in hosts(lab, plan.arms[0]))
         assert "on loopback" in lab.describe().topology
@@ -81,11 +82,6 @@ def test_near_clients_need_no_hosts_and_every_member_knows_the_users() -> None:
         # A login that comes too early fails, and pymongo tries again only at its next heartbeat: the lab then hung.
         logs = [process.log.read_text(errors="replace") for process in lab._lab.processes.values()]
         assert not any("Authentication failed" in log for log in logs)
-
-
-def test_what_tls_negotiates_is_what_was_asked_for() -> None:
-    plan = plan_for("transport=tls", "tls_version=1.2,1.3", "key=rsa-2048,ecdsa-p256", "verify=full,none")
-    with ServerLab(plan) as lab, Engines(plan, lab) as engines:
         lab.prepare(plan.arms[0], engines.load)
         for arm in [arm for arm in plan.arms if arm.levels["transport"] == "tls"]:
             lab.arrange(arm)

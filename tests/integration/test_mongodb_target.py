@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, Thread
+from typing import Any
 
 import pymongo
 import pytest
@@ -13,13 +15,17 @@ from costof.errors import CostofError, Problem
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
 from costof.programs.access import Access
+from costof.programs.mongod.connection import Client
 from costof.programs.mongod.lab import find_mongod
-from costof.programs.target_database import DEAD_AFTER_SECONDS, Maker
+from costof.programs.mongod.target import OwnMongodb
+from costof.programs.reach import CERTIFICATE, VERSION
+from costof.programs.target_database import DEAD_AFTER_SECONDS, MARKER_NAME, Maker
 from costof.report.result import Result
 from costof.services.open import open_service
 from tests.support.command import Outcome, costof
 from tests.support.programs import HANGS_SECONDS
-from tests.support.small_plans import plan_of
+from tests.support.services import user_of_a_set
+from tests.support.small_plans import plan_of, small_study
 
 from .conftest import PASSWORD, SMALL, Standalone
 
@@ -35,12 +41,8 @@ def healthy(standalone: Start) -> Standalone:
 
 def ask(folder: Path, url: str, ca_file: Path | None, *more: str) -> Outcome:
     trust = ["--tls-ca", str(ca_file), "--allow-plain"] if ca_file else []
-    return costof("run", "mongodb-tls", *SMALL, "--rounds", "2", "--target", url, *trust, *more, cwd=folder)
-
-
-def only_run(folder: Path) -> Path:
-    (run,) = (folder / "runs").iterdir()
-    return run
+    study = small_study("mongodb-tls", folder)
+    return costof("run", study, *SMALL, "--rounds", "2", "--target", url, *trust, *more, cwd=folder)
 
 
 def failed(done: Outcome, folder: Path, *told: str) -> None:
@@ -53,44 +55,37 @@ def failed(done: Outcome, folder: Path, *told: str) -> None:
     assert not (folder / "runs").exists()
 
 
-def test_an_expired_certificate(standalone: Start, tmp_path: Path) -> None:
-    server = standalone(21, expired=True)
+def test_a_certificate_that_is_expired_or_of_another_ca_is_refused(
+    standalone: Start, healthy: Standalone, lab: Lab, tmp_path: Path
+) -> None:
+    server, stranger = standalone(21, expired=True), Authority(lab.folder / "stranger")
     failed(ask(tmp_path, server.url, server.ca_file), tmp_path, "expired")
-
-
-def test_a_ca_that_did_not_sign(healthy: Standalone, lab: Lab, tmp_path: Path) -> None:
-    stranger = Authority(lab.folder / "stranger")
     failed(ask(tmp_path, healthy.url, stranger.ca_file), tmp_path, "certificate")
 
 
-def test_a_server_without_tls_is_said_so_and_its_plain_arm_reported(standalone: Start, tmp_path: Path) -> None:
-    server = standalone(22, tls="disabled")
-    done = ask(tmp_path, server.url, None)
+@pytest.mark.parametrize(
+    ("mode", "stands", "refused"),
+    [("disabled", "plain", "tls"), pytest.param("requireTLS", "tls", "plain", marks=pytest.mark.slow)],
+)
+def test_of_a_server_that_refuses_plain_or_tls_the_other_arm_is_reported(
+    standalone: Start, tmp_path: Path, mode: str, stands: str, refused: str
+) -> None:
+    server = standalone(22 if mode == "disabled" else 24, tls=mode)
+    done = ask(tmp_path, server.url, server.ca_file if mode == "requireTLS" else None)
     assert done.status == 3, done.err
-    result = Result.model_validate_json((only_run(tmp_path) / "result.json").read_bytes())
+    (run,) = (tmp_path / "runs").iterdir()
+    result = Result.model_validate_json((run / "result.json").read_bytes())
     errors = {arm.name: arm.error for arm in result.arms}
-    assert errors["plain"] is None
-    assert "TLS" in (errors["tls"] or "")
-    assert any(value.arm == "plain" for value in result.values)
+    assert (errors[stands], bool(errors[refused])) == (None, True)
+    assert any(value.arm == stands for value in result.values)
     assert not result.effects
-
-
-def test_tls_asked_of_a_server_without_it(standalone: Start, tmp_path: Path) -> None:
-    server = standalone(23, tls="disabled")
-    done = ask(tmp_path, server.url, None, "--set", "transport=tls")
-    failed(done, tmp_path, "no arm can run", "TLS")
-
-
-def test_a_server_that_refuses_plain_is_said_so_and_its_tls_arm_reported(standalone: Start, tmp_path: Path) -> None:
-    server = standalone(24, tls="requireTLS")
-    done = ask(tmp_path, server.url, server.ca_file)
-    assert done.status == 3, done.err
-    result = Result.model_validate_json((only_run(tmp_path) / "result.json").read_bytes())
-    errors = {arm.name: arm.error for arm in result.arms}
-    assert errors["tls"] is None
-    assert errors["plain"] is not None
-    assert any(value.arm == "tls" for value in result.values)
-    assert any("control cannot run" in warning for warning in result.warnings)
+    if mode == "requireTLS":
+        assert any("control cannot run" in warning for warning in result.warnings)
+    else:
+        assert "TLS" in (errors[refused] or "")
+        (tmp_path / "alone").mkdir()
+        asked = ask(tmp_path / "alone", server.url, None, "--set", "transport=tls")
+        failed(asked, tmp_path / "alone", "no arm can run", "TLS")
 
 
 @contextmanager
@@ -152,3 +147,45 @@ def test_a_run_that_has_long_shown_no_life_is_dead(
         kept.update_one({"_id": "alive"}, older)
         done = costof("clean", "--target", healthy.url, "--yes", cwd=tmp_path)
         assert f"removed {service.server.database}" in done.out
+
+
+def waits_for_the_last_write(member: Client) -> bool:
+    asked: dict[str, Any] = {"command.find": MARKER_NAME, "command.readConcern.afterClusterTime": {"$exists": True}}
+    return bool(member.admin.command({"currentOp": 1, **asked})["inprog"])
+
+
+@pytest.mark.slow
+def test_a_load_is_over_when_each_visible_member_has_it_whatever_a_hidden_one_has() -> None:
+    with user_of_a_set() as (url, ca_file):
+        own = OwnMongodb(Access(url, ca_file, allow_plain=True), "mongodb-tls", "run", records=1)
+        own.reach()
+        found = own.identity()
+        assert {VERSION, CERTIFICATE, "replica set", "members"} <= {*found}
+        assert found["members"].count(":27017") == 2, "a hidden one is not told of"
+        own.claim()
+        (late,) = (own.session.member(host) for host in own.hello["hosts"] if host != own.hello["primary"])
+        asked_of, over = Event(), Event()
+
+        def let_it_catch_up() -> None:
+            while not waits_for_the_last_write(late) and not over.is_set():
+                pass
+            if not over.is_set():
+                asked_of.set()
+            late.admin.command("fsyncUnlock")
+
+        catching_up = Thread(target=let_it_catch_up)
+
+        def load() -> None:
+            late.admin.command("fsync", lock=True)
+            catching_up.start()
+            own.session.client[own.database]["data"].insert_one({"_id": 1})
+
+        try:
+            own.prepare(load)
+            assert asked_of.is_set(), "it was not waited for"
+            assert late[own.database]["data"].find_one({"_id": 1}) is not None
+        finally:
+            over.set()
+            catching_up.join()
+            own.remove_made()
+            own.close()

@@ -1,4 +1,4 @@
-"""The first study on its own lab, as a user runs it."""
+"""The first study on its own lab, as a user runs it: costs, evidence, limits, and reports made again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from costof.results.ledger import Ledger
 from costof.results.run import read_run
 from tests.support.command import costof
 from tests.support.programs import eventually
-from tests.support.small_plans import study_ended_by_operations
+from tests.support.small_plans import small_study
 
 from .conftest import SMALL
 
@@ -23,9 +23,9 @@ pytestmark = pytest.mark.servers
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A quick run that went through, with two TLS arms, in which nothing hid what TLS costs: a busy machine may."""
+    """A quick run that went through, with a TLS arm, in which nothing hid what TLS costs: a busy machine may."""
     folder = tmp_path_factory.mktemp("quick")
-    study = study_ended_by_operations("mongodb-tls", folder)
+    study = small_study("mongodb-tls", folder)
     kept, broken = ("--limit", "wire.tcp", "+10000%"), ("--limit", "wire.connect_and_first_query", "+0.001ms")
     runs: list[Path] = []
 
@@ -70,6 +70,8 @@ def test_tls_costs_where_it_must(result: Result) -> None:
     values = {value.arm: value for value in result.values if value.metric == "wire.connect_and_first_query"}
     assert (values["tls"].bytes_sent or 0) > (values["plain"].bytes_sent or 0) > 0
     assert (values["tls"].bytes_received or 0) > (values["plain"].bytes_received or 0) > 0
+    assert values["plain"].round_trips is not None
+    assert values["tls"].round_trips == pytest.approx(values["plain"].round_trips + 1)
 
 
 def test_the_engines_memory_does_not_grow_with_the_run(finished: Path) -> None:
@@ -80,19 +82,10 @@ def test_the_engines_memory_does_not_grow_with_the_run(finished: Path) -> None:
     assert peaks[-1] - peaks[len(peaks) // 4] < 2 * 2**20
 
 
-def test_tls_1_3_takes_one_round_trip_more_than_plain(result: Result) -> None:
-    trips = {v.arm: v.round_trips for v in result.values if v.metric == "wire.connect_and_first_query"}
-    assert trips["plain"] is not None
-    assert trips["tls"] == pytest.approx(trips["plain"] + 1)
-
-
 def test_evidence_comes_from_both_ends(result: Result) -> None:
     facts = {(arm.name, e.view): e.facts for arm in result.arms for e in arm.evidence}
     wire = facts["tls", "wire"]
-    assert wire["protocol"] == "TLSv1.3"
-    assert wire["key"] == "rsa-2048"
-    assert wire["verified"] == "yes"
-    assert wire["resumed"] == "0"
+    assert (wire["protocol"], wire["key"], wire["verified"], wire["resumed"]) == ("TLSv1.3", "rsa-2048", "yes", "0")
     assert int(wire["connections counted by the server"]) >= int(wire["connections"])
     assert "TLSv1.3" in facts["tls", "app"]["TLS connections counted by the server"]
     assert "protocol" not in facts["plain", "wire"]

@@ -33,7 +33,7 @@ pytestmark = [
 
 # asm-generic/socket.h: beyond net.core.rmem_max, so that no burst is lost at its receiver.
 SO_RCVBUFFORCE = 33
-ROUND_TRIPS_MS = (0.1, 5.0, 44.648, 170.126, 400.0)
+ROUND_TRIPS_MS = (0.1, 5.0, 44.648)
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +58,7 @@ def network() -> Iterator[Network]:
         yield network
 
 
-@pytest.mark.parametrize(("asked", "next_asked"), list(pairwise((*ROUND_TRIPS_MS, 800.0))))
+@pytest.mark.parametrize(("asked", "next_asked"), list(pairwise((*ROUND_TRIPS_MS, 170.0))))
 def test_the_round_trip_is_the_one_asked_for(network: Network, asked: float, next_asked: float) -> None:
     """A busy machine makes packets later and never earlier, and not for ever; how little later a quiet one does,
     `make bench` tells."""
@@ -71,11 +71,6 @@ def test_the_round_trip_is_the_one_asked_for(network: Network, asked: float, nex
         return all(trips.quickest_ms < next_asked for trips in both)
 
     eventually(f"a round trip of less than {next_asked:g} ms", is_less_than_the_next)
-
-
-def test_a_plain_link_is_near(network: Network) -> None:
-    assert network.links["lan"].kind == "veth"
-    eventually("a near round trip", lambda: measure_link(network.links["lan"]).tcp.quickest_ms < 5.0)
 
 
 def test_a_full_queue_drops_counts_and_keeps_the_order(network: Network) -> None:
@@ -156,12 +151,13 @@ def test_a_program_runs_on_its_host_under_its_own_pid(network: Network) -> None:
     lab.stop("who")
 
 
-def test_one_server_process_is_reached_at_every_distance(network: Network) -> None:
+def test_one_server_process_is_reached_near_and_far(network: Network) -> None:
     client, server = network.hosts["client"], network.hosts["server"]
+    assert network.links["lan"].kind == "veth"
     with server.socket() as listener:
         listener.bind(("0.0.0.0", 0))  # noqa: S104  # in a namespace of its own
         listener.listen(8)
-        for name in ("lan", "0.1ms", "44.648ms"):
+        for name in ("lan", "44.648ms"):
             with client.socket() as connection:
                 connection.settimeout(HANGS_SECONDS)
                 connection.connect((network.links[name].address_of(server), listener.getsockname()[1]))
@@ -202,26 +198,13 @@ def test_a_link_process_that_is_killed_is_noticed_and_leaves_nothing() -> None:
     assert not link.a.namespace.exists()
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("no json", "plan"),
-        ('{"links": []}', "no link"),
-        ('{"links": [], "jitter": 1}', "jitter"),
-        ("END", "no-such-namespace"),
-    ],
-)
-def test_a_link_process_says_in_one_line_what_is_wrong(line: str, said: str) -> None:
-    if line == "END":
-        end = {"namespace": "/no-such-namespace", "device": "link0", "address": "10.0.0.1/30"}
-        line = json.dumps({"links": [{"name": "x", "a": end, "b": end, "round_trip_ms": 1}]})
+def test_a_link_process_says_in_one_line_what_is_wrong_and_ends_with_its_input() -> None:
+    end = {"namespace": "/no-such-namespace", "device": "link0", "address": "10.0.0.1/30"}
+    line = json.dumps({"links": [{"name": "x", "a": end, "b": end, "round_trip_ms": 1}]})
     done = subprocess.run([engine_path(), "link"], input=line + "\n", capture_output=True, text=True)
     (told,) = done.stdout.splitlines()
-    assert said in told
-    assert json.loads(told)["error"]["class"] in ("plan", "link")
+    assert "no-such-namespace" in told
+    assert json.loads(told)["error"]["class"] == "link"
     assert (done.returncode, done.stderr) == (2, "")
-
-
-def test_a_link_process_ends_with_its_input() -> None:
     done = subprocess.run([engine_path(), "link"], input="", capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -99,16 +99,6 @@ def connections_of(pid: int) -> list[Connection]:
     return found
 
 
-def test_a_tunnel_ends_when_the_server_behind_it_does() -> None:
-    with standing() as lab:
-        tunnel = lab.open("ssh-orphan", CIPHERS[1], 4000)
-        for session in descendants_of(lab.lab.processes["sshd"].pid):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(session, 9)
-        eventually("the end of the tunnel", lambda: tunnel.why_dead() is not None)
-        assert "Connection" in (tunnel.why_dead() or "")
-
-
 def test_a_tunnel_closed_on_purpose_is_no_death(lab: Standing) -> None:
     tunnel = lab.open("ssh-closed", CIPHERS[1], 4030)
     lab.lab.stop(tunnel.name)
@@ -116,23 +106,25 @@ def test_a_tunnel_closed_on_purpose_is_no_death(lab: Standing) -> None:
     assert not greets(tunnel.address, tunnel.port)
 
 
-def test_an_unknown_cipher_and_a_taken_entrance_are_told() -> None:
-    with standing() as lab:
-        with pytest.raises(CostofError, match=r"ssh-odd ended: .*rot13"):
-            lab.open("ssh-odd", "rot13", 4000)
-        lab.lab.processes.pop("ssh-odd")
-        lab.open("ssh-there", CIPHERS[1], 4000)
-        with pytest.raises(CostofError, match=r"ssh-late ended: .*forward"):
-            lab.open("ssh-late", CIPHERS[1], 4000)
-
-
-def test_a_key_of_somebody_else_is_refused(lab: Standing, tmp_path: Path) -> None:
+def test_what_cannot_be_opened_is_told_and_a_tunnel_ends_with_the_server_behind_it(lab: Standing) -> None:
     with standing() as other:
-        other.open("ssh-own", CIPHERS[1], 4000)
+        with pytest.raises(CostofError, match=r"ssh-odd ended: .*rot13"):
+            other.open("ssh-odd", "rot13", 4000)
+        other.lab.processes.pop("ssh-odd")
+        tunnel = other.open("ssh-there", CIPHERS[1], 4000)
+        with pytest.raises(CostofError, match=r"ssh-late ended: .*forward"):
+            other.open("ssh-late", CIPHERS[1], 4000)
+        other.lab.processes.pop("ssh-late")
         # The other lab's client, at this lab's door.
-        other.sshd.address = lab.sshd.address
+        own, other.sshd.address = other.sshd.address, lab.sshd.address
         with pytest.raises(CostofError, match=r"ssh-stranger ended: .*verification failed"):
             other.open("ssh-stranger", CIPHERS[1], 4001)
+        other.sshd.address = own
+        for session in descendants_of(other.lab.processes["sshd"].pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(session, 9)
+        eventually("the end of the tunnel", lambda: tunnel.why_dead() is not None)
+        assert "Connection" in (tunnel.why_dead() or "")
 
 
 @pytest.mark.skipif(not is_root(), reason="only root's lab has a server that runs as another user")

@@ -23,7 +23,8 @@ from costof.messages.plan import PLAIN, Arm, Transport, Workload
 from costof.messages.process import Instrument, application, engine
 from costof.programs.postgres.connection import PostgresSettings
 from costof.programs.postgres.lab import ACCESS, NAME, SCALE, USER
-from tests.support.engines import patient_plan, slices_until_met
+from tests.support import engines
+from tests.support.engines import patient_plan, refusals, slices_until_met
 from tests.support.postgres import Standing, a_server
 from tests.support.programs import HANGS_SECONDS, eventually
 from tests.support.taps import Tap
@@ -52,72 +53,45 @@ def server() -> Iterator[Standing]:
         yield server
 
 
-def measured(
-    server: Standing, transport: Transport, workload: str, operations: int, **asked: object
-) -> list[SliceAnswer]:
-    service = server.client_settings().asking(asked)
-    with engine() as client:
-        ready = client.plan(patient_plan([Arm(name="arm", service=service, transport=transport)], WORKLOADS, RECORDS))
-        assert ready.arms[0].error is None
-        return client.slice(1, "arm", workload, operations, HANGS_SECONDS)
+def measured(server: Standing, transport: Transport, workload: str, operations: int, **asked: object) -> SliceAnswer:
+    arm = Arm(name="arm", service=server.client_settings().asking(asked), transport=transport)
+    return engines.measured(arm, WORKLOADS, workload, operations, RECORDS)
 
 
-def refusal(instrument: str, service: PostgresSettings, transport: Transport) -> str:
-    """The class of the one error that comes of a log-in."""
-    with INSTRUMENTS[instrument]() as client:
-        ready = client.plan(patient_plan([Arm(name="arm", service=service, transport=transport)], [], RECORDS))
-        error = ready.arms[0].error
-        assert error is not None
-        assert error.detail
-        assert service.password is None or service.password.get_secret_value() not in error.detail
-        return error.error_class
+@pytest.mark.parametrize("instrument", ["engine", "psycopg", pytest.param("asyncpg", marks=pytest.mark.slow)])
+def test_a_login_that_is_refused_is_told_by_its_class(server: Standing, instrument: str) -> None:
+    usual = server.client_settings()
 
+    def refused(**arms: tuple[PostgresSettings, Transport]) -> dict[str, str]:
+        return refusals(INSTRUMENTS[instrument](), arms)
 
-@pytest.mark.parametrize("instrument", INSTRUMENTS)
-class TestRefusals:
-    def test_a_wrong_password(self, server: Standing, instrument: str) -> None:
-        service = server.client_settings().model_copy(update={"password": SecretStr("wrong")})
-        assert refusal(instrument, service, PLAIN) == "authentication"
-        assert refusal(instrument, service, server.tls) == "authentication"
-
-    def test_a_certificate_that_has_expired(self, server: Standing, instrument: str) -> None:
+    wrong = usual.model_copy(update={"password": SecretStr("wrong")})
+    other = Authority(server._place.lab.folder / f"others-{instrument}")
+    found = refused(
+        wrong_password=(wrong, PLAIN),
+        wrong_password_by_tls=(wrong, server.tls),
+        other_authority=(usual, server.tls.trusting(other.ca_file)),
+        no_database=(usual.model_copy(update={"database": "missing"}), PLAIN),
+        nobody_there=(usual.model_copy(update={"addresses": [f"{server.address}:9"]}), PLAIN),
+        tls_at_once=(usual.asking({"negotiation": "direct"}), server.tls),
+    )
+    assert found.pop("tls_at_once") in {"tls_refused", "tls_handshake", "closed", "reset"}
+    assert found == {
+        "wrong_password": "authentication",
+        "wrong_password_by_tls": "authentication",
+        "other_authority": "tls_certificate_untrusted",
+        "no_database": "server",
+        "nobody_there": "refused",
+    }
+    with server.showing(datetime.timedelta(days=-1)), server.admitting(ACCESS.replace("host all", "hostssl all")):
         # libpq says only that it cannot be verified.
         told = "untrusted" if instrument == "psycopg" else "expired"
-        with server.showing(datetime.timedelta(days=-1)):
-            assert refusal(instrument, server.client_settings(), server.tls) == f"tls_certificate_{told}"
-
-    def test_a_certificate_of_another_authority(self, server: Standing, instrument: str) -> None:
-        other = Authority(server._place.lab.folder / f"others-{instrument}")
-        transport = server.tls.trusting(other.ca_file)
-        assert refusal(instrument, server.client_settings(), transport) == "tls_certificate_untrusted"
-
-    def test_no_tls(self, server: Standing, instrument: str) -> None:
-        with server.without_tls():
-            assert refusal(instrument, server.client_settings(), server.tls) == "tls_refused"
-
-    def test_no_tls_at_once_before_17(self, server: Standing, instrument: str) -> None:
-        service = server.client_settings().asking({"negotiation": "direct"})
-        assert refusal(instrument, service, server.tls) in {"tls_refused", "tls_handshake", "closed", "reset"}
-
-    def test_no_plain(self, server: Standing, instrument: str) -> None:
-        with server.admitting(ACCESS.replace("host all", "hostssl all")):
-            assert refusal(instrument, server.client_settings(), PLAIN) == "plain_refused"
-
-    def test_nobody_from_here(self, server: Standing, instrument: str) -> None:
-        with server.admitting("local all all scram-sha-256\n"):
-            assert refusal(instrument, server.client_settings(), server.tls) == "authentication"
-
-    def test_too_many_clients(self, server: Standing, instrument: str) -> None:
-        with server.of_connections(0):
-            assert refusal(instrument, server.client_settings(), PLAIN) == "server"
-
-    def test_no_such_database(self, server: Standing, instrument: str) -> None:
-        service = server.client_settings().model_copy(update={"database": "missing"})
-        assert refusal(instrument, service, PLAIN) == "server"
-
-    def test_nobody_there(self, server: Standing, instrument: str) -> None:
-        service = server.client_settings().model_copy(update={"addresses": [f"{server.address}:9"]})
-        assert refusal(instrument, service, PLAIN) == "refused"
+        expected = {"plain": "plain_refused", "tls": f"tls_certificate_{told}"}
+        assert refused(plain=(usual, PLAIN), tls=(usual, server.tls)) == expected
+    with server.without_tls(), server.of_connections(0):
+        assert refused(plain=(usual, PLAIN), tls=(usual, server.tls)) == {"plain": "server", "tls": "tls_refused"}
+    with server.admitting("local all all scram-sha-256\n"):
+        assert refused(tls=(usual, server.tls)) == {"tls": "authentication"}
 
 
 @pytest.mark.parametrize(
@@ -190,8 +164,10 @@ def test_a_proof_can_be_bound_to_the_certificate(server: Standing) -> None:
     assert answer.evidence["mechanism"] == "SCRAM-SHA-256-PLUS"
 
 
-@pytest.mark.parametrize("statements", ["simple", "extended", "prepared"])
-@pytest.mark.parametrize("results", ["text", "binary"])
+@pytest.mark.parametrize(
+    ("statements", "results"),
+    [("simple", "text"), ("extended", "binary"), ("prepared", "text"), ("prepared", "binary")],
+)
 def test_every_way_of_asking_is_one_round_trip(server: Standing, statements: str, results: str) -> None:
     for workload in ("query", "pipeline"):
         answer = measured(server, server.tls, workload, 50, statements=statements, results=results)
@@ -242,27 +218,20 @@ def test_the_server_counts_each_connection_and_its_tls(server: Standing) -> None
     assert (moved.connections, (moved.tls_connections or {})["TLSv1.3"]) == (7 + 1 + 5 + 1, 5 + 1)
 
 
-@pytest.mark.parametrize("workload", ["query", "tpcb"])
-def test_a_backend_that_is_killed_is_one_error_and_others_take_its_place(workload: str) -> None:
+def test_a_backend_that_is_killed_is_one_error_and_a_server_that_is_gone_too() -> None:
     with Lab() as lab, a_server(lab) as server, engine() as client:
         client.plan(patient_plan([Arm(name="arm", service=server.client_settings())], WORKLOADS, RECORDS))
         client.slice(0, "arm", "load", RECORDS, HANGS_SECONDS)
-        client.slice(0, "arm", workload, 1, HANGS_SECONDS)
+        client.slice(0, "arm", "tpcb", 1, HANGS_SECONDS)
 
         def kill_one() -> None:
             eventually("a query", lambda: bool(server.backends()))
             os.kill(server.backends()[0], signal.SIGKILL)
 
-        answers = slices_until_met(kill_one, lambda: client.slice(1, "arm", workload, 2000, HANGS_SECONDS))
-        assert any(answer.operations for answer in answers)
+        answers = slices_until_met(kill_one, lambda: client.slice(1, "arm", "tpcb", 2000, HANGS_SECONDS))
         # PostgreSQL ends all others then, and is back soon: 57P02, 57P03.
         assert {error.error_class for error in answers[-1].errors} <= {"closed", "reset", "refused"}
-        eventually("others", lambda: client.slice(2, "arm", workload, 10, HANGS_SECONDS).operations == 10)
-
-
-def test_a_server_that_is_gone_is_an_error_at_once() -> None:
-    with Lab() as lab, a_server(lab) as server, engine() as client:
-        client.plan(patient_plan([Arm(name="arm", service=server.client_settings())], WORKLOADS, RECORDS))
+        eventually("others", lambda: client.slice(2, "arm", "tpcb", 10, HANGS_SECONDS).operations == 10)
         for pid in (lab.processes[NAME].pid, *descendants_of(lab.processes[NAME].pid)):
             # The first one's end may have ended it.
             with contextlib.suppress(ProcessLookupError):

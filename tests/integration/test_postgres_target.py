@@ -18,8 +18,9 @@ from costof.services.open import open_service
 from costof.services.target import OwnService
 from costof.study.plan import Plan
 from tests.support.command import costof
+from tests.support.engines import Engines
 from tests.support.postgres import Standing, somebodys_postgres
-from tests.support.small_plans import plan_of
+from tests.support.small_plans import plan_of, small_study
 
 pytestmark = pytest.mark.servers
 
@@ -34,18 +35,37 @@ def small() -> Plan:
     return plan_of("postgres-tls", "quick", "records=200", "transport=plain,tls", target="postgresql://shown")
 
 
-def target(server: Standing, database: str | None = None) -> OwnService[OwnPgbench]:
-    access = Access(server.url("maker"), server.ca_file, allow_plain=True, database=database)
+def target(server: Standing, database: str | None = None, user: str = "maker") -> OwnService[OwnPgbench]:
+    access = Access(server.url(user), server.ca_file, allow_plain=True, database=database)
     service = open_service(small(), access, "a-run")
     assert isinstance(service, OwnService)
     return service
 
 
+def test_an_account_that_may_make_no_database_has_a_schema_and_leaves_none(server: Standing) -> None:
+    before = server.places()
+    with target(server, user="guest") as service, Engines(small(), service) as engines:
+        service.prepare(small().arms[0], engines.load)
+        assert server.places() - before == {service.server.name}
+        assert engines.slice(small().arms[0], "query", 10).operations == 10
+    assert server.places() == before
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("load", [(), ("--load", "40/s", "--queries-per-connection", "2")])
 def test_a_server_that_takes_only_tls_gets_the_figures_of_tls_alone(
     server: Standing, tmp_path: Path, load: tuple[str, ...]
 ) -> None:
-    arguments = ["run", "postgres-tls", "--profile", "quick", "--set", "transport=plain,tls", "--rounds", "3"]
+    arguments = [
+        "run",
+        small_study("postgres-tls", tmp_path),
+        "--profile",
+        "quick",
+        "--set",
+        "transport=plain,tls",
+        "--rounds",
+        "3",
+    ]
     reached = ["--target", server.url("maker"), "--tls-ca", str(server.ca_file), "--allow-plain"]
     with server.admitting(ACCESS.replace("host all", "hostssl all")):
         done = costof(*arguments, "--set", "records=200", *reached, *load, "--out", "run", cwd=tmp_path)

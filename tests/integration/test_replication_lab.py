@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import Any
-from urllib.parse import quote
+from contextlib import suppress
 
 import pymongo
 import pytest
@@ -195,69 +191,6 @@ def test_a_member_that_is_killed_costs_its_set_alone() -> None:
         thrown_out(lab.judge(arm, before, lab.observe(arm), NOTHING))
         assert "secondary-1" in (lab.lost(arm) or "")
         assert lab.lost() == lab.lost(arm)
-
-
-def test_a_member_in_initial_sync_spoils_slices_until_it_has_its_copy(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = replication_plan("nodes=3", "sync=star", "node_cpu=1", "write_concern=1")
-    with ReplicationLab(plan) as lab:
-        arm = plan.controls[0]
-        before = arranged(lab, arm)
-        answer = write(lab, arm, 50)
-
-        def told() -> str:
-            return thrown_out(lab.judge(arm, before, lab.observe(arm), answer))
-
-        # One member keeps all waiting, and a busy machine's others may not answer in time either.
-        with resynchronising(lab, "3-secondary-1"), monkeypatch.context() as hurried:
-            hurried.setattr("costof.services.replication.shape.PATIENCE_SECONDS", 3)
-            hurried.setattr("costof.programs.mongod.lab.ANSWER_SECONDS", 2)
-            eventually("word of it", lambda: told().startswith("secondary-1 cannot be asked: in STARTUP2"))
-            # Its set is not lost: slices go on being taken, and thrown out.
-            assert lab.lost(arm) is None
-            eventually("a slice thrown out for it", lambda: "in STARTUP2" in thrown_out(take_slice(lab, arm)))
-        eventually("its copy", lambda: lab.observe(arm).fault("primary") is None)
-        good_slice(lab, arm)
-
-
-@contextmanager
-def resynchronising(lab: ReplicationLab, name: str) -> Iterator[None]:
-    """A member that has lost its data and hangs in initial sync meanwhile, as MongoDB's own tests make it."""
-    process = lab._lab.processes[name]
-    argv = Path(f"/proc/{process.pid}/cmdline").read_bytes().decode().split("\0")[:-1]
-    hang = 'failpoint.initialSyncHangBeforeCopyingDatabases={"mode": "alwaysOn"}'
-    replica_set = lab._sets[3].shaped._set
-    member = next(each for each in replica_set.members if name.endswith(each.name))
-    data = replica_set._folder(member.name)
-    lab._lab.stop(name)
-    shutil.rmtree(data)
-    data.mkdir(mode=0o700)
-    lab._lab.spawn(name, process.role, [*argv, "--setParameter", hang], host=member.host)
-    key = (lab._lab.folder / "3-keyfile").read_text()
-    socket = quote(str(data / "mongodb-27017.sock"), safe="")
-    # Without users of its own it knows the set's key (Internal/Membership Authentication).
-    system = {"username": "__system", "password": key, "authSource": "local", "authMechanism": "SCRAM-SHA-256"}
-    with pymongo.MongoClient(
-        f"mongodb://{socket}", directConnection=True, serverSelectionTimeoutMS=500, **system
-    ) as by:
-        eventually("initial sync", lambda: _state(by) == "STARTUP2")
-        # The others know by their heartbeats, and it is they who are asked.
-        primary = replica_set.admin(replica_set.primary.name).admin
-
-        def known() -> bool:
-            members = primary.command("replSetGetStatus")["members"]
-            return {each["name"]: each["stateStr"] for each in members}[member.address] == "STARTUP2"
-
-        eventually("the others' notice", known)
-        yield
-        by.admin.command("configureFailPoint", "initialSyncHangBeforeCopyingDatabases", mode="off")
-
-
-def _state(client: pymongo.MongoClient[dict[str, Any]]) -> str | None:
-    try:
-        status = client.admin.command("replSetGetStatus")
-    except PyMongoError:
-        return None
-    return next(str(member["stateStr"]) for member in status["members"] if member.get("self"))
 
 
 @pytest.mark.slow

@@ -30,25 +30,6 @@ def starts_of(run: Path) -> list[int]:
     return [record.start for record in Ledger.open(run).records() if isinstance(record, EnvironmentRecord)]
 
 
-def test_each_start_has_servers_of_its_own_and_none_is_left(tmp_path: Path, temporary: Path) -> None:
-    run = tmp_path / "run"
-    with costof_running(run, temporary, *ASKED, "2") as process:
-        wait_for_slices(process, run, 1)
-        first = servers_of(process.pid)
-        wait_for_slices(process, run, A_START + 1)
-        second = servers_of(process.pid)
-        _, err = process.communicate()
-    assert process.returncode == 0, err
-    assert len(first) == len(second) == 1
-    assert not first & second
-    assert not alive(first | second)
-    assert not list(temporary.iterdir())
-    assert "start 2 of 2: measuring" in err
-    result = Result.model_validate_json((run / "result.json").read_bytes())
-    assert (result.starts, result.partial) == ([2, 2], None)
-    assert {effect.rounds for effect in result.effects} == {2}
-
-
 def test_a_start_that_fails_ends_the_run_with_those_before_it(
     tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -68,15 +49,22 @@ def test_a_start_that_fails_ends_the_run_with_those_before_it(
     assert not list(temporary.iterdir())
 
 
-def test_a_ctrl_c_in_the_middle_keeps_whole_starts_and_the_others_can_be_had(tmp_path: Path, temporary: Path) -> None:
+def test_each_start_has_servers_of_its_own_and_after_a_ctrl_c_the_others_can_be_had(
+    tmp_path: Path, temporary: Path
+) -> None:
     run = tmp_path / "run"
     with costof_running(run, temporary, *ASKED, "3") as process:
+        wait_for_slices(process, run, 1)
+        first = servers_of(process.pid)
         wait_for_slices(process, run, A_START + SHORT_ROUND + 2)
         started = descendants(process.pid)
+        second = servers_of(process.pid)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate()
     assert process.returncode == 3, err
-    assert not alive(started)
+    assert len(first) == len(second) == 1
+    assert not first & second
+    assert not alive({*first, *started})
     partial = Result.model_validate_json((run / "result.json").read_bytes())
     assert partial.partial == "interrupted"
     assert len(partial.starts) == 2
@@ -86,6 +74,8 @@ def test_a_ctrl_c_in_the_middle_keeps_whole_starts_and_the_others_can_be_had(tmp
     assert "start 3 of 3: measuring" in done.err
     whole = analyse(Ledger.open(run))
     assert whole.partial is None
+    assert {effect.rounds for effect in whole.effects} <= {3, 4}
+    assert not list(temporary.iterdir())
     assert (starts_of(run), whole.starts) == ([0, 1, 2, 3], [2, partial.starts[1], 2, 2])
     sizes = [record for record in Ledger.open(run).records() if isinstance(record, SizesRecord)]
     assert len(sizes) == 1

@@ -11,28 +11,22 @@ from pathlib import Path
 
 import pytest
 
-from costof.errors import CostofError, Problem
 from costof.lab.lab import Lab
-from costof.programs.access import Access
 from costof.programs.haproxy import Haproxy
-from costof.programs.mariadb.lab import MariadbServer
 from costof.programs.reach import CERTIFICATE, SERVER_ID, VERSION
 from costof.report import analyse
 from costof.results.ledger import PLAN, SLICES, EnvironmentRecord, Ledger, SliceRecord
-from costof.services.open import open_service
-from costof.study.plan import Plan
 from tests.support.command import costof
 from tests.support.postgres import Standing, another_postgres, somebodys_postgres
 from tests.support.programs import running_balancer
-from tests.support.services import user_of_a_set
-from tests.support.small_plans import plan_of, study_ended_by_operations
+from tests.support.small_plans import small_study
 
 from .conftest import SHORT, SHORT_ROUND, costof_running, slices_measured, wait_for_slices
 
 pytestmark = pytest.mark.servers
 #: Of workloads on the wire and of an application, over plain, its twin and TLS.
 QUICK = ["--profile", "quick", "--rounds", "5", "--seed", "1"]
-AT_LOAD = ["--load", "50/s", "--queries-per-connection", "3"]
+AT_LOAD = ["--pool", "4", "--load", "100/s"]
 #: One workload over plain, its twin and TLS.
 LOAD_ROUND = 3
 
@@ -51,12 +45,13 @@ def interrupt(run: Path, temporary: Path, slices: int, *arguments: str) -> None:
     assert process.returncode in (1, 3), err
 
 
-def begun(folder: Path, server: Standing) -> Path:
+@pytest.fixture(scope="module")
+def begun(postgres: Standing, lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run at a load, with the servers' CPU time, that was interrupted after a whole round."""
-    (process,) = server._place.lab.processes.values()
+    folder, server = tmp_path_factory.mktemp("begun"), lab.processes["postgres"]
     # Backends that have ended are counted by their parent.
-    reading = f"awk '{{print ($14+$15+$16+$17)/100}}' /proc/{process.pid}/stat"
-    options = ["--target", server.url("maker"), "--tls-ca", str(server.ca_file), "--allow-plain"]
+    reading = f"awk '{{print ($14+$15+$16+$17)/100}}' /proc/{server.pid}/stat"
+    options = ["--target", postgres.url("maker"), "--tls-ca", str(postgres.ca_file), "--allow-plain"]
     arguments = ["postgres-tls", *QUICK, "--set", "transport=plain,tls", *AT_LOAD, *options, "--server-cpu", reading]
     (folder / "t").mkdir()
     interrupt(folder / "run", folder / "t", 2 * LOAD_ROUND + 1, *arguments)
@@ -64,13 +59,8 @@ def begun(folder: Path, server: Standing) -> Path:
 
 
 @pytest.fixture
-def interrupted(postgres: Standing, begun_once: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(begun_once, tmp_path / "run")
-
-
-@pytest.fixture(scope="module")
-def begun_once(postgres: Standing, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return begun(tmp_path_factory.mktemp("begun"), postgres)
+def interrupted(begun: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(begun, tmp_path / "run")
 
 
 def content(run: Path) -> list[bytes]:
@@ -91,7 +81,7 @@ def identities(run: Path) -> list[dict[str, str]]:
     return [record.identity for record in Ledger.open(run).records() if isinstance(record, EnvironmentRecord)]
 
 
-def password_of(server: Standing | MariadbServer) -> dict[str, str]:
+def password_of(server: Standing) -> dict[str, str]:
     return {"COSTOF_PASSWORD": server.password.get_secret_value()}
 
 
@@ -104,17 +94,6 @@ def test_another_certificate_at_the_same_address_is_refused_and_nothing_is_writt
         assert postgres.places() == places
     assert "is not the server that the run was begun on: its TLS certificate was SHA-256 " in line
     assert line.endswith("nothing was measured. Begin a new run")
-
-
-def test_another_server_at_the_same_address_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
-    with Lab() as lab, Lab() as another, somebodys_postgres(lab) as server:
-        run = begun(tmp_path, server)
-        lab.stop("postgres")
-        assert "cannot reach" in refused(run, status=1, **password_of(server))
-        with another_postgres(another, server) as other:
-            places = other.places()
-            assert "its server id was " in refused(run, **password_of(other))
-            assert other.places() == places
 
 
 def test_a_run_is_resumed_on_the_servers_and_with_the_options_that_it_was_begun_with(
@@ -145,17 +124,15 @@ def test_a_run_is_resumed_on_the_servers_and_with_the_options_that_it_was_begun_
     assert "is complete (5 rounds)" in refused(interrupted, **password_of(postgres))
 
 
-def test_a_run_in_a_lab_is_not_mixed_with_a_target(postgres: Standing, tmp_path: Path, temporary: Path) -> None:
-    interrupt(tmp_path / "run", temporary, SHORT_ROUND + 1, *SHORT, "--rounds", "4")
-    places = postgres.places()
-    line = refused(tmp_path / "run", "--target", postgres.url("maker"), "--tls-ca", str(postgres.ca_file))
-    assert "was begun without --target; leave out --target and --tls-ca to resume it" in line
-    assert postgres.places() == places
-
-
-def test_a_lab_of_another_version_is_refused(tmp_path: Path, temporary: Path) -> None:
+def test_a_run_in_a_lab_is_not_mixed_with_a_target_or_with_another_version(
+    postgres: Standing, tmp_path: Path, temporary: Path
+) -> None:
     run = tmp_path / "run"
     interrupt(run, temporary, SHORT_ROUND + 1, *SHORT, "--rounds", "4")
+    places = postgres.places()
+    line = refused(run, "--target", postgres.url("maker"), "--tls-ca", str(postgres.ca_file))
+    assert "was begun without --target; leave out --target and --tls-ca to resume it" in line
+    assert postgres.places() == places
     (identity,) = identities(run)
     version = identity["redis"]
     # As if the program had been updated since.
@@ -164,13 +141,26 @@ def test_a_lab_of_another_version_is_refused(tmp_path: Path, temporary: Path) ->
     assert f"its redis was 6.0.0 and is now {version}" in refused(run)
 
 
+def test_another_server_at_the_same_address_is_refused_and_nothing_is_written(
+    lab: Lab, postgres: Standing, interrupted: Path
+) -> None:
+    """The last one on the first server."""
+    lab.stop("postgres")
+    assert "cannot reach" in refused(interrupted, status=1, **password_of(postgres))
+    with Lab() as another, another_postgres(another, postgres) as other:
+        places = other.places()
+        assert "its server id was " in refused(interrupted, **password_of(other))
+        assert other.places() == places
+
+
+@pytest.mark.slow
 def test_a_run_on_a_balancer_is_resumed(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
     with Lab() as lab, running_balancer(lab, Haproxy) as balancer:
-        study = study_ended_by_operations("http-tls-termination", tmp_path)
+        study = small_study("http-tls-termination", tmp_path)
         urls = ["--target", balancer.url("tls"), "--plain-target", balancer.url("plain")]
         options = [*urls, "--tls-ca", str(balancer.authority.ca_file)]
-        arguments = ["--set", "termination=none,balancer", "--set", "keep_alive=1", "--rounds", "3"]
+        arguments = ["--set", "termination=none,balancer", "--set", "keep_alive=1", "--rounds", "30"]
         interrupt(run, temporary, 12, study, "--profile", "quick", *arguments, *options)
         done = costof("run", "--resume", str(run), cwd=tmp_path)
     # A busy machine leaves too few rounds for an answer.
@@ -178,31 +168,4 @@ def test_a_run_on_a_balancer_is_resumed(tmp_path: Path, temporary: Path) -> None
     first, second = identities(run)
     assert first == second
     assert {*first} == {CERTIFICATE}
-    assert analyse(Ledger.open(run)).rounds == 3
-
-
-def refused_as_another(plan: Plan, access: Access) -> dict[str, str]:
-    """What identifies a target; it is refused where its certificate was another one when the run was begun."""
-    with open_service(plan, access, "a-run") as service:
-        found = service.identity()
-    again = open_service(plan, access, "a-run")
-    again.known_identity = {**found, CERTIFICATE: "SHA-256 of another"}
-    with pytest.raises(CostofError) as error, again:
-        pass
-    assert error.value.problem is Problem.OTHER_SERVER
-    return found
-
-
-def test_a_balancer_is_known_by_its_certificate() -> None:
-    with Lab() as lab, running_balancer(lab, Haproxy) as balancer:
-        plan = plan_of("http-tls-termination", "quick", "termination=none,balancer", target=balancer.url("tls"))
-        access = Access(balancer.url("tls"), balancer.authority.ca_file, balancer.url("plain"))
-        assert {*refused_as_another(plan, access)} == {CERTIFICATE}
-
-
-def test_a_replica_set_is_known_by_its_members_and_its_id() -> None:
-    with user_of_a_set() as (url, ca_file):
-        plan = plan_of("mongodb-tls", "quick", "transport=plain,tls", target="mongodb://shown")
-        found = refused_as_another(plan, Access(url, ca_file, allow_plain=True))
-        assert {VERSION, CERTIFICATE, "replica set", "members"} <= {*found}
-        assert found["members"].count(":27017") == 2, "a hidden one is not told of"
+    assert analyse(Ledger.open(run)).rounds == 30

@@ -91,7 +91,9 @@ def far_redis() -> tuple[Plan, ServerLab, dict[str, int]]:
 LABS = {"mysql": far_mysql, "mongodb": far_mongodb, "postgres": far_postgres, "redis": far_redis}
 
 
-@pytest.fixture(scope="module", params=LABS)
+@pytest.fixture(
+    scope="module", params=[pytest.param(name, marks=[pytest.mark.slow] * (name == "mongodb")) for name in LABS]
+)
 def far(request: pytest.FixtureRequest) -> Iterator[Far]:
     plan, service, expected = LABS[request.param]()
     with service, Engines(plan, service) as engines:
@@ -107,28 +109,18 @@ def agrees_on_each(far: Far, the_capture_agrees: Callable[[PlannedArm], bool]) -
             eventually(f"a capture of {arm.name} that agrees", lambda arm=arm: the_capture_agrees(arm))
 
 
-def test_of_a_connection_and_its_first_operation(far: Far) -> None:
+def test_of_a_connection_its_first_operation_and_each_of_their_phases(far: Far) -> None:
     def the_capture_agrees(arm: PlannedArm) -> bool:
         with far.capture(arm) as capture:
             answer = far.engines.slice(arm, "connect", 1)
             connection = only_connection(capture.segments())
-        total = answer.phases["connect_and_first_operation"]
+        phases, total = answer.phases, answer.phases["connect_and_first_operation"]
         assert (answer.operations, answer.errors) == (1, [])
         assert total.round_trips == far.expected[arm.name]
+        assert phases["tcp"].round_trips == 1
         # What follows, to end the connection, is in no phase.
         assert total.bytes_sent is not None
         assert total.bytes_sent <= sum(segment.payload for segment in connection if segment.outgoing)
-        return round_trips(connection, received(total)) == total.round_trips
-
-    agrees_on_each(far, the_capture_agrees)
-
-
-def test_of_each_phase(far: Far) -> None:
-    def the_capture_agrees(arm: PlannedArm) -> bool:
-        with far.capture(arm) as capture:
-            phases = far.engines.slice(arm, "connect", 1).phases
-            connection = only_connection(capture.segments())
-        assert phases["tcp"].round_trips == 1
         trips, came = 0, 0
         for name in ("tcp", "greeting", "tls_request", "tls", "hello", "auth", "first_operation"):
             if name not in phases:
@@ -139,7 +131,7 @@ def test_of_each_phase(far: Far) -> None:
             if came and round_trips(connection, came) != trips:
                 print(f"{arm.name}: {name}: {round_trips(connection, came)} in the capture and not {trips}")
                 return False
-        return True
+        return trips == total.round_trips
 
     agrees_on_each(far, the_capture_agrees)
 

@@ -16,7 +16,7 @@ from costof.results.ledger import EndRecord, Ledger, LookRecord, SizesRecord, Sl
 from costof.statistics.verdicts import ERROR_RATE
 from costof.study.schema import SliceSize
 from tests.support.command import costof
-from tests.support.small_plans import study_ended_by_operations
+from tests.support.small_plans import small_study
 
 from .conftest import (
     SHORT,
@@ -26,9 +26,7 @@ from .conftest import (
     costof_running,
     descendants,
     eventually,
-    processes_of,
     slices_measured,
-    wait_for_rounds,
     wait_for_slices,
 )
 
@@ -36,9 +34,7 @@ pytestmark = pytest.mark.servers
 needs_root = pytest.mark.skipif(not is_root(), reason="hosts and links need root")
 
 
-# The slices of one round, of plain, its twin and TLS, and in the second study of a tunnel too; a round to warm up goes
-# before.
-A_ROUND = 12
+# The slices of one round, of plain, its twin, TLS and a tunnel; a round to warm up goes before.
 MYSQL_ROUND = 16
 #: Of a run that something else than its stop rule has to end.
 UNENDING = "100000"
@@ -113,39 +109,37 @@ def test_a_complete_run_goes_on_for_a_larger_budget_alone(tmp_path: Path) -> Non
 
 def test_a_kill_9_leaves_nothing_behind(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
-    with costof_running(run, temporary, "mongodb-tls", *SMALL) as process:
+    with costof_running(run, temporary, *SHORT) as process:
         wait_for_slices(process, run, 2)
-        lab = processes_of(temporary)
-        assert sum(words[0].endswith("mongod") for words in lab.values()) == 3
+        started = descendants(process.pid)
+        assert any("redis-server" in words[0] for words in started.values())
         process.send_signal(signal.SIGKILL)
         process.wait()
-        eventually("the teardown", lambda: not processes_of(temporary))
+        eventually("the teardown", lambda: not alive(started))
         eventually("the removal", lambda: not list((temporary).iterdir()))
     assert costof("show", str(run), cwd=tmp_path).status in (0, 1)
 
 
-def test_a_member_killed_in_the_middle_ends_the_run_in_part(tmp_path: Path, temporary: Path) -> None:
+def test_a_server_killed_in_the_middle_ends_the_run_in_part(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
-    with costof_running(run, temporary, "mongodb-tls", *SMALL, "--rounds", UNENDING) as process:
-        # One alone is in no figure.
-        wait_for_slices(process, run, 1)
-        wait_for_rounds(process, run, 2, A_ROUND)
-        members = processes_of(temporary)
-        secondary = next(pid for pid, words in members.items() if any("/secondary" in word for word in words))
-        os.kill(secondary, signal.SIGKILL)
+    with costof_running(run, temporary, *SHORT, "--rounds", UNENDING) as process:
+        # One round warms up, and one alone is in no figure.
+        wait_for_slices(process, run, 3 * SHORT_ROUND)
+        (server,) = (pid for pid, words in descendants(process.pid).items() if "redis-server" in words[0])
+        os.kill(server, signal.SIGKILL)
         _, err = process.communicate()
     assert process.returncode == 3, err
     assert "Traceback" not in err
     result = Result.model_validate_json((run / "result.json").read_bytes())
     assert result.partial is not None
-    assert "secondary" in result.partial
+    assert "redis" in result.partial
 
 
 @needs_root
 def test_a_tunnel_that_dies_is_an_error_of_its_arm_alone(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
-    study = study_ended_by_operations("mysql-transport", tmp_path)
-    with costof_running(run, temporary, study, *SMALL, "--set", "distance=lan", "--rounds", "7") as process:
+    study = small_study("mysql-transport", tmp_path)
+    with costof_running(run, temporary, study, *SMALL, "--set", "distance=lan", "--rounds", "4") as process:
         wait_for_slices(process, run, MYSQL_ROUND + 2)
         tunnels = [
             pid for pid, words in descendants(process.pid).items() if words[0].endswith("/ssh") and "-N" in words
@@ -159,7 +153,7 @@ def test_a_tunnel_that_dies_is_an_error_of_its_arm_alone(tmp_path: Path, tempora
     assert errors["ssh-aes256-ctr"]
     assert errors["tls"] is None
     # Of so few rounds a busy machine has none discarded.
-    assert result.rounds == 7
+    assert result.rounds == 4
     rounds = {value.arm: value.mean.rounds for value in result.values if value.metric == "wire.connect"}
-    assert rounds["plain"] == rounds["tls"] == 7, "the others went on"
-    assert rounds.get("ssh-aes256-ctr", 0) < 7
+    assert rounds["plain"] == rounds["tls"] == 4, "the others went on"
+    assert rounds.get("ssh-aes256-ctr", 0) < 4

@@ -7,12 +7,10 @@ import html
 import json
 import os
 import pty
-import re
 import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from importlib.resources import files
 from pathlib import Path
 from urllib.parse import quote, quote_plus
 
@@ -27,7 +25,7 @@ from costof.programs.password_variable import VARIABLE
 from costof.services.server.lab import ServerLab
 from tests.support.command import costof
 from tests.support.programs import HANGS_SECONDS, eventually, running_mariadb
-from tests.support.small_plans import plan_of
+from tests.support.small_plans import plan_of, small_study
 
 from .conftest import COSTOF, SMALL, Standalone, costof_running, descendants, slices_measured
 
@@ -100,20 +98,21 @@ def commands(mariadb: MariadbServer, mongod: Standalone, login: str) -> list[lis
 
 
 #: At these a URL can be split; `tests/unit/programs/test_connections.py` has all others.
-@pytest.mark.parametrize("sign", [*"@:/?#% +", "密"])
-@pytest.mark.parametrize("written", [str, quote_plus], ids=["raw", "plus"])
+@pytest.mark.parametrize(
+    ("signs", "written"), [("@", str), (":/", str), ("?#", str), ("% +", str), ("密", str), ("@:/?#%密", quote_plus)]
+)
 def test_no_sign_of_a_password_is_told_by_a_command_that_fails(
     mariadb: MariadbServer,
     mongod: Standalone,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-    sign: str,
+    signs: str,
     written: Callable[[str], str],
 ) -> None:
     """It is not the user's, or the URL is none: all fail, and those that are read right fail at the server."""
     monkeypatch.chdir(tmp_path)
-    password = HEAD + sign + TAIL
+    password = HEAD + signs + TAIL
     problems = []
     for command in commands(mariadb, mongod, f"{USER}:{written(password)}@"):
         with pytest.raises(CostofError) as failed:
@@ -122,7 +121,7 @@ def test_no_sign_of_a_password_is_told_by_a_command_that_fails(
         told = capsys.readouterr()
         assert_hidden(password, str(failed.value), told.out, told.err)
         assert_left_hidden(password, tmp_path)
-    if written is not str and written(sign) != "+":
+    if written is not str:
         assert problems.count(Problem.TARGET_REFUSES_LOGIN) == 8
 
 
@@ -148,6 +147,10 @@ LEAST = {
 }
 
 
+#: With the engine and a driver of applications among its processes.
+SHOWING = "mongodb-tls"
+
+
 @pytest.fixture
 def somebodys(study: str, request: pytest.FixtureRequest) -> tuple[str, Path]:
     """The URL of a target of the study, with `{login}` in it, and its CA file."""
@@ -161,17 +164,6 @@ def somebodys(study: str, request: pytest.FixtureRequest) -> tuple[str, Path]:
     return f"mysql://{{login}}{server.address}:{server.port}/", server.ca_file
 
 
-def shortened(study: str, folder: Path) -> Path:
-    """Its file with slices of a few operations."""
-    text, count = re.subn(
-        r"operations = [0-9_]+", "operations = 40", (files("costof.studies") / f"{study}.toml").read_text()
-    )
-    assert count
-    file = folder / f"{study}.toml"
-    file.write_text(text)
-    return file
-
-
 def looked_at(pid: int, password: str) -> set[int]:
     """A process and those that it has started, after a look at what each shows."""
     pids = {pid, *descendants(pid)}
@@ -183,7 +175,9 @@ def looked_at(pid: int, password: str) -> set[int]:
     return pids
 
 
-@pytest.mark.parametrize("study", LEAST)
+@pytest.mark.parametrize(
+    "study", [pytest.param(study, marks=[pytest.mark.slow] * (study != SHOWING)) for study in LEAST]
+)
 def test_no_file_and_no_process_of_a_run_holds_the_password(
     study: str, somebodys: tuple[str, Path], tmp_path: Path, temporary: Path
 ) -> None:
@@ -192,7 +186,7 @@ def test_no_file_and_no_process_of_a_run_holds_the_password(
     where = url.format(login=f"{USER}:{secret}@")
     size = ["--profile", "quick", "--rounds", "2", *(word for each in LEAST[study] for word in ("--set", each))]
     trust = ["--tls-ca", str(ca_file), "--allow-plain"]
-    with costof_running(run, temporary, str(shortened(study, tmp_path)), *size, "--target", where, *trust) as process:
+    with costof_running(run, temporary, small_study(study, tmp_path), *size, "--target", where, *trust) as process:
         started: set[int] = set()
 
         def measured_after_a_look() -> bool:
@@ -217,10 +211,8 @@ def test_no_file_and_no_process_of_a_run_holds_the_password(
 SCRIPT = Path(sys.executable).with_name("costof")
 ENTRIES = [
     ["run", "mongodb-tls", "--target", "mongodb://u:{secret}@{at}/"],
-    ["run", "mysql-transport", "--set", "transport=plain,tls", "--target=mysql://u:{secret}@{at}/"],
-    ["clean", "--target", "mysql://u:{secret}@{at}/"],
+    ["clean", "--target=mysql://u:{secret}@{at}/"],
     ycsb("mysql", "db.url=jdbc:mysql://u@{at}/d", "db.passwd={secret}"),
-    ycsb("mongodb", "mongodb.url=mongodb://u:{secret}@{at}/d"),
     ["ab", "-H", "Authorization: {secret}", "http://{at}/"],
 ]
 
@@ -243,19 +235,16 @@ def test_whoever_looks_when_the_first_connection_comes_sees_no_argument(words: l
             process.wait()
 
 
-def test_a_password_may_come_from_a_file_the_environment_or_a_prompt(
-    mariadb: MariadbServer, mongod: Standalone, tmp_path: Path
-) -> None:
+def test_a_password_may_come_from_a_file_the_environment_or_a_prompt(mariadb: MariadbServer, tmp_path: Path) -> None:
     """`clean` logs in and does nothing else."""
-    file = tmp_path / "password"
-    for url in (f"mysql://{USER}@{mariadb.address}:{mariadb.port}/", f"mongodb://{USER}@{mongod.address}/"):
-        file.write_text(ALL + "\n")
-        assert "nothing to remove" in costof("clean", "--target", url, "--password-file", str(file), cwd=tmp_path).out
-        assert "nothing to remove" in costof("clean", "--target", url, cwd=tmp_path, **{VARIABLE: ALL}).out
-        told = prompted([*COSTOF, "clean", "--target", url, "--ask-password"], ALL)
-        assert "nothing to remove" in told
-        assert_hidden(ALL, told)
-        assert costof("clean", "--target", url, cwd=tmp_path).status in (1, 2)
+    file, url = tmp_path / "password", f"mysql://{USER}@{mariadb.address}:{mariadb.port}/"
+    file.write_text(ALL + "\n")
+    assert "nothing to remove" in costof("clean", "--target", url, "--password-file", str(file), cwd=tmp_path).out
+    assert "nothing to remove" in costof("clean", "--target", url, cwd=tmp_path, **{VARIABLE: ALL}).out
+    told = prompted([*COSTOF, "clean", "--target", url, "--ask-password"], ALL)
+    assert "nothing to remove" in told
+    assert_hidden(ALL, told)
+    assert costof("clean", "--target", url, cwd=tmp_path).status in (1, 2)
 
 
 def prompted(argv: list[str], password: str) -> str:

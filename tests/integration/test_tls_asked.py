@@ -13,6 +13,7 @@ from costof.programs.mariadb.lab import MariadbServer
 from costof.report.result import Result
 from tests.support.command import Outcome, costof
 from tests.support.programs import ADMIN, user_of_many_databases
+from tests.support.small_plans import small_study
 from tests.support.taps import Tap
 
 from .conftest import PASSWORD, SMALL, Standalone
@@ -155,8 +156,8 @@ def test_a_whole_run_under_tls_sends_nothing_in_plain(standalone: Start, authori
     server = standalone(44, names=["127.0.0.1"])
     with Tap(server.address) as tap:
         target = f"mongodb://tester:{PASSWORD}@127.0.0.1:{tap.port}/?authSource=admin"
-        chosen = ["--set", "transport=tls", "--budget", "1s", "--tls-ca", str(authority.ca_file)]
-        done = costof("run", "mongodb-tls", *SMALL, *chosen, "--target", target, cwd=tmp_path)
+        chosen = ["--set", "transport=tls", "--rounds", "2", "--tls-ca", str(authority.ca_file)]
+        done = costof("run", small_study("mongodb-tls", tmp_path), *SMALL, *chosen, "--target", target, cwd=tmp_path)
         sent = tap.sent()
     assert done.status == 3, done.err
     (run,) = (tmp_path / "runs").iterdir()

@@ -22,6 +22,7 @@ from costof.report.result import Result
 from costof.results.ledger import Ledger
 from tests.support.ordinary_user import ROOT, folder_of_ordinary_user, ordinary_user
 from tests.support.programs import SHORTER_MS
+from tests.support.small_plans import small_study
 
 from .conftest import COSTOF, SMALL, alive, costof_running, descendants, eventually, processes_of, wait_for_slices
 
@@ -46,7 +47,7 @@ def able() -> None:
 def finished() -> Iterator[tuple[Path, list[str]]]:
     """Plain, TLS and a tunnel on a LAN and at 20 ms: the run's folder, and what was beside it when it had ended."""
     with folder_of_ordinary_user() as folder:
-        temporary, small = made(folder / "t"), [STUDY, *SMALL, *FAR, "--rounds", "2"]
+        temporary, small = made(folder / "t"), [small_study(STUDY, folder), *SMALL, *FAR, "--rounds", "2"]
         with costof_running(folder / "run", temporary, *small, prefix=ordinary_user()) as process:
             _, err = process.communicate()
         assert process.returncode == 0, err
@@ -97,6 +98,7 @@ def namespaces_of(pids: Iterable[int]) -> set[tuple[str, int]]:
     return found
 
 
+@pytest.mark.slow
 def test_a_kill_9_leaves_no_process_namespace_or_file() -> None:
     with folder_of_ordinary_user() as folder:
         temporary, run = made(folder / "t"), folder / "run"
@@ -136,8 +138,8 @@ with open_service(plan, None, "run") as lab:
     ("study", "settings"),
     [
         ("http-tls-termination", ["termination=none,balancer", "balancer=haproxy,nginx"]),
-        ("postgres-pooling", ["path=plain,transaction-both"]),
-        ("mysql-column-encryption", ["encrypted=direct,0"]),
+        pytest.param("postgres-pooling", ["path=plain,transaction-both"], marks=pytest.mark.slow),
+        pytest.param("mysql-column-encryption", ["encrypted=direct,0"], marks=pytest.mark.slow),
     ],
 )
 def test_labs_with_shares_have_their_hosts_without_them(study: str, settings: list[str]) -> None:
@@ -173,6 +175,7 @@ def test_where_user_namespaces_are_forbidden_run_and_doctor_say_what_allows_them
     assert line.startswith("ok       user: hosts are loopback addresses, so a far distance is refused: ")
 
 
+@pytest.mark.slow
 def test_where_the_device_of_links_is_closed_run_and_doctor_say_what_opens_it() -> None:
     user, allowed_by = ordinary_user(tun_mode="0600"), f"sudo chmod 0666 {TUN}"
     (line,) = [line for line in doctor(user) if "far links" in line]

@@ -22,7 +22,7 @@ NEEDS = {
     "--resume": "a run that was interrupted: tests/integration/test_run_ends.py",
     "--pdf": "a browser: tests/report/test_printed.py",
     "--read": "a web server: tests/integration/test_commands.py",
-    "--hosts": "machines to load from: tests/integration/test_many_hosts.py",
+    "--hosts": "machines to load from: tests/slow/test_many_hosts.py",
     "ab": "a web server: tests/integration/test_ab.py",
     "ycsb": "databases of the user's own: tests/integration/test_ycsb_command.py",
     "gateway": "a MySQL server: tests/integration/test_gateway_clients.py",
@@ -37,7 +37,7 @@ OTHERS = {
     "pytest": "",
     "python": "",
     "export": "",
-    "ray": "machines to load from: tests/integration/test_many_hosts.py",
+    "ray": "machines to load from: tests/slow/test_many_hosts.py",
     "kubectl": "a Kubernetes: tests/unit/test_scripts.py",
 }
 #: What stands for something else in a line.

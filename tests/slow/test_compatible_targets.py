@@ -15,8 +15,8 @@ import redis
 from costof.report.result import Result
 from costof.results.ledger import Ledger, SliceRecord
 from tests.integration.conftest import Standalone
+from tests.slow.compatible import FERRETDB, GO_MYSQL_SERVER, MINIREDIS, Standing, standing
 from tests.support.command import costof
-from tests.support.compatible import FERRETDB, GO_MYSQL_SERVER, MINIREDIS, Standing, standing
 
 pytestmark = pytest.mark.servers
 

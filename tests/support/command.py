@@ -17,7 +17,9 @@ from costof.__main__ import main
 from costof.cli.main import COMMANDS
 
 _IMPORTED = multiprocessing.get_context("forkserver")
-_IMPORTED.set_forkserver_preload([__name__, *(target.partition(":")[0] for target, _ in COMMANDS.values())])
+#: Modules that a run imports late.
+_LATE = ("scipy.special", "costof.report.sections", "costof.services.server.lab", "costof.services.server.target")
+_IMPORTED.set_forkserver_preload([__name__, *_LATE, *(target.partition(":")[0] for target, _ in COMMANDS.values())])
 
 
 @dataclass

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from costof.datasets.tpcc import load_operations
 from costof.messages.answers import ReadyArm, SliceAnswer
-from costof.messages.plan import Arm, Data, Workload, line
+from costof.messages.plan import Arm, Data, ServiceSettings, Transport, Workload, line
 from costof.messages.plan import Plan as InstrumentPlan
 from costof.messages.process import Instrument, engine
 from costof.model import Model
@@ -43,6 +43,30 @@ def patient_plan(
         workloads=list(workloads),
         **settings,
     )
+
+
+def measured(arm: Arm, workloads: Sequence[Workload], workload: str, operations: int, records: int) -> SliceAnswer:
+    """One slice by an engine of its own, which has proved the arm."""
+    with engine() as client:
+        assert client.plan(patient_plan([arm], workloads, records)).arms[0].error is None
+        return client.slice(1, arm.name, workload, operations, HANGS_SECONDS)
+
+
+def refusals(
+    instrument: Instrument, arms: dict[str, tuple[ServiceSettings, Transport]], seconds: float = HANGS_SECONDS
+) -> dict[str, str]:
+    """The class of the one error that comes of each arm's log-in, by the arm's name; no detail holds a password."""
+    named = [Arm(name=name, service=service, transport=transport) for name, (service, transport) in arms.items()]
+    plan = patient_plan(named, []).model_copy(update={"operation_timeout_ms": int(seconds * 1000)})
+    found = {}
+    with instrument:
+        for arm in instrument.plan(plan).arms:
+            assert arm.error is not None, arm.name
+            assert arm.error.detail
+            password = getattr(arms[arm.name][0], "password", None)
+            assert password is None or password.get_secret_value() not in arm.error.detail
+            found[arm.name] = arm.error.error_class
+    return found
 
 
 def sent(message: Model) -> dict[str, Any]:

@@ -211,11 +211,9 @@ SERVICES = {
 }
 
 
-#: Labs with hosts and whatever may stand before a server.
+#: Labs with hosts, of each kind and with whatever may stand before a server.
 LABS: dict[str, Callable[[], Plan]] = {
-    "mongodb": lambda: plan_of("mongodb-tls", "quick", "transport=plain,tls", "distance=lan,5"),
     "mysql": lambda: plan_of("mysql-transport", "quick", "transport=plain,ssh-aes256-gcm", "distance=lan,5"),
-    "postgres": lambda: plan_of("postgres-tls", "quick", "transport=plain,tls", "distance=lan,5"),
     "redis": lambda: plan_of("redis-tls", "quick", "transport=plain,stunnel-both", "distance=lan,5"),
     "pooling": lambda: plan_of("postgres-pooling", "quick", "path=plain,transaction-both"),
     "http": lambda: plan_of("http-tls-termination", "quick", "termination=none,balancer", "balancer=haproxy,nginx"),

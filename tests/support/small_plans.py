@@ -63,11 +63,16 @@ def ended_by_operations(plan: Plan, **operations: int) -> Plan:
     return plan.model_copy(update={"slices": sizes})
 
 
-def study_ended_by_operations(study: str, folder: Path) -> str:
-    """A file of the study with such slices, for the command."""
+def small_study(study: str, folder: Path, operations: int = 8) -> str:
+    """A file of the study for the command, with slices of so few operations that no time ends."""
     text = resources.files("costof.studies").joinpath(f"{study}.toml").read_text()
     path = folder / f"{study}.toml"
-    text, slices = re.subn(r"(operations = [\d_]+, seconds = )[\d.]+", rf"\g<1>{HANGS_SECONDS}.0", text)
+
+    def smaller(match: re.Match[str]) -> str:
+        few = min(operations, int(match[1].replace("_", "")))
+        return f"operations = {few}, seconds = {HANGS_SECONDS}.0"
+
+    text, slices = re.subn(r"operations = ([\d_]+), seconds = [\d.]+", smaller, text)
     assert slices
     path.write_text(text)
     return str(path)

@@ -259,7 +259,7 @@ class Redis(UsersServer):
     #: More than are removed by one command.
     records = 1200
     writes: ClassVar[list[str]] = ["write", "write", "remove"]
-    privileges = ("GET", "SET", "UNLINK", "HDEL")
+    privileges = ("GET", "HDEL")
     needs = f"ACL SETUSER {USER} ~costof:* +ping +get"
 
     def __init__(self, stack: contextlib.ExitStack, lab: Lab) -> None:

@@ -17,8 +17,8 @@ import numpy as np
 
 from costof.programs.redis.lab import PORT, TLS_PORT, USER
 from costof.results.ledger import SLICES, Ledger, LostRecord, SliceRecord
+from tests.slow.ray_nodes import Cluster, Node
 from tests.support.programs import eventually
-from tests.support.ray_nodes import Cluster, Node
 from tests.support.redis import Standing
 
 ENGINE = "costof-engine"

@@ -13,6 +13,7 @@ import platform
 import secrets
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import fsum
@@ -24,7 +25,7 @@ import pytest
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab, descendants_of, is_root
 from costof.programs.server import Place
-from tests.support.hosts_runs import (
+from tests.slow.hosts_runs import (
     COMMANDS,
     STUDY,
     WHERE,
@@ -42,9 +43,8 @@ from tests.support.hosts_runs import (
     target,
     told,
 )
-from tests.support.other_python import another_python, by_other_versions, by_python
+from tests.slow.ray_nodes import CLIENTS_PORT, TMP, Cluster, a_cluster
 from tests.support.programs import eventually
-from tests.support.ray_nodes import CLIENTS_PORT, TMP, Cluster, a_cluster
 from tests.support.redis import Standing
 
 ROOT = Path(__file__).parents[2]
@@ -202,7 +202,6 @@ def test_a_wrong_token_is_refused(refused: subprocess.Popen[str]) -> None:
     assert "Traceback" not in err
 
 
-@pytest.mark.slow
 def test_a_client_of_the_cluster_gets_the_same_answer(cluster: Cluster, server: Standing, long_study: Path) -> None:
     by_client = ["--hosts", f"ray://{cluster.head.address}:{CLIENTS_PORT}"]
     with running(cluster, server, "by-client", long_study, *by_client, "--rounds", "2") as run:
@@ -215,18 +214,34 @@ def test_a_client_of_the_cluster_gets_the_same_answer(cluster: Cluster, server: 
     eventually("the end of engines and actors", lambda: not any(left(node) for node in cluster.loads))
 
 
-@pytest.mark.slow
+#: Has the cluster say of itself that it is of another Python, until it is told to end.
+OTHER_PYTHON = """
+import json, ray
+from ray.experimental import internal_kv as kv
+ray.init(address="auto", logging_level="ERROR", log_to_driver=False)
+key, space = b"CLUSTER_METADATA", b"cluster"
+usual = kv._internal_kv_get(key, namespace=space)
+kv._internal_kv_put(key, json.dumps(json.loads(usual) | {"python_version": "3.13.0"}).encode(), namespace=space)
+print("changed", flush=True)
+input()
+kv._internal_kv_put(key, usual, namespace=space)
+"""
+
+
 def test_another_python_is_refused(cluster: Cluster) -> None:
-    """A real one, where this machine has it: of the same ABI, by which Ray can be imported."""
-    other = another_python()
-    status, said = by_other_versions(cluster) if other is None else by_python(cluster, *other)
-    version = "3.13.0" if other is None else other[1]
+    pipe = subprocess.PIPE
+    other = cluster.command(sys.executable, "-c", OTHER_PYTHON, stdin=pipe, stdout=pipe)
+    assert other.stdout is not None
+    assert other.stdout.readline() == "changed\n"
+    try:
+        status, said = told(cluster, "doctor", "--hosts", "auto")
+    finally:
+        other.communicate("\n")
     assert status == 1
     assert f"Python {platform.python_version()}" in said
-    assert f"Python {version}" in said
+    assert "Python 3.13.0" in said
 
 
-@pytest.mark.slow
 def test_a_host_without_costof_is_sent_the_engine_and_refused_for_commands(
     cluster: Cluster, server: Standing, long_study: Path
 ) -> None:
@@ -245,7 +260,6 @@ def test_a_host_without_costof_is_sent_the_engine_and_refused_for_commands(
     assert "load-3 cannot measure: commands are run by the costof of each host, and it has no costof" in said
 
 
-@pytest.mark.slow
 def test_commands_of_ones_own_are_one_population_too(cluster: Cluster, server: Standing) -> None:
     token = secrets.token_hex(16)
     text = COMMANDS.replace("ADDRESS", server.address).replace("TOKEN_OF_A_LEVEL", token)
@@ -275,7 +289,6 @@ def test_commands_of_ones_own_are_one_population_too(cluster: Cluster, server: S
     eventually("the end of runners and actors", lambda: not any(left(node) for node in cluster.loads))
 
 
-@pytest.mark.slow
 def test_versus_goes_on_hosts_and_nothing_is_left_of_one_that_is_killed(cluster: Cluster, server: Standing) -> None:
     server.ask("ACL", "SETUSER", "open", "on", "nopass", "allkeys", "allcommands")
     server.ask("CONFIG", "RESETSTAT")
@@ -316,7 +329,6 @@ def _password(server: Standing) -> bytes:
     return server.password.get_secret_value().encode()
 
 
-@pytest.mark.slow
 def test_a_crash_of_ray_leaves_a_report_of_what_was_measured(cluster: Cluster, server: Standing, study: Path) -> None:
     with running(cluster, server, "crashed", study, "--rounds", "50") as run:
         run.wait_for_rounds(4)
@@ -330,7 +342,6 @@ def test_a_crash_of_ray_leaves_a_report_of_what_was_measured(cluster: Cluster, s
     eventually("the end of engines and actors", lambda: not any(left(node) for node in cluster.loads))
 
 
-@pytest.mark.slow
 def test_a_host_far_away_is_named_and_one_whose_engine_dies(cluster: Cluster, server: Standing) -> None:
     # Asked so seldom that a busy machine keeps up: where all wait for it, no distance is seen.
     seldom = _study(cluster, "seldom", paced(60.0), 0.5)
@@ -350,7 +361,6 @@ def test_a_host_far_away_is_named_and_one_whose_engine_dies(cluster: Cluster, se
     assert again.slower == ["load-3"]
 
 
-@pytest.mark.slow
 def test_a_silent_host_is_named(cluster: Cluster, server: Standing, study: Path) -> None:
     with running(cluster, server, "silent", study, "--rounds", "50") as run:
         run.wait_for_rounds(4)
@@ -362,7 +372,6 @@ def test_a_silent_host_is_named(cluster: Cluster, server: Standing, study: Path)
     eventually("the end of engines and actors", lambda: not any(left(node) for node in cluster.loads))
 
 
-@pytest.mark.slow
 def test_a_host_that_dies_is_done_without_where_the_rest_is_enough(
     cluster: Cluster, server: Standing, study: Path
 ) -> None:

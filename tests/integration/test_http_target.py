@@ -1,0 +1,119 @@
+"""Whole runs of the HTTP study on a balancer of somebody's own, one that has TLS 1.2 alone among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from costof.errors import CostofError, Problem
+from costof.lab.lab import Lab
+from costof.programs.access import Access
+from costof.programs.haproxy import Haproxy
+from costof.programs.nginx import Nginx
+from costof.programs.reach import CERTIFICATE
+from costof.report import analyse
+from costof.results.ledger import Ledger
+from costof.results.run import Run, read_run
+from costof.run.experiment import run
+from costof.services.open import open_service
+from costof.study.library import load_study
+from costof.study.plan import Options, resolve
+from tests.support.programs import RunningBalancer, running_balancer
+from tests.support.small_plans import plan_of, two_rounds
+from tests.support.unwatched import Silent
+
+pytestmark = pytest.mark.servers
+
+STUDY = "http-tls-termination"
+
+
+@pytest.fixture(scope="module")
+def somebodys() -> Iterator[RunningBalancer]:
+    with Lab() as lab, running_balancer(lab, Haproxy) as balancer:
+        yield balancer
+
+
+class OldNginx(Nginx):
+    """The lab's, with TLS 1.2 and nothing else, as nginx 1.22 is shipped."""
+
+    def configuration(self) -> str:
+        found = super().configuration()
+        assert "ssl_protocols TLSv1 TLSv1.1 TLSv1.2 TLSv1.3;" in found
+        return found.replace("ssl_protocols TLSv1 TLSv1.1 TLSv1.2 TLSv1.3;", "ssl_protocols TLSv1.2;")
+
+
+@pytest.fixture(scope="module")
+def old() -> Iterator[RunningBalancer]:
+    with Lab() as lab, running_balancer(lab, OldNginx) as balancer:
+        yield balancer
+
+
+def ask(balancer: RunningBalancer, folder: Path, *settings: str, trusted: bool = True) -> Run:
+    """At one number of requests a connection, without a warm-up."""
+    ca_file = balancer.authority.ca_file if trusted else None
+    settings = ("keep_alive=1", "termination=none,balancer", *settings)
+    options = Options("quick", settings, target=balancer.url("tls"), plain_target=balancer.url("plain"))
+    plan = resolve(load_study(STUDY), options)
+    plan = two_rounds(plan, **dict.fromkeys(plan.study.workloads, 20))
+    service = open_service(plan, Access(balancer.url("tls"), ca_file, balancer.url("plain")), "run")
+    ledger = Ledger.create(plan, folder / "run")
+    run(plan, service, ledger, Silent())
+    return read_run(ledger)
+
+
+def refused(balancer: RunningBalancer, folder: Path, words: str, *settings: str, trusted: bool = True) -> None:
+    with pytest.raises(CostofError, match=words) as error:
+        ask(balancer, folder, *settings, trusted=trusted)
+    assert error.value.problem is Problem.ARMS_CANNOT_RUN
+
+
+@pytest.mark.parametrize("verify", ["full", "none"])
+def test_somebodys_balancer_is_measured_and_unverified_only_when_told_so(
+    somebodys: RunningBalancer, tmp_path: Path, verify: str
+) -> None:
+    found = ask(somebodys, tmp_path, f"verify={verify}", trusted=verify == "full")
+    assert {piece.answer.arm for piece in found.slices} == {"none", "none-twin", "balancer"}
+    assert all(piece.answer.operations and not piece.mismatch for piece in found.slices)
+    told = [sentence.text for sentence in analyse(Ledger.open(tmp_path / "run")).answer]
+    warned = [text for text in told if "no certificate was verified" in text]
+    assert len(warned) == (verify == "none")
+
+
+def test_a_certificate_that_nobody_trusts_is_no_run(somebodys: RunningBalancer, tmp_path: Path) -> None:
+    refused(somebodys, tmp_path, "certificate", trusted=False)
+
+
+def test_where_nobody_asks_for_a_version_it_is_taken_as_served(old: RunningBalancer, tmp_path: Path) -> None:
+    found = ask(old, tmp_path)
+    assert not [piece.mismatch for piece in found.slices if piece.mismatch]
+    spoken = {
+        (piece.answer.arm, piece.answer.evidence.get("protocol")) for piece in found.slices if piece.answer.operations
+    }
+    assert spoken == {("none", None), ("none-twin", None), ("balancer", "TLSv1.2")}
+
+
+def test_a_version_that_it_lacks_is_refused_and_beside_one_that_it_has_an_error_of_its_arm(
+    old: RunningBalancer, tmp_path: Path
+) -> None:
+    for name in ("alone", "beside"):
+        (tmp_path / name).mkdir()
+    refused(old, tmp_path / "alone", "protocol version", "suite=tls1.3")
+    found = ask(old, tmp_path / "beside", "suite=dhe-rsa-aes256-sha,tls1.3")
+    assert {piece.answer.arm for piece in found.slices} == {"none", "none-twin", "balancer-dhe-rsa-aes256-sha"}
+    errors = {arm.name: arm.error for arm in analyse(Ledger.open(tmp_path / "beside/run")).arms if arm.error}
+    assert list(errors) == ["balancer-tls1.3"]
+    assert "protocol version" in errors["balancer-tls1.3"]
+
+
+def test_it_is_known_by_its_certificate(somebodys: RunningBalancer) -> None:
+    plan = plan_of(STUDY, "quick", "termination=none,balancer", target=somebodys.url("tls"))
+    access = Access(somebodys.url("tls"), somebodys.authority.ca_file, somebodys.url("plain"))
+    with open_service(plan, access, "a-run") as service:
+        assert {*service.identity()} == {CERTIFICATE}
+    again = open_service(plan, access, "a-run")
+    again.known_identity = {CERTIFICATE: "SHA-256 of another"}
+    with pytest.raises(CostofError) as error, again:
+        pass
+    assert error.value.problem is Problem.OTHER_SERVER
