@@ -39,7 +39,6 @@ struct ValueCost {
     open: f64,
 }
 
-/// Print it as JSON.
 pub fn run() -> ExitCode {
     let of_algorithm = |algorithm| {
         Ok((algorithm, LENGTHS.map(|length| of_value(algorithm, length)).into_iter().collect::<Result<_>>()?))

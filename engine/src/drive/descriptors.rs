@@ -9,9 +9,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 const BESIDE: u64 = 64;
 
 /// Raise the limit as far as it may be, and see that the plan's connections fit.
-///
-/// # Errors
-/// `plan`, where they do not.
+/// Errors: `plan`, where they do not.
 pub fn reserve(plan: &Plan) -> Result<()> {
     let limit = raise();
     let needed = needed(plan) + BESIDE;
@@ -24,7 +22,6 @@ pub fn reserve(plan: &Plan) -> Result<()> {
     )))
 }
 
-/// The limit, the soft one made the hard one.
 fn raise() -> u64 {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     match setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {

@@ -16,27 +16,20 @@ use workload::{Job, OPENING_AT_A_TIME, Order, Slot};
 
 /// An order for all workers of one workload on one arm, both by their place in the plan.
 pub struct Assignment {
-    /// Of the plan's arms.
     pub arm: usize,
-    /// Of the plan's workloads.
     pub workload: usize,
-    /// What to do.
     pub order: Order,
 }
 
 /// What a thread needs to know to spawn its workers.
 pub struct ThreadPlan {
-    /// How it waits.
     pub runtime: Runtime,
-    /// What is measured.
     pub plan: Arc<Plan>,
     /// The arms' services, in the plan's order; workers are spawned for those that can run.
     pub services: Arc<Vec<Result<Arc<dyn Service>>>>,
     /// The plan's workloads of kind `ycsb`, resolved, by arm, then workload.
     pub ycsb: Arc<Resolved>,
-    /// This thread's number, of so many.
     pub thread: usize,
-    /// Of this host's workers the nth works on thread n modulo this.
     pub threads: usize,
 }
 
@@ -51,9 +44,7 @@ pub struct Mailbox {
 }
 
 /// Follow orders until there are no more.
-///
-/// # Errors
-/// Where this thread cannot wait for events.
+/// Errors: where this thread cannot wait for events.
 pub fn follow(thread_plan: &ThreadPlan, mailbox: &Mailbox) -> std::io::Result<()> {
     let mut pool = Pool::spawn(thread_plan)?;
     for assignment in &mailbox.orders {
@@ -73,9 +64,7 @@ struct Pool {
     executor: Executor,
     log: Rc<RefCell<SliceLog>>,
     busy: Rc<Cell<usize>>,
-    /// Where new connections wait for each other, by thousands.
     opening: Rc<Semaphore>,
-    /// By arm, then workload.
     workers: Vec<Vec<Workers>>,
 }
 

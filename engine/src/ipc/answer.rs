@@ -12,11 +12,9 @@ use wire::Facts;
 pub enum Answer {
     /// First of all, where the plan is to be sealed: X25519, in base64.
     PublicKey(String),
-    /// Once, to the plan.
     Ready(Ready),
     /// One to each order to prepare.
     Prepared(Prepared),
-    /// One to each slice.
     Slice(Box<SliceAnswer>),
     /// Fatal; the last line.
     Error(Failure),
@@ -25,13 +23,10 @@ pub enum Answer {
 /// What the engine is and which arms can run.
 #[derive(Debug, Serialize)]
 pub struct Ready {
-    /// Name and version.
     pub instrument: String,
-    /// Of the libraries whose speed is measured with ours.
     pub versions: BTreeMap<&'static str, String>,
     /// How it waits for the kernel: `epoll` or `io_uring`.
     pub runtime: &'static str,
-    /// What measuring itself costs.
     pub self_cost_ns: SelfCost,
     /// In the plan's order.
     pub arms: Vec<ArmReady>,
@@ -42,25 +37,21 @@ pub struct Ready {
 pub struct SelfCost {
     /// One reading of the clock; an operation reads it twice.
     pub timer: f64,
-    /// One record of a phase.
     pub record: f64,
 }
 
 /// Whether an arm can run.
 #[derive(Debug, Serialize)]
 pub struct ArmReady {
-    /// The arm's.
     pub name: String,
     /// The member that the first worker reads.
     pub server: Option<String>,
-    /// Why it cannot run.
     pub error: Option<Failure>,
 }
 
 /// What came of getting ready for a slice.
 #[derive(Debug, Serialize)]
 pub struct Prepared {
-    /// The command's.
     pub id: u64,
     /// Failures to do so; the slice counts them too.
     pub errors: Vec<ErrorCount>,
@@ -73,20 +64,15 @@ pub struct WindowAnswer {
     pub opened_ns: u64,
     /// The first beginning of an operation, whatever came of it.
     pub first_began_ns: Option<u64>,
-    /// The last end of one.
     pub last_ended_ns: Option<u64>,
 }
 
 /// What a slice measured.
 #[derive(Debug, Serialize)]
 pub struct SliceAnswer {
-    /// The command's.
     pub id: u64,
-    /// The command's.
     pub arm: String,
-    /// The command's.
     pub workload: String,
-    /// When it was.
     pub started_unix_ns: u64,
     /// From the start to the end of its last operation, whatever came of it.
     pub elapsed_ns: u64,
@@ -98,13 +84,9 @@ pub struct SliceAnswer {
     pub phases: BTreeMap<&'static str, PhaseAnswer>,
     /// By role; ours is `client`.
     pub cpu_ns: BTreeMap<&'static str, u64>,
-    /// Of this process, so far.
     pub peak_memory_bytes: u64,
-    /// What its workload and its protocol count beside.
     pub counts: Counts,
-    /// That the arm was what it says.
     pub evidence: Evidence,
-    /// Of one that was told when to open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<WindowAnswer>,
 }
@@ -112,10 +94,8 @@ pub struct SliceAnswer {
 /// What the arm was found to be.
 #[derive(Debug, Serialize)]
 pub struct Evidence {
-    /// By the connections of the slice.
     #[serde(flatten)]
     pub connections: EvidenceAnswer,
-    /// By the connection that proved it, as its protocol has it.
     #[serde(flatten)]
     pub proof: Facts,
 }

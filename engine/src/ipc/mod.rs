@@ -18,7 +18,6 @@ pub enum Command {
     Plan(Plan),
     /// Before a slice, where it is to open at an instant.
     Prepare(PrepareCommand),
-    /// Any number, one after the other.
     Slice(SliceCommand),
 }
 
@@ -28,9 +27,7 @@ pub enum Command {
 pub struct PrepareCommand {
     /// The slice's; comes back in the answer.
     pub id: u64,
-    /// By name.
     pub arm: String,
-    /// By name.
     pub workload: String,
     /// Standing connections are ended first, and opened anew as for the first slice.
     #[serde(default)]
@@ -41,13 +38,9 @@ pub struct PrepareCommand {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SliceCommand {
-    /// Comes back in the answer.
     pub id: u64,
-    /// By name.
     pub arm: String,
-    /// By name.
     pub workload: String,
-    /// The slice ends after so many, …
     pub operations: u64,
     /// … or after so long, whichever comes first.
     pub seconds: f64,

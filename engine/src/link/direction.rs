@@ -65,7 +65,6 @@ impl Direction {
         self.counters
     }
 
-    /// Read what waits in the device, up to a turn's worth.
     pub fn take_in(&mut self) -> Result<()> {
         for _ in 0..TURN_PACKETS {
             let lost = self.loss.strikes();
@@ -85,7 +84,6 @@ impl Direction {
         Ok(())
     }
 
-    /// Deliver what is due, up to a turn's worth. When to come back, if packets wait.
     pub fn release(&mut self) -> Option<u64> {
         let next_ns = self.next_burst_ns()?;
         if now_ns() < next_ns {
@@ -125,7 +123,6 @@ impl Direction {
     }
 }
 
-/// Of the clock that the due times and the timer use.
 pub fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
@@ -165,7 +162,6 @@ mod tests {
         (before, now_ns())
     }
 
-    /// Everything that comes out, and when the last of it did.
     fn drain(line: &mut Line) -> (Vec<u8>, u64) {
         let (mut numbers, mut buffer) = (Vec::new(), [0; 64]);
         while line.direction.release().is_some() {

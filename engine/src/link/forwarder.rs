@@ -106,7 +106,6 @@ impl Forwarder {
         outcome
     }
 
-    /// Deliver what is due, sleep, take in what has come. True when it is time to stop.
     fn turn(&mut self) -> Result<bool> {
         let next_due_ns = self.directions.iter_mut().filter_map(Direction::release).min();
         self.sleep_until(next_due_ns)?;

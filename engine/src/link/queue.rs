@@ -93,7 +93,6 @@ mod tests {
     }
 
     proptest! {
-        /// Against the queue of the standard library, with a limit.
         #[test]
         fn behaves_as_a_bounded_queue(
             capacity in 1usize..20,

@@ -45,7 +45,6 @@ impl Loss {
         Loss { threshold: (threshold > 0).then_some(threshold), state: seed }
     }
 
-    /// Whether the next packet is lost.
     pub fn strikes(&mut self) -> bool {
         match self.threshold {
             None => false,

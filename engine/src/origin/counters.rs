@@ -23,11 +23,8 @@ pub struct Counters {
 pub struct ListenerCounters {
     /// Taken, whatever became of them.
     pub connections: u64,
-    /// Requests that were understood.
     pub requests: u64,
-    /// TLS handshakes that resumed a session.
     pub resumed: u64,
-    /// Finished TLS handshakes by version, resumed ones among them.
     pub tls: BTreeMap<&'static str, u64>,
 }
 

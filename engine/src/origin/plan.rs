@@ -35,8 +35,6 @@ pub struct Ready {
 }
 
 impl Plan {
-    /// # Errors
-    /// `plan`.
     pub fn parse(line: &[u8]) -> Result<Plan> {
         let plan: Plan = lines::parse(line)?;
         if plan.threads == 0 {

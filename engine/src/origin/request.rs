@@ -14,22 +14,18 @@ const LONGEST_WAIT_MS: u32 = 60_000;
 /// What a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
-    /// What to do.
     pub method: Method,
     /// How long to wait before the answer, in milliseconds.
     pub wait_ms: u32,
-    /// Whether more may follow.
     pub persistence: Persistence,
 }
 
 /// Those that are told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// The answer, with its body.
     Get,
     /// The answer without.
     Head,
-    /// Not allowed.
     Other,
 }
 
@@ -40,7 +36,6 @@ pub enum Persistence {
     Implied,
     /// It does, and a client of HTTP/1.0 wants to be told.
     Stated,
-    /// It ends with the response.
     None,
 }
 
@@ -49,16 +44,13 @@ pub enum Persistence {
 pub enum Refusal {
     /// No request, or one that contradicts itself.
     Malformed,
-    /// A body in another form than of a stated length.
     LengthRequired,
-    /// It waits for leave to send its body.
     ExpectationFailed,
     /// More than `LONGEST_HEADER`, or more fields than any client sends.
     HeaderTooLong,
 }
 
 impl Request {
-    /// Whether the connection stands after the response.
     pub fn keeps_alive(&self) -> bool {
         self.persistence != Persistence::None
     }
@@ -88,7 +80,6 @@ impl Default for Reader {
 }
 
 impl Reader {
-    /// With nothing received.
     pub fn new() -> Self {
         Reader { buffer: vec![0; FIRST_BUFFER], start: 0, end: 0, under_way: None, body_left: 0 }
     }
@@ -117,9 +108,7 @@ impl Reader {
     }
 
     /// The next whole request, or none until more is received.
-    ///
-    /// # Errors
-    /// A refusal is the last word of a connection.
+    /// Errors: a refusal is the last word of a connection.
     pub fn next_request(&mut self) -> Result<Option<Request>, Refusal> {
         if self.under_way.is_none() {
             let Some(header) = read_header(&self.buffer[self.start..self.end])? else { return Ok(None) };
@@ -225,7 +214,6 @@ impl Fields {
     }
 }
 
-/// Of the target's query.
 fn wait_ms(target: &str) -> Result<u32, Refusal> {
     let query = target.split_once('?').map_or("", |(_, query)| query);
     let Some(value) = query.split('&').find_map(|pair| pair.strip_prefix("wait=")) else { return Ok(0) };

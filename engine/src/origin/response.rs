@@ -17,7 +17,6 @@ macro_rules! error {
 
 const BODY: &[u8] = b"OK";
 
-/// The whole response to a request.
 pub fn to(request: &Request) -> &'static [u8] {
     match request.method {
         Method::Get => ok(request.persistence),
@@ -26,7 +25,6 @@ pub fn to(request: &Request) -> &'static [u8] {
     }
 }
 
-/// The last response of a connection.
 pub fn refusing(refusal: Refusal) -> &'static [u8] {
     match refusal {
         Refusal::Malformed => error!("400 Bad Request", "Connection: close\r\n"),

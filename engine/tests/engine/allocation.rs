@@ -77,7 +77,6 @@ fn a_mysql_query_under_tls_allocates_nothing() {
     }
 }
 
-/// Of every kind, however it is asked.
 #[test]
 fn a_postgres_operation_allocates_nothing() {
     let address = Postgres::default().start();

@@ -21,7 +21,6 @@ pub fn encrypted(algorithm: Algorithm, length: usize) -> Answers {
     changed(algorithm, length, |_| {})
 }
 
-/// The same with something done to each.
 fn changed(algorithm: Algorithm, length: usize, how: fn(&mut Answer)) -> Answers {
     Arc::new(move |nonce| match nonce {
         Some(nonce) => {
@@ -37,7 +36,6 @@ fn changed(algorithm: Algorithm, length: usize, how: fn(&mut Answer)) -> Answers
     })
 }
 
-/// What a gateway sends in a session of this salt.
 fn sealing(algorithm: Algorithm, length: usize, salt: SessionSalt) -> NextAnswer {
     let mut key = DataKey::random(salt, 0).unwrap();
     let wrapped = key.wrapped(&MasterKey::from_hex(KEY).unwrap());
@@ -60,7 +58,6 @@ fn sealing(algorithm: Algorithm, length: usize, salt: SessionSalt) -> NextAnswer
     })
 }
 
-/// The same service, with the key.
 pub fn decrypting(settings: Settings) -> Settings {
     let master_keys = [("app".to_owned(), MasterKey::from_hex(KEY).unwrap())].into();
     Settings {

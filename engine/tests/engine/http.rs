@@ -36,7 +36,6 @@ fn engine(plan: &Value) -> Engine {
     engine
 }
 
-/// What keeps the one arm from running.
 fn prove(engine: &mut Engine, plan: &Value) -> Value {
     engine.ask(plan)["ready"]["arms"][0]["error"].take()
 }

@@ -31,9 +31,7 @@ fn die_with_parent() {
 }
 
 /// A process that holds others' keys and values leaves no core dump, and no other of the same user may read its memory.
-///
-/// # Errors
-/// `internal`, where the system refuses.
+/// Errors: `internal`, where the system refuses.
 pub fn keep_memory_private() -> Result<()> {
     let refused = |error| Failure::new(Class::Internal, format!("cannot forbid core dumps: {error}"));
     // A handler that the kernel pipes a dump to is not held up by the limit, but by the other.

@@ -11,7 +11,6 @@ const FIRST_PRINTABLE: u64 = 0x2020_2020_2020_2020;
 pub struct Random(u64);
 
 impl Random {
-    /// The sequence of this seed.
     pub fn new(seed: u64) -> Self {
         Random(seed)
     }
@@ -44,7 +43,6 @@ impl Random {
         -(1.0 - self.fraction()).ln()
     }
 
-    /// Fill with printable characters.
     pub fn fill_printable(&mut self, bytes: &mut [u8]) {
         for chunk in bytes.chunks_mut(8) {
             let printable = ((self.bits() & SIX_BITS) + FIRST_PRINTABLE).to_le_bytes();

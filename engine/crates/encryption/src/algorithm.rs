@@ -61,7 +61,6 @@ impl Algorithm {
         Algorithm::ALL.into_iter().find(|algorithm| algorithm.number() == number)
     }
 
-    /// In rules, and in the derivation of its keys.
     pub fn name(self) -> &'static str {
         match self {
             Algorithm::Aes128Gcm => "aes-128-gcm",

@@ -9,7 +9,6 @@ use serde::Deserialize;
 pub struct Demand([String; 3]);
 
 impl Demand {
-    /// Whether a column of these names is meant.
     pub fn means(&self, names: [&[u8]; 3]) -> bool {
         self.0.iter().zip(names).all(|(wanted, name)| String::from_utf8_lossy(name).to_lowercase() == *wanted)
     }

@@ -16,9 +16,7 @@ pub const LONGEST_NAME: usize = 255;
 /// What a driver must know to decrypt a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Envelope<'a> {
-    /// Of its values.
     pub algorithm: Algorithm,
-    /// What the server's own definition said.
     pub original: OriginalType,
     /// None, where nobody there can decrypt it.
     pub key: Option<WrappedKey<'a>>,
@@ -37,9 +35,7 @@ pub struct WrappedKey<'a> {
 
 impl<'a> Envelope<'a> {
     /// Write it behind a column's definition.
-    ///
-    /// # Errors
-    /// `encryption`, where the master key's name is empty or longer than 255 bytes.
+    /// Errors: `encryption`, where the master key's name is empty or longer than 255 bytes.
     pub fn append(&self, definition: &mut Vec<u8>) -> Result<()> {
         let mut numbered = [0; NUMBER + WRAPPED_KEY];
         let (name, wrapped) = match &self.key {
@@ -65,9 +61,7 @@ impl<'a> Envelope<'a> {
 
     /// From all that follows a definition's last field; None, where nothing does. No server sends anything there, so what
     /// is not an envelope was one.
-    ///
-    /// # Errors
-    /// `encryption`, where it is cut, longer, or not of this form.
+    /// Errors: `encryption`, where it is cut, longer, or not of this form.
     pub fn parse(tail: &'a [u8]) -> Result<Option<Self>> {
         if tail.is_empty() {
             return Ok(None);

@@ -29,8 +29,7 @@ const MAC_KEY: usize = 32;
 pub struct MasterKey(Locked<Zeroizing<[u8; KEY]>>);
 
 impl MasterKey {
-    /// # Errors
-    /// `encryption`, where these are not 16 bytes in hexadecimal.
+    /// Errors: `encryption`, where these are not 16 bytes in hexadecimal.
     pub fn from_hex(digits: &str) -> Result<Self> {
         let mut key = MasterKey(Locked::new(Box::default()));
         let wrong = || Failure::new(Class::Encryption, "a master key is 16 bytes in hexadecimal, 32 digits");
@@ -67,15 +66,12 @@ pub struct DataKey {
     key: Locked<Zeroizing<[u8; KEY]>>,
     session: SessionSalt,
     number: u32,
-    /// Algorithms whose sealer was given out, a bit for each number.
     sealing: u8,
 }
 
 impl DataKey {
     /// The session's key of this number: a later one has a higher.
-    ///
-    /// # Errors
-    /// `internal`, where the system has no random bytes.
+    /// Errors: `internal`, where the system has no random bytes.
     pub fn random(session: SessionSalt, number: u32) -> Result<Self> {
         let mut made = DataKey { key: Locked::new(Box::default()), session, number, sealing: 0 };
         openssl::rand::rand_bytes(&mut **made.key)
@@ -83,12 +79,10 @@ impl DataKey {
         Ok(made)
     }
 
-    /// Among its session's.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// As it goes to the holder of this master key.
     pub fn wrapped(&self, by: &MasterKey) -> [u8; WRAPPED_KEY] {
         let mut wrapped = [0; WRAPPED_KEY];
         let done = KwAes128::new((&**by.0).into()).wrap_key(&**self.key, &mut wrapped);
@@ -97,10 +91,8 @@ impl DataKey {
     }
 
     /// That was wrapped; it opens what it has sealed, and seals no more.
-    ///
-    /// # Errors
-    /// `encryption`, where another master key wrapped it or it was changed. That it is another session's, or has another
-    /// number, shows when it opens a value.
+    /// Errors: `encryption`, where another master key wrapped it or it was changed. That it is another session's, or
+    /// has another number, shows when it opens a value.
     pub fn unwrap(wrapped: &[u8], by: &MasterKey, session: SessionSalt, number: u32) -> Result<Self> {
         let mut made = DataKey { key: Locked::new(Box::default()), session, number, sealing: u8::MAX };
         let done = KwAes128::new((&**by.0).into()).unwrap_key(wrapped, &mut **made.key);
@@ -111,9 +103,7 @@ impl DataKey {
     }
 
     /// What encrypts by this algorithm.
-    ///
-    /// # Errors
-    /// `internal`, where it was given out before, or the key came wrapped.
+    /// Errors: `internal`, where it was given out before, or the key came wrapped.
     pub fn sealer(&mut self, algorithm: Algorithm) -> Result<Sealer> {
         let bit = 1 << algorithm.number();
         if self.sealing & bit != 0 {
@@ -123,7 +113,6 @@ impl DataKey {
         Ok(Sealer::new(algorithm, self.scheme(algorithm)))
     }
 
-    /// What decrypts by this algorithm.
     pub fn opener(&self, algorithm: Algorithm) -> Opener {
         Opener::new(algorithm, self.scheme(algorithm))
     }

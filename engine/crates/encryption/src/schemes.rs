@@ -31,7 +31,6 @@ pub(super) trait Scheme: Send + Sync {
     /// Append all that follows the algorithm's number, which is `out[start]`.
     fn seal(&self, count: u64, associated: &[u8], plaintext: &[u8], start: usize, out: &mut Vec<u8>) -> Option<()>;
 
-    /// Append the plaintext of all of a value, its number included.
     fn open(&self, associated: &[u8], sealed: &[u8], out: &mut Vec<u8>) -> Option<Place>;
 }
 
@@ -40,7 +39,6 @@ pub(super) trait Scheme: Send + Sync {
 pub(super) enum Place {
     /// So many were before it.
     Counted(u128),
-    /// Nothing in it tells.
     Untold,
 }
 
@@ -200,7 +198,6 @@ impl<C: BlockCipher + Send + Sync> Mode for Ecb<C> {
     }
 }
 
-/// Big-endian.
 fn number(bytes: &[u8]) -> u128 {
     bytes.iter().fold(0, |number, byte| number << 8 | u128::from(*byte))
 }

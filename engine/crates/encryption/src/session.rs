@@ -21,8 +21,7 @@ impl ClientNonce {
     /// Digits of its written form.
     pub const DIGITS: usize = 2 * NONCE;
 
-    /// # Errors
-    /// `internal`, where the system has no random bytes.
+    /// Errors: `internal`, where the system has no random bytes.
     pub fn random() -> Result<Self> {
         let mut made = ClientNonce([0; NONCE]);
         openssl::rand::rand_bytes(&mut made.0)
@@ -43,7 +42,6 @@ impl ClientNonce {
         Some(made)
     }
 
-    /// As it goes.
     pub fn hex(&self) -> String {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()
     }

@@ -22,7 +22,6 @@ impl Sealer {
         Sealer { algorithm, scheme, count: 0 }
     }
 
-    /// By which it encrypts.
     pub fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
@@ -33,9 +32,7 @@ impl Sealer {
     }
 
     /// Append the ciphertext of a value, [`Algorithm::sealed_length`] bytes of it.
-    ///
-    /// # Errors
-    /// `encryption`, where its values are used up; nothing is appended then.
+    /// Errors: `encryption`, where its values are used up; nothing is appended then.
     pub fn seal(&mut self, associated: &[u8], plaintext: &[u8], out: &mut Vec<u8>) -> Result<()> {
         if self.left() == 0 {
             return Err(Failure::new(Class::Encryption, "a data key has encrypted 2^32 values: it takes no more"));
@@ -62,9 +59,7 @@ impl Sealer {
 pub struct Opener {
     algorithm: Algorithm,
     scheme: Locked<dyn Scheme>,
-    /// What the last value counted.
     last: Cell<Option<u128>>,
-    /// It was of this result set.
     within: Cell<bool>,
 }
 
@@ -79,10 +74,8 @@ impl Opener {
     }
 
     /// Append the plaintext of a ciphertext.
-    ///
-    /// # Errors
-    /// `encryption`, where it was changed, sealed under another key or for another column, or comes out of its order; nothing
-    /// is appended then.
+    /// Errors: `encryption`, where it was changed, sealed under another key or for another column, or comes out of its
+    /// order; nothing is appended then.
     pub fn open(&self, associated: &[u8], sealed: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let start = out.len();
         let opened = match sealed.first() {

@@ -7,9 +7,7 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Transport {
-    /// As they are.
     Plain {},
-    /// Under TLS.
     Tls(Tls),
 }
 
@@ -21,9 +19,7 @@ pub struct Tls {
     pub ca_file: Option<PathBuf>,
     /// What both ends agree on where absent.
     pub version: Option<TlsVersion>,
-    /// What of the certificate is checked.
     pub verify: Verify,
-    /// Whether a new connection may resume an earlier one's session.
     pub resumption: bool,
     /// The one suite that is offered, by OpenSSL's name, with TLS 1.2 at most; OpenSSL's own choice where absent.
     pub cipher: Option<String>,
@@ -96,10 +92,8 @@ pub enum TlsVersion {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verify {
-    /// Chain and name.
     Full,
     /// Chain, not name.
     CaOnly,
-    /// Nothing.
     None,
 }

@@ -46,7 +46,6 @@ impl Counts {
         }
     }
 
-    /// Add another thread's.
     pub fn merge(&mut self, other: Counts) {
         other.0.into_iter().for_each(|(name, count)| self.add(name, count));
     }
@@ -60,7 +59,6 @@ impl Serialize for Counts {
 
 /// One worker's counts while it measures: plain integers, which get their names when its slice is over.
 pub trait Tally: Default {
-    /// Add them under their names.
     fn add_to(&self, counts: &mut Counts);
 }
 

@@ -9,7 +9,6 @@ pub struct ErrorCount {
     /// The first.
     #[serde(flatten)]
     pub first: Failure,
-    /// How many there were.
     pub count: u64,
 }
 
@@ -18,17 +17,14 @@ pub struct ErrorCount {
 pub struct ErrorTally(Vec<ErrorCount>);
 
 impl ErrorTally {
-    /// One more.
     pub fn count(&mut self, failure: Failure) {
         self.add(ErrorCount { first: failure, count: 1 });
     }
 
-    /// Add another thread's.
     pub fn merge(&mut self, other: ErrorTally) {
         other.0.into_iter().for_each(|errors| self.add(errors));
     }
 
-    /// As the answer has it.
     pub fn answer(&self) -> Vec<ErrorCount> {
         self.0.clone()
     }

@@ -20,11 +20,9 @@ pub struct Security {
     pub cipher: &'static str,
     /// The server's key, such as `rsa-2048`.
     pub key: String,
-    /// The certificate's chain was asked for and held.
     pub verified: bool,
     /// The group of the key exchange; None for one that no setting asks for.
     pub group: Option<&'static str>,
-    /// The handshake resumed an earlier session.
     pub resumed: bool,
 }
 
@@ -51,18 +49,13 @@ pub struct EvidenceAnswer {
     pub key: Option<String>,
     /// Of the key exchange, as PostgreSQL names it; null for plain, and for one that no setting asks for.
     pub group: Option<String>,
-    /// Whether the certificate's chain was asked for and held.
     pub verified: bool,
-    /// Handshakes that resumed an earlier session.
     pub resumed: u64,
-    /// TLS handshakes of the connections opened in the slice.
     pub handshakes: u64,
-    /// The member that was measured.
     pub server: Option<String>,
 }
 
 impl Evidence {
-    /// A connection was opened.
     pub fn opened(&mut self, connection: Connection) {
         self.opened += 1;
         if let Some(security) = &connection.security {
@@ -83,7 +76,6 @@ impl Evidence {
         }
     }
 
-    /// Add another thread's.
     pub fn merge(&mut self, other: Evidence) {
         self.opened += other.opened;
         self.handshakes += other.handshakes;
@@ -91,7 +83,6 @@ impl Evidence {
         other.seen.into_iter().for_each(|connection| self.used(connection));
     }
 
-    /// As the answer has it.
     pub fn answer(&self) -> EvidenceAnswer {
         let securities = || self.seen.iter().map(|connection| connection.security.as_ref());
         let fact = |name: fn(&Security) -> &str| joined(securities().map(|found| found.map_or("plain", name)));

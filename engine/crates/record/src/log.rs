@@ -6,15 +6,10 @@ use base::error::Failure;
 /// What a thread's workers write into; merged with the other threads' for the answer.
 #[derive(Default)]
 pub struct SliceLog {
-    /// Times.
     pub recorder: Recorder,
-    /// Failures.
     pub errors: ErrorTally,
-    /// What was counted beside.
     pub counts: Counts,
-    /// What the connections were.
     pub evidence: Evidence,
-    /// Those that succeeded.
     pub operations: u64,
     /// The first beginning of an attempt, on the monotonic clock.
     pub first_began: Option<u64>,
@@ -35,7 +30,6 @@ impl SliceLog {
         self.first_began = Some(self.first_began.map_or(at, |first| first.min(at)));
     }
 
-    /// An attempt ended at this instant.
     pub fn ended(&mut self, at: u64) {
         self.last_end = self.last_end.max(at);
     }
@@ -59,7 +53,6 @@ impl SliceLog {
         other.clear();
     }
 
-    /// Empty it, its memory kept.
     pub fn clear(&mut self) {
         self.recorder.reset();
         self.errors = ErrorTally::default();

@@ -8,33 +8,25 @@ pub enum Phase {
     Delay,
     /// Name to address; only where a name was given.
     Resolve,
-    /// SYN to SYN-ACK.
     Tcp,
     /// A protocol in which the server speaks first.
     Greeting,
-    /// A protocol in which TLS is asked for, and the answer waited for.
     TlsRequest,
-    /// The TLS handshake.
     Tls,
-    /// The protocol's introduction.
     Hello,
-    /// Proving who we are.
     Auth,
     /// The first operation of a connection.
     FirstOperation,
-    /// A later operation.
     Operation,
     /// From a request's sending to its response's first byte.
     Waiting,
     /// To the response's last byte.
     Receiving,
-    /// A new record of YCSB's.
     Insert,
     /// One record, or one of its fields.
     Read,
     /// One record's fields, or one of them.
     Update,
-    /// Records from a key on.
     Scan,
     /// TPC-C's, with its retries (clause 2.4).
     NewOrder,
@@ -92,7 +84,6 @@ impl Phase {
         Phase::ReadModifyWrite,
     ];
 
-    /// As an answer writes it.
     pub fn name(self) -> &'static str {
         match self {
             Phase::Delay => "delay",
@@ -140,7 +131,6 @@ impl Phase {
         matches!(self, Phase::Insert | Phase::Read | Phase::Update | Phase::Scan)
     }
 
-    /// Whether it is a transaction of TPC-C's.
     pub fn is_of_transactions(self) -> bool {
         matches!(self, Phase::NewOrder | Phase::Payment | Phase::OrderStatus | Phase::Delivery | Phase::StockLevel)
     }

@@ -40,15 +40,11 @@ struct Totals {
 /// One phase's times, exact and as a histogram.
 #[derive(Debug, Serialize)]
 pub struct PhaseAnswer {
-    /// How many were recorded.
     pub count: u64,
     /// Their sum, exact.
     pub sum_ns: u64,
-    /// The sum of their squares.
     pub sum_squares_ns2: f64,
-    /// The shortest.
     pub min_ns: u64,
-    /// The longest.
     pub max_ns: u64,
     /// Times that bytes arrived after bytes were sent since the last arrival.
     pub round_trips: u64,
@@ -114,7 +110,6 @@ impl Recorder {
         }
     }
 
-    /// Write down one of several operations on a new connection.
     pub fn record_operation(&mut self, span: Span) {
         self.add(&Span { phase: Phase::Operation, ..span });
     }
@@ -133,14 +128,12 @@ impl Recorder {
         self.phases[span.phase as usize].add(span);
     }
 
-    /// Add another thread's.
     pub fn merge(&mut self, other: &Recorder) {
         for (ours, theirs) in self.phases.iter_mut().zip(&other.phases) {
             ours.merge(theirs);
         }
     }
 
-    /// Empty it, and keep its memory.
     pub fn reset(&mut self) {
         self.phases.iter_mut().for_each(PhaseRecord::reset);
     }
@@ -219,7 +212,6 @@ mod tests {
     use super::*;
     use base::clock;
 
-    /// A connection with a query, on a connection that counts a round trip a phase.
     fn timeline() -> Timeline {
         through(&[Phase::Resolve, Phase::Tcp, Phase::Tls, Phase::Hello, Phase::Auth, Phase::FirstOperation])
     }

@@ -40,16 +40,12 @@ impl AddAssign for Traffic {
 /// One phase that was gone through.
 #[derive(Debug, Clone, Copy)]
 pub struct Span {
-    /// Which.
     pub phase: Phase,
-    /// How long.
     pub nanos: u64,
-    /// What went over the connection in it.
     pub traffic: Traffic,
 }
 
 impl Span {
-    /// To add others to.
     pub fn none(phase: Phase) -> Self {
         Span { phase, nanos: 0, traffic: Traffic::default() }
     }
@@ -82,7 +78,6 @@ impl Timeline {
         self.scheduled = Some(instant);
     }
 
-    /// Begin anew, now, on a connection that has seen this much.
     pub fn start(&mut self, traffic: Traffic) {
         self.count = 0;
         self.traffic = traffic;
@@ -94,12 +89,10 @@ impl Timeline {
         }
     }
 
-    /// The next phase goes over another connection, which has seen this much.
     pub fn change(&mut self, traffic: Traffic) {
         self.traffic = traffic;
     }
 
-    /// A phase ends here and the next begins.
     pub fn end_phase(&mut self, phase: Phase, traffic: Traffic) {
         self.spans[self.count] = Some(self.lap(phase, traffic));
         self.count += 1;
@@ -114,7 +107,6 @@ impl Timeline {
         span
     }
 
-    /// The instant of the last stamp.
     pub fn at(&self) -> u64 {
         self.at
     }

@@ -15,13 +15,9 @@ pub trait OneServer: 'static {
     /// A connection that is ready for operations.
     type Session: Session;
 
-    /// The server's.
     fn address(&self) -> &Address;
 
     /// Open a session, and mark each phase in the timeline.
-    ///
-    /// # Errors
-    /// Whatever keeps a session from being opened, of a server that may not be known yet.
     async fn open(self: &Arc<Self>, reactor: &Rc<Reactor>, timeline: &mut Timeline) -> Result<Self::Session>;
 }
 
@@ -32,7 +28,6 @@ pub struct Client<S> {
 }
 
 impl<S: OneServer> Client<S> {
-    /// For a worker on this reactor's thread.
     pub fn new(service: Arc<S>, reactor: Rc<Reactor>) -> Self {
         Client { service, reactor }
     }
@@ -55,9 +50,6 @@ impl<S: OneServer> workload::Client for Client<S> {
 
 /// What `prove` makes of the first of these addresses that can be reached: that one is meant, whatever it says. Each may take
 /// `timeout_ns` nanoseconds.
-///
-/// # Errors
-/// Those of `prove`: for the first that was reached, else for the last. `plan`, where one is no address.
 pub async fn first_reached<T>(
     addresses: &[String],
     default_port: u16,

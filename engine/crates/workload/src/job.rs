@@ -22,28 +22,21 @@ pub const OPENING_AT_A_TIME: usize = 256;
 
 /// What one worker is to do.
 pub struct Job<'a> {
-    /// The thread's, which will run it.
     pub executor: &'a mut Executor,
     /// Where it gets its orders.
     pub slot: Rc<Slot>,
-    /// Its number, of all that the workload has.
     pub worker: usize,
-    /// What it does.
     pub workload: &'a Settings,
-    /// The size of the table.
     pub data: Data,
-    /// The plan's.
     pub seed: u64,
     /// The same sequence on every arm: arms must differ in nothing but the factor.
     pub random: Random,
-    /// Where the thread's new connections wait for each other.
     pub opening: Rc<Semaphore>,
     /// Of kind `ycsb` alone.
     pub ycsb: Option<(ycsb::Core, ycsb::Shared)>,
 }
 
 impl Job<'_> {
-    /// What the thread's tasks wait on.
     pub fn reactor(&self) -> Rc<Reactor> {
         self.executor.reactor().clone()
     }

@@ -15,7 +15,6 @@ pub struct Load<C: Client<Session: KeyValue>> {
 }
 
 impl<C: Client<Session: KeyValue>> Load<C> {
-    /// The records of this table.
     pub fn new(client: C, table: AboutOf<C>) -> Self {
         Load { session: Persistent::new(client, Target::Writer, AsPooled), table }
     }

@@ -9,7 +9,6 @@ pub trait Preparation<S> {
     /// Whether a connection that broke may have to go to another server: to the new primary, where one was elected.
     const REDISCOVERS: bool = false;
 
-    /// Do it.
     async fn prepare(&self, session: &mut S) -> Result<()>;
 }
 
@@ -32,7 +31,6 @@ pub struct Persistent<C: Client, P = AsPooled> {
 }
 
 impl<C: Client, P: Preparation<C::Session>> Persistent<C, P> {
-    /// Nothing is opened yet.
     pub fn new(client: C, target: Target, preparation: P) -> Self {
         Persistent { client, target, preparation, session: None, lost: false }
     }
@@ -45,9 +43,7 @@ impl<C: Client, P: Preparation<C::Session>> Persistent<C, P> {
     }
 
     /// See that it is open, and note what it is.
-    ///
-    /// # Errors
-    /// Those of looking for the server, of opening a session and of its preparation.
+    /// Errors: those of looking for the server, of opening a session and of its preparation.
     pub async fn prepare(&mut self, evidence: &mut Evidence) -> Result<()> {
         match &self.session {
             Some(session) => evidence.used(session.connection()),
@@ -58,9 +54,6 @@ impl<C: Client, P: Preparation<C::Session>> Persistent<C, P> {
 
     /// Take the session for one operation; [`Persistent::settle`] gets it back. So an operation that is abandoned half-way
     /// can never leave its answer to the next one.
-    ///
-    /// # Errors
-    /// As `prepare`.
     pub async fn take(&mut self, evidence: &mut Evidence) -> Result<C::Session> {
         match self.session.take() {
             Some(session) => Ok(session),
@@ -70,9 +63,6 @@ impl<C: Client, P: Preparation<C::Session>> Persistent<C, P> {
 
     /// The operation has ended, well or not. The session is kept, unless it is not known what comes next on it (an error
     /// that the server answered is an answer), or its server says that another is to be asked.
-    ///
-    /// # Errors
-    /// The operation's own.
     pub fn settle(&mut self, session: C::Session, outcome: Result<()>) -> Result<()> {
         match &outcome {
             Err(failure) if failure.class != Class::Server || P::REDISCOVERS && failure.moved => self.lose(session),
@@ -81,12 +71,10 @@ impl<C: Client, P: Preparation<C::Session>> Persistent<C, P> {
         outcome
     }
 
-    /// For the next operation.
     pub fn keep(&mut self, session: C::Session) {
         self.session = Some(session);
     }
 
-    /// It is of no more use.
     pub fn lose(&mut self, session: C::Session) {
         session.close();
         self.lost = true;

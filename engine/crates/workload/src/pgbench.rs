@@ -35,7 +35,6 @@ impl Bank {
         Bank { accounts, branches }
     }
 
-    /// The key of any account.
     pub fn account(&self, random: &mut Random) -> i64 {
         one_of(self.accounts, random)
     }

@@ -15,7 +15,6 @@ const PIPELINED: usize = 16;
 
 /// What one operation asks.
 pub trait Question<S: Ask>: 'static {
-    /// Ask it.
     async fn ask(session: &mut S, about: &S::About, random: &mut Random, tally: &mut S::Tally) -> Result<()>;
 }
 

@@ -14,7 +14,6 @@ pub struct Request<C: Client> {
     worker: usize,
     requests_per_connection: Option<NonZeroU64>,
     carrier: Option<Carrier<C::Session>>,
-    /// What the next connection begins with as carried.
     head_start: u64,
     tally: TallyOf<C>,
 }

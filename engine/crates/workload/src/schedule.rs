@@ -19,19 +19,15 @@ pub enum Schedule {
     Constant {
         /// Between two of them, of all hosts'.
         gap_ns: f64,
-        /// Which are this host's.
         share: Share,
     },
-    /// At these, counted from the slice's start.
     Drawn(Vec<u64>),
 }
 
 impl Schedule {
     /// For a slice of so many operations, of all hosts together, within so many nanoseconds. What is random in it follows
     /// from the seed and from which slice it is: the same for all arms, and for all hosts.
-    ///
-    /// # Errors
-    /// `plan`, where more instants would have to be drawn than memory is given for.
+    /// Errors: `plan`, where more instants would have to be drawn than memory is given for.
     pub fn new(pace: Pace, share: Share, operations: u64, lasts_ns: u64, (seed, slice): (u64, u64)) -> Result<Self> {
         let gap_ns = NANOS_PER_SECOND / pace.per_second;
         match pace.arrivals {

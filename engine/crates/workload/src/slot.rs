@@ -14,12 +14,7 @@ use std::task::Poll;
 /// What a worker is told.
 #[derive(Clone)]
 pub enum Order {
-    /// Get ready, unmeasured.
-    Prepare {
-        /// On a new connection in place of one that stands.
-        reconnect: bool,
-    },
-    /// Do operations while the window is open.
+    Prepare { reconnect: bool },
     Run(Arc<Window>),
 }
 
@@ -76,7 +71,6 @@ impl Window {
         self.opens_at
     }
 
-    /// On the monotonic clock.
     pub fn closes_at(&self) -> u64 {
         self.closes_at
     }
@@ -84,9 +78,7 @@ impl Window {
 
 /// One worker's slot; the thread holds the other end.
 pub struct Slot {
-    /// The thread's.
     pub reactor: Rc<Reactor>,
-    /// The thread's.
     pub log: Rc<RefCell<SliceLog>>,
     /// After so many nanoseconds an operation has failed.
     pub timeout_ns: u64,
@@ -100,7 +92,6 @@ impl Slot {
         Slot { reactor, log, timeout_ns, order: RefCell::default(), busy }
     }
 
-    /// Tell the worker, which is this task, what to do.
     pub fn give(&self, task: TaskId, order: Order) {
         *self.order.borrow_mut() = Some(order);
         self.busy.set(self.busy.get() + 1);

@@ -113,7 +113,6 @@ fn the_longest_header_is_16_kib_exactly() {
     assert_eq!(one(&format!("GET / HTTP/1.1\r\nHost: h\r\n{many}\r\n")), Err(Refusal::HeaderTooLong));
 }
 
-/// Requests, good and bad, and what is none.
 fn message() -> impl Strategy<Value = Vec<u8>> {
     let method = prop_oneof!["GET", "HEAD", "POST", "[A-Z!]{1,9}"];
     let target =

@@ -27,7 +27,6 @@ use workload::{Ask, Client, Session, Target};
 /// Long enough for any machine; no test waits for it.
 pub const TIMEOUT_NS: u64 = 300_000_000_000;
 
-/// Run a future to its end on a runtime of its own.
 pub fn on_runtime<T: 'static, F: Future<Output = T>>(start: impl FnOnce(Rc<Reactor>) -> F + 'static) -> T {
     let mut executor = Executor::new(Runtime::chosen().unwrap()).unwrap();
     let reactor = executor.reactor().clone();
@@ -57,7 +56,6 @@ pub fn service(address: &str) -> wire::mongodb::Settings {
     }
 }
 
-/// TLS to a server whose authority this is.
 pub fn tls(ca_file: &Path, version: Option<net::settings::TlsVersion>, verify: Verify) -> net::settings::Transport {
     let ca_file = Some(ca_file.into());
     let settings = net::settings::Tls {
@@ -72,7 +70,6 @@ pub fn tls(ca_file: &Path, version: Option<net::settings::TlsVersion>, verify: V
     net::settings::Transport::Tls(settings)
 }
 
-/// Discover the service and open one measured session to it.
 pub fn open(address: &str, transport: net::settings::Transport) -> Result<(Timeline, record::Connection)> {
     let settings = service(address);
     on_runtime(move |reactor| async move {
@@ -106,7 +103,6 @@ pub fn open_mysql(
     })
 }
 
-/// The service of one PostgreSQL server that asks for no proof.
 pub fn postgres_service(address: &str) -> postgres_wire::Settings {
     postgres_wire::Settings {
         addresses: vec![address.into()],
@@ -136,7 +132,6 @@ pub fn open_postgres(
     })
 }
 
-/// Read one account of a PostgreSQL server.
 pub fn query_postgres(settings: &postgres_wire::Settings) -> Result<()> {
     let settings = settings.clone();
     on_runtime(move |reactor| async move {
@@ -171,7 +166,6 @@ pub fn open_redis(
     })
 }
 
-/// Read one string of a Redis server.
 pub fn query_redis(settings: &redis_wire::Settings) -> Result<()> {
     let settings = settings.clone();
     on_runtime(move |reactor| async move {
@@ -181,7 +175,6 @@ pub fn query_redis(settings: &redis_wire::Settings) -> Result<()> {
     })
 }
 
-/// The service of one HTTP server.
 pub fn http_service(address: &str) -> wire::http::Settings {
     wire::http::Settings {
         addresses: vec![address.into()],

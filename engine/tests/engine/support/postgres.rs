@@ -18,7 +18,6 @@ const NOTICE: &[u8] = b"N\0\0\0\x15SWARNING\0C01000\0\0";
 #[derive(Clone, Default)]
 pub struct Postgres {
     pub tls: Option<Arc<SslAcceptor>>,
-    /// Said in plain right after the answer to a request for TLS.
     pub says_more: &'static [u8],
     /// Instead of the answer to the first statement after the one that proves the arm; then the connection ends.
     pub breaks_with: Option<&'static [u8]>,

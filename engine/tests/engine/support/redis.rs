@@ -76,7 +76,6 @@ fn answer(command: &[String], resp: u8) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// A command's arguments.
 fn read(stream: &mut impl BufRead) -> Result<Vec<String>> {
     let count = read_number(stream, b'*')?;
     (0..count).map(|_| read_argument(stream)).collect()

@@ -15,7 +15,6 @@ pub enum Manner {
     Tls(Arc<SslAcceptor>),
     /// Reads, and never answers.
     Silent,
-    /// Reads a little, and closes.
     Closes,
     /// Answers anything with these bytes.
     Says(&'static [u8]),

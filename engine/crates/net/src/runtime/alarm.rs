@@ -19,7 +19,6 @@ pub(super) struct Alarm {
 }
 
 impl Alarm {
-    /// Not set to anything.
     pub(super) fn new() -> Result<Self> {
         let fd = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
         Ok(Alarm { fd, set_to: Cell::new(u64::MAX) })

@@ -75,7 +75,6 @@ impl Buffers {
         queue.set(Some(Queue { first, last: id }));
     }
 
-    /// Copy what fits, and give back what has been read to its end.
     pub(super) fn read(&self, queue: &Cell<Option<Queue>>, room: &mut [u8]) -> usize {
         let mut taken = 0;
         while let Some(Queue { first, .. }) = queue.get() {
@@ -93,7 +92,6 @@ impl Buffers {
         taken
     }
 
-    /// Nobody will read them.
     pub(super) fn discard(&self, queue: &Cell<Option<Queue>>) {
         while queue.get().is_some() {
             self.drop_first(queue);
@@ -106,7 +104,6 @@ impl Buffers {
         self.give_back(first);
     }
 
-    /// It may be filled again.
     pub(super) fn give_back(&self, id: u16) {
         assert!(id < COUNT);
         let tail = self.tail.get();

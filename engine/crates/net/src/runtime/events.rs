@@ -12,7 +12,6 @@ use std::os::fd::BorrowedFd;
 /// How threads wait for the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Runtime {
-    /// Readiness, and a system call for each receive.
     Epoll,
     /// Receives that the kernel carries out as bytes come, for all connections in the call that waits.
     IoUring,
@@ -21,9 +20,7 @@ pub enum Runtime {
 impl Runtime {
     /// io_uring where this kernel, and what confines this process, allow it: it needs Linux 6.1, and many sandboxes
     /// refuse it. `COSTOF_RUNTIME` says otherwise, for those who compare the two.
-    ///
-    /// # Errors
-    /// `plan`, where that names none, or one that is not allowed.
+    /// Errors: `plan`, where that names none, or one that is not allowed.
     pub fn chosen() -> Result<Self> {
         let is_allowed = Alarm::new().is_ok_and(|alarm| Ring::new(&alarm).is_ok());
         let allowed = if is_allowed { Runtime::IoUring } else { Runtime::Epoll };
@@ -36,7 +33,6 @@ impl Runtime {
         }
     }
 
-    /// As reports name it.
     pub fn name(self) -> &'static str {
         match self {
             Runtime::Epoll => "epoll",

@@ -20,13 +20,11 @@ pub struct Executor {
 }
 
 impl Executor {
-    /// # Errors
-    /// Where the process may open no more descriptors.
+    /// Errors: where the process may open no more descriptors.
     pub fn new(runtime: Runtime) -> io::Result<Self> {
         Ok(Executor { reactor: Reactor::new(runtime)?, tasks: Slab::new(), polling: Vec::new() })
     }
 
-    /// What this thread's tasks wait on.
     pub fn reactor(&self) -> &Rc<Reactor> {
         &self.reactor
     }
@@ -43,9 +41,7 @@ impl Executor {
     }
 
     /// Run the tasks until `done` holds. It is looked at after every turn.
-    ///
-    /// # Errors
-    /// Where waiting for events fails, which it only does for a defect of this program.
+    /// Errors: where waiting for events fails, which it only does for a defect of this program.
     pub fn run_until(&mut self, done: impl Fn() -> bool) -> io::Result<()> {
         self.look_at_the_clock();
         loop {
@@ -58,9 +54,6 @@ impl Executor {
     }
 
     /// Run until no task is left.
-    ///
-    /// # Errors
-    /// As `run_until`.
     pub fn run_to_end(&mut self) -> io::Result<()> {
         self.look_at_the_clock();
         loop {

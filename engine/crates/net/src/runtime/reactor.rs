@@ -47,8 +47,7 @@ struct Deadline {
 const NO_DEADLINE: Deadline = Deadline { at: u64::MAX, passed: false };
 
 impl Reactor {
-    /// # Errors
-    /// Where the process may open no more descriptors.
+    /// Errors: where the process may open no more descriptors.
     pub fn new(runtime: Runtime) -> io::Result<Rc<Reactor>> {
         let alarm = Alarm::new()?;
         Ok(Rc::new(Reactor {
@@ -63,7 +62,6 @@ impl Reactor {
         }))
     }
 
-    /// Poll this task on the next turn.
     pub fn wake(&self, task: TaskId) {
         self.woken.borrow_mut().push(task);
     }
@@ -78,7 +76,6 @@ impl Reactor {
         self.deadlines.borrow_mut()[self.current.get()] = Deadline { at, passed: false };
     }
 
-    /// The present task's.
     pub fn deadline(&self) -> u64 {
         self.deadlines.borrow()[self.current.get()].at
     }
@@ -91,9 +88,6 @@ impl Reactor {
     }
 
     /// Let the others have their turn and the deadlines be looked at: for a task that always finds something to do.
-    ///
-    /// # Errors
-    /// `timeout`, once the task's deadline has passed.
     pub async fn yield_now(&self) -> Result<()> {
         let now = clock::now();
         self.timers.borrow_mut().push(Reverse((now, self.current.get())));
@@ -102,14 +96,10 @@ impl Reactor {
         poll_fn(|_| if std::mem::replace(&mut given, true) { Poll::Ready(()) } else { Poll::Pending }).await;
         self.check_deadline()
     }
-
-    /// # Errors
-    /// `timeout`, once the present task's deadline has passed.
     pub(super) fn check_deadline(&self) -> Result<()> {
         if self.deadline_passed() { Err(Failure::new(Class::Timeout, "no answer in time")) } else { Ok(()) }
     }
 
-    /// The present task.
     pub(super) fn current(&self) -> TaskId {
         self.current.get()
     }
@@ -146,7 +136,6 @@ impl Reactor {
         self.alarm.at_latest(instant.min(timer));
     }
 
-    /// Wake the tasks whose timers are due.
     pub(super) fn fire_timers(&self, now: u64) {
         let mut timers = self.timers.borrow_mut();
         while let Some(&Reverse((instant, task))) = timers.peek()

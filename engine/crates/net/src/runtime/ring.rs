@@ -35,9 +35,7 @@ pub(super) enum Request {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Requested {
     Not,
-    /// To be handed over at the next wait.
     Soon,
-    /// It is the kernel's, by this number.
     As(u64),
 }
 
@@ -53,8 +51,7 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// # Errors
-    /// Where the kernel is older than Linux 6.1, or this process may not have one.
+    /// Errors: where the kernel is older than Linux 6.1, or this process may not have one.
     pub(super) fn new(alarm: &Alarm) -> io::Result<Self> {
         // Work that a packet leaves is done in the call that waits and interrupts no other (IORING_SETUP_DEFER_TASKRUN).
         let mut ring =
@@ -74,7 +71,6 @@ impl Ring {
         }
     }
 
-    /// Copy what fits of what has been received.
     pub(super) fn read(&self, source: &Source, room: &mut [u8]) -> usize {
         self.buffers.read(&source.received, room)
     }

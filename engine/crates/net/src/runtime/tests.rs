@@ -17,7 +17,6 @@ fn runtimes() -> Vec<Runtime> {
     if allowed == Runtime::Epoll { vec![allowed] } else { vec![Runtime::Epoll, allowed] }
 }
 
-/// Run one task to its end by each of them.
 fn by_each<F: Future<Output = ()> + 'static>(task: impl Fn(Rc<Reactor>) -> F) {
     for runtime in runtimes() {
         let mut executor = Executor::new(runtime).unwrap();

@@ -22,12 +22,10 @@ pub struct Listener<S: Server> {
 }
 
 impl<S: Server> Listener<S> {
-    /// Of a socket that listens.
     pub fn new(socket: OwnedFd, server: S) -> Self {
         Listener { socket, server, counters: Arc::default() }
     }
 
-    /// What it will have served.
     pub fn counters(&self) -> Arc<S::Counters> {
         self.counters.clone()
     }

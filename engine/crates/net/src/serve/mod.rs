@@ -29,7 +29,6 @@ pub trait Server: Clone + Send + 'static {
     /// Of one thread.
     type Counters: Counters;
 
-    /// Serve a connection to its end.
     async fn serve(self, stream: Stream, reactor: Rc<Reactor>, counters: Arc<Self::Counters>);
 }
 
@@ -41,7 +40,6 @@ pub trait Counters: Default + Send + Sync + 'static {
     /// A connection was taken, whatever becomes of it.
     fn connection(&self);
 
-    /// The numbers of one moment.
     fn read(&self) -> Self::Told;
 }
 
@@ -51,13 +49,10 @@ pub trait Counters: Default + Send + Sync + 'static {
 pub struct TlsFiles {
     /// The leaf first.
     pub certificate_file: PathBuf,
-    /// The leaf's.
     pub key_file: PathBuf,
 }
 
 impl TlsFiles {
-    /// # Errors
-    /// `tls_configuration`.
     pub fn open(&self) -> Result<TlsServer> {
         TlsServer::new(&self.certificate_file, &self.key_file)
     }
@@ -66,9 +61,7 @@ impl TlsFiles {
 /// Since the start.
 #[derive(Debug, Serialize)]
 pub struct AllCounters<T> {
-    /// User and system time of this process.
     pub cpu_ns: u64,
-    /// By address.
     pub listeners: BTreeMap<SocketAddr, T>,
 }
 
@@ -82,9 +75,6 @@ pub struct Listeners<C> {
 impl<C: Counters> Listeners<C> {
     /// Listen on all addresses before any of them is served; port 0 is any that is free. Threads are called `name`, and
     /// serve until the process ends.
-    ///
-    /// # Errors
-    /// `plan`.
     pub fn open<S: Server<Counters = C>>(asked: Vec<(SocketAddr, S)>, threads: usize, name: &str) -> Result<Self> {
         let mut addresses = Vec::new();
         let mut shares: Vec<Vec<Listener<S>>> = (0..threads).map(|_| Vec::new()).collect();
@@ -106,7 +96,6 @@ impl<C: Counters> Listeners<C> {
         &self.addresses
     }
 
-    /// Of all threads.
     pub fn counters(&self) -> AllCounters<C::Told> {
         let total = |place: usize| self.counters.iter().map(|thread| thread[place].read()).sum();
         let listeners = self.addresses.iter().enumerate().map(|(place, address)| (*address, total(place)));

@@ -11,9 +11,7 @@ pub const SOCKET_FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::C
 /// kernel's own bound, `net.core.somaxconn`, is 4096 as well.
 const BACKLOG: i32 = 4096;
 /// One listening socket for each thread, among which the kernel shares new connections out.
-///
-/// # Errors
-/// The address is not this machine's, or in use.
+/// Errors: the address is not this machine's, or in use.
 pub fn sockets(asked: SocketAddr, threads: usize) -> io::Result<Vec<OwnedFd>> {
     let alone = bound(asked, false)?;
     let address = address(&alone)?;
@@ -32,9 +30,6 @@ pub fn sockets(asked: SocketAddr, threads: usize) -> io::Result<Vec<OwnedFd>> {
 }
 
 /// Where it listens.
-///
-/// # Errors
-/// None for a socket of `sockets`.
 pub fn address(socket: &OwnedFd) -> io::Result<SocketAddr> {
     Ok(getsockname(socket)?.try_into()?)
 }

@@ -124,9 +124,7 @@ pub(super) fn end_point(certificate: &X509Ref) -> Option<Vec<u8>> {
 }
 
 /// Trust the authorities of this PEM file, and no others.
-///
-/// # Errors
-/// `tls_configuration`, where it cannot be read or holds no certificate.
+/// Errors: `tls_configuration`, where it cannot be read or holds no certificate.
 pub(super) fn trust_file(builder: &mut SslContextBuilder, path: &Path) -> Result<()> {
     let shown = path.display();
     let wrong = |why: String| Failure::new(Class::TlsConfiguration, format!("CA file {shown}: {why}"));

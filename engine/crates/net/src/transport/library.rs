@@ -20,7 +20,6 @@ fn name_and_version(said: &str) -> (&str, &str) {
     (name, rest.split(' ').next().unwrap_or(rest))
 }
 
-/// The library by its name and version, within a message.
 pub(super) fn named() -> String {
     let (name, version) = library();
     format!("{name} {version}")
@@ -34,9 +33,6 @@ pub(super) fn set_security_level(builder: &mut SslContextBuilder, level: u32) {
 }
 
 /// What a server takes with TLS 1.3: all of it. OpenSSL's own choice leaves CCM out, and AWS-LC has no CCM.
-///
-/// # Errors
-/// The library's, where it has none of them.
 pub(super) fn take_all_suites_of_1_3(builder: &mut SslContextBuilder) -> Result<(), ErrorStack> {
     #[cfg(not(feature = "aws-lc"))]
     builder.set_ciphersuites(
@@ -81,9 +77,6 @@ fn group_number(ssl: &SslRef) -> i32 {
 }
 
 /// A session that no connection shares. AWS-LC's do not change once they are made.
-///
-/// # Errors
-/// None.
 #[cfg(feature = "aws-lc")]
 pub(super) fn copy(session: &SslSessionRef) -> Result<SslSession, ErrorStack> {
     Ok(session.to_owned())
@@ -91,9 +84,6 @@ pub(super) fn copy(session: &SslSessionRef) -> Result<SslSession, ErrorStack> {
 
 /// A session that no connection shares. OpenSSL will not resume one again when a connection that uses it breaks off, even
 /// at its regular end without `close_notify`; shared, it would then be lost to all that come after.
-///
-/// # Errors
-/// Where memory is short.
 #[cfg(not(feature = "aws-lc"))]
 pub(super) fn copy(session: &SslSessionRef) -> Result<SslSession, ErrorStack> {
     use foreign_types::ForeignType;

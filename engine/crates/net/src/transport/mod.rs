@@ -27,15 +27,12 @@ use std::sync::Arc;
 /// How the connections of an arm are made; TLS settings are shared by all threads.
 #[derive(Clone, Debug)]
 pub enum Transport {
-    /// As they are.
     Plain,
-    /// Under TLS.
     Tls(Arc<TlsClient>),
 }
 
 impl Transport {
-    /// # Errors
-    /// `tls_configuration`: a CA file that is none, a version this library does not have.
+    /// Errors: `tls_configuration`: a CA file that is none, a version this library does not have.
     pub fn new(settings: &settings::Transport) -> Result<Self> {
         match settings {
             settings::Transport::Plain {} => Ok(Transport::Plain),
@@ -44,9 +41,6 @@ impl Transport {
     }
 
     /// As `new`, for a protocol that names itself while TLS begins (RFC 7301).
-    ///
-    /// # Errors
-    /// As `new`.
     pub fn speaking(settings: &settings::Transport, protocol: &'static str) -> Result<Self> {
         match settings {
             settings::Transport::Plain {} => Ok(Transport::Plain),
@@ -57,9 +51,6 @@ impl Transport {
     }
 
     /// As `new`, for thousands of connections most of which are idle: their buffers are given back meanwhile.
-    ///
-    /// # Errors
-    /// As `new`.
     pub fn for_many(settings: &settings::Transport) -> Result<Self> {
         match settings {
             settings::Transport::Plain {} => Ok(Transport::Plain),
@@ -95,9 +86,7 @@ enum Attempt {
 
 impl Stream {
     /// Connect to the first of the host's addresses that answers, marking `resolve` (for a name) and `tcp`.
-    ///
-    /// # Errors
-    /// `resolve`, or that of the last address tried.
+    /// Errors: `resolve`, or that of the last address tried.
     pub async fn connect(reactor: &Rc<Reactor>, address: &Address, timeline: &mut Timeline) -> Result<Self> {
         timeline.start(Traffic::default());
         let addresses = match address.literal() {
@@ -119,9 +108,6 @@ impl Stream {
     }
 
     /// As `connect`, to an address that is known already.
-    ///
-    /// # Errors
-    /// `refused`, `unreachable`, `timeout`.
     pub async fn reach(reactor: &Rc<Reactor>, address: SocketAddr, timeline: &mut Timeline) -> Result<Self> {
         timeline.start(Traffic::default());
         Ok(Self::over(Tcp::connect(reactor, address).await?, timeline))
@@ -133,9 +119,6 @@ impl Stream {
     }
 
     /// Go on under TLS, marking `tls`, where the transport says so. The protocol decides when: MySQL after a greeting.
-    ///
-    /// # Errors
-    /// The `tls_*` classes, and those of a broken connection.
     pub async fn secure(self, transport: &Transport, address: &Address, timeline: &mut Timeline) -> Result<Self> {
         let (Transport::Tls(client), Layer::Plain(tcp)) = (transport, self.layer) else {
             return Err(Failure::protocol("TLS was asked for twice, or without settings"));
@@ -180,19 +163,12 @@ impl Stream {
         }
     }
 
-    /// Send all of it.
-    ///
-    /// # Errors
-    /// Those of a broken connection; `timeout`.
     pub async fn send(&mut self, bytes: &[u8]) -> Result<()> {
         self.send_within(bytes, None).await
     }
 
     /// As `send`, to an end that takes something within so many nanoseconds, again and again; without them the task's own
     /// deadline holds, which otherwise does not.
-    ///
-    /// # Errors
-    /// As `send`.
     pub async fn send_within(&mut self, mut bytes: &[u8], timeout_ns: Option<u64>) -> Result<()> {
         while !bytes.is_empty() {
             match (self.layer.write(bytes)?, timeout_ns) {
@@ -209,9 +185,6 @@ impl Stream {
     }
 
     /// Receive what is there, at least one byte; 0 is the end of the stream.
-    ///
-    /// # Errors
-    /// Those of a broken connection; `timeout`.
     pub async fn receive(&mut self, room: &mut [u8]) -> Result<usize> {
         loop {
             match self.layer.read(room)? {
@@ -222,9 +195,6 @@ impl Stream {
     }
 
     /// Receive what is there now: 0 is the end of the stream, None nothing yet.
-    ///
-    /// # Errors
-    /// Those of a broken connection.
     pub fn try_receive(&mut self, room: &mut [u8]) -> Result<Option<usize>> {
         match self.layer.read(room)? {
             Attempt::Done(received) => Ok(Some(received)),
@@ -245,18 +215,12 @@ impl Stream {
     }
 
     /// Wait until this holds. It is looked at whenever something has happened to one of the two.
-    ///
-    /// # Errors
-    /// `timeout`, once the task's deadline has passed.
     pub async fn wait_for(one: &Stream, other: &Stream, holds: impl Fn() -> bool) -> Result<()> {
         Watched::until([one.tcp().watched(), other.tcp().watched()], holds).await
     }
 
     /// As `receive`, into room that the thread's connections share, for what is looked at once: no bytes are the end of
     /// the stream.
-    ///
-    /// # Errors
-    /// As `receive`.
     pub async fn receive_for<T>(&mut self, look: impl FnOnce(&[u8]) -> T) -> Result<T> {
         // Borrowed within a turn only, never while it waits.
         loop {

@@ -20,9 +20,6 @@ pub struct Tcp {
 
 impl Tcp {
     /// The three-way handshake, `TCP_NODELAY` on as drivers have it.
-    ///
-    /// # Errors
-    /// `refused`, `unreachable`, `timeout`.
     pub async fn connect(reactor: &Rc<Reactor>, address: SocketAddr) -> Result<Self> {
         let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
@@ -39,20 +36,15 @@ impl Tcp {
         Ok(Tcp { watched, traffic: Traffic { round_trips: 1, ..Traffic::default() }, awaiting: true })
     }
 
-    /// A connection that a listener took.
     pub(super) fn accepted(watched: Watched) -> Self {
         Tcp { watched, traffic: Traffic::default(), awaiting: false }
     }
 
-    /// What has gone over it so far.
     pub fn traffic(&self) -> Traffic {
         self.traffic
     }
 
     /// What is there to be read, without reading it: None where there is nothing yet, 0 bytes where nothing will come.
-    ///
-    /// # Errors
-    /// `reset`.
     pub fn peek(&self) -> Result<Option<usize>> {
         match rustix::net::recv(&self.watched, &mut [0; 1][..], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
             Ok((_, there)) => Ok(Some(there)),

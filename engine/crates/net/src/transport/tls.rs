@@ -38,24 +38,16 @@ impl fmt::Debug for TlsClient {
 }
 
 impl TlsClient {
-    /// # Errors
-    /// `tls_configuration`.
     pub fn new(settings: &settings::Tls) -> Result<TlsClient> {
         Self::build(settings, SslMode::empty(), None)
     }
 
     /// As `new`, naming the protocol that is spoken (RFC 7301).
-    ///
-    /// # Errors
-    /// `tls_configuration`.
     pub fn speaking(settings: &settings::Tls, protocol: &'static str) -> Result<TlsClient> {
         Self::build(settings, SslMode::empty(), Some(protocol))
     }
 
     /// As `new`, for thousands of connections: an idle one gives its 16 KiB of buffers back.
-    ///
-    /// # Errors
-    /// `tls_configuration`.
     pub fn for_many(settings: &settings::Tls) -> Result<TlsClient> {
         Self::build(settings, SslMode::RELEASE_BUFFERS, None)
     }
@@ -89,10 +81,6 @@ impl TlsClient {
         Ok(TlsClient { context: builder.build(), verify: settings.verify, resumption, last_key: Mutex::default() })
     }
 
-    /// Take a connection through the handshake, as a client of this server.
-    ///
-    /// # Errors
-    /// The `tls_*` classes, and those of a broken connection.
     pub async fn handshake(&self, tcp: Tcp, server: &Address) -> Result<SslStream<Tcp>> {
         let ssl = self.prepare(server).map_err(|error| misconfigured(&error))?;
         let received_before = tcp.traffic().bytes_received;
@@ -111,7 +99,6 @@ impl TlsClient {
         }
     }
 
-    /// What the handshake agreed on.
     pub fn security(&self, ssl: &SslRef) -> Security {
         Security {
             protocol: ssl.version_str(),
@@ -221,7 +208,6 @@ impl Resumption {
     }
 }
 
-/// An established connection that broke.
 pub(super) fn broken(error: &openssl::ssl::Error) -> Failure {
     match error.io_error() {
         Some(io) => Failure::from_io(io),

@@ -25,15 +25,12 @@ pub struct TlsServer {
 pub struct Handshake {
     /// As OpenSSL says it: `TLSv1.3`.
     pub version: &'static str,
-    /// Whether it went on with an earlier session.
     pub resumed: bool,
 }
 
 impl TlsServer {
     /// From PEM files; the certificate's may hold its chain after it, and the key.
-    ///
-    /// # Errors
-    /// `tls_configuration`, naming the file.
+    /// Errors: `tls_configuration`, naming the file.
     pub fn new(certificate_file: &Path, key_file: &Path) -> Result<Self> {
         let chain = read(certificate_file, "certificate", X509::stack_from_pem)?;
         // An empty passphrase, lest OpenSSL ask a terminal for one.
@@ -48,15 +45,10 @@ impl TlsServer {
 }
 
 impl Stream {
-    /// A connection that a listener took.
     pub fn accepted(watched: Watched) -> Self {
         Stream { layer: Layer::Plain(Tcp::accepted(watched)) }
     }
 
-    /// Go on under TLS, as its server.
-    ///
-    /// # Errors
-    /// `tls_handshake`, and those of a broken connection.
     pub async fn secure_as_server(self, server: &TlsServer) -> Result<(Self, Handshake)> {
         let Layer::Plain(tcp) = self.layer else { return Err(Failure::protocol("TLS was asked for twice")) };
         let failed = |error: &dyn std::fmt::Display| Failure::new(Class::TlsHandshake, error.to_string());
@@ -74,9 +66,7 @@ impl Stream {
     }
 
     /// Say that nothing more will be sent. The other side may still send.
-    ///
-    /// # Errors
-    /// Where the connection has been reset.
+    /// Errors: where the connection has been reset.
     pub fn finish_sending(&mut self) -> Result<()> {
         if let Layer::Tls(stream) = &mut self.layer {
             let _ = stream.shutdown();

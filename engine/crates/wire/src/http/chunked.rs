@@ -12,17 +12,13 @@ enum At {
     MoreSize,
     /// After the digits, up to the line's end: extensions, which mean nothing to us.
     Extension,
-    /// The line feed after a size.
     SizeEnd,
     /// The data, `left` bytes of it.
     Data,
-    /// The carriage return after the data.
     DataReturn,
-    /// The line feed after that.
     DataEnd,
     /// The first byte of a trailer's line, or of the empty line that ends all.
     Trailer,
-    /// Within a trailer's line.
     MoreTrailer,
     /// The line feed of the empty line.
     LastEnd,
@@ -39,11 +35,8 @@ pub struct Chunked {
 
 /// What some bytes were.
 pub struct Taken {
-    /// Of them.
     pub bytes: usize,
-    /// Of those, data.
     pub data: u64,
-    /// The body ends with them.
     pub ended: bool,
 }
 
@@ -53,10 +46,6 @@ impl Chunked {
         Chunked { at: At::Size, left: 0, framing: 0 }
     }
 
-    /// Take what belongs to the body.
-    ///
-    /// # Errors
-    /// `protocol`.
     pub fn take(&mut self, bytes: &[u8]) -> Result<Taken> {
         let (mut taken, mut data) = (0, 0);
         while taken < bytes.len() {

@@ -22,9 +22,7 @@ const LONGEST_SOFTWARE: usize = 100;
 pub enum Body {
     /// So many bytes.
     Length(u64),
-    /// Chunks, each with its length.
     Chunked,
-    /// All that comes.
     UntilClose,
     /// Nothing: the answer itself is still to come.
     Interim,
@@ -35,9 +33,7 @@ pub enum Body {
 pub struct Head {
     /// RFC 9110, 15.
     pub status: u16,
-    /// How the body ends.
     pub body: Body,
-    /// The connection may carry another request.
     pub keep_alive: bool,
 }
 
@@ -56,10 +52,6 @@ pub fn end(bytes: &[u8], known: usize) -> Option<usize> {
     None
 }
 
-/// See as early as possible that it is no response.
-///
-/// # Errors
-/// `protocol`, `plain_refused`.
 pub fn check_beginning(bytes: &[u8]) -> Result<()> {
     let looked_at = bytes.len().min(BEGINNING.len());
     if bytes[..looked_at] == BEGINNING[..looked_at] {
@@ -73,10 +65,6 @@ pub fn check_beginning(bytes: &[u8]) -> Result<()> {
     Err(Failure::protocol(format!("the answer is not HTTP/1: it begins with \"{shown}\"")))
 }
 
-/// Read a whole header.
-///
-/// # Errors
-/// `protocol`.
 pub fn read(bytes: &[u8]) -> Result<Head> {
     let mut room = [const { MaybeUninit::<Header>::uninit() }; MOST_FIELDS];
     let mut response = Response::new(&mut []);
@@ -97,7 +85,6 @@ pub fn read(bytes: &[u8]) -> Result<Head> {
     Ok(Head { status, body, keep_alive })
 }
 
-/// What the server calls itself in this header.
 pub fn software(bytes: &[u8]) -> Option<String> {
     let mut room = [EMPTY_HEADER; MOST_FIELDS];
     let mut response = Response::new(&mut room);

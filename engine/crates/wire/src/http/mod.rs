@@ -38,7 +38,6 @@ const TLS_PORT: u16 = 443;
 pub struct Service {
     transport: Transport,
     address: Address,
-    /// The one of the address's that is measured.
     place: SocketAddr,
     request: Request,
     requests_per_connection: Option<NonZeroU64>,
@@ -51,15 +50,12 @@ pub struct Service {
 struct Proof {
     /// In bytes, inside TLS.
     body_length: u64,
-    /// What the server calls itself.
     software: Option<String>,
 }
 
 impl Service {
     /// Make one request of the first address that takes a connection; that one will be measured.
-    ///
-    /// # Errors
-    /// Whatever keeps a request from being answered: of the last address, or of the first that was reached.
+    /// Errors: whatever keeps a request from being answered: of the last address, or of the first that was reached.
     pub async fn discover(
         settings: &Settings,
         transport: &net::settings::Transport,
@@ -192,7 +188,6 @@ pub struct Client {
 }
 
 impl Client {
-    /// For a worker on this reactor's thread.
     pub fn new(service: Arc<Service>, reactor: Rc<Reactor>, opening: Rc<Semaphore>) -> Self {
         Client { service, reactor, opening }
     }

@@ -16,9 +16,7 @@ pub struct Request {
 
 impl Request {
     /// For the server of this authority, `host` or `host:port`, unless the settings name another.
-    ///
-    /// # Errors
-    /// `plan`, where the settings would make something else than one request.
+    /// Errors: `plan`, where the settings would make something else than one request.
     pub fn new(settings: &Settings, authority: &str) -> Result<Self> {
         check(settings)?;
         let host = settings.host.as_deref().unwrap_or(authority);
@@ -39,9 +37,7 @@ impl Request {
 }
 
 /// Whether one request can be made of these settings.
-///
-/// # Errors
-/// `plan`. A header's value is not shown.
+/// Errors: `plan`. A header's value is not shown.
 pub fn check(settings: &Settings) -> Result<()> {
     let wrong = |what: String| Err(Failure::new(Class::Plan, what));
     let visible = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());

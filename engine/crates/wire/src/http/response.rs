@@ -9,9 +9,7 @@ use base::error::{Class, Failure, Result};
 pub struct Response {
     /// RFC 9110, 15.
     pub status: u16,
-    /// The connection may carry another request.
     pub keep_alive: bool,
-    /// Header, framing and body, inside TLS.
     pub bytes: u64,
     /// The body alone.
     pub body_bytes: u64,
@@ -46,9 +44,7 @@ enum State {
 
 impl Reader {
     /// The next bytes of a response, at least one; once it is whole, the response and how many of them were its own.
-    ///
-    /// # Errors
-    /// `protocol`, `plain_refused`. Nothing more can be read then.
+    /// Errors: `protocol`, `plain_refused`. Nothing more can be read then.
     pub fn take(&mut self, bytes: &[u8]) -> Result<Option<(Response, usize)>> {
         let mut rest = bytes;
         loop {
@@ -89,9 +85,7 @@ impl Reader {
     }
 
     /// The connection has ended: where nothing said how long the body is, that is its end.
-    ///
-    /// # Errors
-    /// `short_body` within a body, `closed` before one.
+    /// Errors: `short_body` within a body, `closed` before one.
     pub fn end(&mut self) -> Result<Response> {
         match self.state {
             State::UntilClose(head) => Ok(self.whole(head)),
@@ -109,7 +103,6 @@ impl Reader {
         self.end().err().unwrap_or_else(|| short("its end was not announced".into()))
     }
 
-    /// What the server called itself in the last header.
     pub fn software(&self) -> Option<String> {
         head::software(&self.last.as_ref()?.text)
     }

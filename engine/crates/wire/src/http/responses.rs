@@ -6,11 +6,9 @@ use record::{Counts, Tally};
 /// Counts of one worker's responses, failed ones included that came whole. Bytes are those inside TLS.
 #[derive(Debug, Default)]
 pub struct Responses {
-    /// The few statuses that there are.
     statuses: Vec<(u16, u64)>,
     reused: u64,
     bytes: u64,
-    /// Without headers and framing.
     pub body_bytes: u64,
     other_length: u64,
 }

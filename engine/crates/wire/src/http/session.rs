@@ -25,7 +25,6 @@ pub struct Session {
     reactor: Rc<Reactor>,
     stream: Stream,
     reader: Reader,
-    /// Requests that were sent.
     sent: u64,
     after: After,
 }
@@ -33,9 +32,7 @@ pub struct Session {
 /// What may happen to a connection now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum After {
-    /// Another request.
     MayGoOn,
-    /// The server ends it.
     ServerEnds,
     /// Nothing: we ended it, or what comes next on it is not known.
     Over,
@@ -47,12 +44,10 @@ impl Session {
         Session { service, reactor, stream, reader: Reader::default(), sent: 0, after: After::MayGoOn }
     }
 
-    /// Nothing came back, over plain TCP.
     pub fn is_plain_and_silent(&self) -> bool {
         self.stream.is_plain() && self.stream.traffic().bytes_received == 0
     }
 
-    /// What the server calls itself.
     pub fn software(&self) -> Option<String> {
         self.reader.software()
     }
@@ -149,7 +144,6 @@ impl Requests for Session {
 impl Ask for Session {
     type About = ();
 
-    /// The last request of its connection.
     async fn ask(&mut self, _about: &(), _random: &mut Random, tally: &mut Responses) -> Result<()> {
         self.request(true, tally, |_| {}).await
     }

@@ -24,10 +24,6 @@ impl Channel {
         &mut self.io.outbox
     }
 
-    /// Send a command and return its reply, which may say that it failed.
-    ///
-    /// # Errors
-    /// `protocol` and those of a broken connection.
     pub async fn command(&mut self, command: &RawDocumentBuf) -> Result<&RawDocument> {
         message::begin(&mut self.io.outbox);
         self.io.outbox.extend_from_slice(command.as_bytes());
@@ -35,9 +31,6 @@ impl Channel {
     }
 
     /// Send the request that was written, and return its reply.
-    ///
-    /// # Errors
-    /// As `command`.
     pub async fn exchange(&mut self) -> Result<&RawDocument> {
         self.request_id = self.request_id.wrapping_add(1);
         message::finish(&mut self.io.outbox, self.request_id);

@@ -24,9 +24,7 @@ struct Kept {
 
 impl Credentials {
     /// None without a user.
-    ///
-    /// # Errors
-    /// `authentication`, where the password holds what SASLprep (RFC 4013) forbids.
+    /// Errors: `authentication`, where the password holds what SASLprep (RFC 4013) forbids.
     pub fn new(settings: &Settings) -> Result<Option<Self>> {
         let (Some(username), Some(password)) = (&settings.username, &settings.password) else { return Ok(None) };
         Ok(Some(Credentials {
@@ -37,7 +35,6 @@ impl Credentials {
         }))
     }
 
-    /// The database that knows the user.
     pub fn source(&self) -> &str {
         &self.source
     }
@@ -48,17 +45,12 @@ impl Credentials {
     }
 
     /// Begin an exchange with a new nonce.
-    ///
-    /// # Errors
-    /// `internal`, where the system has no randomness.
+    /// Errors: `internal`, where the system has no randomness.
     pub fn begin(&self) -> Result<Exchange> {
         Exchange::begin(&self.username, Binding::None)
     }
 
     /// Answer the server's first message ([`Exchange::prove`]).
-    ///
-    /// # Errors
-    /// `protocol`, `authentication`.
     pub fn prove(&self, exchange: &Exchange, server_first: &[u8]) -> Result<(String, Expected)> {
         exchange.prove(server_first, |salt, iterations| self.salted(salt, iterations))
     }

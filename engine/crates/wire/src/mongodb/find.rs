@@ -12,12 +12,10 @@ use workload::ycsb::Key;
 pub struct FindRequest {
     head: Vec<u8>,
     tail: Vec<u8>,
-    /// Where the filter document begins in the message.
     filter_at: usize,
 }
 
 impl FindRequest {
-    /// For this collection and read preference.
     pub fn new(settings: &Settings) -> Self {
         let before = rawdoc! { "find": settings.collection.as_str() };
         let mut after = rawdoc! { "limit": 1, "singleBatch": true, "$db": settings.database.as_str() };
@@ -67,9 +65,7 @@ pub fn mode(preference: ReadPreference) -> &'static str {
 }
 
 /// The reply holds exactly one document.
-///
-/// # Errors
-/// `server` where the command failed or found nothing, `protocol` where it is no reply to a find.
+/// Errors: `server` where the command failed or found nothing, `protocol` where it is no reply to a find.
 pub fn check_one_document(reply: &RawDocument) -> Result<()> {
     let mut ok = false;
     let mut found = None;

@@ -12,7 +12,6 @@ use bson::{Binary, RawDocument, RawDocumentBuf, rawdoc};
 
 /// What came of hello.
 pub struct Greeted {
-    /// All the server said.
     pub reply: RawDocumentBuf,
     /// The begun proof of who we are; None without a user.
     pub exchange: Option<Exchange>,
@@ -27,7 +26,6 @@ pub struct SaslReply {
     payload: Vec<u8>,
 }
 
-/// The command as drivers send it, with who we are.
 fn hello_command() -> RawDocumentBuf {
     rawdoc! {
         "hello": 1,
@@ -42,9 +40,7 @@ fn hello_command() -> RawDocumentBuf {
 }
 
 /// Introduce ourselves, and begin to prove who we are.
-///
-/// # Errors
-/// `plain_refused`, where the server ends a plain connection instead of answering its very first message.
+/// Errors: `plain_refused`, where the server ends a plain connection instead of answering its very first message.
 pub async fn hello(channel: &mut Channel, credentials: Option<&Credentials>) -> Result<Greeted> {
     let mut command = hello_command();
     let mut exchange = None;
@@ -67,9 +63,7 @@ pub async fn hello(channel: &mut Channel, credentials: Option<&Credentials>) -> 
 }
 
 /// Finish the proof, and check the server's.
-///
-/// # Errors
-/// `authentication`, whichever end was not convinced.
+/// Errors: `authentication`, whichever end was not convinced.
 pub async fn authenticate(
     channel: &mut Channel,
     credentials: &Credentials,

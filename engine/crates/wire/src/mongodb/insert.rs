@@ -25,7 +25,6 @@ impl InsertRequest {
         InsertRequest { body: body.into_bytes() }
     }
 
-    /// Write the message that inserts these records.
     pub fn encode(&self, message: &mut Vec<u8>, table: &Table, records: Range<u64>) {
         message::begin(message);
         message.extend_from_slice(&self.body);
@@ -77,9 +76,7 @@ pub fn set_length(message: &mut [u8], at: usize) {
 }
 
 /// All of the batch was written, to as many members as its write concern asks. How many documents that were (`n`).
-///
-/// # Errors
-/// `server` with the first error.
+/// Errors: `server` with the first error.
 pub fn check_written(reply: &RawDocument) -> Result<i32> {
     let (mut ok, mut written, mut failed) = (false, 0, None);
     // One walk over the top: a lookup for each name would be a walk each.

@@ -31,7 +31,6 @@ pub fn begin(message: &mut Vec<u8>) {
     message.push(0);
 }
 
-/// Fill in length and request number.
 pub fn finish(message: &mut [u8], request_id: i32) {
     let length = message.len() as i32;
     message[0..4].copy_from_slice(&length.to_le_bytes());
@@ -39,9 +38,7 @@ pub fn finish(message: &mut [u8], request_id: i32) {
 }
 
 /// The whole length of the message that begins with these bytes; None while too few are there.
-///
-/// # Errors
-/// `protocol`, where no message can be that long.
+/// Errors: `protocol`, where no message can be that long.
 pub fn length(start: &[u8]) -> Result<Option<usize>> {
     let Some(bytes) = start.first_chunk::<4>() else { return Ok(None) };
     let length = i32::from_le_bytes(*bytes);
@@ -51,10 +48,6 @@ pub fn length(start: &[u8]) -> Result<Option<usize>> {
     }
 }
 
-/// The body of a whole reply to this request.
-///
-/// # Errors
-/// `protocol`.
 pub fn body(message: &[u8], request_id: i32) -> Result<&RawDocument> {
     let wrong = |what: &str| Failure::protocol(format!("the answer {what}"));
     if message.len() < BODY_AT + SMALLEST_BODY {
@@ -79,9 +72,7 @@ pub fn body(message: &[u8], request_id: i32) -> Result<&RawDocument> {
 }
 
 /// Whether a command succeeded (`ok: 1`).
-///
-/// # Errors
-/// `server` with the server's code and words, `protocol` where there is no `ok` at all.
+/// Errors: `server` with the server's code and words, `protocol` where there is no `ok` at all.
 pub fn check_ok(reply: &RawDocument) -> Result<()> {
     match reply.get("ok").map_err(malformed)? {
         Some(value) if is_one(value) => Ok(()),
@@ -101,7 +92,6 @@ pub fn is_one(value: RawBsonRef<'_>) -> bool {
     }
 }
 
-/// The error that the server put into this document, in its own words.
 pub fn server_error(document: &RawDocument) -> Failure {
     let words = document.get_str("errmsg").unwrap_or("no message");
     let code = document.get_i32("code").unwrap_or_default();

@@ -55,9 +55,6 @@ pub struct Service {
 
 impl Service {
     /// Find the members through any seed that answers, and open one session to the first one to read.
-    ///
-    /// # Errors
-    /// `no_member` and whatever keeps a session from being opened.
     pub async fn discover(
         settings: &Settings,
         transport: &net::settings::Transport,
@@ -84,7 +81,6 @@ impl Service {
         Ok(service)
     }
 
-    /// The member that this worker reads.
     pub fn reader(&self, worker: usize) -> Address {
         let members = self.members();
         members.readers[worker % members.readers.len()].clone()
@@ -94,7 +90,6 @@ impl Service {
         self.members.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Discover the members anew.
     async fn look(&self, reactor: &Rc<Reactor>, target: Target) -> Result<()> {
         let scout =
             Scout { settings: &self.settings, transport: &self.transport, reactor, timeout_ns: LOOK_TIMEOUT_NS };
@@ -106,7 +101,6 @@ impl Service {
         Ok(())
     }
 
-    /// A channel that is authenticated.
     async fn open(&self, reactor: &Rc<Reactor>, address: &Address, timeline: &mut Timeline) -> Result<Channel> {
         let stream = connect(reactor, address, &self.transport, timeline).await?;
         let mut channel = Channel::new(stream);
@@ -158,7 +152,6 @@ pub struct Client {
 }
 
 impl Client {
-    /// For a worker on this reactor's thread.
     pub fn new(service: Arc<Service>, reactor: Rc<Reactor>) -> Self {
         Client { service, reactor }
     }
@@ -205,7 +198,6 @@ pub struct Session {
     service: Arc<Service>,
     address: Address,
     channel: Channel,
-    /// A scan's.
     last_key: Vec<u8>,
 }
 

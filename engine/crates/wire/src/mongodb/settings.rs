@@ -17,19 +17,15 @@ pub struct Settings {
     pub addresses: Vec<String>,
     /// The set's name; a single server where null.
     pub replica_set: Option<String>,
-    /// Which members are read.
     #[serde(default)]
     pub read_preference: ReadPreference,
     /// Null: no authentication.
     pub username: Option<String>,
     /// Null: no authentication.
     pub password: Option<Secret>,
-    /// The database that knows the user.
     #[serde(default = "admin")]
     pub auth_source: String,
-    /// The database of the records.
     pub database: String,
-    /// The collection of the records.
     pub collection: String,
     /// Sent with every write; the server's default where absent.
     pub write_concern: Option<WriteConcern>,
@@ -39,9 +35,7 @@ pub struct Settings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "WrittenConcern")]
 pub enum WriteConcern {
-    /// Most of those that vote.
     Majority,
-    /// So many, the primary among them.
     Members(i32),
 }
 
@@ -84,7 +78,6 @@ pub enum ReadPreference {
     Secondary,
     /// Secondaries, the primary without any.
     SecondaryPreferred,
-    /// All of them.
     Nearest,
 }
 

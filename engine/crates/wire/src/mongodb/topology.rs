@@ -35,11 +35,9 @@ pub(super) struct Description {
 
 /// Asks servers what they are, over connections of their own; no user is needed for that.
 pub struct Scout<'a> {
-    /// Seeds, the set's name, the read preference.
     pub settings: &'a Settings,
     /// As the arm will be measured: a member that does not speak TLS fits no TLS arm.
     pub transport: &'a Transport,
-    /// The thread's.
     pub reactor: &'a Rc<Reactor>,
     /// How long one server may take to answer, in nanoseconds.
     pub timeout_ns: u64,
@@ -47,9 +45,7 @@ pub struct Scout<'a> {
 
 impl Scout<'_> {
     /// Find the members through the first seed that answers.
-    ///
-    /// # Errors
-    /// `no_member`, or why the last seed did not answer.
+    /// Errors: `no_member`, or why the last seed did not answer.
     pub async fn discover(&self) -> Result<Members> {
         let mut outcome = Err(Failure::new(Class::Plan, "the service has no address"));
         for seed in &self.settings.addresses {

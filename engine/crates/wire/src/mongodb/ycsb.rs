@@ -61,9 +61,7 @@ impl Commands {
     }
 
     /// Insert a document.
-    ///
-    /// # Errors
-    /// `server`, also where the write concern was not met; `protocol`, those of a broken connection.
+    /// Errors: `server`, also where the write concern was not met; `protocol`, those of a broken connection.
     pub async fn insert(&self, channel: &mut Channel, key: &Key, values: Values<'_>) -> Result<()> {
         let message = channel.request();
         append_command(message, &self.insert, b"documents\0", |message| {
@@ -74,9 +72,7 @@ impl Commands {
     }
 
     /// Set a document's fields.
-    ///
-    /// # Errors
-    /// As `insert`; `server`, where there is none.
+    /// Errors: as `insert`; `server`, where there is none.
     pub async fn update(&self, channel: &mut Channel, key: &Key, values: Values<'_>) -> Result<()> {
         let message = channel.request();
         append_command(message, &self.update, b"updates\0", |message| {
@@ -89,9 +85,7 @@ impl Commands {
     }
 
     /// Read a document.
-    ///
-    /// # Errors
-    /// `server`, where there is none; `protocol`, those of a broken connection.
+    /// Errors: `server`, where there is none; `protocol`, those of a broken connection.
     pub async fn read(&self, channel: &mut Channel, key: &Key, fields: Fields) -> Result<()> {
         let message = channel.request();
         append_body(message, |message| {
@@ -105,9 +99,7 @@ impl Commands {
 
     /// Read so many documents from this key on, in as many batches as the server makes of them. `last` is where the
     /// last key is kept.
-    ///
-    /// # Errors
-    /// `server`, where there is none; `protocol`, also where they are out of order.
+    /// Errors: `server`, where there is none; `protocol`, also where they are out of order.
     pub async fn scan(
         &self,
         channel: &mut Channel,
@@ -166,7 +158,6 @@ fn append_command(message: &mut Vec<u8>, body: &RawDocumentBuf, name: &[u8], doc
     set_length(message, at);
 }
 
-/// A document's length, its elements, its end.
 fn enclosed(message: &mut Vec<u8>, elements: impl FnOnce(&mut Vec<u8>)) {
     let at = message.len();
     message.extend_from_slice(&[0; 4]);
@@ -306,7 +297,6 @@ mod tests {
         Commands::new(&serde_json::from_value(settings).unwrap())
     }
 
-    /// A command's body, and the one document of the section after it.
     fn parts<'a>(message: &'a [u8], name: &[u8]) -> (&'a RawDocument, &'a RawDocument) {
         let body_length = i32::from_le_bytes(message[message::BODY_AT..][..4].try_into().unwrap()) as usize;
         let (body, section) = message[message::BODY_AT..].split_at(body_length);

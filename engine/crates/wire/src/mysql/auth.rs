@@ -21,8 +21,7 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// # Errors
-    /// `plan`: a zero byte, which the protocol cannot carry.
+    /// Errors: `plan`: a zero byte, which the protocol cannot carry.
     pub fn new(settings: &Settings) -> Result<Self> {
         let password = settings.password.as_ref().map_or("", |password| password.reveal());
         let username = settings.username.as_deref().unwrap_or_default();
@@ -34,22 +33,18 @@ impl Credentials {
         Ok(Credentials { username, password, database, decrypts: settings.decryption.is_some() })
     }
 
-    /// As the server knows us.
     pub fn username(&self) -> &[u8] {
         &self.username
     }
 
-    /// That we will use.
     pub fn database(&self) -> &[u8] {
         &self.database
     }
 
-    /// Whether we can decrypt what a gateway encrypts, which it must be told.
     pub fn decrypts(&self) -> bool {
         self.decrypts
     }
 
-    /// The password as it goes under TLS, with a zero at its end.
     pub fn password_with_zero(&self) -> Vec<u8> {
         let mut bytes = self.password.clone();
         bytes.push(0);
@@ -57,9 +52,7 @@ impl Credentials {
     }
 
     /// The password as only the owner of this public key (PEM) can read it, and only on this connection.
-    ///
-    /// # Errors
-    /// `protocol`, where the key is none.
+    /// Errors: `protocol`, where the key is none.
     pub fn encrypted_password(&self, nonce: &[u8], key: &[u8]) -> Result<Vec<u8>> {
         let mut bytes = self.password_with_zero();
         bytes.iter_mut().zip(nonce.iter().cycle()).for_each(|(byte, pad)| *byte ^= pad);
@@ -101,9 +94,7 @@ impl Plugin {
     }
 
     /// The proof about this nonce.
-    ///
-    /// # Errors
-    /// `protocol`, where the nonce is none.
+    /// Errors: `protocol`, where the nonce is none.
     pub fn proof(self, user: &Credentials, nonce: &[u8]) -> Result<Vec<u8>> {
         let wrong = |_| Failure::protocol(format!("a nonce of {} bytes", nonce.len()));
         match self {

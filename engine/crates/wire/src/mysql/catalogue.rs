@@ -28,8 +28,6 @@ pub struct Inquiry {
 }
 
 impl Inquiry {
-    /// # Errors
-    /// Whatever keeps a connection from standing; the server's own.
     pub async fn begin(
         reactor: &Rc<Reactor>,
         server: &Address,
@@ -54,10 +52,6 @@ impl Inquiry {
         Ok(Inquiry { channel, without_eof })
     }
 
-    /// All rows of a SELECT.
-    ///
-    /// # Errors
-    /// `server`, `protocol`.
     pub async fn ask(&mut self, select: &str) -> Result<Vec<Row>> {
         let (channel, without_eof) = (&mut self.channel, self.without_eof);
         channel.command(command::QUERY).extend_from_slice(select.as_bytes());
@@ -76,7 +70,6 @@ impl Inquiry {
         Ok(rows)
     }
 
-    /// Say goodbye.
     pub fn end(self) {
         self.channel.close_with(command::QUIT);
     }

@@ -13,20 +13,15 @@ pub struct Channel {
     pub(super) io: Buffered,
     /// Of the next packet, whoever sends it: both ends count together, from each command on.
     sequence: u8,
-    /// Between the packets of a result set and whoever reads them.
     pub(super) decryption: Option<Decryption>,
 }
 
 impl Channel {
-    /// Over a stream on which nothing was said yet.
     pub fn new(stream: Stream) -> Self {
         Channel { io: Buffered::new(stream), sequence: 0, decryption: None }
     }
 
     /// Go on under TLS, as [`Buffered::secure`].
-    ///
-    /// # Errors
-    /// As [`Buffered::secure`].
     pub async fn secure(self, transport: &Transport, address: &Address, timeline: &mut Timeline) -> Result<Self> {
         Ok(Channel { io: self.io.secure(transport, address, timeline).await?, ..self })
     }
@@ -47,25 +42,18 @@ impl Channel {
     }
 
     /// Send the packet that was written.
-    ///
-    /// # Errors
-    /// Those of a broken connection; `plan`, where it is too long.
+    /// Errors: those of a broken connection; `plan`, where it is too long.
     pub async fn send(&mut self) -> Result<()> {
         packet::finish(&mut self.io.outbox, self.sequence)?;
         self.sequence = self.sequence.wrapping_add(1);
         self.io.send().await
     }
 
-    /// The next packet's payload.
-    ///
-    /// # Errors
-    /// `protocol` and those of a broken connection.
     pub async fn receive(&mut self) -> Result<&[u8]> {
         let payload = self.receive_at().await?;
         Ok(self.io.at(payload))
     }
 
-    /// Where in the inbox the next packet's payload is.
     pub(super) async fn receive_at(&mut self) -> Result<Range<usize>> {
         loop {
             let come = self.io.come();
@@ -82,7 +70,6 @@ impl Channel {
         }
     }
 
-    /// End the connection with a command that has no answer.
     pub fn close_with(mut self, command: u8) {
         self.command(command);
         if packet::finish(&mut self.io.outbox, self.sequence).is_ok() {

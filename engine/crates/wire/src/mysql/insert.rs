@@ -16,16 +16,13 @@ pub struct BulkInsert {
 }
 
 impl BulkInsert {
-    /// Into this table.
     pub fn new(settings: &Settings) -> Self {
         let text = format!("INSERT INTO {} (id, k, c, pad) VALUES ", quoted(&settings.table));
         BulkInsert { text: text.into_bytes() }
     }
 
     /// Write these records.
-    ///
-    /// # Errors
-    /// `server`, also where not all of them were written; `protocol`, those of a broken connection.
+    /// Errors: `server`, also where not all of them were written; `protocol`, those of a broken connection.
     pub async fn write(&self, channel: &mut Channel, table: &Table, records: Range<u64>) -> Result<()> {
         let expected = records.end - records.start;
         self.append(table, records, channel.command(command::QUERY));
@@ -49,9 +46,6 @@ impl BulkInsert {
 }
 
 /// Write rows that are SQL already, after what begins an INSERT: how many were written.
-///
-/// # Errors
-/// The server's own; `protocol`, those of a broken connection.
 pub async fn write_rows(channel: &mut Channel, into: &[u8], rows: &[u8]) -> Result<u64> {
     let request = channel.command(command::QUERY);
     request.extend_from_slice(into);

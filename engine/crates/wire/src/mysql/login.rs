@@ -25,7 +25,6 @@ const MOST_STEPS: usize = 8;
 
 /// A connection whose user was accepted.
 pub struct LoggedIn {
-    /// Ready for commands.
     pub channel: Channel,
     /// Lists end without an EOF of their own.
     pub without_eof: bool,
@@ -33,10 +32,6 @@ pub struct LoggedIn {
     pub salt: Option<SessionSalt>,
 }
 
-/// Connect, and mark each phase.
-///
-/// # Errors
-/// Whatever keeps a connection from standing.
 pub async fn log_in(
     reactor: &Rc<Reactor>,
     address: &Address,

@@ -61,9 +61,6 @@ pub struct Service {
 
 impl Service {
     /// Open one session to the first address that can be reached; that one will be measured.
-    ///
-    /// # Errors
-    /// Whatever keeps a session from being opened: of the last address, or of the first that answered at all.
     pub async fn discover(
         settings: &Settings,
         transport: &net::settings::Transport,
@@ -154,7 +151,6 @@ pub struct Session {
     records: Option<RecordStatements>,
     /// A workload's own, once they are prepared.
     set: Option<PreparedSet>,
-    /// A scan's.
     last_key: Vec<u8>,
 }
 

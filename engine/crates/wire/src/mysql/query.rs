@@ -25,7 +25,6 @@ pub struct PointSelect {
 pub struct Prepared(pub u32);
 
 impl PointSelect {
-    /// From this table.
     pub fn new(settings: &Settings) -> Self {
         let text = format!("SELECT c FROM {} WHERE id=", quoted(&settings.table));
         PointSelect { statements: settings.statements, text: text.into_bytes() }
@@ -37,18 +36,13 @@ impl PointSelect {
     }
 
     /// Ask the server to prepare it: one round trip.
-    ///
-    /// # Errors
-    /// `protocol`, the server's own, those of a broken connection.
     pub async fn prepare(&self, channel: &mut Channel, without_eof: bool) -> Result<Prepared> {
         let statement = [&self.text, &b"?"[..]].concat();
         prepare(channel, &statement, Width { columns: 1, parameters: 1 }, without_eof).await
     }
 
     /// Read the row with this key, without allocating: one round trip.
-    ///
-    /// # Errors
-    /// `server` where there is none; and as `prepare`.
+    /// Errors: `server` where there is none; and as `prepare`.
     pub async fn read(
         &self,
         channel: &mut Channel,
@@ -75,14 +69,11 @@ impl PointSelect {
 pub struct Width {
     /// Of its result; 0, where it has none.
     pub columns: u16,
-    /// Question marks.
     pub parameters: u16,
 }
 
 /// Ask the server to prepare a statement: one round trip.
-///
-/// # Errors
-/// `protocol`, also where its width is another; the server's own, those of a broken connection.
+/// Errors: `protocol`, also where its width is another; the server's own, those of a broken connection.
 pub async fn prepare(channel: &mut Channel, text: &[u8], width: Width, without_eof: bool) -> Result<Prepared> {
     channel.command(command::STMT_PREPARE).extend_from_slice(text);
     channel.send().await?;

@@ -10,7 +10,6 @@ use mysql::packet;
 /// How an answer is laid out.
 #[derive(Debug, Clone, Copy)]
 pub struct Layout {
-    /// A prepared statement's rows are binary.
     pub binary: bool,
     /// Lists end without an EOF of their own.
     pub without_eof: bool,
@@ -24,17 +23,13 @@ impl Layout {
 
 impl Channel {
     /// The beginning of a result set: how many columns it has.
-    ///
-    /// # Errors
-    /// `protocol`, also where the answer is no result set; the server's own, those of a broken connection.
+    /// Errors: `protocol`, also where the answer is no result set; the server's own, those of a broken connection.
     pub async fn receive_column_count(&mut self) -> Result<u64> {
         read_column_count(self.receive().await?)
     }
 
     /// So many definitions of columns, or of a statement's parameters, with the EOF that ends them.
-    ///
-    /// # Errors
-    /// As `receive_column_count`; `encryption`, where a column cannot be decrypted.
+    /// Errors: as `receive_column_count`; `encryption`, where a column cannot be decrypted.
     pub async fn receive_columns(&mut self, count: u64, without_eof: bool) -> Result<()> {
         if let Some(decryption) = &mut self.decryption {
             decryption.begin();
@@ -54,9 +49,8 @@ impl Channel {
 
     /// The next row of a result set, as the server sent it, also where a gateway has encrypted it on the way; None at its
     /// end, after which nothing may follow ([`Channel::check_idle`]).
-    ///
-    /// # Errors
-    /// As `receive_column_count`; the server may end a result set by an error. `encryption`, as for definitions.
+    /// Errors: as `receive_column_count`; the server may end a result set by an error. `encryption`, as for
+    /// definitions.
     pub async fn receive_row(&mut self, layout: Layout) -> Result<Option<&[u8]>> {
         let packet = self.receive_at().await?;
         let packet = packet::not_an_error(self.io.at(packet))?;

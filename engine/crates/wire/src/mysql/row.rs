@@ -16,16 +16,13 @@ pub struct Row<'a> {
 
 impl<'a> Row<'a> {
     /// A packet that holds a row of these columns.
-    ///
-    /// # Errors
-    /// `protocol`; so it is with all that follow, also where a column is of another type or NULL.
+    /// Errors: `protocol`; so it is with all that follow, also where a column is of another type or NULL.
     pub fn new(packet: &'a [u8], columns: &'static [Column]) -> Result<Self> {
         let mut reader = Reader::new(packet);
         let nulls = begin_binary(&mut reader, columns.len())?;
         Ok(Row { reader, nulls, columns, at: 0 })
     }
 
-    /// All columns were read, and there is no more.
     pub fn end(&self) -> Result<()> {
         if self.at == self.columns.len() && self.reader.is_empty() {
             return Ok(());
@@ -33,7 +30,6 @@ impl<'a> Row<'a> {
         Err(Failure::protocol("a row holds more than its columns"))
     }
 
-    /// The next column, and whether it is NULL.
     fn next(&mut self) -> Result<(Column, bool)> {
         let column = *self.columns.get(self.at).ok_or_else(|| Failure::protocol("a row has no more columns"))?;
         self.at += 1;

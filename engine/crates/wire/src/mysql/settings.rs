@@ -22,12 +22,10 @@ pub struct Settings {
     pub username: Option<String>,
     /// Null: none.
     pub password: Option<Secret>,
-    /// The database of the table.
     pub database: String,
     /// The table of the records; of no use to `tpcc`, which has its own.
     #[serde(default = "sbtest1")]
     pub table: String,
-    /// How queries are asked.
     #[serde(default)]
     pub statements: Statements,
     /// How its client decrypts what a gateway before the server has encrypted; it does not, where absent.
@@ -38,7 +36,6 @@ pub struct Settings {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DecryptionSettings {
-    /// By their names in the gateway's rules.
     pub master_keys: BTreeMap<String, MasterKey>,
     /// Columns that come encrypted or are an error.
     #[serde(default)]
@@ -56,7 +53,6 @@ pub enum Statements {
     /// Prepared once a connection, then executed with the binary protocol.
     #[default]
     Prepared,
-    /// As text, each time anew.
     Text,
 }
 

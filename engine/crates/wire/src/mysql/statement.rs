@@ -32,9 +32,7 @@ struct Bound {
 
 impl PreparedSet {
     /// Prepare all of them: a round trip each.
-    ///
-    /// # Errors
-    /// `server`, where a table is missing or has other columns; `protocol`, those of a broken connection.
+    /// Errors: `server`, where a table is missing or has other columns; `protocol`, those of a broken connection.
     pub async fn prepare(channel: &mut Channel, statements: &'static [Statement], without_eof: bool) -> Result<Self> {
         let mut prepared = Vec::with_capacity(statements.len());
         for statement in statements {
@@ -45,15 +43,11 @@ impl PreparedSet {
         Ok(PreparedSet { statements, prepared, layout: Layout { binary: true, without_eof }, sent: 0 })
     }
 
-    /// How many statements were sent so far.
     pub fn sent(&self) -> u64 {
         self.sent
     }
 
     /// Send a statement that has neither parameters nor a result, as text: `COMMIT`.
-    ///
-    /// # Errors
-    /// The server's own; `protocol`, those of a broken connection.
     pub async fn say(&mut self, channel: &mut Channel, text: &str) -> Result<()> {
         channel.command(command::QUERY).extend_from_slice(text.as_bytes());
         self.sent += 1;
@@ -63,9 +57,6 @@ impl PreparedSet {
     }
 
     /// Execute a statement without a result: how many rows it has changed.
-    ///
-    /// # Errors
-    /// As `say`.
     ///
     /// # Panics
     /// Where parameters of other types are given than the statement says; so it is with `select`.
@@ -78,9 +69,6 @@ impl PreparedSet {
     }
 
     /// Execute a statement with a result, and look at each of its rows: how many there were.
-    ///
-    /// # Errors
-    /// As `say`.
     pub async fn select(
         &mut self,
         channel: &mut Channel,
@@ -159,7 +147,6 @@ fn append_execute(
 /// A statement's parameters, given one after the other.
 pub struct Parameters {
     request: Vec<u8>,
-    /// Where the bitmap of NULLs begins.
     nulls: usize,
     expected: &'static [Parameter],
     given: usize,

@@ -28,9 +28,7 @@ pub struct Statements {
 
 impl Statements {
     /// Prepare what a workload of this shape needs: a round trip each.
-    ///
-    /// # Errors
-    /// `server`, where the table is missing or has other columns; `protocol`, those of a broken connection.
+    /// Errors: `server`, where the table is missing or has other columns; `protocol`, those of a broken connection.
     pub async fn prepare(channel: &mut Channel, table: &str, shape: &Shape, without_eof: bool) -> Result<Self> {
         let mut made = Statements { insert: None, reads: vec![], updates: vec![], scans: vec![], without_eof };
         let table = quoted(table);
@@ -64,10 +62,6 @@ impl Statements {
         Ok(made)
     }
 
-    /// Insert a row.
-    ///
-    /// # Errors
-    /// The server's own; `protocol`, those of a broken connection.
     pub async fn insert(&self, channel: &mut Channel, key: &Key, values: Values<'_>) -> Result<()> {
         let prepared = self.insert.ok_or_else(unprepared)?;
         let request = channel.command(command::STMT_EXECUTE);
@@ -78,9 +72,7 @@ impl Statements {
     }
 
     /// Set a row's fields.
-    ///
-    /// # Errors
-    /// As `insert`; `server`, where there is none.
+    /// Errors: as `insert`; `server`, where there is none.
     pub async fn update(&self, channel: &mut Channel, key: &Key, values: Values<'_>) -> Result<()> {
         let fields = values.fields();
         let prepared = *self.updates.get(place(&self.updates, fields.start)).ok_or_else(unprepared)?;
@@ -92,9 +84,7 @@ impl Statements {
     }
 
     /// Read a row.
-    ///
-    /// # Errors
-    /// `server`, where there is none; `protocol`, those of a broken connection.
+    /// Errors: `server`, where there is none; `protocol`, those of a broken connection.
     pub async fn read(&self, channel: &mut Channel, key: &Key, fields: Fields) -> Result<()> {
         let prepared = chosen(&self.reads, fields)?;
         let request = channel.command(command::STMT_EXECUTE);
@@ -105,9 +95,7 @@ impl Statements {
     }
 
     /// Read so many rows from this key on. `last` is where the last key is kept.
-    ///
-    /// # Errors
-    /// `server`, where there is none; `protocol`, also where they are out of order.
+    /// Errors: `server`, where there is none; `protocol`, also where they are out of order.
     pub async fn scan(
         &self,
         channel: &mut Channel,
@@ -157,7 +145,6 @@ fn unprepared() -> Failure {
     Failure::new(Class::Internal, "an operation before its statement was prepared")
 }
 
-/// Where there is one statement for all fields, it is that one.
 fn place(statements: &[Prepared], field: u32) -> usize {
     if statements.len() == 1 { 0 } else { field as usize }
 }

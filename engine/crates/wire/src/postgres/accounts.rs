@@ -51,9 +51,7 @@ impl Scripts {
     }
 
     /// Write these accounts by COPY: two round trips.
-    ///
-    /// # Errors
-    /// `server`, also where not all of them were written; `protocol`, those of a broken connection.
+    /// Errors: `server`, also where not all of them were written; `protocol`, those of a broken connection.
     pub async fn copy(&self, channel: &mut Channel, bank: &Bank, records: Range<u64>) -> Result<()> {
         let expected = records.end - records.start;
         append_query(&self.copy, channel.request());
@@ -77,17 +75,13 @@ impl Scripts {
     }
 
     /// Prepare all that is not prepared yet, where statements are: one round trip.
-    ///
-    /// # Errors
-    /// `server`, where a table is missing; `protocol`, those of a broken connection.
+    /// Errors: `server`, where a table is missing; `protocol`, those of a broken connection.
     pub async fn prepare_all(&self, channel: &mut Channel, prepared: &mut Prepared) -> Result<()> {
         self.prepare(channel, prepared, 0..self.all.len()).await
     }
 
     /// Read so many accounts without waiting in between: one round trip, besides the preparation that the first needs.
-    ///
-    /// # Errors
-    /// `server`, where one is missing; `protocol`, those of a broken connection.
+    /// Errors: `server`, where one is missing; `protocol`, those of a broken connection.
     pub async fn select(
         &self,
         channel: &mut Channel,
@@ -110,9 +104,7 @@ impl Scripts {
     }
 
     /// Carry out one transaction: seven round trips, besides the preparation that the first needs.
-    ///
-    /// # Errors
-    /// As `select`; after one of the server's the transaction has been ended.
+    /// Errors: as `select`; after one of the server's the transaction has been ended.
     pub async fn transact(&self, channel: &mut Channel, prepared: &mut Prepared, about: Transfer) -> Result<()> {
         let outcome = self.transaction(channel, prepared, about).await;
         if outcome.as_ref().is_err_and(|failure| failure.class == Class::Server) {
@@ -179,7 +171,6 @@ impl Prepared {
     }
 }
 
-/// For what has no result.
 pub fn no_row(_body: &[u8]) -> Result<()> {
     Err(Failure::protocol("a row, where none was asked for"))
 }

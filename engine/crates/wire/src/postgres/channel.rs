@@ -24,18 +24,11 @@ impl Channel {
         &mut self.io.outbox
     }
 
-    /// Send what was written, in one go.
-    ///
-    /// # Errors
-    /// Those of a broken connection.
     pub async fn send(&mut self) -> Result<()> {
         self.io.send().await
     }
 
     /// The next message: its type and its body. What a server says unasked (notices, and settings that change) is passed over.
-    ///
-    /// # Errors
-    /// `protocol` and those of a broken connection.
     pub async fn receive(&mut self) -> Result<(u8, &[u8])> {
         let (kind, body) = self.receive_at().await?;
         Ok((kind, self.io.at(body)))
@@ -43,18 +36,13 @@ impl Channel {
 
     /// Send what was written, and take all that comes up to ReadyForQuery; `each` looks at every row. The session is then
     /// ready for more, also after an error that the server has answered.
-    ///
-    /// # Errors
-    /// The server's first; `protocol`, those of `each` and of a broken connection.
+    /// Errors: the server's first; `protocol`, those of `each` and of a broken connection.
     pub async fn ask(&mut self, each: impl FnMut(&[u8]) -> Result<()>) -> Result<Outcome> {
         self.send().await?;
         self.take_answer(Answer::new(each)).await
     }
 
     /// As `ask`, where an answer has begun or is to be.
-    ///
-    /// # Errors
-    /// As `ask`.
     pub async fn take_answer<E: FnMut(&[u8]) -> Result<()>>(&mut self, mut answer: Answer<E>) -> Result<Outcome> {
         loop {
             let (kind, body) = match self.receive_at().await {
@@ -70,9 +58,6 @@ impl Channel {
 
     /// Nothing is there that was not read, but what a server may say at any time: a notice, or why it ends the session. The
     /// next answer begins with it.
-    ///
-    /// # Errors
-    /// `protocol`.
     pub fn check_idle(&self) -> Result<()> {
         match self.io.come().first() {
             None | Some(&backend::ERROR_RESPONSE) => Ok(()),

@@ -33,16 +33,13 @@ pub struct Opening {
 
 /// A session that is ready.
 pub struct LoggedIn {
-    /// Ready for queries.
     pub channel: Channel,
-    /// Of the server's process for this session.
     pub process: i32,
     /// By what we have proven who we are; None, where the server asked for nothing.
     pub mechanism: Option<&'static str>,
 }
 
 impl Opening {
-    /// As a plan has it.
     pub fn new(settings: &Settings) -> Self {
         Opening {
             username: settings.username.clone(),
@@ -58,10 +55,6 @@ impl Opening {
         }
     }
 
-    /// Connect, and mark each phase.
-    ///
-    /// # Errors
-    /// Whatever keeps a session from standing.
     pub async fn log_in(
         &self,
         reactor: &Rc<Reactor>,
@@ -188,11 +181,7 @@ async fn request_tls(stream: &mut Stream) -> Result<()> {
 #[derive(Debug, PartialEq, Eq)]
 enum Request {
     Accepted,
-    /// Which of the two mechanisms it offers.
-    Sasl {
-        plain: bool,
-        plus: bool,
-    },
+    Sasl { plain: bool, plus: bool },
     Continue(Vec<u8>),
     Final(Vec<u8>),
 }

@@ -48,9 +48,6 @@ pub struct Service {
 
 impl Service {
     /// Open one session to the first address that can be reached; that one will be measured.
-    ///
-    /// # Errors
-    /// Whatever keeps a session from being opened: of the last address, or of the first that answered at all.
     pub async fn discover(
         settings: &Settings,
         transport: &net::settings::Transport,
@@ -144,7 +141,6 @@ pub struct Session {
     prepared: Prepared,
     /// YCSB's, once they are prepared.
     records: Option<RecordStatements>,
-    /// A scan's.
     last_key: Vec<u8>,
 }
 

@@ -13,9 +13,7 @@ pub struct Answer<E> {
 /// What an answer came to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Commands that were carried out.
     pub commands: usize,
-    /// Rows that came.
     pub rows: u64,
     /// Rows that commands say they were about: read, changed or written.
     pub changed: u64,
@@ -25,22 +23,17 @@ pub struct Outcome {
 
 /// Whether an answer goes on.
 pub enum Step {
-    /// More is to come.
     More,
-    /// The server waits for the next request.
     Ready(Result<Outcome>),
 }
 
 impl<E: FnMut(&[u8]) -> Result<()>> Answer<E> {
-    /// Nothing has come yet.
     pub fn new(each: E) -> Self {
         Answer { each, outcome: Outcome::default(), failure: None }
     }
 
     /// Take the next message.
-    ///
-    /// # Errors
-    /// `protocol`, where it has no place in an answer; those of `each`.
+    /// Errors: `protocol`, where it has no place in an answer; those of `each`.
     pub fn take(&mut self, kind: u8, body: &[u8]) -> Result<Step> {
         match kind {
             backend::DATA_ROW => {
@@ -77,10 +70,6 @@ impl<E: FnMut(&[u8]) -> Result<()>> Answer<E> {
     }
 }
 
-/// The values of a row, of which there are so many.
-///
-/// # Errors
-/// `protocol`.
 pub fn row(body: &[u8], columns: usize) -> Result<Reader<'_>> {
     let mut reader = Reader::new(body);
     if usize::try_from(reader.i16()?) == Ok(columns) {
@@ -89,10 +78,6 @@ pub fn row(body: &[u8], columns: usize) -> Result<Reader<'_>> {
     Err(Failure::protocol("a row has another number of columns than was asked for"))
 }
 
-/// A row that has been read to its end.
-///
-/// # Errors
-/// `protocol`.
 pub fn end(reader: Reader<'_>) -> Result<()> {
     if reader.is_empty() { Ok(()) } else { Err(Failure::protocol("a row holds more than its columns")) }
 }
@@ -101,7 +86,6 @@ pub fn end(reader: Reader<'_>) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// All of an answer, each message as its type and its body.
     fn answer(messages: &[(u8, &[u8])]) -> Result<Outcome> {
         let mut answer = Answer::new(|_: &[u8]| Ok(()));
         for (kind, body) in messages {

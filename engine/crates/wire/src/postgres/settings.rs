@@ -16,11 +16,9 @@ use workload::{Kind, PGBENCH};
 pub struct Settings {
     /// `host:port`; the first that can be reached is measured.
     pub addresses: Vec<String>,
-    /// Who logs in.
     pub username: String,
     /// Null: none, for a server that asks for none.
     pub password: Option<Secret>,
-    /// Which database.
     pub database: String,
     /// The session's; the server's holds where absent. A pooler does not take it.
     pub search_path: Option<String>,
@@ -32,16 +30,13 @@ pub struct Settings {
     /// pgbench's scale: so many branches, and ten times as many tellers.
     #[serde(default = "one")]
     pub scale: u64,
-    /// How queries are asked.
     #[serde(default)]
     pub statements: Statements,
     /// How values come: a simple query's always as text.
     #[serde(default)]
     pub results: Results,
-    /// How TLS begins.
     #[serde(default)]
     pub negotiation: Negotiation,
-    /// Whether the proof of who we are is tied to the server's certificate.
     #[serde(default)]
     pub channel_binding: bool,
 }
@@ -58,9 +53,7 @@ fn one() -> u64 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Statements {
-    /// As text, its parameters within.
     Simple,
-    /// Parsed each time anew, its parameters apart.
     Extended,
     /// Parsed once a connection.
     #[default]
@@ -71,7 +64,6 @@ pub enum Statements {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Results {
-    /// As libpq asks for them.
     #[default]
     Text,
     /// As the server has them, integers with the high byte first.
@@ -82,7 +74,6 @@ pub enum Results {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Negotiation {
-    /// It is asked for in plain, and the answer waited for.
     #[default]
     Request,
     /// With the connection's first byte: servers from 17 on.

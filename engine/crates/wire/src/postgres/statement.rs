@@ -19,14 +19,12 @@ pub fn quoted(name: &str) -> String {
 
 /// A statement whose parameters are whole numbers.
 pub struct Numbered {
-    /// Once it is prepared.
     pub name: &'static str,
     /// What stands before, between and after the parameters.
     pieces: Vec<String>,
 }
 
 impl Numbered {
-    /// With a question mark for each parameter.
     pub fn new(name: &'static str, text: &str) -> Self {
         Numbered { name, pieces: text.split('?').map(Into::into).collect() }
     }
@@ -49,7 +47,6 @@ impl Numbered {
         });
     }
 
-    /// Append what prepares it under this name.
     pub fn append_parse(&self, name: &str, out: &mut Vec<u8>) {
         append(out, frontend::PARSE, |out| {
             append_string(out, name);
@@ -88,12 +85,10 @@ pub fn append_all(statements: Statements, out: &mut Vec<u8>, ask: impl FnOnce(&m
     append_sync(out);
 }
 
-/// Append a query of the simple protocol.
 pub fn append_query(text: &str, out: &mut Vec<u8>) {
     append(out, frontend::QUERY, |out| append_string(out, text));
 }
 
-/// Append what prepares a statement under a name.
 pub fn append_parse(name: &str, text: &str, out: &mut Vec<u8>) {
     append(out, frontend::PARSE, |out| {
         append_string(out, name);

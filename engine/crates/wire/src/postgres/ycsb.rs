@@ -25,9 +25,7 @@ const INSERT: &str = "insert";
 
 impl Statements {
     /// Prepare what a workload of this shape needs: one round trip.
-    ///
-    /// # Errors
-    /// `server`, where the table is missing or has other columns; `protocol`, those of a broken connection.
+    /// Errors: `server`, where the table is missing or has other columns; `protocol`, those of a broken connection.
     pub async fn prepare(channel: &mut Channel, table: &str, shape: &Shape) -> Result<Self> {
         let mut made = Statements { shape: *shape, reads: vec![], updates: vec![], scans: vec![] };
         let table = quoted(table);
@@ -61,10 +59,6 @@ impl Statements {
         Ok(made)
     }
 
-    /// Insert a row.
-    ///
-    /// # Errors
-    /// The server's own; `protocol`, those of a broken connection.
     pub async fn insert(&self, channel: &mut Channel, key: &Key, values: Values<'_>) -> Result<()> {
         let parameters = values.fields().len() + 1;
         ask(channel, INSERT, parameters, |out| {
@@ -75,9 +69,7 @@ impl Statements {
     }
 
     /// Set a row's fields.
-    ///
-    /// # Errors
-    /// As `insert`; `server`, where there is none.
+    /// Errors: as `insert`; `server`, where there is none.
     pub async fn update(&self, channel: &mut Channel, key: &Key, values: Values<'_>) -> Result<()> {
         let fields = values.fields();
         let at = if self.shape.writes_all { 0 } else { fields.start as usize };
@@ -89,9 +81,7 @@ impl Statements {
     }
 
     /// Read a row.
-    ///
-    /// # Errors
-    /// `server`, where there is none; `protocol`, those of a broken connection.
+    /// Errors: `server`, where there is none; `protocol`, those of a broken connection.
     pub async fn read(&self, channel: &mut Channel, key: &Key, fields: Fields) -> Result<()> {
         ask(channel, of(&self.reads, place(fields))?, 1, |out| append_key(key, out));
         let columns = self.columns(fields);
@@ -99,10 +89,8 @@ impl Statements {
     }
 
     /// Read so many rows from this key on. `last` is where the last key is kept.
-    ///
-    /// # Errors
-    /// `server`, where there is none; `protocol`, also where they are out of order: that is the server's collation, which
-    /// has to sort as bytes do.
+    /// Errors: `server`, where there is none; `protocol`, also where they are out of order: that is the server's
+    /// collation, which has to sort as bytes do.
     pub async fn scan(
         &self,
         channel: &mut Channel,

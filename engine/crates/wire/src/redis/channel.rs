@@ -23,9 +23,7 @@ impl Channel {
     }
 
     /// Send the command that was written, and have its reply read: `read` gets the first element, and the rest.
-    ///
-    /// # Errors
-    /// The server's; `protocol`, those of `read` and of a broken connection.
+    /// Errors: the server's; `protocol`, those of `read` and of a broken connection.
     pub async fn ask<T>(&mut self, read: impl FnOnce(Element<'_>, Reader<'_>) -> Result<T>) -> Result<T> {
         self.io.send().await?;
         match self.take(read).await {
@@ -36,9 +34,6 @@ impl Channel {
 
     /// As `ask`, of so many commands that go out in one write; `read` gets each reply. An error that the server answers one of
     /// them with is told once all have been answered: the connection is then ready for more.
-    ///
-    /// # Errors
-    /// As `ask`.
     pub async fn ask_all(
         &mut self,
         commands: usize,
@@ -69,9 +64,6 @@ impl Channel {
 }
 
 /// For a command that is answered with `OK`.
-///
-/// # Errors
-/// `protocol`.
 pub fn ok(element: Element<'_>, _rest: Reader<'_>) -> Result<()> {
     match element {
         Element::Line(b"OK") => Ok(()),
@@ -79,10 +71,6 @@ pub fn ok(element: Element<'_>, _rest: Reader<'_>) -> Result<()> {
     }
 }
 
-/// For a command that is answered with a whole number.
-///
-/// # Errors
-/// `protocol`.
 pub fn number(element: Element<'_>, _rest: Reader<'_>) -> Result<i64> {
     let Element::Line(text) = element else { return Err(not_a_number()) };
     std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).ok_or_else(not_a_number)

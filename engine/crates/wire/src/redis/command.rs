@@ -3,14 +3,12 @@
 /// The digits of the largest number, and its sign.
 const LONGEST_NUMBER: usize = 20;
 
-/// Append the head of a command of so many arguments, its name included.
 pub fn append_head(out: &mut Vec<u8>, arguments: usize) {
     out.push(b'*');
     append_digits(out, arguments as u64, 1);
     append_end(out);
 }
 
-/// Append an argument.
 pub fn append_argument(out: &mut Vec<u8>, argument: &[u8]) {
     append_length(out, argument.len());
     out.extend_from_slice(argument);
@@ -29,7 +27,6 @@ pub fn append_end(out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Append a whole number as an argument.
 pub fn append_number(out: &mut Vec<u8>, number: i64) {
     append_length(out, usize::from(number < 0) + digits(number.unsigned_abs(), 1));
     if number < 0 {
@@ -55,7 +52,6 @@ pub fn append_digits(out: &mut Vec<u8>, number: u64, fewest: usize) {
     out.extend_from_slice(&text[from..]);
 }
 
-/// Append a whole command.
 pub fn append(out: &mut Vec<u8>, arguments: &[&[u8]]) {
     append_head(out, arguments.len());
     arguments.iter().for_each(|argument| append_argument(out, argument));

@@ -23,16 +23,12 @@ pub struct Opening {
 }
 
 impl Opening {
-    /// As a plan has it.
     pub fn new(settings: &Settings) -> Self {
         let Settings { username, password, resp, .. } = settings.clone();
         Opening { username, password, resp }
     }
 
     /// Open a session, and mark `resolve`, `tcp`, `tls` and `auth`; without a password `hello`, where RESP3 begins with one.
-    ///
-    /// # Errors
-    /// Whatever keeps a session from standing.
     pub async fn log_in(
         &self,
         reactor: &Rc<Reactor>,
@@ -103,9 +99,6 @@ pub struct ServerSide {
 
 impl ServerSide {
     /// By `CLIENT INFO`, which servers have from 6.2 on; nothing is known where it is not there, or not for this user.
-    ///
-    /// # Errors
-    /// `protocol`, and those of a broken connection.
     pub async fn ask(channel: &mut Channel) -> Result<Self> {
         append(channel.request(), &[b"CLIENT", b"INFO"]);
         match channel.ask(|element, _| Ok(Self::read(element))).await {

@@ -43,9 +43,6 @@ pub struct Service {
 
 impl Service {
     /// Open one session to the first address that can be reached; that one will be measured.
-    ///
-    /// # Errors
-    /// Whatever keeps a session from being opened: of the last address, or of the first that answered at all.
     pub async fn discover(
         settings: &Settings,
         transport: &net::settings::Transport,
@@ -136,9 +133,7 @@ impl OneServer for Service {
 pub struct Session {
     service: Arc<Service>,
     channel: Channel,
-    /// Of one of YCSB's records.
     fields: u32,
-    /// A scan's.
     found: Found,
 }
 
@@ -172,7 +167,6 @@ impl Ask for Session {
 }
 
 impl Pipeline for Session {
-    /// In one write, as clients' pipelines are.
     async fn ask_at_once(&mut self, strings: &Strings, count: usize, random: &mut Random) -> Result<()> {
         let request = self.channel.request();
         (0..count).for_each(|_| strings.append_get(strings.any(random), request));

@@ -26,7 +26,6 @@ pub struct Settings {
     /// Version of the protocol: 2, or 3, which a session begins with `HELLO`.
     #[serde(default = "two")]
     pub resp: u8,
-    /// Before every key.
     #[serde(default)]
     pub key_prefix: String,
     /// Of the strings that are asked for: 100, 1,024 or 102,400.
@@ -46,7 +45,6 @@ fn a_hundred() -> usize {
 pub const PROTOCOL: Protocol = Protocol::of::<Settings>("redis", CACHE);
 
 impl Settings {
-    /// Where clients of this transport go.
     pub fn addresses_for(&self, transport: &Transport) -> &[String] {
         match (transport, &self.tls_addresses) {
             (Transport::Tls(_), Some(addresses)) => addresses,

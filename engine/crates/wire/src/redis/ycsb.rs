@@ -23,15 +23,11 @@ pub struct Hashes {
 pub struct Found(Vec<u8>);
 
 impl Hashes {
-    /// Keys and index are after this prefix.
     pub fn new(prefix: &str) -> Self {
         Hashes { prefix: prefix.into() }
     }
 
     /// Write a record, and its key into the index: two round trips.
-    ///
-    /// # Errors
-    /// The server's; `protocol`, those of a broken connection.
     pub async fn insert(&self, channel: &mut Channel, key: &Key, values: Values<'_>) -> Result<()> {
         self.write(channel, key, values).await?;
         let request = channel.request();
@@ -45,9 +41,7 @@ impl Hashes {
     }
 
     /// Set a record's fields.
-    ///
-    /// # Errors
-    /// As `insert`; `server`, where the record had no such field: Redis has made it then, as it does for YCSB.
+    /// Errors: as `insert`; `server`, where the record had no such field: Redis has made it then, as it does for YCSB.
     pub async fn update(&self, channel: &mut Channel, key: &Key, values: Values<'_>) -> Result<()> {
         match self.write(channel, key, values).await? {
             0 => Ok(()),
@@ -56,9 +50,7 @@ impl Hashes {
     }
 
     /// Read a record, which has so many fields, or one of them.
-    ///
-    /// # Errors
-    /// `server`, where there is none; `protocol`, those of a broken connection.
+    /// Errors: `server`, where there is none; `protocol`, those of a broken connection.
     pub async fn read(&self, channel: &mut Channel, key: &[u8], fields: Fields, of: u32) -> Result<()> {
         let request = channel.request();
         match fields {
@@ -80,9 +72,6 @@ impl Hashes {
 
     /// Look up so many keys from this one on in the order of the index, and read each record: a round trip for the keys and one
     /// for each record.
-    ///
-    /// # Errors
-    /// As `read`.
     pub async fn scan(
         &self,
         channel: &mut Channel,
@@ -163,7 +152,6 @@ impl Found {
     }
 }
 
-/// So many strings, each of which is there.
 fn check(element: Element<'_>, mut rest: Reader<'_>, strings: u64) -> Result<()> {
     match element {
         Element::Aggregate(0) => {

@@ -26,16 +26,12 @@ impl<S: Sql> Preparation<S> for Statements {
 pub type Connection<C> = Persistent<C, Statements>;
 
 impl<C: Client<Session: Sql>> Connection<C> {
-    /// Nothing is opened yet.
     pub fn with(client: C, prepared: &'static [Statement], settings: Vec<String>) -> Self {
         Persistent::new(client, Target::Writer, Statements { prepared, settings })
     }
 
     /// The operation has ended, well or not. After an error that the server answered its transaction is rolled back; after
     /// any other it is not known what comes next, and the server does so itself once the session is gone.
-    ///
-    /// # Errors
-    /// The operation's own.
     pub async fn settle_transaction<T>(&mut self, mut session: C::Session, outcome: Result<T>) -> Result<T> {
         let keep = match &outcome {
             Ok(_) => true,

@@ -27,7 +27,6 @@ const SECOND_NS: f64 = 1e9;
 const LONGEST_THINK: f64 = 10.0;
 
 impl Card {
-    /// Under which its time is recorded.
     pub fn phase(self) -> Phase {
         match self {
             Card::NewOrder => Phase::NewOrder,
@@ -72,7 +71,6 @@ impl Deck {
         Deck { dealt: cards.len(), cards }
     }
 
-    /// The next card.
     pub fn deal(&mut self, random: &mut Random) -> Card {
         if self.dealt == self.cards.len() {
             shuffle(&mut self.cards, random);

@@ -32,9 +32,7 @@ impl Delivery {
     }
 
     /// Clause 2.7.4.2.
-    ///
-    /// # Errors
-    /// Those of its statements; `protocol`, where a row that must be there is not.
+    /// Errors: those of its statements; `protocol`, where a row that must be there is not.
     pub async fn run(&self, session: &mut impl Sql, now: DateTime) -> Result<Ended> {
         let mut orders = OfDistricts::default();
         let warehouse = i64::from(self.warehouse);
@@ -101,14 +99,12 @@ impl Delivery {
     }
 }
 
-/// The district that a row names.
 fn district<'a, 'r>(orders: &'a mut OfDistricts, row: &mut impl Row<'r>) -> Result<&'a mut Delivered> {
     let number = row.integer()?;
     let place = usize::try_from(number - 1).ok().and_then(|place| orders.get_mut(place));
     place.ok_or_else(|| Failure::protocol(format!("there is no district {number}")))
 }
 
-/// The warehouse, for each of its districts.
 fn orders_of<P: Parameters>(fill: &mut P, warehouse: i64) -> &mut P {
     (0..DISTRICTS).fold(fill, |fill, _| fill.integer(warehouse))
 }

@@ -19,7 +19,6 @@ pub struct Loader<C: Client> {
 }
 
 impl<C: Client<Session: Sql>> Loader<C> {
-    /// What is loaded follows from the seed.
     pub fn new(client: C, warehouses: u32, seed: u64) -> Self {
         Loader { connection: Connection::with(client, &[], vec!["SET autocommit = 0".into()]), warehouses, seed }
     }

@@ -24,7 +24,6 @@ impl LastName {
         name
     }
 
-    /// Its letters.
     pub fn as_bytes(&self) -> &[u8] {
         &self.letters[..self.length]
     }

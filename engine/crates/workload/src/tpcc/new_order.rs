@@ -40,7 +40,6 @@ struct Line {
     price_cents: i64,
     found: bool,
     original: bool,
-    /// Its place among the stock that is asked for.
     stock: usize,
 }
 
@@ -96,9 +95,7 @@ impl NewOrder {
     }
 
     /// Clause 2.4.2.2. An order with an unused item is processed like any other and then rolled back (clause 2.4.2.3).
-    ///
-    /// # Errors
-    /// Those of its statements; `protocol`, where a row that must be there is not.
+    /// Errors: those of its statements; `protocol`, where a row that must be there is not.
     pub async fn run(&self, session: &mut impl Sql, buffers: &mut NewOrderBuffers, now: DateTime) -> Result<Ended> {
         let all_found = self.read_items(session, buffers).await?;
         let mut rates = Rates { discount: self.read_customer(session).await?, ..Rates::default() };
@@ -116,7 +113,6 @@ impl NewOrder {
         &self.lines[..self.count]
     }
 
-    /// Whether all items are there.
     async fn read_items(&self, session: &mut impl Sql, buffers: &mut NewOrderBuffers) -> Result<bool> {
         buffers.lines = Default::default();
         let NewOrderBuffers { lines, .. } = buffers;
@@ -150,7 +146,6 @@ impl NewOrder {
         }
     }
 
-    /// The customer's discount.
     async fn read_customer(&self, session: &mut impl Sql) -> Result<i64> {
         let (warehouse, district, customer) = (self.warehouse.into(), self.district.into(), self.customer.into());
         let mut discount = 0;
@@ -168,7 +163,6 @@ impl NewOrder {
         Ok(discount)
     }
 
-    /// Read and change the stock of all items that there are.
     async fn take_stock(&self, session: &mut impl Sql, buffers: &mut NewOrderBuffers) -> Result<()> {
         self.list_stock(buffers);
         let mut begin = 0;
@@ -197,7 +191,6 @@ impl NewOrder {
         }
     }
 
-    /// Of one warehouse.
     async fn read_stock(&self, session: &mut impl Sql, wanted: &mut [Stock]) -> Result<()> {
         let (warehouse, last) = (wanted[0].warehouse, wanted.len() - 1);
         let mut items = [0; MOST_LINES];
@@ -317,7 +310,6 @@ impl NewOrder {
     }
 }
 
-/// OL_AMOUNT.
 fn amount_cents(ordered: &Ordered, line: &Line) -> i64 {
     i64::from(ordered.quantity) * line.price_cents
 }

@@ -6,12 +6,10 @@ use base::Random;
 /// Streams of random numbers that belong to no worker; workers' numbers are far below.
 const CONSTANTS_STREAM: u64 = u64::MAX;
 
-/// Uniform, both ends included.
 pub fn between(random: &mut Random, low: u32, high: u32) -> u32 {
     low + random.below(u64::from(high - low) + 1) as u32
 }
 
-/// Of so many in a hundred.
 pub fn percent(random: &mut Random, share: u32) -> bool {
     between(random, 1, 100) <= share
 }
@@ -19,16 +17,13 @@ pub fn percent(random: &mut Random, share: u32) -> bool {
 /// The constants C of `NURand`: drawn once for a run, the same for all of its terminals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Constants {
-    /// Of last names while loading, …
     pub last_load: u32,
-    /// … and afterwards.
     pub last_run: u32,
     customer: u32,
     item: u32,
 }
 
 impl Constants {
-    /// They follow from the plan's seed.
     pub fn drawn(seed: u64) -> Self {
         let mut random = Random::for_stream(seed, CONSTANTS_STREAM);
         let last_load = between(&mut random, 0, 255);
@@ -56,7 +51,6 @@ impl Constants {
         nurand(random, 255, 0, 999, self.last_load)
     }
 
-    /// The number of a C_LAST that is asked for.
     pub fn asked_name(&self, random: &mut Random) -> u32 {
         nurand(random, 255, 0, 999, self.last_run)
     }

@@ -27,9 +27,7 @@ impl OrderStatus {
     }
 
     /// Clause 2.6.2.2.
-    ///
-    /// # Errors
-    /// Those of its statements; `protocol`, where a row that must be there is not.
+    /// Errors: those of its statements; `protocol`, where a row that must be there is not.
     pub async fn run(&self, session: &mut impl Sql, namesakes: &mut Vec<i64>) -> Result<Ended> {
         let of = (self.warehouse, self.district);
         let (warehouse, district) = (self.warehouse.into(), self.district.into());

@@ -52,9 +52,7 @@ impl Payment {
     }
 
     /// Clause 2.5.2.2.
-    ///
-    /// # Errors
-    /// Those of its statements; `protocol`, where a row that must be there is not.
+    /// Errors: those of its statements; `protocol`, where a row that must be there is not.
     pub async fn run(&self, session: &mut impl Sql, buffers: &mut PaymentBuffers, now: DateTime) -> Result<Ended> {
         let of = (self.customer_warehouse, self.customer_district);
         let customer = self.who.customer(session, of, &mut buffers.namesakes).await?;
@@ -128,7 +126,6 @@ impl Payment {
         rows_changed(changed, 1, "customer")
     }
 
-    /// What is put in at the left of C_DATA.
     fn begin_data(&self, customer: i64, data: &mut Vec<u8>) {
         let Payment { customer_warehouse, customer_district, warehouse, district, cents, .. } = self;
         data.clear();

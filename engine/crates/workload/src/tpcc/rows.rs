@@ -41,9 +41,7 @@ pub const MOST_STATEMENTS: u32 = 4 + CUSTOMERS / CUSTOMERS_AT_ONCE + 2 * ORDERS 
 pub struct Part {
     /// Up to `VALUES`.
     pub into: &'static str,
-    /// Separated by commas.
     pub rows: Vec<u8>,
-    /// Of them.
     pub count: u64,
 }
 
@@ -67,9 +65,7 @@ impl Rows {
     }
 
     /// All of the unit's, each part handed over in its turn; until it says that this was enough.
-    ///
-    /// # Errors
-    /// The taker's own.
+    /// Errors: the taker's own.
     pub async fn each<E>(mut self, unit: Unit, mut take: impl AsyncFnMut(Part) -> Result<(), E>) -> Result<(), E> {
         match unit {
             Unit::District { warehouse, district } => {
@@ -241,14 +237,12 @@ impl Part {
         Part { into, rows: Vec::new(), count: 0 }
     }
 
-    /// Begin a row with these columns.
     fn begin(&mut self, columns: Arguments<'_>) {
         self.rows.extend_from_slice(if self.count == 0 { b"(" } else { b",(" });
         self.count += 1;
         self.write(columns);
     }
 
-    /// End it with these.
     fn end(&mut self, columns: Arguments<'_>) {
         self.write(columns);
         self.rows.push(b')');
@@ -267,7 +261,6 @@ mod tests {
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
 
-    /// The rows of a unit by table, each as its columns.
     fn rows(unit: Unit, seed: u64) -> Vec<(String, Vec<Vec<String>>)> {
         let found = RefCell::new(Vec::new());
         let made = Rows::new(seed, 0, DateTime::from_unix(0)).each(unit, async |part: Part| {

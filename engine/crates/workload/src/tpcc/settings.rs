@@ -27,9 +27,7 @@ const MOST_WAREHOUSES: u32 = 100_000;
 
 impl Settings {
     /// What of them can be refused before any server is asked.
-    ///
-    /// # Errors
-    /// What is wrong, in words.
+    /// Errors: what is wrong, in words.
     pub fn check(&self, paced: bool) -> Result<(), &'static str> {
         if !(1..=MOST_WAREHOUSES).contains(&self.warehouses) {
             return Err("warehouses is a number from 1 to 100,000");
@@ -45,9 +43,7 @@ impl Settings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TpccPhase {
-    /// A unit of the data, written.
     Load,
-    /// A transaction.
     Run,
 }
 
@@ -55,18 +51,13 @@ pub enum TpccPhase {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Isolation {
-    /// Others' uncommitted changes are seen.
     ReadUncommitted,
-    /// A row that is read twice may differ.
     ReadCommitted,
-    /// A condition that is asked twice may find more rows.
     RepeatableRead,
-    /// As if transactions came one after the other.
     Serializable,
 }
 
 impl Isolation {
-    /// As SQL spells it.
     pub fn sql(self) -> &'static str {
         match self {
             Isolation::ReadUncommitted => "READ UNCOMMITTED",

@@ -24,9 +24,7 @@ impl StockLevel {
     }
 
     /// Clause 2.8.2.2.
-    ///
-    /// # Errors
-    /// Those of its statements; `protocol`, where a row that must be there is not.
+    /// Errors: those of its statements; `protocol`, where a row that must be there is not.
     pub async fn run(&self, session: &mut impl Sql) -> Result<Ended> {
         let (warehouse, district) = (self.home.warehouse.into(), self.home.district.into());
         let mut next = 0;

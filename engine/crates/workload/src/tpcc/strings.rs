@@ -9,7 +9,6 @@ const DIGITS: &[u8; 10] = b"0123456789";
 /// What a tenth of all data says.
 pub const ORIGINAL: &[u8; 8] = b"ORIGINAL";
 
-/// A random a-string of a length between these, in quotes.
 pub fn append_text(random: &mut Random, low: u32, high: u32, sql: &mut Vec<u8>) {
     quoted(sql, |sql| {
         let length = between(random, low, high);
@@ -17,12 +16,10 @@ pub fn append_text(random: &mut Random, low: u32, high: u32, sql: &mut Vec<u8>) 
     });
 }
 
-/// So many random letters, in quotes.
 pub fn append_letters(random: &mut Random, count: u32, sql: &mut Vec<u8>) {
     quoted(sql, |sql| append_of(random, LETTERS, count, sql));
 }
 
-/// A random n-string of this length, in quotes.
 pub fn append_digits(random: &mut Random, count: u32, sql: &mut Vec<u8>) {
     quoted(sql, |sql| append_of(random, DIGITS, count, sql));
 }

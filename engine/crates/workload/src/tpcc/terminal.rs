@@ -36,7 +36,6 @@ pub struct Home {
     pub warehouse: u32,
     /// Of its Stock-Levels (clause 2.8.1.1).
     pub district: u32,
-    /// All there are.
     pub warehouses: u32,
 }
 
@@ -60,17 +59,13 @@ impl Home {
 /// How a customer is asked for.
 #[derive(Debug, Clone)]
 pub enum Who {
-    /// C_ID.
     Number(u32),
-    /// C_LAST.
     Name(LastName),
 }
 
 impl Who {
     /// The customer's number: of namesakes, sorted by first name, that in the middle, rounded up (clause 2.5.2.2).
-    ///
-    /// # Errors
-    /// Those of the statement; `protocol`, where nobody has the name.
+    /// Errors: those of the statement; `protocol`, where nobody has the name.
     pub async fn customer(
         &self,
         session: &mut impl Sql,
@@ -100,7 +95,6 @@ impl Who {
 /// How a transaction that did not fail has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// As it should.
     Committed,
     /// As it should too (clause 2.4.1.4).
     RolledBack,
@@ -126,7 +120,6 @@ struct Room {
 /// Whose terminal this is.
 #[derive(Debug, Clone, Copy)]
 pub struct Place {
-    /// The worker's number.
     pub worker: usize,
     /// The plan's: the constants of the random numbers follow from it.
     pub seed: u64,
@@ -251,17 +244,12 @@ pub fn shown<T>(output: T) {
 }
 
 /// Exactly one row was there.
-///
-/// # Errors
-/// `protocol`; what was begun is then undone with the connection.
+/// Errors: `protocol`; what was begun is then undone with the connection.
 pub fn one_row(rows: u64, what: &str) -> Result<()> {
     if rows == 1 { Ok(()) } else { Err(Failure::protocol(format!("{rows} rows of a {what}: is the data loaded?"))) }
 }
 
 /// As many rows were changed as should be.
-///
-/// # Errors
-/// As `one_row`.
 pub fn rows_changed(changed: u64, expected: u64, what: &str) -> Result<()> {
     if changed == expected {
         return Ok(());

@@ -20,9 +20,7 @@ pub struct Transactions {
     pub rolled_back: u64,
     /// Round trips with a statement, those of failed and retried transactions too.
     pub statements: u64,
-    /// Met, rolled back and retried.
     pub deadlocks: u64,
-    /// Met, rolled back and retried.
     pub lock_timeouts: u64,
 }
 

@@ -16,19 +16,16 @@ pub enum Unit {
         /// From 1.
         district: u32,
     },
-    /// A part of a warehouse's stock.
     Stock {
         /// From 1.
         warehouse: u32,
         /// The first item, from 1.
         from: u32,
     },
-    /// A part of the items.
     Items {
         /// The first, from 1.
         from: u32,
     },
-    /// A warehouse's own row.
     Warehouse {
         /// From 1.
         warehouse: u32,

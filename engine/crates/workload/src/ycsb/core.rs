@@ -17,13 +17,9 @@ const ROOM_FOR_NEW: f64 = 2.0;
 /// What a workload does, resolved; of each worker a copy, since what is drawn may change with the table's size.
 #[derive(Debug, Clone)]
 pub struct Core {
-    /// What comes next.
     pub mix: Mix,
-    /// Which records are asked for.
     pub requests: Requests,
-    /// Their keys.
     pub keys: KeyNames,
-    /// Records of a scan.
     pub scan_lengths: Lengths,
     /// The records below this number are there, or not this workload's to write.
     pub begins_at: u64,
@@ -34,8 +30,7 @@ pub struct Core {
 }
 
 impl Core {
-    /// # Errors
-    /// What is wrong with the settings, in words.
+    /// Errors: what is wrong with the settings, in words.
     pub fn new(settings: &Settings) -> Result<Self, String> {
         let records = Records::of(settings)?;
         check_fields(settings)?;
@@ -75,7 +70,6 @@ impl Core {
         })
     }
 
-    /// What a protocol must know to get ready for it.
     pub fn shape(&self) -> Shape {
         let both = self.mix.has(Operation::ReadModifyWrite);
         Shape {
@@ -94,13 +88,11 @@ impl Core {
         self.all_or_one(self.reads_all, random)
     }
 
-    /// New values for an update.
     pub fn updated<'a>(&'a self, random: &'a mut Random) -> Values<'a> {
         let fields = self.all_or_one(self.writes_all, random);
         Values::new(fields, self.field_count, &self.field_lengths, random)
     }
 
-    /// Values for a new record.
     pub fn inserted<'a>(&'a self, random: &'a mut Random) -> Values<'a> {
         Values::new(Fields::All, self.field_count, &self.field_lengths, random)
     }

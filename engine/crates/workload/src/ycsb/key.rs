@@ -14,7 +14,6 @@ const FNV_PRIME: u64 = 1_099_511_628_211;
 /// How the numbers of records become their keys.
 #[derive(Debug, Clone)]
 pub struct KeyNames {
-    /// Before the number.
     pub prefix: String,
     /// A number has at least so many digits.
     pub zero_padding: usize,
@@ -23,7 +22,6 @@ pub struct KeyNames {
 }
 
 impl KeyNames {
-    /// The key of a record.
     pub fn key(&self, record: u64) -> Key {
         let number = match self.order {
             InsertOrder::Hashed => fnv_hash(record),

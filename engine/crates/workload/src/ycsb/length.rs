@@ -6,20 +6,14 @@ use base::Random;
 /// How a length is drawn.
 #[derive(Debug, Clone)]
 pub enum Lengths {
-    /// Always this one.
     Constant(u64),
     /// Each from `least` to `most` as often.
     Uniform {
-        /// The shortest.
         least: u64,
-        /// The longest.
         most: u64,
     },
-    /// The shorter, the more often.
     Zipfian {
-        /// The shortest.
         least: u64,
-        /// Of what is longer than it.
         above: Zipfian,
     },
 }
@@ -35,7 +29,6 @@ impl Lengths {
         Lengths::Zipfian { least, above: Zipfian::new(most - least + 1) }
     }
 
-    /// The next one.
     pub fn next(&self, random: &mut Random) -> u64 {
         match self {
             Lengths::Constant(length) => *length,

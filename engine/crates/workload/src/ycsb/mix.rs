@@ -9,11 +9,9 @@ pub enum Operation {
     Read,
     /// One record's fields, all or one.
     Update,
-    /// A new record.
     Insert,
     /// Records from a key on, in its order.
     Scan,
-    /// A read and an update of the same record.
     ReadModifyWrite,
 }
 
@@ -29,17 +27,14 @@ impl Mix {
         Mix(weights.into_iter().map(|(operation, weight)| (operation, weight / sum)).collect())
     }
 
-    /// Whether it has this one.
     pub fn has(&self, operation: Operation) -> bool {
         self.0.iter().any(|(known, _)| *known == operation)
     }
 
-    /// Whether it has none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The next one.
     pub fn next(&self, random: &mut Random) -> Operation {
         let mut rest = random.fraction();
         for (operation, share) in &self.0 {

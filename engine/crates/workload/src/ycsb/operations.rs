@@ -15,7 +15,6 @@ use std::sync::Arc;
 pub struct Shared {
     /// With all that insert into the table and read from it, on whatever arm.
     pub sequence: Arc<Sequence>,
-    /// Which record is asked for next in sequence.
     pub turn: Arc<Turn>,
 }
 
@@ -36,7 +35,6 @@ pub struct Ycsb<C: Client<Session: Records>> {
     reads_from: Target,
     writer: Member<C>,
     reader: Member<C>,
-    /// Whether reads and writes go to the same server.
     one_server: bool,
     core: Core,
     shared: Shared,

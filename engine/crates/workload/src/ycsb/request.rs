@@ -9,9 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// How the number of a record is drawn.
 #[derive(Debug, Clone)]
 pub enum Requests {
-    /// Each as often.
     Uniform(Range<u64>),
-    /// Some much more often than others, wherever they lie.
     Zipfian(ScrambledZipfian),
     /// The newer, the more often: `SkewedLatestGenerator`.
     Latest(Zipfian),
@@ -19,16 +17,13 @@ pub enum Requests {
     Sequential(Range<u64>),
     /// The newer, the more often: `ExponentialGenerator`.
     Exponential {
-        /// What a number's logarithm is divided by.
         gamma: f64,
     },
     /// A few records, the first ones, get most: `HotspotIntegerGenerator`.
     Hotspot {
         /// The first ones.
         hot: Range<u64>,
-        /// The others.
         cold: Range<u64>,
-        /// The share of operations that ask for hot ones.
         operations: f64,
     },
 }
@@ -76,7 +71,6 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Nothing was asked for yet.
     pub fn new(share: Share) -> Self {
         Turn { taken: AtomicU64::new(0), share }
     }

@@ -14,9 +14,7 @@ pub type Resolved = Vec<Vec<Option<(Core, Shared)>>>;
 /// Where records are: addresses, database, table or collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TablePlace<'a> {
-    /// Of the servers.
     pub addresses: &'a [String],
-    /// On them.
     pub database: &'a str,
     /// A table or collection.
     pub table: &'a str,
@@ -25,9 +23,7 @@ pub struct TablePlace<'a> {
 /// Resolve the workloads, for arms whose records are at these places: once for all workers, since adding up a large
 /// table's zeta takes its time. Arms with the same place have the same table, and number its new records together, of all
 /// hosts' numbers with this host's share.
-///
-/// # Errors
-/// `plan`, where a setting cannot be.
+/// Errors: `plan`, where a setting cannot be.
 pub fn resolve<'a>(
     workloads: &[Settings],
     share: Share,

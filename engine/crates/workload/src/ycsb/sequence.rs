@@ -12,12 +12,10 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Debug, Default)]
 pub struct Sequence {
     share: Share,
-    /// So many records were loaded, …
     loaded: AtomicU64,
     /// … and this is the number of the first one that this host inserts.
     first_new: AtomicU64,
     next: AtomicU64,
-    /// Every insert of a place below it has ended.
     readable: AtomicU64,
     /// From `readable` on: whose insert has ended, before one below it.
     ended: Mutex<VecDeque<bool>>,
@@ -45,7 +43,6 @@ impl Sequence {
         self.readable.store(next, Ordering::Release);
     }
 
-    /// The number of the record at this place.
     pub fn record(&self, place: u64) -> u64 {
         match place.checked_sub(self.loaded.load(Ordering::Relaxed)) {
             None => place,
@@ -53,7 +50,6 @@ impl Sequence {
         }
     }
 
-    /// The place of the next new record.
     pub fn claim(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
     }

@@ -16,49 +16,32 @@ pub struct Settings {
     pub insert_count: Option<u64>,
     /// Operations of a whole run: how much room zipfian requests leave for new records.
     pub operation_count: u64,
-    /// How numbers become keys.
     pub insert_order: InsertOrder,
     /// A key's number has at least so many digits.
     pub zero_padding: usize,
-    /// Before a key's number.
     pub key_prefix: String,
-    /// Fields of a record.
     pub field_count: u32,
     /// Bytes of a field, at most where they vary.
     pub field_length: u32,
     /// Bytes of a field, at least where they vary.
     pub min_field_length: u32,
-    /// How they vary.
     pub field_length_distribution: FieldLengthDistribution,
-    /// The share of reads.
     pub read_proportion: f64,
-    /// The share of updates.
     pub update_proportion: f64,
-    /// The share of inserts.
     pub insert_proportion: f64,
-    /// The share of scans.
     pub scan_proportion: f64,
-    /// The share of updates of what was just read.
     pub read_modify_write_proportion: f64,
-    /// Which records are asked for.
     pub request_distribution: RequestDistribution,
-    /// So many percent of exponential requests are for …
     pub exponential_percentile: f64,
-    /// … the newest of the records, this share of them.
     pub exponential_fraction: f64,
-    /// The share of the records that is hot.
     pub hotspot_data_fraction: f64,
-    /// The share of the operations that ask for hot ones.
     pub hotspot_operation_fraction: f64,
-    /// The fewest records of a scan.
     pub min_scan_length: u64,
     /// The most.
     pub max_scan_length: u64,
-    /// How many are asked for.
     pub scan_length_distribution: ScanLengthDistribution,
     /// Whether reads and scans are about all fields, or about one of them.
     pub read_all_fields: bool,
-    /// Whether updates are.
     pub write_all_fields: bool,
 }
 
@@ -100,9 +83,7 @@ impl Default for Settings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum YcsbPhase {
-    /// Inserts of new records.
     Load,
-    /// The mix of operations.
     Run,
 }
 
@@ -110,9 +91,7 @@ pub enum YcsbPhase {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InsertOrder {
-    /// By their hash.
     Hashed,
-    /// As they are.
     Ordered,
 }
 
@@ -120,11 +99,8 @@ pub enum InsertOrder {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FieldLengthDistribution {
-    /// Not at all.
     Constant,
-    /// Each as often.
     Uniform,
-    /// The shorter, the more often.
     Zipfian,
 }
 
@@ -132,15 +108,10 @@ pub enum FieldLengthDistribution {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RequestDistribution {
-    /// Each as often.
     Uniform,
-    /// Some much more often, wherever they lie.
     Zipfian,
-    /// The newest more often, as Zipf has it.
     Latest,
-    /// One after the other.
     Sequential,
-    /// The newest more often, exponentially.
     Exponential,
     /// The first ones, a share of all, in most operations.
     Hotspot,
@@ -150,8 +121,6 @@ pub enum RequestDistribution {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ScanLengthDistribution {
-    /// Each as often.
     Uniform,
-    /// The shorter, the more often.
     Zipfian,
 }

@@ -23,7 +23,6 @@ impl Table {
         self.data.records
     }
 
-    /// The key of a record.
     pub fn key(&self, record: u64) -> Key {
         Key::new(record)
     }

@@ -7,28 +7,19 @@ use std::ops::Range;
 /// Which fields of a record an operation is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fields {
-    /// All.
     All,
-    /// The one of this number.
     One(u32),
 }
 
 /// What a table's records look like to a workload: what a protocol must know to get ready for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// Fields of a record.
     pub fields: u32,
-    /// Reads and scans are about all fields.
     pub reads_all: bool,
-    /// Updates are about all fields.
     pub writes_all: bool,
-    /// It has inserts.
     pub inserts: bool,
-    /// It has reads.
     pub reads: bool,
-    /// It has updates.
     pub updates: bool,
-    /// It has scans.
     pub scans: bool,
 }
 
@@ -49,7 +40,6 @@ impl<'a> Values<'a> {
         Values { fields, lengths, random }
     }
 
-    /// Which fields.
     pub fn fields(&self) -> Range<u32> {
         self.fields.clone()
     }

@@ -76,7 +76,6 @@ impl ScrambledZipfian {
         ScrambledZipfian { zipfian: Zipfian::with_zeta(SCRAMBLED_ITEMS + 1, SCRAMBLED_ZETA), first, items }
     }
 
-    /// The next one.
     pub fn next(&self, random: &mut Random) -> u64 {
         self.first + fnv_hash(self.zipfian.next(random)) % self.items
     }
@@ -96,7 +95,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The sum by Euler and Maclaurin's formula, from the hundredth term on.
     fn zeta_by_integral(items: f64) -> f64 {
         let power = |x: f64| x.powf(-THETA);
         let head: f64 = (1..100).map(|item| power(f64::from(item))).sum();

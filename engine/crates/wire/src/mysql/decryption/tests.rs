@@ -13,7 +13,6 @@ const APP: &str = "00112233445566778899aabbccddeeff";
 const SCRAMBLE: &str = "01234567abcdefghijkl";
 const NONCE: &str = "0707070707070707070707070707070707070707070707070707070707070707";
 
-/// Of the sessions of these tests.
 fn salt() -> SessionSalt {
     let nonce = ClientNonce::from_hex(NONCE.as_bytes()).unwrap();
     SessionSalt::of(SCRAMBLE.as_bytes().first_chunk().unwrap(), &nonce)
@@ -251,7 +250,6 @@ fn definitions_that_never_end_are_forgotten() {
     assert_eq!(decryption.known.len(), 10);
 }
 
-/// Types of every form, and what their values look like in a binary row.
 fn column() -> impl Strategy<Value = (u8, Option<Algorithm>)> {
     let kind =
         prop::sample::select(vec![1_u8, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12, 13, 15, 16, 0xF5, 0xF6, 0xFC, 0xFD, 0xFE]);
@@ -317,7 +315,6 @@ proptest! {
         prop_assert_eq!(read.is_err(), holds_a_value);
     }
 
-    /// Two values of a column, wherever they stand.
     #[test]
     fn rows_that_changed_places_are_refused(
         how in prop::sample::select(vec![Algorithm::Aes128Gcm, Algorithm::Sm4Gcm, Algorithm::Aes128Ctr,
