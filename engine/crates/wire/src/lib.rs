@@ -13,7 +13,6 @@ pub mod redis;
 
 mod buffered;
 mod found;
-mod late;
 mod one_server;
 mod scram;
 

@@ -1,7 +1,11 @@
-//! OP_MSG on bytes (MongoDB Wire Protocol, "OP_MSG"): the header, one body section, and nothing trusted.
+//! OP_MSG on bytes (MongoDB Wire Protocol, "OP_MSG"): the header, one body section, and nothing trusted; and a connection on
+//! which one request and its reply go at a time, in buffers that are used again.
 
+use crate::buffered::Buffered;
 use base::error::{Class, Failure, Result};
-use bson::{RawBsonRef, RawDocument};
+use bson::{RawBsonRef, RawDocument, RawDocumentBuf};
+use net::transport::Stream;
+use std::ops::Range;
 
 /// The largest message either side may send (`maxMessageSizeBytes` of hello).
 pub const MAX_MESSAGE: usize = 48_000_000;
@@ -108,6 +112,53 @@ fn int32(bytes: &[u8], at: usize) -> i32 {
     i32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }
 
+/// Requests out, replies in.
+pub struct Channel {
+    pub(super) io: Buffered,
+    request_id: i32,
+}
+
+impl Channel {
+    /// Over a stream that has been made secure, where it should be.
+    pub fn new(stream: Stream) -> Self {
+        Channel { io: Buffered::new(stream), request_id: 0 }
+    }
+
+    /// Where the next request is to be written, header included; then [`Channel::exchange`].
+    pub fn request(&mut self) -> &mut Vec<u8> {
+        &mut self.io.outbox
+    }
+
+    pub async fn command(&mut self, command: &RawDocumentBuf) -> Result<&RawDocument> {
+        begin(&mut self.io.outbox);
+        self.io.outbox.extend_from_slice(command.as_bytes());
+        self.exchange().await
+    }
+
+    /// Send the request that was written, and return its reply.
+    pub async fn exchange(&mut self) -> Result<&RawDocument> {
+        self.request_id = self.request_id.wrapping_add(1);
+        finish(&mut self.io.outbox, self.request_id);
+        self.io.send().await?;
+        let reply = self.receive().await?;
+        body(self.io.at(reply), self.request_id)
+    }
+
+    /// One whole message; where it is.
+    async fn receive(&mut self) -> Result<Range<usize>> {
+        loop {
+            match length(self.io.come())? {
+                Some(length) if self.io.come().len() >= length => {
+                    let reply = self.io.take(length);
+                    self.io.check_idle()?;
+                    return Ok(reply);
+                }
+                _ => self.io.fill().await?,
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -184,8 +235,8 @@ mod tests {
             message.truncate(message.len().saturating_sub(cut / 4));
             if let Ok(document) = body(&message, 7) {
                 let _ = check_ok(document);
-                let _ = super::super::find::check_one_document(document);
-                let _ = super::super::insert::check_written(document);
+                let _ = crate::mongodb::commands::check_one_document(document);
+                let _ = crate::mongodb::commands::check_written(document);
                 let _ = super::super::topology::describe(document);
             }
         }

@@ -3,37 +3,119 @@
 //! so a connection with a user takes one round trip for hello and one for auth; salted passwords are kept; a connection
 //! is used for one operation at a time.
 
-mod channel;
-mod credentials;
-mod find;
-mod handshake;
-mod insert;
+mod commands;
+mod login;
 mod message;
-mod settings;
 mod topology;
-mod ycsb;
 
-pub use settings::{PROTOCOL, ReadPreference, Settings, WriteConcern};
-
-use crate::late::after_last_step;
-use base::Random;
-use base::clock;
+use crate::one_server::after_last_step;
+use crate::{Discovery, Protocol};
 use base::error::{Class, Failure, Result};
-use channel::Channel;
-use credentials::Credentials;
-use find::FindRequest;
-use insert::InsertRequest;
-use net::runtime::Reactor;
-use net::runtime::TaskId;
+use base::{Random, Secret, clock};
+use commands::{Commands, FindRequest, InsertRequest};
+use login::Credentials;
+use message::Channel;
+use net::runtime::{Reactor, TaskId};
+use net::settings;
 use net::transport::{Address, Stream, Transport};
 use record::{Connection, Phase, Timeline, Traffic};
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::{Arc, PoisonError, RwLock};
 use topology::{Members, Scout};
-use workload::ycsb::{Fields, Key, Table, Values};
-use workload::{Ask, Job, KeyValue, Records, Target};
-use ycsb::Commands;
+use workload::ycsb::{Fields, Key, Table, TablePlace, Values};
+use workload::{Ask, Job, KeyValue, RECORDS, Records, Target};
+
+/// Where a MongoDB service is and how it is read.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// Seeds, `host:port`; any one that answers is enough.
+    pub addresses: Vec<String>,
+    /// The set's name; a single server where null.
+    pub replica_set: Option<String>,
+    #[serde(default)]
+    pub read_preference: ReadPreference,
+    /// Null: no authentication.
+    pub username: Option<String>,
+    /// Null: no authentication.
+    pub password: Option<Secret>,
+    #[serde(default = "admin")]
+    pub auth_source: String,
+    pub database: String,
+    pub collection: String,
+    /// Sent with every write; the server's default where absent.
+    pub write_concern: Option<WriteConcern>,
+}
+
+/// How many members must have a write before it is answered (MongoDB's `w`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "WrittenConcern")]
+pub enum WriteConcern {
+    Majority,
+    Members(i32),
+}
+
+/// As a plan has it.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum WrittenConcern {
+    Words(String),
+    Members(i64),
+    Other(serde::de::IgnoredAny),
+}
+
+impl TryFrom<WrittenConcern> for WriteConcern {
+    type Error = &'static str;
+
+    fn try_from(written: WrittenConcern) -> std::result::Result<Self, Self::Error> {
+        match written {
+            WrittenConcern::Words(words) if words == "majority" => Ok(WriteConcern::Majority),
+            // Without acknowledgement there is nothing to measure.
+            WrittenConcern::Members(members @ 1..=50) => Ok(WriteConcern::Members(members as i32)),
+            _ => Err("write_concern is \"majority\" or a number of members from 1 to 50"),
+        }
+    }
+}
+
+fn admin() -> String {
+    "admin".into()
+}
+
+/// Which members are read (MongoDB server selection specification, "Read preference").
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ReadPreference {
+    /// The primary alone.
+    #[default]
+    Primary,
+    /// The primary, a secondary without one.
+    PrimaryPreferred,
+    /// Secondaries alone.
+    Secondary,
+    /// Secondaries, the primary without any.
+    SecondaryPreferred,
+    Nearest,
+}
+
+/// A replica set or a single `mongod`.
+pub const PROTOCOL: Protocol = Protocol::of::<Settings>("mongodb", RECORDS);
+
+impl crate::Settings for Settings {
+    fn table(&self) -> Option<TablePlace<'_>> {
+        Some(TablePlace { addresses: &self.addresses, database: &self.database, table: &self.collection })
+    }
+
+    fn discover<'a>(
+        &'a self,
+        transport: &'a settings::Transport,
+        reactor: &'a Rc<Reactor>,
+        timeout_ns: u64,
+    ) -> Discovery<'a> {
+        crate::discovery(Service::discover(self, transport, reactor, timeout_ns))
+    }
+}
 
 /// The port of an address that names none.
 const DEFAULT_PORT: u16 = 27017;
@@ -104,10 +186,10 @@ impl Service {
     async fn open(&self, reactor: &Rc<Reactor>, address: &Address, timeline: &mut Timeline) -> Result<Channel> {
         let stream = connect(reactor, address, &self.transport, timeline).await?;
         let mut channel = Channel::new(stream);
-        let greeted = handshake::hello(&mut channel, self.credentials.as_ref()).await?;
+        let greeted = login::hello(&mut channel, self.credentials.as_ref()).await?;
         timeline.end_phase(Phase::Hello, channel.io.stream().traffic());
         if let (Some(credentials), Some(exchange)) = (&self.credentials, greeted.exchange) {
-            handshake::authenticate(&mut channel, credentials, exchange, greeted.speculative).await?;
+            login::authenticate(&mut channel, credentials, exchange, greeted.speculative).await?;
             timeline.end_phase(Phase::Auth, channel.io.stream().traffic());
         }
         Ok(channel)
@@ -228,7 +310,7 @@ impl Ask for Session {
         let record = random.below(table.records());
         self.service.find.encode(self.channel.request(), &table.key(record));
         let reply = self.channel.exchange().await?;
-        find::check_one_document(reply)
+        commands::check_one_document(reply)
     }
 }
 
@@ -236,7 +318,7 @@ impl KeyValue for Session {
     async fn insert(&mut self, table: &Table, records: Range<u64>) -> Result<()> {
         self.service.insert.encode(self.channel.request(), table, records);
         let reply = self.channel.exchange().await?;
-        insert::check_written(reply).map(|_| ())
+        commands::check_written(reply).map(|_| ())
     }
 }
 
@@ -255,5 +337,24 @@ impl Records for Session {
 
     async fn scan_records(&mut self, from: &Key, count: u64, fields: Fields) -> Result<()> {
         self.service.commands.scan(&mut self.channel, from, count, fields, &mut self.last_key).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_a_write_concern() {
+        let service = r#"{"addresses": [], "database": "d", "collection": "c", "write_concern": X}"#;
+        let read = |concern: &str| serde_json::from_str::<Settings>(&service.replace('X', concern));
+        for (concern, expected) in
+            [("\"majority\"", Some(WriteConcern::Majority)), ("2", Some(WriteConcern::Members(2))), ("null", None)]
+        {
+            assert_eq!(read(concern).unwrap().write_concern, expected);
+        }
+        for refused in ["0", "51", "-1", "1.5", "\"most\"", "true", "{\"w\": 1}"] {
+            assert!(read(refused).unwrap_err().to_string().contains("write_concern is"), "{refused}");
+        }
     }
 }

@@ -2,10 +2,10 @@
 //! Selection specifications; without monitoring: a run measures the members it found at its start, and a member that
 //! goes away is an error of its arm; YCSB's workloads alone look again, so that a run outlasts an election).
 
-use super::channel::Channel;
-use super::{DEFAULT_PORT, handshake, message};
-use crate::late::after_last_step;
+use super::message::{self, Channel};
+use super::{DEFAULT_PORT, login};
 use crate::mongodb::{ReadPreference, Settings};
+use crate::one_server::after_last_step;
 use base::clock;
 use base::error::{Class, Failure, Result};
 use bson::RawDocument;
@@ -88,7 +88,7 @@ impl Scout<'_> {
     async fn describe(&self, address: &Address, timeline: &mut Timeline) -> Result<Description> {
         let stream = super::connect(self.reactor, address, self.transport, timeline).await?;
         let mut channel = Channel::new(stream);
-        let greeted = handshake::hello(&mut channel, None).await?;
+        let greeted = login::hello(&mut channel, None).await?;
         let description = describe(&greeted.reply)?;
         channel.io.close();
         Ok(description)

@@ -1,15 +1,12 @@
 //! Questions about the tables of a server, asked by an account for this alone.
 
-use super::auth::Credentials;
-use super::login;
-use mysql::command;
-
-use super::result::Layout;
-use crate::mysql::Settings;
-use crate::mysql::Statements;
+use super::channel::Layout;
+use super::login::{self, Credentials};
+use crate::mysql::{Settings, Statements};
 use base::Secret;
 use base::error::{Class, Failure, Result};
 use mysql::bytes::Reader;
+use mysql::command;
 use net::runtime::Reactor;
 use net::transport::{Address, Transport};
 use record::Timeline;

@@ -1,16 +1,13 @@
 //! YCSB's operations as its JDBC binding asks for them (`site.ycsb.db.JdbcDBClient`): prepared statements on a table
 //! `YCSB_KEY VARCHAR(255) PRIMARY KEY, FIELD0 TEXT, FIELD1 TEXT, …`.
 
-use super::channel::Channel;
+use super::channel::{Channel, Layout};
 use super::query::{BIGINT, Prepared, Width, prepare, quoted};
-use mysql::command;
-use mysql::row::begin_binary;
-
-use super::result::Layout;
 use crate::found::{check_one_row, check_order, check_scan};
 use base::error::{Class, Failure, Result};
 use mysql::bytes::{Reader, append_length, append_text};
-use mysql::packet;
+use mysql::row::begin_binary;
+use mysql::{command, packet};
 use std::ops::Range;
 use workload::ycsb::{Fields, Key, Shape, Values};
 

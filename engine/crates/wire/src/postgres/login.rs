@@ -2,7 +2,7 @@
 
 use super::channel::Channel;
 use super::message::{self, Reader, backend, frontend};
-use super::settings::{Negotiation, Settings};
+use super::{Negotiation, Settings};
 use crate::scram::{Binding, Exchange, MECHANISM, MECHANISM_PLUS, Salted};
 use base::error::{Class, Failure, Result};
 use net::runtime::Reactor;

@@ -1,12 +1,10 @@
 //! YCSB's operations as its JDBC binding asks for them (`site.ycsb.db.JdbcDBClient`): prepared statements on a table
 //! `YCSB_KEY VARCHAR(255) PRIMARY KEY, FIELD0 TEXT, FIELD1 TEXT, …`, whose columns the server knows in small letters.
 
-use super::accounts::no_row;
-use super::channel::Channel;
+use super::Results;
+use super::channel::{Channel, end, row};
 use super::message::append_value;
-use super::result::{end, row};
-use super::settings::Results;
-use super::statement::{append_execution, append_parse, append_sync, quoted};
+use super::pgbench::{append_execution, append_parse, append_sync, no_row, quoted};
 use crate::found::{check_one_row, check_order, check_scan};
 use base::error::{Class, Failure, Result};
 use std::io::Write;

@@ -1,10 +1,9 @@
 //! From a connected socket to a session that is ready: TLS, and the proof of who we are, which is one round trip. Nothing else is
 //! sent: what a driver says of itself (`CLIENT SETINFO`) exists from 7.2 on, and costs round trips of its own.
 
-use super::channel::{Channel, ok};
-use super::command::{append, append_argument, append_head};
+use super::Settings;
+use super::channel::{Channel, append, append_argument, append_head, ok};
 use super::reply::{Element, Reader, first};
-use super::settings::Settings;
 use base::Secret;
 use base::error::{Class, Failure, Result};
 use net::runtime::Reactor;

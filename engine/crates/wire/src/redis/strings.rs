@@ -1,6 +1,6 @@
 //! GET and SET of strings by keys as redis-benchmark has them (`-r`): `key:` and a number of twelve digits at least.
 
-use super::command::{append_argument, append_digits, append_end, append_head, append_length, digits};
+use super::channel::{append_argument, append_digits, append_end, append_head, append_length, digits};
 use super::reply::{Element, Reader};
 use base::Random;
 use base::error::{Class, Failure, Result};

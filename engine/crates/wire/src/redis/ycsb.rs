@@ -1,8 +1,9 @@
 //! YCSB's operations as its Redis binding asks for them (`site.ycsb.db.RedisClient`): a record is a hash under its own key, and
 //! all keys are in one sorted set, by Java's hash of each.
 
-use super::channel::{Channel, number};
-use super::command::{append_argument, append_digits, append_end, append_head, append_length, append_number, digits};
+use super::channel::{
+    Channel, append_argument, append_digits, append_end, append_head, append_length, append_number, digits, number,
+};
 use super::reply::{Element, Reader, first};
 use crate::found::check_scan;
 use base::error::{Class, Failure, Result};

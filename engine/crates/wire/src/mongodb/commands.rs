@@ -1,18 +1,17 @@
-//! YCSB's operations as its MongoDB binding asks for them (`site.ycsb.db.MongoDbClient`): each command is written
-//! straight into the message, around parts that never change.
+//! The commands of a key-value workload: one document by its key, as drivers' `find_one` reads it; batches, as their
+//! `insert_many` writes them; and YCSB's operations as its MongoDB binding asks for them (`site.ycsb.db.MongoDbClient`). Each
+//! is written straight into the message, around parts that never change, and replies are looked through where they lie.
 
-use super::channel::Channel;
-use super::find::mode;
-use super::insert::{append_write_concern, check_written, set_length};
-use super::message;
+use super::message::{self, Channel};
+use super::{ReadPreference, Settings, WriteConcern};
 use crate::found::check_scan;
-use crate::mongodb::{ReadPreference, Settings};
 use base::error::{Class, Failure, Result};
 use bson::raw::cstr;
 use bson::spec::BinarySubtype;
 use bson::{RawBsonRef, RawDocument, RawDocumentBuf, rawdoc};
 use std::io::Write;
-use workload::ycsb::{Fields, Key, Values};
+use std::ops::Range;
+use workload::ycsb::{Fields, Key, Table, Values};
 
 /// Element types of BSON.
 const STRING: u8 = 0x02;
@@ -94,7 +93,7 @@ impl Commands {
             append_projection(message, fields);
             message.extend_from_slice(&self.one);
         });
-        super::find::check_one_document(channel.exchange().await?)
+        check_one_document(channel.exchange().await?)
     }
 
     /// Read so many documents from this key on, in as many batches as the server makes of them. `last` is where the
@@ -284,11 +283,194 @@ fn read_cursor(cursor: &RawDocument, last: &mut Vec<u8>) -> Result<Batch> {
     Ok(batch)
 }
 
+/// A find command cut where the key goes.
+pub struct FindRequest {
+    head: Vec<u8>,
+    tail: Vec<u8>,
+    filter_at: usize,
+}
+
+impl FindRequest {
+    pub fn new(settings: &Settings) -> Self {
+        let before = rawdoc! { "find": settings.collection.as_str() };
+        let mut after = rawdoc! { "limit": 1, "singleBatch": true, "$db": settings.database.as_str() };
+        // Drivers leave the default out.
+        if settings.read_preference != ReadPreference::Primary {
+            after.append(cstr!("$readPreference"), rawdoc! { "mode": mode(settings.read_preference) });
+        }
+        let mut head = Vec::new();
+        message::begin(&mut head);
+        head.extend_from_slice(&before.as_bytes()[..before.as_bytes().len() - 1]);
+        head.extend_from_slice(b"\x03filter\0");
+        let filter_at = head.len();
+        // The filter's length, then its one element `_id`, a string, and the string's length.
+        head.extend_from_slice(b"\0\0\0\0\x02_id\0\0\0\0\0");
+        let mut tail = vec![0, 0];
+        tail.extend_from_slice(&after.as_bytes()[4..]);
+        FindRequest { head, tail, filter_at }
+    }
+
+    /// Write the message that asks for this key, without allocating once `message` has grown to its size.
+    pub fn encode(&self, message: &mut Vec<u8>, key: &Key) {
+        let key = key.as_bytes();
+        message.clear();
+        message.extend_from_slice(&self.head);
+        message.extend_from_slice(key);
+        message.extend_from_slice(&self.tail);
+        let body_length = message.len() - message::BODY_AT;
+        // Length, type, "_id\0", string length, key, its zero, the document's zero.
+        let filter_length = 4 + 1 + 4 + 4 + key.len() + 2;
+        for (at, length) in
+            [(message::BODY_AT, body_length), (self.filter_at, filter_length), (self.filter_at + 9, key.len() + 1)]
+        {
+            message[at..at + 4].copy_from_slice(&(length as i32).to_le_bytes());
+        }
+    }
+}
+
+/// The read preference's name on the wire.
+pub fn mode(preference: ReadPreference) -> &'static str {
+    match preference {
+        ReadPreference::Primary => "primary",
+        ReadPreference::PrimaryPreferred => "primaryPreferred",
+        ReadPreference::Secondary => "secondary",
+        ReadPreference::SecondaryPreferred => "secondaryPreferred",
+        ReadPreference::Nearest => "nearest",
+    }
+}
+
+/// The reply holds exactly one document.
+/// Errors: `server` where the command failed or found nothing, `protocol` where it is no reply to a find.
+pub fn check_one_document(reply: &RawDocument) -> Result<()> {
+    let mut ok = false;
+    let mut found = None;
+    // One walk over the top: two lookups by name would be two walks.
+    for element in reply.iter() {
+        let (name, value) = element.map_err(message::malformed)?;
+        match (name.as_str(), value) {
+            ("ok", value) => ok = message::is_one(value),
+            ("cursor", RawBsonRef::Document(cursor)) => found = Some(documents(cursor)?),
+            _ => {}
+        }
+    }
+    match (ok, found) {
+        (false, _) => Err(message::server_error(reply)),
+        (true, Some(1)) => Ok(()),
+        (true, Some(0)) => Err(Failure::new(Class::Server, "the query found no document: is the data loaded?")),
+        (true, Some(more)) => Err(Failure::protocol(format!("{more} documents for one key"))),
+        (true, None) => Err(Failure::protocol("the answer to find has no cursor")),
+    }
+}
+
+fn documents(cursor: &RawDocument) -> Result<usize> {
+    let batch = cursor.get_array("firstBatch").map_err(message::malformed)?;
+    let mut count = 0;
+    for document in batch {
+        document.map_err(message::malformed)?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// An insert command without its documents.
+pub struct InsertRequest {
+    body: Vec<u8>,
+}
+
+impl InsertRequest {
+    /// Into this collection. Unordered, as YCSB's binding writes: a load is no sequence.
+    pub fn new(settings: &Settings) -> Self {
+        let mut body = rawdoc! {
+            "insert": settings.collection.as_str(),
+            "ordered": false,
+            "$db": settings.database.as_str(),
+        };
+        append_write_concern(&mut body, settings);
+        InsertRequest { body: body.into_bytes() }
+    }
+
+    pub fn encode(&self, message: &mut Vec<u8>, table: &Table, records: Range<u64>) {
+        message::begin(message);
+        message.extend_from_slice(&self.body);
+        // Section kind 1, a document sequence: its length, its name, the documents one after the other.
+        message.push(1);
+        let section_at = message.len();
+        message.extend_from_slice(b"\0\0\0\0documents\0");
+        for record in records {
+            append_record(message, table, record);
+        }
+        set_length(message, section_at);
+    }
+}
+
+/// Of a command that writes; the server's default where the plan has none.
+pub fn append_write_concern(command: &mut RawDocumentBuf, settings: &Settings) {
+    let concern = settings.write_concern.map(|concern| match concern {
+        WriteConcern::Majority => rawdoc! { "w": "majority" },
+        WriteConcern::Members(members) => rawdoc! { "w": members },
+    });
+    if let Some(concern) = concern {
+        command.append(cstr!("writeConcern"), concern);
+    }
+}
+
+/// `{_id: "user…", field0: <binary>, …}`, the fields as YCSB's MongoDB binding stores them.
+fn append_record(message: &mut Vec<u8>, table: &Table, record: u64) {
+    let at = message.len();
+    message.extend_from_slice(b"\0\0\0\0\x02_id\0");
+    let key = table.key(record);
+    message.extend_from_slice(&(key.as_bytes().len() as i32 + 1).to_le_bytes());
+    message.extend_from_slice(key.as_bytes());
+    message.push(0);
+    table.for_each_field(record, |name, value| {
+        message.push(5);
+        message.extend_from_slice(name.as_bytes());
+        message.push(0);
+        message.extend_from_slice(&(value.len() as i32).to_le_bytes());
+        message.push(BinarySubtype::Generic.into());
+        message.extend_from_slice(value);
+    });
+    message.push(0);
+    set_length(message, at);
+}
+
+pub fn set_length(message: &mut [u8], at: usize) {
+    let length = (message.len() - at) as i32;
+    message[at..at + 4].copy_from_slice(&length.to_le_bytes());
+}
+
+/// All of the batch was written, to as many members as its write concern asks. How many documents that were (`n`).
+/// Errors: `server` with the first error.
+pub fn check_written(reply: &RawDocument) -> Result<i32> {
+    let (mut ok, mut written, mut failed) = (false, 0, None);
+    // One walk over the top: a lookup for each name would be a walk each.
+    for element in reply.iter() {
+        let (name, value) = element.map_err(message::malformed)?;
+        match (name.as_str(), value) {
+            ("ok", value) => ok = message::is_one(value),
+            ("n", RawBsonRef::Int32(count)) => written = count,
+            ("writeErrors", RawBsonRef::Array(errors)) => {
+                if let Some(first) = errors.into_iter().next() {
+                    failed = first.map_err(message::malformed)?.as_document();
+                }
+            }
+            ("writeConcernError", RawBsonRef::Document(error)) => failed = failed.or(Some(error)),
+            _ => {}
+        }
+    }
+    match failed {
+        Some(error) => Err(message::server_error(error)),
+        None if ok => Ok(written),
+        None => message::check_ok(reply).map(|()| written),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use base::Random;
     use proptest::prelude::*;
+    use workload::Data;
     use workload::ycsb::Lengths;
 
     fn commands(more: serde_json::Value) -> Commands {
@@ -401,5 +583,81 @@ mod tests {
                 let _ = (read_batch(document, &mut Vec::new()), written(document, "written"));
             }
         }
+    }
+
+    fn request(read_preference: &str) -> FindRequest {
+        let settings: Settings = serde_json::from_value(serde_json::json!({
+            "addresses": ["a"], "read_preference": read_preference, "database": "d", "collection": "c"}))
+        .unwrap();
+        FindRequest::new(&settings)
+    }
+
+    #[test]
+    fn asks_a_secondary_as_drivers_do() {
+        let mut message = Vec::new();
+        request("secondary").encode(&mut message, &Key::new(0));
+        let expected = rawdoc! {
+            "find": "c", "filter": { "_id": "user6284781860667377211" }, "limit": 1, "singleBatch": true, "$db": "d",
+            "$readPreference": { "mode": "secondary" },
+        };
+        assert_eq!(&message[message::BODY_AT..], expected.as_bytes());
+    }
+
+    #[test]
+    fn counts_what_was_found() {
+        let reply = |batch: bson::RawArrayBuf| rawdoc! { "cursor": { "id": 0_i64, "firstBatch": batch }, "ok": 1.0 };
+        let one = || rawdoc! { "_id": "user1" };
+        let class = |batch| check_one_document(&reply(batch)).err().map(|failure| failure.class);
+        assert_eq!(class([one()].into_iter().collect()), None);
+        assert_eq!(class(bson::RawArrayBuf::new()), Some(Class::Server));
+        assert_eq!(class([one(), one()].into_iter().collect()), Some(Class::Protocol));
+        assert_eq!(check_one_document(&rawdoc! { "ok": 1.0 }).unwrap_err().class, Class::Protocol);
+        assert_eq!(check_one_document(&rawdoc! { "ok": 0.0 }).unwrap_err().class, Class::Server);
+    }
+
+    proptest! {
+        /// Keys differ in length, so the lengths around them must be right for each.
+        #[test]
+        fn every_key_makes_a_whole_document(record in any::<u64>()) {
+            let mut message = Vec::new();
+            request("primary").encode(&mut message, &Key::new(record));
+            let body = RawDocument::from_bytes(&message[message::BODY_AT..]).unwrap();
+            let key = body.get_document("filter").unwrap().get_str("_id").unwrap();
+            let expected = Key::new(record);
+            prop_assert_eq!(key.as_bytes(), expected.as_bytes());
+            prop_assert_eq!(body.iter().count(), 5);
+        }
+    }
+
+    #[test]
+    fn writes_whole_documents_with_ycsbs_fields() {
+        let settings: Settings =
+            serde_json::from_value(serde_json::json!({"addresses": ["a"], "database": "d", "collection": "c"}))
+                .unwrap();
+        let table = Table::new(Data { records: 5, fields: 10, field_length: 100 }, 1);
+        let mut message = Vec::new();
+        let request = InsertRequest::new(&settings);
+        request.encode(&mut message, &table, 3..5);
+        let sequence = &message[message::BODY_AT + request.body.len() + 1..];
+        assert_eq!(sequence[..4], (sequence.len() as i32).to_le_bytes());
+        let mut documents = sequence[4..].strip_prefix(b"documents\0").unwrap();
+        for record in 3..5 {
+            let length = i32::from_le_bytes(documents[..4].try_into().unwrap()) as usize;
+            let document = RawDocument::from_bytes(&documents[..length]).unwrap();
+            assert_eq!(document.get_str("_id").unwrap().as_bytes(), table.key(record).as_bytes());
+            assert_eq!(document.get_binary("field9").unwrap().bytes.len(), 100);
+            assert_eq!(document.iter().count(), 11);
+            documents = &documents[length..];
+        }
+        assert!(documents.is_empty());
+    }
+
+    #[test]
+    fn an_error_in_the_batch_is_an_error() {
+        let failed = rawdoc! { "n": 0, "ok": 1.0, "writeErrors": [{ "index": 0, "code": 11000, "errmsg": "dup key" }] };
+        assert_eq!(check_written(&failed).unwrap_err().class, Class::Server);
+        let unsafe_write = rawdoc! { "n": 1, "ok": 1.0, "writeConcernError": { "code": 64, "errmsg": "waiting" } };
+        assert_eq!(check_written(&unsafe_write).unwrap_err().class, Class::Server);
+        check_written(&rawdoc! { "n": 1, "ok": 1.0 }).unwrap();
     }
 }
