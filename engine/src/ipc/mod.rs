@@ -1,14 +1,16 @@
 //! What goes in and out, exactly as `docs/ipc.md` states it: one JSON object a line, unknown fields refused.
 
-mod answer;
 mod plan;
 mod sealed;
 
-pub use answer::*;
 pub use plan::*;
 pub use sealed::*;
 
-use serde::Deserialize;
+use base::error::Failure;
+use record::{Counts, ErrorCount, EvidenceAnswer, PhaseAnswer};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use wire::Facts;
 
 /// A line in.
 #[derive(Debug, Deserialize)]
@@ -49,4 +51,98 @@ pub struct SliceCommand {
     pub reconnect: bool,
     /// It was prepared, and opens at this instant of the monotonic clock; where absent, it is prepared and opens at once.
     pub opens_ns: Option<u64>,
+}
+
+/// A line out.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// First of all, where the plan is to be sealed: X25519, in base64.
+    PublicKey(String),
+    Ready(Ready),
+    /// One to each order to prepare.
+    Prepared(Prepared),
+    Slice(Box<SliceAnswer>),
+    /// Fatal; the last line.
+    Error(Failure),
+}
+
+/// What the engine is and which arms can run.
+#[derive(Debug, Serialize)]
+pub struct Ready {
+    pub instrument: String,
+    pub versions: BTreeMap<&'static str, String>,
+    /// How it waits for the kernel: `epoll` or `io_uring`.
+    pub runtime: &'static str,
+    pub self_cost_ns: SelfCost,
+    /// In the plan's order.
+    pub arms: Vec<ArmReady>,
+}
+
+/// What measuring costs an operation, in nanoseconds.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct SelfCost {
+    /// One reading of the clock; an operation reads it twice.
+    pub timer: f64,
+    pub record: f64,
+}
+
+/// Whether an arm can run.
+#[derive(Debug, Serialize)]
+pub struct ArmReady {
+    pub name: String,
+    /// The member that the first worker reads.
+    pub server: Option<String>,
+    pub error: Option<Failure>,
+}
+
+/// What came of getting ready for a slice.
+#[derive(Debug, Serialize)]
+pub struct Prepared {
+    pub id: u64,
+    /// Failures to do so; the slice counts them too.
+    pub errors: Vec<ErrorCount>,
+}
+
+/// Instants of a slice that was told when to open, on the monotonic clock.
+#[derive(Debug, Serialize)]
+pub struct WindowAnswer {
+    /// When it was told to, or later where that had passed.
+    pub opened_ns: u64,
+    /// The first beginning of an operation, whatever came of it.
+    pub first_began_ns: Option<u64>,
+    pub last_ended_ns: Option<u64>,
+}
+
+/// What a slice measured.
+#[derive(Debug, Serialize)]
+pub struct SliceAnswer {
+    pub id: u64,
+    pub arm: String,
+    pub workload: String,
+    pub started_unix_ns: u64,
+    /// From the start to the end of its last operation, whatever came of it.
+    pub elapsed_ns: u64,
+    /// Those that succeeded; of a load, records.
+    pub operations: u64,
+    /// Those that did not, and failures to make a connection ready for one.
+    pub errors: Vec<ErrorCount>,
+    /// By name; only those that happened.
+    pub phases: BTreeMap<&'static str, PhaseAnswer>,
+    /// By role; ours is `client`.
+    pub cpu_ns: BTreeMap<&'static str, u64>,
+    pub peak_memory_bytes: u64,
+    pub counts: Counts,
+    pub evidence: Evidence,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<WindowAnswer>,
+}
+
+/// What the arm was found to be.
+#[derive(Debug, Serialize)]
+pub struct Evidence {
+    #[serde(flatten)]
+    pub connections: EvidenceAnswer,
+    #[serde(flatten)]
+    pub proof: Facts,
 }

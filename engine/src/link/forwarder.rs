@@ -4,11 +4,10 @@
 //! on epoll's own time-out: the kernel may stretch the latter by a thousandth (`select_estimate_accuracy`, 85 µs at
 //! the us-eu distance), the former never. Nothing spins.
 
-use super::direction::Direction;
+use super::direction::{Direction, Loss, Shaper};
 use super::plan::{AllCounters, LinkCounters, LinkPlan, Plan, Ready};
-use super::refused;
-use super::shaper::{Loss, Shaper};
-use super::{direction, tun};
+use super::{refused, tun};
+use base::clock;
 use base::error::Result;
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
@@ -121,7 +120,7 @@ impl Forwarder {
     }
 
     fn sleep_until(&mut self, due_ns: Option<u64>) -> Result<()> {
-        let overdue = due_ns.is_some_and(|due_ns| due_ns <= direction::now_ns());
+        let overdue = due_ns.is_some_and(|due_ns| due_ns <= clock::now());
         if !overdue && due_ns != self.armed_for_ns {
             self.arm(due_ns)?;
         }

@@ -13,10 +13,7 @@
 mod calibrate;
 mod direction;
 mod forwarder;
-mod namespace;
 mod plan;
-mod queue;
-mod shaper;
 mod tun;
 
 use base::error::{Class, Failure, Result};

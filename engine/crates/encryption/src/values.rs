@@ -2,7 +2,7 @@
 
 use super::Algorithm;
 use super::locked::Locked;
-use super::schemes::{Place, Scheme};
+use crate::algorithm::{Place, Scheme};
 use base::error::{Class, Failure, Result};
 use std::cell::Cell;
 use std::fmt;

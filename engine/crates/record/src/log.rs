@@ -1,7 +1,9 @@
-//! One thread's share of a slice.
+//! One thread's share of a slice: times, errors by class and phase, and counts by name.
 
-use super::{Counts, ErrorTally, Evidence, Recorder, Timeline};
+use crate::{Evidence, Recorder, Timeline};
 use base::error::Failure;
+use serde::{Serialize, Serializer};
+use std::fmt;
 
 /// What a thread's workers write into; merged with the other threads' for the answer.
 #[derive(Default)]
@@ -61,5 +63,123 @@ impl SliceLog {
         self.operations = 0;
         self.first_began = None;
         self.last_end = 0;
+    }
+}
+
+/// Errors of one class, and of one phase where that is told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ErrorCount {
+    /// The first.
+    #[serde(flatten)]
+    pub first: Failure,
+    pub count: u64,
+}
+
+/// Counts, in the order in which their kinds were first seen.
+#[derive(Debug, Default)]
+pub struct ErrorTally(Vec<ErrorCount>);
+
+impl ErrorTally {
+    pub fn count(&mut self, failure: Failure) {
+        self.add(ErrorCount { first: failure, count: 1 });
+    }
+
+    pub fn merge(&mut self, other: ErrorTally) {
+        other.0.into_iter().for_each(|errors| self.add(errors));
+    }
+
+    pub fn answer(&self) -> Vec<ErrorCount> {
+        self.0.clone()
+    }
+
+    fn add(&mut self, errors: ErrorCount) {
+        let alike = |known: &&mut ErrorCount| {
+            (known.first.class, known.first.phase) == (errors.first.class, errors.first.phase)
+        };
+        match self.0.iter_mut().find(alike) {
+            Some(known) => known.count += errors.count,
+            None => self.0.push(errors),
+        }
+    }
+}
+
+/// Counts of a slice. The first part of a dotted name says who counted: `http.reused`, `tpcc.committed.payment`.
+#[derive(Debug, Default)]
+pub struct Counts(Vec<(Name, u64)>);
+
+/// A count's name, written out only where it is answered: workers hand their counts over while others still measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Name {
+    words: &'static str,
+    /// The last part, where it is a number.
+    number: Option<u16>,
+}
+
+impl From<&'static str> for Name {
+    fn from(words: &'static str) -> Self {
+        Name { words, number: None }
+    }
+}
+
+impl From<(&'static str, u16)> for Name {
+    fn from((words, number): (&'static str, u16)) -> Self {
+        Name { words, number: Some(number) }
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.number {
+            None => out.write_str(self.words),
+            Some(number) => write!(out, "{}.{number}", self.words),
+        }
+    }
+}
+
+impl Counts {
+    /// So many more. A name of which there were none is answered too: it was looked for.
+    pub fn add(&mut self, name: impl Into<Name>, count: u64) {
+        let name = name.into();
+        match self.0.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, known)) => *known += count,
+            None => self.0.push((name, count)),
+        }
+    }
+
+    pub fn merge(&mut self, other: Counts) {
+        other.0.into_iter().for_each(|(name, count)| self.add(name, count));
+    }
+}
+
+impl Serialize for Counts {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        out.collect_map(self.0.iter().map(|(name, count)| (name.to_string(), count)))
+    }
+}
+
+/// One worker's counts while it measures: plain integers, which get their names when its slice is over.
+pub trait Tally: Default {
+    fn add_to(&self, counts: &mut Counts);
+}
+
+/// Nothing is counted.
+impl Tally for () {
+    fn add_to(&self, _counts: &mut Counts) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_add_up_and_none_are_told() {
+        let (mut one, mut other) = (Counts::default(), Counts::default());
+        one.add("http.reused", 0);
+        one.add(("http.status", 200), 2);
+        other.add(("http.status", 404), 1);
+        other.add(("http.status", 200), 3);
+        one.merge(other);
+        let expected = r#"{"http.reused":0,"http.status.200":5,"http.status.404":1}"#;
+        assert_eq!(serde_json::to_string(&one).unwrap(), expected);
     }
 }

@@ -4,9 +4,9 @@
 use crate::client::{AboutOf, Ask, Client, KeyValue, Overwrite, Pgbench, Pipeline, Records, Requests, Target};
 use crate::connect::Asks;
 use crate::query::{OneByOne, Overwritten, Pipelined, Question, Transactions};
+use crate::schedule::Think;
 use crate::settings::{Data, Kind, Settings};
 use crate::sql::Sql;
-use crate::think::Think;
 use crate::tpcc::{self, TpccPhase};
 use crate::worker::work;
 use crate::ycsb::{self, Ycsb};

@@ -7,18 +7,14 @@
 mod client;
 mod connect;
 mod job;
-mod load;
-mod persistent;
 pub mod pgbench;
 mod query;
 mod request;
 mod schedule;
 mod settings;
 mod share;
-mod slot;
 pub mod sql;
 pub mod sysbench;
-mod think;
 pub mod tpcc;
 mod worker;
 pub mod ycsb;
@@ -28,13 +24,12 @@ pub use client::{
 };
 pub use connect::{Asks, Connect};
 pub use job::{Job, OPENING_AT_A_TIME};
-pub use load::Load;
-pub use query::Query;
+pub use query::{Load, Query};
 pub use request::Request;
 pub use schedule::Schedule;
 pub use settings::{Arrivals, CACHE, Data, Kind, PGBENCH, Pace, QUERIES, RECORDS, REQUESTS, SQL, Settings};
 pub use share::Share;
-pub use slot::{Order, Slot, Window};
+pub use worker::{Order, Slot, Window};
 
 use base::error::Result;
 use record::{Counts, Evidence, Recorder, Timeline};

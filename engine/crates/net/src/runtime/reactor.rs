@@ -1,19 +1,23 @@
-//! What tasks wait for: descriptors that become ready, instants, and each other.
+//! What tasks wait for (descriptors that become ready, instants, and each other), and the loop of a thread: wait for events,
+//! poll the tasks that waited for them.
 
-use super::alarm::Alarm;
 use super::events::{Events, Runtime};
 use super::watched::Source;
 use base::clock;
 use base::error::{Class, Failure, Result};
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
 use slab::Slab;
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::Poll;
+use std::task::{Context, Poll, Waker};
 
 /// A task of the executor, by its place there.
 pub type TaskId = usize;
@@ -179,5 +183,134 @@ impl Reactor {
 
     fn deadline_passed(&self) -> bool {
         self.deadlines.borrow()[self.current.get()].passed
+    }
+}
+
+const NANOS_PER_SECOND: u64 = 1_000_000_000;
+
+/// A timer descriptor and the instant it is set to.
+pub(super) struct Alarm {
+    fd: OwnedFd,
+    set_to: Cell<u64>,
+}
+
+impl Alarm {
+    pub(super) fn new() -> rustix::io::Result<Self> {
+        let fd = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
+        Ok(Alarm { fd, set_to: Cell::new(u64::MAX) })
+    }
+
+    pub(super) fn fd(&self) -> &OwnedFd {
+        &self.fd
+    }
+
+    /// It has rung: it is set to nothing.
+    pub(super) fn rang(&self) {
+        self.set_to.set(u64::MAX);
+    }
+
+    /// Ring at this instant, unless it rings earlier. An instant in the past rings at once.
+    pub(super) fn at_latest(&self, instant: u64) {
+        if instant >= self.set_to.get() {
+            return;
+        }
+        // Zero would mean never.
+        let at = instant.max(1);
+        let it_value = Timespec { tv_sec: (at / NANOS_PER_SECOND) as i64, tv_nsec: (at % NANOS_PER_SECOND) as i64 };
+        let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value };
+        // It can only fail for a time that is none. Setting also forgets an earlier ring, so nothing has to be read.
+        timerfd_settime(&self.fd, TimerfdTimerFlags::ABSTIME, &once).expect("the instant is a valid time");
+        self.set_to.set(instant);
+    }
+}
+
+/// How often deadlines are looked at, in nanoseconds; so a timeout comes late by this much at most.
+const SWEEP_EVERY: u64 = 20_000_000;
+
+/// One thread's tasks.
+pub struct Executor {
+    reactor: Rc<Reactor>,
+    tasks: Slab<Task>,
+    polling: Vec<TaskId>,
+}
+
+impl Executor {
+    /// Errors: where the process may open no more descriptors.
+    pub fn new(runtime: Runtime) -> io::Result<Self> {
+        Ok(Executor { reactor: Reactor::new(runtime)?, tasks: Slab::new(), polling: Vec::new() })
+    }
+
+    pub fn reactor(&self) -> &Rc<Reactor> {
+        &self.reactor
+    }
+
+    /// Add a task; it is first polled on the next turn.
+    pub fn spawn(&mut self, task: impl Future<Output = ()> + 'static) -> TaskId {
+        self.adopt(Box::pin(task))
+    }
+
+    fn adopt(&mut self, task: Task) -> TaskId {
+        let id = self.tasks.insert(task);
+        self.reactor.add_task(id);
+        id
+    }
+
+    /// Run the tasks until `done` holds. It is looked at after every turn.
+    /// Errors: where waiting for events fails, which it only does for a defect of this program.
+    pub fn run_until(&mut self, done: impl Fn() -> bool) -> io::Result<()> {
+        self.look_at_the_clock();
+        loop {
+            self.poll_woken();
+            if done() {
+                return Ok(());
+            }
+            self.turn()?;
+        }
+    }
+
+    /// Run until no task is left.
+    pub fn run_to_end(&mut self) -> io::Result<()> {
+        self.look_at_the_clock();
+        loop {
+            self.poll_woken();
+            if self.tasks.is_empty() {
+                return Ok(());
+            }
+            self.turn()?;
+        }
+    }
+
+    fn turn(&mut self) -> io::Result<()> {
+        if self.reactor.wait()? {
+            self.look_at_the_clock();
+        }
+        Ok(())
+    }
+
+    /// Only when the alarm has rung: no operation pays for the timers of others.
+    fn look_at_the_clock(&self) {
+        let now = clock::now();
+        self.reactor.sweep_deadlines(now);
+        self.reactor.fire_timers(now);
+        self.reactor.ring_at_latest(now + SWEEP_EVERY);
+    }
+
+    fn poll_woken(&mut self) {
+        // Nothing here is woken through a `Waker`: a task is polled because the reactor saw what it waits for.
+        let mut context = Context::from_waker(Waker::noop());
+        while self.reactor.has_woken() {
+            self.reactor.take_woken(&mut self.polling);
+            for &id in &self.polling {
+                let Some(task) = self.tasks.get_mut(id) else { continue };
+                self.reactor.enter(id);
+                if task.as_mut().poll(&mut context).is_ready() {
+                    drop(self.tasks.remove(id));
+                }
+            }
+            self.polling.clear();
+            while let Some(task) = self.reactor.take_spawned() {
+                self.adopt(task);
+            }
+        }
     }
 }

@@ -1,8 +1,7 @@
 //! A descriptor that tasks wait for, and what is known of it meanwhile.
 
-use super::buffers::Queue;
 use super::reactor::{Reactor, TaskId};
-use super::ring::{Request, Requested, Ring};
+use super::ring::{Queue, Request, Requested, Ring};
 use base::clock;
 use base::error::Result;
 use rustix::io::Errno;

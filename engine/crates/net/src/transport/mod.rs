@@ -1,23 +1,21 @@
 //! How bytes go: plain or under TLS, behind one [`Stream`] so that a protocol does not know which.
 
 mod address;
-mod certificate;
 mod library;
-mod tcp;
 mod tls;
-mod tls_server;
 
 pub use address::Address;
 pub use library::library;
-pub use tcp::Tcp;
-pub use tls::TlsClient;
-pub use tls_server::{Handshake, TlsServer};
+pub use tls::{Handshake, TlsClient, TlsServer};
 
-use crate::runtime::{Reactor, Watched, resolve::resolve};
+use crate::runtime::resolve::resolve;
+use crate::runtime::{Reactor, Watched};
 use crate::settings;
 use base::error::{Failure, Result};
 use openssl::ssl::{ErrorCode, SslStream};
 use record::{Phase, Security, Timeline, Traffic};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, ipproto, sockopt};
 use std::cell::RefCell;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr};
@@ -151,7 +149,7 @@ impl Stream {
     pub fn server_end_point(&self) -> Option<Vec<u8>> {
         match &self.layer {
             Layer::Plain(_) => None,
-            Layer::Tls(stream) => certificate::end_point(stream.ssl().peer_certificate()?.as_ref()),
+            Layer::Tls(stream) => tls::end_point(stream.ssl().peer_certificate()?.as_ref()),
         }
     }
 
@@ -319,5 +317,78 @@ fn tls_attempt(result: std::result::Result<usize, openssl::ssl::Error>) -> Resul
             ErrorCode::ZERO_RETURN => Ok(Attempt::Done(0)),
             _ => Err(tls::broken(&error)),
         },
+    }
+}
+
+/// A connected socket.
+pub struct Tcp {
+    watched: Watched,
+    traffic: Traffic,
+    /// Something was sent since the last arrival, so the next arrival ends a round trip.
+    awaiting: bool,
+}
+
+impl Tcp {
+    /// The three-way handshake, `TCP_NODELAY` on as drivers have it.
+    pub async fn connect(reactor: &Rc<Reactor>, address: SocketAddr) -> Result<Self> {
+        let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
+        sockopt::set_tcp_nodelay(&socket, true)?;
+        match rustix::net::connect(&socket, &address) {
+            Ok(()) | Err(Errno::INPROGRESS) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let watched = Watched::socket(reactor, socket)?;
+        watched.writable().await?;
+        sockopt::socket_error(&watched)??;
+        // The handshake's last packet was ours too: what a server says upon it, unasked, comes a round trip later.
+        Ok(Tcp { watched, traffic: Traffic { round_trips: 1, ..Traffic::default() }, awaiting: true })
+    }
+
+    fn accepted(watched: Watched) -> Self {
+        Tcp { watched, traffic: Traffic::default(), awaiting: false }
+    }
+
+    pub fn traffic(&self) -> Traffic {
+        self.traffic
+    }
+
+    /// What is there to be read, without reading it: None where there is nothing yet, 0 bytes where nothing will come.
+    pub fn peek(&self) -> Result<Option<usize>> {
+        match rustix::net::recv(&self.watched, &mut [0; 1][..], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
+            Ok((_, there)) => Ok(Some(there)),
+            Err(Errno::AGAIN) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// To wait for more, or for room.
+    pub fn watched(&self) -> &Watched {
+        &self.watched
+    }
+}
+
+impl Read for Tcp {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        let received = self.watched.receive(room)?;
+        self.traffic.bytes_received += received as u64;
+        if received > 0 && std::mem::take(&mut self.awaiting) {
+            self.traffic.round_trips += 1;
+        }
+        Ok(received)
+    }
+}
+
+impl Write for Tcp {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let sent = self.watched.send(bytes)?;
+        self.traffic.bytes_sent += sent as u64;
+        self.awaiting = true;
+        Ok(sent)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }

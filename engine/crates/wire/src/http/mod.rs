@@ -5,6 +5,8 @@ mod request;
 mod response;
 mod session;
 
+pub use session::Session;
+
 use crate::one_server::after_last_step;
 use crate::{Discovery, Facts, Protocol};
 use base::error::{Class, Failure, Result};
@@ -18,7 +20,6 @@ use request::Request;
 use serde::Deserialize;
 use serde_json::json;
 use session::Responses;
-pub use session::Session;
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::rc::Rc;

@@ -11,11 +11,12 @@ mod query;
 mod statement;
 mod ycsb;
 
+pub use decryption::Decrypted;
+
 use crate::one_server::{Client, OneServer, first_reached};
 use crate::{Discovery, Protocol};
 use base::error::{Class, Failure, Result};
 use base::{Random, Secret};
-pub use decryption::Decrypted;
 use decryption::{Decryption, MasterKeys};
 use encryption::{Demand, MasterKey};
 use login::{Credentials, LoggedIn};

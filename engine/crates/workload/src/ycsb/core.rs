@@ -1,9 +1,16 @@
 //! A workload's settings, checked, as what is drawn from in every operation.
 
-use super::key::{LONGEST_KEY, MOST_DIGITS};
-use super::{Fields, KeyNames, Lengths, Mix, Operation, Requests, ScrambledZipfian, Shape, Values, Zipfian};
-use crate::ycsb::{FieldLengthDistribution, RequestDistribution, ScanLengthDistribution, Settings, YcsbPhase};
+use super::records::{LONGEST_KEY, MOST_DIGITS};
+use super::{
+    FieldLengthDistribution, Fields, KeyNames, Lengths, RequestDistribution, Requests, ScanLengthDistribution,
+    ScrambledZipfian, Sequence, Settings, Shape, Shared, Turn, Values, YcsbPhase, Zipfian,
+};
+use crate::Share;
+use crate::settings::Kind;
 use base::Random;
+use base::lines::wrong;
+use std::collections::HashMap;
+use std::sync::Arc;
 
 /// `Client.DEFAULT_RECORD_COUNT`, 0, stands for `Integer.MAX_VALUE`.
 const ALL_RECORDS: u64 = i32::MAX as u64;
@@ -216,12 +223,103 @@ fn hotspot(settings: &Settings, loaded: std::ops::Range<u64>) -> Result<Requests
     Ok(Requests::Hotspot { hot, cold, operations })
 }
 
+/// What YCSB's client does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// One record, all of its fields or one.
+    Read,
+    /// One record's fields, all or one.
+    Update,
+    Insert,
+    /// Records from a key on, in its order.
+    Scan,
+    ReadModifyWrite,
+}
+
+/// Operations and how often each comes.
+#[derive(Debug, Clone)]
+pub struct Mix(Vec<(Operation, f64)>);
+
+impl Mix {
+    /// By weights, whose sum is 1 or something else; what has none is left out.
+    pub fn new(weights: impl IntoIterator<Item = (Operation, f64)>) -> Self {
+        let weights: Vec<_> = weights.into_iter().filter(|(_, weight)| *weight > 0.0).collect();
+        let sum: f64 = weights.iter().map(|(_, weight)| weight).sum();
+        Mix(weights.into_iter().map(|(operation, weight)| (operation, weight / sum)).collect())
+    }
+
+    pub fn has(&self, operation: Operation) -> bool {
+        self.0.iter().any(|(known, _)| *known == operation)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn next(&self, random: &mut Random) -> Operation {
+        let mut rest = random.fraction();
+        for (operation, share) in &self.0 {
+            if rest < *share {
+                return *operation;
+            }
+            rest -= share;
+        }
+        // Shares that add up to a little less than 1.
+        self.0[self.0.len() - 1].0
+    }
+}
+
+/// By arm, then workload; None for another kind.
+pub type Resolved = Vec<Vec<Option<(Core, Shared)>>>;
+
+/// Where records are: addresses, database, table or collection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TablePlace<'a> {
+    pub addresses: &'a [String],
+    pub database: &'a str,
+    /// A table or collection.
+    pub table: &'a str,
+}
+
+/// Resolve the workloads, for arms whose records are at these places: once for all workers, since adding up a large
+/// table's zeta takes its time. Arms with the same place have the same table, and number its new records together, of all
+/// hosts' numbers with this host's share.
+/// Errors: `plan`, where a setting cannot be.
+pub fn resolve<'a>(
+    workloads: &[crate::Settings],
+    share: Share,
+    arms: impl Iterator<Item = Option<TablePlace<'a>>>,
+) -> base::error::Result<Resolved> {
+    let most_workers = workloads.iter().filter(|workload| workload.kind == Kind::Ycsb).map(|workload| workload.workers);
+    // One division for all that insert into a table: by several ones two hosts would insert the same.
+    let numbers = share.among(most_workers.max().unwrap_or(1) as u64).unwrap_or_default();
+    let cores = workloads.iter().map(core).collect::<base::error::Result<Vec<_>>>()?;
+    let mut sequences: HashMap<TablePlace<'_>, Arc<Sequence>> = HashMap::new();
+    let of_arm = |place: Option<TablePlace<'a>>| {
+        let sequence =
+            place.map(|place| sequences.entry(place).or_insert_with(|| Arc::new(Sequence::new(numbers))).clone());
+        let shared = |(core, workload): (&Option<Core>, &crate::Settings)| {
+            let turn = Turn::new(share.of(workload).unwrap_or_default());
+            Some((core.clone()?, Shared { sequence: sequence.clone()?, turn: Arc::new(turn) }))
+        };
+        cores.iter().zip(workloads).map(shared).collect()
+    };
+    Ok(arms.map(of_arm).collect())
+}
+
+fn core(workload: &crate::Settings) -> base::error::Result<Option<Core>> {
+    if workload.kind != Kind::Ycsb {
+        return Ok(None);
+    }
+    let core = Core::new(&workload.ycsb.clone().unwrap_or_default());
+    core.map(Some).map_err(|what| wrong(&format!("workload '{}': {what}", workload.name)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ycsb::{Turn, fnv_hash};
+    use crate::ycsb::fnv_hash;
     use serde_json::json;
-    use std::collections::HashMap;
 
     const POPULAR: [(&str, f64); 5] = [
         ("user1216410116386979545", 8.93),
@@ -327,5 +425,18 @@ mod tests {
         }
         assert!(serde_json::from_value::<Settings>(json!({"insert_order": "random"})).is_err());
         assert!(serde_json::from_value::<Settings>(json!({"recordcount": 5})).is_err());
+    }
+
+    #[test]
+    fn each_comes_as_often_as_its_weight() {
+        let mix = Mix::new([(Operation::Read, 1.9), (Operation::Insert, 0.1), (Operation::Scan, 0.0)]);
+        assert!(mix.has(Operation::Insert) && !mix.has(Operation::Scan) && !mix.has(Operation::Update));
+        let mut random = Random::new(6);
+        let drawn: Vec<_> = (0..100_000).map(|_| mix.next(&mut random)).collect();
+        let inserts = drawn.iter().filter(|operation| **operation == Operation::Insert).count();
+        // 5 % of them, with a deviation of 69.
+        assert!((4655..5345).contains(&inserts), "{inserts}");
+        assert!(drawn.iter().all(|operation| matches!(operation, Operation::Read | Operation::Insert)));
+        assert!(Mix::new([(Operation::Read, 0.0)]).is_empty());
     }
 }

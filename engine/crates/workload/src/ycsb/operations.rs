@@ -3,7 +3,7 @@
 use super::{Core, Key, Operation, Sequence, Shape, Turn};
 use crate::Workload;
 use crate::client::{Client, Records, Session, Target};
-use crate::persistent::{Persistent, Preparation};
+use crate::query::{Persistent, Preparation};
 use base::Random;
 use base::error::{Failure, Result};
 use record::{Evidence, Phase, Timeline};
