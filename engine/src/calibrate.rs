@@ -73,7 +73,6 @@ fn of_value(algorithm: Algorithm, length: usize) -> Result<(usize, ValueCost)> {
     Ok((length, ValueCost { seal, open: open.fold(f64::INFINITY, f64::min) }))
 }
 
-/// As `ready` has it.
 pub fn quick() -> SelfCost {
     measure(QUICK)
 }

@@ -29,7 +29,6 @@ pub enum Payers {
 }
 
 impl Payers {
-    /// Whether a request that comes `now` pays.
     fn pays(self, now: u64, random: &mut Random) -> bool {
         match self {
             Payers::All {} => true,

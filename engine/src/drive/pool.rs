@@ -34,9 +34,7 @@ pub struct ThreadPlan {
 
 /// A thread's end of the exchange with the one who commands.
 pub struct Mailbox {
-    /// Orders come here; their end is the thread's.
     pub orders: Receiver<Assignment>,
-    /// One message for each order that was followed.
     pub done: Sender<()>,
     /// What came of an order, put here before it is said to be done.
     pub log: Arc<Mutex<SliceLog>>,

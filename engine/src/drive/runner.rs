@@ -85,7 +85,6 @@ impl Runner {
         }
     }
 
-    /// Get ready for the slice that comes next, which may then be told when to open.
     pub fn prepare(&mut self, command: PrepareCommand) -> Result<Prepared> {
         let (arm, workload) = self.places(&command.arm, &command.workload)?;
         self.get_ready(arm, workload, command.reconnect);
@@ -186,7 +185,6 @@ impl Runner {
         }
     }
 
-    /// Give all threads an order, and wait until it has been followed.
     fn command(&self, arm: usize, workload: usize, order: &Order) {
         for thread in &self.threads {
             let assignment = Assignment { arm, workload, order: order.clone() };

@@ -16,7 +16,6 @@ use wire::Facts;
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Command {
-    /// Once, first.
     Plan(Plan),
     /// Before a slice, where it is to open at an instant.
     Prepare(PrepareCommand),
@@ -27,7 +26,6 @@ pub enum Command {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PrepareCommand {
-    /// The slice's; comes back in the answer.
     pub id: u64,
     pub arm: String,
     pub workload: String,
@@ -57,13 +55,10 @@ pub struct SliceCommand {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// First of all, where the plan is to be sealed: X25519, in base64.
     PublicKey(String),
     Ready(Ready),
-    /// One to each order to prepare.
     Prepared(Prepared),
     Slice(Box<SliceAnswer>),
-    /// Fatal; the last line.
     Error(Failure),
 }
 
@@ -75,7 +70,6 @@ pub struct Ready {
     /// How it waits for the kernel: `epoll` or `io_uring`.
     pub runtime: &'static str,
     pub self_cost_ns: SelfCost,
-    /// In the plan's order.
     pub arms: Vec<ArmReady>,
 }
 
@@ -91,7 +85,6 @@ pub struct SelfCost {
 #[derive(Debug, Serialize)]
 pub struct ArmReady {
     pub name: String,
-    /// The member that the first worker reads.
     pub server: Option<String>,
     pub error: Option<Failure>,
 }
@@ -100,7 +93,6 @@ pub struct ArmReady {
 #[derive(Debug, Serialize)]
 pub struct Prepared {
     pub id: u64,
-    /// Failures to do so; the slice counts them too.
     pub errors: Vec<ErrorCount>,
 }
 
@@ -123,11 +115,9 @@ pub struct SliceAnswer {
     pub started_unix_ns: u64,
     /// From the start to the end of its last operation, whatever came of it.
     pub elapsed_ns: u64,
-    /// Those that succeeded; of a load, records.
     pub operations: u64,
     /// Those that did not, and failures to make a connection ready for one.
     pub errors: Vec<ErrorCount>,
-    /// By name; only those that happened.
     pub phases: BTreeMap<&'static str, PhaseAnswer>,
     /// By role; ours is `client`.
     pub cpu_ns: BTreeMap<&'static str, u64>,

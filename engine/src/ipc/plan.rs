@@ -19,7 +19,6 @@ pub struct Plan {
     /// After this long without an end an operation has failed with `timeout`.
     pub operation_timeout_ms: u64,
     pub data: Data,
-    /// Which of several hosts this is; workloads are those of all of them together.
     #[serde(default)]
     pub share: Share,
     pub arms: Vec<Arm>,
@@ -32,7 +31,6 @@ pub struct Plan {
 pub struct Arm {
     pub name: String,
     pub service: Service,
-    /// How the bytes go.
     pub transport: Transport,
 }
 

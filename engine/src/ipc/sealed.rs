@@ -42,7 +42,6 @@ impl Opener {
         Opener { private, public }
     }
 
-    /// In base64.
     pub fn public_key(&self) -> String {
         BASE64_STANDARD.encode(self.public.to_bytes())
     }

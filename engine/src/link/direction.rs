@@ -177,12 +177,10 @@ impl Queue {
         (self.length > 0).then(|| self.waiting[self.first].due_ns)
     }
 
-    /// The first packet.
     pub fn front(&self) -> Option<&[u8]> {
         (self.length > 0).then(|| &self.slots[self.first * SLOT_BYTES..][..self.waiting[self.first].length])
     }
 
-    /// Forget the first packet.
     pub fn pop(&mut self) {
         assert!(self.length > 0);
         self.length -= 1;
@@ -213,7 +211,6 @@ impl Shaper {
         Shaper { delay_ns, ns_per_byte: bandwidth_mbit.map_or(0.0, |mbit| 8000.0 / mbit), wire_free_at_ns: 0 }
     }
 
-    /// How long a packet travels once it is on the wire.
     pub fn delay_ns(&self) -> u64 {
         self.delay_ns
     }

@@ -68,7 +68,6 @@ impl Forwarder {
         }
     }
 
-    /// Give link 0 a delay of `delay` each way and nothing else.
     pub fn begin_calibration(&mut self, delay: Duration) {
         for direction in &mut self.directions[..2] {
             direction.begin(Shaper::new(delay.as_nanos() as u64, None), Loss::new(0.0, 0));
@@ -90,7 +89,6 @@ impl Forwarder {
         }
     }
 
-    /// Forward packets until `stop` can be read.
     pub fn forward_until_readable(&mut self, stop: BorrowedFd<'_>) -> Result<()> {
         let failed = |error: Errno| refused("epoll", error);
         epoll::add(&self.epoll, stop, epoll::EventData::new_u64(STOP), epoll::EventFlags::IN).map_err(failed)?;

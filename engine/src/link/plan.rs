@@ -86,7 +86,6 @@ pub struct LinkCounters {
 pub struct Counters {
     pub taken: u64,
     pub lost: u64,
-    /// Dropped because the queue was full.
     pub dropped: u64,
     pub delivered: u64,
     pub delivered_bytes: u64,

@@ -22,7 +22,6 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 
-/// Serve what standard input asks for, until it ends.
 pub fn run() -> ExitCode {
     process::follow(|| {
         let mut lines = Lines::of_standard_input();
@@ -59,7 +58,6 @@ pub struct Plan {
 pub struct ListenerPlan {
     /// Port 0 is any that is free.
     pub address: SocketAddr,
-    /// Plain without.
     #[serde(default)]
     pub tls: Option<TlsFiles>,
 }
@@ -99,7 +97,6 @@ pub struct Counters {
 /// As it is told.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
 pub struct ListenerCounters {
-    /// Taken, whatever became of them.
     pub connections: u64,
     pub requests: u64,
     pub resumed: u64,

@@ -87,7 +87,6 @@ impl Reader {
         Reader { buffer: vec![0; FIRST_BUFFER], start: 0, end: 0, under_way: None, body_left: 0 }
     }
 
-    /// Where to receive, never empty after `next_request` has found nothing.
     pub fn room(&mut self) -> &mut [u8] {
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);
@@ -100,12 +99,10 @@ impl Reader {
         &mut self.buffer[self.end..]
     }
 
-    /// Where to receive what will not be read.
     pub fn room_for_anything(&mut self) -> &mut [u8] {
         &mut self.buffer
     }
 
-    /// So many bytes of `room` have been filled.
     pub fn received(&mut self, bytes: usize) {
         self.end += bytes;
     }

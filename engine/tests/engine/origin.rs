@@ -34,7 +34,6 @@ impl Origin {
         Origin { child, input, output }
     }
 
-    /// Plain and TLS, and where they listen.
     fn start(test: &str, threads: usize) -> (Self, String, String) {
         let identity = identity_file(test, &Authority::new().identity("127.0.0.1", VALID));
         let tls = json!({"address": "127.0.0.1:0", "tls": {"certificate_file": identity, "key_file": identity}});
@@ -81,7 +80,6 @@ fn connect(address: &str) -> TcpStream {
     stream
 }
 
-/// Send this, and receive exactly that.
 fn expect(stream: &mut (impl Read + Write), request: &str, response: &str) {
     stream.write_all(request.as_bytes()).unwrap();
     let mut received = vec![0; response.len()];
@@ -89,7 +87,6 @@ fn expect(stream: &mut (impl Read + Write), request: &str, response: &str) {
     assert_eq!(String::from_utf8_lossy(&received), response);
 }
 
-/// Send this, and receive all until the origin ends the connection.
 fn until_end(stream: &mut TcpStream, request: &[u8]) -> String {
     stream.write_all(request).unwrap();
     let mut received = String::new();

@@ -25,7 +25,6 @@ impl Lines {
         Lines { source: stdin(), received: Vec::new() }
     }
 
-    /// Readable when `receive` would not block.
     pub fn source(&self) -> BorrowedFd<'_> {
         self.source.as_fd()
     }
@@ -46,7 +45,6 @@ impl Lines {
         Ok(length > 0)
     }
 
-    /// The next whole line without its end, if there is one.
     pub fn next_line(&mut self) -> Option<Vec<u8>> {
         loop {
             let end = self.received.iter().position(|&byte| byte == b'\n')?;
@@ -105,7 +103,6 @@ pub fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T> {
     serde_json::from_slice(line).map_err(|error| wrong(&error.to_string()))
 }
 
-/// Why a line cannot be followed, as a failure of class `plan`.
 pub fn wrong(what: &str) -> Failure {
     Failure::new(Class::Plan, format!("cannot follow this command: {what}"))
 }
@@ -124,7 +121,6 @@ pub fn say(answer: &impl Serialize) {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Question {
-    /// What it has counted since it started.
     Counters {},
 }
 

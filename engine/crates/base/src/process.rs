@@ -11,7 +11,6 @@ use std::process::ExitCode;
 /// Exit status after a fatal error in what was asked.
 const EXIT_USAGE: u8 = 2;
 
-/// Do what standard input asks for, until it ends; an error is the last answer.
 pub fn follow(work: impl FnOnce() -> Result<()>) -> ExitCode {
     die_with_parent();
     match work() {

@@ -20,7 +20,6 @@ impl Random {
         Random(Random(seed ^ Random(stream).bits()).bits())
     }
 
-    /// 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -33,7 +32,6 @@ impl Random {
         ((u128::from(self.bits()) * u128::from(limit)) >> 64) as u64
     }
 
-    /// Uniform in `0.0..1.0`.
     pub fn fraction(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }

@@ -62,7 +62,6 @@ impl Algorithm {
         Algorithm::Sm4Cbc,
     ];
 
-    /// In an envelope, and first in each value.
     pub fn number(self) -> u8 {
         match self {
             Algorithm::Aes128Gcm => 1,
@@ -74,7 +73,6 @@ impl Algorithm {
         }
     }
 
-    /// None, where it is none of ours.
     pub fn numbered(number: u8) -> Option<Self> {
         Algorithm::ALL.into_iter().find(|algorithm| algorithm.number() == number)
     }
@@ -125,7 +123,6 @@ pub(super) trait Scheme: Send + Sync {
 /// Where a value stands among those of its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// So many were before it.
     Counted(u128),
     Untold,
 }
@@ -180,7 +177,6 @@ trait Mode: Send + Sync {
 /// A mode and behind it a MAC over all that it made: encrypt, then MAC, in the manner of RFC 7518, 5.2.
 struct WithMac<M> {
     mode: M,
-    /// Keyed; a value begins with a copy of it.
     mac: Hmac<Sha256>,
 }
 

@@ -27,7 +27,6 @@ pub struct Envelope<'a> {
 /// The session's data key, for whoever has the master key of this name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WrappedKey<'a> {
-    /// Of 1 to 255 bytes.
     pub master_key: &'a str,
     /// Among the data keys of its session: a later one has a higher.
     pub number: u32,

@@ -28,7 +28,6 @@ const MAC_KEY: usize = 32;
 pub struct MasterKey(Locked<Zeroizing<[u8; KEY]>>);
 
 impl MasterKey {
-    /// Errors: `encryption`, where these are not 16 bytes in hexadecimal.
     pub fn from_hex(digits: &str) -> Result<Self> {
         let mut key = MasterKey(Locked::new(Box::default()));
         let wrong = || Failure::new(Class::Encryption, "a master key is 16 bytes in hexadecimal, 32 digits");
@@ -176,7 +175,6 @@ impl ClientNonce {
     /// Digits of its written form.
     pub const DIGITS: usize = 2 * NONCE;
 
-    /// Errors: `internal`, where the system has no random bytes.
     pub fn random() -> Result<Self> {
         let mut made = ClientNonce([0; NONCE]);
         openssl::rand::rand_bytes(&mut made.0)
@@ -210,7 +208,6 @@ impl SessionSalt {
     /// Where the client has told no nonce, and so is told no key.
     pub const OF_NOBODY: SessionSalt = SessionSalt([0; SALT]);
 
-    /// SHA-256 of both parts.
     pub fn of(scramble: &[u8; SCRAMBLE], nonce: &ClientNonce) -> Self {
         SessionSalt(Sha256::new().chain_update(scramble).chain_update(nonce.0).finalize().into())
     }

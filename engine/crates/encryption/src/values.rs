@@ -26,7 +26,6 @@ impl Sealer {
         self.algorithm
     }
 
-    /// How many values more it takes; then the session needs another data key.
     pub fn left(&self) -> u64 {
         MOST_VALUES - self.count
     }

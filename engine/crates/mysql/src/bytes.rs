@@ -26,7 +26,6 @@ impl<'a> Reader<'a> {
         std::mem::take(&mut self.0)
     }
 
-    /// The next byte, which stays where it is.
     pub fn peek(&self) -> Option<u8> {
         self.0.first().copied()
     }
@@ -51,7 +50,6 @@ impl<'a> Reader<'a> {
         self.until_zero().unwrap_or_else(|_| self.rest())
     }
 
-    /// One byte.
     pub fn u8(&mut self) -> Result<u8> {
         Ok(self.bytes(1)?[0])
     }
@@ -61,12 +59,10 @@ impl<'a> Reader<'a> {
         Ok(self.integer(2)? as u16)
     }
 
-    /// Four bytes.
     pub fn u32(&mut self) -> Result<u32> {
         Ok(self.integer(4)? as u32)
     }
 
-    /// Eight bytes.
     pub fn u64(&mut self) -> Result<u64> {
         self.integer(8)
     }
@@ -94,7 +90,6 @@ impl<'a> Reader<'a> {
         self.text().map(Some)
     }
 
-    /// Bytes after a length of one byte.
     pub fn short_text(&mut self) -> Result<&'a [u8]> {
         let length = self.u8()?;
         self.bytes(length.into())

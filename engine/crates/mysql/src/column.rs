@@ -17,9 +17,7 @@ pub struct OriginalType {
     pub charset: u16,
     /// The longest value, in the charset's bytes.
     pub length: u32,
-    /// `MYSQL_TYPE_…`.
     pub kind: u8,
-    /// `NOT_NULL_FLAG` and others.
     pub flags: u16,
     pub decimals: u8,
 }
@@ -28,7 +26,6 @@ impl OriginalType {
     /// Of its bytes in a definition and in an envelope.
     pub const LENGTH: usize = 10;
 
-    /// In the protocol's order, as they lie in a definition.
     pub fn from_bytes(bytes: [u8; Self::LENGTH]) -> Self {
         let [c0, c1, l0, l1, l2, l3, kind, f0, f1, decimals] = bytes;
         OriginalType {
@@ -111,7 +108,6 @@ impl<'a> Definition<'a> {
         [self.original[0], self.table, self.name]
     }
 
-    /// For an error, on one line: where the column is, or what the statement calls it.
     pub fn label(&self) -> String {
         let [.., original_name] = self.original;
         let names = if original_name.is_empty() { &[self.name][..] } else { &self.original[..] };
@@ -123,7 +119,6 @@ impl<'a> Definition<'a> {
 /// How a binary row has a value that is not NULL (MySQL Internals, "Binary Protocol Value").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BinaryForm {
-    /// So many bytes.
     Fixed(usize),
     /// A length in one byte, and so many bytes: dates and times.
     Short,
@@ -151,13 +146,11 @@ impl BinaryForm {
         })
     }
 
-    /// As `of`, for one who takes what comes: NULL's own type has values of no bytes, and unknown ones are strings.
     pub fn of_any(kind: u8) -> Self {
         const NULL_TYPE: u8 = 0x06;
         Self::of(kind).unwrap_or(if kind == NULL_TYPE { BinaryForm::Fixed(0) } else { BinaryForm::Text })
     }
 
-    /// Read a value: what of it is not its length.
     pub fn read<'a>(self, reader: &mut Reader<'a>) -> Result<&'a [u8]> {
         match self {
             BinaryForm::Fixed(length) => reader.bytes(length),

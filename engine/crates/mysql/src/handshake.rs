@@ -98,7 +98,6 @@ pub struct Response<'a> {
     pub username: &'a [u8],
     pub database: &'a [u8],
     pub plugin: &'a [u8],
-    /// At most 255 bytes.
     pub proof: &'a [u8],
     pub attributes: &'a [&'a [u8]],
     pub tls: bool,
@@ -135,7 +134,6 @@ pub struct AuthSwitch {
 }
 
 impl AuthSwitch {
-    /// None, where the packet is something else.
     pub fn parse(packet: &[u8]) -> Result<Option<Self>> {
         let mut reader = Reader::new(packet);
         if reader.u8()? != AUTH_SWITCH {

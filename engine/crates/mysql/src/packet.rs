@@ -71,7 +71,6 @@ pub fn is_end(packet: &[u8], without_eof: bool) -> bool {
     packet.first() == Some(&EOF) && (without_eof || packet.len() <= LONGEST_EOF)
 }
 
-/// The packet, unless it is an error.
 pub fn not_an_error(packet: &[u8]) -> Result<&[u8]> {
     if is_error(packet) { Err(server_error(packet)) } else { Ok(packet) }
 }
@@ -85,7 +84,6 @@ pub struct OkPacket {
 }
 
 impl OkPacket {
-    /// From its first byte on; what is left are warnings and words.
     pub fn read(reader: &mut Reader<'_>) -> Result<Self> {
         reader.u8()?;
         Ok(OkPacket { changed: reader.length()?, id: reader.length()?, status: reader.u16()? })
@@ -107,7 +105,6 @@ pub struct PreparedPacket {
 }
 
 impl PreparedPacket {
-    /// None, where the packet is something else.
     pub fn parse(packet: &[u8]) -> Result<Option<Self>> {
         let mut reader = Reader::new(packet);
         if reader.u8()? != OK {
@@ -157,7 +154,6 @@ impl<'a> ServerError<'a> {
         Ok(ServerError { code, state, words: reader.rest() })
     }
 
-    /// Append it as a packet; what is long of its words is cut.
     pub fn append(&self, sequence: u8, out: &mut Vec<u8>) {
         let ServerError { code, state, words } = self;
         let write = |out: &mut Vec<u8>| {

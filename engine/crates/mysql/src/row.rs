@@ -27,12 +27,10 @@ pub fn begin_binary<'a>(reader: &mut Reader<'a>, columns: usize) -> Result<Nulls
 pub struct Nulls<'a>(&'a [u8]);
 
 impl<'a> Nulls<'a> {
-    /// Behind the row's first byte.
     pub fn read(reader: &mut Reader<'a>, columns: usize) -> Result<Self> {
         reader.bytes(columns.saturating_add(FIRST_COLUMN).div_ceil(8)).map(Nulls)
     }
 
-    /// Whether the column of this place is, from 0.
     pub fn has(self, column: usize) -> bool {
         let bit = column + FIRST_COLUMN;
         self.0[bit / 8] >> (bit % 8) & 1 == 1

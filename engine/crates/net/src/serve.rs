@@ -92,7 +92,6 @@ impl<C: Counters> Listeners<C> {
         Ok(Listeners { addresses, counters })
     }
 
-    /// In the order in which they were asked for, with the ports that were free.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
@@ -138,7 +137,6 @@ impl<S: Server> Listener<S> {
         self.counters.clone()
     }
 
-    /// Take connections for ever; each is a task of its own.
     pub async fn take_all(self, reactor: Rc<Reactor>) {
         let socket = Watched::new(&reactor, self.socket).expect("a socket can be watched");
         loop {
@@ -186,7 +184,6 @@ pub fn listening_sockets(asked: SocketAddr, threads: usize) -> io::Result<Vec<Ow
     Ok(sockets)
 }
 
-/// Where it listens.
 pub fn local_address(socket: &OwnedFd) -> io::Result<SocketAddr> {
     Ok(getsockname(socket)?.try_into()?)
 }

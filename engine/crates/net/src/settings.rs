@@ -44,7 +44,6 @@ pub enum Group {
 }
 
 impl Group {
-    /// As OpenSSL and PostgreSQL name it.
     pub fn name(self) -> &'static str {
         match self {
             Group::Prime256v1 => "prime256v1",
@@ -63,7 +62,6 @@ impl SecurityLevel {
     /// Nothing is refused.
     pub const ANYTHING: SecurityLevel = SecurityLevel(0);
 
-    /// As OpenSSL counts them.
     pub fn number(self) -> u32 {
         self.0
     }
@@ -93,7 +91,6 @@ pub enum TlsVersion {
 #[serde(rename_all = "kebab-case")]
 pub enum Verify {
     Full,
-    /// Chain, not name.
     CaOnly,
     None,
 }

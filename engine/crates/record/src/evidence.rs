@@ -5,7 +5,6 @@ use serde::Serialize;
 /// What one connection turned out to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Connection {
-    /// The member, `host:port`.
     pub server: String,
     /// None: plain.
     pub security: Option<Security>,
@@ -14,11 +13,8 @@ pub struct Connection {
 /// What a TLS handshake agreed on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Security {
-    /// As OpenSSL names it.
     pub protocol: &'static str,
-    /// As OpenSSL names it.
     pub cipher: &'static str,
-    /// The server's key, such as `rsa-2048`.
     pub key: String,
     pub verified: bool,
     /// The group of the key exchange; None for one that no setting asks for.
@@ -39,7 +35,6 @@ pub struct Evidence {
 /// What the connections of a slice really were. Where connections differ, their values are joined by commas.
 #[derive(Debug, Serialize)]
 pub struct EvidenceAnswer {
-    /// Connections opened in the slice, measured or not.
     pub connections: u64,
     /// As OpenSSL names it; null for plain.
     pub protocol: Option<String>,
@@ -65,7 +60,6 @@ impl Evidence {
         self.used(connection);
     }
 
-    /// A connection was used, whenever it was opened.
     pub fn used(&mut self, mut connection: Connection) {
         // Whether it resumed is counted, and no difference in kind.
         if let Some(security) = &mut connection.security {

@@ -20,14 +20,12 @@ pub struct SliceLog {
 }
 
 impl SliceLog {
-    /// An attempt succeeded; it was so many operations.
     pub fn succeeded(&mut self, operations: u64, timeline: &Timeline) {
         self.operations += operations;
         self.ended(timeline.at());
         self.recorder.record(timeline);
     }
 
-    /// A worker's first attempt began at this instant.
     pub fn began(&mut self, at: u64) {
         self.first_began = Some(self.first_began.map_or(at, |first| first.min(at)));
     }
@@ -36,7 +34,6 @@ impl SliceLog {
         self.last_end = self.last_end.max(at);
     }
 
-    /// An attempt failed, or getting ready for one.
     pub fn failed(&mut self, failure: Failure) {
         self.errors.count(failure);
     }
@@ -69,7 +66,6 @@ impl SliceLog {
 /// Errors of one class, and of one phase where that is told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ErrorCount {
-    /// The first.
     #[serde(flatten)]
     pub first: Failure,
     pub count: u64,
@@ -111,7 +107,6 @@ pub struct Counts(Vec<(Name, u64)>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Name {
     words: &'static str,
-    /// The last part, where it is a number.
     number: Option<u16>,
 }
 
@@ -137,7 +132,6 @@ impl fmt::Display for Name {
 }
 
 impl Counts {
-    /// So many more. A name of which there were none is answered too: it was looked for.
     pub fn add(&mut self, name: impl Into<Name>, count: u64) {
         let name = name.into();
         match self.0.iter_mut().find(|(known, _)| *known == name) {

@@ -13,7 +13,6 @@ pub struct Buffered {
     stream: Stream,
     pub outbox: Vec<u8>,
     inbox: Vec<u8>,
-    /// What has come and was not taken yet is `inbox[start..end]`.
     start: usize,
     end: usize,
 }
@@ -44,7 +43,6 @@ impl Buffered {
         self.stream.send(&self.outbox).await
     }
 
-    /// All that has come and was not taken.
     pub fn come(&self) -> &[u8] {
         &self.inbox[self.start..self.end]
     }
@@ -79,7 +77,6 @@ impl Buffered {
         }
     }
 
-    /// Nothing is there that was not taken.
     pub fn check_idle(&self) -> Result<()> {
         if self.come().is_empty() { Ok(()) } else { Err(Failure::protocol("more was answered than asked")) }
     }

@@ -87,7 +87,6 @@ fn discovery<'a>(found: impl Future<Output = Result<impl Service + 'static>> + '
 
 /// A service once it is known which of its servers do what: shared by all threads.
 pub trait Service: Send + Sync {
-    /// The server that the first worker reads.
     fn first_reader(&self) -> String;
 
     /// Start a worker: once for each of a plan, so that the loop that is measured is this protocol's own.

@@ -17,7 +17,6 @@ pub trait OneServer: 'static {
 
     fn address(&self) -> &Address;
 
-    /// Open a session, and mark each phase in the timeline.
     async fn open(self: &Arc<Self>, reactor: &Rc<Reactor>, timeline: &mut Timeline) -> Result<Self::Session>;
 }
 

@@ -80,7 +80,6 @@ impl Salted {
         Ok(Salted { client_key: hmac(&salted, b"Client Key")?, server_key: hmac(&salted, b"Server Key")? })
     }
 
-    /// ClientProof and ServerSignature of RFC 5802, 3.
     fn sign(&self, signed: &[u8]) -> std::result::Result<(Digest, Digest), ErrorStack> {
         let client_signature = hmac(&sha256(&self.client_key), signed)?;
         let proof = std::array::from_fn(|at| self.client_key[at] ^ client_signature[at]);
@@ -109,7 +108,6 @@ impl Exchange {
         }
     }
 
-    /// client-first-message.
     pub fn first_message(&self) -> String {
         format!("{}{}", self.binding.header(), self.first_bare)
     }

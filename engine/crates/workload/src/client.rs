@@ -45,7 +45,6 @@ pub trait Session {
     /// What its answers are counted in; `()`, where times say all of them.
     type Tally: Tally;
 
-    /// What has gone over it so far, on the wire.
     fn traffic(&self) -> Traffic;
 
     /// What it turned out to be. Not for the measured path.
@@ -75,10 +74,8 @@ pub trait Ask: Session {
     /// What it is asked about: a table of records; nothing, where every question is the same.
     type About: 'static;
 
-    /// Ask once; `random` chooses the question.
     async fn ask(&mut self, about: &Self::About, random: &mut Random, tally: &mut Self::Tally) -> Result<()>;
 
-    /// As `ask`, where it is not the last time on this session.
     async fn ask_and_go_on(&mut self, about: &Self::About, random: &mut Random, tally: &mut Self::Tally) -> Result<()> {
         self.ask(about, random, tally).await
     }
@@ -94,7 +91,6 @@ pub trait Records: Session {
 
     async fn insert_record(&mut self, key: &Key, values: Values<'_>) -> Result<()>;
 
-    /// Read a record, or one of its fields. That there is none is an error.
     async fn read_record(&mut self, key: &Key, fields: Fields) -> Result<()>;
 
     async fn update_record(&mut self, key: &Key, values: Values<'_>) -> Result<()>;
@@ -116,13 +112,11 @@ pub trait Pipeline: Ask {
 
 /// A session over which a record is written whether it is there or not, as a cache's are.
 pub trait Overwrite: KeyValue {
-    /// Write one record anew; `random` chooses which.
     async fn overwrite(&mut self, about: &Self::About, random: &mut Random) -> Result<()>;
 }
 
 /// A session that carries out pgbench's transactions.
 pub trait Pgbench: KeyValue + Pipeline {
-    /// Carry out one transaction of pgbench's, "TPC-B (sort of)"; `random` chooses what it is about.
     async fn transact(&mut self, about: &Self::About, random: &mut Random) -> Result<()>;
 }
 

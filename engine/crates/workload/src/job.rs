@@ -23,7 +23,6 @@ pub const OPENING_AT_A_TIME: usize = 256;
 /// What one worker is to do.
 pub struct Job<'a> {
     pub executor: &'a mut Executor,
-    /// Where it gets its orders.
     pub slot: Rc<Slot>,
     pub worker: usize,
     pub workload: &'a Settings,
@@ -32,7 +31,6 @@ pub struct Job<'a> {
     /// The same sequence on every arm: arms must differ in nothing but the factor.
     pub random: Random,
     pub opening: Rc<Semaphore>,
-    /// Of kind `ycsb` alone.
     pub ycsb: Option<(ycsb::Core, ycsb::Shared)>,
 }
 
@@ -41,7 +39,6 @@ impl Job<'_> {
         self.executor.reactor().clone()
     }
 
-    /// Over sessions that can be asked one thing ([`QUERIES`](crate::QUERIES)).
     pub fn queries<C: Client<Session: Ask>>(self, client: C, about: AboutOf<C>) -> TaskId {
         match self.workload.kind {
             Kind::Connect => self.connect(client, about),
@@ -50,7 +47,6 @@ impl Job<'_> {
         }
     }
 
-    /// Over sessions that read and write records ([`RECORDS`](crate::RECORDS)).
     pub fn records<C>(self, client: C, table: AboutOf<C>) -> TaskId
     where
         C: Client<Session: KeyValue + Records> + Clone,
@@ -66,7 +62,6 @@ impl Job<'_> {
         }
     }
 
-    /// Over sessions that speak SQL too ([`SQL`](crate::SQL)).
     pub fn sql<C>(self, client: C, table: AboutOf<C>) -> TaskId
     where
         C: Client<Session: KeyValue + Records + Sql> + Clone,
@@ -88,7 +83,6 @@ impl Job<'_> {
         }
     }
 
-    /// Over sessions that carry out pgbench's transactions too ([`PGBENCH`](crate::PGBENCH)).
     pub fn pgbench<C>(self, client: C, table: AboutOf<C>) -> TaskId
     where
         C: Client<Session: Pgbench + Records> + Clone,
@@ -100,7 +94,6 @@ impl Job<'_> {
         }
     }
 
-    /// Over sessions that write records whether they are there or not, and are asked many at once ([`CACHE`](crate::CACHE)).
     pub fn cache<C>(self, client: C, table: AboutOf<C>) -> TaskId
     where
         C: Client<Session: Overwrite + Pipeline + Records> + Clone,
@@ -112,7 +105,6 @@ impl Job<'_> {
         }
     }
 
-    /// Over sessions that carry requests ([`REQUESTS`](crate::REQUESTS)).
     pub fn requests<C>(self, client: C) -> TaskId
     where
         C: Client<Session: Ask<About = ()> + Requests>,

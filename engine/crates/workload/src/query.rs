@@ -64,7 +64,6 @@ pub struct Query<C: Client<Session: Ask>, Q = OneByOne> {
 }
 
 impl<C: Client<Session: Ask>, Q> Query<C, Q> {
-    /// `random` chooses the keys.
     pub fn new(client: C, target: Target, table: AboutOf<C>, random: Random) -> Self {
         let session = Persistent::new(client, target, AsPooled);
         Query { session, table, random, tally: TallyOf::<C>::default(), question: PhantomData }
@@ -124,7 +123,6 @@ impl<C: Client, P: Preparation<C::Session>> Persistent<C, P> {
         Persistent { client, target, preparation, session: None, lost: false }
     }
 
-    /// End it, where it is open.
     pub fn disconnect(&mut self) {
         if let Some(session) = self.session.take() {
             session.close();

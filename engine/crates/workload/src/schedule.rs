@@ -43,7 +43,6 @@ impl Schedule {
         }
     }
 
-    /// How many of so many operations, of all hosts together, begin within so many nanoseconds here.
     pub fn count(&self, operations: u64, lasts_ns: u64) -> u64 {
         match self {
             Schedule::Constant { gap_ns, share } => {
@@ -91,7 +90,6 @@ impl Think {
         Think { mean_ns, random: Random::for_stream(seed ^ THINK_DOMAIN, worker as u64) }
     }
 
-    /// So long until the next operation.
     pub fn next_ns(&mut self) -> u64 {
         if self.mean_ns == 0.0 {
             return 0;

@@ -47,9 +47,7 @@ pub struct Settings {
     pub pace: Option<Pace>,
     /// So long each worker's user thinks before an operation, on average; not at all where absent.
     pub think_ms: Option<f64>,
-    /// Of kind `ycsb` alone: its settings.
     pub ycsb: Option<ycsb::Settings>,
-    /// Of kind `tpcc` alone: its settings.
     pub tpcc: Option<tpcc::Settings>,
 }
 

@@ -60,7 +60,6 @@ impl Share {
         below.saturating_sub(self.host).div_ceil(self.hosts)
     }
 
-    /// The number of this host's nth, from 0.
     pub fn number(self, nth: u64) -> u64 {
         nth.saturating_mul(self.hosts).saturating_add(self.host)
     }

@@ -7,13 +7,10 @@ use base::error::Result;
 /// How a parameter is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parameter {
-    /// A whole number, as `BIGINT`.
     Integer,
     /// As `DECIMAL`: the server then counts exactly, where a string would make it count with floating point.
     Decimal,
-    /// As `VARCHAR`.
     Text,
-    /// As `DATETIME`.
     DateTime,
 }
 
@@ -21,20 +18,15 @@ pub enum Parameter {
 #[derive(Debug)]
 pub struct Statement {
     pub text: String,
-    /// In the order of the question marks.
     pub parameters: Vec<Parameter>,
-    /// In the result's order.
     pub columns: &'static [Column],
 }
 
 /// How a column's values are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Column {
-    /// `TINYINT`.
     Tiny,
-    /// `SMALLINT`.
     Short,
-    /// `INT`.
     Int,
     /// `BIGINT`; counts are such.
     Big,
@@ -42,7 +34,6 @@ pub enum Column {
     Decimal,
     /// `CHAR`, `VARCHAR`.
     Text,
-    /// `DATETIME`.
     DateTime,
 }
 
@@ -95,7 +86,6 @@ pub trait Parameters {
 
     fn datetime(&mut self, at: DateTime) -> &mut Self;
 
-    /// NULL, of whatever type.
     fn null(&mut self) -> &mut Self;
 }
 
@@ -135,7 +125,6 @@ pub trait Sql: Session {
     /// Errors: `server`, where a table is missing or has other columns; `protocol`, those of a broken connection.
     async fn prepare_all(&mut self, statements: &'static [Statement]) -> Result<()>;
 
-    /// How many statements were sent since they were prepared.
     fn statements_sent(&self) -> u64;
 
     /// Send a statement that has neither parameters nor a result, as text: `COMMIT`.
@@ -148,7 +137,6 @@ pub trait Sql: Session {
     /// Execute a statement without a result: how many rows it has changed.
     async fn change(&mut self, place: usize, fill: impl Fill<Self>) -> Result<u64>;
 
-    /// Execute a statement with a result, and look at each of its rows: how many there were.
     async fn select(
         &mut self,
         place: usize,

@@ -23,7 +23,6 @@ const GRACE_NS: u64 = 1_000_000_000;
 const FIRST_PAUSE_NS: u64 = 1_000_000;
 const LONGEST_PAUSE_NS: u64 = 100_000_000;
 
-/// Follow orders for ever.
 pub async fn work<W: Workload>(mut workload: W, slot: Rc<Slot>, mut think: Think) {
     loop {
         let mut evidence = Evidence::default();
@@ -224,12 +223,10 @@ impl Slot {
         self.reactor.wake(task);
     }
 
-    /// Wait for an order.
     pub async fn order(&self) -> Order {
         poll_fn(|_| self.order.borrow_mut().take().map_or(Poll::Pending, Poll::Ready)).await
     }
 
-    /// The order has been followed.
     pub fn finish(&self) {
         self.busy.set(self.busy.get() - 1);
     }

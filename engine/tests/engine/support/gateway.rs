@@ -69,7 +69,6 @@ enum Came {
     Catalogue,
 }
 
-/// Serve until the process ends; the address, and a word for each connection whose client has ended it.
 pub fn scripted(then: Then) -> (String, Receiver<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -135,7 +134,6 @@ fn tell_tables(stream: &mut TcpStream) {
     }
 }
 
-/// A result of this row, or of none.
 fn result(row: &[&str]) -> Vec<u8> {
     let columns = row.len().max(1);
     let mut payloads = vec![vec![columns as u8]];

@@ -41,7 +41,6 @@ pub fn on_runtime<T: 'static, F: Future<Output = T>>(start: impl FnOnce(Rc<React
     outcome.take().unwrap()
 }
 
-/// The service of one server, without a user.
 pub fn service(address: &str) -> wire::mongodb::Settings {
     wire::mongodb::Settings {
         addresses: vec![address.into()],
@@ -78,7 +77,6 @@ pub fn open(address: &str, transport: net::settings::Transport) -> Result<(Timel
     })
 }
 
-/// The service of one MySQL server, for its one user.
 pub fn mysql_service(address: &str, password: &str, statements: wire::mysql::Statements) -> wire::mysql::Settings {
     wire::mysql::Settings {
         addresses: vec![address.into()],
@@ -91,7 +89,6 @@ pub fn mysql_service(address: &str, password: &str, statements: wire::mysql::Sta
     }
 }
 
-/// As `open`, to a MySQL server.
 pub fn open_mysql(
     settings: &wire::mysql::Settings,
     transport: net::settings::Transport,
@@ -120,7 +117,6 @@ pub fn postgres_service(address: &str) -> postgres_wire::Settings {
     }
 }
 
-/// As `open`, to a PostgreSQL server.
 pub fn open_postgres(
     settings: &postgres_wire::Settings,
     transport: net::settings::Transport,
@@ -141,7 +137,6 @@ pub fn query_postgres(settings: &postgres_wire::Settings) -> Result<()> {
     })
 }
 
-/// The service of one Redis server, for its default user.
 pub fn redis_service(address: &str) -> redis_wire::Settings {
     redis_wire::Settings {
         addresses: vec![address.into()],
@@ -154,7 +149,6 @@ pub fn redis_service(address: &str) -> redis_wire::Settings {
     }
 }
 
-/// As `open`, to a Redis server.
 pub fn open_redis(
     settings: &redis_wire::Settings,
     transport: net::settings::Transport,

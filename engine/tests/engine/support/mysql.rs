@@ -85,7 +85,6 @@ impl Default for Mysql {
 }
 
 impl Mysql {
-    /// Serve until the process ends; the address.
     pub fn start(&self) -> String {
         let server = self.clone();
         if self.plugin == "caching_sha2_password" {

@@ -24,7 +24,6 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Serve until the process ends; the address.
     pub fn start(&self) -> String {
         let server = self.clone();
         // A client that goes away in the middle is what some tests are about.
@@ -159,7 +158,6 @@ fn read(stream: &mut impl Read) -> Result<(u8, Vec<u8>)> {
     Ok((kind[0], message[4..].to_vec()))
 }
 
-/// A message without a type, its length included.
 fn read_untyped(stream: &mut impl Read) -> Result<Vec<u8>> {
     let mut length = [0; 4];
     stream.read_exact(&mut length)?;

@@ -18,7 +18,6 @@ pub struct Redis {
 }
 
 impl Redis {
-    /// Serve until the process ends; the address.
     pub fn start(&self) -> String {
         let server = self.clone();
         // A client that goes away in the middle is what some tests are about.

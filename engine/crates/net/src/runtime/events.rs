@@ -72,7 +72,6 @@ impl Events {
         }
     }
 
-    /// Wait for something to happen, and tell of each task that waited for it. Whether the alarm rang.
     pub(super) fn wait(&self, sources: &Sources, wake: impl Fn(TaskId)) -> io::Result<bool> {
         match self {
             Events::Epoll(epoll) => epoll.wait(sources, wake),
@@ -105,7 +104,6 @@ impl Epoll {
         Ok(epoll::add(&self.fd, fd, EventData::new_u64(key as u64), flags)?)
     }
 
-    /// Wait for events, and tell of each task that waited for one. Whether the alarm was among them.
     pub(super) fn wait(&self, sources: &Sources, wake: impl Fn(TaskId)) -> io::Result<bool> {
         let mut events = self.events.borrow_mut();
         events.clear();

@@ -23,7 +23,7 @@ use std::task::{Context, Poll, Waker};
 pub type TaskId = usize;
 
 /// A task itself.
-pub(super) type Task = Pin<Box<dyn Future<Output = ()>>>;
+type Task = Pin<Box<dyn Future<Output = ()>>>;
 
 /// The descriptors of a thread, each by its key.
 pub(super) type Sources = Slab<Rc<Source>>;
@@ -51,7 +51,6 @@ struct Deadline {
 const NO_DEADLINE: Deadline = Deadline { at: u64::MAX, passed: false };
 
 impl Reactor {
-    /// Errors: where the process may open no more descriptors.
     pub fn new(runtime: Runtime) -> io::Result<Rc<Reactor>> {
         let alarm = Alarm::new()?;
         Ok(Rc::new(Reactor {
@@ -70,7 +69,6 @@ impl Reactor {
         self.woken.borrow_mut().push(task);
     }
 
-    /// Add a task from within another; it is first polled in this turn.
     pub fn spawn(&self, task: impl Future<Output = ()> + 'static) {
         self.spawned.borrow_mut().push(Box::pin(task));
     }
@@ -84,7 +82,6 @@ impl Reactor {
         self.deadlines.borrow()[self.current.get()].at
     }
 
-    /// The present task waits until this instant.
     pub async fn sleep_until(&self, instant: u64) {
         self.timers.borrow_mut().push(Reverse((instant, self.current.get())));
         self.alarm.at_latest(instant);
@@ -101,18 +98,18 @@ impl Reactor {
         self.check_deadline()
     }
     pub(super) fn check_deadline(&self) -> Result<()> {
-        if self.deadline_passed() { Err(Failure::new(Class::Timeout, "no answer in time")) } else { Ok(()) }
+        if self.deadlines.borrow()[self.current.get()].passed {
+            Err(Failure::new(Class::Timeout, "no answer in time"))
+        } else {
+            Ok(())
+        }
     }
 
     pub(super) fn current(&self) -> TaskId {
         self.current.get()
     }
 
-    pub(super) fn enter(&self, task: TaskId) {
-        self.current.set(task);
-    }
-
-    pub(super) fn add_task(&self, task: TaskId) {
+    fn add_task(&self, task: TaskId) {
         let mut deadlines = self.deadlines.borrow_mut();
         if deadlines.len() <= task {
             deadlines.resize(task + 1, NO_DEADLINE);
@@ -121,26 +118,17 @@ impl Reactor {
         self.wake(task);
     }
 
-    /// Move the tasks to poll into `into`, which is empty: the two vectors change places, so none is ever allocated.
-    pub(super) fn take_woken(&self, into: &mut Vec<TaskId>) {
-        std::mem::swap(&mut *self.woken.borrow_mut(), into);
-    }
-
-    pub(super) fn take_spawned(&self) -> Option<Task> {
+    fn take_spawned(&self) -> Option<Task> {
         self.spawned.borrow_mut().pop()
     }
 
-    pub(super) fn has_woken(&self) -> bool {
-        !self.woken.borrow().is_empty()
-    }
-
     /// Be woken at this instant at the latest, or at that of the earliest timer.
-    pub(super) fn ring_at_latest(&self, instant: u64) {
+    fn ring_at_latest(&self, instant: u64) {
         let timer = self.timers.borrow().peek().map_or(u64::MAX, |Reverse((instant, _))| *instant);
         self.alarm.at_latest(instant.min(timer));
     }
 
-    pub(super) fn fire_timers(&self, now: u64) {
+    fn fire_timers(&self, now: u64) {
         let mut timers = self.timers.borrow_mut();
         while let Some(&Reverse((instant, task))) = timers.peek()
             && instant <= now
@@ -151,7 +139,7 @@ impl Reactor {
     }
 
     /// Wake the tasks whose deadline has passed; their next wait fails.
-    pub(super) fn sweep_deadlines(&self, now: u64) {
+    fn sweep_deadlines(&self, now: u64) {
         for (task, deadline) in self.deadlines.borrow_mut().iter_mut().enumerate() {
             if deadline.at <= now && !deadline.passed {
                 deadline.passed = true;
@@ -160,8 +148,7 @@ impl Reactor {
         }
     }
 
-    /// Wait for events, and wake the tasks that waited for them. Whether the alarm was among them.
-    pub(super) fn wait(&self) -> io::Result<bool> {
+    fn wait(&self) -> io::Result<bool> {
         let rang = self.events.wait(&self.sources.borrow(), |task| self.wake(task))?;
         if rang {
             self.alarm.rang();
@@ -179,10 +166,6 @@ impl Reactor {
 
     pub(super) fn remove_source(&self, key: usize) {
         self.sources.borrow_mut().remove(key);
-    }
-
-    fn deadline_passed(&self) -> bool {
-        self.deadlines.borrow()[self.current.get()].passed
     }
 }
 
@@ -204,7 +187,6 @@ impl Alarm {
         &self.fd
     }
 
-    /// It has rung: it is set to nothing.
     pub(super) fn rang(&self) {
         self.set_to.set(u64::MAX);
     }
@@ -235,7 +217,6 @@ pub struct Executor {
 }
 
 impl Executor {
-    /// Errors: where the process may open no more descriptors.
     pub fn new(runtime: Runtime) -> io::Result<Self> {
         Ok(Executor { reactor: Reactor::new(runtime)?, tasks: Slab::new(), polling: Vec::new() })
     }
@@ -244,7 +225,6 @@ impl Executor {
         &self.reactor
     }
 
-    /// Add a task; it is first polled on the next turn.
     pub fn spawn(&mut self, task: impl Future<Output = ()> + 'static) -> TaskId {
         self.adopt(Box::pin(task))
     }
@@ -268,7 +248,6 @@ impl Executor {
         }
     }
 
-    /// Run until no task is left.
     pub fn run_to_end(&mut self) -> io::Result<()> {
         self.look_at_the_clock();
         loop {
@@ -298,11 +277,12 @@ impl Executor {
     fn poll_woken(&mut self) {
         // Nothing here is woken through a `Waker`: a task is polled because the reactor saw what it waits for.
         let mut context = Context::from_waker(Waker::noop());
-        while self.reactor.has_woken() {
-            self.reactor.take_woken(&mut self.polling);
+        while !self.reactor.woken.borrow().is_empty() {
+            // The two vectors change places, so none is ever allocated.
+            std::mem::swap(&mut *self.reactor.woken.borrow_mut(), &mut self.polling);
             for &id in &self.polling {
                 let Some(task) = self.tasks.get_mut(id) else { continue };
-                self.reactor.enter(id);
+                self.reactor.current.set(id);
                 if task.as_mut().poll(&mut context).is_ready() {
                     drop(self.tasks.remove(id));
                 }

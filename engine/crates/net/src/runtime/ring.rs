@@ -53,7 +53,6 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// Errors: where the kernel is older than Linux 6.1, or this process may not have one.
     pub(super) fn new(alarm: &Alarm) -> io::Result<Self> {
         // Work that a packet leaves is done in the call that waits and interrupts no other (IORING_SETUP_DEFER_TASKRUN).
         let mut ring =
@@ -64,7 +63,6 @@ impl Ring {
         Ok(Ring { ring: RefCell::new(ring), buffers, soon: RefCell::default(), number: Cell::new(0), alarm })
     }
 
-    /// Ask for it at the next wait, unless it has been asked for already.
     pub(super) fn request(&self, key: usize, source: &Source, request: Request) {
         let requested = &source.requested[request as usize];
         if requested.get() == Requested::Not {
@@ -97,7 +95,6 @@ impl Ring {
         }
     }
 
-    /// As `Events::wait`.
     pub(super) fn wait(&self, sources: &Sources, wake: impl Fn(TaskId)) -> io::Result<bool> {
         let mut ring = self.ring.borrow_mut();
         for (key, request) in self.soon.borrow_mut().drain(..) {
@@ -253,7 +250,6 @@ impl Buffers {
         Ok(buffers)
     }
 
-    /// The kernel has put so many bytes into a buffer.
     pub(super) fn push(&self, queue: &Cell<Option<Queue>>, id: u16, length: usize) {
         assert!(length <= SIZE);
         self.filled[id as usize].set(Filled { from: 0, to: length, next: id });

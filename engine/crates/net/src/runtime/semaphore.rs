@@ -23,7 +23,6 @@ impl Semaphore {
         Semaphore { reactor, free: Cell::new(permits), waiting: RefCell::default() }
     }
 
-    /// Wait for a permit.
     pub async fn acquire(&self) -> Result<Permit<'_>> {
         let task = self.reactor.current();
         let mut queued = false;

@@ -11,7 +11,6 @@ use std::rc::Rc;
 /// More than an io_uring has buffers.
 const CONNECTIONS: usize = 600;
 
-/// Epoll, and io_uring where there is one.
 fn runtimes() -> Vec<Runtime> {
     let allowed = Runtime::chosen().unwrap();
     if allowed == Runtime::Epoll { vec![allowed] } else { vec![Runtime::Epoll, allowed] }

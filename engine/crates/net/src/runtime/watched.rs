@@ -27,7 +27,6 @@ pub(super) struct Source {
     pub(super) requested: [Cell<Requested>; 2],
     pub(super) received: Cell<Option<Queue>>,
     pub(super) left: Cell<bool>,
-    /// How the connection ended, where that was in error.
     pub(super) failure: Cell<Option<Errno>>,
 }
 
@@ -146,7 +145,6 @@ impl Watched {
         self.source.readable.get()
     }
 
-    /// Whether the peer has ended or broken the connection.
     pub fn is_over(&self) -> bool {
         self.source.hung_up.get()
     }

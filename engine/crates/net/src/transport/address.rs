@@ -34,7 +34,6 @@ impl Address {
         Ok(Address { host: host.into(), port, ip: host.parse().ok() })
     }
 
-    /// Name or address, without brackets.
     pub fn host(&self) -> &str {
         &self.host
     }
@@ -48,7 +47,6 @@ impl Address {
         self.ip
     }
 
-    /// The whole as a socket address, where no name has to be resolved.
     pub fn literal(&self) -> Option<SocketAddr> {
         self.ip.map(|ip| SocketAddr::new(ip, self.port))
     }

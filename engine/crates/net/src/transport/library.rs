@@ -8,7 +8,6 @@ use foreign_types::ForeignTypeRef;
 use openssl::error::ErrorStack;
 use openssl::ssl::{SslContextBuilder, SslRef, SslSession, SslSessionRef};
 
-/// The library's name and its version: `("OpenSSL", "3.0.19")`, `("AWS-LC", "1.66.2")`.
 pub fn library() -> (&'static str, &'static str) {
     name_and_version(openssl::version::version())
 }
@@ -43,7 +42,6 @@ pub(super) fn take_all_suites_of_1_3(builder: &mut SslContextBuilder) -> Result<
     Ok(())
 }
 
-/// The group of the key exchange, as PostgreSQL names it; None for one that no setting asks for.
 pub(super) fn group_name(ssl: &SslRef) -> Option<&'static str> {
     match group_number(ssl) {
         23 => Some(Group::Prime256v1.name()),

@@ -12,7 +12,7 @@ use crate::runtime::resolve::resolve;
 use crate::runtime::{Reactor, Watched};
 use crate::settings;
 use base::error::{Failure, Result};
-use openssl::ssl::{ErrorCode, SslStream};
+use openssl::ssl::{ErrorCode, SslMode, SslStream};
 use record::{Phase, Security, Timeline, Traffic};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, ipproto, sockopt};
@@ -30,29 +30,26 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// Errors: `tls_configuration`: a CA file that is none, a version this library does not have.
     pub fn new(settings: &settings::Transport) -> Result<Self> {
-        match settings {
-            settings::Transport::Plain {} => Ok(Transport::Plain),
-            settings::Transport::Tls(settings) => Ok(Transport::Tls(Arc::new(TlsClient::new(settings)?))),
-        }
+        Self::with(settings, SslMode::empty(), None)
     }
 
     /// As `new`, for a protocol that names itself while TLS begins (RFC 7301).
     pub fn speaking(settings: &settings::Transport, protocol: &'static str) -> Result<Self> {
+        Self::with(settings, SslMode::empty(), Some(protocol))
+    }
+
+    /// As `new`, for thousands of connections most of which are idle: their 16 KiB of buffers are given back meanwhile.
+    pub fn for_many(settings: &settings::Transport) -> Result<Self> {
+        Self::with(settings, SslMode::RELEASE_BUFFERS, None)
+    }
+
+    fn with(settings: &settings::Transport, mode: SslMode, protocol: Option<&str>) -> Result<Self> {
         match settings {
             settings::Transport::Plain {} => Ok(Transport::Plain),
             settings::Transport::Tls(settings) => {
-                Ok(Transport::Tls(Arc::new(TlsClient::speaking(settings, protocol)?)))
+                Ok(Transport::Tls(Arc::new(TlsClient::new(settings, mode, protocol)?)))
             }
-        }
-    }
-
-    /// As `new`, for thousands of connections most of which are idle: their buffers are given back meanwhile.
-    pub fn for_many(settings: &settings::Transport) -> Result<Self> {
-        match settings {
-            settings::Transport::Plain {} => Ok(Transport::Plain),
-            settings::Transport::Tls(settings) => Ok(Transport::Tls(Arc::new(TlsClient::for_many(settings)?))),
         }
     }
 }
@@ -105,7 +102,6 @@ impl Stream {
         Ok(Self::over(outcome?, timeline))
     }
 
-    /// As `connect`, to an address that is known already.
     pub async fn reach(reactor: &Rc<Reactor>, address: SocketAddr, timeline: &mut Timeline) -> Result<Self> {
         timeline.start(Traffic::default());
         Ok(Self::over(Tcp::connect(reactor, address).await?, timeline))
@@ -126,12 +122,10 @@ impl Stream {
         Ok(stream)
     }
 
-    /// Whether its bytes go as they are.
     pub fn is_plain(&self) -> bool {
         matches!(self.layer, Layer::Plain(_))
     }
 
-    /// What has gone over it so far, on the wire.
     pub fn traffic(&self) -> Traffic {
         self.tcp().traffic()
     }
@@ -153,7 +147,6 @@ impl Stream {
         }
     }
 
-    /// The protocol that the server has agreed to speak under TLS, by its name of RFC 7301.
     pub fn agreed_protocol(&self) -> Option<&[u8]> {
         match &self.layer {
             Layer::Plain(_) => None,
@@ -200,7 +193,6 @@ impl Stream {
         }
     }
 
-    /// The other side's address; None once it is gone.
     pub fn peer(&self) -> Option<IpAddr> {
         let address = rustix::net::getpeername(self.tcp().watched()).ok()?;
         SocketAddr::try_from(address?).ok().map(|address| address.ip())
@@ -363,7 +355,6 @@ impl Tcp {
         }
     }
 
-    /// To wait for more, or for room.
     pub fn watched(&self) -> &Watched {
         &self.watched
     }

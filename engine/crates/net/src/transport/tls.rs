@@ -50,21 +50,7 @@ impl fmt::Debug for TlsClient {
 }
 
 impl TlsClient {
-    pub fn new(settings: &settings::Tls) -> Result<TlsClient> {
-        Self::build(settings, SslMode::empty(), None)
-    }
-
-    /// As `new`, naming the protocol that is spoken (RFC 7301).
-    pub fn speaking(settings: &settings::Tls, protocol: &'static str) -> Result<TlsClient> {
-        Self::build(settings, SslMode::empty(), Some(protocol))
-    }
-
-    /// As `new`, for thousands of connections: an idle one gives its 16 KiB of buffers back.
-    pub fn for_many(settings: &settings::Tls) -> Result<TlsClient> {
-        Self::build(settings, SslMode::RELEASE_BUFFERS, None)
-    }
-
-    fn build(settings: &settings::Tls, mode: SslMode, protocol: Option<&str>) -> Result<TlsClient> {
+    pub fn new(settings: &settings::Tls, mode: SslMode, protocol: Option<&str>) -> Result<TlsClient> {
         let mut builder = context(settings.version, settings.verify).map_err(|error| misconfigured(&error))?;
         builder.set_mode(mode);
         if let Some(protocol) = protocol {
@@ -290,7 +276,6 @@ pub(super) fn take_objection() -> Option<Objection> {
     OBJECTION.take()
 }
 
-/// OpenSSL's verify callback: changes no verdict, remembers the reason.
 pub(super) fn remember_objection(accepted: bool, store: &mut X509StoreContextRef) -> bool {
     if !accepted {
         OBJECTION.set(Some(Objection::new(store)));
@@ -350,7 +335,6 @@ fn ip(octets: &[u8]) -> Option<IpAddr> {
     v4.or_else(|_| <[u8; 16]>::try_from(octets).map(IpAddr::from)).ok()
 }
 
-/// A key in the words of a study: `rsa-2048`, `ecdsa-p256`, `ed25519`.
 pub(super) fn key_name(certificate: &X509Ref) -> String {
     let Ok(key) = certificate.public_key() else { return "unreadable".into() };
     match key.id() {
@@ -505,15 +489,11 @@ mod tests {
     fn client(cipher: &str, version: Option<TlsVersion>) -> Result<TlsClient> {
         let cipher = Some(cipher.to_owned());
         let (verify, resumption) = (Verify::None, false);
-        TlsClient::new(&settings::Tls {
-            ca_file: None,
-            version,
-            verify,
-            resumption,
-            cipher,
-            security_level: None,
-            group: None,
-        })
+        TlsClient::new(
+            &settings::Tls { ca_file: None, version, verify, resumption, cipher, security_level: None, group: None },
+            SslMode::empty(),
+            None,
+        )
     }
 
     #[test]

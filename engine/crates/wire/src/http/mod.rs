@@ -86,14 +86,11 @@ pub struct Service {
 /// What the response was that proved the arm.
 #[derive(Default)]
 struct Proof {
-    /// In bytes, inside TLS.
     body_length: u64,
     software: Option<String>,
 }
 
 impl Service {
-    /// Make one request of the first address that takes a connection; that one will be measured.
-    /// Errors: whatever keeps a request from being answered: of the last address, or of the first that was reached.
     pub async fn discover(
         settings: &Settings,
         transport: &net::settings::Transport,
@@ -151,7 +148,6 @@ impl Service {
         Ok(proof)
     }
 
-    /// TLS directly after TCP, where the transport says so.
     async fn secure(&self, stream: Stream, timeline: &mut Timeline) -> Result<Stream> {
         match &self.transport {
             Transport::Plain => Ok(stream),
@@ -191,7 +187,6 @@ fn authority(address: &Address, default_port: u16) -> String {
     }
 }
 
-/// The first of the address's that takes a connection.
 async fn reach(reactor: &Rc<Reactor>, address: &Address, timeline: &mut Timeline) -> Result<(Stream, SocketAddr)> {
     let places = match address.literal() {
         Some(known) => vec![known],

@@ -7,11 +7,9 @@ use std::mem::MaybeUninit;
 /// One response that came whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Response {
-    /// RFC 9110, 15.
     pub status: u16,
     pub keep_alive: bool,
     pub bytes: u64,
-    /// The body alone.
     pub body_bytes: u64,
 }
 
@@ -44,7 +42,6 @@ enum State {
 
 impl Reader {
     /// The next bytes of a response, at least one; once it is whole, the response and how many of them were its own.
-    /// Errors: `protocol`, `plain_refused`. Nothing more can be read then.
     pub fn take(&mut self, bytes: &[u8]) -> Result<Option<(Response, usize)>> {
         let mut rest = bytes;
         loop {
@@ -85,7 +82,6 @@ impl Reader {
     }
 
     /// The connection has ended: where nothing said how long the body is, that is its end.
-    /// Errors: `short_body` within a body, `closed` before one.
     pub fn end(&mut self) -> Result<Response> {
         match self.state {
             State::UntilClose(head) => Ok(self.whole(head)),
@@ -146,7 +142,6 @@ impl Reader {
         Ok(Some(length - known))
     }
 
-    /// The header that these bytes begin with, and its length, where it is the last one again.
     fn recognise(&self, bytes: &[u8]) -> Option<(Head, usize)> {
         let known = self.last.as_ref()?;
         bytes.starts_with(&known.text).then_some((known.head, known.text.len()))
@@ -195,7 +190,6 @@ const LONGEST_SOFTWARE: usize = 100;
 /// What follows a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Body {
-    /// So many bytes.
     Length(u64),
     Chunked,
     UntilClose,
@@ -206,7 +200,6 @@ pub enum Body {
 /// What a header says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
-    /// RFC 9110, 15.
     pub status: u16,
     pub body: Body,
     pub keep_alive: bool,
@@ -272,7 +265,6 @@ pub fn software(bytes: &[u8]) -> Option<String> {
 #[derive(Default)]
 struct Fields {
     length: Option<u64>,
-    /// The last transfer coding is `chunked`, where there are any.
     chunked: Option<bool>,
     close: bool,
     keep_alive: bool,
@@ -366,7 +358,6 @@ pub struct Taken {
 }
 
 impl Chunked {
-    /// Before the first size.
     pub fn new() -> Self {
         Chunked { at: At::Size, left: 0, framing: 0 }
     }
@@ -393,7 +384,6 @@ impl Chunked {
         Ok(Taken { bytes: taken, data, ended: false })
     }
 
-    /// One byte of framing; whether it was the last.
     fn step(&mut self, byte: u8) -> Result<bool> {
         self.framing += 1;
         if self.framing > LONGEST_HEAD {

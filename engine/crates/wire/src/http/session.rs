@@ -37,7 +37,6 @@ enum After {
 }
 
 impl Session {
-    /// Over a stream that has been made secure, where it should be.
     pub fn new(service: Arc<Service>, reactor: Rc<Reactor>, stream: Stream) -> Self {
         Session { service, reactor, stream, reader: Reader::default(), sent: 0, after: After::MayGoOn }
     }

@@ -23,6 +23,8 @@ const INT64: u8 = 0x12;
 /// What never changes in the commands of an arm.
 pub struct Commands {
     insert: RawDocumentBuf,
+    /// Unordered, as YCSB's binding writes: a load is no sequence.
+    insert_many: RawDocumentBuf,
     update: RawDocumentBuf,
     /// `find`'s first element, its last ones where it reads one document, and those where it reads many.
     find: Vec<u8>,
@@ -33,13 +35,14 @@ pub struct Commands {
 }
 
 impl Commands {
-    /// For this collection, read preference and write concern.
     pub fn new(settings: &Settings) -> Self {
         let (collection, database) = (settings.collection.as_str(), settings.database.as_str());
         let mut insert = rawdoc! { "insert": collection, "ordered": true, "$db": database };
         let mut update = rawdoc! { "update": collection, "ordered": true, "$db": database };
-        append_write_concern(&mut insert, settings);
-        append_write_concern(&mut update, settings);
+        let mut insert_many = rawdoc! { "insert": collection, "ordered": false, "$db": database };
+        for command in [&mut insert, &mut insert_many, &mut update] {
+            append_write_concern(command, settings);
+        }
         let mut one = rawdoc! { "limit": 1, "singleBatch": true, "$db": database };
         let mut many = rawdoc! { "sort": { "_id": 1 }, "$db": database };
         let mut more = rawdoc! { "collection": collection, "$db": database };
@@ -51,6 +54,7 @@ impl Commands {
         }
         Commands {
             insert,
+            insert_many,
             update,
             find: elements(&rawdoc! { "find": collection }),
             one: elements(&one),
@@ -59,46 +63,53 @@ impl Commands {
         }
     }
 
-    /// Insert a document.
-    /// Errors: `server`, also where the write concern was not met; `protocol`, those of a broken connection.
     pub async fn insert(&self, channel: &mut Channel, key: &Key, values: Values<'_>) -> Result<()> {
         let message = channel.request();
         append_command(message, &self.insert, b"documents\0", |message| {
-            append_id(message, key);
-            append_values(message, values);
+            enclosed(message, |document| {
+                append_id(document, key);
+                append_values(document, values);
+            });
         });
         written(channel.exchange().await?, "inserted")
     }
 
-    /// Set a document's fields.
-    /// Errors: as `insert`; `server`, where there is none.
     pub async fn update(&self, channel: &mut Channel, key: &Key, values: Values<'_>) -> Result<()> {
         let message = channel.request();
         append_command(message, &self.update, b"updates\0", |message| {
-            append_document(message, b"q\0", |query| append_id(query, key));
-            append_document(message, b"u\0", |update| {
-                append_document(update, b"$set\0", |set| append_values(set, values));
+            enclosed(message, |change| {
+                append_document(change, b"q\0", |query| append_id(query, key));
+                append_document(change, b"u\0", |update| {
+                    append_document(update, b"$set\0", |set| append_values(set, values));
+                });
             });
         });
         written(channel.exchange().await?, "updated")
     }
 
-    /// Read a document.
-    /// Errors: `server`, where there is none; `protocol`, those of a broken connection.
     pub async fn read(&self, channel: &mut Channel, key: &Key, fields: Fields) -> Result<()> {
-        let message = channel.request();
+        self.append_find(channel.request(), key, fields);
+        check_one_document(channel.exchange().await?)
+    }
+
+    fn append_find(&self, message: &mut Vec<u8>, key: &Key, fields: Fields) {
         append_body(message, |message| {
             message.extend_from_slice(&self.find);
             append_document(message, b"filter\0", |filter| append_id(filter, key));
             append_projection(message, fields);
             message.extend_from_slice(&self.one);
         });
-        check_one_document(channel.exchange().await?)
+    }
+
+    pub async fn insert_batch(&self, channel: &mut Channel, table: &Table, records: Range<u64>) -> Result<()> {
+        append_command(channel.request(), &self.insert_many, b"documents\0", |message| {
+            records.for_each(|record| append_record(message, table, record));
+        });
+        check_written(channel.exchange().await?).map(|_| ())
     }
 
     /// Read so many documents from this key on, in as many batches as the server makes of them. `last` is where the
     /// last key is kept.
-    /// Errors: `server`, where there is none; `protocol`, also where they are out of order.
     pub async fn scan(
         &self,
         channel: &mut Channel,
@@ -138,14 +149,12 @@ fn elements(document: &RawDocumentBuf) -> Vec<u8> {
     bytes[4..bytes.len() - 1].to_vec()
 }
 
-/// A message whose body is written by `elements`.
 fn append_body(message: &mut Vec<u8>, elements: impl FnOnce(&mut Vec<u8>)) {
     message::begin(message);
     enclosed(message, elements);
 }
 
-/// A message with this body, and a section of this name (its zero included) with one document.
-fn append_command(message: &mut Vec<u8>, body: &RawDocumentBuf, name: &[u8], document: impl FnOnce(&mut Vec<u8>)) {
+fn append_command(message: &mut Vec<u8>, body: &RawDocumentBuf, name: &[u8], documents: impl FnOnce(&mut Vec<u8>)) {
     message::begin(message);
     message.extend_from_slice(body.as_bytes());
     // Section kind 1, a document sequence: its length, its name, its documents.
@@ -153,7 +162,7 @@ fn append_command(message: &mut Vec<u8>, body: &RawDocumentBuf, name: &[u8], doc
     let at = message.len();
     message.extend_from_slice(&[0; 4]);
     message.extend_from_slice(name);
-    enclosed(message, document);
+    documents(message);
     set_length(message, at);
 }
 
@@ -232,7 +241,6 @@ fn written(reply: &RawDocument, how: &str) -> Result<()> {
 /// A part of a scan's answer.
 struct Batch {
     documents: u64,
-    /// 0: there are no more.
     cursor: i64,
 }
 
@@ -283,53 +291,7 @@ fn read_cursor(cursor: &RawDocument, last: &mut Vec<u8>) -> Result<Batch> {
     Ok(batch)
 }
 
-/// A find command cut where the key goes.
-pub struct FindRequest {
-    head: Vec<u8>,
-    tail: Vec<u8>,
-    filter_at: usize,
-}
-
-impl FindRequest {
-    pub fn new(settings: &Settings) -> Self {
-        let before = rawdoc! { "find": settings.collection.as_str() };
-        let mut after = rawdoc! { "limit": 1, "singleBatch": true, "$db": settings.database.as_str() };
-        // Drivers leave the default out.
-        if settings.read_preference != ReadPreference::Primary {
-            after.append(cstr!("$readPreference"), rawdoc! { "mode": mode(settings.read_preference) });
-        }
-        let mut head = Vec::new();
-        message::begin(&mut head);
-        head.extend_from_slice(&before.as_bytes()[..before.as_bytes().len() - 1]);
-        head.extend_from_slice(b"\x03filter\0");
-        let filter_at = head.len();
-        // The filter's length, then its one element `_id`, a string, and the string's length.
-        head.extend_from_slice(b"\0\0\0\0\x02_id\0\0\0\0\0");
-        let mut tail = vec![0, 0];
-        tail.extend_from_slice(&after.as_bytes()[4..]);
-        FindRequest { head, tail, filter_at }
-    }
-
-    /// Write the message that asks for this key, without allocating once `message` has grown to its size.
-    pub fn encode(&self, message: &mut Vec<u8>, key: &Key) {
-        let key = key.as_bytes();
-        message.clear();
-        message.extend_from_slice(&self.head);
-        message.extend_from_slice(key);
-        message.extend_from_slice(&self.tail);
-        let body_length = message.len() - message::BODY_AT;
-        // Length, type, "_id\0", string length, key, its zero, the document's zero.
-        let filter_length = 4 + 1 + 4 + 4 + key.len() + 2;
-        for (at, length) in
-            [(message::BODY_AT, body_length), (self.filter_at, filter_length), (self.filter_at + 9, key.len() + 1)]
-        {
-            message[at..at + 4].copy_from_slice(&(length as i32).to_le_bytes());
-        }
-    }
-}
-
-/// The read preference's name on the wire.
-pub fn mode(preference: ReadPreference) -> &'static str {
+fn mode(preference: ReadPreference) -> &'static str {
     match preference {
         ReadPreference::Primary => "primary",
         ReadPreference::PrimaryPreferred => "primaryPreferred",
@@ -339,8 +301,6 @@ pub fn mode(preference: ReadPreference) -> &'static str {
     }
 }
 
-/// The reply holds exactly one document.
-/// Errors: `server` where the command failed or found nothing, `protocol` where it is no reply to a find.
 pub fn check_one_document(reply: &RawDocument) -> Result<()> {
     let mut ok = false;
     let mut found = None;
@@ -372,39 +332,8 @@ fn documents(cursor: &RawDocument) -> Result<usize> {
     Ok(count)
 }
 
-/// An insert command without its documents.
-pub struct InsertRequest {
-    body: Vec<u8>,
-}
-
-impl InsertRequest {
-    /// Into this collection. Unordered, as YCSB's binding writes: a load is no sequence.
-    pub fn new(settings: &Settings) -> Self {
-        let mut body = rawdoc! {
-            "insert": settings.collection.as_str(),
-            "ordered": false,
-            "$db": settings.database.as_str(),
-        };
-        append_write_concern(&mut body, settings);
-        InsertRequest { body: body.into_bytes() }
-    }
-
-    pub fn encode(&self, message: &mut Vec<u8>, table: &Table, records: Range<u64>) {
-        message::begin(message);
-        message.extend_from_slice(&self.body);
-        // Section kind 1, a document sequence: its length, its name, the documents one after the other.
-        message.push(1);
-        let section_at = message.len();
-        message.extend_from_slice(b"\0\0\0\0documents\0");
-        for record in records {
-            append_record(message, table, record);
-        }
-        set_length(message, section_at);
-    }
-}
-
 /// Of a command that writes; the server's default where the plan has none.
-pub fn append_write_concern(command: &mut RawDocumentBuf, settings: &Settings) {
+fn append_write_concern(command: &mut RawDocumentBuf, settings: &Settings) {
     let concern = settings.write_concern.map(|concern| match concern {
         WriteConcern::Majority => rawdoc! { "w": "majority" },
         WriteConcern::Members(members) => rawdoc! { "w": members },
@@ -416,31 +345,25 @@ pub fn append_write_concern(command: &mut RawDocumentBuf, settings: &Settings) {
 
 /// `{_id: "user…", field0: <binary>, …}`, the fields as YCSB's MongoDB binding stores them.
 fn append_record(message: &mut Vec<u8>, table: &Table, record: u64) {
-    let at = message.len();
-    message.extend_from_slice(b"\0\0\0\0\x02_id\0");
-    let key = table.key(record);
-    message.extend_from_slice(&(key.as_bytes().len() as i32 + 1).to_le_bytes());
-    message.extend_from_slice(key.as_bytes());
-    message.push(0);
-    table.for_each_field(record, |name, value| {
-        message.push(5);
-        message.extend_from_slice(name.as_bytes());
-        message.push(0);
-        message.extend_from_slice(&(value.len() as i32).to_le_bytes());
-        message.push(BinarySubtype::Generic.into());
-        message.extend_from_slice(value);
+    enclosed(message, |document| {
+        append_id(document, &table.key(record));
+        table.for_each_field(record, |name, value| {
+            document.push(BINARY);
+            document.extend_from_slice(name.as_bytes());
+            document.push(0);
+            document.extend_from_slice(&(value.len() as i32).to_le_bytes());
+            document.push(BinarySubtype::Generic.into());
+            document.extend_from_slice(value);
+        });
     });
-    message.push(0);
-    set_length(message, at);
 }
 
-pub fn set_length(message: &mut [u8], at: usize) {
+fn set_length(message: &mut [u8], at: usize) {
     let length = (message.len() - at) as i32;
     message[at..at + 4].copy_from_slice(&length.to_le_bytes());
 }
 
 /// All of the batch was written, to as many members as its write concern asks. How many documents that were (`n`).
-/// Errors: `server` with the first error.
 pub fn check_written(reply: &RawDocument) -> Result<i32> {
     let (mut ok, mut written, mut failed) = (false, 0, None);
     // One walk over the top: a lookup for each name would be a walk each.
@@ -550,8 +473,10 @@ mod tests {
             let (key, lengths) = (Key::new(record), Lengths::uniform(1, most));
             let (mut message, mut random) = (Vec::new(), Random::new(record));
             append_command(&mut message, &commands.insert, b"documents\0", |message| {
-                append_id(message, &key);
-                append_values(message, Values::new(Fields::All, count, &lengths, &mut random));
+                enclosed(message, |document| {
+                    append_id(document, &key);
+                    append_values(document, Values::new(Fields::All, count, &lengths, &mut random));
+                });
             });
             let (body, document) = parts(&message, b"documents\0");
             prop_assert_eq!(body, &*rawdoc! { "insert": "c", "ordered": true, "$db": "d" });
@@ -585,17 +510,11 @@ mod tests {
         }
     }
 
-    fn request(read_preference: &str) -> FindRequest {
-        let settings: Settings = serde_json::from_value(serde_json::json!({
-            "addresses": ["a"], "read_preference": read_preference, "database": "d", "collection": "c"}))
-        .unwrap();
-        FindRequest::new(&settings)
-    }
-
     #[test]
     fn asks_a_secondary_as_drivers_do() {
         let mut message = Vec::new();
-        request("secondary").encode(&mut message, &Key::new(0));
+        let commands = commands(serde_json::json!({"read_preference": "secondary"}));
+        commands.append_find(&mut message, &Key::new(0), Fields::All);
         let expected = rawdoc! {
             "find": "c", "filter": { "_id": "user6284781860667377211" }, "limit": 1, "singleBatch": true, "$db": "d",
             "$readPreference": { "mode": "secondary" },
@@ -620,7 +539,7 @@ mod tests {
         #[test]
         fn every_key_makes_a_whole_document(record in any::<u64>()) {
             let mut message = Vec::new();
-            request("primary").encode(&mut message, &Key::new(record));
+            commands(serde_json::json!({})).append_find(&mut message, &Key::new(record), Fields::All);
             let body = RawDocument::from_bytes(&message[message::BODY_AT..]).unwrap();
             let key = body.get_document("filter").unwrap().get_str("_id").unwrap();
             let expected = Key::new(record);
@@ -631,14 +550,13 @@ mod tests {
 
     #[test]
     fn writes_whole_documents_with_ycsbs_fields() {
-        let settings: Settings =
-            serde_json::from_value(serde_json::json!({"addresses": ["a"], "database": "d", "collection": "c"}))
-                .unwrap();
         let table = Table::new(Data { records: 5, fields: 10, field_length: 100 }, 1);
         let mut message = Vec::new();
-        let request = InsertRequest::new(&settings);
-        request.encode(&mut message, &table, 3..5);
-        let sequence = &message[message::BODY_AT + request.body.len() + 1..];
+        let body = commands(serde_json::json!({})).insert_many;
+        append_command(&mut message, &body, b"documents\0", |message| {
+            (3..5).for_each(|record| append_record(message, &table, record));
+        });
+        let sequence = &message[message::BODY_AT + body.as_bytes().len() + 1..];
         assert_eq!(sequence[..4], (sequence.len() as i32).to_le_bytes());
         let mut documents = sequence[4..].strip_prefix(b"documents\0").unwrap();
         for record in 3..5 {

@@ -41,7 +41,6 @@ fn hello_command() -> RawDocumentBuf {
 }
 
 /// Introduce ourselves, and begin to prove who we are.
-/// Errors: `plain_refused`, where the server ends a plain connection instead of answering its very first message.
 pub async fn hello(channel: &mut Channel, credentials: Option<&Credentials>) -> Result<Greeted> {
     let mut command = hello_command();
     let mut exchange = None;
@@ -64,7 +63,6 @@ pub async fn hello(channel: &mut Channel, credentials: Option<&Credentials>) -> 
 }
 
 /// Finish the proof, and check the server's.
-/// Errors: `authentication`, whichever end was not convinced.
 pub async fn authenticate(
     channel: &mut Channel,
     credentials: &Credentials,
@@ -159,7 +157,6 @@ struct Kept {
 
 impl Credentials {
     /// None without a user.
-    /// Errors: `authentication`, where the password holds what SASLprep (RFC 4013) forbids.
     pub fn new(settings: &Settings) -> Result<Option<Self>> {
         let (Some(username), Some(password)) = (&settings.username, &settings.password) else { return Ok(None) };
         Ok(Some(Credentials {
@@ -179,13 +176,10 @@ impl Credentials {
         format!("{}.{}", self.source, self.username)
     }
 
-    /// Begin an exchange with a new nonce.
-    /// Errors: `internal`, where the system has no randomness.
     pub fn begin(&self) -> Result<Exchange> {
         Exchange::begin(&self.username, Binding::None)
     }
 
-    /// Answer the server's first message ([`Exchange::prove`]).
     pub fn prove(&self, exchange: &Exchange, server_first: &[u8]) -> Result<(String, Expected)> {
         exchange.prove(server_first, |salt, iterations| self.salted(salt, iterations))
     }

@@ -42,7 +42,6 @@ pub fn finish(message: &mut [u8], request_id: i32) {
 }
 
 /// The whole length of the message that begins with these bytes; None while too few are there.
-/// Errors: `protocol`, where no message can be that long.
 pub fn length(start: &[u8]) -> Result<Option<usize>> {
     let Some(bytes) = start.first_chunk::<4>() else { return Ok(None) };
     let length = i32::from_le_bytes(*bytes);
@@ -75,8 +74,6 @@ pub fn body(message: &[u8], request_id: i32) -> Result<&RawDocument> {
     RawDocument::from_bytes(&message[BODY_AT..end]).map_err(|error| wrong(&format!("is no BSON: {error}")))
 }
 
-/// Whether a command succeeded (`ok: 1`).
-/// Errors: `server` with the server's code and words, `protocol` where there is no `ok` at all.
 pub fn check_ok(reply: &RawDocument) -> Result<()> {
     match reply.get("ok").map_err(malformed)? {
         Some(value) if is_one(value) => Ok(()),
@@ -85,7 +82,6 @@ pub fn check_ok(reply: &RawDocument) -> Result<()> {
     }
 }
 
-/// Whether a number, of whatever type, is 1.
 pub fn is_one(value: RawBsonRef<'_>) -> bool {
     match value {
         RawBsonRef::Double(number) => number == 1.0,
@@ -103,7 +99,6 @@ pub fn server_error(document: &RawDocument) -> Failure {
     Failure { moved: NOT_PRIMARY.contains(&code), ..Failure::new(Class::Server, format!("{name} ({code}): {words}")) }
 }
 
-/// A document that is not what it should be.
 pub fn malformed(error: impl std::fmt::Display) -> Failure {
     Failure::protocol(format!("the answer is malformed: {error}"))
 }
@@ -119,12 +114,10 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// Over a stream that has been made secure, where it should be.
     pub fn new(stream: Stream) -> Self {
         Channel { io: Buffered::new(stream), request_id: 0 }
     }
 
-    /// Where the next request is to be written, header included; then [`Channel::exchange`].
     pub fn request(&mut self) -> &mut Vec<u8> {
         &mut self.io.outbox
     }
@@ -135,7 +128,6 @@ impl Channel {
         self.exchange().await
     }
 
-    /// Send the request that was written, and return its reply.
     pub async fn exchange(&mut self) -> Result<&RawDocument> {
         self.request_id = self.request_id.wrapping_add(1);
         finish(&mut self.io.outbox, self.request_id);
@@ -144,7 +136,6 @@ impl Channel {
         body(self.io.at(reply), self.request_id)
     }
 
-    /// One whole message; where it is.
     async fn receive(&mut self) -> Result<Range<usize>> {
         loop {
             match length(self.io.come())? {
@@ -165,7 +156,6 @@ mod tests {
     use bson::rawdoc;
     use proptest::prelude::*;
 
-    /// A reply to request 7.
     fn reply(flags: u32, body: &[u8], after: &[u8]) -> Vec<u8> {
         let mut message = Vec::new();
         begin(&mut message);

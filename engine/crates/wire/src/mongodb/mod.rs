@@ -12,7 +12,7 @@ use crate::one_server::after_last_step;
 use crate::{Discovery, Protocol};
 use base::error::{Class, Failure, Result};
 use base::{Random, Secret, clock};
-use commands::{Commands, FindRequest, InsertRequest};
+use commands::Commands;
 use login::Credentials;
 use message::Channel;
 use net::runtime::{Reactor, TaskId};
@@ -39,7 +39,6 @@ pub struct Settings {
     pub read_preference: ReadPreference,
     /// Null: no authentication.
     pub username: Option<String>,
-    /// Null: no authentication.
     pub password: Option<Secret>,
     #[serde(default = "admin")]
     pub auth_source: String,
@@ -87,14 +86,10 @@ fn admin() -> String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ReadPreference {
-    /// The primary alone.
     #[default]
     Primary,
-    /// The primary, a secondary without one.
     PrimaryPreferred,
-    /// Secondaries alone.
     Secondary,
-    /// Secondaries, the primary without any.
     SecondaryPreferred,
     Nearest,
 }
@@ -128,8 +123,6 @@ pub struct Service {
     settings: Settings,
     transport: Transport,
     credentials: Option<Credentials>,
-    find: FindRequest,
-    insert: InsertRequest,
     commands: Commands,
     /// Of the last discovery: another primary may have been elected since the first.
     members: RwLock<Arc<Members>>,
@@ -147,8 +140,6 @@ impl Service {
         let credentials = Credentials::new(settings)?;
         let members = Scout { settings, transport: &transport, reactor, timeout_ns }.discover().await?;
         let service = Service {
-            find: FindRequest::new(settings),
-            insert: InsertRequest::new(settings),
             commands: Commands::new(settings),
             settings: settings.clone(),
             transport,
@@ -305,20 +296,15 @@ impl workload::Session for Session {
 impl Ask for Session {
     type About = Table;
 
-    /// Reads one record by its key. That there is none is an error: the record was loaded.
     async fn ask(&mut self, table: &Table, random: &mut Random, _tally: &mut ()) -> Result<()> {
         let record = random.below(table.records());
-        self.service.find.encode(self.channel.request(), &table.key(record));
-        let reply = self.channel.exchange().await?;
-        commands::check_one_document(reply)
+        self.service.commands.read(&mut self.channel, &table.key(record), Fields::All).await
     }
 }
 
 impl KeyValue for Session {
     async fn insert(&mut self, table: &Table, records: Range<u64>) -> Result<()> {
-        self.service.insert.encode(self.channel.request(), table, records);
-        let reply = self.channel.exchange().await?;
-        commands::check_written(reply).map(|_| ())
+        self.service.commands.insert_batch(&mut self.channel, table, records).await
     }
 }
 

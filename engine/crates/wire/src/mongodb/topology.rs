@@ -39,13 +39,10 @@ pub struct Scout<'a> {
     /// As the arm will be measured: a member that does not speak TLS fits no TLS arm.
     pub transport: &'a Transport,
     pub reactor: &'a Rc<Reactor>,
-    /// How long one server may take to answer, in nanoseconds.
     pub timeout_ns: u64,
 }
 
 impl Scout<'_> {
-    /// Find the members through the first seed that answers.
-    /// Errors: `no_member`, or why the last seed did not answer.
     pub async fn discover(&self) -> Result<Members> {
         let mut outcome = Err(Failure::new(Class::Plan, "the service has no address"));
         for seed in &self.settings.addresses {

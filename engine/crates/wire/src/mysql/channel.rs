@@ -24,7 +24,6 @@ impl Channel {
         Channel { io: Buffered::new(stream), sequence: 0, decryption: None }
     }
 
-    /// Go on under TLS, as [`Buffered::secure`].
     pub async fn secure(self, transport: &Transport, address: &Address, timeline: &mut Timeline) -> Result<Self> {
         Ok(Channel { io: self.io.secure(transport, address, timeline).await?, ..self })
     }
@@ -36,7 +35,6 @@ impl Channel {
         &mut self.io.outbox
     }
 
-    /// As `reply`, for a packet that begins a conversation with this command.
     pub fn command(&mut self, command: u8) -> &mut Vec<u8> {
         self.sequence = 0;
         let packet = self.reply();
@@ -44,8 +42,6 @@ impl Channel {
         packet
     }
 
-    /// Send the packet that was written.
-    /// Errors: those of a broken connection; `plan`, where it is too long.
     pub async fn send(&mut self) -> Result<()> {
         packet::finish(&mut self.io.outbox, self.sequence)?;
         self.sequence = self.sequence.wrapping_add(1);
@@ -106,14 +102,10 @@ impl Layout {
 }
 
 impl Channel {
-    /// The beginning of a result set: how many columns it has.
-    /// Errors: `protocol`, also where the answer is no result set; the server's own, those of a broken connection.
     pub async fn receive_column_count(&mut self) -> Result<u64> {
         read_column_count(self.receive().await?)
     }
 
-    /// So many definitions of columns, or of a statement's parameters, with the EOF that ends them.
-    /// Errors: as `receive_column_count`; `encryption`, where a column cannot be decrypted.
     pub async fn receive_columns(&mut self, count: u64, without_eof: bool) -> Result<()> {
         if let Some(decryption) = &mut self.decryption {
             decryption.begin();
@@ -133,8 +125,6 @@ impl Channel {
 
     /// The next row of a result set, as the server sent it, also where a gateway has encrypted it on the way; None at its
     /// end, after which nothing may follow ([`Channel::check_idle`]).
-    /// Errors: as `receive_column_count`; the server may end a result set by an error. `encryption`, as for
-    /// definitions.
     pub async fn receive_row(&mut self, layout: Layout) -> Result<Option<&[u8]>> {
         let packet = self.receive_at().await?;
         let packet = packet::not_an_error(self.io.at(packet))?;

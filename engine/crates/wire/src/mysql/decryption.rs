@@ -58,7 +58,6 @@ impl MasterKeys {
         self.bytes.fetch_add(decrypted.bytes, Ordering::Relaxed);
     }
 
-    /// A column that must come encrypted, and did not come so that we can tell.
     fn demand(&self, definition: &Definition<'_>) -> Result<()> {
         let is_meant = |demand: &Demand| demand.means(definition.original) || demand.means(definition.shown());
         match self.demands.iter().any(is_meant) {

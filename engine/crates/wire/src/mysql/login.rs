@@ -80,7 +80,6 @@ struct Proof<'a> {
 /// What a server's packet asks of us.
 enum Step {
     Accepted,
-    /// Nothing but to wait for the next.
     Wait,
     GivePassword,
     Switch(AuthSwitch),
@@ -184,7 +183,6 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Errors: `plan`: a zero byte, which the protocol cannot carry.
     pub fn new(settings: &Settings) -> Result<Self> {
         let password = settings.password.as_ref().map_or("", |password| password.reveal());
         let username = settings.username.as_deref().unwrap_or_default();
@@ -215,7 +213,6 @@ impl Credentials {
     }
 
     /// The password as only the owner of this public key (PEM) can read it, and only on this connection.
-    /// Errors: `protocol`, where the key is none.
     pub fn encrypted_password(&self, nonce: &[u8], key: &[u8]) -> Result<Vec<u8>> {
         let mut bytes = self.password_with_zero();
         bytes.iter_mut().zip(nonce.iter().cycle()).for_each(|(byte, pad)| *byte ^= pad);
@@ -242,12 +239,10 @@ pub enum Plugin {
 }
 
 impl Plugin {
-    /// None, where it is none of ours.
     pub fn named(name: &[u8]) -> Option<Self> {
         [Plugin::Native, Plugin::CachingSha2, Plugin::Ed25519].into_iter().find(|plugin| plugin.name() == name)
     }
 
-    /// On the wire.
     pub fn name(self) -> &'static [u8] {
         match self {
             Plugin::Native => b"mysql_native_password",
@@ -256,8 +251,6 @@ impl Plugin {
         }
     }
 
-    /// The proof about this nonce.
-    /// Errors: `protocol`, where the nonce is none.
     pub fn proof(self, user: &Credentials, nonce: &[u8]) -> Result<Vec<u8>> {
         let wrong = |_| Failure::protocol(format!("a nonce of {} bytes", nonce.len()));
         match self {

@@ -46,7 +46,6 @@ pub struct Settings {
     pub addresses: Vec<String>,
     /// Null: MySQL's anonymous user.
     pub username: Option<String>,
-    /// Null: none.
     pub password: Option<Secret>,
     pub database: String,
     /// The table of the records; of no use to `tpcc`, which has its own.
@@ -76,7 +75,6 @@ fn sbtest1() -> String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Statements {
-    /// Prepared once a connection, then executed with the binary protocol.
     #[default]
     Prepared,
     Text,
@@ -124,7 +122,6 @@ pub struct Service {
 }
 
 impl Service {
-    /// Open one session to the first address that can be reached; that one will be measured.
     pub async fn discover(
         settings: &Settings,
         transport: &net::settings::Transport,
@@ -176,7 +173,6 @@ impl crate::Service for Service {
         }
     }
 
-    /// What its sessions have decrypted, where they have keys.
     fn take_counts(&self, into: &mut Counts) {
         if let Some(keys) = &self.master_keys {
             keys.take_decrypted().add_to(into);
@@ -211,9 +207,7 @@ pub struct Session {
     channel: channel::Channel,
     without_eof: bool,
     prepared: Option<Prepared>,
-    /// YCSB's, once they are prepared.
     records: Option<RecordStatements>,
-    /// A workload's own, once they are prepared.
     set: Option<PreparedSet>,
     last_key: Vec<u8>,
 }
@@ -282,7 +276,6 @@ impl workload::Session for Session {
 impl Ask for Session {
     type About = Table;
 
-    /// Reads one record by its key. That there is none is an error: the record was loaded.
     async fn ask(&mut self, table: &Table, random: &mut Random, _tally: &mut ()) -> Result<()> {
         let record = random.below(table.records());
         workload::Session::prepare(self).await?;

@@ -30,19 +30,15 @@ impl PointSelect {
         PointSelect { statements: settings.statements, text: text.into_bytes() }
     }
 
-    /// Whether it is to be prepared before it is asked.
     pub fn is_prepared(&self) -> bool {
         self.statements == Statements::Prepared
     }
 
-    /// Ask the server to prepare it: one round trip.
     pub async fn prepare(&self, channel: &mut Channel, without_eof: bool) -> Result<Prepared> {
         let statement = [&self.text, &b"?"[..]].concat();
         prepare(channel, &statement, Width { columns: 1, parameters: 1 }, without_eof).await
     }
 
-    /// Read the row with this key, without allocating: one round trip.
-    /// Errors: `server` where there is none; and as `prepare`.
     pub async fn read(
         &self,
         channel: &mut Channel,
@@ -72,8 +68,6 @@ pub struct Width {
     pub parameters: u16,
 }
 
-/// Ask the server to prepare a statement: one round trip.
-/// Errors: `protocol`, also where its width is another; the server's own, those of a broken connection.
 pub async fn prepare(channel: &mut Channel, text: &[u8], width: Width, without_eof: bool) -> Result<Prepared> {
     channel.command(command::STMT_PREPARE).extend_from_slice(text);
     channel.send().await?;
@@ -91,7 +85,6 @@ pub fn quoted(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
 
-/// MySQL Internals, "COM_STMT_EXECUTE".
 fn append_execute(Prepared(statement): Prepared, id: u64, request: &mut Vec<u8>) {
     request.extend_from_slice(&statement.to_le_bytes());
     // No cursor; once; no NULL; types follow.
@@ -115,7 +108,6 @@ fn read_prepared(packet: &[u8], width: Width) -> Result<Prepared> {
     Ok(Prepared(statement))
 }
 
-/// A result set of one column with exactly one row that is not NULL.
 async fn one_row(channel: &mut Channel, layout: Layout) -> Result<()> {
     let columns = channel.receive_column_count().await?;
     if columns != 1 {
@@ -158,8 +150,6 @@ impl BulkInsert {
         BulkInsert { text: text.into_bytes() }
     }
 
-    /// Write these records.
-    /// Errors: `server`, also where not all of them were written; `protocol`, those of a broken connection.
     pub async fn write(&self, channel: &mut Channel, table: &Table, records: Range<u64>) -> Result<()> {
         let expected = records.end - records.start;
         self.append(table, records, channel.command(command::QUERY));
@@ -182,7 +172,6 @@ impl BulkInsert {
     }
 }
 
-/// Write rows that are SQL already, after what begins an INSERT: how many were written.
 pub async fn write_rows(channel: &mut Channel, into: &[u8], rows: &[u8]) -> Result<u64> {
     let request = channel.command(command::QUERY);
     request.extend_from_slice(into);

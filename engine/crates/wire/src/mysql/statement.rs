@@ -29,8 +29,6 @@ struct Bound {
 }
 
 impl PreparedSet {
-    /// Prepare all of them: a round trip each.
-    /// Errors: `server`, where a table is missing or has other columns; `protocol`, those of a broken connection.
     pub async fn prepare(channel: &mut Channel, statements: &'static [Statement], without_eof: bool) -> Result<Self> {
         let mut prepared = Vec::with_capacity(statements.len());
         for statement in statements {
@@ -45,7 +43,6 @@ impl PreparedSet {
         self.sent
     }
 
-    /// Send a statement that has neither parameters nor a result, as text: `COMMIT`.
     pub async fn say(&mut self, channel: &mut Channel, text: &str) -> Result<()> {
         channel.command(command::QUERY).extend_from_slice(text.as_bytes());
         self.sent += 1;
@@ -66,7 +63,6 @@ impl PreparedSet {
         Ok(changed)
     }
 
-    /// Execute a statement with a result, and look at each of its rows: how many there were.
     pub async fn select(
         &mut self,
         channel: &mut Channel,
@@ -205,8 +201,6 @@ pub struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// A packet that holds a row of these columns.
-    /// Errors: `protocol`; so it is with all that follow, also where a column is of another type or NULL.
     pub fn new(packet: &'a [u8], columns: &'static [Column]) -> Result<Self> {
         let mut reader = Reader::new(packet);
         let nulls = begin_binary(&mut reader, columns.len())?;

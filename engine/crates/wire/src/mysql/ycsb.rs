@@ -24,8 +24,6 @@ pub struct Statements {
 }
 
 impl Statements {
-    /// Prepare what a workload of this shape needs: a round trip each.
-    /// Errors: `server`, where the table is missing or has other columns; `protocol`, those of a broken connection.
     pub async fn prepare(channel: &mut Channel, table: &str, shape: &Shape, without_eof: bool) -> Result<Self> {
         let mut made = Statements { insert: None, reads: vec![], updates: vec![], scans: vec![], without_eof };
         let table = quoted(table);
@@ -68,8 +66,6 @@ impl Statements {
         self.change(channel, "inserted").await
     }
 
-    /// Set a row's fields.
-    /// Errors: as `insert`; `server`, where there is none.
     pub async fn update(&self, channel: &mut Channel, key: &Key, values: Values<'_>) -> Result<()> {
         let fields = values.fields();
         let prepared = *self.updates.get(place(&self.updates, fields.start)).ok_or_else(unprepared)?;
@@ -80,8 +76,6 @@ impl Statements {
         self.change(channel, "updated").await
     }
 
-    /// Read a row.
-    /// Errors: `server`, where there is none; `protocol`, those of a broken connection.
     pub async fn read(&self, channel: &mut Channel, key: &Key, fields: Fields) -> Result<()> {
         let prepared = chosen(&self.reads, fields)?;
         let request = channel.command(command::STMT_EXECUTE);
@@ -92,7 +86,6 @@ impl Statements {
     }
 
     /// Read so many rows from this key on. `last` is where the last key is kept.
-    /// Errors: `server`, where there is none; `protocol`, also where they are out of order.
     pub async fn scan(
         &self,
         channel: &mut Channel,
@@ -124,7 +117,6 @@ impl Statements {
     }
 }
 
-/// The fields that a statement is about: all, or one for each statement.
 fn sets(all: bool, fields: u32) -> Vec<Range<u32>> {
     let width = if all { fields } else { 1 };
     (0..fields).step_by(width as usize).map(|first| first..first + width).collect()
@@ -185,7 +177,6 @@ async fn read_rows(channel: &mut Channel, without_eof: bool, mut key: impl FnMut
     Ok(rows)
 }
 
-/// The first of a binary row's strings, once all of them were seen.
 fn read_key(packet: &[u8], columns: u64) -> Result<&[u8]> {
     let mut reader = Reader::new(packet);
     let nulls = begin_binary(&mut reader, columns as usize)?;

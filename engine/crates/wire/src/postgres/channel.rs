@@ -13,12 +13,10 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// Over a stream that has been made secure, where it should be.
     pub fn new(stream: Stream) -> Self {
         Channel { io: Buffered::new(stream) }
     }
 
-    /// Where the next messages are to be written; then [`Channel::send`].
     pub fn request(&mut self) -> &mut Vec<u8> {
         self.io.outbox.clear();
         &mut self.io.outbox
@@ -36,13 +34,11 @@ impl Channel {
 
     /// Send what was written, and take all that comes up to ReadyForQuery; `each` looks at every row. The session is then
     /// ready for more, also after an error that the server has answered.
-    /// Errors: the server's first; `protocol`, those of `each` and of a broken connection.
     pub async fn ask(&mut self, each: impl FnMut(&[u8]) -> Result<()>) -> Result<Outcome> {
         self.send().await?;
         self.take_answer(Answer::new(each)).await
     }
 
-    /// As `ask`, where an answer has begun or is to be.
     pub async fn take_answer<E: FnMut(&[u8]) -> Result<()>>(&mut self, mut answer: Answer<E>) -> Result<Outcome> {
         loop {
             let (kind, body) = match self.receive_at().await {
@@ -66,7 +62,6 @@ impl Channel {
         }
     }
 
-    /// Say that this is the end, without waiting.
     pub fn close(mut self) {
         message::append(self.request(), frontend::TERMINATE, |_| ());
         self.io.close_with_outbox();
@@ -122,8 +117,6 @@ impl<E: FnMut(&[u8]) -> Result<()>> Answer<E> {
         Answer { each, outcome: Outcome::default(), failure: None }
     }
 
-    /// Take the next message.
-    /// Errors: `protocol`, where it has no place in an answer; those of `each`.
     pub fn take(&mut self, kind: u8, body: &[u8]) -> Result<Step> {
         match kind {
             backend::DATA_ROW => {

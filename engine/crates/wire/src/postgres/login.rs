@@ -96,7 +96,6 @@ impl Opening {
         Ok(stream)
     }
 
-    /// Up to the server's acceptance; by what mechanism.
     async fn introduce(&self, channel: &mut Channel, timeline: &mut Timeline) -> Result<Option<&'static str>> {
         let session = [("user", &self.username), ("database", &self.database)];
         let search_path = self.search_path.as_ref().map(|schema| ("search_path", schema));
@@ -219,7 +218,6 @@ fn read_mechanisms(mut reader: Reader<'_>) -> Result<Request> {
     }
 }
 
-/// Up to the first ReadyForQuery: the server's process for this session.
 async fn read_ready(channel: &mut Channel) -> Result<i32> {
     let mut process = 0;
     loop {

@@ -48,7 +48,6 @@ pub mod frontend {
 }
 
 /// The type of the message that begins here, and its body's length; None, where its header has not come whole.
-/// Errors: `protocol`, where no message is of that type, or it claims a length that none has.
 pub fn header(come: &[u8]) -> Result<Option<(u8, usize)>> {
     let Some(&kind) = come.first() else { return Ok(None) };
     let most = match kind {
@@ -112,7 +111,6 @@ pub fn append_value(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
 }
 
 /// What an ErrorResponse says, by its SQLSTATE's class (PostgreSQL's documentation, "Error Codes").
-/// Errors: none: whatever it holds is a failure.
 pub fn failure(body: &[u8]) -> Failure {
     let field = |wanted| {
         let mut fields = body.split(|byte| *byte == 0);
@@ -154,8 +152,6 @@ impl<'a> Reader<'a> {
         self.0
     }
 
-    /// So many bytes.
-    /// Errors: `protocol`, where there are fewer; so it is with all that follow.
     pub fn bytes(&mut self, count: usize) -> Result<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(count).ok_or_else(too_short)?;
         self.0 = rest;
@@ -167,7 +163,6 @@ impl<'a> Reader<'a> {
         Ok(i16::from_be_bytes(self.bytes(2)?.try_into().expect("two bytes")))
     }
 
-    /// Four bytes.
     pub fn i32(&mut self) -> Result<i32> {
         Ok(i32::from_be_bytes(self.bytes(4)?.try_into().expect("four bytes")))
     }

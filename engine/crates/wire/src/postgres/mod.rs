@@ -36,14 +36,11 @@ pub struct Settings {
     /// `host:port`; the first that can be reached is measured.
     pub addresses: Vec<String>,
     pub username: String,
-    /// Null: none, for a server that asks for none.
     pub password: Option<Secret>,
     pub database: String,
     /// The session's; the server's holds where absent. A pooler does not take it.
     pub search_path: Option<String>,
-    /// Where pgbench's tables are, whatever the session's `search_path`.
     pub table_schema: Option<String>,
-    /// YCSB's table; pgbench's have names of their own.
     #[serde(default = "usertable")]
     pub table: String,
     /// pgbench's scale: so many branches, and ten times as many tellers.
@@ -74,7 +71,6 @@ fn one() -> u64 {
 pub enum Statements {
     Simple,
     Extended,
-    /// Parsed once a connection.
     #[default]
     Prepared,
 }
@@ -148,7 +144,6 @@ pub struct Service {
 }
 
 impl Service {
-    /// Open one session to the first address that can be reached; that one will be measured.
     pub async fn discover(
         settings: &Settings,
         transport: &net::settings::Transport,
@@ -240,7 +235,6 @@ pub struct Session {
     service: Arc<Service>,
     channel: Channel,
     prepared: Prepared,
-    /// YCSB's, once they are prepared.
     records: Option<RecordStatements>,
     last_key: Vec<u8>,
 }
@@ -271,7 +265,6 @@ impl workload::Session for Session {
 impl Ask for Session {
     type About = Bank;
 
-    /// Reads one account by its key. That there is none is an error: the accounts were loaded.
     async fn ask(&mut self, bank: &Bank, random: &mut Random, _tally: &mut ()) -> Result<()> {
         self.ask_at_once(bank, 1, random).await
     }

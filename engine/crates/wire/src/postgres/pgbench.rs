@@ -51,8 +51,6 @@ impl Scripts {
         Scripts { statements, results, all: texts.map(|(name, text)| Numbered::new(name, &text)), copy }
     }
 
-    /// Write these accounts by COPY: two round trips.
-    /// Errors: `server`, also where not all of them were written; `protocol`, those of a broken connection.
     pub async fn copy(&self, channel: &mut Channel, bank: &Bank, records: Range<u64>) -> Result<()> {
         let expected = records.end - records.start;
         append_query(&self.copy, channel.request());
@@ -75,14 +73,11 @@ impl Scripts {
         Err(Failure::new(Class::Server, format!("{written} rows of {expected} were written")))
     }
 
-    /// Prepare all that is not prepared yet, where statements are: one round trip.
-    /// Errors: `server`, where a table is missing; `protocol`, those of a broken connection.
     pub async fn prepare_all(&self, channel: &mut Channel, prepared: &mut Prepared) -> Result<()> {
         self.prepare(channel, prepared, 0..self.all.len()).await
     }
 
     /// Read so many accounts without waiting in between: one round trip, besides the preparation that the first needs.
-    /// Errors: `server`, where one is missing; `protocol`, those of a broken connection.
     pub async fn select(
         &self,
         channel: &mut Channel,
@@ -105,7 +100,6 @@ impl Scripts {
     }
 
     /// Carry out one transaction: seven round trips, besides the preparation that the first needs.
-    /// Errors: as `select`; after one of the server's the transaction has been ended.
     pub async fn transact(&self, channel: &mut Channel, prepared: &mut Prepared, about: Transfer) -> Result<()> {
         let outcome = self.transaction(channel, prepared, about).await;
         if outcome.as_ref().is_err_and(|failure| failure.class == Class::Server) {
@@ -176,7 +170,6 @@ pub fn no_row(_body: &[u8]) -> Result<()> {
     Err(Failure::protocol("a row, where none was asked for"))
 }
 
-/// One INTEGER, which is not NULL.
 fn check_balance(body: &[u8], binary: bool) -> Result<()> {
     let mut reader = row(body, 1)?;
     let value = reader.value()?.ok_or_else(|| Failure::new(Class::Protocol, "a balance is NULL"))?;
@@ -194,7 +187,6 @@ const UNNAMED: &str = "";
 /// Execute's: all rows.
 const ALL_ROWS: i32 = 0;
 
-/// A name as SQL has it, whatever is in it.
 pub fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
@@ -202,7 +194,6 @@ pub fn quoted(name: &str) -> String {
 /// A statement whose parameters are whole numbers.
 pub struct Numbered {
     pub name: &'static str,
-    /// What stands before, between and after the parameters.
     pieces: Vec<String>,
 }
 
@@ -211,7 +202,6 @@ impl Numbered {
         Numbered { name, pieces: text.split('?').map(Into::into).collect() }
     }
 
-    /// Append all that asks it once, but the end of it ([`append_end`]).
     pub fn append(&self, statements: Statements, results: Results, values: &[i64], out: &mut Vec<u8>) {
         assert_eq!(values.len() + 1, self.pieces.len(), "parameters of '{}'", self.name);
         let name = match statements {
@@ -279,7 +269,6 @@ pub fn append_parse(name: &str, text: &str, out: &mut Vec<u8>) {
     });
 }
 
-/// Append what executes a prepared statement: `values` appends so many parameters, each by [`append_value`].
 pub fn append_execution(
     name: &str,
     parameters: usize,

@@ -13,19 +13,16 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// Over a stream that has been made secure, where it should be.
     pub fn new(stream: Stream) -> Self {
         Channel { io: Buffered::new(stream) }
     }
 
-    /// Where the next commands are to be written; then [`Channel::ask`] or [`Channel::ask_all`].
     pub fn request(&mut self) -> &mut Vec<u8> {
         self.io.outbox.clear();
         &mut self.io.outbox
     }
 
     /// Send the command that was written, and have its reply read: `read` gets the first element, and the rest.
-    /// Errors: the server's; `protocol`, those of `read` and of a broken connection.
     pub async fn ask<T>(&mut self, read: impl FnOnce(Element<'_>, Reader<'_>) -> Result<T>) -> Result<T> {
         self.io.send().await?;
         match self.take(read).await {
@@ -65,7 +62,6 @@ impl Channel {
     }
 }
 
-/// For a command that is answered with `OK`.
 pub fn ok(element: Element<'_>, _rest: Reader<'_>) -> Result<()> {
     match element {
         Element::Line(b"OK") => Ok(()),
@@ -104,7 +100,6 @@ pub fn append_length(out: &mut Vec<u8>, length: usize) {
     append_end(out);
 }
 
-/// Append what stands behind an argument's bytes.
 pub fn append_end(out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
@@ -118,7 +113,6 @@ pub fn append_number(out: &mut Vec<u8>, number: i64) {
     append_end(out);
 }
 
-/// How many digits [`append_digits`] appends.
 pub fn digits(number: u64, fewest: usize) -> usize {
     number.checked_ilog10().map_or(1, |log| log as usize + 1).max(fewest)
 }

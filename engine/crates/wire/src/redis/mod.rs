@@ -38,7 +38,6 @@ pub struct Settings {
     pub tls_addresses: Option<Vec<String>>,
     /// Null: the user `default`.
     pub username: Option<String>,
-    /// Null: none, for a server that asks for none.
     pub password: Option<Secret>,
     /// Version of the protocol: 2, or 3, which a session begins with `HELLO`.
     #[serde(default = "two")]
@@ -113,7 +112,6 @@ pub struct Service {
 }
 
 impl Service {
-    /// Open one session to the first address that can be reached; that one will be measured.
     pub async fn discover(
         settings: &Settings,
         transport: &net::settings::Transport,
@@ -230,7 +228,6 @@ impl workload::Session for Session {
 impl Ask for Session {
     type About = Strings;
 
-    /// Reads one string by its key. That there is none is an error: the strings were loaded.
     async fn ask(&mut self, strings: &Strings, random: &mut Random, _tally: &mut ()) -> Result<()> {
         strings.append_get(strings.any(random), self.channel.request());
         self.channel.ask(|element, rest| strings.check(element, rest)).await

@@ -21,7 +21,6 @@ pub enum Element<'a> {
     /// A bulk string, or a verbatim one with its format before it.
     Bytes(&'a [u8]),
     Error(&'a [u8]),
-    /// No value, or no array.
     Null,
     /// So many elements follow: of a map two for each entry.
     Aggregate(u64),
@@ -41,8 +40,6 @@ impl<'a> Reader<'a> {
     }
 
     /// The next element; None, where it has not come whole. Then nothing is taken.
-    /// Errors: `protocol`: what is none, is longer than any, comes unasked (a push, an attribute), or in pieces of no
-    /// stated length.
     pub fn next(&mut self) -> Result<Option<Element<'a>>> {
         let Some(&kind) = self.0.first() else { return Ok(None) };
         check(kind)?;
@@ -63,7 +60,6 @@ impl<'a> Reader<'a> {
 }
 
 /// The length of the reply that begins here, all that is nested in it included; None, where it has not come whole.
-/// Errors: `protocol`, as [`Reader::next`], and a reply of more elements than any.
 pub fn length(come: &[u8]) -> Result<Option<usize>> {
     let mut reader = Reader::new(come);
     // Counted instead of nested: no depth of a server's uses up our stack.
@@ -82,7 +78,6 @@ pub fn length(come: &[u8]) -> Result<Option<usize>> {
 }
 
 /// The only element of a whole reply, or the first of its elements.
-/// Errors: the server's, where it is an error; `protocol`.
 pub fn first<'a>(reader: &mut Reader<'a>) -> Result<Element<'a>> {
     match reader.next()? {
         Some(Element::Error(words)) => Err(failure(words)),

@@ -70,7 +70,6 @@ impl Strings {
         self.append_key(record, out);
     }
 
-    /// Append the command that writes this one; its bytes follow from its number.
     pub fn append_set(&self, record: u64, out: &mut Vec<u8>) {
         append_head(out, 3);
         append_argument(out, b"SET");
@@ -78,8 +77,6 @@ impl Strings {
         append_argument(out, value(record));
     }
 
-    /// The answer to a command that reads one.
-    /// Errors: `server`, where there is none, or it is of another length; `protocol`.
     pub fn check(&self, element: Element<'_>, _rest: Reader<'_>) -> Result<()> {
         match element {
             Element::Bytes(value) if value.len() == self.size.bytes => Ok(()),

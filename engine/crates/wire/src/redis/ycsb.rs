@@ -28,7 +28,6 @@ impl Hashes {
         Hashes { prefix: prefix.into() }
     }
 
-    /// Write a record, and its key into the index: two round trips.
     pub async fn insert(&self, channel: &mut Channel, key: &Key, values: Values<'_>) -> Result<()> {
         self.write(channel, key, values).await?;
         let request = channel.request();
@@ -41,8 +40,6 @@ impl Hashes {
         Ok(())
     }
 
-    /// Set a record's fields.
-    /// Errors: as `insert`; `server`, where the record had no such field: Redis has made it then, as it does for YCSB.
     pub async fn update(&self, channel: &mut Channel, key: &Key, values: Values<'_>) -> Result<()> {
         match self.write(channel, key, values).await? {
             0 => Ok(()),
@@ -50,8 +47,6 @@ impl Hashes {
         }
     }
 
-    /// Read a record, which has so many fields, or one of them.
-    /// Errors: `server`, where there is none; `protocol`, those of a broken connection.
     pub async fn read(&self, channel: &mut Channel, key: &[u8], fields: Fields, of: u32) -> Result<()> {
         let request = channel.request();
         match fields {
@@ -98,7 +93,6 @@ impl Hashes {
         Ok(())
     }
 
-    /// How many of the fields were not there.
     async fn write(&self, channel: &mut Channel, key: &Key, values: Values<'_>) -> Result<i64> {
         let request = channel.request();
         let fields = values.fields();

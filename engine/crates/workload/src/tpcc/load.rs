@@ -94,7 +94,6 @@ pub const MOST_STATEMENTS: u32 = 4 + CUSTOMERS / CUSTOMERS_AT_ONCE + 2 * ORDERS 
 
 /// What begins an INSERT, its rows, and how many there are.
 pub struct Part {
-    /// Up to `VALUES`.
     pub into: &'static str,
     pub rows: Vec<u8>,
     pub count: u64,
@@ -166,7 +165,6 @@ impl Rows {
         part
     }
 
-    /// Name and address, of a warehouse or a district.
     fn append_place(&mut self, part: &mut Part) {
         append_text(&mut self.random, 6, 10, &mut part.rows);
         part.rows.push(b',');
@@ -321,23 +319,17 @@ const PARTS: u64 = (ITEMS / ROWS) as u64;
 pub enum Unit {
     /// A district with its customers, their history, and its orders.
     District {
-        /// From 1.
         warehouse: u32,
-        /// From 1.
         district: u32,
     },
     Stock {
-        /// From 1.
         warehouse: u32,
-        /// The first item, from 1.
         from: u32,
     },
     Items {
-        /// The first, from 1.
         from: u32,
     },
     Warehouse {
-        /// From 1.
         warehouse: u32,
     },
 }

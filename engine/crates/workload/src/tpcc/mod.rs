@@ -17,7 +17,6 @@ use serde::Deserialize;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename = "Tpcc")]
 pub struct Settings {
-    /// Loading the data, or working on it.
     pub phase: TpccPhase,
     /// How many there are; everything else follows from it (clause 4.2).
     pub warehouses: u32,

@@ -38,7 +38,6 @@ impl Constants {
         }
     }
 
-    /// C_ID (clause 2.1.6, A = 1023).
     pub fn customer(&self, random: &mut Random) -> u32 {
         nurand(random, 1023, 1, CUSTOMERS, self.customer)
     }
@@ -48,7 +47,6 @@ impl Constants {
         nurand(random, 8191, 1, ITEMS, self.item)
     }
 
-    /// The number of a C_LAST that is loaded (A = 255).
     pub fn loaded_name(&self, random: &mut Random) -> u32 {
         nurand(random, 255, 0, 999, self.last_load)
     }
@@ -143,7 +141,6 @@ pub struct LastName {
 }
 
 impl LastName {
-    /// Of this number, which is below 1000.
     pub fn new(number: u32) -> Self {
         let mut name = LastName { letters: [0; LONGEST], length: 0 };
         for digit in [number / 100, number / 10 % 10, number % 10] {

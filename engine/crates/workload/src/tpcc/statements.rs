@@ -55,7 +55,6 @@ pub fn update_of(rows: usize) -> (usize, usize) {
     (FIRST_UPDATE + place, UPDATE_SIZES[place])
 }
 
-/// So many order lines.
 pub fn insert_lines(count: usize) -> usize {
     FIRST_LINES + count - FEWEST_LINES
 }

@@ -26,7 +26,6 @@ const DEADLOCK: u16 = 1213;
 /// Where a terminal stands.
 #[derive(Debug, Clone, Copy)]
 pub struct Home {
-    /// From 1.
     pub warehouse: u32,
     /// Of its Stock-Levels (clause 2.8.1.1).
     pub district: u32,
@@ -34,7 +33,6 @@ pub struct Home {
 }
 
 impl Home {
-    /// Of a worker, by its number from 0.
     fn of(worker: usize, warehouses: u32) -> Self {
         let (round, place) = (worker as u32 / warehouses, worker as u32 % warehouses);
         Home { warehouse: place + 1, district: round % DISTRICTS + 1, warehouses }
@@ -135,7 +133,6 @@ pub struct Terminal<C: Client> {
 }
 
 impl<C: Client<Session: Sql>> Terminal<C> {
-    /// `random` chooses everything but the constants.
     pub fn new(client: C, settings: &Settings, Place { worker, seed }: Place, random: Random) -> Self {
         let isolation = format!("SET SESSION TRANSACTION ISOLATION LEVEL {}", settings.isolation.sql());
         // So a transaction begins with its first statement, and no round trip says that it does.
@@ -243,7 +240,6 @@ pub fn one_row(rows: u64, what: &str) -> Result<()> {
     if rows == 1 { Ok(()) } else { Err(Failure::protocol(format!("{rows} rows of a {what}: is the data loaded?"))) }
 }
 
-/// As many rows were changed as should be.
 pub fn rows_changed(changed: u64, expected: u64, what: &str) -> Result<()> {
     if changed == expected {
         return Ok(());
@@ -312,7 +308,6 @@ pub struct Deck {
 }
 
 impl Deck {
-    /// To be shuffled with the first card.
     pub fn new() -> Self {
         let cards: Vec<_> = COUNTS.iter().flat_map(|(card, count)| std::iter::repeat_n(*card, *count)).collect();
         Deck { dealt: cards.len(), cards }

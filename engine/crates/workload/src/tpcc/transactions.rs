@@ -178,7 +178,6 @@ impl NewOrder {
         update_stock(session, &buffers.stock).await
     }
 
-    /// Each row once, in the order of the index, in which everybody locks them.
     fn list_stock(&self, NewOrderBuffers { lines, stock }: &mut NewOrderBuffers) {
         stock.clear();
         for (ordered, _) in self.ordered().iter().zip(lines.iter()).filter(|(_, line)| line.found) {
@@ -236,7 +235,6 @@ impl NewOrder {
         }
     }
 
-    /// The district's tax, and the order's number.
     async fn take_number(&self, session: &mut impl Sql) -> Result<(i64, i64)> {
         let (warehouse, district) = (self.warehouse.into(), self.district.into());
         let (mut tax, mut order) = (0, 0);
@@ -428,7 +426,6 @@ impl Payment {
         one_row(rows, "customer")
     }
 
-    /// Change the customer's row; with bad credit, its data too.
     async fn pay(&self, session: &mut impl Sql, customer: i64, buffers: &mut PaymentBuffers) -> Result<()> {
         let (warehouse, district) = (self.customer_warehouse.into(), self.customer_district.into());
         if !buffers.bad_credit {

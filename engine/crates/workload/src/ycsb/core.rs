@@ -90,7 +90,6 @@ impl Core {
         }
     }
 
-    /// Which fields a read or a scan is about.
     pub fn read_fields(&self, random: &mut Random) -> Fields {
         self.all_or_one(self.reads_all, random)
     }
@@ -226,12 +225,9 @@ fn hotspot(settings: &Settings, loaded: std::ops::Range<u64>) -> Result<Requests
 /// What YCSB's client does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
-    /// One record, all of its fields or one.
     Read,
-    /// One record's fields, all or one.
     Update,
     Insert,
-    /// Records from a key on, in its order.
     Scan,
     ReadModifyWrite,
 }
@@ -277,7 +273,6 @@ pub type Resolved = Vec<Vec<Option<(Core, Shared)>>>;
 pub struct TablePlace<'a> {
     pub addresses: &'a [String],
     pub database: &'a str,
-    /// A table or collection.
     pub table: &'a str,
 }
 

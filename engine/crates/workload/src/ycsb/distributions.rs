@@ -31,7 +31,6 @@ impl Zipfian {
         Zipfian { items, counted: items, zeta, eta: eta(items, zeta) }
     }
 
-    /// One of the numbers that there were at first.
     pub fn next(&self, random: &mut Random) -> u64 {
         self.draw(self.items, random)
     }
@@ -70,7 +69,6 @@ pub struct ScrambledZipfian {
 }
 
 impl ScrambledZipfian {
-    /// So many numbers from `first` on.
     pub fn new(first: u64, items: u64) -> Self {
         // From 0 to SCRAMBLED_ITEMS is one more than zeta was made for; so it is in YCSB.
         ScrambledZipfian { zipfian: Zipfian::with_zeta(SCRAMBLED_ITEMS + 1, SCRAMBLED_ZETA), first, items }

@@ -20,11 +20,9 @@ use serde::Deserialize;
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename = "Ycsb")]
 pub struct Settings {
-    /// Loading the records, or working on them.
     pub phase: YcsbPhase,
     /// Records that there are once they are loaded; new ones of the phase `run` are numbered from there.
     pub record_count: u64,
-    /// The first record that is loaded and asked for.
     pub insert_start: u64,
     /// How many are, from there on; all the others where absent.
     pub insert_count: Option<u64>,
@@ -51,7 +49,6 @@ pub struct Settings {
     pub hotspot_data_fraction: f64,
     pub hotspot_operation_fraction: f64,
     pub min_scan_length: u64,
-    /// The most.
     pub max_scan_length: u64,
     pub scan_length_distribution: ScanLengthDistribution,
     /// Whether reads and scans are about all fields, or about one of them.
@@ -127,7 +124,6 @@ pub enum RequestDistribution {
     Latest,
     Sequential,
     Exponential,
-    /// The first ones, a share of all, in most operations.
     Hotspot,
 }
 

@@ -42,7 +42,6 @@ pub struct Ycsb<C: Client<Session: Records>> {
 }
 
 impl<C: Client<Session: Records> + Clone> Ycsb<C> {
-    /// `random` chooses everything.
     pub fn new(client: C, worker: usize, core: Core, shared: Shared, random: Random) -> Self {
         let (reads_from, shape) = (Target::Reader(worker), core.shape());
         Ycsb {

@@ -21,7 +21,6 @@ pub struct KeyNames {
     pub prefix: String,
     /// A number has at least so many digits.
     pub zero_padding: usize,
-    /// Whether the number is the record's or its hash.
     pub order: InsertOrder,
 }
 
@@ -56,7 +55,6 @@ impl Key {
         Key { bytes, length }
     }
 
-    /// As it goes over the wire.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..self.length]
     }
@@ -98,7 +96,6 @@ pub struct Values<'a> {
 }
 
 impl<'a> Values<'a> {
-    /// For these fields of a record with `count` of them.
     pub fn new(fields: Fields, count: u32, lengths: &'a Lengths, random: &'a mut Random) -> Self {
         let fields = match fields {
             Fields::All => 0..count,
@@ -132,12 +129,10 @@ pub struct Table {
 }
 
 impl Table {
-    /// Of this size; the fields' bytes follow from the seed and the record's number.
     pub fn new(data: Data, seed: u64) -> Self {
         Table { data, seed, names: (0..data.fields).map(|field| format!("field{field}")).collect() }
     }
 
-    /// How many records there are; they are asked for by number, from 0.
     pub fn records(&self) -> u64 {
         self.data.records
     }
@@ -146,7 +141,6 @@ impl Table {
         Key::new(record)
     }
 
-    /// Name and value of every field of a record, in order.
     pub fn for_each_field(&self, record: u64, mut each: impl FnMut(&str, &[u8])) {
         let mut random = Random::new(self.seed ^ fnv_hash(record));
         let mut value = vec![0; self.data.field_length as usize];

@@ -16,15 +16,12 @@ pub enum Requests {
     Zipfian(ScrambledZipfian),
     /// The newer, the more often: `SkewedLatestGenerator`.
     Latest(Zipfian),
-    /// One after the other, and again from the first.
     Sequential(Range<u64>),
-    /// The newer, the more often: `ExponentialGenerator`.
     Exponential {
         gamma: f64,
     },
     /// A few records, the first ones, get most: `HotspotIntegerGenerator`.
     Hotspot {
-        /// The first ones.
         hot: Range<u64>,
         cold: Range<u64>,
         operations: f64,

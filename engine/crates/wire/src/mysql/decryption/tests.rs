@@ -28,7 +28,6 @@ fn demanding(keys: &[(&str, &str)], must_be_encrypted: Vec<Demand>) -> Arc<Maste
     Arc::new(MasterKeys::new(&crate::mysql::DecryptionSettings { master_keys, must_be_encrypted }))
 }
 
-/// All rows of a result set, or what is wrong with it.
 fn read(
     decryption: &mut Decryption,
     definitions: &[Vec<u8>],
@@ -378,16 +377,6 @@ proptest! {
             },
             Err(failure) => prop_assert!(matches!(failure.class, Class::Encryption | Class::Protocol)),
         }
-    }
-
-    #[test]
-    fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..120), binary: bool) {
-        let format = if binary { RowFormat::Binary } else { RowFormat::Text };
-        let mut gateway = Gateway::known();
-        let table = customers(&mut gateway);
-        let mut decryption = Decryption::new(master_keys(&[("app", APP)]), salt());
-        let _ = decryption.define(&bytes);
-        let _ = read(&mut decryption, &table.definitions, &[bytes], format);
     }
 }
 

@@ -39,7 +39,6 @@ impl Gateway {
         Gateway { wrapped: None, ..Gateway::known() }
     }
 
-    /// Columns of `tpcc.customer`: their names, types, and how they are encrypted.
     pub fn table(&mut self, columns: &[(&str, u8, Option<Algorithm>)]) -> Table {
         let algorithms: Vec<_> = columns.iter().map(|(.., algorithm)| *algorithm).collect();
         let names = |name| ["tpcc", "c", "customer", name, name];
