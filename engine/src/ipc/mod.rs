@@ -59,7 +59,6 @@ pub enum Answer {
     Ready(Ready),
     Prepared(Prepared),
     Slice(Box<SliceAnswer>),
-    Error(Failure),
 }
 
 /// What the engine is and which arms can run.
