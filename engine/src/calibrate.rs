@@ -39,7 +39,6 @@ struct ValueCost {
     open: f64,
 }
 
-/// Print it as JSON.
 pub fn run() -> ExitCode {
     let of_algorithm = |algorithm| {
         Ok((algorithm, LENGTHS.map(|length| of_value(algorithm, length)).into_iter().collect::<Result<_>>()?))
@@ -74,7 +73,6 @@ fn of_value(algorithm: Algorithm, length: usize) -> Result<(usize, ValueCost)> {
     Ok((length, ValueCost { seal, open: open.fold(f64::INFINITY, f64::min) }))
 }
 
-/// As `ready` has it.
 pub fn quick() -> SelfCost {
     measure(QUICK)
 }

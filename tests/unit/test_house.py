@@ -57,7 +57,7 @@ WORDS_OF_RUST = {
     "plain": ("crates/gateway/src/learn.rs", "crates/gateway/src/plan.rs", "crates/record/"),
     "tls": ("crates/record/",),
     # A kind of key that a certificate has.
-    "ecdsa-p256": ("crates/net/src/transport/certificate.rs",),
+    "ecdsa-p256": ("crates/net/src/transport/tls.rs",),
     "majority": ("crates/wire/src/mongodb/",),
     # Groups of a key exchange, as OpenSSL names them.
     **dict.fromkeys(("prime256v1", "x25519", "X25519MLKEM768"), ("crates/net/src/settings.rs",)),

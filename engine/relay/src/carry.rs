@@ -11,9 +11,7 @@ const CHUNK: usize = 1 << 16;
 
 /// Take connections at all entrances and carry them, all on this thread: one of its own would have a place on the machine that
 /// is better or worse than the others', and an arm of a run would have that luck for as long as it lasts.
-///
-/// # Errors
-/// Where it cannot wait for sockets.
+/// Errors: where it cannot wait for sockets.
 pub fn carry_all(entrances: &[(TcpListener, Arc<Entrance>)], server: SocketAddr, mut seed: Random) -> Result<()> {
     let mut connections: Vec<Connection> = Vec::new();
     let mut chunk = vec![0; CHUNK];
@@ -42,12 +40,10 @@ struct Connection {
     server: TcpStream,
     entrance: Arc<Entrance>,
     random: Random,
-    /// A request has begun that has no answer yet.
     under_way: bool,
 }
 
 impl Connection {
-    /// With the server behind it.
     fn accept(
         listener: &TcpListener,
         server: SocketAddr,

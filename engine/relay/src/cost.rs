@@ -16,16 +16,19 @@ pub struct Cost {
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Payers {
-    /// Every one.
     All {},
     /// Each with this chance, whatever the others do.
-    Some { share: f64 },
+    Some {
+        share: f64,
+    },
     /// Those that come within the first `lasting_ns` of each `period_ns` of the monotonic clock.
-    Spells { period_ns: u64, lasting_ns: u64 },
+    Spells {
+        period_ns: u64,
+        lasting_ns: u64,
+    },
 }
 
 impl Payers {
-    /// Whether a request that comes `now` pays.
     fn pays(self, now: u64, random: &mut Random) -> bool {
         match self {
             Payers::All {} => true,

@@ -1,18 +1,17 @@
 //! Stands before a server and adds a cost to requests that is known to the nanosecond.
 //!
-//! Each of its entrances leads to the same server. [`plan`] is what goes in and out on its standard streams, [`cost`] says which
+//! Each of its entrances leads to the same server. [`cost`] says which
 //! requests pay how much, [`carry`] carries connections. It ends with its standard input.
 
 mod carry;
 mod cost;
-mod plan;
 
 use base::error::{Class, Failure};
 use base::lines::{self, Lines, Question};
 use base::{Random, process};
-use cost::Entrance;
-use plan::{Answer, Plan, Ready};
-use std::net::TcpListener;
+use cost::{Cost, Entrance, Paid};
+use serde::{Deserialize, Serialize};
+use std::net::{SocketAddr, TcpListener};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
@@ -49,4 +48,28 @@ fn main() -> ExitCode {
 
 fn cannot_listen(error: std::io::Error) -> Failure {
     Failure::new(Class::Plan, format!("cannot listen: {error}"))
+}
+
+/// The first line. `seed` chooses the requests that pay.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    pub server: SocketAddr,
+    pub seed: u64,
+    pub entrances: Vec<EntrancePlan>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EntrancePlan {
+    pub address: SocketAddr,
+    pub cost: Cost,
+}
+
+/// What goes out; counters by entrance, in the plan's order.
+pub type Answer = lines::Answer<Ready, Vec<Paid>>;
+
+#[derive(Debug, Serialize)]
+pub struct Ready {
+    pub entrances: Vec<SocketAddr>,
 }

@@ -62,7 +62,6 @@ fn echo() -> String {
     address
 }
 
-/// Ask so many times and wait for each answer. How long that took, in nanoseconds.
 fn ask(entrance: &str, requests: usize, request: &[u8]) -> u64 {
     let mut stream = TcpStream::connect(entrance).unwrap();
     let mut answer = vec![0; request.len()];

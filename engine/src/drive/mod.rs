@@ -1,9 +1,7 @@
 //! `drive`: lines in, measurements out. A plan once, then slices, one after the other.
 
-mod descriptors;
 mod pool;
 mod runner;
-mod scheduling;
 
 use crate::calibrate;
 use crate::ipc::{Answer, Arm, Command, Opener, Plan};
@@ -12,6 +10,7 @@ use base::lines::{on_a_thread, parse, say, wrong};
 use base::process;
 use net::runtime::Runtime;
 use runner::Runner;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::process::ExitCode;
 use std::sync::mpsc::Receiver;
 
@@ -61,7 +60,7 @@ fn check(plan: &Plan) -> Result<()> {
     }
     plan.workloads.iter().try_for_each(workload::Settings::check)?;
     plan.arms.iter().try_for_each(|arm| check_arm(arm, &plan.workloads))?;
-    descriptors::reserve(plan)
+    reserve_descriptors(plan)
 }
 
 fn check_arm(arm: &Arm, workloads: &[workload::Settings]) -> Result<()> {
@@ -77,4 +76,44 @@ fn check_arm(arm: &Arm, workloads: &[workload::Settings]) -> Result<()> {
             service.protocol.name
         ))),
     }
+}
+
+/// What is open beside connections: standard streams, an epoll and a timer a thread, CA files, lookups of names.
+const BESIDE: u64 = 64;
+
+/// Raise the limit as far as it may be, and see that the plan's connections fit.
+/// Errors: `plan`, where they do not.
+pub fn reserve_descriptors(plan: &Plan) -> Result<()> {
+    let limit = raise_limit();
+    let needed = needed_connections(plan) + BESIDE;
+    if needed <= limit {
+        return Ok(());
+    }
+    Err(wrong(&format!(
+        "its connections need {needed} open files and this process may have {limit}: raise the limit (ulimit -n), or take \
+         fewer workers"
+    )))
+}
+
+fn raise_limit() -> u64 {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    match setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
+        Ok(()) => maximum.unwrap_or(u64::MAX),
+        Err(_) => current.unwrap_or(u64::MAX),
+    }
+}
+
+/// Those that stand between slices, of all arms, and the most that one slice has besides.
+fn needed_connections(plan: &Plan) -> u64 {
+    let workers = || plan.arms.iter().flat_map(|arm| plan.workloads.iter().map(move |workload| (arm, workload)));
+    let (mut standing, mut passing) = (0, 0);
+    for (arm, workload) in workers() {
+        let workers = plan.share.workers(workload).len() as u64;
+        if arm.service.settings.is_persistent(workload.kind) {
+            standing += workers;
+        } else {
+            passing = workers.max(passing);
+        }
+    }
+    standing + passing
 }

@@ -1,6 +1,5 @@
 //! One thread and its workers: every arm's and workload's, for the whole run.
 
-use super::scheduling::{is_batch, treat_as_batch};
 use crate::ipc::Plan;
 use base::Random;
 use base::error::Result;
@@ -12,48 +11,37 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use wire::Service;
 use workload::ycsb::Resolved;
-use workload::{Job, OPENING_AT_A_TIME, Order, Slot};
+use workload::{Job, OPENING_AT_A_TIME, Order, Settings, Slot};
 
 /// An order for all workers of one workload on one arm, both by their place in the plan.
 pub struct Assignment {
-    /// Of the plan's arms.
     pub arm: usize,
-    /// Of the plan's workloads.
     pub workload: usize,
-    /// What to do.
     pub order: Order,
 }
 
 /// What a thread needs to know to spawn its workers.
 pub struct ThreadPlan {
-    /// How it waits.
     pub runtime: Runtime,
-    /// What is measured.
     pub plan: Arc<Plan>,
     /// The arms' services, in the plan's order; workers are spawned for those that can run.
     pub services: Arc<Vec<Result<Arc<dyn Service>>>>,
     /// The plan's workloads of kind `ycsb`, resolved, by arm, then workload.
     pub ycsb: Arc<Resolved>,
-    /// This thread's number, of so many.
     pub thread: usize,
-    /// Of this host's workers the nth works on thread n modulo this.
     pub threads: usize,
 }
 
 /// A thread's end of the exchange with the one who commands.
 pub struct Mailbox {
-    /// Orders come here; their end is the thread's.
     pub orders: Receiver<Assignment>,
-    /// One message for each order that was followed.
     pub done: Sender<()>,
     /// What came of an order, put here before it is said to be done.
     pub log: Arc<Mutex<SliceLog>>,
 }
 
 /// Follow orders until there are no more.
-///
-/// # Errors
-/// Where this thread cannot wait for events.
+/// Errors: where this thread cannot wait for events.
 pub fn follow(thread_plan: &ThreadPlan, mailbox: &Mailbox) -> std::io::Result<()> {
     let mut pool = Pool::spawn(thread_plan)?;
     for assignment in &mailbox.orders {
@@ -73,9 +61,7 @@ struct Pool {
     executor: Executor,
     log: Rc<RefCell<SliceLog>>,
     busy: Rc<Cell<usize>>,
-    /// Where new connections wait for each other, by thousands.
     opening: Rc<Semaphore>,
-    /// By arm, then workload.
     workers: Vec<Vec<Workers>>,
 }
 
@@ -136,5 +122,26 @@ impl Pool {
         }
         let busy = self.busy.clone();
         self.executor.run_until(|| busy.get() == 0)
+    }
+}
+
+/// Whether the thread has several operations under way, each begun when another ends.
+///
+/// Such a thread should not interrupt the server for each answer, which halves what the two do together: woken as a
+/// `SCHED_BATCH` thread (sched(7)) it waits for its turn and takes all that has come. One operation at a time has nothing
+/// to gain, and where operations begin by a schedule an answer's time must not hold a wait for the server's next ones.
+pub fn is_batch(workload: &Settings, workers_of_thread: usize) -> bool {
+    workers_of_thread > 1 && workload.pace.is_none() && workload.think_ms.is_none()
+}
+
+/// Have this thread scheduled so, or as any other. A policy that somebody chose for it stays, such as a real-time one; a
+/// sandbox that refuses costs speed and nothing else.
+pub fn treat_as_batch(batch: bool) {
+    let wanted = if batch { libc::SCHED_BATCH } else { libc::SCHED_OTHER };
+    // SAFETY: it takes and gives numbers; 0 is this thread.
+    let policy = unsafe { libc::sched_getscheduler(0) };
+    if policy != wanted && [libc::SCHED_OTHER, libc::SCHED_BATCH].contains(&policy) {
+        // SAFETY: the parameter outlives the call, and any thread may change between these two.
+        unsafe { libc::sched_setscheduler(0, wanted, &libc::sched_param { sched_priority: 0 }) };
     }
 }

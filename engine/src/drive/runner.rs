@@ -31,7 +31,6 @@ pub struct Runner {
     total: SliceLog,
     /// By arm, then workload: which of its slices is the next.
     ordinals: Vec<Vec<u64>>,
-    /// The slice that may come next with an instant at which it opens.
     prepared: Option<PrepareCommand>,
 }
 
@@ -42,9 +41,7 @@ struct Thread {
 
 impl Runner {
     /// Find out which arms can run, and start the threads.
-    ///
-    /// # Errors
-    /// Where the system gives no threads or descriptors: nothing can be measured then.
+    /// Errors: where the system gives no threads or descriptors: nothing can be measured then.
     pub fn start(plan: Plan, self_cost: SelfCost, runtime: Runtime) -> Result<Self> {
         let plan = Arc::new(plan);
         let tables = plan.arms.iter().map(|arm| arm.service.settings.table());
@@ -70,7 +67,6 @@ impl Runner {
         Ok(Runner { runtime, plan, services, self_cost, threads, done, total, ordinals, prepared: None })
     }
 
-    /// What the engine is, and which arms can run.
     pub fn ready(&self) -> Ready {
         let arms = self.plan.arms.iter().zip(self.services.iter());
         let (library, version) = net::transport::library();
@@ -89,10 +85,6 @@ impl Runner {
         }
     }
 
-    /// Get ready for the slice that comes next, which may then be told when to open.
-    ///
-    /// # Errors
-    /// As `measure`.
     pub fn prepare(&mut self, command: PrepareCommand) -> Result<Prepared> {
         let (arm, workload) = self.places(&command.arm, &command.workload)?;
         self.get_ready(arm, workload, command.reconnect);
@@ -102,10 +94,8 @@ impl Runner {
     }
 
     /// Measure one slice.
-    ///
-    /// # Errors
-    /// `plan`, where it names what the plan does not have, or opens when it cannot. What goes wrong with the service is in
-    /// the answer.
+    /// Errors: `plan`, where it names what the plan does not have, or opens when it cannot. What goes wrong with the
+    /// service is in the answer.
     pub fn measure(&mut self, slice: &SliceCommand) -> Result<SliceAnswer> {
         let (arm, workload) = self.places(&slice.arm, &slice.workload)?;
         if !(0.0..=1e9).contains(&slice.seconds) {
@@ -195,7 +185,6 @@ impl Runner {
         }
     }
 
-    /// Give all threads an order, and wait until it has been followed.
     fn command(&self, arm: usize, workload: usize, order: &Order) {
         for thread in &self.threads {
             let assignment = Assignment { arm, workload, order: order.clone() };
@@ -246,7 +235,6 @@ impl Measured {
     }
 }
 
-/// Whether the slice is the one that was prepared, and may open then.
 fn check_opening(prepared: Option<PrepareCommand>, slice: &SliceCommand, opens_ns: u64) -> Result<()> {
     let SliceCommand { id, arm, workload, reconnect, .. } = slice.clone();
     if prepared != Some(PrepareCommand { id, arm, workload, reconnect }) {

@@ -13,20 +13,15 @@ use workload::{Data, Share};
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// Everything random follows from it.
     pub seed: u64,
     /// At most this many threads carry workers.
     pub threads: usize,
     /// After this long without an end an operation has failed with `timeout`.
     pub operation_timeout_ms: u64,
-    /// What is in the service.
     pub data: Data,
-    /// Which of several hosts this is; workloads are those of all of them together.
     #[serde(default)]
     pub share: Share,
-    /// What is compared.
     pub arms: Vec<Arm>,
-    /// What is done to each arm.
     pub workloads: Vec<workload::Settings>,
 }
 
@@ -34,20 +29,15 @@ pub struct Plan {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Arm {
-    /// As slices name it.
     pub name: String,
-    /// Where it is and who we are there.
     pub service: Service,
-    /// How the bytes go.
     pub transport: Transport,
 }
 
 /// A service, by its protocol, which alone knows what a plan says of it.
 #[derive(Clone)]
 pub struct Service {
-    /// The one it speaks.
     pub protocol: &'static Protocol,
-    /// Where it is and how it is asked.
     pub settings: Arc<dyn wire::Settings>,
 }
 

@@ -36,22 +36,16 @@ struct Sealed {
 }
 
 impl Opener {
-    /// With a new key pair.
     #[allow(clippy::new_without_default, reason = "each is another")]
     pub fn new() -> Self {
         let (private, public) = X25519HkdfSha256::gen_keypair();
         Opener { private, public }
     }
 
-    /// In base64.
     pub fn public_key(&self) -> String {
         BASE64_STANDARD.encode(self.public.to_bytes())
     }
 
-    /// The plan of a line that was sealed to this key.
-    ///
-    /// # Errors
-    /// `plan`.
     pub fn open(self, line: &[u8]) -> Result<Plan> {
         let plan = self.unseal(line).ok_or_else(|| wrong("it is no plan that was sealed to this engine's key"))?;
         match serde_json::from_slice(&plan) {
@@ -97,7 +91,6 @@ mod tests {
         serde_json::from_str(VECTOR).unwrap()
     }
 
-    /// The one of the vector.
     fn opener() -> Opener {
         let private = BASE64_STANDARD.decode(vector()["private_key"].as_str().unwrap()).unwrap();
         let private = <X25519HkdfSha256 as Kem>::PrivateKey::from_bytes(&private).unwrap();
@@ -117,7 +110,6 @@ mod tests {
         json!({"sealed": {"message": message}}).to_string().into_bytes()
     }
 
-    /// Says what is wrong, in one line of its class, and quotes nothing.
     fn is_told(line: &[u8]) -> bool {
         let Err(failure) = opener().open(line) else { return false };
         failure.class == Class::Plan && !failure.detail.contains(SECRET) && !failure.detail.contains('\n')

@@ -2,9 +2,9 @@
 //! 0.1 ms must not add its own tens of microseconds to it, so they are measured at the start and taken off the delay.
 
 use super::forwarder::Forwarder;
-use super::namespace::inside;
 use super::plan::LinkPlan;
 use super::refused;
+use super::tun::inside;
 use base::error::Result;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, AsRawFd};

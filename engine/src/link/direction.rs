@@ -1,12 +1,12 @@
-//! One way through a link: from one device into the queue, and at its due time out of the other device.
+//! One way through a link: from one device into the queue, and at its due time out of the other device. When a packet is due,
+//! and whether it arrives at all, are pure functions of time and a seed. Queued packets have their room beforehand, so that no
+//! packet costs an allocation and memory is bounded.
 
 use super::plan::Counters;
-use super::queue::Queue;
-use super::shaper::{Loss, Shaper};
 use super::tun;
 use base::error::Result;
+use base::{Random, clock};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::time::{ClockId, clock_gettime};
 use std::rc::Rc;
 
 /// Packets handled before the other directions get their turn: about 0.1 ms of work.
@@ -65,7 +65,6 @@ impl Direction {
         self.counters
     }
 
-    /// Read what waits in the device, up to a turn's worth.
     pub fn take_in(&mut self) -> Result<()> {
         for _ in 0..TURN_PACKETS {
             let lost = self.loss.strikes();
@@ -78,22 +77,21 @@ impl Direction {
             } else if goes_nowhere {
                 self.counters.dropped += 1;
             } else {
-                let due_ns = self.shaper.due_ns(now_ns(), bytes);
+                let due_ns = self.shaper.due_ns(clock::now(), bytes);
                 self.queue.push(bytes, due_ns);
             }
         }
         Ok(())
     }
 
-    /// Deliver what is due, up to a turn's worth. When to come back, if packets wait.
     pub fn release(&mut self) -> Option<u64> {
         let next_ns = self.next_burst_ns()?;
-        if now_ns() < next_ns {
+        if clock::now() < next_ns {
             return Some(next_ns);
         }
         for _ in 0..TURN_PACKETS {
             let due_ns = self.queue.next_due_ns()?;
-            let now_ns = now_ns();
+            let now_ns = clock::now();
             if now_ns < due_ns {
                 return self.next_burst_ns();
             }
@@ -125,15 +123,134 @@ impl Direction {
     }
 }
 
-/// Of the clock that the due times and the timer use.
-pub fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+/// A packet's room: the MTU, rounded up to whole cache lines.
+const SLOT_BYTES: usize = super::tun::MTU.next_multiple_of(64);
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Waiting {
+    due_ns: u64,
+    length: usize,
+}
+
+/// First in, first out. Packets are read straight into their slot and written straight from it.
+pub struct Queue {
+    slots: Box<[u8]>,
+    waiting: Box<[Waiting]>,
+    first: usize,
+    length: usize,
+}
+
+impl Queue {
+    /// Room for `packets`, at least one. The kernel gives the memory page by page as it is first used.
+    pub fn new(packets: usize) -> Self {
+        Queue {
+            slots: vec![0; packets * SLOT_BYTES].into_boxed_slice(),
+            waiting: vec![Waiting::default(); packets].into_boxed_slice(),
+            first: 0,
+            length: 0,
+        }
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.length == self.waiting.len()
+    }
+
+    /// Where the next packet is to be written before `push`; none when the queue is full.
+    pub fn vacant_slot(&mut self) -> Option<&mut [u8]> {
+        if self.is_full() {
+            return None;
+        }
+        let index = self.index(self.length);
+        Some(&mut self.slots[index * SLOT_BYTES..][..SLOT_BYTES])
+    }
+
+    /// The `bytes` in the vacant slot are a packet that is due at `due_ns`. There must be a vacant slot.
+    pub fn push(&mut self, bytes: usize, due_ns: u64) {
+        assert!(!self.is_full() && bytes <= SLOT_BYTES);
+        let index = self.index(self.length);
+        self.waiting[index] = Waiting { due_ns, length: bytes };
+        self.length += 1;
+    }
+
+    /// When the first packet is due.
+    pub fn next_due_ns(&self) -> Option<u64> {
+        (self.length > 0).then(|| self.waiting[self.first].due_ns)
+    }
+
+    pub fn front(&self) -> Option<&[u8]> {
+        (self.length > 0).then(|| &self.slots[self.first * SLOT_BYTES..][..self.waiting[self.first].length])
+    }
+
+    pub fn pop(&mut self) {
+        assert!(self.length > 0);
+        self.length -= 1;
+        // An empty queue starts over: a link with little on its way stays within a few slots, warm in the cache.
+        self.first = if self.length == 0 { 0 } else { self.index(1) };
+    }
+
+    fn index(&self, offset: usize) -> usize {
+        let index = self.first + offset;
+        if index < self.waiting.len() { index } else { index - self.waiting.len() }
+    }
+}
+
+/// Delay and bandwidth of one direction.
+///
+/// A packet is due when it has been put on the wire, one after the other at the bandwidth, and has then travelled the
+/// delay. Both only ever move forward, so due times never go back and packets keep their order.
+#[derive(Debug, Clone)]
+pub struct Shaper {
+    delay_ns: u64,
+    ns_per_byte: f64,
+    wire_free_at_ns: u64,
+}
+
+impl Shaper {
+    /// `bandwidth_mbit`: none is unlimited.
+    pub fn new(delay_ns: u64, bandwidth_mbit: Option<f64>) -> Self {
+        Shaper { delay_ns, ns_per_byte: bandwidth_mbit.map_or(0.0, |mbit| 8000.0 / mbit), wire_free_at_ns: 0 }
+    }
+
+    pub fn delay_ns(&self) -> u64 {
+        self.delay_ns
+    }
+
+    /// When a packet of `bytes` that is sent at `now_ns` arrives. To be called in the order of sending.
+    pub fn due_ns(&mut self, now_ns: u64, bytes: usize) -> u64 {
+        let on_the_wire_ns = (bytes as f64 * self.ns_per_byte).round() as u64;
+        self.wire_free_at_ns = self.wire_free_at_ns.max(now_ns).saturating_add(on_the_wire_ns);
+        self.wire_free_at_ns.saturating_add(self.delay_ns)
+    }
+}
+
+/// Which packets are lost: independent of each other, each with the same probability.
+#[derive(Debug, Clone)]
+pub struct Loss {
+    /// A draw below it is a loss; none: nothing is lost.
+    threshold: Option<u64>,
+    random: Random,
+}
+
+impl Loss {
+    /// `probability` from 0 to below 1. The same seed loses the same packets of a direction.
+    pub fn new(probability: f64, seed: u64) -> Self {
+        let threshold = (probability * u64::MAX as f64) as u64;
+        Loss { threshold: (threshold > 0).then_some(threshold), random: Random::new(seed) }
+    }
+
+    pub fn strikes(&mut self) -> bool {
+        match self.threshold {
+            None => false,
+            Some(threshold) => self.random.bits() < threshold,
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
     use std::os::unix::net::UnixDatagram;
 
     const DELAY_NS: u64 = 2_000_000;
@@ -157,15 +274,14 @@ mod tests {
     }
 
     fn send(line: &mut Line, packets: u8) -> (u64, u64) {
-        let before = now_ns();
+        let before = clock::now();
         for number in 0..packets {
             line.host.send(&[number; 20]).unwrap();
             line.direction.take_in().unwrap();
         }
-        (before, now_ns())
+        (before, clock::now())
     }
 
-    /// Everything that comes out, and when the last of it did.
     fn drain(line: &mut Line) -> (Vec<u8>, u64) {
         let (mut numbers, mut buffer) = (Vec::new(), [0; 64]);
         while line.direction.release().is_some() {
@@ -177,7 +293,7 @@ mod tests {
         while line.peer.recv(&mut buffer).is_ok() {
             numbers.push(buffer[0]);
         }
-        (numbers, now_ns())
+        (numbers, clock::now())
     }
 
     #[test]
@@ -229,5 +345,108 @@ mod tests {
         line.peer.set_nonblocking(true).unwrap();
         assert!(drain(&mut line).0.is_empty());
         assert_eq!(line.direction.counters().refused, 2);
+    }
+
+    fn push(queue: &mut Queue, packet: &[u8], due_ns: u64) -> bool {
+        let Some(slot) = queue.vacant_slot() else { return false };
+        slot[..packet.len()].copy_from_slice(packet);
+        queue.push(packet.len(), due_ns);
+        true
+    }
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Push(Vec<u8>),
+        Pop,
+    }
+
+    proptest! {
+        #[test]
+        fn behaves_as_a_bounded_queue(
+            capacity in 1usize..20,
+            steps in prop::collection::vec(
+                prop_oneof![prop::collection::vec(any::<u8>(), 0..1500).prop_map(Step::Push), Just(Step::Pop)], 0..100),
+        ) {
+            let mut queue = Queue::new(capacity);
+            let mut model: VecDeque<(u64, Vec<u8>)> = VecDeque::new();
+            for (due, step) in (0..).zip(steps) {
+                match step {
+                    Step::Push(packet) => {
+                        let taken = push(&mut queue, &packet, due);
+                        prop_assert_eq!(taken, model.len() < capacity);
+                        if taken {
+                            model.push_back((due, packet));
+                        }
+                    }
+                    Step::Pop => {
+                        if model.pop_front().is_some() {
+                            queue.pop();
+                        }
+                    }
+                }
+                prop_assert_eq!(queue.next_due_ns(), model.front().map(|(due, _)| *due));
+                prop_assert_eq!(queue.front(), model.front().map(|(_, packet)| packet.as_slice()));
+                prop_assert_eq!(queue.is_full(), model.len() == capacity);
+            }
+        }
+    }
+
+    #[test]
+    fn without_bandwidth_a_packet_is_due_after_the_delay() {
+        let mut shaper = Shaper::new(85_063_000, None);
+        assert_eq!(shaper.due_ns(1_000, 1500), 85_064_000);
+        assert_eq!(shaper.due_ns(1_001, 40), 85_064_001);
+    }
+
+    #[test]
+    fn packets_queue_for_the_wire_and_an_idle_wire_owes_nothing() {
+        // 1500 bytes at 12 Mbit/s take 1 ms.
+        let mut shaper = Shaper::new(5_000_000, Some(12.0));
+        assert_eq!(shaper.due_ns(0, 1500), 6_000_000);
+        assert_eq!(shaper.due_ns(0, 1500), 7_000_000);
+        assert_eq!(shaper.due_ns(10_000_000, 1500), 16_000_000);
+    }
+
+    #[test]
+    fn loss_is_as_frequent_as_asked_and_repeats_with_its_seed() {
+        let losses =
+            |seed| (0..100_000).scan(Loss::new(0.02, seed), |loss, _| Some(loss.strikes())).collect::<Vec<_>>();
+        let lost = losses(7).iter().filter(|&&lost| lost).count();
+        // Five standard deviations of a binomial are 221.
+        assert!((1779..=2221).contains(&lost), "{lost} of 100000");
+        assert_eq!(losses(7), losses(7));
+        assert_ne!(losses(7), losses(8));
+        assert!(!(0..1000).any(|_| Loss::new(0.0, 7).strikes()));
+    }
+
+    proptest! {
+        #[test]
+        fn due_times_keep_the_order_and_the_delay(
+            delay in 0u64..400_000_000,
+            mbit in proptest::option::of(0.1f64..10_000.0),
+            gaps in prop::collection::vec((0u64..10_000_000, 20usize..1500), 1..200),
+        ) {
+            let mut shaper = Shaper::new(delay, mbit);
+            let (mut now, mut last) = (0, 0);
+            for (gap, bytes) in gaps {
+                now += gap;
+                let due = shaper.due_ns(now, bytes);
+                prop_assert!(due >= last, "out of order");
+                prop_assert!(due >= now + delay, "early");
+                if mbit.is_none() {
+                    prop_assert_eq!(due, now + delay);
+                }
+                last = due;
+            }
+        }
+
+        #[test]
+        fn a_backlog_leaves_at_the_bandwidth(mbit in 0.1f64..10_000.0, sizes in prop::collection::vec(20usize..1500, 2..300)) {
+            let mut shaper = Shaper::new(1_000_000, Some(mbit));
+            let last = sizes.iter().map(|&bytes| shaper.due_ns(0, bytes)).last().unwrap();
+            let expected = sizes.iter().sum::<usize>() as f64 * 8000.0 / mbit;
+            // Each packet's time is rounded to a nanosecond.
+            prop_assert!(((last - 1_000_000) as f64 - expected).abs() <= sizes.len() as f64);
+        }
     }
 }

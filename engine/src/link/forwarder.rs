@@ -4,11 +4,10 @@
 //! on epoll's own time-out: the kernel may stretch the latter by a thousandth (`select_estimate_accuracy`, 85 µs at
 //! the us-eu distance), the former never. Nothing spins.
 
-use super::direction::Direction;
+use super::direction::{Direction, Loss, Shaper};
 use super::plan::{AllCounters, LinkCounters, LinkPlan, Plan, Ready};
-use super::refused;
-use super::shaper::{Loss, Shaper};
-use super::{direction, tun};
+use super::{refused, tun};
+use base::clock;
 use base::error::Result;
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
@@ -69,7 +68,6 @@ impl Forwarder {
         }
     }
 
-    /// Give link 0 a delay of `delay` each way and nothing else.
     pub fn begin_calibration(&mut self, delay: Duration) {
         for direction in &mut self.directions[..2] {
             direction.begin(Shaper::new(delay.as_nanos() as u64, None), Loss::new(0.0, 0));
@@ -91,7 +89,6 @@ impl Forwarder {
         }
     }
 
-    /// Forward packets until `stop` can be read.
     pub fn forward_until_readable(&mut self, stop: BorrowedFd<'_>) -> Result<()> {
         let failed = |error: Errno| refused("epoll", error);
         epoll::add(&self.epoll, stop, epoll::EventData::new_u64(STOP), epoll::EventFlags::IN).map_err(failed)?;
@@ -106,7 +103,6 @@ impl Forwarder {
         outcome
     }
 
-    /// Deliver what is due, sleep, take in what has come. True when it is time to stop.
     fn turn(&mut self) -> Result<bool> {
         let next_due_ns = self.directions.iter_mut().filter_map(Direction::release).min();
         self.sleep_until(next_due_ns)?;
@@ -122,7 +118,7 @@ impl Forwarder {
     }
 
     fn sleep_until(&mut self, due_ns: Option<u64>) -> Result<()> {
-        let overdue = due_ns.is_some_and(|due_ns| due_ns <= direction::now_ns());
+        let overdue = due_ns.is_some_and(|due_ns| due_ns <= clock::now());
         if !overdue && due_ns != self.armed_for_ns {
             self.arm(due_ns)?;
         }

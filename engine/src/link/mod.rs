@@ -13,10 +13,7 @@
 mod calibrate;
 mod direction;
 mod forwarder;
-mod namespace;
 mod plan;
-mod queue;
-mod shaper;
 mod tun;
 
 use base::error::{Class, Failure, Result};
@@ -27,7 +24,6 @@ use plan::{Answer, Plan};
 use std::fmt::Display;
 use std::process::ExitCode;
 
-/// Serve the links that standard input asks for, until it ends.
 pub fn run() -> ExitCode {
     process::follow(serve)
 }
@@ -55,7 +51,6 @@ fn serve() -> Result<()> {
     }
 }
 
-/// The machine refuses `what`.
 fn refused(what: impl Display, error: impl Display) -> Failure {
     Failure::new(Class::Link, format!("{what}: {error}"))
 }

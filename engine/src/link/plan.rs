@@ -15,7 +15,6 @@ const LONGEST_QUEUE: usize = 1_000_000;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// Of the generators that choose the lost packets.
     #[serde(default)]
     pub seed: u64,
     pub links: Vec<LinkPlan>,
@@ -31,7 +30,6 @@ pub struct LinkPlan {
     /// Of each direction, counted on IP packets; none: as fast as this machine goes.
     #[serde(default)]
     pub bandwidth_mbit: Option<f64>,
-    /// Probability that a packet is lost, in each direction.
     #[serde(default)]
     pub loss: f64,
     /// Packets on their way in one direction, waiting for bandwidth or travelling; as netem's `limit`.
@@ -73,7 +71,6 @@ pub struct Ready {
 /// Since `ready`.
 #[derive(Debug, Serialize)]
 pub struct AllCounters {
-    /// CPU time of this process, all of it.
     pub cpu_ns: u64,
     pub links: BTreeMap<String, LinkCounters>,
 }
@@ -87,11 +84,8 @@ pub struct LinkCounters {
 /// One direction. `taken` = `lost` + `dropped` + `delivered` + `refused` + what is on its way.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Counters {
-    /// Packets that the sending host put into its device.
     pub taken: u64,
-    /// Lost on purpose.
     pub lost: u64,
-    /// Dropped because the queue was full.
     pub dropped: u64,
     pub delivered: u64,
     pub delivered_bytes: u64,
@@ -106,7 +100,6 @@ fn default_queue_packets() -> usize {
     10_000
 }
 
-/// What was asked for makes no sense.
 fn wrong(detail: impl Into<String>) -> Failure {
     Failure::new(Class::Plan, detail)
 }

@@ -1,14 +1,14 @@
 //! TUN devices: made, addressed and brought up in a namespace, by ioctl(2) and rtnetlink(7). They vanish with their
 //! descriptor.
 
-use super::namespace::inside;
 use super::plan::{Address, End};
 use super::refused;
 use base::error::Result;
 use libc::{IFF_NO_PI, IFF_TUN, IFF_UP, c_short, ifreq};
-use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::net::{AddressFamily, SocketType, socket};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::ffi::c_int;
 use std::io::{self, Error};
 use std::net::Ipv4Addr;
@@ -126,4 +126,18 @@ pub fn read(device: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<Option<usize>> 
         Err(Errno::AGAIN | Errno::INTR) => Ok(None),
         Err(error) => Err(refused("a device is gone", error)),
     }
+}
+
+/// Run `work` in the namespace that the file at `path` holds, on a thread of its own: a namespace belongs to a thread,
+/// and what was opened in it stays in it wherever it is used later.
+pub fn inside<T: Send>(path: &str, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    let namespace =
+        open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(|error| refused(path, error))?;
+    let enter_and_work = || {
+        move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))
+            .map_err(|error| refused(path, error))?;
+        work()
+    };
+    std::thread::scope(|scope| scope.spawn(enter_and_work).join())
+        .unwrap_or_else(|_| Err(refused(path, "the thread in it panicked")))
 }

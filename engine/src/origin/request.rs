@@ -1,5 +1,8 @@
 //! Requests out of bytes, however these come: HTTP/1.1 and 1.0 (RFC 9112), and of a request only what the answer needs.
 
+#[cfg(test)]
+mod tests;
+
 use httparse::{Error, Status};
 use std::mem::MaybeUninit;
 
@@ -14,22 +17,18 @@ const LONGEST_WAIT_MS: u32 = 60_000;
 /// What a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
-    /// What to do.
     pub method: Method,
     /// How long to wait before the answer, in milliseconds.
     pub wait_ms: u32,
-    /// Whether more may follow.
     pub persistence: Persistence,
 }
 
 /// Those that are told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// The answer, with its body.
     Get,
     /// The answer without.
     Head,
-    /// Not allowed.
     Other,
 }
 
@@ -40,7 +39,6 @@ pub enum Persistence {
     Implied,
     /// It does, and a client of HTTP/1.0 wants to be told.
     Stated,
-    /// It ends with the response.
     None,
 }
 
@@ -49,16 +47,13 @@ pub enum Persistence {
 pub enum Refusal {
     /// No request, or one that contradicts itself.
     Malformed,
-    /// A body in another form than of a stated length.
     LengthRequired,
-    /// It waits for leave to send its body.
     ExpectationFailed,
     /// More than `LONGEST_HEADER`, or more fields than any client sends.
     HeaderTooLong,
 }
 
 impl Request {
-    /// Whether the connection stands after the response.
     pub fn keeps_alive(&self) -> bool {
         self.persistence != Persistence::None
     }
@@ -88,12 +83,10 @@ impl Default for Reader {
 }
 
 impl Reader {
-    /// With nothing received.
     pub fn new() -> Self {
         Reader { buffer: vec![0; FIRST_BUFFER], start: 0, end: 0, under_way: None, body_left: 0 }
     }
 
-    /// Where to receive, never empty after `next_request` has found nothing.
     pub fn room(&mut self) -> &mut [u8] {
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);
@@ -106,20 +99,16 @@ impl Reader {
         &mut self.buffer[self.end..]
     }
 
-    /// Where to receive what will not be read.
     pub fn room_for_anything(&mut self) -> &mut [u8] {
         &mut self.buffer
     }
 
-    /// So many bytes of `room` have been filled.
     pub fn received(&mut self, bytes: usize) {
         self.end += bytes;
     }
 
     /// The next whole request, or none until more is received.
-    ///
-    /// # Errors
-    /// A refusal is the last word of a connection.
+    /// Errors: a refusal is the last word of a connection.
     pub fn next_request(&mut self) -> Result<Option<Request>, Refusal> {
         if self.under_way.is_none() {
             let Some(header) = read_header(&self.buffer[self.start..self.end])? else { return Ok(None) };
@@ -225,7 +214,6 @@ impl Fields {
     }
 }
 
-/// Of the target's query.
 fn wait_ms(target: &str) -> Result<u32, Refusal> {
     let query = target.split_once('?').map_or("", |(_, query)| query);
     let Some(value) = query.split('&').find_map(|pair| pair.strip_prefix("wait=")) else { return Ok(0) };
@@ -241,5 +229,50 @@ fn decimal(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-#[cfg(test)]
-mod tests;
+macro_rules! ok {
+    ($connection:literal) => {
+        concat!("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n", $connection, "\r\nOK")
+            .as_bytes()
+    };
+}
+
+macro_rules! error {
+    ($status:literal, $fields:literal) => {
+        concat!("HTTP/1.1 ", $status, "\r\nContent-Length: 0\r\n", $fields, "\r\n").as_bytes()
+    };
+}
+
+const BODY: &[u8] = b"OK";
+
+pub fn to(request: &Request) -> &'static [u8] {
+    match request.method {
+        Method::Get => ok(request.persistence),
+        Method::Head => ok(request.persistence).strip_suffix(BODY).unwrap_or_default(),
+        Method::Other => not_allowed(request.persistence),
+    }
+}
+
+pub fn refusing(refusal: Refusal) -> &'static [u8] {
+    match refusal {
+        Refusal::Malformed => error!("400 Bad Request", "Connection: close\r\n"),
+        Refusal::LengthRequired => error!("411 Length Required", "Connection: close\r\n"),
+        Refusal::ExpectationFailed => error!("417 Expectation Failed", "Connection: close\r\n"),
+        Refusal::HeaderTooLong => error!("431 Request Header Fields Too Large", "Connection: close\r\n"),
+    }
+}
+
+fn ok(persistence: Persistence) -> &'static [u8] {
+    match persistence {
+        Persistence::Implied => ok!(""),
+        Persistence::Stated => ok!("Connection: keep-alive\r\n"),
+        Persistence::None => ok!("Connection: close\r\n"),
+    }
+}
+
+fn not_allowed(persistence: Persistence) -> &'static [u8] {
+    match persistence {
+        Persistence::Implied => error!("405 Method Not Allowed", "Allow: GET, HEAD\r\n"),
+        Persistence::Stated => error!("405 Method Not Allowed", "Allow: GET, HEAD\r\nConnection: keep-alive\r\n"),
+        Persistence::None => error!("405 Method Not Allowed", "Allow: GET, HEAD\r\nConnection: close\r\n"),
+    }
+}

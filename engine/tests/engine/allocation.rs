@@ -35,13 +35,6 @@ fn a_plain_query_allocates_nothing() {
 }
 
 #[test]
-fn a_query_under_tls_allocates_nothing() {
-    let authority = Authority::new();
-    let address = server::start(server::tls(&authority.identity("127.0.0.1", VALID), None));
-    assert_eq!(of_queries(service(&address), tls(&authority.file("allocation"), None, Verify::Full)), 0);
-}
-
-#[test]
 fn a_plain_mysql_query_allocates_nothing() {
     for without_eof in [true, false] {
         let address = Mysql { without_eof, ..Mysql::default() }.start();
@@ -67,18 +60,6 @@ fn a_query_that_is_decrypted_allocates_nothing() {
 }
 
 #[test]
-fn a_mysql_query_under_tls_allocates_nothing() {
-    let authority = Authority::new();
-    let Manner::Tls(acceptor) = server::tls(&authority.identity("127.0.0.1", VALID), None) else { panic!("TLS") };
-    let address = Mysql { tls: Some(acceptor), ..Mysql::default() }.start();
-    for statements in [Statements::Prepared, Statements::Text] {
-        let transport = tls(&authority.file("mysql-allocation"), None, Verify::Full);
-        assert_eq!(of_queries(mysql_service(&address, PASSWORD, statements), transport), 0);
-    }
-}
-
-/// Of every kind, however it is asked.
-#[test]
 fn a_postgres_operation_allocates_nothing() {
     let address = Postgres::default().start();
     for statements in [postgres::Statements::Prepared, postgres::Statements::Extended, postgres::Statements::Simple] {
@@ -89,15 +70,6 @@ fn a_postgres_operation_allocates_nothing() {
         }
     }
     assert_eq!(allocations_of(mix(), postgres_service(&address), Transport::Plain {}), 0);
-}
-
-#[test]
-fn a_postgres_query_under_tls_allocates_nothing() {
-    let authority = Authority::new();
-    let Manner::Tls(acceptor) = server::tls(&authority.identity("127.0.0.1", VALID), None) else { panic!("TLS") };
-    let address = Postgres { tls: Some(acceptor), ..Postgres::default() }.start();
-    let transport = tls(&authority.file("postgres-allocation"), None, Verify::Full);
-    assert_eq!(of_queries(postgres_service(&address), transport), 0);
 }
 
 /// Of every kind but the load, whose batches are as large as they are few.
@@ -115,26 +87,33 @@ fn a_redis_operation_allocates_nothing() {
 }
 
 #[test]
-fn a_redis_query_under_tls_allocates_nothing() {
-    let authority = Authority::new();
-    let Manner::Tls(acceptor) = server::tls(&authority.identity("127.0.0.1", VALID), None) else { panic!("TLS") };
-    let address = Redis { tls: Some(acceptor), ..Redis::default() }.start();
-    let transport = tls(&authority.file("redis-allocation"), None, Verify::Full);
-    assert_eq!(of_queries(redis_service(&address), transport), 0);
-}
-
-#[test]
 fn a_request_allocates_nothing() {
     let settings = http_service(&Http::start(Says::Bytes(OK)).address);
-    assert_eq!(of_requests(settings, Transport::Plain {}), 0);
+    let request = json!({"name": "request", "kind": "request"});
+    assert_eq!(allocations_of(request, settings, Transport::Plain {}), 0);
 }
 
 #[test]
-fn a_request_under_tls_allocates_nothing() {
+fn a_query_under_tls_allocates_nothing() {
     let authority = Authority::new();
-    let manner = server::tls(&authority.identity("127.0.0.1", VALID), None);
-    let settings = http_service(&Http::start_over(manner, Says::Bytes(OK)).address);
-    assert_eq!(of_requests(settings, tls(&authority.file("http-allocation"), None, Verify::Full)), 0);
+    let manner = || server::tls(&authority.identity("127.0.0.1", VALID), None);
+    let acceptor = || match manner() {
+        Manner::Tls(acceptor) => Some(acceptor),
+        _ => panic!("TLS"),
+    };
+    let transport = || tls(&authority.file("allocation"), None, Verify::Full);
+    assert_eq!(of_queries(service(&server::start(manner())), transport()), 0);
+    let address = Mysql { tls: acceptor(), ..Mysql::default() }.start();
+    for statements in [Statements::Prepared, Statements::Text] {
+        assert_eq!(of_queries(mysql_service(&address, PASSWORD, statements), transport()), 0);
+    }
+    let address = Postgres { tls: acceptor(), ..Postgres::default() }.start();
+    assert_eq!(of_queries(postgres_service(&address), transport()), 0);
+    let address = Redis { tls: acceptor(), ..Redis::default() }.start();
+    assert_eq!(of_queries(redis_service(&address), transport()), 0);
+    let address = Http::start_over(manner(), Says::Bytes(OK)).address;
+    let request = json!({"name": "request", "kind": "request"});
+    assert_eq!(allocations_of(request, http_service(&address), transport()), 0);
 }
 
 /// Every operation of YCSB's, with values of their longest length from the first on.
@@ -187,10 +166,6 @@ fn query() -> Value {
 
 fn of_queries(settings: impl Settings + 'static, transport: Transport) -> u64 {
     allocations_of(query(), settings, transport)
-}
-
-fn of_requests(settings: impl Settings + 'static, transport: Transport) -> u64 {
-    allocations_of(json!({"name": "request", "kind": "request"}), settings, transport)
 }
 
 /// How many more a slice of 2,000 operations allocates than one of 1,000, by one worker as the engine spawns it.

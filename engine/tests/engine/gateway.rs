@@ -194,7 +194,6 @@ fn a_command_that_was_seen_before_allocates_nothing() {
     }
 }
 
-/// As a gateway has them that has asked a server of these tests.
 fn rules_of_one_column() -> Rules {
     let mut rules = Rules::read(&rules_file("allocation", RULES)).unwrap();
     let column = ColumnFacts { names: ["d", "people", "name"].map(str::to_owned), gives_ids: false };
@@ -202,7 +201,6 @@ fn rules_of_one_column() -> Rules {
     rules
 }
 
-/// Rules that cannot be held against the server are none.
 #[test]
 fn a_server_that_cannot_be_asked_which_tables_it_has_is_fatal() {
     let (server, _) = scripted(Then::Stutters(Vec::new()));

@@ -17,7 +17,6 @@ fn connect(gateway: &Gateway) -> TcpStream {
     stream
 }
 
-/// An error's number and words, which are the last that is said.
 fn farewell(mut stream: TcpStream, sequence: u8) -> (u16, String) {
     let (told_sequence, payload) = receive(&mut stream).unwrap();
     assert_eq!(told_sequence, sequence);

@@ -34,7 +34,6 @@ fn plan(address: &str) -> Value {
                        "pace": {"per_second": 1000.0, "arrivals": "poisson"}}]}})
 }
 
-/// One of them, ready.
 fn host(host: u64, address: &str) -> Engine {
     let mut plan = plan(address);
     plan["plan"]["share"] = json!({"host": host, "hosts": HOSTS});
@@ -152,7 +151,6 @@ fn sealed(key: &str, plan: &Value) -> Value {
     json!({"sealed": {"message": message}})
 }
 
-/// As on a host that has no file of ours, and is told its plan through others.
 #[test]
 fn a_program_in_memory_opens_a_sealed_plan() {
     let mut memory = File::from(memfd_create("costof-engine", MemfdFlags::CLOEXEC).unwrap());

@@ -24,7 +24,6 @@ fn round_trips(server: &Mysql, transport: Transport) -> Vec<(Phase, u64)> {
     timeline.spans().map(|span| (span.phase, span.traffic.round_trips)).collect()
 }
 
-/// TLS for a server, and the file of its authority.
 fn secure(test: &str, version: Option<SslVersion>) -> (Option<Arc<SslAcceptor>>, PathBuf) {
     let authority = Authority::new();
     let Manner::Tls(acceptor) = server::tls(&authority.identity("127.0.0.1", VALID), version) else { panic!("TLS") };

@@ -5,7 +5,7 @@ use crate::support::authority::{Authority, Identity, VALID};
 use crate::support::counting::allocations;
 use costof_engine::origin::Site;
 use net::runtime::{Executor, Runtime};
-use net::serve::{Listener, sockets};
+use net::serve::{Listener, listening_sockets, local_address};
 use openssl::ssl::{SslConnector, SslMethod, SslSession, SslSessionCacheMode, SslStream, SslVerifyMode, SslVersion};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -34,7 +34,6 @@ impl Origin {
         Origin { child, input, output }
     }
 
-    /// Plain and TLS, and where they listen.
     fn start(test: &str, threads: usize) -> (Self, String, String) {
         let identity = identity_file(test, &Authority::new().identity("127.0.0.1", VALID));
         let tls = json!({"address": "127.0.0.1:0", "tls": {"certificate_file": identity, "key_file": identity}});
@@ -81,7 +80,6 @@ fn connect(address: &str) -> TcpStream {
     stream
 }
 
-/// Send this, and receive exactly that.
 fn expect(stream: &mut (impl Read + Write), request: &str, response: &str) {
     stream.write_all(request.as_bytes()).unwrap();
     let mut received = vec![0; response.len()];
@@ -89,7 +87,6 @@ fn expect(stream: &mut (impl Read + Write), request: &str, response: &str) {
     assert_eq!(String::from_utf8_lossy(&received), response);
 }
 
-/// Send this, and receive all until the origin ends the connection.
 fn until_end(stream: &mut TcpStream, request: &[u8]) -> String {
     stream.write_all(request).unwrap();
     let mut received = String::new();
@@ -302,8 +299,8 @@ fn what_cannot_be_followed_is_one_fatal_line() {
 
 #[test]
 fn a_request_on_a_standing_connection_allocates_nothing() {
-    let socket = sockets::sockets("127.0.0.1:0".parse().unwrap(), 1).unwrap().pop().unwrap();
-    let address = sockets::address(&socket).unwrap().to_string();
+    let socket = listening_sockets("127.0.0.1:0".parse().unwrap(), 1).unwrap().pop().unwrap();
+    let address = local_address(&socket).unwrap().to_string();
     let mut executor = Executor::new(Runtime::Epoll).unwrap();
     let reactor = executor.reactor().clone();
     executor.spawn(Listener::new(socket, Site(None)).take_all(reactor));

@@ -13,7 +13,6 @@ use wire::postgres::{Negotiation, Settings};
 
 const PLAIN: Transport = Transport::Plain {};
 
-/// A server with TLS of this version, and how its clients speak.
 fn secure(test: &str, version: Option<SslVersion>, says_more: &'static [u8]) -> (Postgres, Transport) {
     let authority = Authority::new();
     let Manner::Tls(acceptor) = server::tls(&authority.identity("127.0.0.1", VALID), version) else { panic!("TLS") };

@@ -9,7 +9,6 @@ pub fn now() -> u64 {
     read(ClockId::Monotonic)
 }
 
-/// User and system time this process has used, all threads together.
 pub fn process_cpu() -> u64 {
     read(ClockId::ProcessCPUTime)
 }

@@ -21,20 +21,16 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Nothing is read yet.
     pub fn of_standard_input() -> Self {
         Lines { source: stdin(), received: Vec::new() }
     }
 
-    /// Readable when `receive` would not block.
     pub fn source(&self) -> BorrowedFd<'_> {
         self.source.as_fd()
     }
 
     /// Read once. False at the end of the input.
-    ///
-    /// # Errors
-    /// `internal`, where it cannot be read; `plan`, for a line that does not end.
+    /// Errors: `internal`, where it cannot be read; `plan`, for a line that does not end.
     pub fn receive(&mut self) -> Result<bool> {
         let mut chunk = [0; 65536];
         let length = match rustix::io::read(&self.source, &mut chunk) {
@@ -49,7 +45,6 @@ impl Lines {
         Ok(length > 0)
     }
 
-    /// The next whole line without its end, if there is one.
     pub fn next_line(&mut self) -> Option<Vec<u8>> {
         loop {
             let end = self.received.iter().position(|&byte| byte == b'\n')?;
@@ -103,19 +98,15 @@ fn is_file() -> bool {
 }
 
 /// What a line asks for.
-///
-/// # Errors
-/// `plan`. serde's message names the field and the column, and quotes no value of ours but an unknown word.
+/// Errors: `plan`. serde's message names the field and the column, and quotes no value of ours but an unknown word.
 pub fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T> {
     serde_json::from_slice(line).map_err(|error| wrong(&error.to_string()))
 }
 
-/// Why a line cannot be followed, as a failure of class `plan`.
 pub fn wrong(what: &str) -> Failure {
     Failure::new(Class::Plan, format!("cannot follow this command: {what}"))
 }
 
-/// Write one answer, one line, now.
 pub fn say(answer: &impl Serialize) {
     let mut line = serde_json::to_vec(answer).expect("the answers are JSON");
     line.push(b'\n');
@@ -130,7 +121,6 @@ pub fn say(answer: &impl Serialize) {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Question {
-    /// What it has counted since it started.
     Counters {},
 }
 
@@ -138,9 +128,7 @@ pub enum Question {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer<R, C> {
-    /// The plan is followed.
     Ready(R),
-    /// So far.
     Counters(C),
 }
 
@@ -150,7 +138,6 @@ struct Fatal {
     error: Failure,
 }
 
-/// Say what ends the process.
 pub fn say_fatal(error: Failure) {
     say(&Fatal { error });
 }

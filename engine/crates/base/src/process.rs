@@ -11,7 +11,6 @@ use std::process::ExitCode;
 /// Exit status after a fatal error in what was asked.
 const EXIT_USAGE: u8 = 2;
 
-/// Do what standard input asks for, until it ends; an error is the last answer.
 pub fn follow(work: impl FnOnce() -> Result<()>) -> ExitCode {
     die_with_parent();
     match work() {
@@ -31,9 +30,7 @@ fn die_with_parent() {
 }
 
 /// A process that holds others' keys and values leaves no core dump, and no other of the same user may read its memory.
-///
-/// # Errors
-/// `internal`, where the system refuses.
+/// Errors: `internal`, where the system refuses.
 pub fn keep_memory_private() -> Result<()> {
     let refused = |error| Failure::new(Class::Internal, format!("cannot forbid core dumps: {error}"));
     // A handler that the kernel pipes a dump to is not held up by the limit, but by the other.

@@ -11,7 +11,6 @@ const FIRST_PRINTABLE: u64 = 0x2020_2020_2020_2020;
 pub struct Random(u64);
 
 impl Random {
-    /// The sequence of this seed.
     pub fn new(seed: u64) -> Self {
         Random(seed)
     }
@@ -21,7 +20,6 @@ impl Random {
         Random(Random(seed ^ Random(stream).bits()).bits())
     }
 
-    /// 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -34,7 +32,6 @@ impl Random {
         ((u128::from(self.bits()) * u128::from(limit)) >> 64) as u64
     }
 
-    /// Uniform in `0.0..1.0`.
     pub fn fraction(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
@@ -44,7 +41,6 @@ impl Random {
         -(1.0 - self.fraction()).ln()
     }
 
-    /// Fill with printable characters.
     pub fn fill_printable(&mut self, bytes: &mut [u8]) {
         for chunk in bytes.chunks_mut(8) {
             let printable = ((self.bits() & SIX_BITS) + FIRST_PRINTABLE).to_le_bytes();

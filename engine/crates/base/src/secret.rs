@@ -10,7 +10,6 @@ use zeroize::Zeroizing;
 pub struct Secret(Zeroizing<String>);
 
 impl Secret {
-    /// The secret itself, for the one who must say it.
     pub fn reveal(&self) -> &str {
         &self.0
     }

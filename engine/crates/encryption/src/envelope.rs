@@ -1,9 +1,11 @@
-//! What travels behind an encrypted column's definition.
+//! What travels behind an encrypted column's definition, what stands in the definition, what its values are bound to, and
+//! columns that a client takes encrypted or not at all.
 
-use super::Algorithm;
-use super::keys::WRAPPED_KEY;
+use crate::Algorithm;
+use crate::keys::WRAPPED_KEY;
 use base::error::{Class, Failure, Result};
-use mysql::OriginalType;
+use mysql::{OriginalType, RowFormat};
+use serde::Deserialize;
 
 const MAGIC: &[u8; 8] = b"costofE2";
 /// Of gateways whose values were bound to no session.
@@ -16,9 +18,7 @@ pub const LONGEST_NAME: usize = 255;
 /// What a driver must know to decrypt a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Envelope<'a> {
-    /// Of its values.
     pub algorithm: Algorithm,
-    /// What the server's own definition said.
     pub original: OriginalType,
     /// None, where nobody there can decrypt it.
     pub key: Option<WrappedKey<'a>>,
@@ -27,7 +27,6 @@ pub struct Envelope<'a> {
 /// The session's data key, for whoever has the master key of this name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WrappedKey<'a> {
-    /// Of 1 to 255 bytes.
     pub master_key: &'a str,
     /// Among the data keys of its session: a later one has a higher.
     pub number: u32,
@@ -37,9 +36,7 @@ pub struct WrappedKey<'a> {
 
 impl<'a> Envelope<'a> {
     /// Write it behind a column's definition.
-    ///
-    /// # Errors
-    /// `encryption`, where the master key's name is empty or longer than 255 bytes.
+    /// Errors: `encryption`, where the master key's name is empty or longer than 255 bytes.
     pub fn append(&self, definition: &mut Vec<u8>) -> Result<()> {
         let mut numbered = [0; NUMBER + WRAPPED_KEY];
         let (name, wrapped) = match &self.key {
@@ -65,9 +62,7 @@ impl<'a> Envelope<'a> {
 
     /// From all that follows a definition's last field; None, where nothing does. No server sends anything there, so what
     /// is not an envelope was one.
-    ///
-    /// # Errors
-    /// `encryption`, where it is cut, longer, or not of this form.
+    /// Errors: `encryption`, where it is cut, longer, or not of this form.
     pub fn parse(tail: &'a [u8]) -> Result<Option<Self>> {
         if tail.is_empty() {
             return Ok(None);
@@ -104,6 +99,61 @@ impl<'a> Envelope<'a> {
 fn short_text(from: &[u8]) -> Option<(&[u8], &[u8])> {
     let (&length, rest) = from.split_first()?;
     rest.split_at_checked(usize::from(length))
+}
+
+/// The type of a column that is encrypted: a BLOB that is as long as the longest ciphertext.
+pub fn encrypted(original: OriginalType, algorithm: Algorithm) -> OriginalType {
+    original.as_blob(algorithm.sealed_length(original.length as usize))
+}
+
+/// What a value is bound to: it cannot stand in another column, under another type, or in rows of the other format.
+/// Names are the original ones, empty where the column is computed. Made once for a column.
+pub fn associated_data(
+    algorithm: Algorithm,
+    original: OriginalType,
+    format: RowFormat,
+    [database, table, column]: [&[u8]; 3],
+) -> Vec<u8> {
+    let mut data = vec![algorithm.number()];
+    data.extend_from_slice(&original.bytes());
+    data.push(match format {
+        RowFormat::Text => 0,
+        RowFormat::Binary => 1,
+    });
+    for name in [database, table, column] {
+        data.extend_from_slice(name);
+        data.push(0);
+    }
+    data
+}
+
+/// Such a column, `database.table.column`; case does not matter.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Demand([String; 3]);
+
+impl Demand {
+    pub fn means(&self, names: [&[u8]; 3]) -> bool {
+        self.0.iter().zip(names).all(|(wanted, name)| String::from_utf8_lossy(name).to_lowercase() == *wanted)
+    }
+}
+
+impl TryFrom<String> for Demand {
+    type Error = Failure;
+
+    fn try_from(written: String) -> Result<Self> {
+        let names: Vec<_> = written.split('.').map(str::to_lowercase).collect();
+        match <[String; 3]>::try_from(names) {
+            Ok(names) if names.iter().all(|name| !name.is_empty() && !name.contains(['*', '`'])) => Ok(Demand(names)),
+            _ => Err(Failure::new(
+                Class::Plan,
+                format!(
+                    "must_be_encrypted: '{}' is not \"database.table.column\", without patterns or quotes",
+                    written.escape_debug()
+                ),
+            )),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -181,6 +231,37 @@ mod tests {
         fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
             let _ = Envelope::parse(&bytes);
             let _ = Envelope::parse(&[&MAGIC[..], &bytes].concat());
+        }
+    }
+
+    /// `c_balance DECIMAL(12,2) NOT NULL` as MariaDB defines it.
+    const BALANCE: OriginalType = OriginalType { charset: 63, length: 14, kind: 0xF6, flags: 1 | 128, decimals: 2 };
+
+    #[test]
+    fn an_encrypted_column_is_a_blob() {
+        let short = encrypted(BALANCE, Algorithm::Aes128Gcm);
+        assert_eq!(short.bytes(), [63, 0, 43, 0, 0, 0, 0xFC, 0x91, 0, 0]);
+        let longest = encrypted(OriginalType { length: u32::MAX, flags: 0, ..BALANCE }, Algorithm::Sm4Cbc);
+        assert_eq!((longest.length, longest.flags), (u32::MAX, 16 | 128));
+    }
+
+    #[test]
+    fn associated_data_tell_columns_types_and_formats_apart() {
+        let data = |format, names| associated_data(Algorithm::Aes128Ctr, BALANCE, format, names);
+        let text = data(RowFormat::Text, [b"tpcc", b"customer", b"c_balance"]);
+        assert_eq!(text, b"\x02\x3f\0\x0e\0\0\0\xf6\x81\0\x02\0tpcc\0customer\0c_balance\0");
+        assert_ne!(text, data(RowFormat::Binary, [b"tpcc", b"customer", b"c_balance"]));
+        assert_ne!(data(RowFormat::Text, [b"a", b"bc", b""]), data(RowFormat::Text, [b"ab", b"c", b""]));
+    }
+
+    #[test]
+    fn names_are_three_and_no_patterns() {
+        let demand = Demand::try_from("Shop.People.ÄName".to_owned()).unwrap();
+        assert!(demand.means([b"shop", b"PEOPLE", "äname".as_bytes()]));
+        assert!(!demand.means([b"shop", b"people", b"name"]) && !demand.means([b"", b"people", "äname".as_bytes()]));
+        for wrong in ["", "people.name", "d.people.*", "a.b.c.d", "d..name", "`d`.people.name", "d.people.\nname*"] {
+            let failure = serde_json::from_value::<Demand>(wrong.into()).unwrap_err().to_string();
+            assert!(failure.contains("is not \"database.table.column\"") && !failure.contains('\n'), "{failure}");
         }
     }
 }

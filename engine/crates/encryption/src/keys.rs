@@ -1,16 +1,15 @@
 //! Keys: a client's master key, a session's data key that it wraps, and an algorithm's keys that follow from that.
 
-use super::Algorithm;
-use super::algorithm::BLOCK;
-use super::locked::Locked;
-use super::schemes::{self, Scheme};
-use super::session::SessionSalt;
-use super::values::{Opener, Sealer};
+use crate::Algorithm;
+use crate::algorithm::{self, BLOCK, Scheme};
+use crate::locked::Locked;
+use crate::values::{Opener, Sealer};
 use aes_kw::{KeyInit, KwAes128};
 use base::error::{Class, Failure, Result};
 use hkdf::Hkdf;
+use mysql::handshake::SCRAMBLE;
 use serde::Deserialize;
-use sha2::Sha256;
+use sha2::{Digest, Sha256};
 use std::fmt;
 use zeroize::{Zeroize, Zeroizing};
 
@@ -29,8 +28,6 @@ const MAC_KEY: usize = 32;
 pub struct MasterKey(Locked<Zeroizing<[u8; KEY]>>);
 
 impl MasterKey {
-    /// # Errors
-    /// `encryption`, where these are not 16 bytes in hexadecimal.
     pub fn from_hex(digits: &str) -> Result<Self> {
         let mut key = MasterKey(Locked::new(Box::default()));
         let wrong = || Failure::new(Class::Encryption, "a master key is 16 bytes in hexadecimal, 32 digits");
@@ -67,15 +64,12 @@ pub struct DataKey {
     key: Locked<Zeroizing<[u8; KEY]>>,
     session: SessionSalt,
     number: u32,
-    /// Algorithms whose sealer was given out, a bit for each number.
     sealing: u8,
 }
 
 impl DataKey {
     /// The session's key of this number: a later one has a higher.
-    ///
-    /// # Errors
-    /// `internal`, where the system has no random bytes.
+    /// Errors: `internal`, where the system has no random bytes.
     pub fn random(session: SessionSalt, number: u32) -> Result<Self> {
         let mut made = DataKey { key: Locked::new(Box::default()), session, number, sealing: 0 };
         openssl::rand::rand_bytes(&mut **made.key)
@@ -83,12 +77,10 @@ impl DataKey {
         Ok(made)
     }
 
-    /// Among its session's.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// As it goes to the holder of this master key.
     pub fn wrapped(&self, by: &MasterKey) -> [u8; WRAPPED_KEY] {
         let mut wrapped = [0; WRAPPED_KEY];
         let done = KwAes128::new((&**by.0).into()).wrap_key(&**self.key, &mut wrapped);
@@ -97,10 +89,8 @@ impl DataKey {
     }
 
     /// That was wrapped; it opens what it has sealed, and seals no more.
-    ///
-    /// # Errors
-    /// `encryption`, where another master key wrapped it or it was changed. That it is another session's, or has another
-    /// number, shows when it opens a value.
+    /// Errors: `encryption`, where another master key wrapped it or it was changed. That it is another session's, or
+    /// has another number, shows when it opens a value.
     pub fn unwrap(wrapped: &[u8], by: &MasterKey, session: SessionSalt, number: u32) -> Result<Self> {
         let mut made = DataKey { key: Locked::new(Box::default()), session, number, sealing: u8::MAX };
         let done = KwAes128::new((&**by.0).into()).unwrap_key(wrapped, &mut **made.key);
@@ -111,9 +101,7 @@ impl DataKey {
     }
 
     /// What encrypts by this algorithm.
-    ///
-    /// # Errors
-    /// `internal`, where it was given out before, or the key came wrapped.
+    /// Errors: `internal`, where it was given out before, or the key came wrapped.
     pub fn sealer(&mut self, algorithm: Algorithm) -> Result<Sealer> {
         let bit = 1 << algorithm.number();
         if self.sealing & bit != 0 {
@@ -123,14 +111,13 @@ impl DataKey {
         Ok(Sealer::new(algorithm, self.scheme(algorithm)))
     }
 
-    /// What decrypts by this algorithm.
     pub fn opener(&self, algorithm: Algorithm) -> Opener {
         Opener::new(algorithm, self.scheme(algorithm))
     }
 
     fn scheme(&self, algorithm: Algorithm) -> Locked<dyn Scheme> {
         let keys = AlgorithmKeys::derive(self, algorithm);
-        schemes::scheme(algorithm, &keys)
+        algorithm::scheme(algorithm, &keys)
     }
 
     #[cfg(test)]
@@ -172,11 +159,81 @@ impl AlgorithmKeys {
     }
 }
 
+/// The connection attribute by which a client says to a gateway that it decrypts, `1`, …
+pub const DECRYPTS_ATTRIBUTE: &[u8] = b"costof_encrypted";
+/// … and the one by which it says its part of what binds keys to the session.
+pub const NONCE_ATTRIBUTE: &[u8] = b"costof_nonce";
+/// Bytes of the client's part.
+const NONCE: usize = 32;
+const SALT: usize = 32;
+
+/// The client's part, new with each connection. No secret: it goes as a connection attribute.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct ClientNonce([u8; NONCE]);
+
+impl ClientNonce {
+    /// Digits of its written form.
+    pub const DIGITS: usize = 2 * NONCE;
+
+    pub fn random() -> Result<Self> {
+        let mut made = ClientNonce([0; NONCE]);
+        openssl::rand::rand_bytes(&mut made.0)
+            .map_err(|_| Failure::new(Class::Internal, "OpenSSL has no random bytes for a nonce"))?;
+        Ok(made)
+    }
+
+    /// From its written form; None, where these are not 64 hexadecimal digits.
+    pub fn from_hex(digits: &[u8]) -> Option<Self> {
+        let mut made = ClientNonce([0; NONCE]);
+        if digits.len() != Self::DIGITS {
+            return None;
+        }
+        for (byte, pair) in made.0.iter_mut().zip(digits.chunks_exact(2)) {
+            let [high, low] = [pair[0], pair[1]].map(|digit| char::from(digit).to_digit(16));
+            *byte = (high? << 4 | low?) as u8;
+        }
+        Some(made)
+    }
+
+    pub fn hex(&self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// HKDF's salt for all keys of a session (RFC 5869, 3.1): what was recorded in another session does not decrypt in this one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct SessionSalt([u8; SALT]);
+
+impl SessionSalt {
+    /// Where the client has told no nonce, and so is told no key.
+    pub const OF_NOBODY: SessionSalt = SessionSalt([0; SALT]);
+
+    pub fn of(scramble: &[u8; SCRAMBLE], nonce: &ClientNonce) -> Self {
+        SessionSalt(Sha256::new().chain_update(scramble).chain_update(nonce.0).finalize().into())
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+// Neither is a secret, and both are noise.
+impl fmt::Debug for ClientNonce {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("ClientNonce")
+    }
+}
+
+impl fmt::Debug for SessionSalt {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("SessionSalt")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::ClientNonce;
-    use mysql::handshake::SCRAMBLE;
 
     const MASTER: &str = "000102030405060708090A0B0C0D0E0F";
 
@@ -281,5 +338,27 @@ mod tests {
         let master = MasterKey::from_hex(MASTER).unwrap();
         let mut unwrapped = unwrap(&key.wrapped(&master), &master).unwrap();
         assert!(unwrapped.sealer(Algorithm::Aes128Gcm).is_err(), "the other end seals with it");
+    }
+
+    /// The digest is that of coreutils: `printf '%s' 01234567abcdefghijkl` and 32 bytes of 0x07, by `sha256sum`.
+    #[test]
+    fn a_salt_is_the_hash_of_both_parts() {
+        let nonce = ClientNonce::from_hex("07".repeat(32).as_bytes()).unwrap();
+        let salt = SessionSalt::of(b"01234567abcdefghijkl", &nonce);
+        let written: String = salt.bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(written, "565dba2faa40c8b76d1f47bc2dc9b2a2d5d56aa5c6c8dc700aaedc308c7fc552");
+        assert_ne!(salt, SessionSalt::of(b"01234567abcdefghijkm", &nonce));
+        assert_ne!(salt, SessionSalt::of(b"01234567abcdefghijkl", &ClientNonce([8; 32])));
+    }
+
+    #[test]
+    fn a_nonce_is_64_digits_and_new_each_time() {
+        let nonce = ClientNonce::random().unwrap();
+        assert_ne!(nonce, ClientNonce::random().unwrap());
+        assert_eq!(ClientNonce::from_hex(nonce.hex().as_bytes()), Some(nonce));
+        assert_eq!(ClientNonce::from_hex(nonce.hex().to_uppercase().as_bytes()), Some(nonce));
+        for wrong in [&b""[..], &[b'0'; 63], &[b'0'; 65], &[b'g'; 64], &[0; 32]] {
+            assert_eq!(ClientNonce::from_hex(wrong), None);
+        }
     }
 }

@@ -7,20 +7,13 @@
 //! No error here holds a byte of a key or of a value, and nothing is allocated for a value.
 
 mod algorithm;
-mod column;
-mod demand;
 mod envelope;
 mod keys;
 mod locked;
-mod schemes;
-mod session;
 mod values;
 
 pub use algorithm::Algorithm;
-pub use column::{associated_data, encrypted};
-pub use demand::Demand;
-pub use envelope::{Envelope, WrappedKey};
-pub use keys::{DataKey, MasterKey, WRAPPED_KEY};
+pub use envelope::{Demand, Envelope, WrappedKey, associated_data, encrypted};
+pub use keys::{ClientNonce, DECRYPTS_ATTRIBUTE, DataKey, MasterKey, NONCE_ATTRIBUTE, SessionSalt, WRAPPED_KEY};
 pub use locked::lock_keys;
-pub use session::{ClientNonce, DECRYPTS_ATTRIBUTE, NONCE_ATTRIBUTE, SessionSalt};
 pub use values::{MOST_VALUES, Opener, Sealer};

@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn pages_are_locked_as_long_as_a_key_lies_there() {
         if std::env::var_os("COSTOF_LOCKS_KEYS").is_none() {
-            let this = "encryption::locked::tests::pages_are_locked_as_long_as_a_key_lies_there";
+            let this = "locked::tests::pages_are_locked_as_long_as_a_key_lies_there";
             let program = std::env::current_exe().unwrap();
             let run =
                 std::process::Command::new(program).args(["--exact", this]).env("COSTOF_LOCKS_KEYS", "1").output();

@@ -2,7 +2,7 @@
 
 use super::Algorithm;
 use super::locked::Locked;
-use super::schemes::{Place, Scheme};
+use crate::algorithm::{Place, Scheme};
 use base::error::{Class, Failure, Result};
 use std::cell::Cell;
 use std::fmt;
@@ -22,20 +22,16 @@ impl Sealer {
         Sealer { algorithm, scheme, count: 0 }
     }
 
-    /// By which it encrypts.
     pub fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
 
-    /// How many values more it takes; then the session needs another data key.
     pub fn left(&self) -> u64 {
         MOST_VALUES - self.count
     }
 
     /// Append the ciphertext of a value, [`Algorithm::sealed_length`] bytes of it.
-    ///
-    /// # Errors
-    /// `encryption`, where its values are used up; nothing is appended then.
+    /// Errors: `encryption`, where its values are used up; nothing is appended then.
     pub fn seal(&mut self, associated: &[u8], plaintext: &[u8], out: &mut Vec<u8>) -> Result<()> {
         if self.left() == 0 {
             return Err(Failure::new(Class::Encryption, "a data key has encrypted 2^32 values: it takes no more"));
@@ -62,9 +58,7 @@ impl Sealer {
 pub struct Opener {
     algorithm: Algorithm,
     scheme: Locked<dyn Scheme>,
-    /// What the last value counted.
     last: Cell<Option<u128>>,
-    /// It was of this result set.
     within: Cell<bool>,
 }
 
@@ -79,10 +73,8 @@ impl Opener {
     }
 
     /// Append the plaintext of a ciphertext.
-    ///
-    /// # Errors
-    /// `encryption`, where it was changed, sealed under another key or for another column, or comes out of its order; nothing
-    /// is appended then.
+    /// Errors: `encryption`, where it was changed, sealed under another key or for another column, or comes out of its
+    /// order; nothing is appended then.
     pub fn open(&self, associated: &[u8], sealed: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let start = out.len();
         let opened = match sealed.first() {

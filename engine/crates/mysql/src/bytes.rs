@@ -14,37 +14,30 @@ pub const NULL: u8 = 0xFB;
 pub struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    /// All of it.
     pub fn new(packet: &'a [u8]) -> Self {
         Reader(packet)
     }
 
-    /// Whether there is no more.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// All there is.
     pub fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.0)
     }
 
-    /// The next byte, which stays where it is.
     pub fn peek(&self) -> Option<u8> {
         self.0.first().copied()
     }
 
     /// So many bytes.
-    ///
-    /// # Errors
-    /// `protocol`, where there are fewer; so it is with all that follow.
+    /// Errors: `protocol`, where there are fewer; so it is with all that follow.
     pub fn bytes(&mut self, count: usize) -> Result<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(count).ok_or_else(too_short)?;
         self.0 = rest;
         Ok(taken)
     }
 
-    /// Up to a zero, which is taken too.
     pub fn until_zero(&mut self) -> Result<&'a [u8]> {
         let end = self.0.iter().position(|byte| *byte == 0).ok_or_else(too_short)?;
         let text = self.bytes(end)?;
@@ -57,7 +50,6 @@ impl<'a> Reader<'a> {
         self.until_zero().unwrap_or_else(|_| self.rest())
     }
 
-    /// One byte.
     pub fn u8(&mut self) -> Result<u8> {
         Ok(self.bytes(1)?[0])
     }
@@ -67,17 +59,14 @@ impl<'a> Reader<'a> {
         Ok(self.integer(2)? as u16)
     }
 
-    /// Four bytes.
     pub fn u32(&mut self) -> Result<u32> {
         Ok(self.integer(4)? as u32)
     }
 
-    /// Eight bytes.
     pub fn u64(&mut self) -> Result<u64> {
         self.integer(8)
     }
 
-    /// A length-encoded integer.
     pub fn length(&mut self) -> Result<u64> {
         match self.u8()? {
             TWO_FOLLOW => self.integer(2),
@@ -88,7 +77,6 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A length-encoded string.
     pub fn text(&mut self) -> Result<&'a [u8]> {
         let length = self.length()?;
         self.bytes(usize::try_from(length).map_err(|_| too_short())?)
@@ -102,7 +90,6 @@ impl<'a> Reader<'a> {
         self.text().map(Some)
     }
 
-    /// Bytes after a length of one byte.
     pub fn short_text(&mut self) -> Result<&'a [u8]> {
         let length = self.u8()?;
         self.bytes(length.into())
@@ -113,13 +100,11 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Write a length-encoded string.
 pub fn append_text(out: &mut Vec<u8>, text: &[u8]) {
     append_length(out, text.len() as u64);
     out.extend_from_slice(text);
 }
 
-/// Write a length-encoded integer.
 pub fn append_length(out: &mut Vec<u8>, number: u64) {
     let bytes = number.to_le_bytes();
     let (first, count) = match number {

@@ -1,5 +1,4 @@
 //! Capability flags (MySQL Internals, "Capability Flags"): those of which one of the two ends here makes something.
-#![expect(missing_docs, reason = "the names are the protocol's")]
 
 pub const LONG_PASSWORD: u32 = 1;
 /// `CLIENT_FOUND_ROWS`: an update counts the rows that it found, also those that were so already.

@@ -14,15 +14,11 @@ const BINARY: u16 = 128;
 /// What a definition says of a column's values: the part that the gateway replaces and the driver puts back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OriginalType {
-    /// The collation's number.
     pub charset: u16,
     /// The longest value, in the charset's bytes.
     pub length: u32,
-    /// `MYSQL_TYPE_…`.
     pub kind: u8,
-    /// `NOT_NULL_FLAG` and others.
     pub flags: u16,
-    /// Digits behind the point.
     pub decimals: u8,
 }
 
@@ -30,7 +26,6 @@ impl OriginalType {
     /// Of its bytes in a definition and in an envelope.
     pub const LENGTH: usize = 10;
 
-    /// In the protocol's order, as they lie in a definition.
     pub fn from_bytes(bytes: [u8; Self::LENGTH]) -> Self {
         let [c0, c1, l0, l1, l2, l3, kind, f0, f1, decimals] = bytes;
         OriginalType {
@@ -42,7 +37,6 @@ impl OriginalType {
         }
     }
 
-    /// The same, back.
     pub fn bytes(self) -> [u8; Self::LENGTH] {
         let ([c0, c1], [l0, l1, l2, l3]) = (self.charset.to_le_bytes(), self.length.to_le_bytes());
         let [f0, f1] = self.flags.to_le_bytes();
@@ -64,13 +58,10 @@ impl OriginalType {
 /// What a definition says, where it lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Definition<'a> {
-    /// As the statement calls the column.
     pub name: &'a [u8],
-    /// As the statement calls its table.
     pub table: &'a [u8],
     /// The names of its database, its table and itself in the table; empty, where it is computed.
     pub original: [&'a [u8]; 3],
-    /// What its values are.
     pub stated: OriginalType,
     /// What follows; a server sends nothing there.
     pub tail: &'a [u8],
@@ -83,8 +74,6 @@ const NAMES: usize = 6;
 const KIND: usize = 6;
 
 impl<'a> Definition<'a> {
-    /// # Errors
-    /// `protocol`.
     pub fn parse(packet: &'a [u8]) -> Result<Self> {
         let mut reader = Reader::new(packet);
         let _catalog = reader.text()?;
@@ -115,12 +104,10 @@ impl<'a> Definition<'a> {
         (packet.len() == at + 1 + Self::FROM_TYPE).then(|| packet[at + 1 + KIND])
     }
 
-    /// The names by which the statement calls it.
     pub fn shown(&self) -> [&'a [u8]; 3] {
         [self.original[0], self.table, self.name]
     }
 
-    /// For an error, on one line: where the column is, or what the statement calls it.
     pub fn label(&self) -> String {
         let [.., original_name] = self.original;
         let names = if original_name.is_empty() { &[self.name][..] } else { &self.original[..] };
@@ -132,7 +119,6 @@ impl<'a> Definition<'a> {
 /// How a binary row has a value that is not NULL (MySQL Internals, "Binary Protocol Value").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BinaryForm {
-    /// So many bytes.
     Fixed(usize),
     /// A length in one byte, and so many bytes: dates and times.
     Short,
@@ -160,16 +146,11 @@ impl BinaryForm {
         })
     }
 
-    /// As `of`, for one who takes what comes: NULL's own type has values of no bytes, and unknown ones are strings.
     pub fn of_any(kind: u8) -> Self {
         const NULL_TYPE: u8 = 0x06;
         Self::of(kind).unwrap_or(if kind == NULL_TYPE { BinaryForm::Fixed(0) } else { BinaryForm::Text })
     }
 
-    /// Read a value: what of it is not its length.
-    ///
-    /// # Errors
-    /// `protocol`.
     pub fn read<'a>(self, reader: &mut Reader<'a>) -> Result<&'a [u8]> {
         match self {
             BinaryForm::Fixed(length) => reader.bytes(length),
@@ -178,7 +159,6 @@ impl BinaryForm {
         }
     }
 
-    /// Write a value, whose length fits.
     pub fn append(self, row: &mut Vec<u8>, content: &[u8]) {
         match self {
             BinaryForm::Fixed(_) => row.extend_from_slice(content),

@@ -1,5 +1,4 @@
 //! The first bytes of commands (MySQL Internals, "Command Phase").
-#![expect(missing_docs, reason = "the names are the protocol's")]
 
 pub const QUIT: u8 = 0x01;
 pub const INIT_DB: u8 = 0x02;

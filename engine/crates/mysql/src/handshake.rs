@@ -36,15 +36,12 @@ const AUTH_SWITCH: u8 = 0xFE;
 #[derive(Debug, PartialEq, Eq)]
 pub struct Greeting {
     capabilities: u32,
-    /// What our proof must be about.
     pub nonce: Vec<u8>,
-    /// By which proof the server would have us begin.
     pub plugin: Vec<u8>,
 }
 
 impl Greeting {
-    /// # Errors
-    /// `protocol`; the server's own where it greets with an error, such as too many connections.
+    /// Errors: `protocol`; the server's own where it greets with an error, such as too many connections.
     pub fn parse(packet: &[u8]) -> Result<Self> {
         let mut reader = Reader::new(packet::not_an_error(packet)?);
         if reader.u8()? != PROTOCOL_VERSION {
@@ -68,14 +65,11 @@ impl Greeting {
     }
 
     /// The server's part of what binds keys to the session, whatever it asks about later.
-    ///
-    /// # Errors
-    /// `protocol`, where its nonce is shorter than every server's.
+    /// Errors: `protocol`, where its nonce is shorter than every server's.
     pub fn scramble(&self) -> Result<&[u8; SCRAMBLE]> {
         self.nonce.first_chunk().ok_or_else(|| Failure::protocol("the server's greeting has a nonce that is too short"))
     }
 
-    /// Whether the server can go on under TLS.
     pub fn offers_tls(&self) -> bool {
         self.capabilities & TLS != 0
     }
@@ -85,7 +79,6 @@ impl Greeting {
         self.capabilities & DEPRECATE_EOF != 0
     }
 
-    /// Ask to go on under TLS.
     pub fn append_tls_request(&self, with_attributes: bool, packet: &mut Vec<u8>) {
         packet.extend_from_slice(&(self.agreed(with_attributes) | TLS).to_le_bytes());
         packet.extend_from_slice(&LARGEST_PACKET.to_le_bytes());
@@ -102,22 +95,15 @@ impl Greeting {
 /// Who a client says that it is.
 #[derive(Debug, Clone, Copy)]
 pub struct Response<'a> {
-    /// As the server knows it.
     pub username: &'a [u8],
-    /// That it will use.
     pub database: &'a [u8],
-    /// What its proof is made by.
     pub plugin: &'a [u8],
-    /// At most 255 bytes.
     pub proof: &'a [u8],
-    /// Names and values, one after the other.
     pub attributes: &'a [&'a [u8]],
-    /// It comes under TLS.
     pub tls: bool,
 }
 
 impl Response<'_> {
-    /// Write it, as far as the server of this greeting can take it.
     pub fn append(&self, greeting: &Greeting, packet: &mut Vec<u8>) {
         let (at, with_attributes) = (packet.len(), !self.attributes.is_empty());
         greeting.append_tls_request(with_attributes, packet);
@@ -143,17 +129,11 @@ impl Response<'_> {
 /// The server wants another proof.
 #[derive(Debug, PartialEq, Eq)]
 pub struct AuthSwitch {
-    /// By this plugin, …
     pub plugin: Vec<u8>,
-    /// … about this.
     pub nonce: Vec<u8>,
 }
 
 impl AuthSwitch {
-    /// None, where the packet is something else.
-    ///
-    /// # Errors
-    /// `protocol`.
     pub fn parse(packet: &[u8]) -> Result<Option<Self>> {
         let mut reader = Reader::new(packet);
         if reader.u8()? != AUTH_SWITCH {

@@ -33,9 +33,7 @@ pub fn split_header(start: &[u8]) -> Option<(usize, u8)> {
 }
 
 /// As `split_header`, where no packet is continued.
-///
-/// # Errors
-/// `protocol`, for a payload that is.
+/// Errors: `protocol`, for a payload that is.
 pub fn header(start: &[u8]) -> Result<Option<(usize, u8)>> {
     match split_header(start) {
         Some((TOO_LONG, _)) => Err(Failure::protocol("an answer of 16 MB or more was not asked for")),
@@ -44,9 +42,7 @@ pub fn header(start: &[u8]) -> Result<Option<(usize, u8)>> {
 }
 
 /// Append a whole packet, its payload written by `write`.
-///
-/// # Errors
-/// `plan`, where it is too long to be sent.
+/// Errors: `plan`, where it is too long to be sent.
 pub fn append(sequence: u8, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
     let start = out.len();
     out.extend_from_slice(&[0; HEADER]);
@@ -55,9 +51,7 @@ pub fn append(sequence: u8, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>))
 }
 
 /// Fill in the header of a packet that was written after room for one.
-///
-/// # Errors
-/// `plan`, where it is too long to be sent.
+/// Errors: `plan`, where it is too long to be sent.
 pub fn finish(packet: &mut [u8], sequence: u8) -> Result<()> {
     let length = packet.len() - HEADER;
     if length >= TOO_LONG {
@@ -68,7 +62,6 @@ pub fn finish(packet: &mut [u8], sequence: u8) -> Result<()> {
     Ok(())
 }
 
-/// Whether it says that something failed.
 pub fn is_error(packet: &[u8]) -> bool {
     packet.first() == Some(&ERR)
 }
@@ -78,10 +71,6 @@ pub fn is_end(packet: &[u8], without_eof: bool) -> bool {
     packet.first() == Some(&EOF) && (without_eof || packet.len() <= LONGEST_EOF)
 }
 
-/// The packet, unless it is an error.
-///
-/// # Errors
-/// The server's own.
 pub fn not_an_error(packet: &[u8]) -> Result<&[u8]> {
     if is_error(packet) { Err(server_error(packet)) } else { Ok(packet) }
 }
@@ -89,29 +78,18 @@ pub fn not_an_error(packet: &[u8]) -> Result<&[u8]> {
 /// What an OK says, or the one that stands for an EOF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OkPacket {
-    /// Rows that were changed.
     pub changed: u64,
-    /// Of a new row.
     pub id: u64,
-    /// Status flags.
     pub status: u16,
 }
 
 impl OkPacket {
-    /// From its first byte on; what is left are warnings and words.
-    ///
-    /// # Errors
-    /// `protocol`.
     pub fn read(reader: &mut Reader<'_>) -> Result<Self> {
         reader.u8()?;
         Ok(OkPacket { changed: reader.length()?, id: reader.length()?, status: reader.u16()? })
     }
 }
 
-/// The status that an EOF says.
-///
-/// # Errors
-/// `protocol`.
 pub fn eof_status(packet: &[u8]) -> Result<u16> {
     let mut reader = Reader::new(packet);
     let (_first, _warnings) = (reader.u8()?, reader.u16()?);
@@ -121,19 +99,12 @@ pub fn eof_status(packet: &[u8]) -> Result<u16> {
 /// What a statement that was prepared is answered with first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PreparedPacket {
-    /// Its number.
     pub statement: u32,
-    /// Of its result.
     pub columns: u16,
-    /// Question marks.
     pub parameters: u16,
 }
 
 impl PreparedPacket {
-    /// None, where the packet is something else.
-    ///
-    /// # Errors
-    /// `protocol`.
     pub fn parse(packet: &[u8]) -> Result<Option<Self>> {
         let mut reader = Reader::new(packet);
         if reader.u8()? != OK {
@@ -144,10 +115,6 @@ impl PreparedPacket {
     }
 }
 
-/// How many rows a statement that has no result set has changed.
-///
-/// # Errors
-/// `protocol`, and the server's own.
 pub fn changed_rows(packet: &[u8]) -> Result<u64> {
     if not_an_error(packet)?.first().is_some_and(|first| *first != OK) {
         return Err(Failure::protocol("the answer to a statement without a result is no OK"));
@@ -157,10 +124,6 @@ pub fn changed_rows(packet: &[u8]) -> Result<u64> {
     Ok(ok.changed)
 }
 
-/// Check the end of a result set.
-///
-/// # Errors
-/// `protocol`.
 pub fn check_end(packet: &[u8], without_eof: bool) -> Result<()> {
     let status = if without_eof { OkPacket::read(&mut Reader::new(packet))?.status } else { eof_status(packet)? };
     no_more_results(status)
@@ -173,11 +136,9 @@ fn no_more_results(status: u16) -> Result<()> {
 /// What an error says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerError<'a> {
-    /// Its number.
     pub code: u16,
     /// Its SQL state; None, where the client has not said yet what it can do.
     pub state: Option<&'a [u8; STATE]>,
-    /// In the server's words.
     pub words: &'a [u8],
 }
 
@@ -185,8 +146,6 @@ pub struct ServerError<'a> {
 pub const STATE: usize = 5;
 
 impl<'a> ServerError<'a> {
-    /// # Errors
-    /// `protocol`.
     pub fn parse(packet: &'a [u8]) -> Result<Self> {
         let mut reader = Reader::new(packet);
         let (_first, code) = (reader.u8()?, reader.u16()?);
@@ -195,7 +154,6 @@ impl<'a> ServerError<'a> {
         Ok(ServerError { code, state, words: reader.rest() })
     }
 
-    /// Append it as a packet; what is long of its words is cut.
     pub fn append(&self, sequence: u8, out: &mut Vec<u8>) {
         let ServerError { code, state, words } = self;
         let write = |out: &mut Vec<u8>| {

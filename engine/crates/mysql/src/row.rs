@@ -11,16 +11,10 @@ pub const FIRST_COLUMN: usize = 2;
 /// How the rows are laid out that a value stands in: what its bytes mean differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RowFormat {
-    /// Of a query.
     Text,
-    /// Of a prepared statement.
     Binary,
 }
 
-/// Begin a binary row of so many columns.
-///
-/// # Errors
-/// `protocol`.
 pub fn begin_binary<'a>(reader: &mut Reader<'a>, columns: usize) -> Result<Nulls<'a>> {
     if reader.u8()? != BINARY_ROW {
         return Err(Failure::protocol("a row is not binary"));
@@ -33,21 +27,15 @@ pub fn begin_binary<'a>(reader: &mut Reader<'a>, columns: usize) -> Result<Nulls
 pub struct Nulls<'a>(&'a [u8]);
 
 impl<'a> Nulls<'a> {
-    /// Behind the row's first byte.
-    ///
-    /// # Errors
-    /// `protocol`.
     pub fn read(reader: &mut Reader<'a>, columns: usize) -> Result<Self> {
         reader.bytes(columns.saturating_add(FIRST_COLUMN).div_ceil(8)).map(Nulls)
     }
 
-    /// Whether the column of this place is, from 0.
     pub fn has(self, column: usize) -> bool {
         let bit = column + FIRST_COLUMN;
         self.0[bit / 8] >> (bit % 8) & 1 == 1
     }
 
-    /// As it goes.
     pub fn bytes(self) -> &'a [u8] {
         self.0
     }

@@ -7,9 +7,7 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Transport {
-    /// As they are.
     Plain {},
-    /// Under TLS.
     Tls(Tls),
 }
 
@@ -21,9 +19,7 @@ pub struct Tls {
     pub ca_file: Option<PathBuf>,
     /// What both ends agree on where absent.
     pub version: Option<TlsVersion>,
-    /// What of the certificate is checked.
     pub verify: Verify,
-    /// Whether a new connection may resume an earlier one's session.
     pub resumption: bool,
     /// The one suite that is offered, by OpenSSL's name, with TLS 1.2 at most; OpenSSL's own choice where absent.
     pub cipher: Option<String>,
@@ -48,7 +44,6 @@ pub enum Group {
 }
 
 impl Group {
-    /// As OpenSSL and PostgreSQL name it.
     pub fn name(self) -> &'static str {
         match self {
             Group::Prime256v1 => "prime256v1",
@@ -67,7 +62,6 @@ impl SecurityLevel {
     /// Nothing is refused.
     pub const ANYTHING: SecurityLevel = SecurityLevel(0);
 
-    /// As OpenSSL counts them.
     pub fn number(self) -> u32 {
         self.0
     }
@@ -96,10 +90,7 @@ pub enum TlsVersion {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verify {
-    /// Chain and name.
     Full,
-    /// Chain, not name.
     CaOnly,
-    /// Nothing.
     None,
 }

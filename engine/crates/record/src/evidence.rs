@@ -5,7 +5,6 @@ use serde::Serialize;
 /// What one connection turned out to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Connection {
-    /// The member, `host:port`.
     pub server: String,
     /// None: plain.
     pub security: Option<Security>,
@@ -14,17 +13,12 @@ pub struct Connection {
 /// What a TLS handshake agreed on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Security {
-    /// As OpenSSL names it.
     pub protocol: &'static str,
-    /// As OpenSSL names it.
     pub cipher: &'static str,
-    /// The server's key, such as `rsa-2048`.
     pub key: String,
-    /// The certificate's chain was asked for and held.
     pub verified: bool,
     /// The group of the key exchange; None for one that no setting asks for.
     pub group: Option<&'static str>,
-    /// The handshake resumed an earlier session.
     pub resumed: bool,
 }
 
@@ -41,7 +35,6 @@ pub struct Evidence {
 /// What the connections of a slice really were. Where connections differ, their values are joined by commas.
 #[derive(Debug, Serialize)]
 pub struct EvidenceAnswer {
-    /// Connections opened in the slice, measured or not.
     pub connections: u64,
     /// As OpenSSL names it; null for plain.
     pub protocol: Option<String>,
@@ -51,18 +44,13 @@ pub struct EvidenceAnswer {
     pub key: Option<String>,
     /// Of the key exchange, as PostgreSQL names it; null for plain, and for one that no setting asks for.
     pub group: Option<String>,
-    /// Whether the certificate's chain was asked for and held.
     pub verified: bool,
-    /// Handshakes that resumed an earlier session.
     pub resumed: u64,
-    /// TLS handshakes of the connections opened in the slice.
     pub handshakes: u64,
-    /// The member that was measured.
     pub server: Option<String>,
 }
 
 impl Evidence {
-    /// A connection was opened.
     pub fn opened(&mut self, connection: Connection) {
         self.opened += 1;
         if let Some(security) = &connection.security {
@@ -72,7 +60,6 @@ impl Evidence {
         self.used(connection);
     }
 
-    /// A connection was used, whenever it was opened.
     pub fn used(&mut self, mut connection: Connection) {
         // Whether it resumed is counted, and no difference in kind.
         if let Some(security) = &mut connection.security {
@@ -83,7 +70,6 @@ impl Evidence {
         }
     }
 
-    /// Add another thread's.
     pub fn merge(&mut self, other: Evidence) {
         self.opened += other.opened;
         self.handshakes += other.handshakes;
@@ -91,7 +77,6 @@ impl Evidence {
         other.seen.into_iter().for_each(|connection| self.used(connection));
     }
 
-    /// As the answer has it.
     pub fn answer(&self) -> EvidenceAnswer {
         let securities = || self.seen.iter().map(|connection| connection.security.as_ref());
         let fact = |name: fn(&Security) -> &str| joined(securities().map(|found| found.map_or("plain", name)));

@@ -1,20 +1,17 @@
-//! One thread's share of a slice.
+//! One thread's share of a slice: times, errors by class and phase, and counts by name.
 
-use super::{Counts, ErrorTally, Evidence, Recorder, Timeline};
+use crate::{Evidence, Recorder, Timeline};
 use base::error::Failure;
+use serde::{Serialize, Serializer};
+use std::fmt;
 
 /// What a thread's workers write into; merged with the other threads' for the answer.
 #[derive(Default)]
 pub struct SliceLog {
-    /// Times.
     pub recorder: Recorder,
-    /// Failures.
     pub errors: ErrorTally,
-    /// What was counted beside.
     pub counts: Counts,
-    /// What the connections were.
     pub evidence: Evidence,
-    /// Those that succeeded.
     pub operations: u64,
     /// The first beginning of an attempt, on the monotonic clock.
     pub first_began: Option<u64>,
@@ -23,24 +20,20 @@ pub struct SliceLog {
 }
 
 impl SliceLog {
-    /// An attempt succeeded; it was so many operations.
     pub fn succeeded(&mut self, operations: u64, timeline: &Timeline) {
         self.operations += operations;
         self.ended(timeline.at());
         self.recorder.record(timeline);
     }
 
-    /// A worker's first attempt began at this instant.
     pub fn began(&mut self, at: u64) {
         self.first_began = Some(self.first_began.map_or(at, |first| first.min(at)));
     }
 
-    /// An attempt ended at this instant.
     pub fn ended(&mut self, at: u64) {
         self.last_end = self.last_end.max(at);
     }
 
-    /// An attempt failed, or getting ready for one.
     pub fn failed(&mut self, failure: Failure) {
         self.errors.count(failure);
     }
@@ -59,7 +52,6 @@ impl SliceLog {
         other.clear();
     }
 
-    /// Empty it, its memory kept.
     pub fn clear(&mut self) {
         self.recorder.reset();
         self.errors = ErrorTally::default();
@@ -68,5 +60,120 @@ impl SliceLog {
         self.operations = 0;
         self.first_began = None;
         self.last_end = 0;
+    }
+}
+
+/// Errors of one class, and of one phase where that is told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ErrorCount {
+    #[serde(flatten)]
+    pub first: Failure,
+    pub count: u64,
+}
+
+/// Counts, in the order in which their kinds were first seen.
+#[derive(Debug, Default)]
+pub struct ErrorTally(Vec<ErrorCount>);
+
+impl ErrorTally {
+    pub fn count(&mut self, failure: Failure) {
+        self.add(ErrorCount { first: failure, count: 1 });
+    }
+
+    pub fn merge(&mut self, other: ErrorTally) {
+        other.0.into_iter().for_each(|errors| self.add(errors));
+    }
+
+    pub fn answer(&self) -> Vec<ErrorCount> {
+        self.0.clone()
+    }
+
+    fn add(&mut self, errors: ErrorCount) {
+        let alike = |known: &&mut ErrorCount| {
+            (known.first.class, known.first.phase) == (errors.first.class, errors.first.phase)
+        };
+        match self.0.iter_mut().find(alike) {
+            Some(known) => known.count += errors.count,
+            None => self.0.push(errors),
+        }
+    }
+}
+
+/// Counts of a slice. The first part of a dotted name says who counted: `http.reused`, `tpcc.committed.payment`.
+#[derive(Debug, Default)]
+pub struct Counts(Vec<(Name, u64)>);
+
+/// A count's name, written out only where it is answered: workers hand their counts over while others still measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Name {
+    words: &'static str,
+    number: Option<u16>,
+}
+
+impl From<&'static str> for Name {
+    fn from(words: &'static str) -> Self {
+        Name { words, number: None }
+    }
+}
+
+impl From<(&'static str, u16)> for Name {
+    fn from((words, number): (&'static str, u16)) -> Self {
+        Name { words, number: Some(number) }
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.number {
+            None => out.write_str(self.words),
+            Some(number) => write!(out, "{}.{number}", self.words),
+        }
+    }
+}
+
+impl Counts {
+    pub fn add(&mut self, name: impl Into<Name>, count: u64) {
+        let name = name.into();
+        match self.0.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, known)) => *known += count,
+            None => self.0.push((name, count)),
+        }
+    }
+
+    pub fn merge(&mut self, other: Counts) {
+        other.0.into_iter().for_each(|(name, count)| self.add(name, count));
+    }
+}
+
+impl Serialize for Counts {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        out.collect_map(self.0.iter().map(|(name, count)| (name.to_string(), count)))
+    }
+}
+
+/// One worker's counts while it measures: plain integers, which get their names when its slice is over.
+pub trait Tally: Default {
+    fn add_to(&self, counts: &mut Counts);
+}
+
+/// Nothing is counted.
+impl Tally for () {
+    fn add_to(&self, _counts: &mut Counts) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_add_up_and_none_are_told() {
+        let (mut one, mut other) = (Counts::default(), Counts::default());
+        one.add("http.reused", 0);
+        one.add(("http.status", 200), 2);
+        other.add(("http.status", 404), 1);
+        other.add(("http.status", 200), 3);
+        one.merge(other);
+        let expected = r#"{"http.reused":0,"http.status.200":5,"http.status.404":1}"#;
+        assert_eq!(serde_json::to_string(&one).unwrap(), expected);
     }
 }

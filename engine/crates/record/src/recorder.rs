@@ -40,21 +40,14 @@ struct Totals {
 /// One phase's times, exact and as a histogram.
 #[derive(Debug, Serialize)]
 pub struct PhaseAnswer {
-    /// How many were recorded.
     pub count: u64,
-    /// Their sum, exact.
     pub sum_ns: u64,
-    /// The sum of their squares.
     pub sum_squares_ns2: f64,
-    /// The shortest.
     pub min_ns: u64,
-    /// The longest.
     pub max_ns: u64,
     /// Times that bytes arrived after bytes were sent since the last arrival.
     pub round_trips: u64,
-    /// On the wire: with TLS, its records.
     pub bytes_sent: u64,
-    /// On the wire: with TLS, its records.
     pub bytes_received: u64,
     /// HdrHistogram V2, compressed, base64; nanoseconds, three significant digits.
     pub histogram: String,
@@ -69,29 +62,45 @@ impl Recorder {
         let mut operation = Span::none(Phase::Operation);
         let (mut paced, mut connected, mut processed, mut steps) = (false, false, false, 0);
         for span in timeline.spans() {
-            if span.phase == Phase::Operation {
-                // It is all there is of its operation, but for the delay before it.
-                operation += *span;
-                steps = 1;
-                continue;
+            if span.phase != Phase::Operation {
+                self.add(span);
             }
-            self.add(span);
-            if span.phase.is_in_connect() {
-                connect += *span;
-                connected = true;
-            } else if span.phase.is_in_processing() {
-                processing += *span;
-                processed = true;
-            } else if span.phase.is_of_records() || span.phase.is_of_transactions() {
-                operation += *span;
-                steps += 1;
-            } else if span.phase == Phase::Delay {
-                delay += *span;
-                paced = true;
-            } else if span.phase == Phase::FirstOperation {
-                let mut whole = Span { phase: Phase::ConnectAndFirstOperation, ..connect };
-                whole += *span;
-                self.add(&whole);
+            match span.phase {
+                // It is all there is of its operation, but for the delay before it.
+                Phase::Operation => {
+                    operation += *span;
+                    steps = 1;
+                }
+                Phase::Tcp | Phase::Greeting | Phase::TlsRequest | Phase::Tls | Phase::Hello | Phase::Auth => {
+                    connect += *span;
+                    connected = true;
+                }
+                Phase::Waiting | Phase::Receiving => {
+                    processing += *span;
+                    processed = true;
+                }
+                Phase::Insert
+                | Phase::Read
+                | Phase::Update
+                | Phase::Scan
+                | Phase::NewOrder
+                | Phase::Payment
+                | Phase::OrderStatus
+                | Phase::Delivery
+                | Phase::StockLevel => {
+                    operation += *span;
+                    steps += 1;
+                }
+                Phase::Delay => {
+                    delay += *span;
+                    paced = true;
+                }
+                Phase::FirstOperation => {
+                    let mut whole = Span { phase: Phase::ConnectAndFirstOperation, ..connect };
+                    whole += *span;
+                    self.add(&whole);
+                }
+                _ => {}
             }
         }
         if connected {
@@ -102,8 +111,14 @@ impl Recorder {
                 self.add(&scheduled);
             }
         }
+        if steps > 1 {
+            // The only operation of two steps is a read and an update.
+            self.add(&Span { phase: Phase::ReadModifyWrite, ..operation });
+        }
         if steps > 0 {
-            self.add_operation(delay, operation, steps);
+            let mut whole = Span { phase: Phase::Operation, ..delay };
+            whole += operation;
+            self.add(&whole);
         }
         if processed {
             self.add(&processing);
@@ -114,38 +129,24 @@ impl Recorder {
         }
     }
 
-    /// Write down one of several operations on a new connection.
     pub fn record_operation(&mut self, span: Span) {
         self.add(&Span { phase: Phase::Operation, ..span });
-    }
-
-    /// An operation of YCSB's or TPC-C's: the only one of two steps is a read and an update.
-    fn add_operation(&mut self, delay: Span, steps: Span, count: usize) {
-        if count > 1 {
-            self.add(&Span { phase: Phase::ReadModifyWrite, ..steps });
-        }
-        let mut operation = Span { phase: Phase::Operation, ..delay };
-        operation += steps;
-        self.add(&operation);
     }
 
     fn add(&mut self, span: &Span) {
         self.phases[span.phase as usize].add(span);
     }
 
-    /// Add another thread's.
     pub fn merge(&mut self, other: &Recorder) {
         for (ours, theirs) in self.phases.iter_mut().zip(&other.phases) {
             ours.merge(theirs);
         }
     }
 
-    /// Empty it, and keep its memory.
     pub fn reset(&mut self) {
         self.phases.iter_mut().for_each(PhaseRecord::reset);
     }
 
-    /// As the answer has it: the phases that happened.
     pub fn answer(&self) -> BTreeMap<&'static str, PhaseAnswer> {
         let records = Phase::ALL.iter().zip(&self.phases);
         records.filter_map(|(phase, record)| Some((phase.name(), record.answer()?))).collect()
@@ -179,7 +180,6 @@ impl PhaseRecord {
         }
     }
 
-    /// None where it did not happen.
     fn answer(&self) -> Option<PhaseAnswer> {
         let histogram = self.histogram.as_ref().filter(|_| self.totals.count > 0)?;
         let mut bytes = Vec::new();
@@ -219,7 +219,6 @@ mod tests {
     use super::*;
     use base::clock;
 
-    /// A connection with a query, on a connection that counts a round trip a phase.
     fn timeline() -> Timeline {
         through(&[Phase::Resolve, Phase::Tcp, Phase::Tls, Phase::Hello, Phase::Auth, Phase::FirstOperation])
     }

@@ -2,16 +2,74 @@
 //! to the nanosecond. A timeline is written down only when its operation has succeeded: phases of a broken connection
 //! would otherwise be counted among those of whole ones.
 
-use super::Phase;
 use base::clock;
 use std::ops::{AddAssign, Sub};
+
+macro_rules! phases {
+    ($($(#[$about:meta])* $phase:ident = $name:literal,)*) => {
+        /// In the order in which they happen; from `Connect` on they are derived from the others.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[repr(u8)]
+        pub enum Phase {
+            $($(#[$about])* $phase,)*
+        }
+
+        impl Phase {
+            /// A phase's place here is its number.
+            pub const ALL: [Phase; [$($name),*].len()] = [$(Phase::$phase),*];
+
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Phase::$phase => $name,)*
+                }
+            }
+        }
+    };
+}
+
+phases! {
+    /// From the instant of a pace's schedule to the start; only with a pace.
+    Delay = "delay",
+    /// Name to address; only where a name was given.
+    Resolve = "resolve",
+    Tcp = "tcp",
+    Greeting = "greeting",
+    TlsRequest = "tls_request",
+    Tls = "tls",
+    Hello = "hello",
+    Auth = "auth",
+    FirstOperation = "first_operation",
+    Operation = "operation",
+    Waiting = "waiting",
+    Receiving = "receiving",
+    Insert = "insert",
+    Read = "read",
+    Update = "update",
+    Scan = "scan",
+    /// TPC-C's, with its retries (clause 2.4).
+    NewOrder = "new_order",
+    Payment = "payment",
+    OrderStatus = "order_status",
+    Delivery = "delivery",
+    StockLevel = "stock_level",
+    /// `Tcp` to `Auth`.
+    Connect = "connect",
+    /// `Delay` to `Auth`; only with a pace.
+    ScheduledConnect = "scheduled_connect",
+    /// `Tcp` to `FirstOperation`.
+    ConnectAndFirstOperation = "connect_and_first_operation",
+    /// `Waiting` and `Receiving`.
+    Processing = "processing",
+    /// `Delay` to `Receiving`.
+    Request = "request",
+    /// `Read` and `Update` of the same record.
+    ReadModifyWrite = "read_modify_write",
+}
 
 /// What has gone over a connection so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// On the wire.
     pub bytes_sent: u64,
-    /// On the wire.
     pub bytes_received: u64,
     /// Times that bytes arrived after bytes were sent since the last arrival; and one for the TCP handshake.
     pub round_trips: u64,
@@ -40,23 +98,18 @@ impl AddAssign for Traffic {
 /// One phase that was gone through.
 #[derive(Debug, Clone, Copy)]
 pub struct Span {
-    /// Which.
     pub phase: Phase,
-    /// How long.
     pub nanos: u64,
-    /// What went over the connection in it.
     pub traffic: Traffic,
 }
 
 impl Span {
-    /// To add others to.
     pub fn none(phase: Phase) -> Self {
         Span { phase, nanos: 0, traffic: Traffic::default() }
     }
 }
 
 impl AddAssign for Span {
-    /// One after the other; the phase stays.
     fn add_assign(&mut self, more: Span) {
         self.nanos += more.nanos;
         self.traffic += more.traffic;
@@ -82,7 +135,6 @@ impl Timeline {
         self.scheduled = Some(instant);
     }
 
-    /// Begin anew, now, on a connection that has seen this much.
     pub fn start(&mut self, traffic: Traffic) {
         self.count = 0;
         self.traffic = traffic;
@@ -94,12 +146,10 @@ impl Timeline {
         }
     }
 
-    /// The next phase goes over another connection, which has seen this much.
     pub fn change(&mut self, traffic: Traffic) {
         self.traffic = traffic;
     }
 
-    /// A phase ends here and the next begins.
     pub fn end_phase(&mut self, phase: Phase, traffic: Traffic) {
         self.spans[self.count] = Some(self.lap(phase, traffic));
         self.count += 1;
@@ -114,12 +164,10 @@ impl Timeline {
         span
     }
 
-    /// The instant of the last stamp.
     pub fn at(&self) -> u64 {
         self.at
     }
 
-    /// What was gone through, in order.
     pub fn spans(&self) -> impl Iterator<Item = &Span> {
         self.spans[..self.count].iter().flatten()
     }

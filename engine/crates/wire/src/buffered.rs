@@ -11,10 +11,8 @@ const FIRST_INBOX: usize = 4096;
 /// Requests out, answers in.
 pub struct Buffered {
     stream: Stream,
-    /// What is sent next.
     pub outbox: Vec<u8>,
     inbox: Vec<u8>,
-    /// What has come and was not taken yet is `inbox[start..end]`.
     start: usize,
     end: usize,
 }
@@ -25,35 +23,26 @@ impl Buffered {
         Buffered { stream, outbox: Vec::new(), inbox: vec![0; FIRST_INBOX], start: 0, end: 0 }
     }
 
-    /// What it runs over.
     pub fn stream(&self) -> &Stream {
         &self.stream
     }
 
     /// Go on under TLS, marking `tls`.
-    ///
-    /// # Errors
-    /// `protocol`, where the server has already said more in plain: somebody else could have, and it would be taken for
-    /// the server's. Those of [`Stream::secure`].
+    /// Errors: `protocol`, where the server has already said more in plain: somebody else could have, and it would be
+    /// taken for the server's. Those of [`Stream::secure`].
     pub async fn secure(self, transport: &Transport, address: &Address, timeline: &mut Timeline) -> Result<Self> {
         self.check_idle()?;
         Ok(Buffered { stream: self.stream.secure(transport, address, timeline).await?, ..self })
     }
 
-    /// A phase ends here.
     pub fn end_phase(&self, phase: Phase, timeline: &mut Timeline) {
         timeline.end_phase(phase, self.stream.traffic());
     }
 
-    /// Send the outbox, in one go.
-    ///
-    /// # Errors
-    /// Those of a broken connection.
     pub async fn send(&mut self) -> Result<()> {
         self.stream.send(&self.outbox).await
     }
 
-    /// All that has come and was not taken.
     pub fn come(&self) -> &[u8] {
         &self.inbox[self.start..self.end]
     }
@@ -65,15 +54,11 @@ impl Buffered {
         place
     }
 
-    /// What was taken.
     pub fn at(&self, place: Range<usize>) -> &[u8] {
         &self.inbox[place]
     }
 
     /// Receive more. The inbox grows with what has come, not with what a length field claims will.
-    ///
-    /// # Errors
-    /// `closed` and those of a broken connection.
     pub async fn fill(&mut self) -> Result<()> {
         if self.start > 0 {
             self.inbox.copy_within(self.start..self.end, 0);
@@ -92,15 +77,10 @@ impl Buffered {
         }
     }
 
-    /// Nothing is there that was not taken.
-    ///
-    /// # Errors
-    /// `protocol`.
     pub fn check_idle(&self) -> Result<()> {
         if self.come().is_empty() { Ok(()) } else { Err(Failure::protocol("more was answered than asked")) }
     }
 
-    /// End the connection.
     pub fn close(self) {
         self.stream.close();
     }

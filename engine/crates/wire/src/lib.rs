@@ -13,7 +13,6 @@ pub mod redis;
 
 mod buffered;
 mod found;
-mod late;
 mod one_server;
 mod scram;
 
@@ -45,16 +44,13 @@ pub static PROTOCOLS: &[Protocol] = &[
 
 /// A protocol, as a plan names it.
 pub struct Protocol {
-    /// In a plan.
     pub name: &'static str,
-    /// Which kinds of workload its sessions can be asked for.
     pub kinds: &'static [Kind],
     /// Reads what a plan says of a service, all of it but the protocol's name; fails in serde's words.
     pub read: fn(Value) -> serde_json::Result<Arc<dyn Settings>>,
 }
 
 impl Protocol {
-    /// The one whose settings these are.
     const fn of<S: Settings + DeserializeOwned + 'static>(name: &'static str, kinds: &'static [Kind]) -> Self {
         Protocol { name, kinds, read: |written| Ok(Arc::new(S::deserialize(written)?)) }
     }
@@ -63,9 +59,6 @@ impl Protocol {
 /// What a plan says of a service of one protocol.
 pub trait Settings: Debug + Send + Sync {
     /// What of them can be refused before any server is asked, for workloads of these kinds.
-    ///
-    /// # Errors
-    /// `plan`.
     fn check(&self, _kinds: &[Kind]) -> Result<()> {
         Ok(())
     }
@@ -88,14 +81,12 @@ pub trait Settings: Debug + Send + Sync {
 /// A service on its way to be known.
 pub type Discovery<'a> = Pin<Box<dyn Future<Output = Result<Arc<dyn Service>>> + 'a>>;
 
-/// A service of one protocol on its way to be known, as one of any.
 fn discovery<'a>(found: impl Future<Output = Result<impl Service + 'static>> + 'a) -> Discovery<'a> {
     Box::pin(async { Ok(Arc::new(found.await?) as Arc<dyn Service>) })
 }
 
 /// A service once it is known which of its servers do what: shared by all threads.
 pub trait Service: Send + Sync {
-    /// The server that the first worker reads.
     fn first_reader(&self) -> String;
 
     /// Start a worker: once for each of a plan, so that the loop that is measured is this protocol's own.
@@ -107,7 +98,6 @@ pub trait Service: Send + Sync {
     /// Hand over what all its workers together have counted since this was called last: where a slice has ended.
     fn take_counts(&self, _into: &mut Counts) {}
 
-    /// What the connection that proved the arm told beside what every connection tells.
     fn facts(&self) -> Facts {
         Facts::new()
     }
@@ -116,7 +106,6 @@ pub trait Service: Send + Sync {
 /// A part of an arm's evidence, by name.
 pub type Facts = BTreeMap<&'static str, Value>;
 
-/// The protocol that a plan names so.
 pub fn protocol(name: &str) -> Option<&'static Protocol> {
     PROTOCOLS.iter().find(|protocol| protocol.name == name)
 }

@@ -1,6 +1,6 @@
-//! Services that are one server: found among a plan's addresses, and sessions to it.
+//! Services that are one server: found among a plan's addresses, and sessions to it; and how a server that does not answer in
+//! time is named.
 
-use crate::late::after_last_step;
 use base::clock;
 use base::error::{Class, Failure, Result};
 use net::runtime::Reactor;
@@ -15,13 +15,8 @@ pub trait OneServer: 'static {
     /// A connection that is ready for operations.
     type Session: Session;
 
-    /// The server's.
     fn address(&self) -> &Address;
 
-    /// Open a session, and mark each phase in the timeline.
-    ///
-    /// # Errors
-    /// Whatever keeps a session from being opened, of a server that may not be known yet.
     async fn open(self: &Arc<Self>, reactor: &Rc<Reactor>, timeline: &mut Timeline) -> Result<Self::Session>;
 }
 
@@ -32,7 +27,6 @@ pub struct Client<S> {
 }
 
 impl<S: OneServer> Client<S> {
-    /// For a worker on this reactor's thread.
     pub fn new(service: Arc<S>, reactor: Rc<Reactor>) -> Self {
         Client { service, reactor }
     }
@@ -55,9 +49,6 @@ impl<S: OneServer> workload::Client for Client<S> {
 
 /// What `prove` makes of the first of these addresses that can be reached: that one is meant, whatever it says. Each may take
 /// `timeout_ns` nanoseconds.
-///
-/// # Errors
-/// Those of `prove`: for the first that was reached, else for the last. `plan`, where one is no address.
 pub async fn first_reached<T>(
     addresses: &[String],
     default_port: u16,
@@ -77,4 +68,54 @@ pub async fn first_reached<T>(
         }
     }
     outcome
+}
+
+/// The same failure; a time-out says how long was waited, and after which step.
+pub fn after_last_step(failure: Failure, timeline: &Timeline, timeout_ns: u64) -> Failure {
+    if failure.class != Class::Timeout {
+        return failure;
+    }
+    let seconds = timeout_ns as f64 / 1e9;
+    let step = match timeline.spans().last().map(|span| span.phase) {
+        None | Some(Phase::Delay | Phase::Resolve) => {
+            return Failure::new(Class::Timeout, format!("no TCP connection within {seconds} s"));
+        }
+        Some(Phase::Tcp) => "the TCP handshake",
+        Some(Phase::Greeting) => "its greeting",
+        Some(Phase::TlsRequest) => "its yes to TLS",
+        Some(Phase::Tls) => "the TLS handshake",
+        Some(Phase::Hello) => "its hello",
+        Some(_) => "the log-in",
+    };
+    Failure::new(Class::Timeout, format!("no answer within {seconds} s after {step}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use record::Traffic;
+
+    fn detail(phases: &[Phase]) -> String {
+        let mut timeline = Timeline::default();
+        timeline.start(Traffic::default());
+        for phase in phases {
+            timeline.end_phase(*phase, Traffic::default());
+        }
+        after_last_step(Failure::new(Class::Timeout, "late"), &timeline, 1_500_000_000).detail
+    }
+
+    #[test]
+    fn a_time_out_names_the_last_step_and_the_limit() {
+        assert_eq!(detail(&[]), "no TCP connection within 1.5 s");
+        assert_eq!(detail(&[Phase::Resolve]), "no TCP connection within 1.5 s");
+        assert_eq!(detail(&[Phase::Tcp]), "no answer within 1.5 s after the TCP handshake");
+        assert_eq!(detail(&[Phase::Tcp, Phase::Greeting]), "no answer within 1.5 s after its greeting");
+        assert_eq!(detail(&[Phase::Tcp, Phase::Tls]), "no answer within 1.5 s after the TLS handshake");
+    }
+
+    #[test]
+    fn other_failures_stay_as_they_are() {
+        let refused = Failure::new(Class::Refused, "nothing listens there");
+        assert_eq!(after_last_step(refused.clone(), &Timeline::default(), 1), refused);
+    }
 }

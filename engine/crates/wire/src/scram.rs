@@ -68,9 +68,7 @@ pub struct Expected(Digest);
 
 impl Salted {
     /// Of a password that has been prepared as its protocol wants it.
-    ///
-    /// # Errors
-    /// `internal`, where this OpenSSL has no SHA-256.
+    /// Errors: `internal`, where this OpenSSL has no SHA-256.
     pub fn new(password: &str, salt: &[u8], iterations: usize) -> Result<Self> {
         Self::hashed(password, salt, iterations).map_err(|error| unable(&error))
     }
@@ -82,7 +80,6 @@ impl Salted {
         Ok(Salted { client_key: hmac(&salted, b"Client Key")?, server_key: hmac(&salted, b"Server Key")? })
     }
 
-    /// ClientProof and ServerSignature of RFC 5802, 3.
     fn sign(&self, signed: &[u8]) -> std::result::Result<(Digest, Digest), ErrorStack> {
         let client_signature = hmac(&sha256(&self.client_key), signed)?;
         let proof = std::array::from_fn(|at| self.client_key[at] ^ client_signature[at]);
@@ -92,9 +89,7 @@ impl Salted {
 
 impl Exchange {
     /// Begin one with a new nonce.
-    ///
-    /// # Errors
-    /// `internal`, where the system has no randomness.
+    /// Errors: `internal`, where the system has no randomness.
     pub fn begin(username: &str, binding: Binding) -> Result<Self> {
         let mut random = [0; NONCE_BYTES];
         openssl::rand::rand_bytes(&mut random).map_err(|error| unable(&error))?;
@@ -106,7 +101,6 @@ impl Exchange {
         Exchange { first_bare: format!("n={name},r={nonce}"), nonce, binding }
     }
 
-    /// As the server knows it.
     pub fn mechanism(&self) -> &'static str {
         match self.binding {
             Binding::None => MECHANISM,
@@ -114,16 +108,14 @@ impl Exchange {
         }
     }
 
-    /// client-first-message.
     pub fn first_message(&self) -> String {
         format!("{}{}", self.binding.header(), self.first_bare)
     }
 
     /// Answer the server's first message: client-final-message, and what the server must answer to it. `salted` is asked for
     /// the password with this salt and so many iterations.
-    ///
-    /// # Errors
-    /// `protocol`, where its message is none; `authentication`, where its nonce is not ours or it asks for too little.
+    /// Errors: `protocol`, where its message is none; `authentication`, where its nonce is not ours or it asks for too
+    /// little.
     pub fn prove(
         &self,
         server_first: &[u8],
@@ -147,9 +139,6 @@ impl Exchange {
 
 impl Expected {
     /// Check the server's last message: without it, anything that copies a salt could pass for the server.
-    ///
-    /// # Errors
-    /// `authentication`, `protocol`.
     pub fn verify(&self, server_final: &[u8]) -> Result<()> {
         let message = text(server_final)?;
         let signature = message.strip_prefix("v=").and_then(|rest| rest.split(',').next());

@@ -13,7 +13,6 @@ use std::ops::Range;
 pub enum Target {
     /// One that fits the read preference; workers, by number, are spread over all that do.
     Reader(usize),
-    /// The one that takes writes.
     Writer,
 }
 
@@ -22,7 +21,6 @@ pub trait Client: 'static {
     /// A connection that is ready for operations.
     type Session: Session;
 
-    /// Whether sessions to both go to the same server.
     fn is_one_server(&self, _one: Target, _other: Target) -> bool {
         true
     }
@@ -47,7 +45,6 @@ pub trait Session {
     /// What its answers are counted in; `()`, where times say all of them.
     type Tally: Tally;
 
-    /// What has gone over it so far, on the wire.
     fn traffic(&self) -> Traffic;
 
     /// What it turned out to be. Not for the measured path.
@@ -77,10 +74,8 @@ pub trait Ask: Session {
     /// What it is asked about: a table of records; nothing, where every question is the same.
     type About: 'static;
 
-    /// Ask once; `random` chooses the question.
     async fn ask(&mut self, about: &Self::About, random: &mut Random, tally: &mut Self::Tally) -> Result<()>;
 
-    /// As `ask`, where it is not the last time on this session.
     async fn ask_and_go_on(&mut self, about: &Self::About, random: &mut Random, tally: &mut Self::Tally) -> Result<()> {
         self.ask(about, random, tally).await
     }
@@ -94,13 +89,10 @@ pub trait Records: Session {
         Ok(())
     }
 
-    /// Write a new record.
     async fn insert_record(&mut self, key: &Key, values: Values<'_>) -> Result<()>;
 
-    /// Read a record, or one of its fields. That there is none is an error.
     async fn read_record(&mut self, key: &Key, fields: Fields) -> Result<()>;
 
-    /// Write a record's fields anew. That there is none is an error.
     async fn update_record(&mut self, key: &Key, values: Values<'_>) -> Result<()>;
 
     /// Read so many records from this key on, in the order of their keys; fewer, where the table ends.
@@ -109,7 +101,6 @@ pub trait Records: Session {
 
 /// A session over which records are read, one at a time, by random keys, and written in batches.
 pub trait KeyValue: Ask {
-    /// Write these records, in one go.
     async fn insert(&mut self, table: &Self::About, records: Range<u64>) -> Result<()>;
 }
 
@@ -121,13 +112,11 @@ pub trait Pipeline: Ask {
 
 /// A session over which a record is written whether it is there or not, as a cache's are.
 pub trait Overwrite: KeyValue {
-    /// Write one record anew; `random` chooses which.
     async fn overwrite(&mut self, about: &Self::About, random: &mut Random) -> Result<()>;
 }
 
 /// A session that carries out pgbench's transactions.
 pub trait Pgbench: KeyValue + Pipeline {
-    /// Carry out one transaction of pgbench's, "TPC-B (sort of)"; `random` chooses what it is about.
     async fn transact(&mut self, about: &Self::About, random: &mut Random) -> Result<()>;
 }
 
@@ -135,12 +124,10 @@ pub trait Pgbench: KeyValue + Pipeline {
 pub trait Requests: Session {
     /// Make one request, the last of this connection or not, and take the response. `arrived` is called with what has gone
     /// over the connection once the response begins. The response is counted whatever its status.
-    ///
-    /// # Errors
-    /// `status`, after which the connection may go on; `short_body`, `protocol`, and those of a broken connection.
+    /// Errors: `status`, after which the connection may go on; `short_body`, `protocol`, and those of a broken
+    /// connection.
     async fn request(&mut self, last: bool, tally: &mut Self::Tally, arrived: impl FnMut(Traffic)) -> Result<()>;
 
-    /// Whether another request may be made on it.
     fn may_go_on(&self) -> bool;
 
     /// Whether the server has not ended it meanwhile; the kernel is asked only where this thread was told of something.

@@ -15,7 +15,6 @@ pub struct Connect<C: Client<Session: Ask>> {
     about: AboutOf<C>,
     random: Random,
     asks: Asks,
-    /// Of the trial that was made last; its memory is kept.
     further: Vec<Span>,
     tally: TallyOf<C>,
 }
@@ -25,12 +24,10 @@ pub struct Connect<C: Client<Session: Ask>> {
 pub struct Asks {
     /// Whether anything; a connection is else ended as soon as it is ready.
     pub first: bool,
-    /// So often after the first time.
     pub further: u32,
 }
 
 impl<C: Client<Session: Ask>> Connect<C> {
-    /// `random` chooses the questions.
     pub fn new(client: C, target: Target, about: AboutOf<C>, random: Random, asks: Asks) -> Self {
         let further = Vec::with_capacity(asks.further as usize);
         Connect { client, target, about, random, asks, further, tally: TallyOf::<C>::default() }

@@ -4,9 +4,9 @@
 use crate::client::{AboutOf, Ask, Client, KeyValue, Overwrite, Pgbench, Pipeline, Records, Requests, Target};
 use crate::connect::Asks;
 use crate::query::{OneByOne, Overwritten, Pipelined, Question, Transactions};
+use crate::schedule::Think;
 use crate::settings::{Data, Kind, Settings};
 use crate::sql::Sql;
-use crate::think::Think;
 use crate::tpcc::{self, TpccPhase};
 use crate::worker::work;
 use crate::ycsb::{self, Ycsb};
@@ -22,33 +22,23 @@ pub const OPENING_AT_A_TIME: usize = 256;
 
 /// What one worker is to do.
 pub struct Job<'a> {
-    /// The thread's, which will run it.
     pub executor: &'a mut Executor,
-    /// Where it gets its orders.
     pub slot: Rc<Slot>,
-    /// Its number, of all that the workload has.
     pub worker: usize,
-    /// What it does.
     pub workload: &'a Settings,
-    /// The size of the table.
     pub data: Data,
-    /// The plan's.
     pub seed: u64,
     /// The same sequence on every arm: arms must differ in nothing but the factor.
     pub random: Random,
-    /// Where the thread's new connections wait for each other.
     pub opening: Rc<Semaphore>,
-    /// Of kind `ycsb` alone.
     pub ycsb: Option<(ycsb::Core, ycsb::Shared)>,
 }
 
 impl Job<'_> {
-    /// What the thread's tasks wait on.
     pub fn reactor(&self) -> Rc<Reactor> {
         self.executor.reactor().clone()
     }
 
-    /// Over sessions that can be asked one thing ([`QUERIES`](crate::QUERIES)).
     pub fn queries<C: Client<Session: Ask>>(self, client: C, about: AboutOf<C>) -> TaskId {
         match self.workload.kind {
             Kind::Connect => self.connect(client, about),
@@ -57,7 +47,6 @@ impl Job<'_> {
         }
     }
 
-    /// Over sessions that read and write records ([`RECORDS`](crate::RECORDS)).
     pub fn records<C>(self, client: C, table: AboutOf<C>) -> TaskId
     where
         C: Client<Session: KeyValue + Records> + Clone,
@@ -73,7 +62,6 @@ impl Job<'_> {
         }
     }
 
-    /// Over sessions that speak SQL too ([`SQL`](crate::SQL)).
     pub fn sql<C>(self, client: C, table: AboutOf<C>) -> TaskId
     where
         C: Client<Session: KeyValue + Records + Sql> + Clone,
@@ -95,7 +83,6 @@ impl Job<'_> {
         }
     }
 
-    /// Over sessions that carry out pgbench's transactions too ([`PGBENCH`](crate::PGBENCH)).
     pub fn pgbench<C>(self, client: C, table: AboutOf<C>) -> TaskId
     where
         C: Client<Session: Pgbench + Records> + Clone,
@@ -107,7 +94,6 @@ impl Job<'_> {
         }
     }
 
-    /// Over sessions that write records whether they are there or not, and are asked many at once ([`CACHE`](crate::CACHE)).
     pub fn cache<C>(self, client: C, table: AboutOf<C>) -> TaskId
     where
         C: Client<Session: Overwrite + Pipeline + Records> + Clone,
@@ -119,7 +105,6 @@ impl Job<'_> {
         }
     }
 
-    /// Over sessions that carry requests ([`REQUESTS`](crate::REQUESTS)).
     pub fn requests<C>(self, client: C) -> TaskId
     where
         C: Client<Session: Ask<About = ()> + Requests>,

@@ -7,18 +7,14 @@
 mod client;
 mod connect;
 mod job;
-mod load;
-mod persistent;
 pub mod pgbench;
 mod query;
 mod request;
 mod schedule;
 mod settings;
 mod share;
-mod slot;
 pub mod sql;
 pub mod sysbench;
-mod think;
 pub mod tpcc;
 mod worker;
 pub mod ycsb;
@@ -28,13 +24,12 @@ pub use client::{
 };
 pub use connect::{Asks, Connect};
 pub use job::{Job, OPENING_AT_A_TIME};
-pub use load::Load;
-pub use query::Query;
+pub use query::{Load, Query};
 pub use request::Request;
 pub use schedule::Schedule;
 pub use settings::{Arrivals, CACHE, Data, Kind, PGBENCH, Pace, QUERIES, RECORDS, REQUESTS, SQL, Settings};
 pub use share::Share;
-pub use slot::{Order, Slot, Window};
+pub use worker::{Order, Slot, Window};
 
 use base::error::Result;
 use record::{Counts, Evidence, Recorder, Timeline};
@@ -46,7 +41,6 @@ pub trait Workload: 'static {
     /// So many operations are done at once: a batch.
     const BATCH: u64 = 1;
 
-    /// What the service is asked in one operation, one question after the other.
     fn in_a_row(&self) -> u64 {
         1
     }
@@ -60,18 +54,13 @@ pub trait Workload: 'static {
     fn disconnect(&mut self) {}
 
     /// Get ready, unmeasured, before a slice begins.
-    ///
-    /// # Errors
-    /// They are counted, and the slice is begun nevertheless.
+    /// Errors: they are counted, and the slice is begun nevertheless.
     async fn prepare(&mut self, evidence: &mut Evidence) -> Result<()>;
 
     /// Do the operations of these numbers (of the slice, from 0) and leave their phases in the timeline.
-    ///
-    /// # Errors
-    /// They are counted; the next operation begins with whatever this one left.
+    /// Errors: they are counted; the next operation begins with whatever this one left.
     async fn operate(&mut self, claimed: Range<u64>, timeline: &mut Timeline, evidence: &mut Evidence) -> Result<()>;
 
-    /// Write down what an operation that succeeded held beside its timeline.
     fn record_further(&mut self, _recorder: &mut Recorder) {}
 
     /// Hand over what was counted since this was called last, once an order has been followed.

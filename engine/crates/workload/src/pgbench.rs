@@ -19,11 +19,8 @@ pub struct Bank {
 /// What one transaction is about: keys, counted from 1, and by how much balances change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transfer {
-    /// Of `pgbench_accounts`.
     pub account: i64,
-    /// Of `pgbench_tellers`.
     pub teller: i64,
-    /// Of `pgbench_branches`.
     pub branch: i64,
     /// From -5,000 to 5,000.
     pub delta: i64,
@@ -35,7 +32,6 @@ impl Bank {
         Bank { accounts, branches }
     }
 
-    /// The key of any account.
     pub fn account(&self, random: &mut Random) -> i64 {
         one_of(self.accounts, random)
     }

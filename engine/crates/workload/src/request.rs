@@ -14,7 +14,6 @@ pub struct Request<C: Client> {
     worker: usize,
     requests_per_connection: Option<NonZeroU64>,
     carrier: Option<Carrier<C::Session>>,
-    /// What the next connection begins with as carried.
     head_start: u64,
     tally: TallyOf<C>,
 }
@@ -36,7 +35,6 @@ impl<C: Client<Session: Requests>> Request<C> {
         self.requests_per_connection.is_some_and(|most| carried + 1 >= most.get())
     }
 
-    /// The persistent connection, unless the server has ended it meanwhile.
     async fn take_carrier(&mut self) -> Option<Carrier<C::Session>> {
         let mut carrier = self.carrier.take()?;
         carrier.session.is_still_open().await.then_some(carrier)

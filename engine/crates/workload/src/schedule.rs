@@ -1,5 +1,5 @@
-//! When the operations of a paced slice begin: a pure function of their number. Nothing that happens in a slice changes
-//! it, so that a slow server cannot put off the load that it is measured under.
+//! When the operations of a slice begin. A pace is a pure function of an operation's number: nothing that happens in a slice
+//! changes it, so that a slow server cannot put off the load that it is measured under. Think times are a worker's own.
 
 use crate::{Arrivals, Pace, Share};
 use base::Random;
@@ -19,19 +19,15 @@ pub enum Schedule {
     Constant {
         /// Between two of them, of all hosts'.
         gap_ns: f64,
-        /// Which are this host's.
         share: Share,
     },
-    /// At these, counted from the slice's start.
     Drawn(Vec<u64>),
 }
 
 impl Schedule {
     /// For a slice of so many operations, of all hosts together, within so many nanoseconds. What is random in it follows
     /// from the seed and from which slice it is: the same for all arms, and for all hosts.
-    ///
-    /// # Errors
-    /// `plan`, where more instants would have to be drawn than memory is given for.
+    /// Errors: `plan`, where more instants would have to be drawn than memory is given for.
     pub fn new(pace: Pace, share: Share, operations: u64, lasts_ns: u64, (seed, slice): (u64, u64)) -> Result<Self> {
         let gap_ns = NANOS_PER_SECOND / pace.per_second;
         match pace.arrivals {
@@ -47,7 +43,6 @@ impl Schedule {
         }
     }
 
-    /// How many of so many operations, of all hosts together, begin within so many nanoseconds here.
     pub fn count(&self, operations: u64, lasts_ns: u64) -> u64 {
         match self {
             Schedule::Constant { gap_ns, share } => {
@@ -75,6 +70,32 @@ fn draw(mut random: Random, gap_ns: f64, operations: u64, lasts_ns: u64) -> impl
     };
     let most = usize::try_from(operations).unwrap_or(usize::MAX);
     std::iter::from_fn(next).take(most).take_while(move |&offset| offset < lasts_ns)
+}
+
+const NANOS_PER_MILLISECOND: f64 = 1e6;
+/// Keeps the random numbers of think times apart from those of keys, which follow from the same seed.
+const THINK_DOMAIN: u64 = 0x7468_696e;
+
+/// One worker's user: the same on every arm.
+#[derive(Debug)]
+pub struct Think {
+    mean_ns: f64,
+    random: Random,
+}
+
+impl Think {
+    /// Of so many milliseconds on average; of none where absent.
+    pub fn new(mean_ms: Option<f64>, seed: u64, worker: usize) -> Self {
+        let mean_ns = mean_ms.unwrap_or(0.0) * NANOS_PER_MILLISECOND;
+        Think { mean_ns, random: Random::for_stream(seed ^ THINK_DOMAIN, worker as u64) }
+    }
+
+    pub fn next_ns(&mut self) -> u64 {
+        if self.mean_ns == 0.0 {
+            return 0;
+        }
+        (self.random.exponential() * self.mean_ns) as u64
+    }
 }
 
 #[cfg(test)]
@@ -153,5 +174,33 @@ mod tests {
                 prop_assert_eq!(together, instants(Share::ALL));
             }
         }
+    }
+
+    fn times(mean_ms: Option<f64>, worker: usize) -> Vec<u64> {
+        let mut think = Think::new(mean_ms, 42, worker);
+        (0..50_000).map(|_| think.next_ns()).collect()
+    }
+
+    #[test]
+    fn think_times_have_their_mean_and_are_memoryless() {
+        let found = times(Some(2.0), 0);
+        let share = |limit: u64| found.iter().filter(|each| **each > limit * 1_000_000).count() as f64 / 50_000.0;
+        let mean = found.iter().sum::<u64>() as f64 / 50_000.0;
+        // Four standard deviations of such a mean are 1.8 %.
+        assert!((mean / 2e6 - 1.0).abs() < 0.018, "{mean}");
+        for limit in [1, 2, 4] {
+            assert!((share(limit) - (-(limit as f64) / 2.0).exp()).abs() < 0.01, "{limit}");
+        }
+    }
+
+    #[test]
+    fn a_user_follows_from_seed_and_worker() {
+        assert_eq!(times(Some(2.0), 3), times(Some(2.0), 3));
+        assert_ne!(times(Some(2.0), 3), times(Some(2.0), 4));
+    }
+
+    #[test]
+    fn without_a_mean_nobody_thinks() {
+        assert!(times(None, 0).iter().all(|each| *each == 0));
     }
 }

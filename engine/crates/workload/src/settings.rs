@@ -12,10 +12,8 @@ use serde::Deserialize;
 pub struct Data {
     /// Records; keys are made of the numbers below it.
     pub records: u64,
-    /// Fields of one of YCSB's records.
     #[serde(default = "ten")]
     pub fields: u32,
-    /// Bytes of one of YCSB's fields.
     #[serde(default = "a_hundred")]
     pub field_length: u32,
 }
@@ -32,9 +30,7 @@ fn a_hundred() -> u32 {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename = "Workload")]
 pub struct Settings {
-    /// As slices name it.
     pub name: String,
-    /// What one operation is.
     pub kind: Kind,
     /// Operations under way at the same time, each on a connection of its own.
     #[serde(default = "one")]
@@ -51,17 +47,11 @@ pub struct Settings {
     pub pace: Option<Pace>,
     /// So long each worker's user thinks before an operation, on average; not at all where absent.
     pub think_ms: Option<f64>,
-    /// Of kind `ycsb` alone: its settings.
     pub ycsb: Option<ycsb::Settings>,
-    /// Of kind `tpcc` alone: its settings.
     pub tpcc: Option<tpcc::Settings>,
 }
 
 impl Settings {
-    /// Refuse what belongs to another kind, and settings that cannot be.
-    ///
-    /// # Errors
-    /// `plan`.
     pub fn check(&self) -> Result<()> {
         let Settings { name, kind, workers, .. } = self;
         if *workers == 0 {
@@ -103,7 +93,6 @@ impl Settings {
 pub struct Pace {
     /// Of all workers together, on average.
     pub per_second: f64,
-    /// How they lie between each other.
     pub arrivals: Arrivals,
 }
 
@@ -111,7 +100,6 @@ pub struct Pace {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Arrivals {
-    /// At equal distances.
     Constant,
     /// As independent clients come: exponentially distributed gaps.
     Poisson,
@@ -127,26 +115,20 @@ fn one() -> usize {
 pub enum Kind {
     /// A new connection, its first query unless the workload goes without, and its end.
     Connect,
-    /// A query over a persistent connection.
     Query,
-    /// Writing the records, in batches.
     Load,
-    /// A request of HTTP, with the connection it needs.
     Request,
-    /// An operation of a core workload of YCSB.
     Ycsb,
     /// A transaction of TPC-C, or a part of its data.
     Tpcc,
     /// Sixteen queries over a persistent connection, sent before the first answer.
     Pipeline,
-    /// A transaction of pgbench's, which is like TPC-B's.
     Tpcb,
     /// A record written over a persistent connection, whether it is there or not.
     Write,
 }
 
 impl Kind {
-    /// As a plan names it.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Connect => "connect",

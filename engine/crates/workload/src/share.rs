@@ -51,18 +51,15 @@ impl Share {
         (self.host < hosts).then_some(Share { host: self.host, hosts })
     }
 
-    /// This host's workers, by their numbers of all that a workload has.
     pub fn workers(self, workload: &Settings) -> impl ExactSizeIterator<Item = usize> + use<> {
         let Share { host, hosts } = self.of(workload).unwrap_or(Share { host: workload.workers as u64, hosts: 1 });
         (host as usize..workload.workers).step_by(hosts as usize)
     }
 
-    /// How many of the numbers below this one are this host's.
     pub fn count(self, below: u64) -> u64 {
         below.saturating_sub(self.host).div_ceil(self.hosts)
     }
 
-    /// The number of this host's nth, from 0.
     pub fn number(self, nth: u64) -> u64 {
         nth.saturating_mul(self.hosts).saturating_add(self.host)
     }
@@ -72,12 +69,10 @@ impl Share {
         self.number(self.count(least))
     }
 
-    /// This host's of many things, which are numbered as they come.
     pub fn part<T>(self, all: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
         all.skip(self.host as usize).step_by(self.hosts as usize)
     }
 
-    /// From one of this host's numbers to its next.
     pub fn step(self) -> u64 {
         self.hosts
     }
@@ -93,7 +88,6 @@ pub(crate) mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    /// Those of so many hosts.
     pub fn shares(hosts: u64) -> Vec<Share> {
         (0..hosts).map(|host| Share { host, hosts }).collect()
     }

@@ -7,35 +7,26 @@ use base::error::Result;
 /// How a parameter is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parameter {
-    /// A whole number, as `BIGINT`.
     Integer,
     /// As `DECIMAL`: the server then counts exactly, where a string would make it count with floating point.
     Decimal,
-    /// As `VARCHAR`.
     Text,
-    /// As `DATETIME`.
     DateTime,
 }
 
 /// What is prepared: its text, its question marks, and the columns of its result, none where it has none.
 #[derive(Debug)]
 pub struct Statement {
-    /// With question marks.
     pub text: String,
-    /// In the order of the question marks.
     pub parameters: Vec<Parameter>,
-    /// In the result's order.
     pub columns: &'static [Column],
 }
 
 /// How a column's values are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Column {
-    /// `TINYINT`.
     Tiny,
-    /// `SMALLINT`.
     Short,
-    /// `INT`.
     Int,
     /// `BIGINT`; counts are such.
     Big,
@@ -43,14 +34,12 @@ pub enum Column {
     Decimal,
     /// `CHAR`, `VARCHAR`.
     Text,
-    /// `DATETIME`.
     DateTime,
 }
 
 /// A date and time of day, without a zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DateTime {
-    /// Of the calendar's.
     pub year: u16,
     /// From 1.
     pub month: u8,
@@ -88,26 +77,21 @@ impl DateTime {
 
 /// A statement's parameters, given one after the other.
 pub trait Parameters {
-    /// A whole number.
     fn integer(&mut self, number: i64) -> &mut Self;
 
     /// A `DECIMAL` of two places, in units of the second: money.
     fn cents(&mut self, cents: i64) -> &mut Self;
 
-    /// A string.
     fn text(&mut self, text: &[u8]) -> &mut Self;
 
-    /// A date and time of day.
     fn datetime(&mut self, at: DateTime) -> &mut Self;
 
-    /// NULL, of whatever type.
     fn null(&mut self) -> &mut Self;
 }
 
 /// A row of which columns are read one after the other. A column of another type, or NULL where it is not asked for, is an
 /// error of class `protocol`; so it is with a row that has no more.
 pub trait Row<'a> {
-    /// A whole number of any width.
     fn integer(&mut self) -> Result<i64>;
 
     /// As `integer`; None, where it is NULL.
@@ -116,7 +100,6 @@ pub trait Row<'a> {
     /// A `DECIMAL` in units of its last place, of which it has at most so many: 12.5 is 1250 with two.
     fn decimal(&mut self, places: u32) -> Result<i64>;
 
-    /// A string.
     fn text(&mut self) -> Result<&'a [u8]>;
 
     /// A `DATETIME`; None, where it is NULL.
@@ -139,18 +122,13 @@ pub trait Sql: Session {
     type Row<'a>: Row<'a>;
 
     /// Prepare these, unmeasured: from then on they are named by their places.
-    ///
-    /// # Errors
-    /// `server`, where a table is missing or has other columns; `protocol`, those of a broken connection.
+    /// Errors: `server`, where a table is missing or has other columns; `protocol`, those of a broken connection.
     async fn prepare_all(&mut self, statements: &'static [Statement]) -> Result<()>;
 
-    /// How many statements were sent since they were prepared.
     fn statements_sent(&self) -> u64;
 
     /// Send a statement that has neither parameters nor a result, as text: `COMMIT`.
-    ///
-    /// # Errors
-    /// The server's own; `protocol`, those of a broken connection. So it is with those that follow.
+    /// Errors: the server's own; `protocol`, those of a broken connection. So it is with those that follow.
     async fn say(&mut self, text: &str) -> Result<()>;
 
     /// Write these rows, `(1,'a'),(2,'b')`, after what begins an INSERT: how many were written.
@@ -159,7 +137,6 @@ pub trait Sql: Session {
     /// Execute a statement without a result: how many rows it has changed.
     async fn change(&mut self, place: usize, fill: impl Fill<Self>) -> Result<u64>;
 
-    /// Execute a statement with a result, and look at each of its rows: how many there were.
     async fn select(
         &mut self,
         place: usize,

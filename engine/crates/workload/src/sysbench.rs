@@ -33,7 +33,6 @@ impl Table {
         record + 1
     }
 
-    /// Append a record as SQL has it, `(id,k,'c','pad')`.
     pub fn append_row(&self, record: u64, sql: &mut Vec<u8>) {
         let mut random = Random::for_stream(self.seed, record);
         let k = 1 + random.below(self.records);

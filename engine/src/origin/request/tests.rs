@@ -4,7 +4,6 @@ use proptest::prelude::*;
 
 type Outcome = (Vec<Request>, Option<Refusal>);
 
-/// What a reader makes of bytes that come in these pieces.
 fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Outcome {
     let mut reader = Reader::new();
     let mut requests = Vec::new();
@@ -113,7 +112,6 @@ fn the_longest_header_is_16_kib_exactly() {
     assert_eq!(one(&format!("GET / HTTP/1.1\r\nHost: h\r\n{many}\r\n")), Err(Refusal::HeaderTooLong));
 }
 
-/// Requests, good and bad, and what is none.
 fn message() -> impl Strategy<Value = Vec<u8>> {
     let method = prop_oneof!["GET", "HEAD", "POST", "[A-Z!]{1,9}"];
     let target =
@@ -136,7 +134,6 @@ fn message() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![3 => plain, 3 => request, 1 => vec(any::<u8>(), 0..40)]
 }
 
-/// The same bytes, cut where these say.
 fn cut<'a>(bytes: &'a [u8], places: &[prop::sample::Index]) -> Vec<&'a [u8]> {
     let mut places: Vec<_> = places.iter().map(|place| place.index(bytes.len() + 1)).collect();
     places.extend([0, bytes.len()]);

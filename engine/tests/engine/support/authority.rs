@@ -54,7 +54,6 @@ impl Authority {
         Identity { certificate: builder.build(), key }
     }
 
-    /// Its certificate in a file of this test's own.
     pub fn file(&self, test: &str) -> PathBuf {
         let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}.pem"));
         std::fs::write(&path, self.certificate.to_pem().unwrap()).unwrap();

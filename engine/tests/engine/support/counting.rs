@@ -9,7 +9,6 @@ thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// So many allocations of this thread so far.
 pub fn allocations() -> u64 {
     ALLOCATIONS.get()
 }

@@ -20,7 +20,6 @@ impl Engine {
         Self::start_with(Command::new(env!("CARGO_BIN_EXE_costof-engine")).arg("drive"))
     }
 
-    /// By a command of its own.
     pub fn start_with(command: &mut Command) -> Self {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let input = child.stdin.take().unwrap();

@@ -45,7 +45,6 @@ pub fn definition() -> Vec<u8> {
     [b"\x03def\x01d\x01p\x06people\x01n\x04name\x0c\x2d\0\x50\0\0\0\xfd".as_slice(), &[0; 5]].concat()
 }
 
-/// What a server says that does as the gateway tells it.
 pub fn pinned_answers() -> Vec<u8> {
     let read_back = ["", "0", "en_US", "utf8mb4", "utf8mb4", "utf8mb4", "utf8mb4_general_ci", "d"];
     [packet(1, OK), packet(1, OK), result(&read_back)].concat()
@@ -58,22 +57,18 @@ pub fn beginning() -> Vec<u8> {
 /// What a server does once it has accepted a login and read a command.
 #[derive(Clone)]
 pub enum Then {
-    /// Says this and is gone.
     Goes(Vec<u8>),
     /// Says this, a byte at a time, and waits for the client's end, which it tells.
     Stutters(Vec<u8>),
-    /// Says rows as long as somebody takes them.
     Floods,
 }
 
 /// Who has come to a server.
 enum Came {
     Client,
-    /// The gateway itself, to ask for columns.
     Catalogue,
 }
 
-/// Serve until the process ends; the address, and a word for each connection whose client has ended it.
 pub fn scripted(then: Then) -> (String, Receiver<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -128,7 +123,6 @@ fn perform(mut stream: TcpStream, then: &Then) -> std::io::Result<Came> {
     Ok(Came::Client)
 }
 
-/// One table of one column, and nothing else.
 fn tell_tables(stream: &mut TcpStream) {
     while let Ok((_, command)) = receive(stream) {
         let sql = String::from_utf8_lossy(&command);
@@ -140,7 +134,6 @@ fn tell_tables(stream: &mut TcpStream) {
     }
 }
 
-/// A result of this row, or of none.
 fn result(row: &[&str]) -> Vec<u8> {
     let columns = row.len().max(1);
     let mut payloads = vec![vec![columns as u8]];
@@ -193,7 +186,6 @@ impl Gateway {
         Gateway { engine, address }
     }
 
-    /// A client that has logged in.
     pub fn client(&self, account: &str) -> TcpStream {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_nanos(TIMEOUT_NS))).unwrap();
@@ -203,7 +195,6 @@ impl Gateway {
         stream
     }
 
-    /// All that an account is answered, up to the end of its connection.
     pub fn answer(&self, account: &str) -> Vec<(u8, Vec<u8>)> {
         let mut stream = self.client(account);
         stream.write_all(&packet(0, QUERY)).unwrap();

@@ -25,7 +25,6 @@ pub enum Says {
     ThenForEver(&'static [u8], &'static [u8]),
     /// These bytes after so long.
     After(Duration, &'static [u8]),
-    /// Each time the next of these, the last from then on.
     OneByOne(Vec<Says>),
 }
 
@@ -34,7 +33,6 @@ pub struct Http {
     pub address: String,
     pub connections: Arc<AtomicUsize>,
     pub requests: Arc<AtomicUsize>,
-    /// Connections that this end has closed.
     pub ended: Arc<AtomicUsize>,
 }
 
@@ -85,7 +83,6 @@ fn converse(mut stream: impl Read + Write, socket: &TcpStream, says: &Says, requ
     }
 }
 
-/// Whether the connection goes on.
 fn answer(stream: &mut (impl Read + Write), socket: &TcpStream, says: &Says, number: usize, last: bool) -> bool {
     match says {
         Says::OneByOne(all) => answer(stream, socket, &all[number.min(all.len() - 1)], 0, last),

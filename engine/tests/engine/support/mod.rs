@@ -27,7 +27,6 @@ use workload::{Ask, Client, Session, Target};
 /// Long enough for any machine; no test waits for it.
 pub const TIMEOUT_NS: u64 = 300_000_000_000;
 
-/// Run a future to its end on a runtime of its own.
 pub fn on_runtime<T: 'static, F: Future<Output = T>>(start: impl FnOnce(Rc<Reactor>) -> F + 'static) -> T {
     let mut executor = Executor::new(Runtime::chosen().unwrap()).unwrap();
     let reactor = executor.reactor().clone();
@@ -42,7 +41,6 @@ pub fn on_runtime<T: 'static, F: Future<Output = T>>(start: impl FnOnce(Rc<React
     outcome.take().unwrap()
 }
 
-/// The service of one server, without a user.
 pub fn service(address: &str) -> wire::mongodb::Settings {
     wire::mongodb::Settings {
         addresses: vec![address.into()],
@@ -57,7 +55,6 @@ pub fn service(address: &str) -> wire::mongodb::Settings {
     }
 }
 
-/// TLS to a server whose authority this is.
 pub fn tls(ca_file: &Path, version: Option<net::settings::TlsVersion>, verify: Verify) -> net::settings::Transport {
     let ca_file = Some(ca_file.into());
     let settings = net::settings::Tls {
@@ -72,7 +69,6 @@ pub fn tls(ca_file: &Path, version: Option<net::settings::TlsVersion>, verify: V
     net::settings::Transport::Tls(settings)
 }
 
-/// Discover the service and open one measured session to it.
 pub fn open(address: &str, transport: net::settings::Transport) -> Result<(Timeline, record::Connection)> {
     let settings = service(address);
     on_runtime(move |reactor| async move {
@@ -81,7 +77,6 @@ pub fn open(address: &str, transport: net::settings::Transport) -> Result<(Timel
     })
 }
 
-/// The service of one MySQL server, for its one user.
 pub fn mysql_service(address: &str, password: &str, statements: wire::mysql::Statements) -> wire::mysql::Settings {
     wire::mysql::Settings {
         addresses: vec![address.into()],
@@ -94,7 +89,6 @@ pub fn mysql_service(address: &str, password: &str, statements: wire::mysql::Sta
     }
 }
 
-/// As `open`, to a MySQL server.
 pub fn open_mysql(
     settings: &wire::mysql::Settings,
     transport: net::settings::Transport,
@@ -106,7 +100,6 @@ pub fn open_mysql(
     })
 }
 
-/// The service of one PostgreSQL server that asks for no proof.
 pub fn postgres_service(address: &str) -> postgres_wire::Settings {
     postgres_wire::Settings {
         addresses: vec![address.into()],
@@ -124,7 +117,6 @@ pub fn postgres_service(address: &str) -> postgres_wire::Settings {
     }
 }
 
-/// As `open`, to a PostgreSQL server.
 pub fn open_postgres(
     settings: &postgres_wire::Settings,
     transport: net::settings::Transport,
@@ -136,7 +128,6 @@ pub fn open_postgres(
     })
 }
 
-/// Read one account of a PostgreSQL server.
 pub fn query_postgres(settings: &postgres_wire::Settings) -> Result<()> {
     let settings = settings.clone();
     on_runtime(move |reactor| async move {
@@ -146,7 +137,6 @@ pub fn query_postgres(settings: &postgres_wire::Settings) -> Result<()> {
     })
 }
 
-/// The service of one Redis server, for its default user.
 pub fn redis_service(address: &str) -> redis_wire::Settings {
     redis_wire::Settings {
         addresses: vec![address.into()],
@@ -159,7 +149,6 @@ pub fn redis_service(address: &str) -> redis_wire::Settings {
     }
 }
 
-/// As `open`, to a Redis server.
 pub fn open_redis(
     settings: &redis_wire::Settings,
     transport: net::settings::Transport,
@@ -171,7 +160,6 @@ pub fn open_redis(
     })
 }
 
-/// Read one string of a Redis server.
 pub fn query_redis(settings: &redis_wire::Settings) -> Result<()> {
     let settings = settings.clone();
     on_runtime(move |reactor| async move {
@@ -181,7 +169,6 @@ pub fn query_redis(settings: &redis_wire::Settings) -> Result<()> {
     })
 }
 
-/// The service of one HTTP server.
 pub fn http_service(address: &str) -> wire::http::Settings {
     wire::http::Settings {
         addresses: vec![address.into()],

@@ -33,20 +33,14 @@ const DENIED: &[u8] = b"\xff\x15\x04#28000Access denied";
 /// How a server behaves.
 #[derive(Clone)]
 pub struct Mysql {
-    /// The plugin of the greeting.
     pub proposes: &'static str,
-    /// The user's.
     pub plugin: &'static str,
     /// Whether `caching_sha2_password` knows the user from before.
     pub cached: bool,
     pub tls: Option<Arc<SslAcceptor>>,
-    /// Whether lists end with an OK in place of an EOF.
     pub without_eof: bool,
-    /// Said in plain right after the greeting.
     pub says_more: &'static [u8],
-    /// How many connections were ended with COM_QUIT.
     pub quits: Arc<AtomicUsize>,
-    /// How many connections said that they decrypt.
     pub decrypting: Arc<AtomicUsize>,
     pub answers: Answers,
 }
@@ -59,11 +53,8 @@ pub type NextAnswer = Box<dyn FnMut() -> Answer + Send>;
 /// The one row with one column that answers every query.
 #[derive(Clone)]
 pub struct Answer {
-    /// The column's.
     pub definition: Vec<u8>,
-    /// Of a query.
     pub text_row: Vec<u8>,
-    /// Of a prepared statement.
     pub binary_row: Vec<u8>,
 }
 
@@ -94,7 +85,6 @@ impl Default for Mysql {
 }
 
 impl Mysql {
-    /// Serve until the process ends; the address.
     pub fn start(&self) -> String {
         let server = self.clone();
         if self.plugin == "caching_sha2_password" {
@@ -239,7 +229,6 @@ impl Mysql {
     }
 }
 
-/// Give out our public key, and read what was encrypted with it.
 fn exchange_key<S: Read + Write>(packets: &mut Packets<S>) -> std::io::Result<Vec<u8>> {
     assert_eq!(packets.read()?, [2], "a client asks for the key");
     packets.write(&[&[1], &RSA_KEY.public_key_to_pem()?[..]].concat())?;

@@ -18,14 +18,12 @@ const NOTICE: &[u8] = b"N\0\0\0\x15SWARNING\0C01000\0\0";
 #[derive(Clone, Default)]
 pub struct Postgres {
     pub tls: Option<Arc<SslAcceptor>>,
-    /// Said in plain right after the answer to a request for TLS.
     pub says_more: &'static [u8],
     /// Instead of the answer to the first statement after the one that proves the arm; then the connection ends.
     pub breaks_with: Option<&'static [u8]>,
 }
 
 impl Postgres {
-    /// Serve until the process ends; the address.
     pub fn start(&self) -> String {
         let server = self.clone();
         // A client that goes away in the middle is what some tests are about.
@@ -160,7 +158,6 @@ fn read(stream: &mut impl Read) -> Result<(u8, Vec<u8>)> {
     Ok((kind[0], message[4..].to_vec()))
 }
 
-/// A message without a type, its length included.
 fn read_untyped(stream: &mut impl Read) -> Result<Vec<u8>> {
     let mut length = [0; 4];
     stream.read_exact(&mut length)?;

@@ -18,7 +18,6 @@ pub struct Redis {
 }
 
 impl Redis {
-    /// Serve until the process ends; the address.
     pub fn start(&self) -> String {
         let server = self.clone();
         // A client that goes away in the middle is what some tests are about.
@@ -76,7 +75,6 @@ fn answer(command: &[String], resp: u8) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// A command's arguments.
 fn read(stream: &mut impl BufRead) -> Result<Vec<String>> {
     let count = read_number(stream, b'*')?;
     (0..count).map(|_| read_argument(stream)).collect()

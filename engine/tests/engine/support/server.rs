@@ -15,7 +15,6 @@ pub enum Manner {
     Tls(Arc<SslAcceptor>),
     /// Reads, and never answers.
     Silent,
-    /// Reads a little, and closes.
     Closes,
     /// Answers anything with these bytes.
     Says(&'static [u8]),
@@ -32,12 +31,10 @@ pub fn tls(identity: &Identity, version: Option<SslVersion>) -> Manner {
     Manner::Tls(Arc::new(builder.build()))
 }
 
-/// Serve until the process ends; the address.
 pub fn start(manner: Manner) -> String {
     start_on("127.0.0.1", manner)
 }
 
-/// As `start`, on another of loopback's addresses.
 pub fn start_on(host: &str, manner: Manner) -> String {
     serve_each(host, move |stream| serve(stream, manner.clone()))
 }
@@ -114,7 +111,6 @@ fn answer(command: &RawDocument) -> RawDocumentBuf {
     }
 }
 
-/// One document of a scan, and where its cursor goes on.
 fn batch(name: &CStr, key: &str, cursor: i64) -> RawDocumentBuf {
     let documents: RawArrayBuf = [rawdoc! { "_id": key }].into_iter().collect();
     let mut found = rawdoc! { "id": cursor, "ns": "ycsb.usertable" };

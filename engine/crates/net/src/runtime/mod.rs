@@ -5,11 +5,7 @@
 //! waits, with epoll one `recv`, and no allocation, lock, wake-up queue or cross-thread message. Servers of our own wait by
 //! epoll: theirs is to notice an end that nobody reads up to.
 
-mod alarm;
-mod buffers;
-mod epoll;
 mod events;
-mod executor;
 mod reactor;
 pub mod resolve;
 mod ring;
@@ -19,7 +15,6 @@ mod tests;
 mod watched;
 
 pub use events::Runtime;
-pub use executor::Executor;
-pub use reactor::{Reactor, TaskId};
+pub use reactor::{Executor, Reactor, TaskId};
 pub use semaphore::Semaphore;
 pub use watched::Watched;

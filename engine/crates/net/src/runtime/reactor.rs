@@ -1,25 +1,29 @@
-//! What tasks wait for: descriptors that become ready, instants, and each other.
+//! What tasks wait for (descriptors that become ready, instants, and each other), and the loop of a thread: wait for events,
+//! poll the tasks that waited for them.
 
-use super::alarm::Alarm;
 use super::events::{Events, Runtime};
 use super::watched::Source;
 use base::clock;
 use base::error::{Class, Failure, Result};
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
 use slab::Slab;
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::Poll;
+use std::task::{Context, Poll, Waker};
 
 /// A task of the executor, by its place there.
 pub type TaskId = usize;
 
 /// A task itself.
-pub(super) type Task = Pin<Box<dyn Future<Output = ()>>>;
+type Task = Pin<Box<dyn Future<Output = ()>>>;
 
 /// The descriptors of a thread, each by its key.
 pub(super) type Sources = Slab<Rc<Source>>;
@@ -47,8 +51,6 @@ struct Deadline {
 const NO_DEADLINE: Deadline = Deadline { at: u64::MAX, passed: false };
 
 impl Reactor {
-    /// # Errors
-    /// Where the process may open no more descriptors.
     pub fn new(runtime: Runtime) -> io::Result<Rc<Reactor>> {
         let alarm = Alarm::new()?;
         Ok(Rc::new(Reactor {
@@ -63,12 +65,10 @@ impl Reactor {
         }))
     }
 
-    /// Poll this task on the next turn.
     pub fn wake(&self, task: TaskId) {
         self.woken.borrow_mut().push(task);
     }
 
-    /// Add a task from within another; it is first polled in this turn.
     pub fn spawn(&self, task: impl Future<Output = ()> + 'static) {
         self.spawned.borrow_mut().push(Box::pin(task));
     }
@@ -78,12 +78,10 @@ impl Reactor {
         self.deadlines.borrow_mut()[self.current.get()] = Deadline { at, passed: false };
     }
 
-    /// The present task's.
     pub fn deadline(&self) -> u64 {
         self.deadlines.borrow()[self.current.get()].at
     }
 
-    /// The present task waits until this instant.
     pub async fn sleep_until(&self, instant: u64) {
         self.timers.borrow_mut().push(Reverse((instant, self.current.get())));
         self.alarm.at_latest(instant);
@@ -91,9 +89,6 @@ impl Reactor {
     }
 
     /// Let the others have their turn and the deadlines be looked at: for a task that always finds something to do.
-    ///
-    /// # Errors
-    /// `timeout`, once the task's deadline has passed.
     pub async fn yield_now(&self) -> Result<()> {
         let now = clock::now();
         self.timers.borrow_mut().push(Reverse((now, self.current.get())));
@@ -102,23 +97,19 @@ impl Reactor {
         poll_fn(|_| if std::mem::replace(&mut given, true) { Poll::Ready(()) } else { Poll::Pending }).await;
         self.check_deadline()
     }
-
-    /// # Errors
-    /// `timeout`, once the present task's deadline has passed.
     pub(super) fn check_deadline(&self) -> Result<()> {
-        if self.deadline_passed() { Err(Failure::new(Class::Timeout, "no answer in time")) } else { Ok(()) }
+        if self.deadlines.borrow()[self.current.get()].passed {
+            Err(Failure::new(Class::Timeout, "no answer in time"))
+        } else {
+            Ok(())
+        }
     }
 
-    /// The present task.
     pub(super) fn current(&self) -> TaskId {
         self.current.get()
     }
 
-    pub(super) fn enter(&self, task: TaskId) {
-        self.current.set(task);
-    }
-
-    pub(super) fn add_task(&self, task: TaskId) {
+    fn add_task(&self, task: TaskId) {
         let mut deadlines = self.deadlines.borrow_mut();
         if deadlines.len() <= task {
             deadlines.resize(task + 1, NO_DEADLINE);
@@ -127,27 +118,17 @@ impl Reactor {
         self.wake(task);
     }
 
-    /// Move the tasks to poll into `into`, which is empty: the two vectors change places, so none is ever allocated.
-    pub(super) fn take_woken(&self, into: &mut Vec<TaskId>) {
-        std::mem::swap(&mut *self.woken.borrow_mut(), into);
-    }
-
-    pub(super) fn take_spawned(&self) -> Option<Task> {
+    fn take_spawned(&self) -> Option<Task> {
         self.spawned.borrow_mut().pop()
     }
 
-    pub(super) fn has_woken(&self) -> bool {
-        !self.woken.borrow().is_empty()
-    }
-
     /// Be woken at this instant at the latest, or at that of the earliest timer.
-    pub(super) fn ring_at_latest(&self, instant: u64) {
+    fn ring_at_latest(&self, instant: u64) {
         let timer = self.timers.borrow().peek().map_or(u64::MAX, |Reverse((instant, _))| *instant);
         self.alarm.at_latest(instant.min(timer));
     }
 
-    /// Wake the tasks whose timers are due.
-    pub(super) fn fire_timers(&self, now: u64) {
+    fn fire_timers(&self, now: u64) {
         let mut timers = self.timers.borrow_mut();
         while let Some(&Reverse((instant, task))) = timers.peek()
             && instant <= now
@@ -158,7 +139,7 @@ impl Reactor {
     }
 
     /// Wake the tasks whose deadline has passed; their next wait fails.
-    pub(super) fn sweep_deadlines(&self, now: u64) {
+    fn sweep_deadlines(&self, now: u64) {
         for (task, deadline) in self.deadlines.borrow_mut().iter_mut().enumerate() {
             if deadline.at <= now && !deadline.passed {
                 deadline.passed = true;
@@ -167,8 +148,7 @@ impl Reactor {
         }
     }
 
-    /// Wait for events, and wake the tasks that waited for them. Whether the alarm was among them.
-    pub(super) fn wait(&self) -> io::Result<bool> {
+    fn wait(&self) -> io::Result<bool> {
         let rang = self.events.wait(&self.sources.borrow(), |task| self.wake(task))?;
         if rang {
             self.alarm.rang();
@@ -187,8 +167,130 @@ impl Reactor {
     pub(super) fn remove_source(&self, key: usize) {
         self.sources.borrow_mut().remove(key);
     }
+}
 
-    fn deadline_passed(&self) -> bool {
-        self.deadlines.borrow()[self.current.get()].passed
+const NANOS_PER_SECOND: u64 = 1_000_000_000;
+
+/// A timer descriptor and the instant it is set to.
+pub(super) struct Alarm {
+    fd: OwnedFd,
+    set_to: Cell<u64>,
+}
+
+impl Alarm {
+    pub(super) fn new() -> rustix::io::Result<Self> {
+        let fd = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
+        Ok(Alarm { fd, set_to: Cell::new(u64::MAX) })
+    }
+
+    pub(super) fn fd(&self) -> &OwnedFd {
+        &self.fd
+    }
+
+    pub(super) fn rang(&self) {
+        self.set_to.set(u64::MAX);
+    }
+
+    /// Ring at this instant, unless it rings earlier. An instant in the past rings at once.
+    pub(super) fn at_latest(&self, instant: u64) {
+        if instant >= self.set_to.get() {
+            return;
+        }
+        // Zero would mean never.
+        let at = instant.max(1);
+        let it_value = Timespec { tv_sec: (at / NANOS_PER_SECOND) as i64, tv_nsec: (at % NANOS_PER_SECOND) as i64 };
+        let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value };
+        // It can only fail for a time that is none. Setting also forgets an earlier ring, so nothing has to be read.
+        timerfd_settime(&self.fd, TimerfdTimerFlags::ABSTIME, &once).expect("the instant is a valid time");
+        self.set_to.set(instant);
+    }
+}
+
+/// How often deadlines are looked at, in nanoseconds; so a timeout comes late by this much at most.
+const SWEEP_EVERY: u64 = 20_000_000;
+
+/// One thread's tasks.
+pub struct Executor {
+    reactor: Rc<Reactor>,
+    tasks: Slab<Task>,
+    polling: Vec<TaskId>,
+}
+
+impl Executor {
+    pub fn new(runtime: Runtime) -> io::Result<Self> {
+        Ok(Executor { reactor: Reactor::new(runtime)?, tasks: Slab::new(), polling: Vec::new() })
+    }
+
+    pub fn reactor(&self) -> &Rc<Reactor> {
+        &self.reactor
+    }
+
+    pub fn spawn(&mut self, task: impl Future<Output = ()> + 'static) -> TaskId {
+        self.adopt(Box::pin(task))
+    }
+
+    fn adopt(&mut self, task: Task) -> TaskId {
+        let id = self.tasks.insert(task);
+        self.reactor.add_task(id);
+        id
+    }
+
+    /// Run the tasks until `done` holds. It is looked at after every turn.
+    /// Errors: where waiting for events fails, which it only does for a defect of this program.
+    pub fn run_until(&mut self, done: impl Fn() -> bool) -> io::Result<()> {
+        self.look_at_the_clock();
+        loop {
+            self.poll_woken();
+            if done() {
+                return Ok(());
+            }
+            self.turn()?;
+        }
+    }
+
+    pub fn run_to_end(&mut self) -> io::Result<()> {
+        self.look_at_the_clock();
+        loop {
+            self.poll_woken();
+            if self.tasks.is_empty() {
+                return Ok(());
+            }
+            self.turn()?;
+        }
+    }
+
+    fn turn(&mut self) -> io::Result<()> {
+        if self.reactor.wait()? {
+            self.look_at_the_clock();
+        }
+        Ok(())
+    }
+
+    /// Only when the alarm has rung: no operation pays for the timers of others.
+    fn look_at_the_clock(&self) {
+        let now = clock::now();
+        self.reactor.sweep_deadlines(now);
+        self.reactor.fire_timers(now);
+        self.reactor.ring_at_latest(now + SWEEP_EVERY);
+    }
+
+    fn poll_woken(&mut self) {
+        // Nothing here is woken through a `Waker`: a task is polled because the reactor saw what it waits for.
+        let mut context = Context::from_waker(Waker::noop());
+        while !self.reactor.woken.borrow().is_empty() {
+            // The two vectors change places, so none is ever allocated.
+            std::mem::swap(&mut *self.reactor.woken.borrow_mut(), &mut self.polling);
+            for &id in &self.polling {
+                let Some(task) = self.tasks.get_mut(id) else { continue };
+                self.reactor.current.set(id);
+                if task.as_mut().poll(&mut context).is_ready() {
+                    drop(self.tasks.remove(id));
+                }
+            }
+            self.polling.clear();
+            while let Some(task) = self.reactor.take_spawned() {
+                self.adopt(task);
+            }
+        }
     }
 }

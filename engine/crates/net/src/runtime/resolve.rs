@@ -9,9 +9,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::rc::Rc;
 
 /// All addresses of a host, in the order the system prefers them; never empty.
-///
-/// # Errors
-/// `resolve` where the name has no address, `timeout` at the task's deadline.
+/// Errors: `resolve` where the name has no address, `timeout` at the task's deadline.
 pub async fn resolve(reactor: &Rc<Reactor>, host: &str, port: u16) -> Result<Vec<SocketAddr>> {
     let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
     let name = host.to_owned();

@@ -19,15 +19,10 @@ pub struct Semaphore {
 pub struct Permit<'a>(&'a Semaphore);
 
 impl Semaphore {
-    /// For so many at a time.
     pub fn new(reactor: Rc<Reactor>, permits: usize) -> Self {
         Semaphore { reactor, free: Cell::new(permits), waiting: RefCell::default() }
     }
 
-    /// Wait for a permit.
-    ///
-    /// # Errors
-    /// `timeout`, once the task's deadline has passed.
     pub async fn acquire(&self) -> Result<Permit<'_>> {
         let task = self.reactor.current();
         let mut queued = false;

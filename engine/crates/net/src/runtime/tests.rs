@@ -11,13 +11,11 @@ use std::rc::Rc;
 /// More than an io_uring has buffers.
 const CONNECTIONS: usize = 600;
 
-/// Epoll, and io_uring where there is one.
 fn runtimes() -> Vec<Runtime> {
     let allowed = Runtime::chosen().unwrap();
     if allowed == Runtime::Epoll { vec![allowed] } else { vec![Runtime::Epoll, allowed] }
 }
 
-/// Run one task to its end by each of them.
 fn by_each<F: Future<Output = ()> + 'static>(task: impl Fn(Rc<Reactor>) -> F) {
     for runtime in runtimes() {
         let mut executor = Executor::new(runtime).unwrap();

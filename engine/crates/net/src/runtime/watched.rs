@@ -1,8 +1,7 @@
 //! A descriptor that tasks wait for, and what is known of it meanwhile.
 
-use super::buffers::Queue;
 use super::reactor::{Reactor, TaskId};
-use super::ring::{Request, Requested, Ring};
+use super::ring::{Queue, Request, Requested, Ring};
 use base::clock;
 use base::error::Result;
 use rustix::io::Errno;
@@ -27,9 +26,7 @@ pub(super) struct Source {
     /// What an io_uring has been asked for, and what it has received: see there. Under epoll both stay as they are made.
     pub(super) requested: [Cell<Requested>; 2],
     pub(super) received: Cell<Option<Queue>>,
-    /// A plain call may find more.
     pub(super) left: Cell<bool>,
-    /// How the connection ended, where that was in error.
     pub(super) failure: Cell<Option<Errno>>,
 }
 
@@ -72,17 +69,12 @@ pub struct Watched {
 
 impl Watched {
     /// Something that becomes readable: a pipe, a listener.
-    ///
-    /// # Errors
-    /// Where the kernel cannot watch this descriptor.
+    /// Errors: where the kernel cannot watch this descriptor.
     pub fn new(reactor: &Rc<Reactor>, fd: OwnedFd) -> io::Result<Self> {
         Self::watch(reactor, fd, false)
     }
 
     /// A socket that is, or is about to be, connected.
-    ///
-    /// # Errors
-    /// As `new`.
     pub fn socket(reactor: &Rc<Reactor>, fd: OwnedFd) -> io::Result<Self> {
         Self::watch(reactor, fd, true)
     }
@@ -97,9 +89,7 @@ impl Watched {
 
     /// Receive what is there into `room`; 0 bytes are the end. After a request the answer is always still on its way, so
     /// what is known to be empty is not asked.
-    ///
-    /// # Errors
-    /// `AGAIN` where nothing is there; those of a broken connection.
+    /// Errors: `AGAIN` where nothing is there; those of a broken connection.
     pub fn receive(&self, room: &mut [u8]) -> rustix::io::Result<usize> {
         if !self.is_readable() {
             return Err(Errno::AGAIN);
@@ -138,9 +128,7 @@ impl Watched {
     }
 
     /// Send as much of it as there is room for.
-    ///
-    /// # Errors
-    /// `AGAIN` where there is no room; those of a broken connection.
+    /// Errors: `AGAIN` where there is no room; those of a broken connection.
     pub fn send(&self, bytes: &[u8]) -> rustix::io::Result<usize> {
         if !self.source.writable.get() {
             return Err(Errno::AGAIN);
@@ -153,12 +141,10 @@ impl Watched {
         outcome
     }
 
-    /// Whether a read may find something.
     pub fn is_readable(&self) -> bool {
         self.source.readable.get()
     }
 
-    /// Whether the peer has ended or broken the connection.
     pub fn is_over(&self) -> bool {
         self.source.hung_up.get()
     }
@@ -179,23 +165,14 @@ impl Watched {
         self.reactor.set_deadline(clock::now().saturating_add(timeout_ns));
         Within { reactor: &self.reactor, before }
     }
-
-    /// # Errors
-    /// `timeout`, once the task's deadline has passed.
     pub async fn readable(&self) -> Result<()> {
         self.ready(&self.source.readable, Request::Read).await
     }
-
-    /// # Errors
-    /// `timeout`, once the task's deadline has passed.
     pub async fn writable(&self) -> Result<()> {
         self.ready(&self.source.writable, Request::Write).await
     }
 
     /// Wait until this holds. It is looked at whenever something has happened to one of these, which are of one reactor.
-    ///
-    /// # Errors
-    /// `timeout`, once the task's deadline has passed.
     pub async fn until(these: [&Watched; 2], holds: impl Fn() -> bool) -> Result<()> {
         poll_fn(|_| {
             if holds() {

@@ -14,9 +14,7 @@ pub struct Address {
 
 impl Address {
     /// `host`, `host:port`, `[v6]`, `[v6]:port` or a bare IPv6 address.
-    ///
-    /// # Errors
-    /// `plan`, where it is none of these.
+    /// Errors: `plan`, where it is none of these.
     pub fn parse(text: &str, default_port: u16) -> Result<Self> {
         let wrong = || Failure::new(Class::Plan, format!("'{text}' is no address such as host:port"));
         let (host, port) = match text.strip_prefix('[') {
@@ -36,12 +34,10 @@ impl Address {
         Ok(Address { host: host.into(), port, ip: host.parse().ok() })
     }
 
-    /// Name or address, without brackets.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// TCP's.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -51,7 +47,6 @@ impl Address {
         self.ip
     }
 
-    /// The whole as a socket address, where no name has to be resolved.
     pub fn literal(&self) -> Option<SocketAddr> {
         self.ip.map(|ip| SocketAddr::new(ip, self.port))
     }

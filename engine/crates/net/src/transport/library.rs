@@ -8,7 +8,6 @@ use foreign_types::ForeignTypeRef;
 use openssl::error::ErrorStack;
 use openssl::ssl::{SslContextBuilder, SslRef, SslSession, SslSessionRef};
 
-/// The library's name and its version: `("OpenSSL", "3.0.19")`, `("AWS-LC", "1.66.2")`.
 pub fn library() -> (&'static str, &'static str) {
     name_and_version(openssl::version::version())
 }
@@ -20,7 +19,6 @@ fn name_and_version(said: &str) -> (&str, &str) {
     (name, rest.split(' ').next().unwrap_or(rest))
 }
 
-/// The library by its name and version, within a message.
 pub(super) fn named() -> String {
     let (name, version) = library();
     format!("{name} {version}")
@@ -34,9 +32,6 @@ pub(super) fn set_security_level(builder: &mut SslContextBuilder, level: u32) {
 }
 
 /// What a server takes with TLS 1.3: all of it. OpenSSL's own choice leaves CCM out, and AWS-LC has no CCM.
-///
-/// # Errors
-/// The library's, where it has none of them.
 pub(super) fn take_all_suites_of_1_3(builder: &mut SslContextBuilder) -> Result<(), ErrorStack> {
     #[cfg(not(feature = "aws-lc"))]
     builder.set_ciphersuites(
@@ -47,7 +42,6 @@ pub(super) fn take_all_suites_of_1_3(builder: &mut SslContextBuilder) -> Result<
     Ok(())
 }
 
-/// The group of the key exchange, as PostgreSQL names it; None for one that no setting asks for.
 pub(super) fn group_name(ssl: &SslRef) -> Option<&'static str> {
     match group_number(ssl) {
         23 => Some(Group::Prime256v1.name()),
@@ -81,9 +75,6 @@ fn group_number(ssl: &SslRef) -> i32 {
 }
 
 /// A session that no connection shares. AWS-LC's do not change once they are made.
-///
-/// # Errors
-/// None.
 #[cfg(feature = "aws-lc")]
 pub(super) fn copy(session: &SslSessionRef) -> Result<SslSession, ErrorStack> {
     Ok(session.to_owned())
@@ -91,9 +82,6 @@ pub(super) fn copy(session: &SslSessionRef) -> Result<SslSession, ErrorStack> {
 
 /// A session that no connection shares. OpenSSL will not resume one again when a connection that uses it breaks off, even
 /// at its regular end without `close_notify`; shared, it would then be lost to all that come after.
-///
-/// # Errors
-/// Where memory is short.
 #[cfg(not(feature = "aws-lc"))]
 pub(super) fn copy(session: &SslSessionRef) -> Result<SslSession, ErrorStack> {
     use foreign_types::ForeignType;

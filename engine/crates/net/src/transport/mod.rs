@@ -1,23 +1,21 @@
 //! How bytes go: plain or under TLS, behind one [`Stream`] so that a protocol does not know which.
 
 mod address;
-mod certificate;
 mod library;
-mod tcp;
 mod tls;
-mod tls_server;
 
 pub use address::Address;
 pub use library::library;
-pub use tcp::Tcp;
-pub use tls::TlsClient;
-pub use tls_server::{Handshake, TlsServer};
+pub use tls::{Handshake, TlsClient, TlsServer};
 
-use crate::runtime::{Reactor, Watched, resolve::resolve};
+use crate::runtime::resolve::resolve;
+use crate::runtime::{Reactor, Watched};
 use crate::settings;
 use base::error::{Failure, Result};
-use openssl::ssl::{ErrorCode, SslStream};
+use openssl::ssl::{ErrorCode, SslMode, SslStream};
 use record::{Phase, Security, Timeline, Traffic};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, ipproto, sockopt};
 use std::cell::RefCell;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr};
@@ -27,43 +25,31 @@ use std::sync::Arc;
 /// How the connections of an arm are made; TLS settings are shared by all threads.
 #[derive(Clone, Debug)]
 pub enum Transport {
-    /// As they are.
     Plain,
-    /// Under TLS.
     Tls(Arc<TlsClient>),
 }
 
 impl Transport {
-    /// # Errors
-    /// `tls_configuration`: a CA file that is none, a version this library does not have.
     pub fn new(settings: &settings::Transport) -> Result<Self> {
-        match settings {
-            settings::Transport::Plain {} => Ok(Transport::Plain),
-            settings::Transport::Tls(settings) => Ok(Transport::Tls(Arc::new(TlsClient::new(settings)?))),
-        }
+        Self::with(settings, SslMode::empty(), None)
     }
 
     /// As `new`, for a protocol that names itself while TLS begins (RFC 7301).
-    ///
-    /// # Errors
-    /// As `new`.
     pub fn speaking(settings: &settings::Transport, protocol: &'static str) -> Result<Self> {
+        Self::with(settings, SslMode::empty(), Some(protocol))
+    }
+
+    /// As `new`, for thousands of connections most of which are idle: their 16 KiB of buffers are given back meanwhile.
+    pub fn for_many(settings: &settings::Transport) -> Result<Self> {
+        Self::with(settings, SslMode::RELEASE_BUFFERS, None)
+    }
+
+    fn with(settings: &settings::Transport, mode: SslMode, protocol: Option<&str>) -> Result<Self> {
         match settings {
             settings::Transport::Plain {} => Ok(Transport::Plain),
             settings::Transport::Tls(settings) => {
-                Ok(Transport::Tls(Arc::new(TlsClient::speaking(settings, protocol)?)))
+                Ok(Transport::Tls(Arc::new(TlsClient::new(settings, mode, protocol)?)))
             }
-        }
-    }
-
-    /// As `new`, for thousands of connections most of which are idle: their buffers are given back meanwhile.
-    ///
-    /// # Errors
-    /// As `new`.
-    pub fn for_many(settings: &settings::Transport) -> Result<Self> {
-        match settings {
-            settings::Transport::Plain {} => Ok(Transport::Plain),
-            settings::Transport::Tls(settings) => Ok(Transport::Tls(Arc::new(TlsClient::for_many(settings)?))),
         }
     }
 }
@@ -95,9 +81,7 @@ enum Attempt {
 
 impl Stream {
     /// Connect to the first of the host's addresses that answers, marking `resolve` (for a name) and `tcp`.
-    ///
-    /// # Errors
-    /// `resolve`, or that of the last address tried.
+    /// Errors: `resolve`, or that of the last address tried.
     pub async fn connect(reactor: &Rc<Reactor>, address: &Address, timeline: &mut Timeline) -> Result<Self> {
         timeline.start(Traffic::default());
         let addresses = match address.literal() {
@@ -118,10 +102,6 @@ impl Stream {
         Ok(Self::over(outcome?, timeline))
     }
 
-    /// As `connect`, to an address that is known already.
-    ///
-    /// # Errors
-    /// `refused`, `unreachable`, `timeout`.
     pub async fn reach(reactor: &Rc<Reactor>, address: SocketAddr, timeline: &mut Timeline) -> Result<Self> {
         timeline.start(Traffic::default());
         Ok(Self::over(Tcp::connect(reactor, address).await?, timeline))
@@ -133,9 +113,6 @@ impl Stream {
     }
 
     /// Go on under TLS, marking `tls`, where the transport says so. The protocol decides when: MySQL after a greeting.
-    ///
-    /// # Errors
-    /// The `tls_*` classes, and those of a broken connection.
     pub async fn secure(self, transport: &Transport, address: &Address, timeline: &mut Timeline) -> Result<Self> {
         let (Transport::Tls(client), Layer::Plain(tcp)) = (transport, self.layer) else {
             return Err(Failure::protocol("TLS was asked for twice, or without settings"));
@@ -145,12 +122,10 @@ impl Stream {
         Ok(stream)
     }
 
-    /// Whether its bytes go as they are.
     pub fn is_plain(&self) -> bool {
         matches!(self.layer, Layer::Plain(_))
     }
 
-    /// What has gone over it so far, on the wire.
     pub fn traffic(&self) -> Traffic {
         self.tcp().traffic()
     }
@@ -168,11 +143,10 @@ impl Stream {
     pub fn server_end_point(&self) -> Option<Vec<u8>> {
         match &self.layer {
             Layer::Plain(_) => None,
-            Layer::Tls(stream) => certificate::end_point(stream.ssl().peer_certificate()?.as_ref()),
+            Layer::Tls(stream) => tls::end_point(stream.ssl().peer_certificate()?.as_ref()),
         }
     }
 
-    /// The protocol that the server has agreed to speak under TLS, by its name of RFC 7301.
     pub fn agreed_protocol(&self) -> Option<&[u8]> {
         match &self.layer {
             Layer::Plain(_) => None,
@@ -180,19 +154,12 @@ impl Stream {
         }
     }
 
-    /// Send all of it.
-    ///
-    /// # Errors
-    /// Those of a broken connection; `timeout`.
     pub async fn send(&mut self, bytes: &[u8]) -> Result<()> {
         self.send_within(bytes, None).await
     }
 
     /// As `send`, to an end that takes something within so many nanoseconds, again and again; without them the task's own
     /// deadline holds, which otherwise does not.
-    ///
-    /// # Errors
-    /// As `send`.
     pub async fn send_within(&mut self, mut bytes: &[u8], timeout_ns: Option<u64>) -> Result<()> {
         while !bytes.is_empty() {
             match (self.layer.write(bytes)?, timeout_ns) {
@@ -209,9 +176,6 @@ impl Stream {
     }
 
     /// Receive what is there, at least one byte; 0 is the end of the stream.
-    ///
-    /// # Errors
-    /// Those of a broken connection; `timeout`.
     pub async fn receive(&mut self, room: &mut [u8]) -> Result<usize> {
         loop {
             match self.layer.read(room)? {
@@ -222,9 +186,6 @@ impl Stream {
     }
 
     /// Receive what is there now: 0 is the end of the stream, None nothing yet.
-    ///
-    /// # Errors
-    /// Those of a broken connection.
     pub fn try_receive(&mut self, room: &mut [u8]) -> Result<Option<usize>> {
         match self.layer.read(room)? {
             Attempt::Done(received) => Ok(Some(received)),
@@ -232,7 +193,6 @@ impl Stream {
         }
     }
 
-    /// The other side's address; None once it is gone.
     pub fn peer(&self) -> Option<IpAddr> {
         let address = rustix::net::getpeername(self.tcp().watched()).ok()?;
         SocketAddr::try_from(address?).ok().map(|address| address.ip())
@@ -245,18 +205,12 @@ impl Stream {
     }
 
     /// Wait until this holds. It is looked at whenever something has happened to one of the two.
-    ///
-    /// # Errors
-    /// `timeout`, once the task's deadline has passed.
     pub async fn wait_for(one: &Stream, other: &Stream, holds: impl Fn() -> bool) -> Result<()> {
         Watched::until([one.tcp().watched(), other.tcp().watched()], holds).await
     }
 
     /// As `receive`, into room that the thread's connections share, for what is looked at once: no bytes are the end of
     /// the stream.
-    ///
-    /// # Errors
-    /// As `receive`.
     pub async fn receive_for<T>(&mut self, look: impl FnOnce(&[u8]) -> T) -> Result<T> {
         // Borrowed within a turn only, never while it waits.
         loop {
@@ -355,5 +309,77 @@ fn tls_attempt(result: std::result::Result<usize, openssl::ssl::Error>) -> Resul
             ErrorCode::ZERO_RETURN => Ok(Attempt::Done(0)),
             _ => Err(tls::broken(&error)),
         },
+    }
+}
+
+/// A connected socket.
+pub struct Tcp {
+    watched: Watched,
+    traffic: Traffic,
+    /// Something was sent since the last arrival, so the next arrival ends a round trip.
+    awaiting: bool,
+}
+
+impl Tcp {
+    /// The three-way handshake, `TCP_NODELAY` on as drivers have it.
+    pub async fn connect(reactor: &Rc<Reactor>, address: SocketAddr) -> Result<Self> {
+        let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
+        sockopt::set_tcp_nodelay(&socket, true)?;
+        match rustix::net::connect(&socket, &address) {
+            Ok(()) | Err(Errno::INPROGRESS) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let watched = Watched::socket(reactor, socket)?;
+        watched.writable().await?;
+        sockopt::socket_error(&watched)??;
+        // The handshake's last packet was ours too: what a server says upon it, unasked, comes a round trip later.
+        Ok(Tcp { watched, traffic: Traffic { round_trips: 1, ..Traffic::default() }, awaiting: true })
+    }
+
+    fn accepted(watched: Watched) -> Self {
+        Tcp { watched, traffic: Traffic::default(), awaiting: false }
+    }
+
+    pub fn traffic(&self) -> Traffic {
+        self.traffic
+    }
+
+    /// What is there to be read, without reading it: None where there is nothing yet, 0 bytes where nothing will come.
+    pub fn peek(&self) -> Result<Option<usize>> {
+        match rustix::net::recv(&self.watched, &mut [0; 1][..], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
+            Ok((_, there)) => Ok(Some(there)),
+            Err(Errno::AGAIN) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub fn watched(&self) -> &Watched {
+        &self.watched
+    }
+}
+
+impl Read for Tcp {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        let received = self.watched.receive(room)?;
+        self.traffic.bytes_received += received as u64;
+        if received > 0 && std::mem::take(&mut self.awaiting) {
+            self.traffic.round_trips += 1;
+        }
+        Ok(received)
+    }
+}
+
+impl Write for Tcp {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let sent = self.watched.send(bytes)?;
+        self.traffic.bytes_sent += sent as u64;
+        self.awaiting = true;
+        Ok(sent)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }

@@ -1,19 +1,31 @@
-//! TLS by OpenSSL, since that is what most drivers link, or a library that is called as it is, over our own counting connection.
+//! TLS by OpenSSL, since that is what most drivers link, or a library that is called as it is, over our own counting connection;
+//! certificates in words, what a server's says and what was wrong with it; and the other end, connections that a listener
+//! took.
 
-use super::{Address, Tcp};
-use super::{certificate, library};
+use super::{Address, Layer, Stream, Tcp, library};
+use crate::runtime::Watched;
 use crate::settings::{self, SecurityLevel, TlsVersion, Verify};
 use base::error::{Class, Failure, Result};
+use openssl::bn::BigNum;
+use openssl::dh::Dh;
 use openssl::error::ErrorStack;
 use openssl::ex_data::Index;
+use openssl::hash::MessageDigest;
+use openssl::nid::Nid;
+use openssl::pkey::{Id, PKey, Private};
 use openssl::ssl::{
     ErrorCode, Ssl, SslContext, SslContextBuilder, SslMethod, SslMode, SslRef, SslSession, SslSessionCacheMode,
     SslStream, SslVerifyMode, SslVersion,
 };
-use openssl::x509::{X509Ref, X509VerifyResult};
+use openssl::x509::store::X509StoreBuilder;
+use openssl::x509::{X509, X509Ref, X509StoreContextRef, X509VerifyResult};
 use record::Security;
+use rustix::net::{Shutdown, shutdown};
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt;
+use std::net::IpAddr;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The TLS settings of an arm, and the sessions it may resume.
@@ -38,29 +50,7 @@ impl fmt::Debug for TlsClient {
 }
 
 impl TlsClient {
-    /// # Errors
-    /// `tls_configuration`.
-    pub fn new(settings: &settings::Tls) -> Result<TlsClient> {
-        Self::build(settings, SslMode::empty(), None)
-    }
-
-    /// As `new`, naming the protocol that is spoken (RFC 7301).
-    ///
-    /// # Errors
-    /// `tls_configuration`.
-    pub fn speaking(settings: &settings::Tls, protocol: &'static str) -> Result<TlsClient> {
-        Self::build(settings, SslMode::empty(), Some(protocol))
-    }
-
-    /// As `new`, for thousands of connections: an idle one gives its 16 KiB of buffers back.
-    ///
-    /// # Errors
-    /// `tls_configuration`.
-    pub fn for_many(settings: &settings::Tls) -> Result<TlsClient> {
-        Self::build(settings, SslMode::RELEASE_BUFFERS, None)
-    }
-
-    fn build(settings: &settings::Tls, mode: SslMode, protocol: Option<&str>) -> Result<TlsClient> {
+    pub fn new(settings: &settings::Tls, mode: SslMode, protocol: Option<&str>) -> Result<TlsClient> {
         let mut builder = context(settings.version, settings.verify).map_err(|error| misconfigured(&error))?;
         builder.set_mode(mode);
         if let Some(protocol) = protocol {
@@ -80,7 +70,7 @@ impl TlsClient {
             })?;
         }
         match &settings.ca_file {
-            Some(path) => certificate::trust_file(&mut builder, path)?,
+            Some(path) => trust_file(&mut builder, path)?,
             // OpenSSL builds a chain all the same, and looks for an unknown issuer through the system's whole folder each time.
             None if settings.verify == Verify::None => {}
             None => builder.set_default_verify_paths().map_err(|error| misconfigured(&error))?,
@@ -89,15 +79,11 @@ impl TlsClient {
         Ok(TlsClient { context: builder.build(), verify: settings.verify, resumption, last_key: Mutex::default() })
     }
 
-    /// Take a connection through the handshake, as a client of this server.
-    ///
-    /// # Errors
-    /// The `tls_*` classes, and those of a broken connection.
     pub async fn handshake(&self, tcp: Tcp, server: &Address) -> Result<SslStream<Tcp>> {
         let ssl = self.prepare(server).map_err(|error| misconfigured(&error))?;
         let received_before = tcp.traffic().bytes_received;
         let mut stream = SslStream::new(ssl, tcp).map_err(|error| misconfigured(&error))?;
-        certificate::forget_objection();
+        forget_objection();
         loop {
             let Err(error) = stream.connect() else { return Ok(stream) };
             match error.code() {
@@ -111,7 +97,6 @@ impl TlsClient {
         }
     }
 
-    /// What the handshake agreed on.
     pub fn security(&self, ssl: &SslRef) -> Security {
         Security {
             protocol: ssl.version_str(),
@@ -124,12 +109,12 @@ impl TlsClient {
     }
 
     fn key_name(&self, peer: &X509Ref) -> String {
-        let Ok(text) = peer.to_der() else { return certificate::key_name(peer) };
+        let Ok(text) = peer.to_der() else { return key_name(peer) };
         let mut last = self.last_key.lock().unwrap_or_else(PoisonError::into_inner);
         match &*last {
             Some((known, name)) if *known == text => name.clone(),
             _ => {
-                let name = certificate::key_name(peer);
+                let name = key_name(peer);
                 *last = Some((text, name.clone()));
                 name
             }
@@ -166,7 +151,7 @@ fn context(version: Option<TlsVersion>, verify: Verify) -> std::result::Result<S
     builder.set_max_proto_version(pinned)?;
     match verify {
         Verify::None => builder.set_verify(SslVerifyMode::NONE),
-        _ => builder.set_verify_callback(SslVerifyMode::PEER, certificate::remember_objection),
+        _ => builder.set_verify_callback(SslVerifyMode::PEER, remember_objection),
     }
     // One read takes a whole record, or several: half the system calls of reading a header, then its body.
     builder.set_read_ahead(true);
@@ -221,7 +206,6 @@ impl Resumption {
     }
 }
 
-/// An established connection that broke.
 pub(super) fn broken(error: &openssl::ssl::Error) -> Failure {
     match error.io_error() {
         Some(io) => Failure::from_io(io),
@@ -234,7 +218,7 @@ pub(super) fn broken(error: &openssl::ssl::Error) -> Failure {
 
 /// Why a handshake failed. `silent`: the server had not sent a byte by then.
 fn failed_handshake(error: &openssl::ssl::Error, ssl: &SslRef, server: &Address, silent: bool) -> Failure {
-    if let Some(objection) = certificate::take_objection() {
+    if let Some(objection) = take_objection() {
         return objection.into_failure(server);
     }
     if silent && error.ssl_error().is_none_or(|_| is_unexpected_end(error)) {
@@ -272,6 +256,232 @@ fn misconfigured(stack: &ErrorStack) -> Failure {
     Failure::new(Class::TlsConfiguration, format!("{} cannot do what is asked: {}", library::named(), in_words(stack)))
 }
 
+/// What OpenSSL objected to, while it still had the certificate at hand.
+pub(super) struct Objection {
+    class: Class,
+    words: String,
+    names: Option<String>,
+}
+
+thread_local! {
+    /// OpenSSL forgets the certificate when it fails a handshake, but tells the callback, on this thread, just before.
+    static OBJECTION: Cell<Option<Objection>> = const { Cell::new(None) };
+}
+
+pub(super) fn forget_objection() {
+    OBJECTION.set(None);
+}
+
+pub(super) fn take_objection() -> Option<Objection> {
+    OBJECTION.take()
+}
+
+pub(super) fn remember_objection(accepted: bool, store: &mut X509StoreContextRef) -> bool {
+    if !accepted {
+        OBJECTION.set(Some(Objection::new(store)));
+    }
+    accepted
+}
+
+impl Objection {
+    fn new(store: &X509StoreContextRef) -> Self {
+        let error = store.error();
+        let certificate = store.current_cert();
+        let reason = error.error_string();
+        // The numbers are OpenSSL's X509_V_ERR_* (x509_vfy.h), stable since 1.0.2.
+        let (class, words) = match error.as_raw() {
+            62 | 64 => (Class::TlsCertificateName, String::new()),
+            10 => (Class::TlsCertificateExpired, format!("the certificate expired: {}", dates(certificate))),
+            9 => (Class::TlsCertificateExpired, format!("the certificate is not valid yet: {}", dates(certificate))),
+            _ => (Class::TlsCertificateUntrusted, format!("the certificate is not trusted: {reason}")),
+        };
+        let names = certificate.filter(|_| class == Class::TlsCertificateName).map(names);
+        Objection { class, words, names }
+    }
+
+    pub(super) fn into_failure(self, server: &Address) -> Failure {
+        let Some(names) = self.names else { return Failure::new(self.class, self.words) };
+        let asked = server.host();
+        Failure::new(self.class, format!("asked for {asked}, but the certificate is for {names}"))
+    }
+}
+
+fn dates(certificate: Option<&X509Ref>) -> String {
+    match certificate {
+        Some(it) => format!("notBefore {}, notAfter {}", it.not_before(), it.not_after()),
+        None => "its dates are not known".into(),
+    }
+}
+
+/// The names and addresses a certificate is for: its subjectAltName, or the common name without one.
+fn names(certificate: &X509Ref) -> String {
+    let mut found = Vec::new();
+    for name in certificate.subject_alt_names().iter().flatten() {
+        match (name.dnsname(), name.ipaddress().and_then(ip)) {
+            (Some(dns), _) => found.push(dns.to_owned()),
+            (None, Some(ip)) => found.push(ip.to_string()),
+            (None, None) => {}
+        }
+    }
+    if found.is_empty() {
+        let common = certificate.subject_name().entries_by_nid(Nid::COMMONNAME);
+        found.extend(common.filter_map(|entry| entry.data().to_string().ok()));
+    }
+    if found.is_empty() { "no name at all".into() } else { found.join(", ") }
+}
+
+fn ip(octets: &[u8]) -> Option<IpAddr> {
+    let v4 = <[u8; 4]>::try_from(octets).map(IpAddr::from);
+    v4.or_else(|_| <[u8; 16]>::try_from(octets).map(IpAddr::from)).ok()
+}
+
+pub(super) fn key_name(certificate: &X509Ref) -> String {
+    let Ok(key) = certificate.public_key() else { return "unreadable".into() };
+    match key.id() {
+        Id::RSA => format!("rsa-{}", key.bits()),
+        Id::EC => match key.ec_key().ok().and_then(|ec| ec.group().curve_name()) {
+            Some(Nid::X9_62_PRIME256V1) => "ecdsa-p256".into(),
+            Some(Nid::SECP384R1) => "ecdsa-p384".into(),
+            Some(Nid::SECP521R1) => "ecdsa-p521".into(),
+            _ => format!("ecdsa-{}", key.bits()),
+        },
+        Id::ED25519 => "ed25519".into(),
+        // AWS-LC has no such keys.
+        #[cfg(not(feature = "aws-lc"))]
+        Id::ED448 => "ed448".into(),
+        _ => format!("other-{}", key.bits()),
+    }
+}
+
+/// What channel binding `tls-server-end-point` binds to (RFC 5929, 4.1): the certificate, hashed as its signature does, but by
+/// SHA-256 at least. None, where its signature names no hash, as Ed25519's.
+pub(super) fn end_point(certificate: &X509Ref) -> Option<Vec<u8>> {
+    let signature = certificate.signature_algorithm().object().nid().signature_algorithms()?;
+    let hash = match signature.digest {
+        Nid::UNDEF => return None,
+        Nid::MD5 | Nid::SHA1 => MessageDigest::sha256(),
+        digest => MessageDigest::from_nid(digest)?,
+    };
+    certificate.digest(hash).ok().map(|hashed| hashed.to_vec())
+}
+
+/// Trust the authorities of this PEM file, and no others.
+/// Errors: `tls_configuration`, where it cannot be read or holds no certificate.
+pub(super) fn trust_file(builder: &mut SslContextBuilder, path: &Path) -> Result<()> {
+    let shown = path.display();
+    let wrong = |why: String| Failure::new(Class::TlsConfiguration, format!("CA file {shown}: {why}"));
+    let pem = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+    let authorities = X509::stack_from_pem(&pem).map_err(|_| wrong("not a PEM certificate".into()))?;
+    if authorities.is_empty() {
+        return Err(wrong("holds no PEM certificate".into()));
+    }
+    let mut store = X509StoreBuilder::new().map_err(|error| wrong(error.to_string()))?;
+    for authority in authorities {
+        store.add_cert(authority).map_err(|error| wrong(error.to_string()))?;
+    }
+    builder.set_cert_store(store.build());
+    Ok(())
+}
+
+const EARLIER_SUITES: &str = "ALL:@SECLEVEL=0";
+
+/// The TLS settings of a listener, which leave everything to the client; shared by all threads.
+pub struct TlsServer {
+    context: SslContext,
+}
+
+/// What a handshake came to.
+pub struct Handshake {
+    /// As OpenSSL says it: `TLSv1.3`.
+    pub version: &'static str,
+    pub resumed: bool,
+}
+
+impl TlsServer {
+    /// From PEM files; the certificate's may hold its chain after it, and the key.
+    /// Errors: `tls_configuration`, naming the file.
+    pub fn new(certificate_file: &Path, key_file: &Path) -> Result<Self> {
+        let chain = read_pem(certificate_file, "certificate", X509::stack_from_pem)?;
+        // An empty passphrase, lest OpenSSL ask a terminal for one.
+        let key = read_pem(key_file, "key", |pem| PKey::private_key_from_pem_passphrase(pem, b""))?;
+        if chain.is_empty() {
+            return Err(wrong_file(certificate_file, "holds no PEM certificate"));
+        }
+        let context = server_context(chain, &key).map_err(|error| {
+            wrong_file(certificate_file, &format!("does not go with {}: {error}", key_file.display()))
+        })?;
+        Ok(TlsServer { context })
+    }
+}
+
+impl Stream {
+    pub fn accepted(watched: Watched) -> Self {
+        Stream { layer: Layer::Plain(Tcp::accepted(watched)) }
+    }
+
+    pub async fn secure_as_server(self, server: &TlsServer) -> Result<(Self, Handshake)> {
+        let Layer::Plain(tcp) = self.layer else { return Err(Failure::protocol("TLS was asked for twice")) };
+        let failed = |error: &dyn std::fmt::Display| Failure::new(Class::TlsHandshake, error.to_string());
+        let ssl = Ssl::new(&server.context).map_err(|error| failed(&error))?;
+        let mut stream = SslStream::new(ssl, tcp).map_err(|error| failed(&error))?;
+        while let Err(error) = stream.accept() {
+            match error.code() {
+                ErrorCode::WANT_READ => stream.get_ref().watched().readable().await?,
+                ErrorCode::WANT_WRITE => stream.get_ref().watched().writable().await?,
+                _ => return Err(failed(&error)),
+            }
+        }
+        let made = Handshake { version: stream.ssl().version_str(), resumed: stream.ssl().session_reused() };
+        Ok((Stream { layer: Layer::Tls(stream) }, made))
+    }
+
+    /// Say that nothing more will be sent. The other side may still send.
+    /// Errors: where the connection has been reset.
+    pub fn finish_sending(&mut self) -> Result<()> {
+        if let Layer::Tls(stream) = &mut self.layer {
+            let _ = stream.shutdown();
+        }
+        Ok(shutdown(self.tcp().watched(), Shutdown::Write)?)
+    }
+}
+
+fn server_context(chain: Vec<X509>, key: &PKey<Private>) -> std::result::Result<SslContext, ErrorStack> {
+    let mut builder = SslContextBuilder::new(SslMethod::tls_server())?;
+    builder.set_min_proto_version(Some(SslVersion::TLS1))?;
+    library::set_security_level(&mut builder, 0);
+    builder.set_cipher_list(EARLIER_SUITES)?;
+    library::take_all_suites_of_1_3(&mut builder)?;
+    builder.set_tmp_dh(dh_2048()?.as_ref())?;
+    let mut chain = chain.into_iter();
+    if let Some(own) = chain.next() {
+        builder.set_certificate(&own)?;
+    }
+    chain.try_for_each(|issuer| builder.add_extra_chain_cert(issuer))?;
+    builder.set_private_key(key)?;
+    builder.check_private_key()?;
+    // Tickets are kept by the clients; sessions kept here would be memory for each connection there ever was.
+    builder.set_session_cache_mode(SslSessionCacheMode::OFF);
+    builder.set_read_ahead(true);
+    // A connection that is idle holds none of OpenSSL's two buffers of 16 KiB.
+    builder.set_mode(SslMode::RELEASE_BUFFERS);
+    Ok(builder.build())
+}
+
+/// The 2048-bit group of RFC 3526, which is what OpenSSL itself picks beside a 2048-bit RSA key (`SSL_CTX_set_dh_auto`).
+/// It is the same for every key, so that a larger one does not bring a larger group with it.
+fn dh_2048() -> std::result::Result<Dh<openssl::pkey::Params>, ErrorStack> {
+    Dh::from_pqg(BigNum::get_rfc3526_prime_2048()?, None, BigNum::from_u32(2)?)
+}
+
+fn read_pem<T>(path: &Path, what: &str, parse: impl Fn(&[u8]) -> std::result::Result<T, ErrorStack>) -> Result<T> {
+    let pem = std::fs::read(path).map_err(|error| wrong_file(path, &error.to_string()))?;
+    parse(&pem).map_err(|_| wrong_file(path, &format!("not a PEM {what}")))
+}
+
+fn wrong_file(path: &Path, why: &str) -> Failure {
+    Failure::new(Class::TlsConfiguration, format!("{}: {why}", path.display()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -279,15 +489,11 @@ mod tests {
     fn client(cipher: &str, version: Option<TlsVersion>) -> Result<TlsClient> {
         let cipher = Some(cipher.to_owned());
         let (verify, resumption) = (Verify::None, false);
-        TlsClient::new(&settings::Tls {
-            ca_file: None,
-            version,
-            verify,
-            resumption,
-            cipher,
-            security_level: None,
-            group: None,
-        })
+        TlsClient::new(
+            &settings::Tls { ca_file: None, version, verify, resumption, cipher, security_level: None, group: None },
+            SslMode::empty(),
+            None,
+        )
     }
 
     #[test]

@@ -1,34 +1,72 @@
 //! HTTP/1.1 (RFC 9110, RFC 9112) as its plainest client speaks it: one request at a time on a connection, no pipelining, no
 //! redirects, bodies counted and thrown away. A name is resolved when the arm is proved, and not again.
 
-mod chunked;
-mod head;
 mod request;
 mod response;
-mod responses;
 mod session;
-mod settings;
 
 pub use session::Session;
-pub use settings::{PROTOCOL, Settings};
 
-use crate::Facts;
-use crate::late::after_last_step;
-use base::clock;
+use crate::one_server::after_last_step;
+use crate::{Discovery, Facts, Protocol};
 use base::error::{Class, Failure, Result};
-use net::runtime::TaskId;
+use base::{Secret, clock};
 use net::runtime::resolve::resolve;
-use net::runtime::{Reactor, Semaphore};
+use net::runtime::{Reactor, Semaphore, TaskId};
+use net::settings;
 use net::transport::{Address, Stream, Transport};
 use record::Timeline;
 use request::Request;
-use responses::Responses;
+use serde::Deserialize;
 use serde_json::json;
+use session::Responses;
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::rc::Rc;
 use std::sync::Arc;
-use workload::{Job, Requests, Target};
+use workload::{Job, Kind, REQUESTS, Requests, Target};
+
+/// Where an HTTP service is and what it is asked.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// `host:port`; the first that takes a TCP connection is measured.
+    pub addresses: Vec<String>,
+    /// The Host header; the address where absent.
+    pub host: Option<String>,
+    /// With the query, from the first slash on.
+    pub path: String,
+    /// Further header lines, `Name: value`.
+    #[serde(default)]
+    pub headers: Vec<Secret>,
+    /// After so many a connection is ended; where absent, when the server ends it.
+    pub requests_per_connection: Option<NonZeroU64>,
+    /// Whether a response of another status than 2xx is a success too.
+    #[serde(default)]
+    pub any_status: bool,
+}
+
+/// A server of HTTP/1.1, or a balancer before one.
+pub const PROTOCOL: Protocol = Protocol::of::<Settings>("http", REQUESTS);
+
+impl crate::Settings for Settings {
+    fn check(&self, _kinds: &[Kind]) -> Result<()> {
+        request::check(self)
+    }
+
+    fn is_persistent(&self, kind: Kind) -> bool {
+        kind != Kind::Connect && self.requests_per_connection.is_none_or(|most| most.get() > 1)
+    }
+
+    fn discover<'a>(
+        &'a self,
+        transport: &'a settings::Transport,
+        reactor: &'a Rc<Reactor>,
+        timeout_ns: u64,
+    ) -> Discovery<'a> {
+        crate::discovery(Service::discover(self, transport, reactor, timeout_ns))
+    }
+}
 
 /// The ports of an address that names none.
 const PLAIN_PORT: u16 = 80;
@@ -38,7 +76,6 @@ const TLS_PORT: u16 = 443;
 pub struct Service {
     transport: Transport,
     address: Address,
-    /// The one of the address's that is measured.
     place: SocketAddr,
     request: Request,
     requests_per_connection: Option<NonZeroU64>,
@@ -49,17 +86,11 @@ pub struct Service {
 /// What the response was that proved the arm.
 #[derive(Default)]
 struct Proof {
-    /// In bytes, inside TLS.
     body_length: u64,
-    /// What the server calls itself.
     software: Option<String>,
 }
 
 impl Service {
-    /// Make one request of the first address that takes a connection; that one will be measured.
-    ///
-    /// # Errors
-    /// Whatever keeps a request from being answered: of the last address, or of the first that was reached.
     pub async fn discover(
         settings: &Settings,
         transport: &net::settings::Transport,
@@ -117,7 +148,6 @@ impl Service {
         Ok(proof)
     }
 
-    /// TLS directly after TCP, where the transport says so.
     async fn secure(&self, stream: Stream, timeline: &mut Timeline) -> Result<Stream> {
         match &self.transport {
             Transport::Plain => Ok(stream),
@@ -157,7 +187,6 @@ fn authority(address: &Address, default_port: u16) -> String {
     }
 }
 
-/// The first of the address's that takes a connection.
 async fn reach(reactor: &Rc<Reactor>, address: &Address, timeline: &mut Timeline) -> Result<(Stream, SocketAddr)> {
     let places = match address.literal() {
         Some(known) => vec![known],
@@ -192,7 +221,6 @@ pub struct Client {
 }
 
 impl Client {
-    /// For a worker on this reactor's thread.
     pub fn new(service: Arc<Service>, reactor: Rc<Reactor>, opening: Rc<Semaphore>) -> Self {
         Client { service, reactor, opening }
     }
@@ -214,5 +242,32 @@ impl workload::Client for Client {
         };
         let stream = opened.await.map_err(|failure: Failure| failure.of_a_known_server().with(&service.address))?;
         Ok(Session::new(service.clone(), reactor.clone(), stream))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HTTP: &str = r#"{"addresses": ["10.205.0.6:8443"], "host": "shop.example",
+        "path": "/?wait=200", "headers": ["Cookie: s3cret"], "requests_per_connection": 1, "any_status": false}"#;
+
+    #[test]
+    fn reads_an_http_service() {
+        let settings: Settings = serde_json::from_str(HTTP).unwrap();
+        assert_eq!(settings.requests_per_connection, NonZeroU64::new(1));
+        assert!(!format!("{settings:?}").contains("s3cret"));
+        let least = r#"{"addresses": [], "path": "/"}"#;
+        let least: Settings = serde_json::from_str(least).unwrap();
+        assert!(least.host.is_none() && least.headers.is_empty() && !least.any_status);
+        assert_eq!(least.requests_per_connection, None);
+        for (known, unknown) in [
+            (r#""any_status": false"#, r#""any_status": false, "method": "POST""#),
+            (r#""requests_per_connection": 1"#, r#""requests_per_connection": 0"#),
+            (r#""headers": ["Cookie: s3cret"]"#, r#""headers": {"Cookie": "s3cret"}"#),
+        ] {
+            assert!(HTTP.contains(known));
+            assert!(serde_json::from_str::<Settings>(&HTTP.replace(known, unknown)).is_err(), "{unknown}");
+        }
     }
 }

@@ -15,10 +15,6 @@ pub struct Request {
 }
 
 impl Request {
-    /// For the server of this authority, `host` or `host:port`, unless the settings name another.
-    ///
-    /// # Errors
-    /// `plan`, where the settings would make something else than one request.
     pub fn new(settings: &Settings, authority: &str) -> Result<Self> {
         check(settings)?;
         let host = settings.host.as_deref().unwrap_or(authority);
@@ -32,16 +28,11 @@ impl Request {
         Ok(Request { keeping, last: format!("{text}Connection: close\r\n\r\n").into_bytes() })
     }
 
-    /// What goes over the wire; `last` on its connection or not.
     pub fn bytes(&self, last: bool) -> &[u8] {
         if last { &self.last } else { &self.keeping }
     }
 }
 
-/// Whether one request can be made of these settings.
-///
-/// # Errors
-/// `plan`. A header's value is not shown.
 pub fn check(settings: &Settings) -> Result<()> {
     let wrong = |what: String| Err(Failure::new(Class::Plan, what));
     let visible = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());

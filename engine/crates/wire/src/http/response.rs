@@ -1,19 +1,15 @@
-//! Responses as they come, in pieces of any size (RFC 9112). Bodies are counted and not kept.
+//! Responses as they come, in pieces of any size (RFC 9112): their headers, and their bodies, which are counted and not kept.
 
-use super::chunked::Chunked;
-use super::head::{self, Body, Head, LONGEST_HEAD};
 use base::error::{Class, Failure, Result};
+use httparse::{EMPTY_HEADER, Header, ParserConfig};
+use std::mem::MaybeUninit;
 
 /// One response that came whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Response {
-    /// RFC 9110, 15.
     pub status: u16,
-    /// The connection may carry another request.
     pub keep_alive: bool,
-    /// Header, framing and body, inside TLS.
     pub bytes: u64,
-    /// The body alone.
     pub body_bytes: u64,
 }
 
@@ -46,9 +42,6 @@ enum State {
 
 impl Reader {
     /// The next bytes of a response, at least one; once it is whole, the response and how many of them were its own.
-    ///
-    /// # Errors
-    /// `protocol`, `plain_refused`. Nothing more can be read then.
     pub fn take(&mut self, bytes: &[u8]) -> Result<Option<(Response, usize)>> {
         let mut rest = bytes;
         loop {
@@ -89,9 +82,6 @@ impl Reader {
     }
 
     /// The connection has ended: where nothing said how long the body is, that is its end.
-    ///
-    /// # Errors
-    /// `short_body` within a body, `closed` before one.
     pub fn end(&mut self) -> Result<Response> {
         match self.state {
             State::UntilClose(head) => Ok(self.whole(head)),
@@ -109,9 +99,8 @@ impl Reader {
         self.end().err().unwrap_or_else(|| short("its end was not announced".into()))
     }
 
-    /// What the server called itself in the last header.
     pub fn software(&self) -> Option<String> {
-        head::software(&self.last.as_ref()?.text)
+        software(&self.last.as_ref()?.text)
     }
 
     fn whole(&mut self, head: Head) -> Response {
@@ -129,8 +118,8 @@ impl Reader {
             match self.recognise(bytes) {
                 Some(found) => found,
                 None => {
-                    head::check_beginning(bytes)?;
-                    let end = head::end(&bytes[..bytes.len().min(LONGEST_HEAD)], 0);
+                    check_beginning(bytes)?;
+                    let end = end(&bytes[..bytes.len().min(LONGEST_HEAD)], 0);
                     let Some(length) = end else { return self.keep(bytes) };
                     (self.read(&bytes[..length])?, length)
                 }
@@ -138,8 +127,8 @@ impl Reader {
         } else {
             let room = LONGEST_HEAD - known;
             self.partial.extend_from_slice(&bytes[..bytes.len().min(room)]);
-            head::check_beginning(&self.partial)?;
-            let Some(length) = head::end(&self.partial, known) else { return self.check_length(bytes.len() > room) };
+            check_beginning(&self.partial)?;
+            let Some(length) = end(&self.partial, known) else { return self.check_length(bytes.len() > room) };
             let header = std::mem::take(&mut self.partial);
             (self.read(&header[..length])?, length)
         };
@@ -153,14 +142,13 @@ impl Reader {
         Ok(Some(length - known))
     }
 
-    /// The header that these bytes begin with, and its length, where it is the last one again.
     fn recognise(&self, bytes: &[u8]) -> Option<(Head, usize)> {
         let known = self.last.as_ref()?;
         bytes.starts_with(&known.text).then_some((known.head, known.text.len()))
     }
 
     fn read(&mut self, text: &[u8]) -> Result<Head> {
-        let head = head::read(text)?;
+        let head = read(text)?;
         match &mut self.last {
             // The room is used again: a header of another second is as long.
             Some(known) if known.text.len() == text.len() => {
@@ -184,6 +172,258 @@ impl Reader {
 
 fn short(detail: String) -> Failure {
     Failure::new(Class::ShortBody, format!("the server closed the connection within a response's body: {detail}"))
+}
+
+/// A header that is longer is none: nobody's is.
+pub const LONGEST_HEAD: usize = 64 * 1024;
+/// Fields of a header.
+const MOST_FIELDS: usize = 128;
+/// What every response begins with that this client can read.
+const BEGINNING: &[u8] = b"HTTP/1.";
+/// What a TLS server may say to a request in plain (RFC 8446, 5.1).
+const TLS_ALERT: u8 = 21;
+/// Of what is no response so much is shown.
+const SHOWN: usize = 24;
+/// A server's own name is cut here.
+const LONGEST_SOFTWARE: usize = 100;
+
+/// What follows a header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Body {
+    Length(u64),
+    Chunked,
+    UntilClose,
+    /// Nothing: the answer itself is still to come.
+    Interim,
+}
+
+/// What a header says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    pub status: u16,
+    pub body: Body,
+    pub keep_alive: bool,
+}
+
+/// The length of a header that ends within these bytes, which are known up to `known` not to hold its end.
+pub fn end(bytes: &[u8], known: usize) -> Option<usize> {
+    // An end is "\n\r\n" or "\n\n": the line's end that begins it may be among the known.
+    let mut from = known.saturating_sub(2);
+    while let Some(found) = bytes[from..].iter().position(|&byte| byte == b'\n') {
+        let after = from + found + 1;
+        match &bytes[after..] {
+            [b'\n', ..] => return Some(after + 1),
+            [b'\r', b'\n', ..] => return Some(after + 2),
+            _ => from = after,
+        }
+    }
+    None
+}
+
+pub fn check_beginning(bytes: &[u8]) -> Result<()> {
+    let looked_at = bytes.len().min(BEGINNING.len());
+    if bytes[..looked_at] == BEGINNING[..looked_at] {
+        return Ok(());
+    }
+    if bytes.first() == Some(&TLS_ALERT) {
+        let detail = "the server answered plain bytes with an alert of TLS: it speaks nothing else there";
+        return Err(Failure::new(Class::PlainRefused, detail));
+    }
+    let shown = bytes[..bytes.len().min(SHOWN)].escape_ascii();
+    Err(Failure::protocol(format!("the answer is not HTTP/1: it begins with \"{shown}\"")))
+}
+
+pub fn read(bytes: &[u8]) -> Result<Head> {
+    let mut room = [const { MaybeUninit::<Header>::uninit() }; MOST_FIELDS];
+    let mut response = httparse::Response::new(&mut []);
+    let parsed = ParserConfig::default().parse_response_with_uninit_headers(&mut response, bytes, &mut room);
+    match parsed {
+        Ok(httparse::Status::Complete(length)) if length == bytes.len() => {}
+        Ok(_) => return Err(Failure::protocol("the response's header is not HTTP/1: it ends too early")),
+        Err(error) => return Err(Failure::protocol(format!("the response's header is not HTTP/1: {error}"))),
+    }
+    let status = response.code.unwrap_or_default();
+    let is_http_1_1 = response.version == Some(1);
+    let mut fields = Fields::default();
+    for header in response.headers.iter() {
+        fields.take(header)?;
+    }
+    let body = fields.body(status)?;
+    let keep_alive = !fields.close && (is_http_1_1 || fields.keep_alive) && body != Body::UntilClose;
+    Ok(Head { status, body, keep_alive })
+}
+
+pub fn software(bytes: &[u8]) -> Option<String> {
+    let mut room = [EMPTY_HEADER; MOST_FIELDS];
+    let mut response = httparse::Response::new(&mut room);
+    response.parse(bytes).ok()?;
+    let server = response.headers.iter().find(|header| header.name.eq_ignore_ascii_case("server"))?;
+    Some(printable(server.value))
+}
+
+/// What the fields say that concern the message itself.
+#[derive(Default)]
+struct Fields {
+    length: Option<u64>,
+    chunked: Option<bool>,
+    close: bool,
+    keep_alive: bool,
+}
+
+impl Fields {
+    fn take(&mut self, header: &Header<'_>) -> Result<()> {
+        let name = header.name;
+        if name.eq_ignore_ascii_case("content-length") {
+            for value in header.value.split(|&byte| byte == b',') {
+                let length = content_length(value.trim_ascii())?;
+                if self.length.is_some_and(|other| other != length) {
+                    return Err(Failure::protocol("the response has conflicting lengths"));
+                }
+                self.length = Some(length);
+            }
+        } else if name.eq_ignore_ascii_case("transfer-encoding") {
+            let last = header.value.rsplit(|&byte| byte == b',').next().unwrap_or_default();
+            self.chunked = Some(last.trim_ascii().eq_ignore_ascii_case(b"chunked"));
+        } else if name.eq_ignore_ascii_case("connection") {
+            for option in header.value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
+                self.close |= option.eq_ignore_ascii_case(b"close");
+                self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+            }
+        }
+        Ok(())
+    }
+
+    /// RFC 9112, 6.3.
+    fn body(&self, status: u16) -> Result<Body> {
+        match (status, self.chunked, self.length) {
+            (101, _, _) => Err(Failure::protocol("the server changes to another protocol, which nobody asked for")),
+            (100..200, _, _) => Ok(Body::Interim),
+            (204 | 304, _, _) => Ok(Body::Length(0)),
+            (_, Some(_), Some(_)) => {
+                Err(Failure::protocol("the response has conflicting lengths: Content-Length and Transfer-Encoding"))
+            }
+            (_, Some(true), None) => Ok(Body::Chunked),
+            (_, None, Some(length)) => Ok(Body::Length(length)),
+            (_, Some(false) | None, None) => Ok(Body::UntilClose),
+        }
+    }
+}
+
+fn content_length(value: &[u8]) -> Result<u64> {
+    let digits = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
+    let length = std::str::from_utf8(value).ok().filter(|_| digits).and_then(|value| value.parse().ok());
+    length.ok_or_else(|| Failure::protocol("the response's Content-Length is no number"))
+}
+
+fn printable(value: &[u8]) -> String {
+    let value = &value[..value.len().min(LONGEST_SOFTWARE)];
+    String::from_utf8_lossy(value).replace(char::is_control, " ")
+}
+
+/// Where in the framing the next byte lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum At {
+    /// The first digit of a size.
+    Size,
+    /// A further digit, or what ends the size.
+    MoreSize,
+    /// After the digits, up to the line's end: extensions, which mean nothing to us.
+    Extension,
+    SizeEnd,
+    /// The data, `left` bytes of it.
+    Data,
+    DataReturn,
+    DataEnd,
+    /// The first byte of a trailer's line, or of the empty line that ends all.
+    Trailer,
+    MoreTrailer,
+    /// The line feed of the empty line.
+    LastEnd,
+}
+
+/// Reads one chunked body.
+#[derive(Debug, Clone)]
+pub struct Chunked {
+    at: At,
+    left: u64,
+    /// Framing since the last data: no endless line is waited for.
+    framing: usize,
+}
+
+/// What some bytes were.
+pub struct Taken {
+    pub bytes: usize,
+    pub data: u64,
+    pub ended: bool,
+}
+
+impl Chunked {
+    pub fn new() -> Self {
+        Chunked { at: At::Size, left: 0, framing: 0 }
+    }
+
+    pub fn take(&mut self, bytes: &[u8]) -> Result<Taken> {
+        let (mut taken, mut data) = (0, 0);
+        while taken < bytes.len() {
+            if self.at == At::Data {
+                let some = self.left.min((bytes.len() - taken) as u64);
+                self.left -= some;
+                data += some;
+                taken += some as usize;
+                if self.left == 0 {
+                    self.at = At::DataReturn;
+                }
+                continue;
+            }
+            let ended = self.step(bytes[taken])?;
+            taken += 1;
+            if ended {
+                return Ok(Taken { bytes: taken, data, ended });
+            }
+        }
+        Ok(Taken { bytes: taken, data, ended: false })
+    }
+
+    fn step(&mut self, byte: u8) -> Result<bool> {
+        self.framing += 1;
+        if self.framing > LONGEST_HEAD {
+            return Err(Failure::protocol("a chunk's size or the trailer is longer than 64 KiB"));
+        }
+        self.at = match (self.at, byte) {
+            (At::Size | At::MoreSize, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
+                self.add_digit(byte)?;
+                At::MoreSize
+            }
+            (At::MoreSize | At::Extension, b'\r') => At::SizeEnd,
+            (At::MoreSize, b';' | b' ' | b'\t') => At::Extension,
+            (At::Extension, byte) if byte != b'\n' => At::Extension,
+            (At::SizeEnd, b'\n') if self.left == 0 => At::Trailer,
+            (At::SizeEnd, b'\n') => {
+                self.framing = 0;
+                At::Data
+            }
+            (At::DataReturn, b'\r') => At::DataEnd,
+            (At::DataEnd, b'\n') => At::Size,
+            (At::Trailer, b'\r') => At::LastEnd,
+            (At::LastEnd, b'\n') => return Ok(true),
+            (At::MoreTrailer, b'\n') => At::Trailer,
+            (At::Trailer | At::MoreTrailer, _) => At::MoreTrailer,
+            (At::Size | At::MoreSize | At::Extension | At::SizeEnd, _) => {
+                return Err(Failure::protocol("the response has a chunk whose size is none"));
+            }
+            (At::DataReturn | At::DataEnd | At::LastEnd | At::Data, _) => {
+                return Err(Failure::protocol("the response has a chunk that does not end where it says"));
+            }
+        };
+        Ok(false)
+    }
+
+    fn add_digit(&mut self, digit: u8) -> Result<()> {
+        let value = u64::from((digit as char).to_digit(16).unwrap_or_default());
+        let grown = self.left.checked_mul(16).and_then(|left| left.checked_add(value));
+        self.left = grown.ok_or_else(|| Failure::protocol("the response has a chunk whose size is none: too large"))?;
+        Ok(())
+    }
 }
 
 #[cfg(test)]

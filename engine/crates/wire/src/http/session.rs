@@ -2,13 +2,11 @@
 
 use super::Service;
 use super::response::{Reader, Response};
-use super::responses::Responses;
-use base::Random;
-use base::clock;
 use base::error::{Class, Failure, Result};
+use base::{Random, clock};
 use net::runtime::Reactor;
 use net::transport::Stream;
-use record::{Connection, Traffic};
+use record::{Connection, Counts, Tally, Traffic};
 use std::rc::Rc;
 use std::sync::Arc;
 use workload::{Ask, Requests};
@@ -25,7 +23,6 @@ pub struct Session {
     reactor: Rc<Reactor>,
     stream: Stream,
     reader: Reader,
-    /// Requests that were sent.
     sent: u64,
     after: After,
 }
@@ -33,26 +30,21 @@ pub struct Session {
 /// What may happen to a connection now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum After {
-    /// Another request.
     MayGoOn,
-    /// The server ends it.
     ServerEnds,
     /// Nothing: we ended it, or what comes next on it is not known.
     Over,
 }
 
 impl Session {
-    /// Over a stream that has been made secure, where it should be.
     pub fn new(service: Arc<Service>, reactor: Rc<Reactor>, stream: Stream) -> Self {
         Session { service, reactor, stream, reader: Reader::default(), sent: 0, after: After::MayGoOn }
     }
 
-    /// Nothing came back, over plain TCP.
     pub fn is_plain_and_silent(&self) -> bool {
         self.stream.is_plain() && self.stream.traffic().bytes_received == 0
     }
 
-    /// What the server calls itself.
     pub fn software(&self) -> Option<String> {
         self.reader.software()
     }
@@ -149,12 +141,47 @@ impl Requests for Session {
 impl Ask for Session {
     type About = ();
 
-    /// The last request of its connection.
     async fn ask(&mut self, _about: &(), _random: &mut Random, tally: &mut Responses) -> Result<()> {
         self.request(true, tally, |_| {}).await
     }
 
     async fn ask_and_go_on(&mut self, _about: &(), _random: &mut Random, tally: &mut Responses) -> Result<()> {
         self.request(false, tally, |_| {}).await
+    }
+}
+
+/// Counts of one worker's responses, failed ones included that came whole. Bytes are those inside TLS.
+#[derive(Debug, Default)]
+pub struct Responses {
+    statuses: Vec<(u16, u64)>,
+    reused: u64,
+    bytes: u64,
+    pub body_bytes: u64,
+    other_length: u64,
+}
+
+impl Responses {
+    /// One more. `reused`: on a connection that had carried another; `usual`: of the length that was expected.
+    pub fn count(&mut self, response: &Response, reused: bool, usual: bool) {
+        match self.statuses.iter_mut().find(|(known, _)| *known == response.status) {
+            Some((_, count)) => *count += 1,
+            None => self.statuses.push((response.status, 1)),
+        }
+        self.reused += u64::from(reused);
+        self.bytes += response.bytes;
+        self.body_bytes += response.body_bytes;
+        self.other_length += u64::from(!usual);
+    }
+}
+
+impl Tally for Responses {
+    fn add_to(&self, counts: &mut Counts) {
+        for (status, count) in &self.statuses {
+            counts.add(("http.status", *status), *count);
+        }
+        counts.add("http.reused", self.reused);
+        counts.add("http.response_bytes", self.bytes);
+        counts.add("http.body_bytes", self.body_bytes);
+        counts.add("http.other_length", self.other_length);
     }
 }

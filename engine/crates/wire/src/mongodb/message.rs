@@ -1,7 +1,11 @@
-//! OP_MSG on bytes (MongoDB Wire Protocol, "OP_MSG"): the header, one body section, and nothing trusted.
+//! OP_MSG on bytes (MongoDB Wire Protocol, "OP_MSG"): the header, one body section, and nothing trusted; and a connection on
+//! which one request and its reply go at a time, in buffers that are used again.
 
+use crate::buffered::Buffered;
 use base::error::{Class, Failure, Result};
-use bson::{RawBsonRef, RawDocument};
+use bson::{RawBsonRef, RawDocument, RawDocumentBuf};
+use net::transport::Stream;
+use std::ops::Range;
 
 /// The largest message either side may send (`maxMessageSizeBytes` of hello).
 pub const MAX_MESSAGE: usize = 48_000_000;
@@ -31,7 +35,6 @@ pub fn begin(message: &mut Vec<u8>) {
     message.push(0);
 }
 
-/// Fill in length and request number.
 pub fn finish(message: &mut [u8], request_id: i32) {
     let length = message.len() as i32;
     message[0..4].copy_from_slice(&length.to_le_bytes());
@@ -39,9 +42,6 @@ pub fn finish(message: &mut [u8], request_id: i32) {
 }
 
 /// The whole length of the message that begins with these bytes; None while too few are there.
-///
-/// # Errors
-/// `protocol`, where no message can be that long.
 pub fn length(start: &[u8]) -> Result<Option<usize>> {
     let Some(bytes) = start.first_chunk::<4>() else { return Ok(None) };
     let length = i32::from_le_bytes(*bytes);
@@ -51,10 +51,6 @@ pub fn length(start: &[u8]) -> Result<Option<usize>> {
     }
 }
 
-/// The body of a whole reply to this request.
-///
-/// # Errors
-/// `protocol`.
 pub fn body(message: &[u8], request_id: i32) -> Result<&RawDocument> {
     let wrong = |what: &str| Failure::protocol(format!("the answer {what}"));
     if message.len() < BODY_AT + SMALLEST_BODY {
@@ -78,10 +74,6 @@ pub fn body(message: &[u8], request_id: i32) -> Result<&RawDocument> {
     RawDocument::from_bytes(&message[BODY_AT..end]).map_err(|error| wrong(&format!("is no BSON: {error}")))
 }
 
-/// Whether a command succeeded (`ok: 1`).
-///
-/// # Errors
-/// `server` with the server's code and words, `protocol` where there is no `ok` at all.
 pub fn check_ok(reply: &RawDocument) -> Result<()> {
     match reply.get("ok").map_err(malformed)? {
         Some(value) if is_one(value) => Ok(()),
@@ -90,7 +82,6 @@ pub fn check_ok(reply: &RawDocument) -> Result<()> {
     }
 }
 
-/// Whether a number, of whatever type, is 1.
 pub fn is_one(value: RawBsonRef<'_>) -> bool {
     match value {
         RawBsonRef::Double(number) => number == 1.0,
@@ -101,7 +92,6 @@ pub fn is_one(value: RawBsonRef<'_>) -> bool {
     }
 }
 
-/// The error that the server put into this document, in its own words.
 pub fn server_error(document: &RawDocument) -> Failure {
     let words = document.get_str("errmsg").unwrap_or("no message");
     let code = document.get_i32("code").unwrap_or_default();
@@ -109,7 +99,6 @@ pub fn server_error(document: &RawDocument) -> Failure {
     Failure { moved: NOT_PRIMARY.contains(&code), ..Failure::new(Class::Server, format!("{name} ({code}): {words}")) }
 }
 
-/// A document that is not what it should be.
 pub fn malformed(error: impl std::fmt::Display) -> Failure {
     Failure::protocol(format!("the answer is malformed: {error}"))
 }
@@ -118,13 +107,55 @@ fn int32(bytes: &[u8], at: usize) -> i32 {
     i32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }
 
+/// Requests out, replies in.
+pub struct Channel {
+    pub(super) io: Buffered,
+    request_id: i32,
+}
+
+impl Channel {
+    pub fn new(stream: Stream) -> Self {
+        Channel { io: Buffered::new(stream), request_id: 0 }
+    }
+
+    pub fn request(&mut self) -> &mut Vec<u8> {
+        &mut self.io.outbox
+    }
+
+    pub async fn command(&mut self, command: &RawDocumentBuf) -> Result<&RawDocument> {
+        begin(&mut self.io.outbox);
+        self.io.outbox.extend_from_slice(command.as_bytes());
+        self.exchange().await
+    }
+
+    pub async fn exchange(&mut self) -> Result<&RawDocument> {
+        self.request_id = self.request_id.wrapping_add(1);
+        finish(&mut self.io.outbox, self.request_id);
+        self.io.send().await?;
+        let reply = self.receive().await?;
+        body(self.io.at(reply), self.request_id)
+    }
+
+    async fn receive(&mut self) -> Result<Range<usize>> {
+        loop {
+            match length(self.io.come())? {
+                Some(length) if self.io.come().len() >= length => {
+                    let reply = self.io.take(length);
+                    self.io.check_idle()?;
+                    return Ok(reply);
+                }
+                _ => self.io.fill().await?,
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use bson::rawdoc;
     use proptest::prelude::*;
 
-    /// A reply to request 7.
     fn reply(flags: u32, body: &[u8], after: &[u8]) -> Vec<u8> {
         let mut message = Vec::new();
         begin(&mut message);
@@ -194,8 +225,8 @@ mod tests {
             message.truncate(message.len().saturating_sub(cut / 4));
             if let Ok(document) = body(&message, 7) {
                 let _ = check_ok(document);
-                let _ = super::super::find::check_one_document(document);
-                let _ = super::super::insert::check_written(document);
+                let _ = crate::mongodb::commands::check_one_document(document);
+                let _ = crate::mongodb::commands::check_written(document);
                 let _ = super::super::topology::describe(document);
             }
         }

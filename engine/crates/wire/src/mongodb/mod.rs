@@ -3,37 +3,114 @@
 //! so a connection with a user takes one round trip for hello and one for auth; salted passwords are kept; a connection
 //! is used for one operation at a time.
 
-mod channel;
-mod credentials;
-mod find;
-mod handshake;
-mod insert;
+mod commands;
+mod login;
 mod message;
-mod settings;
 mod topology;
-mod ycsb;
 
-pub use settings::{PROTOCOL, ReadPreference, Settings, WriteConcern};
-
-use crate::late::after_last_step;
-use base::Random;
-use base::clock;
+use crate::one_server::after_last_step;
+use crate::{Discovery, Protocol};
 use base::error::{Class, Failure, Result};
-use channel::Channel;
-use credentials::Credentials;
-use find::FindRequest;
-use insert::InsertRequest;
-use net::runtime::Reactor;
-use net::runtime::TaskId;
+use base::{Random, Secret, clock};
+use commands::Commands;
+use login::Credentials;
+use message::Channel;
+use net::runtime::{Reactor, TaskId};
+use net::settings;
 use net::transport::{Address, Stream, Transport};
 use record::{Connection, Phase, Timeline, Traffic};
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::{Arc, PoisonError, RwLock};
 use topology::{Members, Scout};
-use workload::ycsb::{Fields, Key, Table, Values};
-use workload::{Ask, Job, KeyValue, Records, Target};
-use ycsb::Commands;
+use workload::ycsb::{Fields, Key, Table, TablePlace, Values};
+use workload::{Ask, Job, KeyValue, RECORDS, Records, Target};
+
+/// Where a MongoDB service is and how it is read.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// Seeds, `host:port`; any one that answers is enough.
+    pub addresses: Vec<String>,
+    /// The set's name; a single server where null.
+    pub replica_set: Option<String>,
+    #[serde(default)]
+    pub read_preference: ReadPreference,
+    /// Null: no authentication.
+    pub username: Option<String>,
+    pub password: Option<Secret>,
+    #[serde(default = "admin")]
+    pub auth_source: String,
+    pub database: String,
+    pub collection: String,
+    /// Sent with every write; the server's default where absent.
+    pub write_concern: Option<WriteConcern>,
+}
+
+/// How many members must have a write before it is answered (MongoDB's `w`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "WrittenConcern")]
+pub enum WriteConcern {
+    Majority,
+    Members(i32),
+}
+
+/// As a plan has it.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum WrittenConcern {
+    Words(String),
+    Members(i64),
+    Other(serde::de::IgnoredAny),
+}
+
+impl TryFrom<WrittenConcern> for WriteConcern {
+    type Error = &'static str;
+
+    fn try_from(written: WrittenConcern) -> std::result::Result<Self, Self::Error> {
+        match written {
+            WrittenConcern::Words(words) if words == "majority" => Ok(WriteConcern::Majority),
+            // Without acknowledgement there is nothing to measure.
+            WrittenConcern::Members(members @ 1..=50) => Ok(WriteConcern::Members(members as i32)),
+            _ => Err("write_concern is \"majority\" or a number of members from 1 to 50"),
+        }
+    }
+}
+
+fn admin() -> String {
+    "admin".into()
+}
+
+/// Which members are read (MongoDB server selection specification, "Read preference").
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ReadPreference {
+    #[default]
+    Primary,
+    PrimaryPreferred,
+    Secondary,
+    SecondaryPreferred,
+    Nearest,
+}
+
+/// A replica set or a single `mongod`.
+pub const PROTOCOL: Protocol = Protocol::of::<Settings>("mongodb", RECORDS);
+
+impl crate::Settings for Settings {
+    fn table(&self) -> Option<TablePlace<'_>> {
+        Some(TablePlace { addresses: &self.addresses, database: &self.database, table: &self.collection })
+    }
+
+    fn discover<'a>(
+        &'a self,
+        transport: &'a settings::Transport,
+        reactor: &'a Rc<Reactor>,
+        timeout_ns: u64,
+    ) -> Discovery<'a> {
+        crate::discovery(Service::discover(self, transport, reactor, timeout_ns))
+    }
+}
 
 /// The port of an address that names none.
 const DEFAULT_PORT: u16 = 27017;
@@ -46,8 +123,6 @@ pub struct Service {
     settings: Settings,
     transport: Transport,
     credentials: Option<Credentials>,
-    find: FindRequest,
-    insert: InsertRequest,
     commands: Commands,
     /// Of the last discovery: another primary may have been elected since the first.
     members: RwLock<Arc<Members>>,
@@ -55,9 +130,6 @@ pub struct Service {
 
 impl Service {
     /// Find the members through any seed that answers, and open one session to the first one to read.
-    ///
-    /// # Errors
-    /// `no_member` and whatever keeps a session from being opened.
     pub async fn discover(
         settings: &Settings,
         transport: &net::settings::Transport,
@@ -68,8 +140,6 @@ impl Service {
         let credentials = Credentials::new(settings)?;
         let members = Scout { settings, transport: &transport, reactor, timeout_ns }.discover().await?;
         let service = Service {
-            find: FindRequest::new(settings),
-            insert: InsertRequest::new(settings),
             commands: Commands::new(settings),
             settings: settings.clone(),
             transport,
@@ -84,7 +154,6 @@ impl Service {
         Ok(service)
     }
 
-    /// The member that this worker reads.
     pub fn reader(&self, worker: usize) -> Address {
         let members = self.members();
         members.readers[worker % members.readers.len()].clone()
@@ -94,7 +163,6 @@ impl Service {
         self.members.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Discover the members anew.
     async fn look(&self, reactor: &Rc<Reactor>, target: Target) -> Result<()> {
         let scout =
             Scout { settings: &self.settings, transport: &self.transport, reactor, timeout_ns: LOOK_TIMEOUT_NS };
@@ -106,14 +174,13 @@ impl Service {
         Ok(())
     }
 
-    /// A channel that is authenticated.
     async fn open(&self, reactor: &Rc<Reactor>, address: &Address, timeline: &mut Timeline) -> Result<Channel> {
         let stream = connect(reactor, address, &self.transport, timeline).await?;
         let mut channel = Channel::new(stream);
-        let greeted = handshake::hello(&mut channel, self.credentials.as_ref()).await?;
+        let greeted = login::hello(&mut channel, self.credentials.as_ref()).await?;
         timeline.end_phase(Phase::Hello, channel.io.stream().traffic());
         if let (Some(credentials), Some(exchange)) = (&self.credentials, greeted.exchange) {
-            handshake::authenticate(&mut channel, credentials, exchange, greeted.speculative).await?;
+            login::authenticate(&mut channel, credentials, exchange, greeted.speculative).await?;
             timeline.end_phase(Phase::Auth, channel.io.stream().traffic());
         }
         Ok(channel)
@@ -158,7 +225,6 @@ pub struct Client {
 }
 
 impl Client {
-    /// For a worker on this reactor's thread.
     pub fn new(service: Arc<Service>, reactor: Rc<Reactor>) -> Self {
         Client { service, reactor }
     }
@@ -205,7 +271,6 @@ pub struct Session {
     service: Arc<Service>,
     address: Address,
     channel: Channel,
-    /// A scan's.
     last_key: Vec<u8>,
 }
 
@@ -231,20 +296,15 @@ impl workload::Session for Session {
 impl Ask for Session {
     type About = Table;
 
-    /// Reads one record by its key. That there is none is an error: the record was loaded.
     async fn ask(&mut self, table: &Table, random: &mut Random, _tally: &mut ()) -> Result<()> {
         let record = random.below(table.records());
-        self.service.find.encode(self.channel.request(), &table.key(record));
-        let reply = self.channel.exchange().await?;
-        find::check_one_document(reply)
+        self.service.commands.read(&mut self.channel, &table.key(record), Fields::All).await
     }
 }
 
 impl KeyValue for Session {
     async fn insert(&mut self, table: &Table, records: Range<u64>) -> Result<()> {
-        self.service.insert.encode(self.channel.request(), table, records);
-        let reply = self.channel.exchange().await?;
-        insert::check_written(reply).map(|_| ())
+        self.service.commands.insert_batch(&mut self.channel, table, records).await
     }
 }
 
@@ -263,5 +323,24 @@ impl Records for Session {
 
     async fn scan_records(&mut self, from: &Key, count: u64, fields: Fields) -> Result<()> {
         self.service.commands.scan(&mut self.channel, from, count, fields, &mut self.last_key).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_a_write_concern() {
+        let service = r#"{"addresses": [], "database": "d", "collection": "c", "write_concern": X}"#;
+        let read = |concern: &str| serde_json::from_str::<Settings>(&service.replace('X', concern));
+        for (concern, expected) in
+            [("\"majority\"", Some(WriteConcern::Majority)), ("2", Some(WriteConcern::Members(2))), ("null", None)]
+        {
+            assert_eq!(read(concern).unwrap().write_concern, expected);
+        }
+        for refused in ["0", "51", "-1", "1.5", "\"most\"", "true", "{\"w\": 1}"] {
+            assert!(read(refused).unwrap_err().to_string().contains("write_concern is"), "{refused}");
+        }
     }
 }

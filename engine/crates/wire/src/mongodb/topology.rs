@@ -2,10 +2,10 @@
 //! Selection specifications; without monitoring: a run measures the members it found at its start, and a member that
 //! goes away is an error of its arm; YCSB's workloads alone look again, so that a run outlasts an election).
 
-use super::channel::Channel;
-use super::{DEFAULT_PORT, handshake, message};
-use crate::late::after_last_step;
+use super::message::{self, Channel};
+use super::{DEFAULT_PORT, login};
 use crate::mongodb::{ReadPreference, Settings};
+use crate::one_server::after_last_step;
 use base::clock;
 use base::error::{Class, Failure, Result};
 use bson::RawDocument;
@@ -35,21 +35,14 @@ pub(super) struct Description {
 
 /// Asks servers what they are, over connections of their own; no user is needed for that.
 pub struct Scout<'a> {
-    /// Seeds, the set's name, the read preference.
     pub settings: &'a Settings,
     /// As the arm will be measured: a member that does not speak TLS fits no TLS arm.
     pub transport: &'a Transport,
-    /// The thread's.
     pub reactor: &'a Rc<Reactor>,
-    /// How long one server may take to answer, in nanoseconds.
     pub timeout_ns: u64,
 }
 
 impl Scout<'_> {
-    /// Find the members through the first seed that answers.
-    ///
-    /// # Errors
-    /// `no_member`, or why the last seed did not answer.
     pub async fn discover(&self) -> Result<Members> {
         let mut outcome = Err(Failure::new(Class::Plan, "the service has no address"));
         for seed in &self.settings.addresses {
@@ -92,7 +85,7 @@ impl Scout<'_> {
     async fn describe(&self, address: &Address, timeline: &mut Timeline) -> Result<Description> {
         let stream = super::connect(self.reactor, address, self.transport, timeline).await?;
         let mut channel = Channel::new(stream);
-        let greeted = handshake::hello(&mut channel, None).await?;
+        let greeted = login::hello(&mut channel, None).await?;
         let description = describe(&greeted.reply)?;
         channel.io.close();
         Ok(description)

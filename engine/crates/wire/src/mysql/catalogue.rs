@@ -1,15 +1,12 @@
 //! Questions about the tables of a server, asked by an account for this alone.
 
-use super::auth::Credentials;
-use super::login;
-use mysql::command;
-
-use super::result::Layout;
-use crate::mysql::Settings;
-use crate::mysql::Statements;
+use super::channel::Layout;
+use super::login::{self, Credentials};
+use crate::mysql::{Settings, Statements};
 use base::Secret;
 use base::error::{Class, Failure, Result};
 use mysql::bytes::Reader;
+use mysql::command;
 use net::runtime::Reactor;
 use net::transport::{Address, Transport};
 use record::Timeline;
@@ -28,8 +25,6 @@ pub struct Inquiry {
 }
 
 impl Inquiry {
-    /// # Errors
-    /// Whatever keeps a connection from standing; the server's own.
     pub async fn begin(
         reactor: &Rc<Reactor>,
         server: &Address,
@@ -54,10 +49,6 @@ impl Inquiry {
         Ok(Inquiry { channel, without_eof })
     }
 
-    /// All rows of a SELECT.
-    ///
-    /// # Errors
-    /// `server`, `protocol`.
     pub async fn ask(&mut self, select: &str) -> Result<Vec<Row>> {
         let (channel, without_eof) = (&mut self.channel, self.without_eof);
         channel.command(command::QUERY).extend_from_slice(select.as_bytes());
@@ -76,7 +67,6 @@ impl Inquiry {
         Ok(rows)
     }
 
-    /// Say goodbye.
     pub fn end(self) {
         self.channel.close_with(command::QUIT);
     }

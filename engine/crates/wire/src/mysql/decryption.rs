@@ -24,7 +24,6 @@ const MOST_KNOWN: usize = 4096;
 pub struct Decrypted {
     /// Without NULLs, which are not encrypted.
     pub values: u64,
-    /// Of their plaintext.
     pub bytes: u64,
 }
 
@@ -44,7 +43,6 @@ pub struct MasterKeys {
 }
 
 impl MasterKeys {
-    /// Of a plan.
     pub fn new(settings: &super::DecryptionSettings) -> Self {
         let (keys, demands) = (settings.master_keys.clone(), settings.must_be_encrypted.clone());
         MasterKeys { keys, demands, values: AtomicU64::new(0), bytes: AtomicU64::new(0) }
@@ -60,7 +58,6 @@ impl MasterKeys {
         self.bytes.fetch_add(decrypted.bytes, Ordering::Relaxed);
     }
 
-    /// A column that must come encrypted, and did not come so that we can tell.
     fn demand(&self, definition: &Definition<'_>) -> Result<()> {
         let is_meant = |demand: &Demand| demand.means(definition.original) || demand.means(definition.shown());
         match self.demands.iter().any(is_meant) {
@@ -90,13 +87,9 @@ pub struct Decryption {
     data_key: Option<SessionKey>,
     /// Columns by the bytes of their definitions.
     known: HashMap<Box<[u8]>, Column>,
-    /// Of the present result set.
     columns: Vec<Column>,
-    /// How many of them are to be decrypted.
     encrypted: usize,
-    /// The present row, put back.
     row: Vec<u8>,
-    /// The present value.
     value: Vec<u8>,
     decrypted: Decrypted,
 }
@@ -112,7 +105,6 @@ struct SessionKey {
 /// A column of the present result set.
 #[derive(Clone)]
 struct Column {
-    /// As its definition says.
     form: BinaryForm,
     /// Where it is to be decrypted. What nobody here can decrypt stays as it came.
     encrypted: Option<Rc<Encrypted>>,
@@ -121,15 +113,12 @@ struct Column {
 /// A column that is to be decrypted.
 struct Encrypted {
     label: String,
-    /// Of the value that the server sent.
     form: BinaryForm,
     opener: Rc<Opener>,
-    /// In text and in binary rows.
     associated: [Vec<u8>; 2],
 }
 
 impl Decryption {
-    /// With these keys, in a session of this salt.
     pub fn new(master_keys: Arc<MasterKeys>, salt: SessionSalt) -> Self {
         Decryption {
             master_keys,
@@ -144,7 +133,6 @@ impl Decryption {
         }
     }
 
-    /// A list of definitions begins.
     pub fn begin(&mut self) {
         self.settle();
         self.columns.clear();
@@ -153,9 +141,7 @@ impl Decryption {
     }
 
     /// The next of them.
-    ///
-    /// # Errors
-    /// `protocol`; `encryption`, where the column's values cannot be decrypted.
+    /// Errors: `protocol`; `encryption`, where the column's values cannot be decrypted.
     pub fn define(&mut self, packet: &[u8]) -> Result<()> {
         let column = match Definition::plain_kind(packet) {
             Some(kind) if self.master_keys.demands.is_empty() => {
@@ -169,9 +155,7 @@ impl Decryption {
     }
 
     /// The row as the server sent it.
-    ///
-    /// # Errors
-    /// `protocol`; `encryption`, where a value was changed.
+    /// Errors: `protocol`; `encryption`, where a value was changed.
     pub fn row<'a>(&'a mut self, packet: &'a [u8], format: RowFormat) -> Result<&'a [u8]> {
         if self.encrypted == 0 {
             return Ok(packet);
@@ -296,7 +280,6 @@ impl Decryption {
         Ok(openers.entry(algorithm).or_insert_with(|| Rc::new(key.opener(algorithm))).clone())
     }
 
-    /// Tell the arm what was decrypted.
     pub fn settle(&mut self) {
         if self.decrypted.values > 0 {
             self.master_keys.add(std::mem::take(&mut self.decrypted));

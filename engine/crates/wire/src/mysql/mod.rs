@@ -3,46 +3,108 @@
 //! measurement, this does: the TLS handshake follows our request for it without waiting, the first proof goes with the
 //! user's name, a statement is prepared once a connection, and an end is announced and not waited for.
 
-mod auth;
 pub mod catalogue;
 mod channel;
 mod decryption;
-mod insert;
 mod login;
 mod query;
-mod result;
-mod row;
-mod settings;
 mod statement;
 mod ycsb;
 
 pub use decryption::Decrypted;
-pub use settings::{DecryptionSettings, PROTOCOL, Settings, Statements};
 
 use crate::one_server::{Client, OneServer, first_reached};
-use auth::Credentials;
-use base::Random;
+use crate::{Discovery, Protocol};
 use base::error::{Class, Failure, Result};
+use base::{Random, Secret};
 use decryption::{Decryption, MasterKeys};
-use insert::BulkInsert;
-use login::LoggedIn;
+use encryption::{Demand, MasterKey};
+use login::{Credentials, LoggedIn};
 use mysql::command;
-use net::runtime::Reactor;
-use net::runtime::TaskId;
+use net::runtime::{Reactor, TaskId};
+use net::settings;
 use net::transport::{Address, Transport};
-use query::{PointSelect, Prepared};
+use query::{BulkInsert, PointSelect, Prepared};
 use record::{Connection, Counts, Tally, Timeline, Traffic};
-use row::Row;
-use statement::Parameters;
-use statement::PreparedSet;
+use serde::Deserialize;
+use statement::{Parameters, PreparedSet, Row};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 use workload::sql::{Fill, Sql, Statement};
 use workload::sysbench::Table;
-use workload::ycsb::{Fields, Key, Shape, Values};
-use workload::{Ask, Job, KeyValue, Records};
+use workload::ycsb::{Fields, Key, Shape, TablePlace, Values};
+use workload::{Ask, Job, KeyValue, Kind, Records, SQL};
 use ycsb::Statements as RecordStatements;
+
+/// Where a MySQL service is and how it is asked.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// `host:port`; the first that can be reached is measured.
+    pub addresses: Vec<String>,
+    /// Null: MySQL's anonymous user.
+    pub username: Option<String>,
+    pub password: Option<Secret>,
+    pub database: String,
+    /// The table of the records; of no use to `tpcc`, which has its own.
+    #[serde(default = "sbtest1")]
+    pub table: String,
+    #[serde(default)]
+    pub statements: Statements,
+    /// How its client decrypts what a gateway before the server has encrypted; it does not, where absent.
+    pub decryption: Option<DecryptionSettings>,
+}
+
+/// What a client must have to decrypt a gateway's columns.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DecryptionSettings {
+    pub master_keys: BTreeMap<String, MasterKey>,
+    /// Columns that come encrypted or are an error.
+    #[serde(default)]
+    pub must_be_encrypted: Vec<Demand>,
+}
+
+fn sbtest1() -> String {
+    "sbtest1".into()
+}
+
+/// How queries are asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Statements {
+    #[default]
+    Prepared,
+    Text,
+}
+
+/// A MySQL or MariaDB server.
+pub const PROTOCOL: Protocol = Protocol::of::<Settings>("mysql", SQL);
+
+impl crate::Settings for Settings {
+    fn check(&self, kinds: &[Kind]) -> Result<()> {
+        if self.statements == Statements::Text && kinds.contains(&Kind::Ycsb) {
+            let why = "YCSB's statements are prepared, so statements cannot be 'text'";
+            return Err(Failure::new(Class::Plan, why));
+        }
+        Ok(())
+    }
+
+    fn table(&self) -> Option<TablePlace<'_>> {
+        Some(TablePlace { addresses: &self.addresses, database: &self.database, table: &self.table })
+    }
+
+    fn discover<'a>(
+        &'a self,
+        transport: &'a settings::Transport,
+        reactor: &'a Rc<Reactor>,
+        timeout_ns: u64,
+    ) -> Discovery<'a> {
+        crate::discovery(Service::discover(self, transport, reactor, timeout_ns))
+    }
+}
 
 /// The port of an address that names none.
 const DEFAULT_PORT: u16 = 3306;
@@ -60,10 +122,6 @@ pub struct Service {
 }
 
 impl Service {
-    /// Open one session to the first address that can be reached; that one will be measured.
-    ///
-    /// # Errors
-    /// Whatever keeps a session from being opened: of the last address, or of the first that answered at all.
     pub async fn discover(
         settings: &Settings,
         transport: &net::settings::Transport,
@@ -115,7 +173,6 @@ impl crate::Service for Service {
         }
     }
 
-    /// What its sessions have decrypted, where they have keys.
     fn take_counts(&self, into: &mut Counts) {
         if let Some(keys) = &self.master_keys {
             keys.take_decrypted().add_to(into);
@@ -150,11 +207,8 @@ pub struct Session {
     channel: channel::Channel,
     without_eof: bool,
     prepared: Option<Prepared>,
-    /// YCSB's, once they are prepared.
     records: Option<RecordStatements>,
-    /// A workload's own, once they are prepared.
     set: Option<PreparedSet>,
-    /// A scan's.
     last_key: Vec<u8>,
 }
 
@@ -176,7 +230,7 @@ impl Sql for Session {
     }
 
     async fn insert_rows(&mut self, into: &str, rows: &[u8]) -> Result<u64> {
-        insert::write_rows(&mut self.channel, into.as_bytes(), rows).await
+        query::write_rows(&mut self.channel, into.as_bytes(), rows).await
     }
 
     async fn change(&mut self, place: usize, fill: impl Fill<Self>) -> Result<u64> {
@@ -222,7 +276,6 @@ impl workload::Session for Session {
 impl Ask for Session {
     type About = Table;
 
-    /// Reads one record by its key. That there is none is an error: the record was loaded.
     async fn ask(&mut self, table: &Table, random: &mut Random, _tally: &mut ()) -> Result<()> {
         let record = random.below(table.records());
         workload::Session::prepare(self).await?;
@@ -265,4 +318,34 @@ impl Records for Session {
 
 fn ready<T>(statements: &mut Option<T>) -> Result<&mut T> {
     statements.as_mut().ok_or_else(|| Failure::new(Class::Internal, "an operation before its statement was prepared"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_a_mysql_service() {
+        let service = r#"{"addresses": ["127.0.0.1:3306"], "username": "u", "password": "s3cret",
+            "database": "sbtest", "table": "sbtest1"}"#;
+        let settings: Settings = serde_json::from_str(service).unwrap();
+        assert_eq!(settings.statements, Statements::Prepared);
+        assert!(!format!("{settings:?}").contains("s3cret"));
+        let without = service.replace(r#", "table": "sbtest1""#, "");
+        assert!(without != service && serde_json::from_str::<Settings>(&without).is_ok());
+        let unknown = service.replace(r#""table": "sbtest1""#, r#""table": "sbtest1", "schema": "x""#);
+        assert!(serde_json::from_str::<Settings>(&unknown).is_err());
+    }
+
+    #[test]
+    fn reads_the_keys_of_a_driver_and_shows_none() {
+        let service = r#"{"addresses": [], "database": "d", "table": "t", "decryption":
+            {"master_keys": {"app": "00112233445566778899aabbccddeeff"}}}"#;
+        let settings: Settings = serde_json::from_str(service).unwrap();
+        assert!(settings.decryption.as_ref().unwrap().master_keys.contains_key("app"));
+        assert!(!format!("{settings:?}").contains("00112233"));
+        let short = serde_json::from_str::<Settings>(&service.replace("00112233", "")).unwrap_err().to_string();
+        assert!(short.contains("16 bytes in hexadecimal") && !short.contains("44556677"), "{short}");
+        assert!(serde_json::from_str::<Settings>(&service.replace("master_keys", "keys")).is_err());
+    }
 }

@@ -1,16 +1,16 @@
-//! Reading one row by its key, as sysbench's `oltp_point_select` does: as text, or by a prepared statement; and an answer
-//! that is looked through where it lies.
+//! sysbench's table: reading one row by its key, as its `oltp_point_select` does, as text or by a prepared statement; and
+//! writing rows in batches, as its `prepare` does: one INSERT with many rows.
 
-use super::channel::Channel;
-use super::result::Layout;
-use crate::mysql::{Settings, Statements};
+use super::channel::{Channel, Layout};
+use super::{Settings, Statements};
 use base::error::{Class, Failure, Result};
 use mysql::bytes::{NULL, Reader};
 use mysql::command;
-use mysql::packet;
-use mysql::packet::PreparedPacket;
+use mysql::packet::{self, PreparedPacket};
 use mysql::row::begin_binary;
 use std::io::Write;
+use std::ops::Range;
+use workload::sysbench::Table;
 
 /// `MYSQL_TYPE_LONGLONG`, signed.
 pub const BIGINT: [u8; 2] = [0x08, 0x00];
@@ -25,30 +25,20 @@ pub struct PointSelect {
 pub struct Prepared(pub u32);
 
 impl PointSelect {
-    /// From this table.
     pub fn new(settings: &Settings) -> Self {
         let text = format!("SELECT c FROM {} WHERE id=", quoted(&settings.table));
         PointSelect { statements: settings.statements, text: text.into_bytes() }
     }
 
-    /// Whether it is to be prepared before it is asked.
     pub fn is_prepared(&self) -> bool {
         self.statements == Statements::Prepared
     }
 
-    /// Ask the server to prepare it: one round trip.
-    ///
-    /// # Errors
-    /// `protocol`, the server's own, those of a broken connection.
     pub async fn prepare(&self, channel: &mut Channel, without_eof: bool) -> Result<Prepared> {
         let statement = [&self.text, &b"?"[..]].concat();
         prepare(channel, &statement, Width { columns: 1, parameters: 1 }, without_eof).await
     }
 
-    /// Read the row with this key, without allocating: one round trip.
-    ///
-    /// # Errors
-    /// `server` where there is none; and as `prepare`.
     pub async fn read(
         &self,
         channel: &mut Channel,
@@ -75,14 +65,9 @@ impl PointSelect {
 pub struct Width {
     /// Of its result; 0, where it has none.
     pub columns: u16,
-    /// Question marks.
     pub parameters: u16,
 }
 
-/// Ask the server to prepare a statement: one round trip.
-///
-/// # Errors
-/// `protocol`, also where its width is another; the server's own, those of a broken connection.
 pub async fn prepare(channel: &mut Channel, text: &[u8], width: Width, without_eof: bool) -> Result<Prepared> {
     channel.command(command::STMT_PREPARE).extend_from_slice(text);
     channel.send().await?;
@@ -100,7 +85,6 @@ pub fn quoted(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
 
-/// MySQL Internals, "COM_STMT_EXECUTE".
 fn append_execute(Prepared(statement): Prepared, id: u64, request: &mut Vec<u8>) {
     request.extend_from_slice(&statement.to_le_bytes());
     // No cursor; once; no NULL; types follow.
@@ -124,7 +108,6 @@ fn read_prepared(packet: &[u8], width: Width) -> Result<Prepared> {
     Ok(Prepared(statement))
 }
 
-/// A result set of one column with exactly one row that is not NULL.
 async fn one_row(channel: &mut Channel, layout: Layout) -> Result<()> {
     let columns = channel.receive_column_count().await?;
     if columns != 1 {
@@ -154,6 +137,53 @@ fn check_row(packet: &[u8], binary: bool) -> Result<()> {
     }
     reader.text()?;
     if reader.is_empty() { Ok(()) } else { Err(Failure::protocol("a row holds more than one string")) }
+}
+
+/// An INSERT without its rows.
+pub struct BulkInsert {
+    text: Vec<u8>,
+}
+
+impl BulkInsert {
+    pub fn new(settings: &Settings) -> Self {
+        let text = format!("INSERT INTO {} (id, k, c, pad) VALUES ", quoted(&settings.table));
+        BulkInsert { text: text.into_bytes() }
+    }
+
+    pub async fn write(&self, channel: &mut Channel, table: &Table, records: Range<u64>) -> Result<()> {
+        let expected = records.end - records.start;
+        self.append(table, records, channel.command(command::QUERY));
+        let written = finish(channel).await?;
+        if written == expected {
+            return Ok(());
+        }
+        Err(Failure::new(Class::Server, format!("{written} rows of {expected} were written")))
+    }
+
+    fn append(&self, table: &Table, records: Range<u64>, request: &mut Vec<u8>) {
+        request.extend_from_slice(&self.text);
+        let first = records.start;
+        for record in records {
+            if record > first {
+                request.push(b',');
+            }
+            table.append_row(record, request);
+        }
+    }
+}
+
+pub async fn write_rows(channel: &mut Channel, into: &[u8], rows: &[u8]) -> Result<u64> {
+    let request = channel.command(command::QUERY);
+    request.extend_from_slice(into);
+    request.extend_from_slice(rows);
+    finish(channel).await
+}
+
+async fn finish(channel: &mut Channel) -> Result<u64> {
+    channel.send().await?;
+    let written = packet::changed_rows(channel.receive().await?)?;
+    channel.io.check_idle()?;
+    Ok(written)
 }
 
 #[cfg(test)]
@@ -224,5 +254,15 @@ mod tests {
             let _ = read_prepared(&bytes, Width { columns: 1, parameters: 1 });
             let _ = (check_row(&bytes, true), check_row(&bytes, false));
         }
+    }
+
+    #[test]
+    fn rows_are_separated_by_commas() {
+        let insert = BulkInsert { text: b"INSERT INTO `t` (id, k, c, pad) VALUES ".to_vec() };
+        let mut request = Vec::new();
+        insert.append(&Table::new(10, 1), 3..5, &mut request);
+        let text = String::from_utf8(request).unwrap();
+        let rows = text.strip_prefix("INSERT INTO `t` (id, k, c, pad) VALUES ").unwrap();
+        assert!(rows.starts_with("(4,") && rows.contains("'),(5,") && rows.ends_with("')"), "{rows}");
     }
 }

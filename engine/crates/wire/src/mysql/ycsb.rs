@@ -1,16 +1,13 @@
 //! YCSB's operations as its JDBC binding asks for them (`site.ycsb.db.JdbcDBClient`): prepared statements on a table
 //! `YCSB_KEY VARCHAR(255) PRIMARY KEY, FIELD0 TEXT, FIELD1 TEXT, …`.
 
-use super::channel::Channel;
+use super::channel::{Channel, Layout};
 use super::query::{BIGINT, Prepared, Width, prepare, quoted};
-use mysql::command;
-use mysql::row::begin_binary;
-
-use super::result::Layout;
 use crate::found::{check_one_row, check_order, check_scan};
 use base::error::{Class, Failure, Result};
 use mysql::bytes::{Reader, append_length, append_text};
-use mysql::packet;
+use mysql::row::begin_binary;
+use mysql::{command, packet};
 use std::ops::Range;
 use workload::ycsb::{Fields, Key, Shape, Values};
 
@@ -27,10 +24,6 @@ pub struct Statements {
 }
 
 impl Statements {
-    /// Prepare what a workload of this shape needs: a round trip each.
-    ///
-    /// # Errors
-    /// `server`, where the table is missing or has other columns; `protocol`, those of a broken connection.
     pub async fn prepare(channel: &mut Channel, table: &str, shape: &Shape, without_eof: bool) -> Result<Self> {
         let mut made = Statements { insert: None, reads: vec![], updates: vec![], scans: vec![], without_eof };
         let table = quoted(table);
@@ -64,10 +57,6 @@ impl Statements {
         Ok(made)
     }
 
-    /// Insert a row.
-    ///
-    /// # Errors
-    /// The server's own; `protocol`, those of a broken connection.
     pub async fn insert(&self, channel: &mut Channel, key: &Key, values: Values<'_>) -> Result<()> {
         let prepared = self.insert.ok_or_else(unprepared)?;
         let request = channel.command(command::STMT_EXECUTE);
@@ -77,10 +66,6 @@ impl Statements {
         self.change(channel, "inserted").await
     }
 
-    /// Set a row's fields.
-    ///
-    /// # Errors
-    /// As `insert`; `server`, where there is none.
     pub async fn update(&self, channel: &mut Channel, key: &Key, values: Values<'_>) -> Result<()> {
         let fields = values.fields();
         let prepared = *self.updates.get(place(&self.updates, fields.start)).ok_or_else(unprepared)?;
@@ -91,10 +76,6 @@ impl Statements {
         self.change(channel, "updated").await
     }
 
-    /// Read a row.
-    ///
-    /// # Errors
-    /// `server`, where there is none; `protocol`, those of a broken connection.
     pub async fn read(&self, channel: &mut Channel, key: &Key, fields: Fields) -> Result<()> {
         let prepared = chosen(&self.reads, fields)?;
         let request = channel.command(command::STMT_EXECUTE);
@@ -105,9 +86,6 @@ impl Statements {
     }
 
     /// Read so many rows from this key on. `last` is where the last key is kept.
-    ///
-    /// # Errors
-    /// `server`, where there is none; `protocol`, also where they are out of order.
     pub async fn scan(
         &self,
         channel: &mut Channel,
@@ -139,7 +117,6 @@ impl Statements {
     }
 }
 
-/// The fields that a statement is about: all, or one for each statement.
 fn sets(all: bool, fields: u32) -> Vec<Range<u32>> {
     let width = if all { fields } else { 1 };
     (0..fields).step_by(width as usize).map(|first| first..first + width).collect()
@@ -157,7 +134,6 @@ fn unprepared() -> Failure {
     Failure::new(Class::Internal, "an operation before its statement was prepared")
 }
 
-/// Where there is one statement for all fields, it is that one.
 fn place(statements: &[Prepared], field: u32) -> usize {
     if statements.len() == 1 { 0 } else { field as usize }
 }
@@ -201,7 +177,6 @@ async fn read_rows(channel: &mut Channel, without_eof: bool, mut key: impl FnMut
     Ok(rows)
 }
 
-/// The first of a binary row's strings, once all of them were seen.
 fn read_key(packet: &[u8], columns: u64) -> Result<&[u8]> {
     let mut reader = Reader::new(packet);
     let nulls = begin_binary(&mut reader, columns as usize)?;

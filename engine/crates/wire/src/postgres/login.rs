@@ -2,7 +2,7 @@
 
 use super::channel::Channel;
 use super::message::{self, Reader, backend, frontend};
-use super::settings::{Negotiation, Settings};
+use super::{Negotiation, Settings};
 use crate::scram::{Binding, Exchange, MECHANISM, MECHANISM_PLUS, Salted};
 use base::error::{Class, Failure, Result};
 use net::runtime::Reactor;
@@ -33,16 +33,13 @@ pub struct Opening {
 
 /// A session that is ready.
 pub struct LoggedIn {
-    /// Ready for queries.
     pub channel: Channel,
-    /// Of the server's process for this session.
     pub process: i32,
     /// By what we have proven who we are; None, where the server asked for nothing.
     pub mechanism: Option<&'static str>,
 }
 
 impl Opening {
-    /// As a plan has it.
     pub fn new(settings: &Settings) -> Self {
         Opening {
             username: settings.username.clone(),
@@ -58,10 +55,6 @@ impl Opening {
         }
     }
 
-    /// Connect, and mark each phase.
-    ///
-    /// # Errors
-    /// Whatever keeps a session from standing.
     pub async fn log_in(
         &self,
         reactor: &Rc<Reactor>,
@@ -103,7 +96,6 @@ impl Opening {
         Ok(stream)
     }
 
-    /// Up to the server's acceptance; by what mechanism.
     async fn introduce(&self, channel: &mut Channel, timeline: &mut Timeline) -> Result<Option<&'static str>> {
         let session = [("user", &self.username), ("database", &self.database)];
         let search_path = self.search_path.as_ref().map(|schema| ("search_path", schema));
@@ -188,11 +180,7 @@ async fn request_tls(stream: &mut Stream) -> Result<()> {
 #[derive(Debug, PartialEq, Eq)]
 enum Request {
     Accepted,
-    /// Which of the two mechanisms it offers.
-    Sasl {
-        plain: bool,
-        plus: bool,
-    },
+    Sasl { plain: bool, plus: bool },
     Continue(Vec<u8>),
     Final(Vec<u8>),
 }
@@ -230,7 +218,6 @@ fn read_mechanisms(mut reader: Reader<'_>) -> Result<Request> {
     }
 }
 
-/// Up to the first ReadyForQuery: the server's process for this session.
 async fn read_ready(channel: &mut Channel) -> Result<i32> {
     let mut process = 0;
     loop {

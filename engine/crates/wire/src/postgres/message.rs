@@ -48,9 +48,6 @@ pub mod frontend {
 }
 
 /// The type of the message that begins here, and its body's length; None, where its header has not come whole.
-///
-/// # Errors
-/// `protocol`, where no message is of that type, or it claims a length that none has.
 pub fn header(come: &[u8]) -> Result<Option<(u8, usize)>> {
     let Some(&kind) = come.first() else { return Ok(None) };
     let most = match kind {
@@ -66,13 +63,11 @@ pub fn header(come: &[u8]) -> Result<Option<(u8, usize)>> {
     }
 }
 
-/// Append a message of this type, its length included.
 pub fn append(out: &mut Vec<u8>, kind: u8, body: impl FnOnce(&mut Vec<u8>)) {
     out.push(kind);
     append_counted(out, body);
 }
 
-/// The request for TLS, which has no type.
 pub fn append_tls_request(out: &mut Vec<u8>) {
     append_counted(out, |out| out.extend_from_slice(&TLS_REQUEST_CODE.to_be_bytes()));
 }
@@ -89,7 +84,6 @@ pub fn append_startup<'a>(out: &mut Vec<u8>, settings: impl IntoIterator<Item = 
     });
 }
 
-/// A string with the zero that ends it.
 pub fn append_string(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
     out.push(0);
@@ -117,9 +111,6 @@ pub fn append_value(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
 }
 
 /// What an ErrorResponse says, by its SQLSTATE's class (PostgreSQL's documentation, "Error Codes").
-///
-/// # Errors
-/// None: whatever it holds is a failure.
 pub fn failure(body: &[u8]) -> Failure {
     let field = |wanted| {
         let mut fields = body.split(|byte| *byte == 0);
@@ -149,25 +140,18 @@ pub fn rows_of_tag(body: &[u8]) -> Option<u64> {
 pub struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    /// All of a body.
     pub fn new(body: &'a [u8]) -> Self {
         Reader(body)
     }
 
-    /// Whether there is no more.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// All there is.
     pub fn rest(self) -> &'a [u8] {
         self.0
     }
 
-    /// So many bytes.
-    ///
-    /// # Errors
-    /// `protocol`, where there are fewer; so it is with all that follow.
     pub fn bytes(&mut self, count: usize) -> Result<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(count).ok_or_else(too_short)?;
         self.0 = rest;
@@ -179,7 +163,6 @@ impl<'a> Reader<'a> {
         Ok(i16::from_be_bytes(self.bytes(2)?.try_into().expect("two bytes")))
     }
 
-    /// Four bytes.
     pub fn i32(&mut self) -> Result<i32> {
         Ok(i32::from_be_bytes(self.bytes(4)?.try_into().expect("four bytes")))
     }
@@ -192,7 +175,6 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Up to a zero, which is taken too.
     pub fn string(&mut self) -> Result<&'a [u8]> {
         let end = self.0.iter().position(|byte| *byte == 0).ok_or_else(too_short)?;
         let text = self.bytes(end)?;

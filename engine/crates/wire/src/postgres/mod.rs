@@ -3,34 +3,131 @@
 //! password is salted for each connection anew, a statement is described each time that it is executed, and an end is announced
 //! and not waited for.
 
-mod accounts;
 mod channel;
 mod login;
 mod message;
-mod result;
-mod settings;
-mod statement;
+mod pgbench;
 mod ycsb;
 
-pub use settings::{Negotiation, PROTOCOL, Results, Settings, Statements};
-
-use crate::Facts;
 use crate::one_server::{Client, OneServer, first_reached};
-use accounts::{Prepared, Scripts};
-use base::Random;
+use crate::{Discovery, Facts, Protocol};
 use base::error::{Class, Failure, Result};
+use base::{Random, Secret};
 use channel::Channel;
 use login::{LoggedIn, Opening};
 use net::runtime::{Reactor, TaskId};
+use net::settings;
 use net::transport::{Address, Transport};
+use pgbench::{Prepared, Scripts};
 use record::{Connection, Timeline, Traffic};
+use serde::Deserialize;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 use workload::pgbench::Bank;
-use workload::ycsb::{Fields, Key, Shape, Values};
-use workload::{Ask, Job, KeyValue, Pgbench, Pipeline, Records};
+use workload::ycsb::{Fields, Key, Shape, TablePlace, Values};
+use workload::{Ask, Job, KeyValue, Kind, PGBENCH, Pgbench, Pipeline, Records};
 use ycsb::Statements as RecordStatements;
+
+/// Where a PostgreSQL service is and how it is asked.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// `host:port`; the first that can be reached is measured.
+    pub addresses: Vec<String>,
+    pub username: String,
+    pub password: Option<Secret>,
+    pub database: String,
+    /// The session's; the server's holds where absent. A pooler does not take it.
+    pub search_path: Option<String>,
+    pub table_schema: Option<String>,
+    #[serde(default = "usertable")]
+    pub table: String,
+    /// pgbench's scale: so many branches, and ten times as many tellers.
+    #[serde(default = "one")]
+    pub scale: u64,
+    #[serde(default)]
+    pub statements: Statements,
+    /// How values come: a simple query's always as text.
+    #[serde(default)]
+    pub results: Results,
+    #[serde(default)]
+    pub negotiation: Negotiation,
+    #[serde(default)]
+    pub channel_binding: bool,
+}
+
+fn usertable() -> String {
+    "usertable".into()
+}
+
+fn one() -> u64 {
+    1
+}
+
+/// How queries are asked, by pgbench's names for its `--protocol`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Statements {
+    Simple,
+    Extended,
+    #[default]
+    Prepared,
+}
+
+/// How values come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Results {
+    #[default]
+    Text,
+    /// As the server has them, integers with the high byte first.
+    Binary,
+}
+
+/// How TLS begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Negotiation {
+    #[default]
+    Request,
+    /// With the connection's first byte: servers from 17 on.
+    Direct,
+}
+
+/// A PostgreSQL server.
+pub const PROTOCOL: Protocol = Protocol::of::<Settings>("postgres", PGBENCH);
+
+impl crate::Settings for Settings {
+    fn check(&self, _kinds: &[Kind]) -> Result<()> {
+        if self.scale == 0 {
+            return Err(Failure::new(Class::Plan, "scale is at least 1"));
+        }
+        let strings =
+            [Some(&self.username), Some(&self.database), self.search_path.as_ref(), self.table_schema.as_ref()];
+        if strings.into_iter().flatten().any(|text| text.contains('\0')) {
+            return Err(Failure::new(Class::Plan, "a name holds a zero, which ends it"));
+        }
+        // It stands for a parameter in our statements.
+        if self.table_schema.as_ref().is_some_and(|name| name.contains('?')) {
+            return Err(Failure::new(Class::Plan, "a schema's name holds a question mark"));
+        }
+        Ok(())
+    }
+
+    fn table(&self) -> Option<TablePlace<'_>> {
+        Some(TablePlace { addresses: &self.addresses, database: &self.database, table: &self.table })
+    }
+
+    fn discover<'a>(
+        &'a self,
+        transport: &'a settings::Transport,
+        reactor: &'a Rc<Reactor>,
+        timeout_ns: u64,
+    ) -> Discovery<'a> {
+        crate::discovery(Service::discover(self, transport, reactor, timeout_ns))
+    }
+}
 
 /// The port of an address that names none.
 const DEFAULT_PORT: u16 = 5432;
@@ -47,10 +144,6 @@ pub struct Service {
 }
 
 impl Service {
-    /// Open one session to the first address that can be reached; that one will be measured.
-    ///
-    /// # Errors
-    /// Whatever keeps a session from being opened: of the last address, or of the first that answered at all.
     pub async fn discover(
         settings: &Settings,
         transport: &net::settings::Transport,
@@ -91,10 +184,10 @@ impl Service {
 /// process: then it is not the server itself that answers, but something before it.
 async fn server_side(channel: &mut Channel, process: i32) -> Result<Option<String>> {
     let text = format!("SELECT coalesce(version, 'none') FROM pg_catalog.pg_stat_ssl WHERE pid = {process}");
-    statement::append_query(&text, channel.request());
+    pgbench::append_query(&text, channel.request());
     let mut seen = None;
     let read = |body: &[u8]| {
-        let version = result::row(body, 1)?.value()?.unwrap_or_default();
+        let version = channel::row(body, 1)?.value()?.unwrap_or_default();
         seen = Some(String::from_utf8_lossy(version).into_owned());
         Ok(())
     };
@@ -142,9 +235,7 @@ pub struct Session {
     service: Arc<Service>,
     channel: Channel,
     prepared: Prepared,
-    /// YCSB's, once they are prepared.
     records: Option<RecordStatements>,
-    /// A scan's.
     last_key: Vec<u8>,
 }
 
@@ -174,7 +265,6 @@ impl workload::Session for Session {
 impl Ask for Session {
     type About = Bank;
 
-    /// Reads one account by its key. That there is none is an error: the accounts were loaded.
     async fn ask(&mut self, bank: &Bank, random: &mut Random, _tally: &mut ()) -> Result<()> {
         self.ask_at_once(bank, 1, random).await
     }
@@ -236,5 +326,41 @@ impl Session {
     fn ready(&mut self) -> Result<(&RecordStatements, &mut Channel)> {
         let unprepared = || Failure::new(Class::Internal, "an operation before its statement was prepared");
         Ok((self.records.as_ref().ok_or_else(unprepared)?, &mut self.channel))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Settings as _;
+
+    const SERVICE: &str =
+        r#"{"addresses": ["127.0.0.1:5432"], "username": "u", "password": "s3cret", "database": "d"}"#;
+
+    fn with(more: &str) -> serde_json::Result<Settings> {
+        serde_json::from_str(&SERVICE.replace('}', &format!(", {more}}}")))
+    }
+
+    #[test]
+    fn reads_a_postgres_service() {
+        let settings: Settings = serde_json::from_str(SERVICE).unwrap();
+        assert_eq!((settings.statements, settings.results), (Statements::Prepared, Results::Text));
+        assert_eq!((settings.negotiation, settings.channel_binding), (Negotiation::Request, false));
+        assert_eq!((&settings.table[..], settings.scale), ("usertable", 1));
+        assert!(!format!("{settings:?}").contains("s3cret"));
+        let asked =
+            with(r#""statements": "extended", "results": "binary", "negotiation": "direct", "scale": 8"#).unwrap();
+        assert_eq!((asked.statements, asked.negotiation, asked.scale), (Statements::Extended, Negotiation::Direct, 8));
+        assert!(with(r#""statements": "text""#).is_err() && with(r#""tables": "x""#).is_err());
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_the_plan() {
+        assert!(with(r#""scale": 8"#).unwrap().check(&[]).is_ok());
+        assert_eq!(with(r#""scale": 0"#).unwrap().check(&[]).unwrap_err().class, Class::Plan);
+        for name in ["search_path", "table_schema"] {
+            let refused = with(&format!(r#""{name}": "a\u0000b""#)).unwrap().check(&[]).unwrap_err();
+            assert_eq!(refused.class, Class::Plan, "{name}");
+        }
     }
 }

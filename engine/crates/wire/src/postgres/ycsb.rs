@@ -1,12 +1,10 @@
 //! YCSB's operations as its JDBC binding asks for them (`site.ycsb.db.JdbcDBClient`): prepared statements on a table
 //! `YCSB_KEY VARCHAR(255) PRIMARY KEY, FIELD0 TEXT, FIELD1 TEXT, …`, whose columns the server knows in small letters.
 
-use super::accounts::no_row;
-use super::channel::Channel;
+use super::Results;
+use super::channel::{Channel, end, row};
 use super::message::append_value;
-use super::result::{end, row};
-use super::settings::Results;
-use super::statement::{append_execution, append_parse, append_sync, quoted};
+use super::pgbench::{append_execution, append_parse, append_sync, no_row, quoted};
 use crate::found::{check_one_row, check_order, check_scan};
 use base::error::{Class, Failure, Result};
 use std::io::Write;
@@ -24,10 +22,6 @@ pub struct Statements {
 const INSERT: &str = "insert";
 
 impl Statements {
-    /// Prepare what a workload of this shape needs: one round trip.
-    ///
-    /// # Errors
-    /// `server`, where the table is missing or has other columns; `protocol`, those of a broken connection.
     pub async fn prepare(channel: &mut Channel, table: &str, shape: &Shape) -> Result<Self> {
         let mut made = Statements { shape: *shape, reads: vec![], updates: vec![], scans: vec![] };
         let table = quoted(table);
@@ -61,10 +55,6 @@ impl Statements {
         Ok(made)
     }
 
-    /// Insert a row.
-    ///
-    /// # Errors
-    /// The server's own; `protocol`, those of a broken connection.
     pub async fn insert(&self, channel: &mut Channel, key: &Key, values: Values<'_>) -> Result<()> {
         let parameters = values.fields().len() + 1;
         ask(channel, INSERT, parameters, |out| {
@@ -74,10 +64,6 @@ impl Statements {
         change(channel, "inserted").await
     }
 
-    /// Set a row's fields.
-    ///
-    /// # Errors
-    /// As `insert`; `server`, where there is none.
     pub async fn update(&self, channel: &mut Channel, key: &Key, values: Values<'_>) -> Result<()> {
         let fields = values.fields();
         let at = if self.shape.writes_all { 0 } else { fields.start as usize };
@@ -88,10 +74,6 @@ impl Statements {
         change(channel, "updated").await
     }
 
-    /// Read a row.
-    ///
-    /// # Errors
-    /// `server`, where there is none; `protocol`, those of a broken connection.
     pub async fn read(&self, channel: &mut Channel, key: &Key, fields: Fields) -> Result<()> {
         ask(channel, of(&self.reads, place(fields))?, 1, |out| append_key(key, out));
         let columns = self.columns(fields);
@@ -99,10 +81,6 @@ impl Statements {
     }
 
     /// Read so many rows from this key on. `last` is where the last key is kept.
-    ///
-    /// # Errors
-    /// `server`, where there is none; `protocol`, also where they are out of order: that is the server's collation, which
-    /// has to sort as bytes do.
     pub async fn scan(
         &self,
         channel: &mut Channel,
@@ -122,7 +100,6 @@ impl Statements {
         check_scan(outcome.await?.rows, count, "row")
     }
 
-    /// Of a result: the key, and the fields that were asked for.
     fn columns(&self, fields: Fields) -> usize {
         match fields {
             Fields::All => self.shape.fields as usize + 1,
@@ -144,7 +121,6 @@ async fn change(channel: &mut Channel, how: &str) -> Result<()> {
     }
 }
 
-/// The fields that a statement is about: all, or one for each statement.
 fn sets(all: bool, fields: u32) -> Vec<Range<u32>> {
     let width = if all { fields } else { 1 };
     (0..fields).step_by(width as usize).map(|first| first..first + width).collect()
@@ -180,7 +156,6 @@ fn append_values(values: Values<'_>, out: &mut Vec<u8>) {
     values.append(out, |out, _, length| out.extend_from_slice(&(length as u32).to_be_bytes()));
 }
 
-/// The first of a row's strings, once all of them were seen.
 fn read_key(body: &[u8], columns: usize) -> Result<&[u8]> {
     let null = || Failure::new(Class::Protocol, "a row holds NULL: is the table YCSB's?");
     let mut reader = row(body, columns)?;

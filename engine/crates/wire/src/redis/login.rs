@@ -1,10 +1,9 @@
 //! From a connected socket to a session that is ready: TLS, and the proof of who we are, which is one round trip. Nothing else is
 //! sent: what a driver says of itself (`CLIENT SETINFO`) exists from 7.2 on, and costs round trips of its own.
 
-use super::channel::{Channel, ok};
-use super::command::{append, append_argument, append_head};
+use super::Settings;
+use super::channel::{Channel, append, append_argument, append_head, ok};
 use super::reply::{Element, Reader, first};
-use super::settings::Settings;
 use base::Secret;
 use base::error::{Class, Failure, Result};
 use net::runtime::Reactor;
@@ -23,16 +22,12 @@ pub struct Opening {
 }
 
 impl Opening {
-    /// As a plan has it.
     pub fn new(settings: &Settings) -> Self {
         let Settings { username, password, resp, .. } = settings.clone();
         Opening { username, password, resp }
     }
 
     /// Open a session, and mark `resolve`, `tcp`, `tls` and `auth`; without a password `hello`, where RESP3 begins with one.
-    ///
-    /// # Errors
-    /// Whatever keeps a session from standing.
     pub async fn log_in(
         &self,
         reactor: &Rc<Reactor>,
@@ -103,9 +98,6 @@ pub struct ServerSide {
 
 impl ServerSide {
     /// By `CLIENT INFO`, which servers have from 6.2 on; nothing is known where it is not there, or not for this user.
-    ///
-    /// # Errors
-    /// `protocol`, and those of a broken connection.
     pub async fn ask(channel: &mut Channel) -> Result<Self> {
         append(channel.request(), &[b"CLIENT", b"INFO"]);
         match channel.ask(|element, _| Ok(Self::read(element))).await {

@@ -2,31 +2,101 @@
 //! its own and begins with the connection.
 
 mod channel;
-mod command;
 mod login;
 mod reply;
-mod settings;
 mod strings;
 mod ycsb;
 
-pub use settings::{PROTOCOL, Settings};
 pub use strings::Strings;
 
-use crate::Facts;
 use crate::one_server::{Client, OneServer, first_reached};
-use base::Random;
+use crate::{Discovery, Facts, Protocol};
 use base::error::{Class, Failure, Result};
+use base::{Random, Secret};
 use channel::{Channel, ok};
 use login::{Opening, ServerSide};
 use net::runtime::{Reactor, TaskId};
+use net::settings;
 use net::transport::{Address, Transport};
 use record::{Connection, Phase, Timeline, Traffic};
+use serde::Deserialize;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
-use workload::ycsb::{Fields, Key, Shape, Values};
-use workload::{Ask, Job, KeyValue, Overwrite, Pipeline, Records};
+use strings::is_size;
+use workload::ycsb::{Fields, Key, Shape, TablePlace, Values};
+use workload::{Ask, CACHE, Job, KeyValue, Kind, Overwrite, Pipeline, Records};
 use ycsb::{Found, Hashes};
+
+/// Where a Redis service is and how it is asked.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// `host:port`; the first that can be reached is measured.
+    pub addresses: Vec<String>,
+    /// The same servers' where they take TLS, which has a port of its own; `addresses` where absent.
+    pub tls_addresses: Option<Vec<String>>,
+    /// Null: the user `default`.
+    pub username: Option<String>,
+    pub password: Option<Secret>,
+    /// Version of the protocol: 2, or 3, which a session begins with `HELLO`.
+    #[serde(default = "two")]
+    pub resp: u8,
+    #[serde(default)]
+    pub key_prefix: String,
+    /// Of the strings that are asked for: 100, 1,024 or 102,400.
+    #[serde(default = "a_hundred")]
+    pub value_bytes: usize,
+}
+
+fn two() -> u8 {
+    2
+}
+
+fn a_hundred() -> usize {
+    100
+}
+
+/// A Redis server, or one that speaks its protocol, such as Valkey.
+pub const PROTOCOL: Protocol = Protocol::of::<Settings>("redis", CACHE);
+
+impl Settings {
+    pub fn addresses_for(&self, transport: &settings::Transport) -> &[String] {
+        match (transport, &self.tls_addresses) {
+            (settings::Transport::Tls(_), Some(addresses)) => addresses,
+            _ => &self.addresses,
+        }
+    }
+}
+
+impl crate::Settings for Settings {
+    fn check(&self, _kinds: &[Kind]) -> Result<()> {
+        let refuse = |what: &str| Err(Failure::new(Class::Plan, what));
+        if !matches!(self.resp, 2 | 3) {
+            return refuse("resp is 2 or 3");
+        }
+        if self.username.is_some() && self.password.is_none() {
+            return refuse("a user without a password");
+        }
+        if !is_size(self.value_bytes) {
+            return refuse("value_bytes is 100, 1024 or 102400");
+        }
+        Ok(())
+    }
+
+    fn table(&self) -> Option<TablePlace<'_>> {
+        Some(TablePlace { addresses: &self.addresses, database: "0", table: &self.key_prefix })
+    }
+
+    fn discover<'a>(
+        &'a self,
+        transport: &'a settings::Transport,
+        reactor: &'a Rc<Reactor>,
+        timeout_ns: u64,
+    ) -> Discovery<'a> {
+        crate::discovery(Service::discover(self, transport, reactor, timeout_ns))
+    }
+}
 
 /// The port of an address that names none.
 const DEFAULT_PORT: u16 = 6379;
@@ -42,10 +112,6 @@ pub struct Service {
 }
 
 impl Service {
-    /// Open one session to the first address that can be reached; that one will be measured.
-    ///
-    /// # Errors
-    /// Whatever keeps a session from being opened: of the last address, or of the first that answered at all.
     pub async fn discover(
         settings: &Settings,
         transport: &net::settings::Transport,
@@ -136,9 +202,7 @@ impl OneServer for Service {
 pub struct Session {
     service: Arc<Service>,
     channel: Channel,
-    /// Of one of YCSB's records.
     fields: u32,
-    /// A scan's.
     found: Found,
 }
 
@@ -164,7 +228,6 @@ impl workload::Session for Session {
 impl Ask for Session {
     type About = Strings;
 
-    /// Reads one string by its key. That there is none is an error: the strings were loaded.
     async fn ask(&mut self, strings: &Strings, random: &mut Random, _tally: &mut ()) -> Result<()> {
         strings.append_get(strings.any(random), self.channel.request());
         self.channel.ask(|element, rest| strings.check(element, rest)).await
@@ -172,7 +235,6 @@ impl Ask for Session {
 }
 
 impl Pipeline for Session {
-    /// In one write, as clients' pipelines are.
     async fn ask_at_once(&mut self, strings: &Strings, count: usize, random: &mut Random) -> Result<()> {
         let request = self.channel.request();
         (0..count).for_each(|_| strings.append_get(strings.any(random), request));
@@ -217,5 +279,47 @@ impl Records for Session {
     async fn scan_records(&mut self, from: &Key, count: u64, fields: Fields) -> Result<()> {
         let Session { service, channel, fields: of, found } = self;
         service.hashes.scan(channel, from, count, fields, *of, found).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Settings as _;
+
+    const SERVICE: &str = r#"{"addresses": ["127.0.0.1:6379"], "username": null, "password": "s3cret"}"#;
+
+    fn with(more: &str) -> serde_json::Result<Settings> {
+        serde_json::from_str(&SERVICE.replace('}', &format!(", {more}}}")))
+    }
+
+    #[test]
+    fn reads_a_redis_service() {
+        let settings: Settings = serde_json::from_str(SERVICE).unwrap();
+        assert_eq!((settings.resp, settings.value_bytes, &settings.key_prefix[..]), (2, 100, ""));
+        assert!(!format!("{settings:?}").contains("s3cret"));
+        let asked = with(r#""resp": 3, "key_prefix": "costof:", "value_bytes": 1024"#).unwrap();
+        assert_eq!((asked.resp, asked.value_bytes), (3, 1024));
+        assert!(with(r#""database": 1"#).is_err());
+    }
+
+    #[test]
+    fn tls_goes_to_its_own_port_where_there_is_one() {
+        let tls: settings::Transport =
+            serde_json::from_str(r#"{"kind": "tls", "verify": "full", "resumption": false}"#).unwrap();
+        let both = with(r#""tls_addresses": ["127.0.0.1:6380"]"#).unwrap();
+        assert_eq!(both.addresses_for(&tls), ["127.0.0.1:6380"]);
+        assert_eq!(both.addresses_for(&settings::Transport::Plain {}), ["127.0.0.1:6379"]);
+        assert_eq!(with(r#""resp": 2"#).unwrap().addresses_for(&tls), ["127.0.0.1:6379"]);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_the_plan() {
+        assert!(with(r#""resp": 3"#).unwrap().check(&[]).is_ok());
+        for wrong in [r#""resp": 4"#, r#""value_bytes": 0"#, r#""value_bytes": 101"#] {
+            assert_eq!(with(wrong).unwrap().check(&[]).unwrap_err().class, Class::Plan, "{wrong}");
+        }
+        let nobody: Settings = serde_json::from_str(r#"{"addresses": [], "username": "u", "password": null}"#).unwrap();
+        assert_eq!(nobody.check(&[]).unwrap_err().class, Class::Plan);
     }
 }

@@ -20,9 +20,7 @@ pub enum Element<'a> {
     Line(&'a [u8]),
     /// A bulk string, or a verbatim one with its format before it.
     Bytes(&'a [u8]),
-    /// What the server has against the command.
     Error(&'a [u8]),
-    /// No value, or no array.
     Null,
     /// So many elements follow: of a map two for each entry.
     Aggregate(u64),
@@ -33,20 +31,15 @@ pub enum Element<'a> {
 pub struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    /// All that has come.
     pub fn new(come: &'a [u8]) -> Self {
         Reader(come)
     }
 
-    /// Whether there is no more.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// The next element; None, where it has not come whole. Then nothing is taken.
-    ///
-    /// # Errors
-    /// `protocol`: what is none, is longer than any, comes unasked (a push, an attribute), or in pieces of no stated length.
     pub fn next(&mut self) -> Result<Option<Element<'a>>> {
         let Some(&kind) = self.0.first() else { return Ok(None) };
         check(kind)?;
@@ -67,9 +60,6 @@ impl<'a> Reader<'a> {
 }
 
 /// The length of the reply that begins here, all that is nested in it included; None, where it has not come whole.
-///
-/// # Errors
-/// `protocol`, as [`Reader::next`], and a reply of more elements than any.
 pub fn length(come: &[u8]) -> Result<Option<usize>> {
     let mut reader = Reader::new(come);
     // Counted instead of nested: no depth of a server's uses up our stack.
@@ -88,9 +78,6 @@ pub fn length(come: &[u8]) -> Result<Option<usize>> {
 }
 
 /// The only element of a whole reply, or the first of its elements.
-///
-/// # Errors
-/// The server's, where it is an error; `protocol`.
 pub fn first<'a>(reader: &mut Reader<'a>) -> Result<Element<'a>> {
     match reader.next()? {
         Some(Element::Error(words)) => Err(failure(words)),
@@ -123,7 +110,6 @@ fn check(kind: u8) -> Result<()> {
     }
 }
 
-/// Up to the line's end, and what comes after it.
 fn line(come: &[u8]) -> Result<Option<(&[u8], &[u8])>> {
     let window = &come[..come.len().min(LONGEST_LINE + END.len())];
     match window.iter().position(|byte| *byte == b'\r') {
@@ -137,7 +123,6 @@ fn line(come: &[u8]) -> Result<Option<(&[u8], &[u8])>> {
     }
 }
 
-/// What follows the line that tells a length.
 fn bytes<'a>(line: &[u8], rest: &'a [u8]) -> Result<Option<(Element<'a>, &'a [u8])>> {
     let Some(length) = count(line, LONGEST_BYTES)? else { return Ok(Some((Element::Null, rest))) };
     let length = length as usize;
@@ -307,7 +292,6 @@ mod tests {
         });
     }
 
-    /// Bytes that are more often replies.
     #[test]
     fn fuzz_elements_in_any_order() {
         const PIECES: [&[u8]; 16] = [

@@ -1,6 +1,6 @@
 //! GET and SET of strings by keys as redis-benchmark has them (`-r`): `key:` and a number of twelve digits at least.
 
-use super::command::{append_argument, append_digits, append_end, append_head, append_length, digits};
+use super::channel::{append_argument, append_digits, append_end, append_head, append_length, digits};
 use super::reply::{Element, Reader};
 use base::Random;
 use base::error::{Class, Failure, Result};
@@ -29,7 +29,6 @@ const SIZES: [Size; 3] = [
     Size { bytes: 100 * 1024, every: 1000, first: 0, asked: 1 },
 ];
 
-/// Whether records of this size are among the data.
 pub fn is_size(bytes: usize) -> bool {
     SIZES.iter().any(|size| size.bytes == bytes)
 }
@@ -60,20 +59,17 @@ impl Strings {
         Strings { prefix: prefix.into(), records, size }
     }
 
-    /// The number of any that is asked for.
     pub fn any(&self, random: &mut Random) -> u64 {
         let Size { every, first, asked, .. } = self.size;
         random.below((self.records / every).max(1)) * every + first + random.below(asked)
     }
 
-    /// Append the command that reads this one.
     pub fn append_get(&self, record: u64, out: &mut Vec<u8>) {
         append_head(out, 2);
         append_argument(out, b"GET");
         self.append_key(record, out);
     }
 
-    /// Append the command that writes this one; its bytes follow from its number.
     pub fn append_set(&self, record: u64, out: &mut Vec<u8>) {
         append_head(out, 3);
         append_argument(out, b"SET");
@@ -81,10 +77,6 @@ impl Strings {
         append_argument(out, value(record));
     }
 
-    /// The answer to a command that reads one.
-    ///
-    /// # Errors
-    /// `server`, where there is none, or it is of another length; `protocol`.
     pub fn check(&self, element: Element<'_>, _rest: Reader<'_>) -> Result<()> {
         match element {
             Element::Bytes(value) if value.len() == self.size.bytes => Ok(()),

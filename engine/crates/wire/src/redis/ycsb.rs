@@ -1,8 +1,9 @@
 //! YCSB's operations as its Redis binding asks for them (`site.ycsb.db.RedisClient`): a record is a hash under its own key, and
 //! all keys are in one sorted set, by Java's hash of each.
 
-use super::channel::{Channel, number};
-use super::command::{append_argument, append_digits, append_end, append_head, append_length, append_number, digits};
+use super::channel::{
+    Channel, append_argument, append_digits, append_end, append_head, append_length, append_number, digits, number,
+};
 use super::reply::{Element, Reader, first};
 use crate::found::check_scan;
 use base::error::{Class, Failure, Result};
@@ -23,15 +24,10 @@ pub struct Hashes {
 pub struct Found(Vec<u8>);
 
 impl Hashes {
-    /// Keys and index are after this prefix.
     pub fn new(prefix: &str) -> Self {
         Hashes { prefix: prefix.into() }
     }
 
-    /// Write a record, and its key into the index: two round trips.
-    ///
-    /// # Errors
-    /// The server's; `protocol`, those of a broken connection.
     pub async fn insert(&self, channel: &mut Channel, key: &Key, values: Values<'_>) -> Result<()> {
         self.write(channel, key, values).await?;
         let request = channel.request();
@@ -44,10 +40,6 @@ impl Hashes {
         Ok(())
     }
 
-    /// Set a record's fields.
-    ///
-    /// # Errors
-    /// As `insert`; `server`, where the record had no such field: Redis has made it then, as it does for YCSB.
     pub async fn update(&self, channel: &mut Channel, key: &Key, values: Values<'_>) -> Result<()> {
         match self.write(channel, key, values).await? {
             0 => Ok(()),
@@ -55,10 +47,6 @@ impl Hashes {
         }
     }
 
-    /// Read a record, which has so many fields, or one of them.
-    ///
-    /// # Errors
-    /// `server`, where there is none; `protocol`, those of a broken connection.
     pub async fn read(&self, channel: &mut Channel, key: &[u8], fields: Fields, of: u32) -> Result<()> {
         let request = channel.request();
         match fields {
@@ -80,9 +68,6 @@ impl Hashes {
 
     /// Look up so many keys from this one on in the order of the index, and read each record: a round trip for the keys and one
     /// for each record.
-    ///
-    /// # Errors
-    /// As `read`.
     pub async fn scan(
         &self,
         channel: &mut Channel,
@@ -108,7 +93,6 @@ impl Hashes {
         Ok(())
     }
 
-    /// How many of the fields were not there.
     async fn write(&self, channel: &mut Channel, key: &Key, values: Values<'_>) -> Result<i64> {
         let request = channel.request();
         let fields = values.fields();
@@ -163,7 +147,6 @@ impl Found {
     }
 }
 
-/// So many strings, each of which is there.
 fn check(element: Element<'_>, mut rest: Reader<'_>, strings: u64) -> Result<()> {
     match element {
         Element::Aggregate(0) => {

@@ -45,7 +45,6 @@ pub const UPDATE_SIZES: [usize; 3] = [5, 10, MOST_LINES];
 /// An order that is rolled back lacks its last line.
 const FEWEST_LINES: usize = *LINES.start() as usize - 1;
 
-/// Stock of up to fifteen items with the S_DIST of this district.
 pub fn stock_of(district: u32) -> usize {
     FIRST_STOCK + district as usize - 1
 }
@@ -56,12 +55,10 @@ pub fn update_of(rows: usize) -> (usize, usize) {
     (FIRST_UPDATE + place, UPDATE_SIZES[place])
 }
 
-/// So many order lines.
 pub fn insert_lines(count: usize) -> usize {
     FIRST_LINES + count - FEWEST_LINES
 }
 
-/// All of them.
 pub fn all() -> &'static [Statement] {
     static ALL: LazyLock<Vec<Statement>> = LazyLock::new(made);
     &ALL

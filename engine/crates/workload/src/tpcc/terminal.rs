@@ -1,26 +1,20 @@
 //! `tpcc` with phase `run`: a terminal's transactions, one after the other. A transaction that met a deadlock, or waited for
 //! a lock for too long, is rolled back and begun again with the same input.
+//!
+//! The mix (clause 5.2.3) is dealt from a deck of cards that is shuffled when it is empty (clause 5.2.4.2); users take their
+//! times (clause 5.2.5).
 
-use super::DISTRICTS;
-use super::connection::Connection;
-use super::deck::{Card, Deck};
-use super::delivery::Delivery;
-use super::names::LastName;
-use super::new_order::{NewOrder, NewOrderBuffers};
-use super::numbers::{Constants, between};
-use super::order_status::OrderStatus;
-use super::payment::{Payment, PaymentBuffers};
+use super::numbers::{Constants, LastName, between};
 use super::statements::{self, NAMESAKES};
-use super::stock_level::StockLevel;
-use super::transactions::Transactions;
+use super::transactions::{Delivery, NewOrder, NewOrderBuffers, OrderStatus, Payment, PaymentBuffers, StockLevel};
+use super::{DISTRICTS, Settings};
 use crate::Workload;
-use crate::client::{Client, Session};
-use crate::sql::{DateTime, Parameters, Row, Sql};
-use crate::tpcc::Settings;
-use base::Random;
-use base::clock;
-use base::error::{Failure, Result};
-use record::{Counts, Evidence, Tally, Timeline};
+use crate::client::{Client, Session, Target};
+use crate::query::{Persistent, Preparation};
+use crate::sql::{DateTime, Parameters, Row, Sql, Statement};
+use base::error::{Class, Failure, Result};
+use base::{Random, clock};
+use record::{Counts, Evidence, Phase, Tally, Timeline};
 use std::hint::black_box;
 use std::ops::Range;
 
@@ -32,16 +26,13 @@ const DEADLOCK: u16 = 1213;
 /// Where a terminal stands.
 #[derive(Debug, Clone, Copy)]
 pub struct Home {
-    /// From 1.
     pub warehouse: u32,
     /// Of its Stock-Levels (clause 2.8.1.1).
     pub district: u32,
-    /// All there are.
     pub warehouses: u32,
 }
 
 impl Home {
-    /// Of a worker, by its number from 0.
     fn of(worker: usize, warehouses: u32) -> Self {
         let (round, place) = (worker as u32 / warehouses, worker as u32 % warehouses);
         Home { warehouse: place + 1, district: round % DISTRICTS + 1, warehouses }
@@ -60,17 +51,13 @@ impl Home {
 /// How a customer is asked for.
 #[derive(Debug, Clone)]
 pub enum Who {
-    /// C_ID.
     Number(u32),
-    /// C_LAST.
     Name(LastName),
 }
 
 impl Who {
     /// The customer's number: of namesakes, sorted by first name, that in the middle, rounded up (clause 2.5.2.2).
-    ///
-    /// # Errors
-    /// Those of the statement; `protocol`, where nobody has the name.
+    /// Errors: those of the statement; `protocol`, where nobody has the name.
     pub async fn customer(
         &self,
         session: &mut impl Sql,
@@ -100,7 +87,6 @@ impl Who {
 /// How a transaction that did not fail has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// As it should.
     Committed,
     /// As it should too (clause 2.4.1.4).
     RolledBack,
@@ -126,7 +112,6 @@ struct Room {
 /// Whose terminal this is.
 #[derive(Debug, Clone, Copy)]
 pub struct Place {
-    /// The worker's number.
     pub worker: usize,
     /// The plan's: the constants of the random numbers follow from it.
     pub seed: u64,
@@ -148,7 +133,6 @@ pub struct Terminal<C: Client> {
 }
 
 impl<C: Client<Session: Sql>> Terminal<C> {
-    /// `random` chooses everything but the constants.
     pub fn new(client: C, settings: &Settings, Place { worker, seed }: Place, random: Random) -> Self {
         let isolation = format!("SET SESSION TRANSACTION ISOLATION LEVEL {}", settings.isolation.sql());
         // So a transaction begins with its first statement, and no round trip says that it does.
@@ -251,22 +235,172 @@ pub fn shown<T>(output: T) {
 }
 
 /// Exactly one row was there.
-///
-/// # Errors
-/// `protocol`; what was begun is then undone with the connection.
+/// Errors: `protocol`; what was begun is then undone with the connection.
 pub fn one_row(rows: u64, what: &str) -> Result<()> {
     if rows == 1 { Ok(()) } else { Err(Failure::protocol(format!("{rows} rows of a {what}: is the data loaded?"))) }
 }
 
-/// As many rows were changed as should be.
-///
-/// # Errors
-/// As `one_row`.
 pub fn rows_changed(changed: u64, expected: u64, what: &str) -> Result<()> {
     if changed == expected {
         return Ok(());
     }
     Err(Failure::protocol(format!("{changed} rows of {what} were changed, where {expected} should be")))
+}
+
+/// What a terminal is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Card {
+    /// Clause 2.4.
+    NewOrder,
+    /// Clause 2.5.
+    Payment,
+    /// Clause 2.6.
+    OrderStatus,
+    /// Clause 2.7.
+    Delivery,
+    /// Clause 2.8.
+    StockLevel,
+}
+
+/// Cards in a deck: 45, 43, 4, 4 and 4 of a hundred.
+const COUNTS: [(Card, usize); 5] =
+    [(Card::NewOrder, 45), (Card::Payment, 43), (Card::OrderStatus, 4), (Card::Delivery, 4), (Card::StockLevel, 4)];
+const SECOND_NS: f64 = 1e9;
+/// A think time is cut there, in means (clause 5.2.5.4).
+const LONGEST_THINK: f64 = 10.0;
+
+impl Card {
+    pub fn phase(self) -> Phase {
+        match self {
+            Card::NewOrder => Phase::NewOrder,
+            Card::Payment => Phase::Payment,
+            Card::OrderStatus => Phase::OrderStatus,
+            Card::Delivery => Phase::Delivery,
+            Card::StockLevel => Phase::StockLevel,
+        }
+    }
+
+    /// How long its input takes to type (clause 5.2.5.2), in nanoseconds.
+    pub fn keying_ns(self) -> u64 {
+        let seconds = match self {
+            Card::NewOrder => 18.0,
+            Card::Payment => 3.0,
+            Card::OrderStatus | Card::Delivery | Card::StockLevel => 2.0,
+        };
+        (seconds * SECOND_NS) as u64
+    }
+
+    /// How long its output is looked at: exponentially distributed (clause 5.2.5.4), in nanoseconds.
+    pub fn think_ns(self, random: &mut Random) -> u64 {
+        let mean = match self {
+            Card::NewOrder | Card::Payment => 12.0,
+            Card::OrderStatus => 10.0,
+            Card::Delivery | Card::StockLevel => 5.0,
+        };
+        (mean * random.exponential().min(LONGEST_THINK) * SECOND_NS) as u64
+    }
+}
+
+/// One terminal's.
+pub struct Deck {
+    cards: Vec<Card>,
+    dealt: usize,
+}
+
+impl Deck {
+    pub fn new() -> Self {
+        let cards: Vec<_> = COUNTS.iter().flat_map(|(card, count)| std::iter::repeat_n(*card, *count)).collect();
+        Deck { dealt: cards.len(), cards }
+    }
+
+    pub fn deal(&mut self, random: &mut Random) -> Card {
+        if self.dealt == self.cards.len() {
+            shuffle(&mut self.cards, random);
+            self.dealt = 0;
+        }
+        self.dealt += 1;
+        self.cards[self.dealt - 1]
+    }
+}
+
+/// Every order is as likely as another (Fisher and Yates).
+pub fn shuffle<T>(things: &mut [T], random: &mut Random) {
+    for last in (1..things.len()).rev() {
+        things.swap(last, random.below(last as u64 + 1) as usize);
+    }
+}
+
+/// What its sessions are prepared with.
+pub struct Statements {
+    prepared: &'static [Statement],
+    /// Said once, before the first statement.
+    settings: Vec<String>,
+}
+
+impl<S: Sql> Preparation<S> for Statements {
+    async fn prepare(&self, session: &mut S) -> Result<()> {
+        session.prepare_all(self.prepared).await?;
+        for setting in &self.settings {
+            session.say(setting).await?;
+        }
+        Ok(())
+    }
+}
+
+/// One worker's persistent session.
+pub type Connection<C> = Persistent<C, Statements>;
+
+impl<C: Client<Session: Sql>> Connection<C> {
+    pub fn with(client: C, prepared: &'static [Statement], settings: Vec<String>) -> Self {
+        Persistent::new(client, Target::Writer, Statements { prepared, settings })
+    }
+
+    /// The operation has ended, well or not. After an error that the server answered its transaction is rolled back; after
+    /// any other it is not known what comes next, and the server does so itself once the session is gone.
+    pub async fn settle_transaction<T>(&mut self, mut session: C::Session, outcome: Result<T>) -> Result<T> {
+        let keep = match &outcome {
+            Ok(_) => true,
+            Err(failure) => failure.class == Class::Server && session.say("ROLLBACK").await.is_ok(),
+        };
+        if keep {
+            self.keep(session)
+        } else {
+            self.lose(session)
+        }
+        outcome
+    }
+}
+
+/// In the order of [`Card`](Card).
+const COMMITTED: [&str; 5] = [
+    "tpcc.committed.new_order",
+    "tpcc.committed.payment",
+    "tpcc.committed.order_status",
+    "tpcc.committed.delivery",
+    "tpcc.committed.stock_level",
+];
+
+/// Counts of one terminal's transactions.
+#[derive(Debug, Default)]
+pub struct Transactions {
+    /// By [`Card`](Card), from 0.
+    pub committed: [u64; COMMITTED.len()],
+    /// New-Orders that end so by intent (clause 2.4.1.4).
+    pub rolled_back: u64,
+    /// Round trips with a statement, those of failed and retried transactions too.
+    pub statements: u64,
+    pub deadlocks: u64,
+    pub lock_timeouts: u64,
+}
+
+impl Tally for Transactions {
+    fn add_to(&self, counts: &mut Counts) {
+        COMMITTED.into_iter().zip(self.committed).for_each(|(name, count)| counts.add(name, count));
+        counts.add("tpcc.rolled_back", self.rolled_back);
+        counts.add("tpcc.statements", self.statements);
+        counts.add("tpcc.deadlocks", self.deadlocks);
+        counts.add("tpcc.lock_timeouts", self.lock_timeouts);
+    }
 }
 
 #[cfg(test)]
@@ -290,5 +424,45 @@ mod tests {
         assert_eq!((seen[0], seen[3]), (0, 0));
         assert!([1, 2, 4].iter().all(|warehouse| (1200..1470).contains(&seen[*warehouse])), "{seen:?}");
         assert_eq!(Home::of(7, 1).other(&mut random), 1);
+    }
+
+    #[test]
+    fn every_hundred_transactions_are_the_mix() {
+        let (mut deck, mut random) = (Deck::new(), Random::new(1));
+        let mut first = Vec::new();
+        for _ in 0..20 {
+            let dealt: Vec<_> = (0..100).map(|_| deck.deal(&mut random)).collect();
+            for (card, count) in COUNTS {
+                assert_eq!(dealt.iter().filter(|found| **found == card).count(), count, "{card:?}");
+            }
+            assert_ne!(first, dealt, "it is shuffled anew");
+            first = dealt;
+        }
+    }
+
+    #[test]
+    fn a_shuffle_puts_each_anywhere() {
+        let mut random = Random::new(2);
+        let mut firsts = [0; 5];
+        for _ in 0..50_000 {
+            let mut cards = [0, 1, 2, 3, 4];
+            shuffle(&mut cards, &mut random);
+            firsts[cards[0]] += 1;
+            cards.sort_unstable();
+            assert_eq!(cards, [0, 1, 2, 3, 4], "none is lost");
+        }
+        assert!(firsts.iter().all(|count| (9_500..10_500).contains(count)), "{firsts:?}");
+    }
+
+    #[test]
+    fn users_think_as_long_as_clause_5_2_5_wants() {
+        let mut random = Random::new(3);
+        for (card, mean) in [(Card::NewOrder, 12.0), (Card::OrderStatus, 10.0), (Card::StockLevel, 5.0)] {
+            let times: Vec<_> = (0..200_000).map(|_| card.think_ns(&mut random) as f64 / 1e9).collect();
+            let average = times.iter().sum::<f64>() / times.len() as f64;
+            assert!((average / mean - 1.0).abs() < 0.02, "{average}");
+            assert!(times.iter().all(|time| (0.0..=10.0 * mean).contains(time)));
+        }
+        assert_eq!(Card::NewOrder.keying_ns(), 18_000_000_000);
     }
 }

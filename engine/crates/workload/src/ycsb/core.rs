@@ -1,9 +1,16 @@
 //! A workload's settings, checked, as what is drawn from in every operation.
 
-use super::key::{LONGEST_KEY, MOST_DIGITS};
-use super::{Fields, KeyNames, Lengths, Mix, Operation, Requests, ScrambledZipfian, Shape, Values, Zipfian};
-use crate::ycsb::{FieldLengthDistribution, RequestDistribution, ScanLengthDistribution, Settings, YcsbPhase};
+use super::records::{LONGEST_KEY, MOST_DIGITS};
+use super::{
+    FieldLengthDistribution, Fields, KeyNames, Lengths, RequestDistribution, Requests, ScanLengthDistribution,
+    ScrambledZipfian, Sequence, Settings, Shape, Shared, Turn, Values, YcsbPhase, Zipfian,
+};
+use crate::Share;
+use crate::settings::Kind;
 use base::Random;
+use base::lines::wrong;
+use std::collections::HashMap;
+use std::sync::Arc;
 
 /// `Client.DEFAULT_RECORD_COUNT`, 0, stands for `Integer.MAX_VALUE`.
 const ALL_RECORDS: u64 = i32::MAX as u64;
@@ -17,13 +24,9 @@ const ROOM_FOR_NEW: f64 = 2.0;
 /// What a workload does, resolved; of each worker a copy, since what is drawn may change with the table's size.
 #[derive(Debug, Clone)]
 pub struct Core {
-    /// What comes next.
     pub mix: Mix,
-    /// Which records are asked for.
     pub requests: Requests,
-    /// Their keys.
     pub keys: KeyNames,
-    /// Records of a scan.
     pub scan_lengths: Lengths,
     /// The records below this number are there, or not this workload's to write.
     pub begins_at: u64,
@@ -34,8 +37,7 @@ pub struct Core {
 }
 
 impl Core {
-    /// # Errors
-    /// What is wrong with the settings, in words.
+    /// Errors: what is wrong with the settings, in words.
     pub fn new(settings: &Settings) -> Result<Self, String> {
         let records = Records::of(settings)?;
         check_fields(settings)?;
@@ -75,7 +77,6 @@ impl Core {
         })
     }
 
-    /// What a protocol must know to get ready for it.
     pub fn shape(&self) -> Shape {
         let both = self.mix.has(Operation::ReadModifyWrite);
         Shape {
@@ -89,18 +90,15 @@ impl Core {
         }
     }
 
-    /// Which fields a read or a scan is about.
     pub fn read_fields(&self, random: &mut Random) -> Fields {
         self.all_or_one(self.reads_all, random)
     }
 
-    /// New values for an update.
     pub fn updated<'a>(&'a self, random: &'a mut Random) -> Values<'a> {
         let fields = self.all_or_one(self.writes_all, random);
         Values::new(fields, self.field_count, &self.field_lengths, random)
     }
 
-    /// Values for a new record.
     pub fn inserted<'a>(&'a self, random: &'a mut Random) -> Values<'a> {
         Values::new(Fields::All, self.field_count, &self.field_lengths, random)
     }
@@ -224,12 +222,99 @@ fn hotspot(settings: &Settings, loaded: std::ops::Range<u64>) -> Result<Requests
     Ok(Requests::Hotspot { hot, cold, operations })
 }
 
+/// What YCSB's client does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    Read,
+    Update,
+    Insert,
+    Scan,
+    ReadModifyWrite,
+}
+
+/// Operations and how often each comes.
+#[derive(Debug, Clone)]
+pub struct Mix(Vec<(Operation, f64)>);
+
+impl Mix {
+    /// By weights, whose sum is 1 or something else; what has none is left out.
+    pub fn new(weights: impl IntoIterator<Item = (Operation, f64)>) -> Self {
+        let weights: Vec<_> = weights.into_iter().filter(|(_, weight)| *weight > 0.0).collect();
+        let sum: f64 = weights.iter().map(|(_, weight)| weight).sum();
+        Mix(weights.into_iter().map(|(operation, weight)| (operation, weight / sum)).collect())
+    }
+
+    pub fn has(&self, operation: Operation) -> bool {
+        self.0.iter().any(|(known, _)| *known == operation)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn next(&self, random: &mut Random) -> Operation {
+        let mut rest = random.fraction();
+        for (operation, share) in &self.0 {
+            if rest < *share {
+                return *operation;
+            }
+            rest -= share;
+        }
+        // Shares that add up to a little less than 1.
+        self.0[self.0.len() - 1].0
+    }
+}
+
+/// By arm, then workload; None for another kind.
+pub type Resolved = Vec<Vec<Option<(Core, Shared)>>>;
+
+/// Where records are: addresses, database, table or collection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TablePlace<'a> {
+    pub addresses: &'a [String],
+    pub database: &'a str,
+    pub table: &'a str,
+}
+
+/// Resolve the workloads, for arms whose records are at these places: once for all workers, since adding up a large
+/// table's zeta takes its time. Arms with the same place have the same table, and number its new records together, of all
+/// hosts' numbers with this host's share.
+/// Errors: `plan`, where a setting cannot be.
+pub fn resolve<'a>(
+    workloads: &[crate::Settings],
+    share: Share,
+    arms: impl Iterator<Item = Option<TablePlace<'a>>>,
+) -> base::error::Result<Resolved> {
+    let most_workers = workloads.iter().filter(|workload| workload.kind == Kind::Ycsb).map(|workload| workload.workers);
+    // One division for all that insert into a table: by several ones two hosts would insert the same.
+    let numbers = share.among(most_workers.max().unwrap_or(1) as u64).unwrap_or_default();
+    let cores = workloads.iter().map(core).collect::<base::error::Result<Vec<_>>>()?;
+    let mut sequences: HashMap<TablePlace<'_>, Arc<Sequence>> = HashMap::new();
+    let of_arm = |place: Option<TablePlace<'a>>| {
+        let sequence =
+            place.map(|place| sequences.entry(place).or_insert_with(|| Arc::new(Sequence::new(numbers))).clone());
+        let shared = |(core, workload): (&Option<Core>, &crate::Settings)| {
+            let turn = Turn::new(share.of(workload).unwrap_or_default());
+            Some((core.clone()?, Shared { sequence: sequence.clone()?, turn: Arc::new(turn) }))
+        };
+        cores.iter().zip(workloads).map(shared).collect()
+    };
+    Ok(arms.map(of_arm).collect())
+}
+
+fn core(workload: &crate::Settings) -> base::error::Result<Option<Core>> {
+    if workload.kind != Kind::Ycsb {
+        return Ok(None);
+    }
+    let core = Core::new(&workload.ycsb.clone().unwrap_or_default());
+    core.map(Some).map_err(|what| wrong(&format!("workload '{}': {what}", workload.name)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ycsb::{Turn, fnv_hash};
+    use crate::ycsb::fnv_hash;
     use serde_json::json;
-    use std::collections::HashMap;
 
     const POPULAR: [(&str, f64); 5] = [
         ("user1216410116386979545", 8.93),
@@ -335,5 +420,18 @@ mod tests {
         }
         assert!(serde_json::from_value::<Settings>(json!({"insert_order": "random"})).is_err());
         assert!(serde_json::from_value::<Settings>(json!({"recordcount": 5})).is_err());
+    }
+
+    #[test]
+    fn each_comes_as_often_as_its_weight() {
+        let mix = Mix::new([(Operation::Read, 1.9), (Operation::Insert, 0.1), (Operation::Scan, 0.0)]);
+        assert!(mix.has(Operation::Insert) && !mix.has(Operation::Scan) && !mix.has(Operation::Update));
+        let mut random = Random::new(6);
+        let drawn: Vec<_> = (0..100_000).map(|_| mix.next(&mut random)).collect();
+        let inserts = drawn.iter().filter(|operation| **operation == Operation::Insert).count();
+        // 5 % of them, with a deviation of 69.
+        assert!((4655..5345).contains(&inserts), "{inserts}");
+        assert!(drawn.iter().all(|operation| matches!(operation, Operation::Read | Operation::Insert)));
+        assert!(Mix::new([(Operation::Read, 0.0)]).is_empty());
     }
 }

@@ -3,29 +3,134 @@
 //! distributions; the random numbers are our own, since Java's differ from run to run too.
 
 mod core;
-mod key;
-mod length;
-mod mix;
+mod distributions;
 mod operations;
-mod request;
-mod resolve;
-mod sequence;
-mod settings;
-mod table;
-mod values;
-mod zipfian;
+mod records;
+mod requests;
 
-pub use core::Core;
-pub use key::{Key, KeyNames, fnv_hash};
-pub use length::Lengths;
-pub use mix::{Mix, Operation};
+pub use core::{Core, Mix, Operation, Resolved, TablePlace, resolve};
+pub use distributions::{Lengths, ScrambledZipfian, Zipfian};
 pub use operations::{Shared, Ycsb};
-pub use request::{Requests, Turn};
-pub use resolve::{Resolved, TablePlace, resolve};
-pub use sequence::Sequence;
-pub use settings::{
-    FieldLengthDistribution, InsertOrder, RequestDistribution, ScanLengthDistribution, Settings, YcsbPhase,
-};
-pub use table::Table;
-pub use values::{Fields, Shape, Values};
-pub use zipfian::{ScrambledZipfian, Zipfian};
+pub use records::{Fields, Key, KeyNames, Shape, Table, Values, fnv_hash};
+pub use requests::{Requests, Sequence, Turn};
+
+use serde::Deserialize;
+
+/// What a workload of kind `ycsb` does. Every field may be absent.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields, rename = "Ycsb")]
+pub struct Settings {
+    pub phase: YcsbPhase,
+    /// Records that there are once they are loaded; new ones of the phase `run` are numbered from there.
+    pub record_count: u64,
+    pub insert_start: u64,
+    /// How many are, from there on; all the others where absent.
+    pub insert_count: Option<u64>,
+    /// Operations of a whole run: how much room zipfian requests leave for new records.
+    pub operation_count: u64,
+    pub insert_order: InsertOrder,
+    /// A key's number has at least so many digits.
+    pub zero_padding: usize,
+    pub key_prefix: String,
+    pub field_count: u32,
+    /// Bytes of a field, at most where they vary.
+    pub field_length: u32,
+    /// Bytes of a field, at least where they vary.
+    pub min_field_length: u32,
+    pub field_length_distribution: FieldLengthDistribution,
+    pub read_proportion: f64,
+    pub update_proportion: f64,
+    pub insert_proportion: f64,
+    pub scan_proportion: f64,
+    pub read_modify_write_proportion: f64,
+    pub request_distribution: RequestDistribution,
+    pub exponential_percentile: f64,
+    pub exponential_fraction: f64,
+    pub hotspot_data_fraction: f64,
+    pub hotspot_operation_fraction: f64,
+    pub min_scan_length: u64,
+    pub max_scan_length: u64,
+    pub scan_length_distribution: ScanLengthDistribution,
+    /// Whether reads and scans are about all fields, or about one of them.
+    pub read_all_fields: bool,
+    pub write_all_fields: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            phase: YcsbPhase::Run,
+            record_count: 0,
+            insert_start: 0,
+            insert_count: None,
+            operation_count: 0,
+            insert_order: InsertOrder::Hashed,
+            zero_padding: 1,
+            key_prefix: "user".into(),
+            field_count: 10,
+            field_length: 100,
+            min_field_length: 1,
+            field_length_distribution: FieldLengthDistribution::Constant,
+            read_proportion: 0.95,
+            update_proportion: 0.05,
+            insert_proportion: 0.0,
+            scan_proportion: 0.0,
+            read_modify_write_proportion: 0.0,
+            request_distribution: RequestDistribution::Uniform,
+            exponential_percentile: 95.0,
+            exponential_fraction: 0.857_142_857_1,
+            hotspot_data_fraction: 0.2,
+            hotspot_operation_fraction: 0.8,
+            min_scan_length: 1,
+            max_scan_length: 1000,
+            scan_length_distribution: ScanLengthDistribution::Uniform,
+            read_all_fields: true,
+            write_all_fields: false,
+        }
+    }
+}
+
+/// YCSB's phases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum YcsbPhase {
+    Load,
+    Run,
+}
+
+/// How numbers become keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InsertOrder {
+    Hashed,
+    Ordered,
+}
+
+/// How the lengths of fields vary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FieldLengthDistribution {
+    Constant,
+    Uniform,
+    Zipfian,
+}
+
+/// Which records are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RequestDistribution {
+    Uniform,
+    Zipfian,
+    Latest,
+    Sequential,
+    Exponential,
+    Hotspot,
+}
+
+/// How the lengths of scans vary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScanLengthDistribution {
+    Uniform,
+    Zipfian,
+}

@@ -3,7 +3,7 @@
 use super::{Core, Key, Operation, Sequence, Shape, Turn};
 use crate::Workload;
 use crate::client::{Client, Records, Session, Target};
-use crate::persistent::{Persistent, Preparation};
+use crate::query::{Persistent, Preparation};
 use base::Random;
 use base::error::{Failure, Result};
 use record::{Evidence, Phase, Timeline};
@@ -15,7 +15,6 @@ use std::sync::Arc;
 pub struct Shared {
     /// With all that insert into the table and read from it, on whatever arm.
     pub sequence: Arc<Sequence>,
-    /// Which record is asked for next in sequence.
     pub turn: Arc<Turn>,
 }
 
@@ -36,7 +35,6 @@ pub struct Ycsb<C: Client<Session: Records>> {
     reads_from: Target,
     writer: Member<C>,
     reader: Member<C>,
-    /// Whether reads and writes go to the same server.
     one_server: bool,
     core: Core,
     shared: Shared,
@@ -44,7 +42,6 @@ pub struct Ycsb<C: Client<Session: Records>> {
 }
 
 impl<C: Client<Session: Records> + Clone> Ycsb<C> {
-    /// `random` chooses everything.
     pub fn new(client: C, worker: usize, core: Core, shared: Shared, random: Random) -> Self {
         let (reads_from, shape) = (Target::Reader(worker), core.shape());
         Ycsb {

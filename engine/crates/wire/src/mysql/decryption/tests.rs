@@ -13,7 +13,6 @@ const APP: &str = "00112233445566778899aabbccddeeff";
 const SCRAMBLE: &str = "01234567abcdefghijkl";
 const NONCE: &str = "0707070707070707070707070707070707070707070707070707070707070707";
 
-/// Of the sessions of these tests.
 fn salt() -> SessionSalt {
     let nonce = ClientNonce::from_hex(NONCE.as_bytes()).unwrap();
     SessionSalt::of(SCRAMBLE.as_bytes().first_chunk().unwrap(), &nonce)
@@ -29,7 +28,6 @@ fn demanding(keys: &[(&str, &str)], must_be_encrypted: Vec<Demand>) -> Arc<Maste
     Arc::new(MasterKeys::new(&crate::mysql::DecryptionSettings { master_keys, must_be_encrypted }))
 }
 
-/// All rows of a result set, or what is wrong with it.
 fn read(
     decryption: &mut Decryption,
     definitions: &[Vec<u8>],
@@ -251,7 +249,6 @@ fn definitions_that_never_end_are_forgotten() {
     assert_eq!(decryption.known.len(), 10);
 }
 
-/// Types of every form, and what their values look like in a binary row.
 fn column() -> impl Strategy<Value = (u8, Option<Algorithm>)> {
     let kind =
         prop::sample::select(vec![1_u8, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12, 13, 15, 16, 0xF5, 0xF6, 0xFC, 0xFD, 0xFE]);
@@ -317,7 +314,6 @@ proptest! {
         prop_assert_eq!(read.is_err(), holds_a_value);
     }
 
-    /// Two values of a column, wherever they stand.
     #[test]
     fn rows_that_changed_places_are_refused(
         how in prop::sample::select(vec![Algorithm::Aes128Gcm, Algorithm::Sm4Gcm, Algorithm::Aes128Ctr,
@@ -381,16 +377,6 @@ proptest! {
             },
             Err(failure) => prop_assert!(matches!(failure.class, Class::Encryption | Class::Protocol)),
         }
-    }
-
-    #[test]
-    fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..120), binary: bool) {
-        let format = if binary { RowFormat::Binary } else { RowFormat::Text };
-        let mut gateway = Gateway::known();
-        let table = customers(&mut gateway);
-        let mut decryption = Decryption::new(master_keys(&[("app", APP)]), salt());
-        let _ = decryption.define(&bytes);
-        let _ = read(&mut decryption, &table.definitions, &[bytes], format);
     }
 }
 

@@ -19,9 +19,7 @@ pub struct Gateway {
 /// A result set's columns.
 #[derive(Clone)]
 pub struct Table {
-    /// As they are sent.
     pub definitions: Vec<Vec<u8>>,
-    /// As the server has them.
     pub plain: Vec<Vec<u8>>,
     algorithms: Vec<Option<Algorithm>>,
 }
@@ -31,19 +29,16 @@ impl Gateway {
         Self::of_session(salt(), 0)
     }
 
-    /// Its key of this number, in another session.
     pub fn of_session(salt: SessionSalt, number: u32) -> Self {
         let key = DataKey::of_session(*b"a known data key", salt, number);
         let wrapped = key.wrapped(&MasterKey::from_hex(APP).unwrap());
         Gateway { key, wrapped: Some(wrapped), sealers: HashMap::new() }
     }
 
-    /// The same, for readers who cannot decrypt.
     pub fn opaque() -> Self {
         Gateway { wrapped: None, ..Gateway::known() }
     }
 
-    /// Columns of `tpcc.customer`: their names, types, and how they are encrypted.
     pub fn table(&mut self, columns: &[(&str, u8, Option<Algorithm>)]) -> Table {
         let algorithms: Vec<_> = columns.iter().map(|(.., algorithm)| *algorithm).collect();
         let names = |name| ["tpcc", "c", "customer", name, name];
@@ -52,7 +47,6 @@ impl Gateway {
         Table { definitions: sent, plain, algorithms }
     }
 
-    /// A column's definition as the server sent it.
     pub fn plain(&self, table: &Table, at: usize) -> Vec<u8> {
         table.plain[at].clone()
     }
@@ -69,14 +63,12 @@ impl Gateway {
         sent
     }
 
-    /// A row as it is sent.
     pub fn row(&mut self, table: &Table, values: &[Option<&[u8]>], format: RowFormat) -> Vec<u8> {
         let sealed: Vec<Value> = (0..values.len()).map(|at| self.seal(table, at, values[at]?, format)).collect();
         let forms: Vec<_> = table.definitions.iter().map(|definition| form(definition)).collect();
         lay_out(&forms, &borrowed(&sealed), format)
     }
 
-    /// The same, as the server sent it.
     pub fn plain_row(&self, table: &Table, values: &[Option<&[u8]>], format: RowFormat) -> Vec<u8> {
         let forms: Vec<_> = table.plain.iter().map(|definition| form(definition)).collect();
         lay_out(&forms, values, format)

@@ -50,7 +50,6 @@ fn the_vectors_are_what_a_gateway_sends_and_a_driver_reads() {
     kept["refused"].as_array().unwrap().iter().for_each(check_refused);
 }
 
-/// A line for each vector.
 fn one_a_line(made: &Json) -> String {
     let fields = made.as_object().unwrap().iter().map(|(name, value)| match value {
         Json::Array(vectors) => {
@@ -131,7 +130,6 @@ fn refused() -> Vec<Json> {
     made
 }
 
-/// A result set that is an error.
 fn wrong(name: &str, key: &str, definitions: &[Vec<u8>], rows: &[&[u8]], must: &[&str]) -> Json {
     let rows: Vec<_> = rows.iter().map(|row| hex(row)).collect();
     json!({"name": name, "format": "text", "master_key": key, "must_be_encrypted": must,
@@ -190,7 +188,6 @@ fn refused_with(algorithm: Algorithm) -> Vec<Json> {
     ]
 }
 
-/// Where a definition's envelope begins.
 fn plain_length(definition: &[u8]) -> usize {
     definition.len() - Definition::parse(definition).unwrap().tail.len()
 }

@@ -1,13 +1,14 @@
 //! pgbench's tables and what its built-in scripts ask of them (pgbench.c, `builtin_script`): "select only" and "TPC-B (sort
 //! of)"; and the load by COPY.
+//!
+//! Statements go by the simple protocol, or are parsed, bound, described and executed by the extended one (PostgreSQL's
+//! documentation, "Message Flow"). Parameters are text of a type that the server finds out, as libpq's and pgbench's are.
 
-use super::channel::Channel;
-use super::message;
-use super::message::{append, backend, frontend};
-use super::result::{Answer, Outcome, end, row};
-use super::settings::{Results, Statements};
-use super::statement::{Numbered, append_all, append_query, append_sync, quoted};
+use super::channel::{Answer, Channel, Outcome, end, row};
+use super::message::{self, append, append_string, append_value, backend, frontend};
+use super::{Results, Statements};
 use base::error::{Class, Failure, Result};
+use std::io::Write;
 use std::ops::Range;
 use workload::pgbench::{Bank, Transfer};
 
@@ -50,10 +51,6 @@ impl Scripts {
         Scripts { statements, results, all: texts.map(|(name, text)| Numbered::new(name, &text)), copy }
     }
 
-    /// Write these accounts by COPY: two round trips.
-    ///
-    /// # Errors
-    /// `server`, also where not all of them were written; `protocol`, those of a broken connection.
     pub async fn copy(&self, channel: &mut Channel, bank: &Bank, records: Range<u64>) -> Result<()> {
         let expected = records.end - records.start;
         append_query(&self.copy, channel.request());
@@ -76,18 +73,11 @@ impl Scripts {
         Err(Failure::new(Class::Server, format!("{written} rows of {expected} were written")))
     }
 
-    /// Prepare all that is not prepared yet, where statements are: one round trip.
-    ///
-    /// # Errors
-    /// `server`, where a table is missing; `protocol`, those of a broken connection.
     pub async fn prepare_all(&self, channel: &mut Channel, prepared: &mut Prepared) -> Result<()> {
         self.prepare(channel, prepared, 0..self.all.len()).await
     }
 
     /// Read so many accounts without waiting in between: one round trip, besides the preparation that the first needs.
-    ///
-    /// # Errors
-    /// `server`, where one is missing; `protocol`, those of a broken connection.
     pub async fn select(
         &self,
         channel: &mut Channel,
@@ -110,9 +100,6 @@ impl Scripts {
     }
 
     /// Carry out one transaction: seven round trips, besides the preparation that the first needs.
-    ///
-    /// # Errors
-    /// As `select`; after one of the server's the transaction has been ended.
     pub async fn transact(&self, channel: &mut Channel, prepared: &mut Prepared, about: Transfer) -> Result<()> {
         let outcome = self.transaction(channel, prepared, about).await;
         if outcome.as_ref().is_err_and(|failure| failure.class == Class::Server) {
@@ -179,12 +166,10 @@ impl Prepared {
     }
 }
 
-/// For what has no result.
 pub fn no_row(_body: &[u8]) -> Result<()> {
     Err(Failure::protocol("a row, where none was asked for"))
 }
 
-/// One INTEGER, which is not NULL.
 fn check_balance(body: &[u8], binary: bool) -> Result<()> {
     let mut reader = row(body, 1)?;
     let value = reader.value()?.ok_or_else(|| Failure::new(Class::Protocol, "a balance is NULL"))?;
@@ -193,6 +178,128 @@ fn check_balance(body: &[u8], binary: bool) -> Result<()> {
         false => std::str::from_utf8(value).is_ok_and(|text| text.parse::<i32>().is_ok()),
     };
     if is_integer { end(reader) } else { Err(Failure::protocol("a balance is no integer")) }
+}
+
+/// Describe's and Close's, of what Bind has made.
+const PORTAL: u8 = b'P';
+/// The statement and the portal that have no name last until there is another.
+const UNNAMED: &str = "";
+/// Execute's: all rows.
+const ALL_ROWS: i32 = 0;
+
+pub fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// A statement whose parameters are whole numbers.
+pub struct Numbered {
+    pub name: &'static str,
+    pieces: Vec<String>,
+}
+
+impl Numbered {
+    pub fn new(name: &'static str, text: &str) -> Self {
+        Numbered { name, pieces: text.split('?').map(Into::into).collect() }
+    }
+
+    pub fn append(&self, statements: Statements, results: Results, values: &[i64], out: &mut Vec<u8>) {
+        assert_eq!(values.len() + 1, self.pieces.len(), "parameters of '{}'", self.name);
+        let name = match statements {
+            Statements::Simple => return self.append_text(values, out),
+            Statements::Extended => {
+                self.append_parse(UNNAMED, out);
+                UNNAMED
+            }
+            Statements::Prepared => self.name,
+        };
+        append_execution(name, values.len(), results, out, |out| {
+            for value in values {
+                append_value(out, |out| write!(out, "{value}").expect("memory takes what is written"));
+            }
+        });
+    }
+
+    pub fn append_parse(&self, name: &str, out: &mut Vec<u8>) {
+        append(out, frontend::PARSE, |out| {
+            append_string(out, name);
+            for (at, piece) in self.pieces.iter().enumerate() {
+                if at > 0 {
+                    write!(out, "${at}").expect("memory takes what is written");
+                }
+                out.extend_from_slice(piece.as_bytes());
+            }
+            // The end of the text, and no types of parameters.
+            out.extend_from_slice(&[0, 0, 0]);
+        });
+    }
+
+    fn append_text(&self, values: &[i64], out: &mut Vec<u8>) {
+        for (at, piece) in self.pieces.iter().enumerate() {
+            if let Some(value) = at.checked_sub(1).map(|before| values[before]) {
+                write!(out, "{value}").expect("memory takes what is written");
+            }
+            out.extend_from_slice(piece.as_bytes());
+        }
+        out.push(b';');
+    }
+}
+
+/// Append the requests that `ask` appends, and what ends them: a simple protocol's are one message, all statements in it; an
+/// extended one's end with Sync.
+pub fn append_all(statements: Statements, out: &mut Vec<u8>, ask: impl FnOnce(&mut Vec<u8>)) {
+    if statements == Statements::Simple {
+        return append(out, frontend::QUERY, |out| {
+            ask(out);
+            out.push(0);
+        });
+    }
+    ask(out);
+    append_sync(out);
+}
+
+pub fn append_query(text: &str, out: &mut Vec<u8>) {
+    append(out, frontend::QUERY, |out| append_string(out, text));
+}
+
+pub fn append_parse(name: &str, text: &str, out: &mut Vec<u8>) {
+    append(out, frontend::PARSE, |out| {
+        append_string(out, name);
+        append_string(out, text);
+        out.extend_from_slice(&[0, 0]);
+    });
+}
+
+pub fn append_execution(
+    name: &str,
+    parameters: usize,
+    results: Results,
+    out: &mut Vec<u8>,
+    values: impl FnOnce(&mut Vec<u8>),
+) {
+    append(out, frontend::BIND, |out| {
+        append_string(out, UNNAMED);
+        append_string(out, name);
+        // All parameters are text.
+        out.extend_from_slice(&[0, 0]);
+        out.extend_from_slice(&(parameters as u16).to_be_bytes());
+        values(out);
+        let format = u8::from(results == Results::Binary);
+        // One format for all columns.
+        out.extend_from_slice(&[0, 1, 0, format]);
+    });
+    append(out, frontend::DESCRIBE, |out| {
+        out.push(PORTAL);
+        append_string(out, UNNAMED);
+    });
+    append(out, frontend::EXECUTE, |out| {
+        append_string(out, UNNAMED);
+        out.extend_from_slice(&ALL_ROWS.to_be_bytes());
+    });
+}
+
+/// Append the end of requests of the extended protocol: the server answers when it has seen it.
+pub fn append_sync(out: &mut Vec<u8>) {
+    append(out, frontend::SYNC, |_| ());
 }
 
 #[cfg(test)]
@@ -220,5 +327,43 @@ mod tests {
         bolero::check!().with_iterations(20_000).for_each(|bytes: &[u8]| {
             let _ = (check_balance(bytes, true), check_balance(bytes, false));
         });
+    }
+
+    fn asked(statements: Statements, results: Results, values: &[&[i64]]) -> Vec<u8> {
+        let statement = Numbered::new("s", "SELECT ? + ?");
+        let mut out = Vec::new();
+        append_all(statements, &mut out, |out| {
+            values.iter().for_each(|values| statement.append(statements, results, values, out));
+        });
+        out
+    }
+
+    #[test]
+    fn a_simple_query_holds_its_parameters() {
+        let out = asked(Statements::Simple, Results::Text, &[&[1, -5]]);
+        assert_eq!(out, b"Q\0\0\0\x13SELECT 1 + -5;\0");
+    }
+
+    #[test]
+    fn several_simple_queries_are_one_message() {
+        let out = asked(Statements::Simple, Results::Text, &[&[1, 2], &[3, 4]]);
+        assert_eq!(out, b"Q\0\0\0\x1fSELECT 1 + 2;SELECT 3 + 4;\0");
+    }
+
+    #[test]
+    fn a_prepared_statement_is_bound_described_and_executed() {
+        let out = asked(Statements::Prepared, Results::Binary, &[&[1, -5]]);
+        let bind = b"B\0\0\0\x1a\0s\0\0\0\0\x02\0\0\0\x011\0\0\0\x02-5\0\x01\0\x01";
+        let rest = b"D\0\0\0\x06P\0E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04";
+        assert_eq!(out, [&bind[..], &rest[..]].concat());
+    }
+
+    #[test]
+    fn an_extended_query_is_parsed_each_time() {
+        let out = asked(Statements::Extended, Results::Text, &[&[1, 2], &[3, 4]]);
+        let parse = b"P\0\0\0\x16\0SELECT $1 + $2\0\0\0";
+        assert!(out.starts_with(parse));
+        assert_eq!(out.windows(parse.len()).filter(|window| window == parse).count(), 2);
+        assert_eq!(out.windows(5).filter(|window| window == b"S\0\0\0\x04").count(), 1, "one Sync");
     }
 }

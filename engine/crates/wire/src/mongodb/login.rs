@@ -1,18 +1,18 @@
 //! hello and authentication, in the two round trips that drivers take: hello carries the first message of SCRAM
-//! ("speculative authentication", MongoDB Handshake specification), so that `auth` is only the second.
+//! ("speculative authentication", MongoDB Handshake specification), so that `auth` is only the second. The password is
+//! prepared with SASLprep, the user name is not (Authentication specification).
 
-use super::channel::Channel;
-use super::credentials::Credentials;
-use super::message;
-use crate::scram::{Exchange, MECHANISM};
+use super::Settings;
+use super::message::{self, Channel};
+use crate::scram::{Binding, Exchange, Expected, MECHANISM, Salted};
 use base::error::{Class, Failure, Result};
 use bson::raw::cstr;
 use bson::spec::BinarySubtype;
 use bson::{Binary, RawDocument, RawDocumentBuf, rawdoc};
+use std::sync::{Mutex, PoisonError};
 
 /// What came of hello.
 pub struct Greeted {
-    /// All the server said.
     pub reply: RawDocumentBuf,
     /// The begun proof of who we are; None without a user.
     pub exchange: Option<Exchange>,
@@ -27,7 +27,6 @@ pub struct SaslReply {
     payload: Vec<u8>,
 }
 
-/// The command as drivers send it, with who we are.
 fn hello_command() -> RawDocumentBuf {
     rawdoc! {
         "hello": 1,
@@ -42,9 +41,6 @@ fn hello_command() -> RawDocumentBuf {
 }
 
 /// Introduce ourselves, and begin to prove who we are.
-///
-/// # Errors
-/// `plain_refused`, where the server ends a plain connection instead of answering its very first message.
 pub async fn hello(channel: &mut Channel, credentials: Option<&Credentials>) -> Result<Greeted> {
     let mut command = hello_command();
     let mut exchange = None;
@@ -67,9 +63,6 @@ pub async fn hello(channel: &mut Channel, credentials: Option<&Credentials>) -> 
 }
 
 /// Finish the proof, and check the server's.
-///
-/// # Errors
-/// `authentication`, whichever end was not convinced.
 pub async fn authenticate(
     channel: &mut Channel,
     credentials: &Credentials,
@@ -142,5 +135,81 @@ fn plain_refused(failure: Failure) -> Failure {
             "the server ended the connection instead of answering a plain hello: it may require TLS",
         ),
         _ => failure,
+    }
+}
+
+/// Holds the password; is never shown.
+pub struct Credentials {
+    username: String,
+    prepared_password: String,
+    source: String,
+    /// The specification says to keep what the password and salt come to: it costs thousands of hashes, which no
+    /// driver pays for a second connection, so none may be measured in one.
+    kept: Mutex<Option<Kept>>,
+}
+
+/// What the password comes to with one server's salt.
+struct Kept {
+    salt: Vec<u8>,
+    iterations: usize,
+    salted: Salted,
+}
+
+impl Credentials {
+    /// None without a user.
+    pub fn new(settings: &Settings) -> Result<Option<Self>> {
+        let (Some(username), Some(password)) = (&settings.username, &settings.password) else { return Ok(None) };
+        Ok(Some(Credentials {
+            username: username.clone(),
+            prepared_password: prepared(password.reveal())?,
+            source: settings.auth_source.clone(),
+            kept: Mutex::new(None),
+        }))
+    }
+
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// As hello's `saslSupportedMechs` asks.
+    pub fn user_and_source(&self) -> String {
+        format!("{}.{}", self.source, self.username)
+    }
+
+    pub fn begin(&self) -> Result<Exchange> {
+        Exchange::begin(&self.username, Binding::None)
+    }
+
+    pub fn prove(&self, exchange: &Exchange, server_first: &[u8]) -> Result<(String, Expected)> {
+        exchange.prove(server_first, |salt, iterations| self.salted(salt, iterations))
+    }
+
+    fn salted(&self, salt: &[u8], iterations: usize) -> Result<Salted> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*kept {
+            Some(kept) if kept.salt == salt && kept.iterations == iterations => Ok(kept.salted.clone()),
+            _ => {
+                let salted = Salted::new(&self.prepared_password, salt, iterations)?;
+                *kept = Some(Kept { salt: salt.to_vec(), iterations, salted: salted.clone() });
+                Ok(salted)
+            }
+        }
+    }
+}
+
+fn prepared(password: &str) -> Result<String> {
+    let refused = |_| Failure::new(Class::Authentication, "the password holds a character that SASLprep forbids");
+    stringprep::saslprep(password).map(Into::into).map_err(refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_prepared() {
+        // RFC 4013, 3: a soft hyphen is mapped to nothing.
+        assert_eq!(prepared("I\u{ad}X").unwrap(), "IX");
+        assert_eq!(prepared("\u{7}").unwrap_err().class, Class::Authentication);
     }
 }

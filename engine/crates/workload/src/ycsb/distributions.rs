@@ -31,7 +31,6 @@ impl Zipfian {
         Zipfian { items, counted: items, zeta, eta: eta(items, zeta) }
     }
 
-    /// One of the numbers that there were at first.
     pub fn next(&self, random: &mut Random) -> u64 {
         self.draw(self.items, random)
     }
@@ -70,13 +69,11 @@ pub struct ScrambledZipfian {
 }
 
 impl ScrambledZipfian {
-    /// So many numbers from `first` on.
     pub fn new(first: u64, items: u64) -> Self {
         // From 0 to SCRAMBLED_ITEMS is one more than zeta was made for; so it is in YCSB.
         ScrambledZipfian { zipfian: Zipfian::with_zeta(SCRAMBLED_ITEMS + 1, SCRAMBLED_ZETA), first, items }
     }
 
-    /// The next one.
     pub fn next(&self, random: &mut Random) -> u64 {
         self.first + fnv_hash(self.zipfian.next(random)) % self.items
     }
@@ -91,12 +88,46 @@ fn eta(items: u64, zeta_of_items: f64) -> f64 {
     (1.0 - (2.0 / items as f64).powf(1.0 - THETA)) / (1.0 - zeta(0, 2, 0.0) / zeta_of_items)
 }
 
+/// How a length is drawn.
+#[derive(Debug, Clone)]
+pub enum Lengths {
+    Constant(u64),
+    /// Each from `least` to `most` as often.
+    Uniform {
+        least: u64,
+        most: u64,
+    },
+    Zipfian {
+        least: u64,
+        above: Zipfian,
+    },
+}
+
+impl Lengths {
+    /// From `least` to `most`, both included: `UniformLongGenerator`.
+    pub fn uniform(least: u64, most: u64) -> Self {
+        Lengths::Uniform { least, most }
+    }
+
+    /// From `least` to `most`, both included: `ZipfianGenerator`.
+    pub fn zipfian(least: u64, most: u64) -> Self {
+        Lengths::Zipfian { least, above: Zipfian::new(most - least + 1) }
+    }
+
+    pub fn next(&self, random: &mut Random) -> u64 {
+        match self {
+            Lengths::Constant(length) => *length,
+            Lengths::Uniform { least, most } => least + random.below(most - least + 1),
+            Lengths::Zipfian { least, above } => least + above.next(random),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The sum by Euler and Maclaurin's formula, from the hundredth term on.
     fn zeta_by_integral(items: f64) -> f64 {
         let power = |x: f64| x.powf(-THETA);
         let head: f64 = (1..100).map(|item| power(f64::from(item))).sum();
@@ -164,6 +195,33 @@ mod tests {
             }
             for _ in 0..20 {
                 prop_assert!(zipfian.next_of(items + more, &mut random) < items + more);
+            }
+        }
+    }
+
+    fn mean(lengths: &Lengths) -> f64 {
+        let mut random = Random::new(5);
+        (0..100_000).map(|_| lengths.next(&mut random) as f64).sum::<f64>() / 1e5
+    }
+
+    #[test]
+    fn means_are_those_of_the_distributions() {
+        assert_eq!(mean(&Lengths::Constant(100)), 100.0);
+        // A uniform number's deviation is 28.9, its mean's 0.09.
+        assert!((mean(&Lengths::uniform(1, 100)) - 50.5).abs() < 0.5);
+        let weights: f64 = (1..=100).map(|item| f64::from(item).powf(-0.99)).sum();
+        let zipf: f64 = (1..=100).map(|item| f64::from(item) * f64::from(item).powf(-0.99) / weights).sum();
+        // Gray's method is an approximation past its second number.
+        let drawn = mean(&Lengths::zipfian(1, 100));
+        assert!((drawn - zipf).abs() < 0.1 * zipf, "{drawn}, not {zipf}");
+    }
+
+    proptest! {
+        #[test]
+        fn every_length_is_in_range(least in 0..300_u64, more in 0..300_u64, seed in any::<u64>()) {
+            let mut random = Random::new(seed);
+            for lengths in [Lengths::uniform(least, least + more), Lengths::zipfian(least, least + more)] {
+                prop_assert!((0..20).all(|_| (least..=least + more).contains(&lengths.next(&mut random))));
             }
         }
     }

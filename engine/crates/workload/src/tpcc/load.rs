@@ -1,15 +1,70 @@
-//! The rows that are loaded, as SQL (clause 4.3.3.1), in parts that fit a statement each.
+//! `tpcc` with phase `load`: the data as SQL (clause 4.3.3.1), a unit an operation and a transaction, in parts that fit a
+//! statement each. A unit is the same whatever came before it.
 
-use super::deck::shuffle;
-use super::names::LastName;
-use super::numbers::{Constants, between, percent};
-use super::strings::{append_data, append_digits, append_letters, append_text, append_zip};
-use super::unit::{ROWS, Unit};
-use super::{CUSTOMERS, DISTRICTS, FIRST_UNDELIVERED, LINES, ORDERS};
-use crate::sql::DateTime;
-use base::Random;
+use super::numbers::{
+    Constants, LastName, append_data, append_digits, append_letters, append_text, append_zip, between, percent,
+};
+use super::terminal::{Connection, shuffle};
+use super::{CUSTOMERS, DISTRICTS, FIRST_UNDELIVERED, ITEMS, LINES, ORDERS};
+use crate::Workload;
+use crate::client::{Client, Session};
+use crate::sql::{DateTime, Sql};
+use base::error::{Class, Failure, Result};
+use base::{Random, clock};
+use record::{Evidence, Phase, Timeline};
 use std::fmt::Arguments;
 use std::io::Write;
+use std::ops::Range;
+
+/// One worker's units, one after the other.
+pub struct Loader<C: Client> {
+    connection: Connection<C>,
+    warehouses: u32,
+    seed: u64,
+}
+
+impl<C: Client<Session: Sql>> Loader<C> {
+    pub fn new(client: C, warehouses: u32, seed: u64) -> Self {
+        Loader { connection: Connection::with(client, &[], vec!["SET autocommit = 0".into()]), warehouses, seed }
+    }
+}
+
+impl<C: Client<Session: Sql>> Workload for Loader<C> {
+    /// A busy server takes seconds for each statement, and has its time for each.
+    fn in_a_row(&self) -> u64 {
+        u64::from(MOST_STATEMENTS)
+    }
+
+    fn disconnect(&mut self) {
+        self.connection.disconnect();
+    }
+
+    async fn prepare(&mut self, evidence: &mut Evidence) -> Result<()> {
+        self.connection.prepare(evidence).await
+    }
+
+    async fn operate(&mut self, claimed: Range<u64>, timeline: &mut Timeline, evidence: &mut Evidence) -> Result<()> {
+        let unit = Unit::of(claimed.start, self.warehouses)
+            .ok_or_else(|| Failure::new(Class::Plan, "the data has no more units than that"))?;
+        let mut session = self.connection.take(evidence).await?;
+        let rows = Rows::new(self.seed, claimed.start, DateTime::from_unix(clock::unix() / 1_000_000_000));
+        timeline.start(session.traffic());
+        let mut outcome = rows.each(unit, async |part| write(&mut session, part).await).await;
+        if outcome.is_ok() {
+            outcome = session.say("COMMIT").await;
+        }
+        timeline.end_phase(Phase::Operation, session.traffic());
+        self.connection.settle_transaction(session, outcome).await
+    }
+}
+
+async fn write(session: &mut impl Sql, Part { into, rows, count }: Part) -> Result<()> {
+    let written = session.insert_rows(into, &rows).await?;
+    if written == count {
+        return Ok(());
+    }
+    Err(Failure::new(Class::Server, format!("{written} rows of {count} were written")))
+}
 
 const CUSTOMER: &str = "INSERT INTO customer (c_w_id, c_d_id, c_id, c_last, c_middle, c_first, c_street_1, c_street_2, \
     c_city, c_state, c_zip, c_phone, c_since, c_credit, c_credit_lim, c_discount, c_balance, c_ytd_payment, \
@@ -39,11 +94,8 @@ pub const MOST_STATEMENTS: u32 = 4 + CUSTOMERS / CUSTOMERS_AT_ONCE + 2 * ORDERS 
 
 /// What begins an INSERT, its rows, and how many there are.
 pub struct Part {
-    /// Up to `VALUES`.
     pub into: &'static str,
-    /// Separated by commas.
     pub rows: Vec<u8>,
-    /// Of them.
     pub count: u64,
 }
 
@@ -67,10 +119,12 @@ impl Rows {
     }
 
     /// All of the unit's, each part handed over in its turn; until it says that this was enough.
-    ///
-    /// # Errors
-    /// The taker's own.
-    pub async fn each<E>(mut self, unit: Unit, mut take: impl AsyncFnMut(Part) -> Result<(), E>) -> Result<(), E> {
+    /// Errors: the taker's own.
+    pub async fn each<E>(
+        mut self,
+        unit: Unit,
+        mut take: impl AsyncFnMut(Part) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
         match unit {
             Unit::District { warehouse, district } => {
                 take(self.district(warehouse, district)).await?;
@@ -111,7 +165,6 @@ impl Rows {
         part
     }
 
-    /// Name and address, of a warehouse or a district.
     fn append_place(&mut self, part: &mut Part) {
         append_text(&mut self.random, 6, 10, &mut part.rows);
         part.rows.push(b',');
@@ -241,14 +294,12 @@ impl Part {
         Part { into, rows: Vec::new(), count: 0 }
     }
 
-    /// Begin a row with these columns.
     fn begin(&mut self, columns: Arguments<'_>) {
         self.rows.extend_from_slice(if self.count == 0 { b"(" } else { b",(" });
         self.count += 1;
         self.write(columns);
     }
 
-    /// End it with these.
     fn end(&mut self, columns: Arguments<'_>) {
         self.write(columns);
         self.rows.push(b')');
@@ -259,15 +310,64 @@ impl Part {
     }
 }
 
+/// Rows of `stock` or of `item`.
+pub const ROWS: u32 = 1000;
+const PARTS: u64 = (ITEMS / ROWS) as u64;
+
+/// What one operation of a load writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Unit {
+    /// A district with its customers, their history, and its orders.
+    District {
+        warehouse: u32,
+        district: u32,
+    },
+    Stock {
+        warehouse: u32,
+        from: u32,
+    },
+    Items {
+        from: u32,
+    },
+    Warehouse {
+        warehouse: u32,
+    },
+}
+
+impl Unit {
+    /// The unit of this number, from 0; None, where there are no more. The largest come first, so that workers end
+    /// together.
+    pub fn of(number: u64, warehouses: u32) -> Option<Unit> {
+        let all = u64::from(warehouses);
+        let districts = all * u64::from(DISTRICTS);
+        let first = |part: u64| (part % PARTS) as u32 * ROWS + 1;
+        let warehouse = |number: u64| number as u32 + 1;
+        if number < districts {
+            let per = u64::from(DISTRICTS);
+            return Some(Unit::District { warehouse: warehouse(number / per), district: (number % per) as u32 + 1 });
+        }
+        let number = number - districts;
+        if number < all * PARTS {
+            return Some(Unit::Stock { warehouse: warehouse(number / PARTS), from: first(number) });
+        }
+        let number = number - all * PARTS;
+        if number < PARTS {
+            return Some(Unit::Items { from: first(number) });
+        }
+        let number = number - PARTS;
+        (number < all).then(|| Unit::Warehouse { warehouse: warehouse(number) })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::cell::RefCell;
+    use std::collections::HashSet;
     use std::future::Future;
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
 
-    /// The rows of a unit by table, each as its columns.
     fn rows(unit: Unit, seed: u64) -> Vec<(String, Vec<Vec<String>>)> {
         let found = RefCell::new(Vec::new());
         let made = Rows::new(seed, 0, DateTime::from_unix(0)).each(unit, async |part: Part| {
@@ -348,5 +448,19 @@ mod tests {
         let unit = Unit::Warehouse { warehouse: 1 };
         assert_eq!(rows(unit, 5), rows(unit, 5));
         assert_ne!(rows(unit, 5), rows(unit, 6));
+    }
+
+    #[test]
+    fn every_part_is_in_one_unit() {
+        for warehouses in [1, 3] {
+            let units: Vec<_> = (0..).map_while(|number| Unit::of(number, warehouses)).collect();
+            assert_eq!(units.len() as u32, 111 * warehouses + 100);
+            assert_eq!(units.iter().collect::<HashSet<_>>().len(), units.len());
+            assert_eq!(units[0], Unit::District { warehouse: 1, district: 1 });
+            assert_eq!(units.last(), Some(&Unit::Warehouse { warehouse: warehouses }));
+            assert!(units.contains(&Unit::Stock { warehouse: warehouses, from: 99_001 }));
+            assert!(units.contains(&Unit::Items { from: 1 }));
+        }
+        assert_eq!(Unit::of(u64::MAX, u32::MAX), None);
     }
 }

@@ -1,18 +1,17 @@
-//! YCSB's operations as its MongoDB binding asks for them (`site.ycsb.db.MongoDbClient`): each command is written
-//! straight into the message, around parts that never change.
+//! The commands of a key-value workload: one document by its key, as drivers' `find_one` reads it; batches, as their
+//! `insert_many` writes them; and YCSB's operations as its MongoDB binding asks for them (`site.ycsb.db.MongoDbClient`). Each
+//! is written straight into the message, around parts that never change, and replies are looked through where they lie.
 
-use super::channel::Channel;
-use super::find::mode;
-use super::insert::{append_write_concern, check_written, set_length};
-use super::message;
+use super::message::{self, Channel};
+use super::{ReadPreference, Settings, WriteConcern};
 use crate::found::check_scan;
-use crate::mongodb::{ReadPreference, Settings};
 use base::error::{Class, Failure, Result};
 use bson::raw::cstr;
 use bson::spec::BinarySubtype;
 use bson::{RawBsonRef, RawDocument, RawDocumentBuf, rawdoc};
 use std::io::Write;
-use workload::ycsb::{Fields, Key, Values};
+use std::ops::Range;
+use workload::ycsb::{Fields, Key, Table, Values};
 
 /// Element types of BSON.
 const STRING: u8 = 0x02;
@@ -24,6 +23,8 @@ const INT64: u8 = 0x12;
 /// What never changes in the commands of an arm.
 pub struct Commands {
     insert: RawDocumentBuf,
+    /// Unordered, as YCSB's binding writes: a load is no sequence.
+    insert_many: RawDocumentBuf,
     update: RawDocumentBuf,
     /// `find`'s first element, its last ones where it reads one document, and those where it reads many.
     find: Vec<u8>,
@@ -34,13 +35,14 @@ pub struct Commands {
 }
 
 impl Commands {
-    /// For this collection, read preference and write concern.
     pub fn new(settings: &Settings) -> Self {
         let (collection, database) = (settings.collection.as_str(), settings.database.as_str());
         let mut insert = rawdoc! { "insert": collection, "ordered": true, "$db": database };
         let mut update = rawdoc! { "update": collection, "ordered": true, "$db": database };
-        append_write_concern(&mut insert, settings);
-        append_write_concern(&mut update, settings);
+        let mut insert_many = rawdoc! { "insert": collection, "ordered": false, "$db": database };
+        for command in [&mut insert, &mut insert_many, &mut update] {
+            append_write_concern(command, settings);
+        }
         let mut one = rawdoc! { "limit": 1, "singleBatch": true, "$db": database };
         let mut many = rawdoc! { "sort": { "_id": 1 }, "$db": database };
         let mut more = rawdoc! { "collection": collection, "$db": database };
@@ -52,6 +54,7 @@ impl Commands {
         }
         Commands {
             insert,
+            insert_many,
             update,
             find: elements(&rawdoc! { "find": collection }),
             one: elements(&one),
@@ -60,54 +63,53 @@ impl Commands {
         }
     }
 
-    /// Insert a document.
-    ///
-    /// # Errors
-    /// `server`, also where the write concern was not met; `protocol`, those of a broken connection.
     pub async fn insert(&self, channel: &mut Channel, key: &Key, values: Values<'_>) -> Result<()> {
         let message = channel.request();
         append_command(message, &self.insert, b"documents\0", |message| {
-            append_id(message, key);
-            append_values(message, values);
+            enclosed(message, |document| {
+                append_id(document, key);
+                append_values(document, values);
+            });
         });
         written(channel.exchange().await?, "inserted")
     }
 
-    /// Set a document's fields.
-    ///
-    /// # Errors
-    /// As `insert`; `server`, where there is none.
     pub async fn update(&self, channel: &mut Channel, key: &Key, values: Values<'_>) -> Result<()> {
         let message = channel.request();
         append_command(message, &self.update, b"updates\0", |message| {
-            append_document(message, b"q\0", |query| append_id(query, key));
-            append_document(message, b"u\0", |update| {
-                append_document(update, b"$set\0", |set| append_values(set, values));
+            enclosed(message, |change| {
+                append_document(change, b"q\0", |query| append_id(query, key));
+                append_document(change, b"u\0", |update| {
+                    append_document(update, b"$set\0", |set| append_values(set, values));
+                });
             });
         });
         written(channel.exchange().await?, "updated")
     }
 
-    /// Read a document.
-    ///
-    /// # Errors
-    /// `server`, where there is none; `protocol`, those of a broken connection.
     pub async fn read(&self, channel: &mut Channel, key: &Key, fields: Fields) -> Result<()> {
-        let message = channel.request();
+        self.append_find(channel.request(), key, fields);
+        check_one_document(channel.exchange().await?)
+    }
+
+    fn append_find(&self, message: &mut Vec<u8>, key: &Key, fields: Fields) {
         append_body(message, |message| {
             message.extend_from_slice(&self.find);
             append_document(message, b"filter\0", |filter| append_id(filter, key));
             append_projection(message, fields);
             message.extend_from_slice(&self.one);
         });
-        super::find::check_one_document(channel.exchange().await?)
+    }
+
+    pub async fn insert_batch(&self, channel: &mut Channel, table: &Table, records: Range<u64>) -> Result<()> {
+        append_command(channel.request(), &self.insert_many, b"documents\0", |message| {
+            records.for_each(|record| append_record(message, table, record));
+        });
+        check_written(channel.exchange().await?).map(|_| ())
     }
 
     /// Read so many documents from this key on, in as many batches as the server makes of them. `last` is where the
     /// last key is kept.
-    ///
-    /// # Errors
-    /// `server`, where there is none; `protocol`, also where they are out of order.
     pub async fn scan(
         &self,
         channel: &mut Channel,
@@ -147,14 +149,12 @@ fn elements(document: &RawDocumentBuf) -> Vec<u8> {
     bytes[4..bytes.len() - 1].to_vec()
 }
 
-/// A message whose body is written by `elements`.
 fn append_body(message: &mut Vec<u8>, elements: impl FnOnce(&mut Vec<u8>)) {
     message::begin(message);
     enclosed(message, elements);
 }
 
-/// A message with this body, and a section of this name (its zero included) with one document.
-fn append_command(message: &mut Vec<u8>, body: &RawDocumentBuf, name: &[u8], document: impl FnOnce(&mut Vec<u8>)) {
+fn append_command(message: &mut Vec<u8>, body: &RawDocumentBuf, name: &[u8], documents: impl FnOnce(&mut Vec<u8>)) {
     message::begin(message);
     message.extend_from_slice(body.as_bytes());
     // Section kind 1, a document sequence: its length, its name, its documents.
@@ -162,11 +162,10 @@ fn append_command(message: &mut Vec<u8>, body: &RawDocumentBuf, name: &[u8], doc
     let at = message.len();
     message.extend_from_slice(&[0; 4]);
     message.extend_from_slice(name);
-    enclosed(message, document);
+    documents(message);
     set_length(message, at);
 }
 
-/// A document's length, its elements, its end.
 fn enclosed(message: &mut Vec<u8>, elements: impl FnOnce(&mut Vec<u8>)) {
     let at = message.len();
     message.extend_from_slice(&[0; 4]);
@@ -242,7 +241,6 @@ fn written(reply: &RawDocument, how: &str) -> Result<()> {
 /// A part of a scan's answer.
 struct Batch {
     documents: u64,
-    /// 0: there are no more.
     cursor: i64,
 }
 
@@ -293,11 +291,109 @@ fn read_cursor(cursor: &RawDocument, last: &mut Vec<u8>) -> Result<Batch> {
     Ok(batch)
 }
 
+fn mode(preference: ReadPreference) -> &'static str {
+    match preference {
+        ReadPreference::Primary => "primary",
+        ReadPreference::PrimaryPreferred => "primaryPreferred",
+        ReadPreference::Secondary => "secondary",
+        ReadPreference::SecondaryPreferred => "secondaryPreferred",
+        ReadPreference::Nearest => "nearest",
+    }
+}
+
+pub fn check_one_document(reply: &RawDocument) -> Result<()> {
+    let mut ok = false;
+    let mut found = None;
+    // One walk over the top: two lookups by name would be two walks.
+    for element in reply.iter() {
+        let (name, value) = element.map_err(message::malformed)?;
+        match (name.as_str(), value) {
+            ("ok", value) => ok = message::is_one(value),
+            ("cursor", RawBsonRef::Document(cursor)) => found = Some(documents(cursor)?),
+            _ => {}
+        }
+    }
+    match (ok, found) {
+        (false, _) => Err(message::server_error(reply)),
+        (true, Some(1)) => Ok(()),
+        (true, Some(0)) => Err(Failure::new(Class::Server, "the query found no document: is the data loaded?")),
+        (true, Some(more)) => Err(Failure::protocol(format!("{more} documents for one key"))),
+        (true, None) => Err(Failure::protocol("the answer to find has no cursor")),
+    }
+}
+
+fn documents(cursor: &RawDocument) -> Result<usize> {
+    let batch = cursor.get_array("firstBatch").map_err(message::malformed)?;
+    let mut count = 0;
+    for document in batch {
+        document.map_err(message::malformed)?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// Of a command that writes; the server's default where the plan has none.
+fn append_write_concern(command: &mut RawDocumentBuf, settings: &Settings) {
+    let concern = settings.write_concern.map(|concern| match concern {
+        WriteConcern::Majority => rawdoc! { "w": "majority" },
+        WriteConcern::Members(members) => rawdoc! { "w": members },
+    });
+    if let Some(concern) = concern {
+        command.append(cstr!("writeConcern"), concern);
+    }
+}
+
+/// `{_id: "user…", field0: <binary>, …}`, the fields as YCSB's MongoDB binding stores them.
+fn append_record(message: &mut Vec<u8>, table: &Table, record: u64) {
+    enclosed(message, |document| {
+        append_id(document, &table.key(record));
+        table.for_each_field(record, |name, value| {
+            document.push(BINARY);
+            document.extend_from_slice(name.as_bytes());
+            document.push(0);
+            document.extend_from_slice(&(value.len() as i32).to_le_bytes());
+            document.push(BinarySubtype::Generic.into());
+            document.extend_from_slice(value);
+        });
+    });
+}
+
+fn set_length(message: &mut [u8], at: usize) {
+    let length = (message.len() - at) as i32;
+    message[at..at + 4].copy_from_slice(&length.to_le_bytes());
+}
+
+/// All of the batch was written, to as many members as its write concern asks. How many documents that were (`n`).
+pub fn check_written(reply: &RawDocument) -> Result<i32> {
+    let (mut ok, mut written, mut failed) = (false, 0, None);
+    // One walk over the top: a lookup for each name would be a walk each.
+    for element in reply.iter() {
+        let (name, value) = element.map_err(message::malformed)?;
+        match (name.as_str(), value) {
+            ("ok", value) => ok = message::is_one(value),
+            ("n", RawBsonRef::Int32(count)) => written = count,
+            ("writeErrors", RawBsonRef::Array(errors)) => {
+                if let Some(first) = errors.into_iter().next() {
+                    failed = first.map_err(message::malformed)?.as_document();
+                }
+            }
+            ("writeConcernError", RawBsonRef::Document(error)) => failed = failed.or(Some(error)),
+            _ => {}
+        }
+    }
+    match failed {
+        Some(error) => Err(message::server_error(error)),
+        None if ok => Ok(written),
+        None => message::check_ok(reply).map(|()| written),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use base::Random;
     use proptest::prelude::*;
+    use workload::Data;
     use workload::ycsb::Lengths;
 
     fn commands(more: serde_json::Value) -> Commands {
@@ -306,7 +402,6 @@ mod tests {
         Commands::new(&serde_json::from_value(settings).unwrap())
     }
 
-    /// A command's body, and the one document of the section after it.
     fn parts<'a>(message: &'a [u8], name: &[u8]) -> (&'a RawDocument, &'a RawDocument) {
         let body_length = i32::from_le_bytes(message[message::BODY_AT..][..4].try_into().unwrap()) as usize;
         let (body, section) = message[message::BODY_AT..].split_at(body_length);
@@ -378,8 +473,10 @@ mod tests {
             let (key, lengths) = (Key::new(record), Lengths::uniform(1, most));
             let (mut message, mut random) = (Vec::new(), Random::new(record));
             append_command(&mut message, &commands.insert, b"documents\0", |message| {
-                append_id(message, &key);
-                append_values(message, Values::new(Fields::All, count, &lengths, &mut random));
+                enclosed(message, |document| {
+                    append_id(document, &key);
+                    append_values(document, Values::new(Fields::All, count, &lengths, &mut random));
+                });
             });
             let (body, document) = parts(&message, b"documents\0");
             prop_assert_eq!(body, &*rawdoc! { "insert": "c", "ordered": true, "$db": "d" });
@@ -411,5 +508,74 @@ mod tests {
                 let _ = (read_batch(document, &mut Vec::new()), written(document, "written"));
             }
         }
+    }
+
+    #[test]
+    fn asks_a_secondary_as_drivers_do() {
+        let mut message = Vec::new();
+        let commands = commands(serde_json::json!({"read_preference": "secondary"}));
+        commands.append_find(&mut message, &Key::new(0), Fields::All);
+        let expected = rawdoc! {
+            "find": "c", "filter": { "_id": "user6284781860667377211" }, "limit": 1, "singleBatch": true, "$db": "d",
+            "$readPreference": { "mode": "secondary" },
+        };
+        assert_eq!(&message[message::BODY_AT..], expected.as_bytes());
+    }
+
+    #[test]
+    fn counts_what_was_found() {
+        let reply = |batch: bson::RawArrayBuf| rawdoc! { "cursor": { "id": 0_i64, "firstBatch": batch }, "ok": 1.0 };
+        let one = || rawdoc! { "_id": "user1" };
+        let class = |batch| check_one_document(&reply(batch)).err().map(|failure| failure.class);
+        assert_eq!(class([one()].into_iter().collect()), None);
+        assert_eq!(class(bson::RawArrayBuf::new()), Some(Class::Server));
+        assert_eq!(class([one(), one()].into_iter().collect()), Some(Class::Protocol));
+        assert_eq!(check_one_document(&rawdoc! { "ok": 1.0 }).unwrap_err().class, Class::Protocol);
+        assert_eq!(check_one_document(&rawdoc! { "ok": 0.0 }).unwrap_err().class, Class::Server);
+    }
+
+    proptest! {
+        /// Keys differ in length, so the lengths around them must be right for each.
+        #[test]
+        fn every_key_makes_a_whole_document(record in any::<u64>()) {
+            let mut message = Vec::new();
+            commands(serde_json::json!({})).append_find(&mut message, &Key::new(record), Fields::All);
+            let body = RawDocument::from_bytes(&message[message::BODY_AT..]).unwrap();
+            let key = body.get_document("filter").unwrap().get_str("_id").unwrap();
+            let expected = Key::new(record);
+            prop_assert_eq!(key.as_bytes(), expected.as_bytes());
+            prop_assert_eq!(body.iter().count(), 5);
+        }
+    }
+
+    #[test]
+    fn writes_whole_documents_with_ycsbs_fields() {
+        let table = Table::new(Data { records: 5, fields: 10, field_length: 100 }, 1);
+        let mut message = Vec::new();
+        let body = commands(serde_json::json!({})).insert_many;
+        append_command(&mut message, &body, b"documents\0", |message| {
+            (3..5).for_each(|record| append_record(message, &table, record));
+        });
+        let sequence = &message[message::BODY_AT + body.as_bytes().len() + 1..];
+        assert_eq!(sequence[..4], (sequence.len() as i32).to_le_bytes());
+        let mut documents = sequence[4..].strip_prefix(b"documents\0").unwrap();
+        for record in 3..5 {
+            let length = i32::from_le_bytes(documents[..4].try_into().unwrap()) as usize;
+            let document = RawDocument::from_bytes(&documents[..length]).unwrap();
+            assert_eq!(document.get_str("_id").unwrap().as_bytes(), table.key(record).as_bytes());
+            assert_eq!(document.get_binary("field9").unwrap().bytes.len(), 100);
+            assert_eq!(document.iter().count(), 11);
+            documents = &documents[length..];
+        }
+        assert!(documents.is_empty());
+    }
+
+    #[test]
+    fn an_error_in_the_batch_is_an_error() {
+        let failed = rawdoc! { "n": 0, "ok": 1.0, "writeErrors": [{ "index": 0, "code": 11000, "errmsg": "dup key" }] };
+        assert_eq!(check_written(&failed).unwrap_err().class, Class::Server);
+        let unsafe_write = rawdoc! { "n": 1, "ok": 1.0, "writeConcernError": { "code": 64, "errmsg": "waiting" } };
+        assert_eq!(check_written(&unsafe_write).unwrap_err().class, Class::Server);
+        check_written(&rawdoc! { "n": 1, "ok": 1.0 }).unwrap();
     }
 }

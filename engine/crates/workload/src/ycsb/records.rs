@@ -1,0 +1,246 @@
+//! Records: their keys, `user` and a number, as `CoreWorkload.buildKeyName` makes them; what is written into them and which of
+//! their fields are read; and the table of the kinds `connect`, `query` and `load`, the same for the same seed.
+
+use super::{InsertOrder, Lengths};
+use crate::Data;
+use base::Random;
+use std::io::Write;
+use std::ops::Range;
+
+/// Of MySQL's column `YCSB_KEY VARCHAR(255)`.
+pub const LONGEST_KEY: usize = 255;
+/// Of a number that is not negative as Java's `long` has it.
+pub const MOST_DIGITS: usize = 19;
+/// FNV-1a's, as `site.ycsb.Utils` has them.
+const FNV_OFFSET_BASIS: u64 = 0xCBF2_9CE4_8422_2325;
+const FNV_PRIME: u64 = 1_099_511_628_211;
+
+/// How the numbers of records become their keys.
+#[derive(Debug, Clone)]
+pub struct KeyNames {
+    pub prefix: String,
+    /// A number has at least so many digits.
+    pub zero_padding: usize,
+    pub order: InsertOrder,
+}
+
+impl KeyNames {
+    pub fn key(&self, record: u64) -> Key {
+        let number = match self.order {
+            InsertOrder::Hashed => fnv_hash(record),
+            InsertOrder::Ordered => record,
+        };
+        Key::from_parts(&self.prefix, number, self.zero_padding)
+    }
+}
+
+/// A record's key, without a heap.
+#[derive(Debug, Clone, Copy)]
+pub struct Key {
+    bytes: [u8; LONGEST_KEY],
+    length: usize,
+}
+
+impl Key {
+    /// YCSB's default: hashed, not padded.
+    pub fn new(record: u64) -> Self {
+        Key::from_parts("user", fnv_hash(record), 0)
+    }
+
+    fn from_parts(prefix: &str, number: u64, zero_padding: usize) -> Self {
+        let mut bytes = [0; LONGEST_KEY];
+        let mut rest = &mut bytes[..];
+        write!(rest, "{prefix}{number:0zero_padding$}").expect("longer keys are refused with the plan");
+        let length = LONGEST_KEY - rest.len();
+        Key { bytes, length }
+    }
+
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
+
+/// `Utils.fnvhash64`: the number's octets from low to high, the result made positive as Java's `Math.abs` does.
+pub fn fnv_hash(number: u64) -> u64 {
+    let hash = number
+        .to_le_bytes()
+        .iter()
+        .fold(FNV_OFFSET_BASIS, |hash, octet| (hash ^ u64::from(*octet)).wrapping_mul(FNV_PRIME));
+    (hash as i64).wrapping_abs() as u64
+}
+
+/// Which fields of a record an operation is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fields {
+    All,
+    One(u32),
+}
+
+/// What a table's records look like to a workload: what a protocol must know to get ready for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    pub fields: u32,
+    pub reads_all: bool,
+    pub writes_all: bool,
+    pub inserts: bool,
+    pub reads: bool,
+    pub updates: bool,
+    pub scans: bool,
+}
+
+/// New values for fields, made as they are written down.
+pub struct Values<'a> {
+    fields: Range<u32>,
+    lengths: &'a Lengths,
+    random: &'a mut Random,
+}
+
+impl<'a> Values<'a> {
+    pub fn new(fields: Fields, count: u32, lengths: &'a Lengths, random: &'a mut Random) -> Self {
+        let fields = match fields {
+            Fields::All => 0..count,
+            Fields::One(field) => field..field + 1,
+        };
+        Values { fields, lengths, random }
+    }
+
+    pub fn fields(&self) -> Range<u32> {
+        self.fields.clone()
+    }
+
+    /// Append each value, after what `head` has written for a field of this number and this length.
+    pub fn append(self, message: &mut Vec<u8>, mut head: impl FnMut(&mut Vec<u8>, u32, usize)) {
+        for field in self.fields {
+            let length = self.lengths.next(self.random) as usize;
+            head(message, field, length);
+            let at = message.len();
+            message.resize(at + length, 0);
+            self.random.fill_printable(&mut message[at..]);
+        }
+    }
+}
+
+/// The table of a run.
+#[derive(Debug, Clone)]
+pub struct Table {
+    data: Data,
+    seed: u64,
+    names: Vec<String>,
+}
+
+impl Table {
+    pub fn new(data: Data, seed: u64) -> Self {
+        Table { data, seed, names: (0..data.fields).map(|field| format!("field{field}")).collect() }
+    }
+
+    pub fn records(&self) -> u64 {
+        self.data.records
+    }
+
+    pub fn key(&self, record: u64) -> Key {
+        Key::new(record)
+    }
+
+    pub fn for_each_field(&self, record: u64, mut each: impl FnMut(&str, &[u8])) {
+        let mut random = Random::new(self.seed ^ fnv_hash(record));
+        let mut value = vec![0; self.data.field_length as usize];
+        for name in &self.names {
+            random.fill_printable(&mut value);
+            each(name, &value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn names(order: InsertOrder, zero_padding: usize) -> KeyNames {
+        KeyNames { prefix: "user".into(), zero_padding, order }
+    }
+
+    fn text(key: Key) -> String {
+        String::from_utf8(key.as_bytes().to_vec()).unwrap()
+    }
+
+    #[test]
+    fn hashes_as_ycsb_does() {
+        // The first records of a table loaded by YCSB 0.17 with its default, hashed, insert order.
+        for (record, key) in
+            [(0, "user6284781860667377211"), (1, "user8517097267634966620"), (2, "user1820151046732198393")]
+        {
+            assert_eq!(text(Key::new(record)), key);
+            assert_eq!(text(names(InsertOrder::Hashed, 1).key(record)), key);
+        }
+    }
+
+    #[test]
+    fn ordered_keys_are_padded_numbers() {
+        assert_eq!(text(names(InsertOrder::Ordered, 1).key(0)), "user0");
+        assert_eq!(text(names(InsertOrder::Ordered, 8).key(42)), "user00000042");
+        assert_eq!(text(names(InsertOrder::Ordered, 2).key(12345)), "user12345");
+        assert_eq!(text(names(InsertOrder::Hashed, 22).key(0)), "user0006284781860667377211");
+    }
+
+    /// FNV-1a of 64 bits (draft-eastlake-fnv-17, 2), a bit at a time and in wide numbers.
+    fn published(number: u64) -> u64 {
+        let (mut hash, prime) = (14_695_981_039_346_656_037_u128, (1_u128 << 40) + 0x1b3);
+        for octet in 0..8 {
+            hash ^= u128::from(number >> (8 * octet) & 0xff);
+            hash = (hash * prime) % (1 << 64);
+        }
+        if hash >> 63 == 1 { ((1_u128 << 64) - hash) as u64 } else { hash as u64 }
+    }
+
+    proptest! {
+        #[test]
+        fn every_hash_is_the_published_algorithms(number in any::<u64>()) {
+            prop_assert_eq!(fnv_hash(number), published(number));
+        }
+
+        #[test]
+        fn ordered_keys_of_enough_padding_sort_as_their_numbers(one in any::<u32>(), other in any::<u32>()) {
+            let names = names(InsertOrder::Ordered, 10);
+            let (one, other) = (u64::from(one), u64::from(other));
+            prop_assert_eq!(names.key(one).as_bytes().cmp(names.key(other).as_bytes()), one.cmp(&other));
+        }
+    }
+
+    #[test]
+    fn each_value_follows_its_head() {
+        let (mut message, mut random) = (Vec::new(), Random::new(1));
+        let lengths = Lengths::uniform(1, 9);
+        Values::new(Fields::All, 3, &lengths, &mut random).append(&mut message, |message, field, length| {
+            message.extend_from_slice(&[field as u8, length as u8]);
+        });
+        let mut rest = &message[..];
+        for field in 0..3 {
+            let [number, length, after @ ..] = rest else { panic!("a head") };
+            assert_eq!(*number, field);
+            let (value, after) = after.split_at(usize::from(*length));
+            assert!((1..=9).contains(length) && value.iter().all(|byte| (32..127).contains(byte)));
+            rest = after;
+        }
+        assert!(rest.is_empty());
+        let one = Values::new(Fields::One(2), 3, &lengths, &mut random);
+        assert_eq!(one.fields(), 2..3);
+    }
+
+    #[test]
+    fn values_are_printable_and_follow_from_seed_and_record() {
+        let data = Data { records: 10, fields: 10, field_length: 100 };
+        let fields = |seed, record| {
+            let mut all = Vec::new();
+            Table::new(data, seed).for_each_field(record, |name, value| all.push((name.to_owned(), value.to_vec())));
+            all
+        };
+        let first = fields(1, 0);
+        assert_eq!(first, fields(1, 0));
+        assert_ne!(first, fields(1, 1));
+        assert_ne!(first, fields(2, 0));
+        assert_eq!(first.len(), 10);
+        assert_eq!(first[9].0, "field9");
+        assert!(first.iter().all(|(_, value)| value.len() == 100 && value.iter().all(|byte| (32..127).contains(byte))));
+    }
+}
