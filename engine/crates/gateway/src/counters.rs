@@ -1,10 +1,10 @@
 //! Counters of what the gateway has done.
 
-use super::session::Tally;
 use net::serve;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::iter::Sum;
+use std::ops::AddAssign;
 use std::sync::{Mutex, PoisonError};
 
 /// The counters of one listener on one thread, which alone writes them; another may read. An uncontended lock costs less than a
@@ -21,6 +21,37 @@ pub struct ListenerCounters {
     pub tls: BTreeMap<&'static str, u64>,
     #[serde(flatten)]
     pub tally: Tally,
+}
+
+/// The counts of what a session has done.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Tally {
+    /// Commands that were passed on to the server.
+    pub commands: u64,
+    /// Rows of guarded sessions' answers.
+    pub rows: u64,
+    /// Encrypted values, without NULLs.
+    pub values_encrypted: u64,
+    /// Bytes of those values.
+    pub plaintext_bytes: u64,
+    /// Bytes of those values.
+    pub ciphertext_bytes: u64,
+    /// Refused commands.
+    pub refused: u64,
+    /// Sessions that ended with an error.
+    pub errors: u64,
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, more: Tally) {
+        self.commands += more.commands;
+        self.rows += more.rows;
+        self.values_encrypted += more.values_encrypted;
+        self.plaintext_bytes += more.plaintext_bytes;
+        self.ciphertext_bytes += more.ciphertext_bytes;
+        self.refused += more.refused;
+        self.errors += more.errors;
+    }
 }
 
 impl Counters {

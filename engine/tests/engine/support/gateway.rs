@@ -47,8 +47,8 @@ pub fn definition() -> Vec<u8> {
 
 /// What a server says that does as the gateway tells it.
 pub fn pinned_answers() -> Vec<u8> {
-    let read_back = ["", "0", "en_US", "utf8mb4", "utf8mb4", "utf8mb4", "utf8mb4_general_ci", "d"];
-    [packet(1, OK), packet(1, OK), result(&read_back)].concat()
+    let read_back = ["", "0", "utf8mb4", "utf8mb4", "utf8mb4", "utf8mb4_general_ci", "d"];
+    [packet(1, OK), result(&read_back)].concat()
 }
 
 pub fn beginning() -> Vec<u8> {
