@@ -7,7 +7,6 @@ use mysql::packet::{EOF, ERR, LONGEST_EOF, MORE_RESULTS, OK, OkPacket, PreparedP
 /// More than any server has in a result set.
 const MOST_COLUMNS: u64 = 1 << 16;
 
-/// What may come next of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
     /// Nothing; it is the client's turn.
@@ -18,31 +17,25 @@ pub enum Expected {
     Result,
     /// An error, or a prepared statement's number and counts.
     Prepared,
-    /// So many definitions.
     Definitions(u64, Of),
-    /// The EOF behind definitions.
     EndOfDefinitions(Of),
-    /// Rows up to their end.
     Rows,
 }
 
-/// What definitions describe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Of {
-    /// A result set, whose rows follow.
     Rows,
     /// A prepared statement's parameters, before so many of its columns.
-    Parameters { columns: u16 },
-    /// A prepared statement's columns.
+    Parameters {
+        columns: u16,
+    },
     Columns,
 }
 
-/// What a packet is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Ok,
     Error,
-    /// The number of columns.
     Count(u64),
     Definition(Of),
     Eof,
@@ -54,9 +47,6 @@ pub enum Kind {
 
 impl Expected {
     /// Return what the next packet is. `without_eof`: lists end without an EOF packet.
-    ///
-    /// # Errors
-    /// `protocol`, where it is not what must come.
     pub fn take(&mut self, payload: &[u8], without_eof: bool) -> Result<Kind> {
         let first = *payload.first().ok_or_else(|| Failure::protocol("the server sent an empty packet"))?;
         let is_eof = first == EOF && payload.len() <= LONGEST_EOF;

@@ -21,7 +21,6 @@ const FROM_SERVER: usize = 32 * 1024;
 /// A buffer that has become larger is given back once it is empty.
 const KEPT: usize = 1 << 20;
 
-/// One listener's conversations.
 #[derive(Clone)]
 pub struct Conversations(pub Arc<Site>);
 
@@ -74,7 +73,6 @@ async fn refuse(mut client: Stream, error: &ErrPacket) {
     client.close();
 }
 
-/// The connections to the client and to the server.
 struct Ends {
     client: Stream,
     server: Stream,
@@ -100,9 +98,7 @@ struct Conversation {
 enum Turn {
     /// Something was done, and there may be more to do.
     Worked,
-    /// There was nothing to do.
     Idle,
-    /// The conversation has ended.
     Over,
 }
 
@@ -313,7 +309,6 @@ fn erase(bytes: &mut [u8]) {
 #[derive(Debug)]
 struct Inbox {
     bytes: Vec<u8>,
-    /// The usual size of the buffer.
     size: usize,
     start: usize,
     end: usize,
@@ -352,18 +347,15 @@ impl Inbox {
         &mut self.bytes[self.end..]
     }
 
-    /// Record that so many bytes were received.
     fn received(&mut self, count: usize) {
         self.end += count;
         self.used = self.used.max(self.end);
     }
 
-    /// Record that so many bytes are processed.
     fn done(&mut self, count: usize) {
         self.start += count;
     }
 
-    /// Return the bytes that are not processed yet.
     fn content(&self) -> &[u8] {
         &self.bytes[self.start..self.end]
     }

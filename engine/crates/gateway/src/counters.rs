@@ -12,10 +12,8 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Debug, Default)]
 pub struct Counters(Mutex<ListenerCounters>);
 
-/// The counters as they are printed.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
 pub struct ListenerCounters {
-    /// Accepted connections.
     pub connections: u64,
     /// Finished TLS handshakes of clients, by version.
     pub tls: BTreeMap<&'static str, u64>,
@@ -23,7 +21,6 @@ pub struct ListenerCounters {
     pub tally: Tally,
 }
 
-/// The counts of what a session has done.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Tally {
     /// Commands that were passed on to the server.
@@ -36,7 +33,6 @@ pub struct Tally {
     pub plaintext_bytes: u64,
     /// Bytes of those values.
     pub ciphertext_bytes: u64,
-    /// Refused commands.
     pub refused: u64,
     /// Sessions that ended with an error.
     pub errors: u64,
@@ -59,12 +55,10 @@ impl Counters {
         self.change(|counters| *counters.tls.entry(version).or_default() += 1);
     }
 
-    /// Add what a session has done since the last call.
     pub fn add(&self, done: Tally) {
         self.change(|counters| counters.tally += done);
     }
 
-    /// Count a session that could not begin.
     pub fn error(&self) {
         self.add(Tally { errors: 1, ..Tally::default() });
     }

@@ -15,16 +15,13 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// `MYSQL_TYPE_NULL`
 const NULL: u8 = 0x06;
 /// The bytes of a parameter's type.
 const TYPE: usize = 2;
 
-/// A statement that was prepared.
 #[derive(Debug)]
 pub struct Prepared {
     statement: Arc<Statement>,
-    /// The present rules approve it.
     is_approved: bool,
     parameters: Vec<Parameter>,
     /// The last types that an execution named were right.
@@ -35,21 +32,17 @@ pub struct Prepared {
 
 #[derive(Debug)]
 struct Parameter {
-    /// The kind that it must have.
     kind: Option<statements::Kind>,
     /// Its last value had another type than a text. MariaDB 10.11 keeps that type if a text then comes by SEND_LONG_DATA,
     /// and takes the text's address for the value.
     was_no_text: bool,
 }
 
-/// The guard of one session.
 #[derive(Debug)]
 pub struct Guard {
     role: Role,
     sealing: Sealing,
-    /// The last text that was read.
     pub reading: Reading,
-    /// The present command's statement.
     statement: Option<Arc<Statement>>,
     format: RowFormat,
     /// The columns of the present result set or preparation.
@@ -59,9 +52,6 @@ pub struct Guard {
 
 impl Guard {
     /// Create a guard for an account of this role, with a new data key. A client with a salt gets envelopes.
-    ///
-    /// # Errors
-    /// `internal`.
     pub fn new(role: Role, salt: Option<SessionSalt>) -> Result<Self> {
         Ok(Guard {
             sealing: Sealing::new(&role, salt, 0)?,
@@ -75,9 +65,6 @@ impl Guard {
     }
 
     /// Take another data key before this one is used up. Called between two commands.
-    ///
-    /// # Errors
-    /// `internal`.
     pub fn renew_key_in_time(&mut self) -> Result<()> {
         if self.sealing.is_spent() {
             self.sealing = self.sealing.renewed(&self.role)?;
@@ -86,9 +73,6 @@ impl Guard {
     }
 
     /// Take new rules, under which the account has this role.
-    ///
-    /// # Errors
-    /// `internal`.
     pub fn renew_rules(&mut self, role: Role, rules: &Rules) -> Result<()> {
         self.sealing = self.sealing.renewed(&role)?;
         self.role = role;
@@ -98,16 +82,12 @@ impl Guard {
         Ok(())
     }
 
-    /// Begin the answer to a command.
     pub fn begin(&mut self, statement: Option<Arc<Statement>>, format: RowFormat) {
         self.statement = statement;
         self.format = format;
     }
 
     /// Return the prepared statement of an execution; an error if it may not be executed with these parameters.
-    ///
-    /// # Errors
-    /// The refusal.
     pub fn execute(&mut self, number: u32, parameters: &[u8]) -> std::result::Result<Arc<Statement>, ErrPacket> {
         let Some(prepared) = self.prepared.get_mut(&number) else {
             return Err(ErrPacket::unknown_statement());
@@ -189,7 +169,6 @@ impl Guard {
         Ok(())
     }
 
-    /// Check the number of columns of an answer.
     fn check_count(&self, columns: u64) -> Result<()> {
         match self.statement.as_ref().map(|statement| &statement.outputs) {
             Some(Outputs::All(_)) => Ok(()),
@@ -211,7 +190,6 @@ impl Guard {
 }
 
 impl Prepared {
-    /// Return whether a parameter may come by SEND_LONG_DATA.
     pub fn accepts_long_data(&self, parameter: u16) -> bool {
         self.parameters.get(usize::from(parameter)).is_none_or(|parameter| !parameter.was_no_text)
     }

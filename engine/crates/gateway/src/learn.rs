@@ -37,9 +37,6 @@ struct Book {
 
 impl Learner {
     /// Open the file, which may have statements already.
-    ///
-    /// # Errors
-    /// `plan`.
     pub fn open(plan: &LearnPlan, rules: &Rules) -> Result<Self> {
         let refuse = |why: String| Failure::new(Class::Plan, format!("{}: {why}", plan.file.display()));
         if !rules.guard() {
@@ -50,7 +47,6 @@ impl Learner {
         Ok(Learner { accounts, book: Mutex::new(Book { file, known }) })
     }
 
-    /// Whether statements of this account are learned.
     pub fn learns_from(&self, account: &[u8]) -> bool {
         self.accounts.contains(account)
     }
@@ -99,7 +95,6 @@ fn key(reading: &Reading, is_prepared: bool, database: Option<&str>) -> String {
     key
 }
 
-/// A statement whose answer is awaited.
 #[derive(Debug)]
 struct Pending {
     key: String,
@@ -115,12 +110,10 @@ struct Pending {
     is_prepared: bool,
 }
 
-/// What one session has sent.
 #[derive(Debug, Default)]
 pub struct Lesson {
     reading: Reading,
     pending: Option<Pending>,
-    /// The number of the statement that is being prepared.
     number: Option<u32>,
     /// Prepared statements that were not executed yet.
     prepared: HashMap<u32, Pending>,
@@ -172,7 +165,6 @@ impl Lesson {
         self.number = Some(number);
     }
 
-    /// Record a column of the answer.
     pub fn column(&mut self, payload: &[u8]) {
         if let Some(pending) = &mut self.pending
             && let Ok(definition) = Definition::parse(payload)
@@ -181,7 +173,6 @@ impl Lesson {
         }
     }
 
-    /// Record the end of the answer.
     pub fn answered(&mut self, has_succeeded: bool, rules: &Rules, learner: &Learner) {
         let Some(pending) = self.pending.take().filter(|_| has_succeeded) else { return };
         match self.number {
@@ -267,7 +258,6 @@ fn comment(text: &[u8]) -> String {
     text.chars().take(LONGEST).map(|each| if each.is_control() { ' ' } else { each }).collect()
 }
 
-/// A basic string of TOML.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for character in text.chars() {
@@ -286,54 +276,7 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::ColumnFacts;
     use proptest::prelude::*;
-
-    const RULES: &str =
-        "[check]\nusername = 'c'\npassword = ''\n[[columns]]\ndatabase = 'd'\ntable = 'people'\ncolumn = 'name'\n";
-
-    fn definition([database, table, column]: [&str; 3]) -> Vec<u8> {
-        let mut payload = Vec::new();
-        for text in ["def", database, "alias", table, "alias", column] {
-            payload.push(text.len() as u8);
-            payload.extend_from_slice(text.as_bytes());
-        }
-        [&payload[..], b"\x0c\x2d\0\x50\0\0\0\xfd\0\0\0\0\0"].concat()
-    }
-
-    #[test]
-    fn each_new_statement_is_written_once_with_what_its_answer_shows() {
-        let mut rules = Rules::of(RULES);
-        let column = |name: &str| ColumnFacts { names: ["d", "people", name].map(str::to_owned), gives_ids: false };
-        rules.take_catalogue(&[column("id"), column("name")], &[]);
-        let file = std::env::temp_dir().join(format!("costof-learned-{}.toml", std::process::id()));
-        let _ = std::fs::remove_file(&file);
-        let plan = LearnPlan { file: file.clone(), accounts: vec!["shop".into()] };
-        let learner = Learner::open(&plan, &rules).unwrap();
-        let mut lesson = Lesson::default();
-        for value in ["'a'", "'b\\''"] {
-            let sql = format!("SELECT id, name,  COUNT(*) FROM people WHERE name = {value}");
-            lesson.statement(sql.as_bytes(), false, Some(b"d"), &rules, &learner);
-            for names in [["d", "people", "id"], ["d", "people", "name"], ["", "", ""]] {
-                lesson.column(&definition(names));
-            }
-            lesson.answered(true, &rules, &learner);
-        }
-        lesson.statement(b"SELECT 2; SELECT 3", false, None, &rules, &learner);
-        lesson.statement(b"COMMIT", false, None, &rules, &learner);
-        lesson.answered(true, &rules, &learner);
-        let text = std::fs::read_to_string(&file).unwrap();
-        let (_, entries) = text.split_once("show.\n").unwrap();
-        let expected = "\n# output 1: d.people.id\n# output 2: d.people.name, protected: always encrypted\n\
-            # output 3: computed\n# filters on people.name: whoever may send it learns which rows match\n\
-            [[statements]]\ntext = \"SELECT id, name, COUNT(*) FROM people WHERE name = ?\"\ndatabase = \"d\"\n\
-            values = [\"text\"]\noutputs = [\"plain\", \"encrypt\", \"encrypt\"]\n\n\
-            # Cannot be approved, since it has a second statement behind ';':\n# SELECT 2; SELECT 3\n";
-        assert_eq!(entries, expected);
-        // Opened again it knows them.
-        assert_eq!(Learner::open(&plan, &rules).unwrap().book.lock().unwrap().known.len(), 1);
-        std::fs::remove_file(&file).unwrap();
-    }
 
     proptest! {
         #[test]

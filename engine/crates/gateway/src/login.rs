@@ -46,9 +46,6 @@ pub struct Greeting {
 
 impl Greeting {
     /// Append the greeting without the capabilities that the gateway cannot follow.
-    ///
-    /// # Errors
-    /// `protocol`; where TLS is wanted and the server does not offer it.
     pub fn cut(payload: &[u8], sequence: u8, tls: bool, out: &mut Vec<u8>) -> Result<Self> {
         let mut reader = Reader::new(payload);
         if reader.u8()? != PROTOCOL_VERSION {
@@ -82,23 +79,18 @@ impl Greeting {
     }
 }
 
-/// A client's response to the greeting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Response<'a> {
-    /// The capabilities that it claims.
     capabilities: u32,
     /// The collation's number of its texts.
     collation: u8,
     pub account: &'a [u8],
     pub reads: Reads,
-    /// The end of what is passed on to the server.
     end: usize,
 }
 
-/// What a client announces that it reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reads {
-    /// It announces nothing.
     Plaintext,
     /// It decrypts, with keys that are bound to this nonce.
     Ciphertext(ClientNonce),
@@ -113,8 +105,6 @@ pub fn is_tls_request(payload: &[u8]) -> bool {
 }
 
 impl<'a> Response<'a> {
-    /// # Errors
-    /// `protocol`.
     pub fn parse(payload: &'a [u8]) -> Result<Self> {
         let mut reader = Reader::new(payload);
         let capabilities = reader.u32()?;
@@ -138,12 +128,10 @@ impl<'a> Response<'a> {
         Ok(Response { capabilities, collation, account, reads, end: payload.len() - reader.rest().len() })
     }
 
-    /// Return whether it claims TLS.
     pub fn claims_tls(&self) -> bool {
         self.capabilities & TLS != 0
     }
 
-    /// Return whether lists end without an EOF packet.
     pub fn without_eof(&self, greeting: &Greeting) -> bool {
         self.capabilities & greeting.capabilities & DEPRECATE_EOF != 0
     }
@@ -169,9 +157,6 @@ impl<'a> Response<'a> {
     }
 
     /// Append the response without capabilities that were not offered; a guarded session's texts are utf8mb4.
-    ///
-    /// # Errors
-    /// `plan`, where it is too long.
     pub fn append(&self, payload: &[u8], sequence: u8, guarded: bool, out: &mut Vec<u8>) -> Result<()> {
         append(&payload[..self.end], self.capabilities, sequence, guarded, out)
     }
@@ -194,10 +179,6 @@ fn reads(attributes: &[u8]) -> Result<Reads> {
     })
 }
 
-/// Append a client's request for TLS.
-///
-/// # Errors
-/// `protocol`.
 pub fn append_tls_request(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> Result<()> {
     let capabilities = Reader::new(payload).u32()?;
     append(payload, capabilities, sequence, false, out)

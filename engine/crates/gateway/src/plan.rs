@@ -23,20 +23,16 @@ pub struct Plan {
 pub struct ListenerPlan {
     /// Port 0 is any that is free.
     pub address: SocketAddr,
-    /// The rules, in TOML.
     pub rules_file: PathBuf,
     /// `host:port` of the server behind the gateway.
     pub server: String,
     /// None for plain clients.
     #[serde(default)]
     pub tls: Option<TlsFiles>,
-    /// The transport to the server.
     #[serde(default = "plain")]
     pub server_transport: Transport,
-    /// Statements of some accounts are learned.
     #[serde(default)]
     pub learn: Option<LearnPlan>,
-    /// Limits that differ from the defaults.
     #[serde(default)]
     pub limits: Limits,
 }
@@ -97,7 +93,6 @@ impl Default for Limits {
     }
 }
 
-/// Convert seconds to nanoseconds.
 pub const fn nanoseconds(seconds: u64) -> u64 {
     seconds.saturating_mul(1_000_000_000)
 }
@@ -122,13 +117,10 @@ pub enum Answer {
 #[derive(Debug, Serialize)]
 pub struct Ready {
     pub listeners: Vec<SocketAddr>,
-    /// What an operator should know of the rules.
     pub warnings: Vec<String>,
 }
 
 impl Plan {
-    /// # Errors
-    /// `plan`.
     pub fn parse(line: &[u8]) -> Result<Plan> {
         let plan: Plan = lines::parse(line)?;
         if plan.threads == 0 {

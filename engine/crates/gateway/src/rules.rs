@@ -109,32 +109,24 @@ impl Rules {
     pub fn read(path: &Path) -> Result<Self> {
         let text = read_text(path, OTHERS).map_err(|why| refusal(path, why))?;
         let (mut rules, file) = Self::parse(&text).map_err(|fault| refusal(path, fault.words(&text)))?;
-        let mut approved = Statements::default();
-        approve(&mut approved, file.statements).map_err(|fault| refusal(path, fault.words(&text)))?;
-        if let Some(name) = file.statements_file {
+        if let Some(name) = file {
             let path = path.parent().unwrap_or(Path::new("")).join(name);
             let text = read_text(&path, OTHERS_WRITE).map_err(|why| refusal(&path, why))?;
             let statements = parse_approvals(&text).map_err(|why| refusal(&path, why))?;
-            approve(&mut approved, statements).map_err(|fault| refusal(&path, fault.words(&text)))?;
+            let approved = Arc::make_mut(&mut rules.statements);
+            approve(approved, statements).map_err(|fault| refusal(&path, fault.words(&text)))?;
         }
-        rules.statements = approved.into();
         Ok(rules)
     }
 
     /// The rules of a text that is right.
     #[cfg(test)]
     pub fn of(text: &str) -> Self {
-        let done = Self::parse(text).and_then(|(mut rules, file)| {
-            let mut approved = Statements::default();
-            approve(&mut approved, file.statements)?;
-            rules.statements = approved.into();
-            Ok(rules)
-        });
-        done.unwrap_or_else(|fault| panic!("{}", fault.why))
+        Self::parse(text).unwrap_or_else(|fault| panic!("{}", fault.why)).0
     }
 
-    /// Read all but the statements.
-    fn parse(text: &str) -> Understood<(Self, RulesFile)> {
+    /// Read the rules; return the file of further statements, too.
+    fn parse(text: &str) -> Understood<(Self, Option<PathBuf>)> {
         let mut file: RulesFile = parse(text)?;
         let keys = keys(std::mem::take(&mut file.master_keys))?;
         if let Some(first) = file.columns.first()
@@ -161,12 +153,14 @@ impl Rules {
             let patterns = [database, table, name].map(|text| Pattern(text.to_ascii_lowercase()));
             columns.push(ColumnRule { patterns, algorithm: algorithm.unwrap_or(file.algorithm) });
         }
+        let mut approved = Statements::default();
+        approve(&mut approved, file.statements)?;
         let rules = Rules {
             algorithm: file.algorithm,
             unknown_clients: file.unknown_clients,
-            check: file.check.take(),
+            check: file.check,
             catalogue: Arc::default(),
-            statements: Arc::default(),
+            statements: approved.into(),
             accounts,
             default_role: match file.default_role {
                 DefaultRole::Opaque => Role::Opaque,
@@ -174,7 +168,7 @@ impl Rules {
             },
             columns,
         };
-        Ok((rules, file))
+        Ok((rules, file.statements_file))
     }
 
     /// Whether any account is guarded.

@@ -18,12 +18,9 @@ use std::sync::Arc;
 
 /// If fewer values are left under a key, the session takes another one: no result set has as many.
 const TIME_FOR_ANOTHER: u64 = 1 << 31;
-/// The most definitions that a session remembers.
 const MOST_REMEMBERED: usize = 4096;
-/// The longest date or time in a binary row, a TIME.
 const LONGEST_TEMPORAL: usize = 12;
 
-/// The keys of one session.
 #[derive(Debug)]
 pub struct Sealing {
     key: DataKey,
@@ -37,7 +34,6 @@ pub struct Sealing {
     seen: [HashMap<Box<[u8]>, Rc<Column>>; 2 * 3],
 }
 
-/// How a column is sent.
 #[derive(Debug)]
 pub struct Column {
     /// `MYSQL_TYPE_…`, as the server has it.
@@ -49,9 +45,7 @@ pub struct Column {
 #[derive(Debug)]
 struct Seal {
     algorithm: Algorithm,
-    /// The associated data of its values.
     associated: Box<[u8]>,
-    /// The definition that is sent.
     definition: Box<[u8]>,
 }
 
@@ -64,9 +58,6 @@ impl Column {
 
 impl Sealing {
     /// Create it with a session's data key of this number.
-    ///
-    /// # Errors
-    /// `internal`, where the system has no random bytes.
     pub fn new(role: &Role, salt: Option<SessionSalt>, number: u32) -> Result<Self> {
         let key = DataKey::random(salt.unwrap_or(SessionSalt::OF_NOBODY), number)?;
         let wrapped = match role {
@@ -76,25 +67,17 @@ impl Sealing {
         Ok(Sealing { key, wrapped, salt, sealers: Default::default(), seen: Default::default() })
     }
 
-    /// Create it with the session's next data key.
-    ///
-    /// # Errors
-    /// As `new`; where it had 2^32.
     pub fn renewed(&self, role: &Role) -> Result<Self> {
         let next = self.key.number().checked_add(1);
         let next = next.ok_or_else(|| Failure::new(Class::Internal, "a session has had 2^32 data keys"))?;
         Self::new(role, self.salt, next)
     }
 
-    /// Return whether the key is nearly used up.
     pub fn is_spent(&self) -> bool {
         self.sealers.iter().flatten().any(|sealer| sealer.left() < TIME_FOR_ANOTHER)
     }
 
     /// Return how the column of this definition is sent.
-    ///
-    /// # Errors
-    /// `protocol`, `encryption`.
     pub fn column(
         &mut self,
         payload: &[u8],
@@ -258,7 +241,6 @@ fn filled<'v>(kind: u8, content: &'v [u8], place: &'v mut [u8; LONGEST_TEMPORAL]
     &place[..length]
 }
 
-/// The failure for a packet that is too long to be processed.
 pub fn too_long(what: &str) -> Failure {
     Failure::protocol(format!("{what} of 16 MB or more cannot be encrypted or checked"))
 }

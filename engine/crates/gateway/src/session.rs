@@ -24,16 +24,13 @@ use mysql::packet::{self, ERR, HEADER, TOO_LONG};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-/// The most steps of an authentication.
 const MOST_STEPS: u8 = 16;
-/// The packet of `caching_sha2_password` that needs no answer.
 const FAST_AUTH_SUCCEEDED: &[u8] = &[1, 3];
 /// The longest command but for texts and parameters.
 const LONGEST_COMMAND: usize = 1 << 16;
 /// Of an execution: command, statement, flags and iterations.
 const BEFORE_PARAMETERS: usize = 1 + 4 + 1 + 4;
 const NO_CURSOR: u8 = 0;
-/// The commands of an open session.
 const KNOWN_COMMANDS: [u8; 17] = [
     QUIT,
     INIT_DB,
@@ -97,7 +94,6 @@ impl Shared {
     }
 }
 
-/// A whole packet.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Packet<'a> {
     pub sequence: u8,
@@ -118,7 +114,6 @@ impl<'a> Packet<'a> {
         HEADER + self.payload.len()
     }
 
-    /// Append it as it is.
     fn append(&self, out: &mut Vec<u8>) -> Result<()> {
         packet::append(self.sequence, out, |out| out.extend_from_slice(self.payload))
     }
@@ -142,11 +137,8 @@ pub struct Session {
     expected: Expected,
     /// The sequence number of the next packet, from either side.
     sequence: u8,
-    /// Lists end without an EOF packet.
     without_eof: bool,
-    /// The answer under way is to RESET_CONNECTION.
     is_resetting: bool,
-    /// How many commands have been read.
     commands: u64,
     /// Bytes of a refused command that are still to come, and its error.
     skipped: Option<(usize, ErrPacket)>,
@@ -161,13 +153,11 @@ pub struct Session {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// The server's greeting is awaited.
     Greeting,
     /// The client's response, or its request for TLS, is awaited.
     Response {
         secured: bool,
     },
-    /// TLS handshakes on both sides are under way.
     Securing,
     Authentication {
         steps: u8,
@@ -176,14 +166,11 @@ enum Phase {
     /// The server answers the gateway's own commands.
     Pinning,
     Commands,
-    /// Bytes pass as they are.
     Open,
-    /// The client has sent QUIT.
     Quitting,
     Over,
 }
 
-/// What is done for an account.
 enum Watch {
     Nothing,
     Guard(Box<Guard>),
@@ -197,7 +184,6 @@ enum Watch {
 /// that the session is as it must be.
 #[derive(Default)]
 struct Pinning {
-    /// The packet that the client waits for.
     held: Vec<u8>,
     /// The server has carried out the settings; what it reads back is awaited.
     is_set: bool,
@@ -255,7 +241,6 @@ impl Waiting {
 
 type Refused<T> = std::result::Result<T, ErrPacket>;
 
-/// What is done with a command.
 enum Fate {
     /// It was passed on, and this answer is expected.
     Passed(Expected),
@@ -454,7 +439,6 @@ impl Session {
         Ok(packet.size())
     }
 
-    /// Process the client's response to the greeting.
     fn response(&mut self, packet: Packet<'_>, secured: bool, to_server: &mut Vec<u8>) -> Refused<()> {
         let Packet { sequence, payload } = packet;
         let Some(greeting) = self.greeting else { return Err(Failure::protocol("an answer before a greeting").into()) };
@@ -609,7 +593,6 @@ impl Session {
         Ok(())
     }
 
-    /// Process a packet of an answer.
     fn answer_packet(&mut self, packet: Packet<'_>, to_client: &mut Vec<u8>, to_server: &mut Vec<u8>) -> Refused<()> {
         let was_idle = self.expected == Expected::Nothing;
         let kind = self.expected.take(packet.payload, self.without_eof)?;

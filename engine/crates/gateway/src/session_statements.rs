@@ -13,27 +13,11 @@ const VARIABLES: &str = "auto_increment_increment autocommit character_set_clien
     innodb_lock_wait_timeout interactive_timeout license lower_case_table_names max_allowed_packet max_execution_time \
     net_read_timeout net_write_timeout performance_schema query_cache_size query_cache_type sql_mode system_time_zone \
     time_zone transaction_isolation transaction_read_only tx_isolation tx_read_only version version_comment wait_timeout";
-const SAME: [&str; 11] = [
-    "BEGIN",
-    "START TRANSACTION",
-    "START TRANSACTION READ ONLY",
-    "START TRANSACTION READ WRITE",
-    "START TRANSACTION WITH CONSISTENT SNAPSHOT",
-    "COMMIT",
-    "ROLLBACK",
-    "SELECT 1",
-    "SELECT DATABASE()",
-    "SELECT VERSION()",
-    "SELECT CONNECTION_ID()",
-];
-const TRANSACTIONS: [&str; 6] = [
-    "ISOLATION LEVEL READ UNCOMMITTED",
-    "ISOLATION LEVEL READ COMMITTED",
-    "ISOLATION LEVEL REPEATABLE READ",
-    "ISOLATION LEVEL SERIALIZABLE",
-    "READ ONLY",
-    "READ WRITE",
-];
+const SAME: &str = "BEGIN|START TRANSACTION|START TRANSACTION READ ONLY|START TRANSACTION READ WRITE|\
+    START TRANSACTION WITH CONSISTENT SNAPSHOT|COMMIT|ROLLBACK|SELECT 1|SELECT DATABASE()|SELECT VERSION()|\
+    SELECT CONNECTION_ID()";
+const TRANSACTIONS: &str = "ISOLATION LEVEL READ UNCOMMITTED|ISOLATION LEVEL READ COMMITTED|\
+    ISOLATION LEVEL REPEATABLE READ|ISOLATION LEVEL SERIALIZABLE|READ ONLY|READ WRITE";
 /// A server's diagnostics may quote data, so they are answered empty.
 const NO_WARNINGS: &str = "SELECT '' AS `Level`, 0 AS `Code`, '' AS `Message` FROM DUAL WHERE (1 = 0)";
 /// A statement that does nothing, where a setting is already as it must be.
@@ -44,9 +28,8 @@ const LONGEST_NAME: usize = 64;
 
 /// Texts that are always the same, and what is sent for each.
 pub fn fixed() -> Vec<(String, String)> {
-    let transactions =
-        TRANSACTIONS.iter().flat_map(|what| ["SET SESSION", "SET"].map(|set| format!("{set} TRANSACTION {what}")));
-    let same = SAME.iter().map(|text| (*text).to_owned()).chain(transactions);
+    let set = |what: &str| ["SET SESSION", "SET"].map(|set| format!("{set} TRANSACTION {what}"));
+    let same = SAME.split('|').map(str::to_owned).chain(TRANSACTIONS.split('|').flat_map(set));
     let empty = ["SHOW WARNINGS", "SHOW ERRORS"].map(|text| (text.to_owned(), NO_WARNINGS.to_owned()));
     same.map(|text| (text.clone(), text)).chain(empty).collect()
 }

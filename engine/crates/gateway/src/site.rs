@@ -21,7 +21,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use wire::mysql::catalogue::{Inquiry, Row};
 
-/// The port of a server whose address has none.
 const DEFAULT_PORT: u16 = 3306;
 /// In nanoseconds; a server with thousands of tables takes some of it.
 const CHECK_TIMEOUT_NS: u64 = 120_000_000_000;
@@ -35,38 +34,26 @@ const COLUMNS: &str = "SELECT c.table_schema, c.table_name, c.column_name, \
     AND c.table_schema NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys')";
 const VIEWS: &str = "SELECT DISTINCT table_name FROM information_schema.tables \
     WHERE table_type NOT IN ('BASE TABLE', 'SYSTEM VERSIONED') AND table_schema <> 'information_schema'";
-/// The bits of an IPv6 address that name its network.
 const NETWORK: u32 = 64;
 
-/// All listeners on all threads.
 pub struct Gateway {
     listeners: Listeners<Counters>,
-    /// In the plan's order.
     sites: Vec<Arc<Site>>,
     /// A signal and a command may come together; the later one must win.
     reloading: Mutex<()>,
 }
 
-/// One listener, on all threads.
 pub struct Site {
     plan: ListenerPlan,
-    /// The listener's TLS; None for plain clients.
     pub tls: Option<TlsServer>,
-    /// The server behind the gateway.
     pub server: Address,
-    /// The transport to that server.
     pub transport: Transport,
-    /// The rules and limits.
     pub shared: Arc<Shared>,
-    /// The counts of connections.
     pub admission: Arc<Admission>,
 }
 
 impl Gateway {
     /// Listen on all addresses before any of them is served.
-    ///
-    /// # Errors
-    /// `plan` and `tls_configuration`.
     pub fn open(plan: &Plan) -> Result<Self> {
         let sites = plan.listeners.iter().map(|plan| Ok(Arc::new(Site::new(plan)?))).collect::<Result<Vec<_>>>()?;
         let conversations = sites.iter().map(|site| (site.plan.address, Conversations(site.clone())));
@@ -74,7 +61,6 @@ impl Gateway {
         Ok(Gateway { listeners, sites, reloading: Mutex::new(()) })
     }
 
-    /// In the plan's order.
     pub fn addresses(&self) -> &[SocketAddr] {
         self.listeners.addresses()
     }
@@ -93,7 +79,6 @@ impl Gateway {
         warnings
     }
 
-    /// Return the counters since the start.
     pub fn counters(&self) -> AllCounters<ListenerCounters> {
         self.listeners.counters()
     }
@@ -105,9 +90,6 @@ impl Gateway {
     }
 
     /// Ask each server again and again, so that a new column is known.
-    ///
-    /// # Errors
-    /// `internal`.
     pub fn watch(self: &Arc<Self>) -> Result<()> {
         let refused =
             |error: std::io::Error| Failure::new(Class::Internal, format!("cannot watch the server: {error}"));
@@ -174,7 +156,6 @@ fn check(rules: &mut Rules, server: &Address, transport: &Transport) -> std::res
     Ok(())
 }
 
-/// A server's columns and views.
 type Facts = (Vec<ColumnFacts>, Vec<String>);
 
 /// On a runtime of its own: it is asked before the listeners begin, or beside them.
@@ -232,9 +213,6 @@ pub struct Place {
 
 impl Admission {
     /// Take a place for a connection from this address.
-    ///
-    /// # Errors
-    /// The error for the client if a limit is reached.
     pub fn enter(self: &Arc<Self>, address: IpAddr) -> std::result::Result<Place, ErrPacket> {
         let address = network(address);
         let Limits { connections, connections_an_address, logins, .. } = self.limits;
@@ -262,7 +240,6 @@ impl Admission {
 }
 
 impl Place {
-    /// Count the connection as logged in.
     pub fn logged_in(&mut self) {
         if std::mem::take(&mut self.is_logging_in) {
             self.admission.counts().logins -= 1;

@@ -12,7 +12,6 @@ use zeroize::optimization_barrier;
 
 /// Separates tokens in a shape; it stands in no token outside quotes.
 pub const SEPARATOR: u8 = 0x1F;
-/// Characters of a shape that an error quotes.
 const LONGEST_QUOTE: usize = 200;
 
 /// The words behind which a value may stand. Behind any other word a text may be an alias, so it belongs to the statement.
@@ -36,7 +35,6 @@ const OPERATORS: [&[u8]; 28] = [
     b"*", b"/", b"%", b"&", b"|", b"^", b"~", b"=", b"<", b">", b"!",
 ];
 
-/// What a value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -56,7 +54,6 @@ impl Kind {
         }
     }
 
-    /// The word for it in the rules.
     pub fn word(self) -> &'static str {
         match self {
             Kind::Number => "number",
@@ -65,7 +62,6 @@ impl Kind {
     }
 }
 
-/// What the rules say of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -83,7 +79,6 @@ pub enum Outputs {
     All(Option<Verdict>),
 }
 
-/// Why a statement is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
     /// The text has what servers could read in another way.
@@ -100,7 +95,6 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// A value of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Value {
     /// None: a parameter of a prepared statement.
@@ -115,7 +109,6 @@ pub struct Value {
 pub struct Reading {
     /// Its tokens, in lower case outside quotes, with separators between them. Each value is a `?`.
     shape: Vec<u8>,
-    /// Where each token begins and ends in the text.
     tokens: Vec<(usize, usize)>,
     values: Vec<Value>,
     /// All values as the server gets them.
@@ -126,9 +119,6 @@ pub struct Reading {
 
 impl Reading {
     /// Read a text. `has_parameters`: question marks stand for values.
-    ///
-    /// # Errors
-    /// What servers could read in another way.
     pub fn read(&mut self, text: &[u8], has_parameters: bool) -> Result<(), Refusal> {
         self.erase();
         let mut scanner = Scanner { text, at: 0, reading: self, has_parameters, previous: Previous::Closed, depth: 0 };
@@ -147,7 +137,6 @@ impl Reading {
         self.lists.clear();
     }
 
-    /// The tokens with separators between them.
     pub fn shape(&self) -> &[u8] {
         &self.shape
     }
@@ -156,7 +145,6 @@ impl Reading {
         self.shape.split(|byte| *byte == SEPARATOR)
     }
 
-    /// The values in their order.
     pub fn values(&self) -> &[Value] {
         &self.values
     }
@@ -213,14 +201,12 @@ impl Drop for Reading {
     }
 }
 
-/// What stood before the next token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Previous {
     /// An operator, an opening parenthesis, a comma, or a word behind which a value may stand.
     Open,
     /// The beginning of an item of ORDER BY or GROUP BY, where a number would name an output.
     List,
-    /// Anything else.
     Closed,
 }
 
@@ -302,7 +288,6 @@ impl Scanner<'_> {
         self.previous = Previous::Closed;
     }
 
-    /// Append a token in lower case.
     fn folded_token(&mut self, start: usize) {
         let text = self.text;
         self.token(start, &text[start..self.at]);
@@ -486,7 +471,6 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// `@@name` or `@@session.name`
     fn variable(&mut self) -> Scanned {
         let start = self.at;
         let [b'@', b'@', b'A'..=b'Z' | b'a'..=b'z' | b'_', ..] = self.text[self.at..] else {
@@ -595,14 +579,11 @@ enum Place {
     Fixed(Box<[u8]>),
 }
 
-/// A statement that guarded accounts may send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
-    /// What is sent before, between and behind the values.
     pieces: Vec<Vec<u8>>,
     places: Vec<Place>,
     database: Option<Box<[u8]>>,
-    /// What becomes of its outputs.
     pub outputs: Outputs,
     /// Its OK may show the id that a new row was given.
     pub shows_id: bool,
@@ -612,7 +593,6 @@ pub struct Statement {
     is_of_session: bool,
 }
 
-/// A statement as the rules have it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Approval {
@@ -620,7 +600,6 @@ pub struct Approval {
     pub text: String,
     /// The session's database; None: any.
     pub database: Option<String>,
-    /// A verdict for each output.
     pub outputs: Option<Vec<Verdict>>,
     /// The kind of each `?`; None: any.
     pub values: Option<Vec<Kind>>,
@@ -685,7 +664,6 @@ impl Statement {
         }
     }
 
-    /// The kinds that the parameters of a prepared statement must have.
     pub fn parameters(&self, reading: &Reading) -> Vec<Option<Kind>> {
         let parameter = |(place, value): (&Place, &Value)| match (place, value.kind) {
             (Place::Any(kind), None) => Some(*kind),
@@ -735,7 +713,6 @@ fn places(reading: &Reading) -> Vec<Place> {
 #[derive(Debug, Clone)]
 pub struct Statements {
     by_shape: HashMap<Box<[u8]>, Vec<Arc<Statement>>>,
-    /// Those of the rules file.
     approved: usize,
 }
 
@@ -753,10 +730,6 @@ impl Default for Statements {
 }
 
 impl Statements {
-    /// Add an approved statement.
-    ///
-    /// # Errors
-    /// Why it cannot be approved.
     pub fn add(&mut self, approval: &Approval) -> Result<(), String> {
         let mut reading = Reading::default();
         reading.read(approval.text.as_bytes(), true).map_err(|refusal| match refusal {
@@ -796,15 +769,10 @@ impl Statements {
         statements
     }
 
-    /// How many were approved.
     pub fn count(&self) -> usize {
         self.approved
     }
 
-    /// The statement that a client's text is.
-    ///
-    /// # Errors
-    /// Why it is refused.
     pub fn find(
         &self,
         text: &[u8],

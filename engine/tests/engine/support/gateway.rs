@@ -106,7 +106,6 @@ fn perform(mut stream: TcpStream, then: &Then) -> std::io::Result<Came> {
     if command.starts_with(b"\x03SET NAMES") {
         // Those that the gateway sends of its own.
         receive(&mut stream)?;
-        receive(&mut stream)?;
         stream.write_all(&pinned_answers())?;
         receive(&mut stream)?;
     }

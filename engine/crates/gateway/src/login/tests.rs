@@ -5,7 +5,6 @@ use mysql_common::constants::{CapabilityFlags, StatusFlags};
 use mysql_common::io::ParseBuf;
 use mysql_common::packets::{AuthPlugin, HandshakePacket, HandshakeResponse};
 use mysql_common::proto::{MyDeserialize, MySerialize};
-use proptest::prelude::*;
 
 const ALL: CapabilityFlags = CapabilityFlags::all();
 
@@ -114,23 +113,5 @@ fn a_name_that_a_server_cuts_or_converts_is_not_certain() {
             Response { capabilities: 0, collation, account: name.as_bytes(), reads: Reads::Plaintext, end: 0 };
         assert_eq!(response.has_certain_name(&greeting), is_certain, "{collation} {name}");
         assert_eq!(response.has_plain_charset(&greeting), is_plain, "{collation}");
-    }
-}
-
-proptest! {
-    #[test]
-    fn arbitrary_and_damaged_bytes_never_panic(
-        bytes in prop::collection::vec(any::<u8>(), 0..120), tls: bool, at in 0..200_usize, with: u8, cut in 0..50_usize,
-    ) {
-        let _ = Greeting::cut(&bytes, 0, tls, &mut Vec::new());
-        let mut damaged = response(&[("costof_encrypted", "1")]);
-        let place = at % damaged.len();
-        damaged[place] = with;
-        damaged.truncate(damaged.len() - cut);
-        for packet in [bytes, damaged] {
-            if let Ok(response) = Response::parse(&packet) {
-                response.append(&packet, 1, true, &mut Vec::new()).unwrap();
-            }
-        }
     }
 }

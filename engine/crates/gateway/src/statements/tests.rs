@@ -230,24 +230,6 @@ fn an_approval_says_more_than_a_text() {
 }
 
 #[test]
-fn what_cannot_be_approved_says_why() {
-    for (wrong, words) in [
-        (approval("SET sql_mode = ?"), "begins with SET"),
-        (approval("CALL p()"), "begins with CALL"),
-        (approval("SELECT 'a"), "a quote without an end"),
-        (
-            Approval { values: Some(vec![]), ..approval("SELECT a FROM t WHERE b = ?") },
-            "has 0 kinds, and the text has 1",
-        ),
-        (approval("select  A from t"), "there twice"),
-    ] {
-        let mut statements = statements(&["SELECT a FROM t"]);
-        let told = statements.add(&wrong).unwrap_err();
-        assert!(told.contains(words), "{told}");
-    }
-}
-
-#[test]
 fn statements_about_the_session_need_no_approval() {
     for (text, expected) in [
         ("begin", "BEGIN"),
@@ -293,19 +275,6 @@ fn statements_about_the_session_need_no_approval() {
     ] {
         assert!(sent_of(&Statements::default(), text.as_bytes(), false).is_err(), "{text}");
     }
-}
-
-#[test]
-fn learned_texts_have_marks_for_values() {
-    let learned = |text: &str, keeps: bool| {
-        let mut reading = Reading::default();
-        reading.read(text.as_bytes(), keeps).unwrap();
-        let pieces = reading.pieces(text.as_bytes(), |value| value.kind.is_some() && !keeps);
-        String::from_utf8(pieces.join(&b'?')).unwrap()
-    };
-    let text = "/* x */ SELECT a,\n  'it  is' AS b FROM t WHERE c = -1 AND d LIKE 'x  y' ORDER BY 1 LIMIT 5 ;";
-    assert_eq!(learned(text, false), "SELECT a, ? AS b FROM t WHERE c = ? AND d LIKE ? ORDER BY 1 LIMIT ?");
-    assert_eq!(learned("SELECT a FROM t WHERE b = ?  LIMIT 5", true), "SELECT a FROM t WHERE b = ? LIMIT 5");
 }
 
 /// A token of a client's statement.
@@ -358,26 +327,7 @@ fn literal() -> impl Strategy<Value = String> {
     ]
 }
 
-const STRANGE: &[&str] = &[
-    "union",
-    "all",
-    "or",
-    "1",
-    "'x'",
-    "name",
-    "(",
-    ")",
-    ",",
-    "*",
-    "=",
-    "null",
-    "@@version",
-    "`x`",
-    "into",
-    "outfile",
-    "distinct",
-    "-",
-];
+const STRANGE: &str = "union all or 1 'x' name ( ) , * = null @@version `x` into outfile distinct -";
 
 fn bytes() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
@@ -406,7 +356,7 @@ proptest! {
             1 => edited.insert(place, edited[place].clone()),
             2 => edited.swap(place, second.index(whole.len())),
             3 => edited[place] = foreign,
-            _ => edited.insert(place, Token::Word((*strange.get(STRANGE)).into())),
+            _ => edited.insert(place, Token::Word(STRANGE.split(' ').nth(strange.index(18)).unwrap().into())),
         }
         let is_approved = TPCC.iter().any(|text| is_one(text, &edited));
         let found = sent_of(&APPROVED, written(&edited).as_bytes(), false);

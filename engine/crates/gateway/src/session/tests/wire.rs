@@ -21,6 +21,7 @@ pub const RULES: &str = "[master_keys]\napp = '00112233445566778899aabbccddeeff'
     [[statements]]\ntext = \"SELECT city FROM people WHERE id = ? AND name = ?\"\nvalues = [\"number\", \"text\"]\n\
     [[statements]]\ntext = \"SELECT COUNT(*), MAX(name) FROM people\"\noutputs = [\"plain\", \"encrypt\"]\n\
     [[statements]]\ntext = \"SELECT x FROM (SELECT name AS x FROM people) t\"\n\
+    [[statements]]\ntext = \"SELECT x, y FROM (SELECT name AS x, name AS y FROM people) t\"\n\
     [[statements]]\ntext = \"SELECT city FROM names_v AS people\"\n\
     [[statements]]\ntext = \"SELECT MIN(city) FROM people\"\n\
     [[statements]]\ntext = \"SELECT MAX(city) FROM people\"\noutputs = [\"plain\"]\n\
@@ -168,7 +169,7 @@ pub fn execution(number: u8, parameters: &[u8]) -> Vec<u8> {
     packet(0, &[&[0x17, number, 0, 0, 0, 0, 1, 0, 0, 0], parameters].concat())
 }
 
-fn numbered(payloads: &[Vec<u8>]) -> Vec<u8> {
+pub fn numbered(payloads: &[Vec<u8>]) -> Vec<u8> {
     let packets = payloads.iter().zip(1_u8..).map(|(payload, sequence)| packet(sequence, payload));
     packets.collect::<Vec<_>>().concat()
 }
