@@ -116,7 +116,7 @@ fn damaged_answers_never_show_what_is_to_be_encrypted() {
             }
             let error = b"\xff\x26\x04#23000Duplicate entry 'S3CRET-OF-A-COLUMN' for key 'k'";
             payloads.push(choices.of(&[END, error, b"\xfe\0\0\x0a\0\0\0", b""]).to_vec());
-            for payload in payloads.iter_mut().skip(3).filter(|payload| payload.len() > 1) {
+            for payload in payloads.iter_mut().skip(1).filter(|payload| payload.len() > 1) {
                 damage(payload, &mut choices);
             }
             let mut answer = numbered(&payloads);
@@ -151,19 +151,4 @@ fn damage(payload: &mut Vec<u8>, choices: &mut Choices<'_>) {
         3 if payload[0] < 0xFB => payload[0] = choices.byte() % 0xFB,
         _ => {}
     }
-}
-
-/// Definitions alone, whose parser looks furthest into a packet. Whatever it makes of them, the statement is of a protected
-/// column.
-#[test]
-fn damaged_definitions() {
-    bolero::check!().with_iterations(ITERATIONS).for_each(|bytes: &[u8]| {
-        let mut payload = definition(SECRET);
-        damage(&mut payload, &mut Choices(bytes));
-        let mut between = Between::logged_in("shop");
-        between.query(NAME);
-        between.server(&[packet(1, b"\x01"), packet(2, &payload), packet(3, b"\x05smith"), packet(4, END)].concat());
-        between.session.server_lost(&mut between.to_client);
-        assert!(!between.shows());
-    });
 }
