@@ -28,23 +28,7 @@ TABLES = """
 CREATE TABLE people (id INT PRIMARY KEY, name VARCHAR(40) UNIQUE, price DECIMAL(12,2), city VARCHAR(40), visits INT);
 CREATE TABLE other (id INT AUTO_INCREMENT PRIMARY KEY, name VARCHAR(40), city VARCHAR(40));
 CREATE TABLE numbers (id INT AUTO_INCREMENT PRIMARY KEY, price INT);
-CREATE VIEW names AS SELECT id, name AS city FROM people;
-CREATE TABLE every_type (
-  id INT PRIMARY KEY, c_tiny TINYINT, c_small SMALLINT UNSIGNED, c_medium MEDIUMINT, c_int INT, c_big BIGINT UNSIGNED,
-  c_decimal DECIMAL(20,5), c_float FLOAT, c_double DOUBLE, c_bit BIT(13), c_year YEAR, c_date DATE,
-  c_datetime DATETIME(6),
-  c_timestamp TIMESTAMP(3) NULL, c_time TIME(6), c_char CHAR(10), c_varchar VARCHAR(50), c_binary BINARY(5),
-  c_varbinary VARBINARY(20), c_tinyblob TINYBLOB, c_blob BLOB, c_text TEXT, c_longtext LONGTEXT, c_enum ENUM('a','b'),
-  c_set SET('x','y'), c_json JSON, c_point POINT, c_uuid UUID, c_inet INET6)
-"""
-EVERY_TYPE = """
-INSERT INTO every_type VALUES
-(1, -7, 65535, -8388608, 2147483647, 18446744073709551615, -12345.67891, 1.5, -2.25e300, b'1010', 2024, '2024-02-29',
- '2024-02-29 12:34:56.789012', '2024-02-29 12:34:56.789', '-12:34:56.000001', 'char', 'varchar é', 'bin', x'00ff',
- x'01', x'02', 'text', REPEAT('long', 20000), 'b', 'x,y', '{"a": 1}',
- POINT(1, 2), '123e4567-e89b-12d3-a456-426655440000', '::1'),
-(2, 0, 0, 0, 0, 0, 0, 0, 0, b'0', 1901, '0000-00-00', '0000-00-00 00:00:00', '1970-01-02 00:00:00', '00:00:00',
- '', '', '', '', '', '', '', '', 'a', '', '[]', POINT(0, 0), '00000000-0000-0000-0000-000000000000', '::')
+CREATE VIEW names AS SELECT id, name AS city FROM people
 """
 RULES = f"""
 unknown_clients = "ciphertext"
@@ -87,9 +71,6 @@ APPROVED = [
     "SELECT name, city FROM people WHERE id = ?",
     "SELECT name, visits, city FROM people WHERE id >= ? ORDER BY id",
     "UPDATE people SET visits = visits + ? WHERE id = ?",
-    "SELECT * FROM every_type ORDER BY id",
-    "SELECT * FROM every_type WHERE id = ?",
-    "SELECT c_big, c_double, c_date, c_longtext FROM every_type WHERE id = ?",
     "INSERT INTO people (id, name) VALUES (?, ?)",
     "INSERT INTO numbers (price) VALUES (?)",
 ]
@@ -107,7 +88,6 @@ def column(table: str, name: str, algorithm: str | None = None) -> str:
 
 
 PEOPLE = column("people", "name") + column("people", "price", "sm4-cbc")
-EVERY = column("every_type", "c_*")
 
 
 @dataclass
@@ -164,9 +144,6 @@ def shop_server(lab: Lab) -> Iterator[MariadbServer]:
         server._query(f"USE {DATABASE}")
         for statement in TABLES.split(";"):
             server._query(statement)
-        server._query("SET sql_mode = ''")
-        server._query(EVERY_TYPE)
-        server._query("INSERT INTO every_type (id) VALUES (3)")
         for place, name in enumerate(NAMES):
             city = f"city-{place}"
             server._query("INSERT INTO people VALUES (%s, %s, %s, %s, %s)", place, name, f"{place}.25", city, place)

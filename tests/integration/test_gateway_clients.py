@@ -209,6 +209,7 @@ def test_a_driver_that_decrypts_sees_all(site: Site) -> None:
 GO = {"prepared": "", "interpolated": "&interpolateParams=true"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("statements", GO)
 def test_gos_driver(statements: str, site: Site) -> None:
     def trip(login: Login, owner: str) -> list[str]:
@@ -224,6 +225,7 @@ def test_gos_driver(statements: str, site: Site) -> None:
 JDBC = {"text": "", "prepared": "&useServerPrepStmts=true"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("statements", JDBC)
 def test_hibernate_over_connector_j(statements: str, site: Site) -> None:
     def trip(login: Login, owner: str) -> list[str]:

@@ -28,42 +28,6 @@ from tests.support.programs import ED25519_USER, make_ed25519_user
 pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("usual_rules")]
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "SELECT name INTO OUTFILE '/tmp/costof-never' FROM people",
-        "SELECT name INTO @x FROM people",
-        "SELECT @x := name FROM people",
-        "INSERT INTO other (name) SELECT name FROM people",
-        "UPDATE people SET city = name",
-        "UPDATE other o JOIN people p ON p.id = o.id SET o.city = p.name",
-        "CREATE TABLE copy AS SELECT * FROM people",
-        "CREATE VIEW v AS SELECT name AS x FROM people",
-        "ALTER TABLE people RENAME COLUMN name TO city2",
-        "CALL anything()",
-        "BEGIN NOT ATOMIC SELECT 1; END",
-        "SELECT 1; SELECT 2",
-        "/*!50000 SELECT name INTO @x FROM people */",
-        "UPDATE people SET visits = LAST_INSERT_ID(visits)",
-        "SELECT SLEEP(1)",
-        "SELECT LOAD_FILE('/etc/passwd')",
-        "SHOW PROCESSLIST",
-        "SELECT 1e1FROM people",
-        "SET sql_mode = 'NO_BACKSLASH_ESCAPES'",
-        "SET NAMES gbk",
-        "PREPARE s FROM 'SELECT 1'",
-        "EXPLAIN SELECT * FROM people WHERE id = 1",
-    ],
-)
-def test_what_is_not_approved_is_refused_by_one_clear_error(shop: Shop, statement: str) -> None:
-    with shop.connect() as connection:
-        code, words = refusal(connection, statement)
-        told = "not approved for this account" in words or "the gateway does not accept" in words
-        assert (code, told) == (1227, True)
-        assert not shows(words.encode())
-        connection.ping(reconnect=False)
-
-
 def test_every_attack_is_refused(shop: Shop) -> None:
     """As text and prepared; the session goes on."""
     assert shop.reload(RULES + PEOPLE + approval("SELECT city FROM other")) is None

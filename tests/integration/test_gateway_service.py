@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import ssl
 import subprocess
@@ -11,7 +10,6 @@ from typing import Any
 
 import pymysql
 import pytest
-from pymysql.constants import COMMAND
 
 from costof.errors import CostofError
 from costof.lab.certificates import write_private
@@ -22,7 +20,7 @@ from costof.programs.mariadb.lab import DATABASE, USER
 from tests.gateway.shop import CATALOGUE, KEY, NAMES, PEOPLE, RULES, SHOP, Shop, approval, before, column, refusal, rows
 from tests.integration.conftest import COSTOF
 from tests.support.command import costof
-from tests.support.programs import HANGS_SECONDS, check_of, eventually
+from tests.support.programs import check_of, eventually
 
 pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("usual_rules")]
 
@@ -44,40 +42,6 @@ def test_a_column_is_plain_once_the_server_was_asked_for_it(shop: Shop, lab: Lab
                 eventually("the column", lambda: town() == "here")
     finally:
         shop.server.ask(f"DROP TABLE {DATABASE}.late")
-
-
-def test_a_prepared_statement_that_is_not_approved_any_more_is_prepared_again(shop: Shop) -> None:
-    with shop.connect() as connection:
-        number = prepare(connection, "SELECT city FROM people")
-        assert execute(connection, number)[0] == 1
-        assert shop.reload(RULES + PEOPLE) is None
-        assert execute(connection, number)[0] == 1
-        assert shop.reload(RULES + PEOPLE + approval("SELECT city FROM people", outputs=["encrypt"])) is None
-        with pytest.raises(pymysql.MySQLError, match="prepare the statement again") as refused:
-            execute(connection, number)
-        assert refused.value.args[0] == 1615
-        connection.ping(reconnect=False)
-
-
-def prepare(connection: Any, statement: str) -> int:
-    connection._execute_command(COMMAND.COM_STMT_PREPARE, statement)
-    told = connection._read_packet().get_all_data()
-    columns, parameters = (int.from_bytes(told[at : at + 2], "little") for at in (5, 7))
-    for count in (parameters, columns):
-        # An EOF behind each list: PyMySQL does not do without.
-        for _ in range(count + 1 if count else 0):
-            connection._read_packet()
-    return int.from_bytes(told[1:5], "little")
-
-
-def execute(connection: Any, number: int) -> bytes:
-    """The first packet of its answer."""
-    connection._execute_command(COMMAND.COM_STMT_EXECUTE, number.to_bytes(4, "little") + b"\0\1\0\0\0")
-    first = connection._read_packet().get_all_data()
-    for _ in range(2):
-        while not connection._read_packet().is_eof_packet():
-            pass
-    return first
 
 
 def test_new_rules_hold_from_the_next_command_on_and_wrong_ones_never(shop: Shop) -> None:
@@ -112,24 +76,6 @@ def test_new_rules_hold_from_the_next_command_on_and_wrong_ones_never(shop: Shop
     with shop.connect(USER) as connection:
         assert shop.reload(RULES.replace('role = "plaintext"', 'role = "opaque"') + PEOPLE) is None
         assert "connect again" in refusal(connection, statement)[1]
-
-
-def test_a_hangup_reloads_too(shop: Shop) -> None:
-    shop.write(RULES + column("people", "city"))
-    os.kill(shop.process.pid, signal.SIGHUP)
-    answer = shop.process._answer(HANGS_SECONDS)
-    assert answer == {"reloaded": {shop.address: None}}
-    assert type(rows(shop.connect(), "SELECT city FROM people")[0][0]) is bytes
-
-
-def test_rules_that_are_wrong_at_the_start_are_fatal(lab: Lab, shop: Shop) -> None:
-    rules_file = lab.folder / "wrong.toml"
-    write_private(rules_file, b"algorithm = 'des'")
-    listener = GatewayListener(
-        address="127.0.0.1:0", rules_file=rules_file, server=f"{shop.server.address}:{shop.server.port}"
-    )
-    with GatewayProcess() as process, pytest.raises(CostofError, match=r"plan: .*wrong.toml: line 1: unknown variant"):
-        process.begin([listener])
 
 
 def test_tls_is_on_both_sides(lab: Lab, shop: Shop) -> None:

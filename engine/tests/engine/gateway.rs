@@ -9,7 +9,7 @@ use crate::support::gateway::{
 use crate::support::mysql::{Mysql, PASSWORD};
 use crate::support::server::{self, Manner};
 use crate::support::{TIMEOUT_NS, mysql_service, open_mysql, tls};
-use gateway::limits::Limits;
+use gateway::Limits;
 use gateway::rules::{ColumnFacts, Rules};
 use gateway::session::{Session, Shared};
 use net::settings::{Transport, Verify};
@@ -23,10 +23,10 @@ use wire::mysql::Statements;
 fn a_server_that_is_lost_in_the_middle_of_a_result() {
     let (server, _) = scripted(Then::Goes([beginning(), b"\x05\0\0\x04\x05jo".to_vec()].concat()));
     let mut gateway = Gateway::start("lost", &server);
-    for account in ["u", "shop"] {
-        let answer = gateway.answer(account);
+    for _ in 0..2 {
+        let answer = gateway.answer("shop");
         assert_eq!(answer.len(), 4, "what was whole, and an error");
-        assert_eq!(last_words(&answer, account), "the server behind the gateway was lost");
+        assert_eq!(last_words(&answer, "shop"), "the server behind the gateway was lost");
     }
     // The gateway lives on.
     assert_eq!((gateway.counter("connections"), gateway.counter("errors")), (2, 2));
@@ -183,8 +183,8 @@ fn a_command_that_was_seen_before_allocates_nothing() {
                 to_server.clear();
                 session.from_client(command, &mut to_server, &mut to_client);
                 to_server.clear();
-                let progress = session.from_server(answer, &mut to_client, &mut to_server);
-                assert_eq!((progress.passed == 0, to_client.is_empty()), (account == "shop", account == "u"));
+                assert_eq!(session.from_server(answer, &mut to_client, &mut to_server), answer.len());
+                assert_eq!(to_client == *answer, account == "u");
             };
             ask();
             let before = allocations();

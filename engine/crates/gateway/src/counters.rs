@@ -1,10 +1,10 @@
 //! Counters of what the gateway has done.
 
-use super::session::Tally;
 use net::serve;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::iter::Sum;
+use std::ops::AddAssign;
 use std::sync::{Mutex, PoisonError};
 
 /// The counters of one listener on one thread, which alone writes them; another may read. An uncontended lock costs less than a
@@ -12,10 +12,8 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Debug, Default)]
 pub struct Counters(Mutex<ListenerCounters>);
 
-/// The counters as they are printed.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
 pub struct ListenerCounters {
-    /// Accepted connections.
     pub connections: u64,
     /// Finished TLS handshakes of clients, by version.
     pub tls: BTreeMap<&'static str, u64>,
@@ -23,17 +21,44 @@ pub struct ListenerCounters {
     pub tally: Tally,
 }
 
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Tally {
+    /// Commands that were passed on to the server.
+    pub commands: u64,
+    /// Rows of guarded sessions' answers.
+    pub rows: u64,
+    /// Encrypted values, without NULLs.
+    pub values_encrypted: u64,
+    /// Bytes of those values.
+    pub plaintext_bytes: u64,
+    /// Bytes of those values.
+    pub ciphertext_bytes: u64,
+    pub refused: u64,
+    /// Sessions that ended with an error.
+    pub errors: u64,
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, more: Tally) {
+        self.commands += more.commands;
+        self.rows += more.rows;
+        self.values_encrypted += more.values_encrypted;
+        self.plaintext_bytes += more.plaintext_bytes;
+        self.ciphertext_bytes += more.ciphertext_bytes;
+        self.refused += more.refused;
+        self.errors += more.errors;
+    }
+}
+
 impl Counters {
     pub fn handshake(&self, version: &'static str) {
         self.change(|counters| *counters.tls.entry(version).or_default() += 1);
     }
 
-    /// Add what a session has done since the last call.
     pub fn add(&self, done: Tally) {
         self.change(|counters| counters.tally += done);
     }
 
-    /// Count a session that could not begin.
     pub fn error(&self) {
         self.add(Tally { errors: 1, ..Tally::default() });
     }

@@ -1,12 +1,13 @@
 //! Learning: the statements of some accounts pass, and each new one is written to a file with what its answer shows. Nothing
 //! in that file is approved until a person moves it to the rules.
 
+use crate::guard::{Types, parameter_types};
 use crate::plan::LearnPlan;
 use crate::rules::{Names, Rules, parse_approvals};
-use crate::statements::{Kind, Reading, Refusal, SEPARATOR};
+use crate::statements::{Kind, Reading, Refusal, Value, bare_name};
 use base::error::{Class, Failure, Result};
 use mysql::Definition;
-use mysql::command::{QUERY, STMT_EXECUTE, STMT_PREPARE};
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
@@ -20,8 +21,6 @@ const HEADER: &str = "\
 # be \"plain\", and move it to the rules file. Whoever may send a statement learns what its rows, their number and their order
 # show.
 ";
-/// Of an execution before its parameters: command, statement, flags and iterations.
-const BEFORE_PARAMETERS: usize = 1 + 4 + 1 + 4;
 
 /// The file of learned statements, and the accounts that they are learned from.
 #[derive(Debug)]
@@ -38,9 +37,6 @@ struct Book {
 
 impl Learner {
     /// Open the file, which may have statements already.
-    ///
-    /// # Errors
-    /// `plan`.
     pub fn open(plan: &LearnPlan, rules: &Rules) -> Result<Self> {
         let refuse = |why: String| Failure::new(Class::Plan, format!("{}: {why}", plan.file.display()));
         if !rules.guard() {
@@ -51,7 +47,6 @@ impl Learner {
         Ok(Learner { accounts, book: Mutex::new(Book { file, known }) })
     }
 
-    /// Whether statements of this account are learned.
     pub fn learns_from(&self, account: &[u8]) -> bool {
         self.accounts.contains(account)
     }
@@ -88,19 +83,18 @@ fn open(path: &Path) -> std::result::Result<(File, HashSet<String>), String> {
     Ok((file, known))
 }
 
-/// What tells one learned statement from another.
-fn key(reading: &Reading, keeps_literals: bool, database: Option<&str>) -> String {
+/// What tells one learned statement from another. Literals of a prepared statement belong to it.
+fn key(reading: &Reading, is_prepared: bool, database: Option<&str>) -> String {
     let mut key = format!("{}\n{}", database.unwrap_or_default(), String::from_utf8_lossy(reading.shape()));
     for value in reading.values() {
         key.push('\n');
-        if keeps_literals {
+        if is_prepared {
             key.push_str(&String::from_utf8_lossy(reading.written(value)));
         }
     }
     key
 }
 
-/// A statement whose answer is awaited.
 #[derive(Debug)]
 struct Pending {
     key: String,
@@ -116,47 +110,34 @@ struct Pending {
     is_prepared: bool,
 }
 
-/// What one session has sent.
 #[derive(Debug, Default)]
 pub struct Lesson {
     reading: Reading,
     pending: Option<Pending>,
-    /// The number of the statement that is being prepared.
     number: Option<u32>,
     /// Prepared statements that were not executed yet.
     prepared: HashMap<u32, Pending>,
 }
 
 impl Lesson {
-    /// A command begins; returns the database that is the session's if it succeeds.
-    pub fn command(
+    /// Begin with a text that is sent or prepared; return the database that is the session's if it succeeds.
+    pub fn statement(
         &mut self,
-        payload: &[u8],
+        text: &[u8],
+        is_prepared: bool,
         database: Option<&[u8]>,
         rules: &Rules,
         learner: &Learner,
     ) -> Option<Vec<u8>> {
-        self.pending = None;
-        self.number = None;
-        match payload.split_first() {
-            Some((command @ (&QUERY | &STMT_PREPARE), text)) => {
-                let is_prepared = *command == STMT_PREPARE;
-                match rules.statements.find(text, is_prepared, database, &mut self.reading) {
-                    Ok(statement) => return statement.uses.as_ref().map(|name| name.to_vec()),
-                    Err(Refusal::Unreadable(why)) => {
-                        learner.write(format!("{why}\n{}", comment(text)), &unreadable(&why, text))
-                    }
-                    Err(_) => self.pending = Some(self.begin(text, is_prepared, database, rules)),
-                }
+        (self.pending, self.number) = (None, None);
+        match rules.statements.find(text, is_prepared, database, &mut self.reading) {
+            Ok(statement) => return statement.uses.clone(),
+            Err(Refusal::Unreadable(why)) => {
+                let text = comment(text);
+                let entry = format!("\n# Cannot be approved, since it has {why}:\n# {text}\n");
+                learner.write(format!("{why}\n{text}"), &entry);
             }
-            Some((&STMT_EXECUTE, rest)) => {
-                let number = rest.first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
-                if let Some(mut pending) = number.and_then(|number| self.prepared.remove(&number)) {
-                    pending.kinds = kinds(pending.marks, payload.get(BEFORE_PARAMETERS..).unwrap_or_default());
-                    learner.write(pending.key.clone(), &pending.entry(rules));
-                }
-            }
-            _ => {}
+            Err(Refusal::NotApproved(_)) => self.pending = Some(self.begin(text, is_prepared, database, rules)),
         }
         None
     }
@@ -164,26 +145,26 @@ impl Lesson {
     fn begin(&self, text: &[u8], is_prepared: bool, database: Option<&[u8]>, rules: &Rules) -> Pending {
         let reading = &self.reading;
         let database = database.map(|name| String::from_utf8_lossy(name).into_owned());
-        let marks = reading.values().iter().filter(|value| !is_prepared || value.kind.is_none()).count();
+        let is_mark = |value: &Value| value.kind.is_none() == is_prepared;
+        let names_a_view = reading.shape_tokens().any(|token| rules.catalogue.views.contains(&bare_name(token)));
         Pending {
             key: key(reading, is_prepared, database.as_deref()),
-            text: reading.learned_text(text, is_prepared),
+            text: String::from_utf8_lossy(&reading.pieces(text, is_mark).join(&b'?')).into_owned(),
             kinds: (!is_prepared).then(|| reading.values().iter().filter_map(|value| value.kind).collect()),
-            marks,
+            marks: reading.values().iter().filter(|value| is_mark(value)).count(),
             outputs: Vec::new(),
-            is_nested: reading.is_nested() || names_a_view(reading, rules),
+            is_nested: reading.is_nested() || names_a_view,
             filters: filters(reading, rules),
             database,
             is_prepared,
         }
     }
 
-    /// The server has prepared the statement under this number.
+    /// Record that the server has prepared the statement under this number.
     pub fn prepared(&mut self, number: u32) {
         self.number = Some(number);
     }
 
-    /// A column of the answer.
     pub fn column(&mut self, payload: &[u8]) {
         if let Some(pending) = &mut self.pending
             && let Ok(definition) = Definition::parse(payload)
@@ -192,7 +173,6 @@ impl Lesson {
         }
     }
 
-    /// The answer has ended.
     pub fn answered(&mut self, has_succeeded: bool, rules: &Rules, learner: &Learner) {
         let Some(pending) = self.pending.take().filter(|_| has_succeeded) else { return };
         match self.number {
@@ -202,31 +182,32 @@ impl Lesson {
             _ => learner.write(pending.key.clone(), &pending.entry(rules)),
         }
     }
+
+    /// Record the execution of a prepared statement with these parameters.
+    pub fn execution(&mut self, number: u32, parameters: &[u8], rules: &Rules, learner: &Learner) {
+        if let Some(mut pending) = self.prepared.remove(&number) {
+            pending.kinds = kinds(pending.marks, parameters);
+            learner.write(pending.key.clone(), &pending.entry(rules));
+        }
+    }
 }
 
 /// The kinds of an execution's parameters; None where they are not all there.
 fn kinds(count: usize, parameters: &[u8]) -> Option<Vec<Kind>> {
-    const TYPE: usize = 2;
-    let (is_new, types) = parameters.get(count.div_ceil(8)..)?.split_first()?;
-    let types = types.get(..TYPE * count).filter(|_| *is_new != 0)?;
-    types.chunks_exact(TYPE).map(|kind| Kind::of_type(kind[0])).collect()
-}
-
-fn names_a_view(reading: &Reading, rules: &Rules) -> bool {
-    let mut tokens = reading.shape().split(|byte| *byte == SEPARATOR).map(String::from_utf8_lossy);
-    tokens.any(|token| rules.catalogue.views.contains(&token.trim_matches('`').to_lowercase()))
+    let Types::New(types) = parameter_types(count, parameters) else { return None };
+    types.chunks_exact(2).map(|kind| Kind::of_type(kind[0])).collect()
 }
 
 /// Protected columns that a statement names outside of its outputs and of the columns that it inserts into.
 fn filters(reading: &Reading, rules: &Rules) -> Vec<Names> {
-    let tokens: Vec<_> = reading.shape().split(|byte| *byte == SEPARATOR).map(String::from_utf8_lossy).collect();
-    let place = |word: &str| tokens.iter().position(|token| &**token == word).unwrap_or(tokens.len());
+    let tokens: Vec<_> = reading.shape_tokens().map(String::from_utf8_lossy).collect();
+    let place = |word: &str| tokens.iter().position(|token| token == word).unwrap_or(tokens.len());
     let from = match &*tokens[0] {
         "select" => place("from"),
         "insert" | "replace" => place("select").min(place("on")),
         _ => 0,
     };
-    let names = |tokens: &[std::borrow::Cow<'_, str>], name: &str| {
+    let names = |tokens: &[Cow<'_, str>], name: &str| {
         tokens.iter().any(|token| token.trim_matches('`').eq_ignore_ascii_case(name))
     };
     let is_named = |[_, table, column]: &&Names| names(&tokens, table) && names(&tokens[from..], column);
@@ -238,13 +219,13 @@ impl Pending {
         let mut entry = String::from("\n");
         let mut verdicts = Vec::new();
         for (place, names) in self.outputs.iter().enumerate() {
-            let [database, table, column] = names.each_ref().map(String::as_str);
             let name = comment(names.join(".").as_bytes());
+            let names = names.each_ref().map(String::as_str);
             let (what, verdict) = match () {
-                () if rules.algorithm_of(database, table, column).is_some() => {
+                () if rules.algorithm_of(names).is_some() => {
                     (format!("{name}, protected: always encrypted"), "encrypt")
                 }
-                () if !rules.catalogue.knows_as_plain([database, table, column]) => ("computed".into(), "encrypt"),
+                () if !rules.catalogue.knows_as_plain(names) => ("computed".into(), "encrypt"),
                 () if self.is_nested => (format!("{name}, or another column of a view or a nested query"), "encrypt"),
                 () => (name, "plain"),
             };
@@ -270,10 +251,6 @@ impl Pending {
     }
 }
 
-fn unreadable(why: &str, text: &[u8]) -> String {
-    format!("\n# Cannot be approved, since it has {why}:\n# {}\n", comment(text))
-}
-
 /// In one line, and not longer than people read.
 fn comment(text: &[u8]) -> String {
     const LONGEST: usize = 200;
@@ -281,7 +258,6 @@ fn comment(text: &[u8]) -> String {
     text.chars().take(LONGEST).map(|each| if each.is_control() { ' ' } else { each }).collect()
 }
 
-/// A basic string of TOML.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for character in text.chars() {
@@ -300,81 +276,7 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::ColumnFacts;
     use proptest::prelude::*;
-
-    const RULES: &str =
-        "[check]\nusername = 'c'\npassword = ''\n[[columns]]\ndatabase = 'd'\ntable = 'people'\ncolumn = 'name'\n";
-
-    fn rules() -> Rules {
-        let mut rules = Rules::of(RULES);
-        let column = |name: &str| ColumnFacts { names: ["d", "people", name].map(str::to_owned), gives_ids: false };
-        rules.take_catalogue(&[column("id"), column("name")], &["names".to_owned()]);
-        rules
-    }
-
-    fn learner(name: &str, rules: &Rules) -> (Learner, std::path::PathBuf) {
-        let file = std::env::temp_dir().join(format!("costof-learned-{name}-{}.toml", std::process::id()));
-        let _ = std::fs::remove_file(&file);
-        let plan = LearnPlan { file: file.clone(), accounts: vec!["shop".into()] };
-        (Learner::open(&plan, rules).unwrap(), file)
-    }
-
-    fn definition([database, table, column]: [&str; 3]) -> Vec<u8> {
-        let mut payload = Vec::new();
-        for text in ["def", database, "alias", table, "alias", column] {
-            payload.push(text.len() as u8);
-            payload.extend_from_slice(text.as_bytes());
-        }
-        [&payload[..], b"\x0c\x2d\0\x50\0\0\0\xfd\0\0\0\0\0"].concat()
-    }
-
-    #[test]
-    fn each_new_statement_is_written_once_with_what_its_answer_shows() {
-        let rules = rules();
-        let (learner, file) = learner("text", &rules);
-        let mut lesson = Lesson::default();
-        for value in ["'a'", "'b\\''"] {
-            let sql = format!("\x03SELECT id, name,  COUNT(*) FROM people WHERE name = {value}");
-            lesson.command(sql.as_bytes(), Some(b"d"), &rules, &learner);
-            for names in [["d", "people", "id"], ["d", "people", "name"], ["", "", ""]] {
-                lesson.column(&definition(names));
-            }
-            lesson.answered(true, &rules, &learner);
-        }
-        lesson.command(b"\x03SELECT 2; SELECT 3", None, &rules, &learner);
-        lesson.command(b"\x03COMMIT", None, &rules, &learner);
-        lesson.answered(true, &rules, &learner);
-        let text = std::fs::read_to_string(&file).unwrap();
-        let (_, entries) = text.split_once("show.\n").unwrap();
-        let expected = "\n# output 1: d.people.id\n# output 2: d.people.name, protected: always encrypted\n\
-            # output 3: computed\n# filters on people.name: whoever may send it learns which rows match\n\
-            [[statements]]\ntext = \"SELECT id, name, COUNT(*) FROM people WHERE name = ?\"\ndatabase = \"d\"\n\
-            values = [\"text\"]\noutputs = [\"plain\", \"encrypt\", \"encrypt\"]\n\n\
-            # Cannot be approved, since it has a second statement behind ';':\n# SELECT 2; SELECT 3\n";
-        assert_eq!(entries, expected);
-        // Opened again it knows them.
-        let again = LearnPlan { file: file.clone(), accounts: vec!["shop".into()] };
-        assert_eq!(Learner::open(&again, &rules).unwrap().book.lock().unwrap().known.len(), 1);
-        std::fs::remove_file(&file).unwrap();
-    }
-
-    #[test]
-    fn a_prepared_statement_is_written_with_the_kinds_of_its_parameters() {
-        let rules = rules();
-        let (learner, file) = learner("prepared", &rules);
-        let mut lesson = Lesson::default();
-        lesson.command(b"\x16SELECT id FROM people WHERE id = ? LIMIT 1", None, &rules, &learner);
-        lesson.prepared(7);
-        lesson.answered(true, &rules, &learner);
-        lesson.command(b"\x17\x07\0\0\0\0\x01\0\0\0\0\x01\x08\0", None, &rules, &learner);
-        let text = std::fs::read_to_string(&file).unwrap();
-        std::fs::remove_file(&file).unwrap();
-        assert!(
-            text.ends_with("text = \"SELECT id FROM people WHERE id = ? LIMIT 1\"\nvalues = [\"number\"]\n"),
-            "{text}"
-        );
-    }
 
     proptest! {
         #[test]

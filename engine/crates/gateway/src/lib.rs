@@ -1,27 +1,26 @@
 //! `costof-engine gateway`: lets approved statements pass to a MySQL server and encrypts columns of its answers.
 //!
-//! Read it in this order: [`plan`] is what goes in and out, [`rules`] what is to be encrypted and for whom, [`conversation`]
-//! moves the bytes of one client and its server, [`session`] decides what becomes of each packet, and [`statements`] which
-//! statements pass and what the server gets in their place. Threads share the rules: a session looks at a number with each
+//! Read it in this order: [`plan`] is what goes in and out, [`rules`] what is protected and for whom, [`statements`] how a text
+//! is read and which approved statement it is, [`session`] what becomes of each packet, with [`login`], [`answers`], [`guard`] and
+//! [`sealing`], and [`conversation`] how bytes come and go. Threads share the rules: a session looks at a number with each
 //! command to see whether they are still the same.
 
-mod admission;
-mod check;
+mod answers;
 mod conversation;
 mod counters;
-mod inbox;
+mod errors;
+mod guard;
 mod learn;
-pub mod limits;
-mod messages;
+mod login;
 mod plan;
 pub mod rules;
-mod server_errors;
+mod sealing;
 pub mod session;
 mod session_statements;
 mod site;
-pub mod statements;
-#[cfg(test)]
-mod testing;
+mod statements;
+
+pub use plan::Limits;
 
 use base::error::{Class, Failure, Result};
 use base::lines::{self, Lines};
@@ -49,7 +48,7 @@ fn serve() -> Result<()> {
     process::allow_many_connections();
     let gateway = Arc::new(Gateway::open(&plan)?);
     reload_on_hangup(gateway.clone())?;
-    site::watch(&gateway)?;
+    gateway.watch()?;
     let (listeners, warnings) = (gateway.addresses().to_vec(), gateway.warnings());
     lines::say(&Answer::Ready(Ready { listeners, warnings }));
     for line in lines {

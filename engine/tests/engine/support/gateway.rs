@@ -46,8 +46,8 @@ pub fn definition() -> Vec<u8> {
 }
 
 pub fn pinned_answers() -> Vec<u8> {
-    let read_back = ["", "0", "en_US", "utf8mb4", "utf8mb4", "utf8mb4", "utf8mb4_general_ci", "d"];
-    [packet(1, OK), packet(1, OK), result(&read_back)].concat()
+    let read_back = ["", "0", "utf8mb4", "utf8mb4", "utf8mb4", "utf8mb4_general_ci", "d"];
+    [packet(1, OK), result(&read_back)].concat()
 }
 
 pub fn beginning() -> Vec<u8> {
@@ -100,7 +100,6 @@ fn perform(mut stream: TcpStream, then: &Then) -> std::io::Result<Came> {
     }
     if command.starts_with(b"\x03SET NAMES") {
         // Those that the gateway sends of its own.
-        receive(&mut stream)?;
         receive(&mut stream)?;
         stream.write_all(&pinned_answers())?;
         receive(&mut stream)?;

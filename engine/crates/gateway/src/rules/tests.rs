@@ -1,5 +1,4 @@
 use super::*;
-use crate::testing;
 use base::error::Class;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -41,17 +40,13 @@ fn documented() -> Rules {
 fn the_documented_example() {
     let rules = documented();
     assert!(rules.guard() && rules.statements.count() > 0 && rules.warnings().is_empty());
-    assert_eq!(rules.algorithm_of("shop", "PEOPLE", "name"), Some(Algorithm::Aes128Gcm));
-    assert_eq!(rules.algorithm_of("shop", "orders", "name"), None);
-    assert_eq!(rules.algorithm_of("", "", ""), None, "computed");
+    assert_eq!(rules.algorithm_of(["shop", "PEOPLE", "name"]), Some(Algorithm::Aes128Gcm));
+    assert_eq!(rules.algorithm_of(["shop", "orders", "name"]), None);
+    assert_eq!(rules.algorithm_of([""; 3]), None, "computed");
     assert!(matches!(rules.role(b"web"), Role::Ciphertext(key) if key.name == "app"));
     assert!(matches!(rules.role(b"Web"), Role::Opaque), "accounts are told apart by case");
-}
-
-#[test]
-fn without_columns_there_is_nothing_to_guard() {
-    let rules = read("").unwrap();
-    assert!(!rules.guard() && matches!(rules.role(b"anybody"), Role::Plaintext));
+    let none = read("").unwrap();
+    assert!(!none.guard() && matches!(none.role(b"anybody"), Role::Plaintext), "there is nothing to guard");
 }
 
 #[test]
@@ -60,8 +55,8 @@ fn the_first_rule_that_matches_a_column_counts() {
         format!("[[columns]]\ndatabase='*'\ntable='*'\ncolumn='{column}'\nalgorithm='{algorithm}'\n")
     };
     let rules = read(&(CHECK.to_owned() + &rule("price", "sm4-gcm") + &rule("*", "aes-128-ecb"))).unwrap();
-    assert_eq!(rules.algorithm_of("d", "t", "Price"), Some(Algorithm::Sm4Gcm));
-    assert_eq!(rules.algorithm_of("d", "t", "name"), Some(Algorithm::Aes128Ecb));
+    assert_eq!(rules.algorithm_of(["d", "t", "Price"]), Some(Algorithm::Sm4Gcm));
+    assert_eq!(rules.algorithm_of(["d", "t", "name"]), Some(Algorithm::Aes128Ecb));
     assert_eq!(rules.warnings(), ["no statement is approved, so guarded accounts can send none"]);
 }
 
@@ -92,6 +87,7 @@ fn a_mistake_is_reported_with_its_place() {
         ("\n[[statements]]\ntext = 'SELECT 1; SELECT 2'".into(), 2, "[[statements]]: the text has a second statement"),
         ("[[statements]]\ntext = 'SET a = ?'".into(), 1, "[[statements]]: a statement that begins with SET"),
         ("[[statements]]\ntext = 'SELECT ?'\nvalues = ['date']".into(), 3, "unknown variant `date`"),
+        ("[[statements]]\ntext = 'SELECT ?'\nvalues = []".into(), 1, "has 0 kinds, and the text has 1 question marks"),
     ] {
         let told = read(&text).unwrap_err();
         assert!(told.starts_with(&format!("line {line}: ")) && told.contains(words), "{text:?} gave {told:?}");
@@ -117,25 +113,25 @@ fn statements_may_be_in_a_file_of_their_own_that_others_cannot_write() {
 }
 
 #[test]
-fn a_file_that_others_may_read_is_refused_and_so_is_none() {
-    for mode in [0o640, 0o604, 0o620] {
-        let path = file("", mode);
-        let failure = Rules::read(&path).unwrap_err();
-        std::fs::remove_file(&path).unwrap();
-        assert!(failure.detail.contains("chmod 600"), "{failure}");
-        assert!(Rules::read(&path).unwrap_err().detail.contains("No such file"));
-    }
+fn columns_are_sorted_by_the_rules_and_a_rule_without_a_column_is_found() {
+    let column = |name: &str| ColumnFacts { names: ["d", "people", name].map(str::to_owned), gives_ids: true };
+    let mut rules = Rules::of(&format!("{CHECK}[[columns]]\ndatabase = 'd'\ntable = 'people'\ncolumn = 'na*'\n"));
+    rules.take_catalogue(&[column("Name"), column("city")], &[]);
+    assert!(rules.catalogue.hides_ids && rules.catalogue.protected == [column("Name").names]);
+    let knows = |column| rules.catalogue.knows_as_plain(["d", "people", column]);
+    assert!(knows("city") && !knows("City") && !knows("Name") && !knows("age"));
+    assert_eq!(rules.unmatched_rule(&[column("name")]), None);
+    let unmatched = rules.unmatched_rule(&[column("city")]).unwrap();
+    assert_eq!(unmatched, "the rule for d.people.na* matches no column of a base table on the server");
 }
 
 #[test]
-fn columns_are_sorted_by_the_rules_and_a_rule_without_a_column_is_found() {
-    let text = format!("{CHECK}[[columns]]\ndatabase = 'd'\ntable = 'people'\ncolumn = 'na*'\n");
-    let rules = testing::rules(&text, &["people.Name+", "people.city"]);
-    assert!(rules.catalogue.hides_ids && rules.catalogue.protected == [["d", "people", "Name"].map(str::to_owned)]);
-    let knows = |column| rules.catalogue.knows_as_plain(["d", "people", column]);
-    assert!(knows("city") && !knows("City") && !knows("Name") && !knows("age"));
-    let column = |name: &str| ColumnFacts { names: ["d", "people", name].map(str::to_owned), gives_ids: false };
-    assert_eq!(rules.unmatched_rule(&[column("name")]), None);
-    let told = rules.unmatched_rule(&[column("city")]).unwrap();
-    assert_eq!(told, "the rule for d.people.na* matches no column of a base table on the server");
+fn a_star_is_any_characters() {
+    let matches = |pattern: &str, name: &str| Pattern(pattern.into()).matches(name.as_bytes());
+    for (pattern, name) in [("c_*", "c_last"), ("*", ""), ("*_id", "C_W_ID"), ("a*b*c", "aXbYbc"), ("x", "X")] {
+        assert!(matches(pattern, name), "{pattern} {name}");
+    }
+    for (pattern, name) in [("c_*", "cx"), ("c", "cc"), ("a*b", "ac"), ("*_id", "id"), ("x", "")] {
+        assert!(!matches(pattern, name), "{pattern} {name}");
+    }
 }

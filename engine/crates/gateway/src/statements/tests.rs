@@ -201,7 +201,8 @@ fn an_approval_says_more_than_a_text() {
     let of_database = Approval { database: Some("shop".into()), ..approval("SELECT a FROM t") };
     let mut statements = Statements::default();
     statements.add(&of_database).unwrap();
-    assert_eq!(sent_of(&statements, b"SELECT a FROM t", false), Err(Refusal::OtherDatabase("shop".into())));
+    let refusal = sent_of(&statements, b"SELECT a FROM t", false).unwrap_err();
+    assert_eq!(refusal.to_string(), "this statement is approved for another database: select 'shop' first");
     let kinds = Approval { values: Some(vec![Kind::Text]), ..approval("SELECT a FROM t WHERE b = ?") };
     statements.add(&kinds).unwrap();
     assert!(sent_of(&statements, b"SELECT a FROM t WHERE b = '0'", false).is_ok());
@@ -225,24 +226,6 @@ fn an_approval_says_more_than_a_text() {
     ] {
         statements.add(&approval(nested)).unwrap();
         assert_eq!(outputs(&statements, nested), Outputs::All(Some(Verdict::Encrypt)), "{nested}");
-    }
-}
-
-#[test]
-fn what_cannot_be_approved_says_why() {
-    for (wrong, words) in [
-        (approval("SET sql_mode = ?"), "begins with SET"),
-        (approval("CALL p()"), "begins with CALL"),
-        (approval("SELECT 'a"), "a quote without an end"),
-        (
-            Approval { values: Some(vec![]), ..approval("SELECT a FROM t WHERE b = ?") },
-            "has 0 kinds, and the text has 1",
-        ),
-        (approval("select  A from t"), "there twice"),
-    ] {
-        let mut statements = statements(&["SELECT a FROM t"]);
-        let told = statements.add(&wrong).unwrap_err();
-        assert!(told.contains(words), "{told}");
     }
 }
 
@@ -283,7 +266,7 @@ fn statements_about_the_session_need_no_approval() {
         "SET @@global.wait_timeout = 1",
         "SET time_zone = 'a''b'",
         "SET autocommit = (SELECT 1)",
-        "SET profiling = 1",
+        "SET profiling = 0",
         "SELECT @@last_insert_id",
         "SELECT @@version, name FROM people",
         "SELECT 2",
@@ -292,18 +275,6 @@ fn statements_about_the_session_need_no_approval() {
     ] {
         assert!(sent_of(&Statements::default(), text.as_bytes(), false).is_err(), "{text}");
     }
-}
-
-#[test]
-fn learned_texts_have_marks_for_values() {
-    let learned = |text: &str, keeps: bool| {
-        let mut reading = Reading::default();
-        reading.read(text.as_bytes(), keeps).unwrap();
-        reading.learned_text(text.as_bytes(), keeps)
-    };
-    let text = "/* x */ SELECT a,\n  'it  is' AS b FROM t WHERE c = -1 AND d LIKE 'x  y' ORDER BY 1 LIMIT 5 ;";
-    assert_eq!(learned(text, false), "SELECT a, ? AS b FROM t WHERE c = ? AND d LIKE ? ORDER BY 1 LIMIT ?");
-    assert_eq!(learned("SELECT a FROM t WHERE b = ?  LIMIT 5", true), "SELECT a FROM t WHERE b = ? LIMIT 5");
 }
 
 /// A token of a client's statement.
@@ -356,26 +327,7 @@ fn literal() -> impl Strategy<Value = String> {
     ]
 }
 
-const STRANGE: &[&str] = &[
-    "union",
-    "all",
-    "or",
-    "1",
-    "'x'",
-    "name",
-    "(",
-    ")",
-    ",",
-    "*",
-    "=",
-    "null",
-    "@@version",
-    "`x`",
-    "into",
-    "outfile",
-    "distinct",
-    "-",
-];
+const STRANGE: &str = "union all or 1 'x' name ( ) , * = null @@version `x` into outfile distinct -";
 
 fn bytes() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
@@ -404,7 +356,7 @@ proptest! {
             1 => edited.insert(place, edited[place].clone()),
             2 => edited.swap(place, second.index(whole.len())),
             3 => edited[place] = foreign,
-            _ => edited.insert(place, Token::Word((*strange.get(STRANGE)).into())),
+            _ => edited.insert(place, Token::Word(STRANGE.split(' ').nth(strange.index(18)).unwrap().into())),
         }
         let is_approved = TPCC.iter().any(|text| is_one(text, &edited));
         let found = sent_of(&APPROVED, written(&edited).as_bytes(), false);

@@ -1,8 +1,10 @@
-//! Packets, as a server and a client would send them.
+//! Packets, as a server and a client would send them, and rules for the sessions of the tests.
 
+use crate::rules::{ColumnFacts, Rules};
 use mysql_common::constants::{CapabilityFlags, StatusFlags};
 use mysql_common::packets::HandshakePacket;
 use mysql_common::proto::MySerialize;
+use std::sync::LazyLock;
 
 pub const KEY: &str = "00112233445566778899aabbccddeeff";
 /// A client's part of its keys.
@@ -19,6 +21,7 @@ pub const RULES: &str = "[master_keys]\napp = '00112233445566778899aabbccddeeff'
     [[statements]]\ntext = \"SELECT city FROM people WHERE id = ? AND name = ?\"\nvalues = [\"number\", \"text\"]\n\
     [[statements]]\ntext = \"SELECT COUNT(*), MAX(name) FROM people\"\noutputs = [\"plain\", \"encrypt\"]\n\
     [[statements]]\ntext = \"SELECT x FROM (SELECT name AS x FROM people) t\"\n\
+    [[statements]]\ntext = \"SELECT x, y FROM (SELECT name AS x, name AS y FROM people) t\"\n\
     [[statements]]\ntext = \"SELECT city FROM names_v AS people\"\n\
     [[statements]]\ntext = \"SELECT MIN(city) FROM people\"\n\
     [[statements]]\ntext = \"SELECT MAX(city) FROM people\"\noutputs = [\"plain\"]\n\
@@ -50,11 +53,6 @@ pub fn packet(sequence: u8, payload: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// The same packet under another number.
-pub fn sequenced(sequence: u8, bytes: &[u8]) -> Vec<u8> {
-    packet(sequence, &bytes[4..])
-}
-
 /// Payloads. The bytes are whole packets.
 pub fn packets(mut bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut packets = Vec::new();
@@ -80,11 +78,6 @@ pub fn sequences(mut bytes: &[u8]) -> Vec<u8> {
 pub fn error(payload: &[u8]) -> String {
     assert_eq!(payload[0], 0xFF, "{payload:?}");
     String::from_utf8_lossy(&payload[9..]).into_owned()
-}
-
-pub fn code(payload: &[u8]) -> u16 {
-    assert_eq!(payload[0], 0xFF, "{payload:?}");
-    u16::from_le_bytes([payload[1], payload[2]])
 }
 
 pub fn greeting() -> Vec<u8> {
@@ -176,28 +169,43 @@ pub fn execution(number: u8, parameters: &[u8]) -> Vec<u8> {
     packet(0, &[&[0x17, number, 0, 0, 0, 0, 1, 0, 0, 0], parameters].concat())
 }
 
-fn numbered(payloads: &[Vec<u8>]) -> Vec<u8> {
+pub fn numbered(payloads: &[Vec<u8>]) -> Vec<u8> {
     let packets = payloads.iter().zip(1_u8..).map(|(payload, sequence)| packet(sequence, payload));
     packets.collect::<Vec<_>>().concat()
 }
 
 /// What a server reads back that does as it is told.
-pub const PINNED: [&str; 8] =
-    ["STRICT_TRANS_TABLES", "0", "en_US", "utf8mb4", "utf8mb4", "utf8mb4", "utf8mb4_general_ci", "d"];
+pub const PINNED: [&str; 7] = ["STRICT_TRANS_TABLES", "0", "utf8mb4", "utf8mb4", "utf8mb4", "utf8mb4_general_ci", "d"];
 
-/// What it says to the gateway's own commands. A text of no bytes stands for NULL.
-pub fn pinned_answers(values: &[&str; 8], without_eof: bool) -> Vec<u8> {
-    let row: Vec<_> = values.iter().map(|value| Some(value.as_bytes()).filter(|value| !value.is_empty())).collect();
-    let answer = text_answer(&[COMPUTED; 8], &[&row]);
-    let answer = if without_eof { answer } else { with_eof(&answer, 8) };
-    [packet(1, OK), packet(1, OK), answer].concat()
+/// What it says to the gateway's own commands.
+pub fn pinned_answers(values: &[&str], without_eof: bool) -> Vec<u8> {
+    let row: Vec<_> = values.iter().map(|value| Some(value.as_bytes())).collect();
+    let mut payloads = packets(&text_answer(&vec![COMPUTED; values.len()], &[&row]));
+    if !without_eof {
+        payloads.pop();
+        payloads.push(b"\xfe\0\0\x02\0".to_vec());
+        payloads.insert(1 + values.len(), b"\xfe\0\0\x02\0".to_vec());
+    }
+    [packet(1, OK), numbered(&payloads)].concat()
 }
 
-/// The same answer with so many columns, where lists have an EOF of their own.
-fn with_eof(answer: &[u8], columns: usize) -> Vec<u8> {
-    let mut payloads = packets(answer);
-    payloads.pop();
-    payloads.push(b"\xfe\0\0\x02\0".to_vec());
-    payloads.insert(1 + columns, b"\xfe\0\0\x02\0".to_vec());
-    numbered(&payloads)
+/// Rules that were compared with a server that has these columns: `table.column` of database `d`. A `+` behind a name: the
+/// server numbers new rows by it.
+pub fn rules_before(text: &str, columns: &[&str]) -> Rules {
+    let column = |text: &&str| {
+        let name = text.trim_end_matches('+');
+        let (table, column) = name.split_once('.').unwrap();
+        ColumnFacts { names: ["d", table, column].map(str::to_owned), gives_ids: text.ends_with('+') }
+    };
+    let mut rules = Rules::of(text);
+    rules.take_catalogue(&columns.iter().map(column).collect::<Vec<_>>(), &["Names_v".to_owned()]);
+    rules
 }
+
+/// Rules before a server that has the columns of these tests.
+pub fn rules(text: &str) -> Rules {
+    static USUAL: LazyLock<Rules> = LazyLock::new(|| rules_before(RULES, &COLUMNS));
+    if text == RULES { USUAL.clone() } else { rules_before(text, &COLUMNS) }
+}
+
+const COLUMNS: [&str; 4] = ["people.id+", "people.name", "people.city", "notes.t"];

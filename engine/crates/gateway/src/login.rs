@@ -17,8 +17,6 @@ const CUT: u32 = COMPRESS
     | MULTI_FACTOR_AUTHENTICATION
     | PROGRESS_OR_EXTENSION;
 
-/// A part of MariaDB's version, also where that begins with another one for old clients.
-const MARIADB: &[u8] = b"MariaDB";
 /// Before the reserved bytes: version's end, connection, nonce, zero, capabilities, collation, status, capabilities, length.
 const BEFORE_RESERVED: usize = 4 + 8 + 1 + 2 + 1 + 2 + 2 + 1;
 /// The last four of these bytes are more capabilities of MariaDB's.
@@ -29,10 +27,8 @@ pub const TLS_REQUEST: usize = 4 + 4 + 1 + RESERVED;
 pub const LONGEST: usize = 1 << 17;
 /// Where the server's part lies in a greeting: eight bytes before its zero, and twelve behind what is reserved.
 const FIRST_OF_SCRAMBLE: usize = 8;
-/// Characters of an account's name, with its quotes: a server cuts a longer one, and takes another account for it. MariaDB's
-/// own limit depends on its version and on the one that made its tables.
+/// A server cuts a longer name, and takes another account for it. MariaDB's own limit is higher.
 const LONGEST_ACCOUNT: usize = 32;
-const LONGEST_ACCOUNT_OF_MARIADB: usize = 80;
 /// What a guarded session may do, which leaves out what has the server read a statement otherwise (IGNORE_SPACE, NO_SCHEMA,
 /// ODBC) or read several: LONG_PASSWORD, FOUND_ROWS, LONG_FLAG, CONNECT_WITH_DB, PROTOCOL_41, INTERACTIVE, TLS,
 /// IGNORE_SIGPIPE, TRANSACTIONS, the reserved bit 14, SECURE_CONNECTION, results in turn, PLUGIN_AUTH,
@@ -44,28 +40,18 @@ const GUARDED: u32 = 0b1111 | 1 << 9 | 1 << 10 | TLS | 0b1111 << 12 | 0b11 << 17
 pub struct Greeting {
     capabilities: u32,
     collation: u8,
-    is_mariadb: bool,
     /// The server's part of what binds keys to the session: both ends see this one, whatever proof is asked for later.
     pub scramble: [u8; SCRAMBLE],
 }
 
 impl Greeting {
-    /// Return whether the server is MariaDB, which cuts names at another length and has a number for the last prepared statement.
-    pub fn is_mariadb(&self) -> bool {
-        self.is_mariadb
-    }
-
     /// Append the greeting without the capabilities that the gateway cannot follow.
-    ///
-    /// # Errors
-    /// `protocol`; where TLS is wanted and the server does not offer it.
     pub fn cut(payload: &[u8], sequence: u8, tls: bool, out: &mut Vec<u8>) -> Result<Self> {
         let mut reader = Reader::new(payload);
         if reader.u8()? != PROTOCOL_VERSION {
             return Err(Failure::protocol("the server's greeting is not MySQL's"));
         }
         let version = reader.until_zero()?;
-        let is_mariadb = version.windows(MARIADB.len()).any(|word| word == MARIADB);
         let fixed = reader.bytes(BEFORE_RESERVED + RESERVED_OF_GREETING)?;
         let mut scramble = [0; SCRAMBLE];
         let (first, second) = scramble.split_at_mut(FIRST_OF_SCRAMBLE);
@@ -89,31 +75,22 @@ impl Greeting {
         out[at + 18..at + 20].copy_from_slice(&[c, d]);
         out[at + BEFORE_RESERVED..at + BEFORE_RESERVED + RESERVED_OF_GREETING].fill(0);
         packet::finish(&mut out[start..], sequence)?;
-        Ok(Greeting { capabilities, collation: fixed[15], is_mariadb, scramble })
+        Ok(Greeting { capabilities, collation: fixed[15], scramble })
     }
 }
 
-/// A client's response to the greeting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Response<'a> {
-    /// The capabilities that it claims.
     capabilities: u32,
     /// The collation's number of its texts.
-    pub collation: u8,
-    /// The account's name as the server reads it.
+    collation: u8,
     pub account: &'a [u8],
-    /// The account's name as it was sent.
-    said: &'a [u8],
-    /// What the client announces that it reads.
     pub reads: Reads,
-    /// The end of what is passed on to the server.
     end: usize,
 }
 
-/// What a client announces that it reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reads {
-    /// It announces nothing.
     Plaintext,
     /// It decrypts, with keys that are bound to this nonce.
     Ciphertext(ClientNonce),
@@ -121,17 +98,13 @@ pub enum Reads {
     Unbound,
 }
 
-/// The first packet of a client.
-#[derive(Debug, PartialEq, Eq)]
-pub enum First<'a> {
-    /// It requests TLS, and will send its response again.
-    TlsRequest,
-    Response(Response<'a>),
+/// Whether the packet is a request for TLS, behind which the client will send its response again.
+pub fn is_tls_request(payload: &[u8]) -> bool {
+    let claims_tls = Reader::new(payload).u32().is_ok_and(|capabilities| capabilities & TLS != 0);
+    claims_tls && payload.len() == TLS_REQUEST
 }
 
-impl<'a> First<'a> {
-    /// # Errors
-    /// `protocol`.
+impl<'a> Response<'a> {
     pub fn parse(payload: &'a [u8]) -> Result<Self> {
         let mut reader = Reader::new(payload);
         let capabilities = reader.u32()?;
@@ -141,10 +114,7 @@ impl<'a> First<'a> {
         let _largest = reader.u32()?;
         let collation = reader.u8()?;
         reader.bytes(RESERVED)?;
-        if capabilities & TLS != 0 && payload.len() == TLS_REQUEST {
-            return Ok(First::TlsRequest);
-        }
-        let said = reader.until_zero()?;
+        let account = reader.until_zero()?;
         let proof = if capabilities & PROOF_OF_ANY_LENGTH != 0 { reader.length()? } else { u64::from(reader.u8()?) };
         reader.bytes(usize::try_from(proof).unwrap_or(usize::MAX))?;
         if capabilities & CONNECT_WITH_DB != 0 {
@@ -153,19 +123,42 @@ impl<'a> First<'a> {
         if capabilities & PLUGIN_AUTH != 0 {
             reader.until_zero_or_end();
         }
-        let attributes =
-            if capabilities & CONNECT_ATTRIBUTES != 0 && !reader.is_empty() { reader.text()? } else { &[] };
-        let reads = reads(attributes)?;
-        let end = payload.len() - reader.rest().len();
-        Ok(First::Response(Response { capabilities, collation, account: account(said), said, reads, end }))
+        let has_attributes = capabilities & CONNECT_ATTRIBUTES != 0 && !reader.is_empty();
+        let reads = reads(if has_attributes { reader.text()? } else { &[] })?;
+        Ok(Response { capabilities, collation, account, reads, end: payload.len() - reader.rest().len() })
     }
-}
 
-/// Return the name without quotes on both ends, as the server reads it.
-fn account(said: &[u8]) -> &[u8] {
-    match said {
-        [b'\'', within @ .., b'\''] => within,
-        plain => plain,
+    pub fn claims_tls(&self) -> bool {
+        self.capabilities & TLS != 0
+    }
+
+    pub fn without_eof(&self, greeting: &Greeting) -> bool {
+        self.capabilities & greeting.capabilities & DEPRECATE_EOF != 0
+    }
+
+    /// Return whether its texts are UTF-8, or ASCII is the same in them: `ascii`, `latin1`, `binary`, `utf8mb3` and
+    /// `utf8mb4`, by their collations.
+    pub fn has_plain_charset(&self, greeting: &Greeting) -> bool {
+        let collation = if self.collation == 0 { greeting.collation } else { self.collation };
+        let is_utf8 = matches!(collation, 33 | 45 | 46 | 76 | 83 | 192..=215 | 223 | 224..=247 | 255);
+        is_utf8 || [5, 8, 11, 15, 31, 47, 48, 49, 63, 65, 94].contains(&collation)
+    }
+
+    /// Return whether each server reads this name and no other: it neither cuts it, converts it nor strips quotes from it.
+    /// In swe7 some signs are letters.
+    pub fn has_certain_name(&self, greeting: &Greeting) -> bool {
+        let is_plain = self.has_plain_charset(greeting);
+        let is_certain = |byte: &u8| {
+            byte.is_ascii_alphanumeric()
+                || b"_-.$".contains(byte)
+                || is_plain && byte.is_ascii() && !b"'\"`".contains(byte)
+        };
+        self.account.len() <= LONGEST_ACCOUNT && self.account.iter().all(is_certain)
+    }
+
+    /// Append the response without capabilities that were not offered; a guarded session's texts are utf8mb4.
+    pub fn append(&self, payload: &[u8], sequence: u8, guarded: bool, out: &mut Vec<u8>) -> Result<()> {
+        append(&payload[..self.end], self.capabilities, sequence, guarded, out)
     }
 }
 
@@ -186,60 +179,6 @@ fn reads(attributes: &[u8]) -> Result<Reads> {
     })
 }
 
-impl Response<'_> {
-    /// Return whether it claims TLS.
-    pub fn claims_tls(&self) -> bool {
-        self.capabilities & TLS != 0
-    }
-
-    /// Return whether lists end without an EOF packet.
-    pub fn without_eof(&self, greeting: &Greeting) -> bool {
-        self.capabilities & greeting.capabilities & DEPRECATE_EOF != 0
-    }
-
-    /// Return whether its texts are UTF-8, or ASCII is the same in them: `ascii`, `latin1`, `binary`, `utf8mb3` and
-    /// `utf8mb4`, by their collations.
-    pub fn has_plain_charset(&self, greeting: &Greeting) -> bool {
-        self.has_utf8(greeting) || [5, 8, 11, 15, 31, 47, 48, 49, 63, 65, 94].contains(&self.effective(greeting))
-    }
-
-    /// Return whether the server reads this name and no other: it neither cuts nor converts it.
-    pub fn has_certain_name(&self, greeting: &Greeting) -> bool {
-        let longest = if greeting.is_mariadb { LONGEST_ACCOUNT_OF_MARIADB } else { LONGEST_ACCOUNT };
-        let Ok(name) = std::str::from_utf8(self.said) else { return false };
-        let reads_alike = if self.has_utf8(greeting) {
-            // Servers keep names in three bytes a character.
-            name.chars().all(|character| character <= '\u{FFFF}')
-        } else if self.has_plain_charset(greeting) {
-            name.is_ascii()
-        } else {
-            // swe7 has letters in the place of some signs.
-            name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.$'".contains(&byte))
-        };
-        reads_alike && name.chars().count() <= longest
-    }
-
-    fn has_utf8(&self, greeting: &Greeting) -> bool {
-        matches!(self.effective(greeting), 33 | 45 | 46 | 76 | 83 | 192..=215 | 223 | 224..=247 | 255)
-    }
-
-    fn effective(&self, greeting: &Greeting) -> u8 {
-        if self.collation == 0 { greeting.collation } else { self.collation }
-    }
-
-    /// Append the response without capabilities that were not offered; a guarded session's texts are utf8mb4.
-    ///
-    /// # Errors
-    /// `plan`, where it is too long.
-    pub fn append(&self, payload: &[u8], sequence: u8, guarded: bool, out: &mut Vec<u8>) -> Result<()> {
-        append(&payload[..self.end], self.capabilities, sequence, guarded, out)
-    }
-}
-
-/// Append a client's request for TLS.
-///
-/// # Errors
-/// `protocol`.
 pub fn append_tls_request(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> Result<()> {
     let capabilities = Reader::new(payload).u32()?;
     append(payload, capabilities, sequence, false, out)

@@ -1,0 +1,242 @@
+//! The guard of a session: what its account may execute, and what it gets of the server's answers.
+
+use crate::answers::{Kind, Of};
+use crate::counters::Tally;
+use crate::errors::*;
+use crate::rules::{Role, Rules};
+use crate::sealing::{Column, Sealing};
+use crate::session::Packet;
+use crate::statements::{self, Outputs, Reading, Statement, Verdict};
+use base::error::{Failure, Result};
+use encryption::SessionSalt;
+use mysql::RowFormat;
+use mysql::packet::{self, PreparedPacket};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+const NULL: u8 = 0x06;
+/// The bytes of a parameter's type.
+const TYPE: usize = 2;
+
+#[derive(Debug)]
+pub struct Prepared {
+    statement: Arc<Statement>,
+    is_approved: bool,
+    parameters: Vec<Parameter>,
+    /// The last types that an execution named were right.
+    has_types: bool,
+    /// The bytes of the next execution's parameters that have come by SEND_LONG_DATA.
+    pub long_data: usize,
+}
+
+#[derive(Debug)]
+struct Parameter {
+    kind: Option<statements::Kind>,
+    /// Its last value had another type than a text. MariaDB 10.11 keeps that type if a text then comes by SEND_LONG_DATA,
+    /// and takes the text's address for the value.
+    was_no_text: bool,
+}
+
+#[derive(Debug)]
+pub struct Guard {
+    role: Role,
+    sealing: Sealing,
+    pub reading: Reading,
+    statement: Option<Arc<Statement>>,
+    format: RowFormat,
+    /// The columns of the present result set or preparation.
+    columns: Vec<Rc<Column>>,
+    pub prepared: HashMap<u32, Prepared>,
+}
+
+impl Guard {
+    /// Create a guard for an account of this role, with a new data key. A client with a salt gets envelopes.
+    pub fn new(role: Role, salt: Option<SessionSalt>) -> Result<Self> {
+        Ok(Guard {
+            sealing: Sealing::new(&role, salt, 0)?,
+            role,
+            reading: Reading::default(),
+            statement: None,
+            format: RowFormat::Text,
+            columns: Vec::new(),
+            prepared: HashMap::new(),
+        })
+    }
+
+    /// Take another data key before this one is used up. Called between two commands.
+    pub fn renew_key_in_time(&mut self) -> Result<()> {
+        if self.sealing.is_spent() {
+            self.sealing = self.sealing.renewed(&self.role)?;
+        }
+        Ok(())
+    }
+
+    /// Take new rules, under which the account has this role.
+    pub fn renew_rules(&mut self, role: Role, rules: &Rules) -> Result<()> {
+        self.sealing = self.sealing.renewed(&role)?;
+        self.role = role;
+        for prepared in self.prepared.values_mut() {
+            prepared.is_approved = rules.statements.approve(&prepared.statement);
+        }
+        Ok(())
+    }
+
+    pub fn begin(&mut self, statement: Option<Arc<Statement>>, format: RowFormat) {
+        self.statement = statement;
+        self.format = format;
+    }
+
+    /// Return the prepared statement of an execution; an error if it may not be executed with these parameters.
+    pub fn execute(&mut self, number: u32, parameters: &[u8]) -> std::result::Result<Arc<Statement>, ErrPacket> {
+        let Some(prepared) = self.prepared.get_mut(&number) else {
+            return Err(ErrPacket::unknown_statement());
+        };
+        if !prepared.is_approved {
+            let message = "the gateway's rules have changed: prepare the statement again";
+            return Err(ErrPacket::new(NEEDS_PREPARING, message));
+        }
+        if !prepared.accept_types(parameters) {
+            return Err(ErrPacket::not_passed("parameter of another kind than was approved"));
+        }
+        prepared.long_data = 0;
+        Ok(prepared.statement.clone())
+    }
+
+    /// Process a packet of the server's; append what the client gets in its place.
+    ///
+    /// # Errors
+    /// `protocol`, `encryption`; then a part may have been appended.
+    pub fn answer(
+        &mut self,
+        kind: Kind,
+        Packet { sequence, payload }: Packet<'_>,
+        rules: &Rules,
+        tally: &mut Tally,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        match kind {
+            Kind::Error => append_server_error(payload, sequence, out),
+            Kind::Ok => {
+                let may_show = self.statement.as_ref().is_some_and(|statement| statement.shows_id);
+                append_bare_ok(payload, may_show && !rules.catalogue.hides_ids, sequence, out)
+            }
+            Kind::EndOfRows => append_bare_ok(payload, false, sequence, out),
+            Kind::Eof => append_bare_eof(payload, sequence, out),
+            Kind::Count(columns) => {
+                self.columns.clear();
+                self.check_count(columns)?;
+                packet::append(sequence, out, |out| out.extend_from_slice(payload))
+            }
+            Kind::Definition(Of::Parameters { .. }) => {
+                packet::append(sequence, out, |out| out.extend_from_slice(payload))
+            }
+            Kind::Definition(Of::Rows | Of::Columns) => {
+                let verdict = self.verdict(self.columns.len())?;
+                let column = self.sealing.column(payload, verdict, self.format, rules)?;
+                packet::append(sequence, out, |out| out.extend_from_slice(column.definition().unwrap_or(payload)))?;
+                self.columns.push(column);
+                Ok(())
+            }
+            Kind::Row => {
+                tally.rows += 1;
+                self.sealing.append_row(payload, sequence, self.format, &self.columns, tally, out)
+            }
+            Kind::Prepared(prepared) => {
+                self.columns.clear();
+                self.prepare(prepared)?;
+                append_bare_prepared(payload, sequence, out)
+            }
+        }
+    }
+
+    /// Record a prepared statement, and compare its columns and parameters with the approval.
+    fn prepare(&mut self, PreparedPacket { statement: number, columns, parameters }: PreparedPacket) -> Result<()> {
+        // MariaDB tells none of what RETURNING gives before it is executed; then they are counted again.
+        if columns > 0 {
+            self.check_count(columns.into())?;
+        }
+        let Some(statement) = self.statement.clone() else {
+            return Err(Failure::protocol("nothing was to be prepared"));
+        };
+        let kinds = statement.parameters(&self.reading);
+        if usize::from(parameters) != kinds.len() {
+            return Err(Failure::protocol("the server counts other parameters than the gateway"));
+        }
+        let parameters = kinds.into_iter().map(|kind| Parameter { kind, was_no_text: false }).collect();
+        let prepared = Prepared { statement, is_approved: true, parameters, has_types: false, long_data: 0 };
+        self.prepared.insert(number, prepared);
+        Ok(())
+    }
+
+    fn check_count(&self, columns: u64) -> Result<()> {
+        match self.statement.as_ref().map(|statement| &statement.outputs) {
+            Some(Outputs::All(_)) => Ok(()),
+            Some(Outputs::Each(verdicts)) if verdicts.len() as u64 == columns => Ok(()),
+            Some(Outputs::Each(_)) => {
+                Err(Failure::protocol("the answer has another number of columns than was approved"))
+            }
+            None => Err(Failure::protocol("the server sends rows where none were asked for")),
+        }
+    }
+
+    fn verdict(&self, place: usize) -> Result<Option<Verdict>> {
+        match self.statement.as_ref().map(|statement| &statement.outputs) {
+            Some(Outputs::All(verdict)) => Ok(*verdict),
+            Some(Outputs::Each(verdicts)) if place < verdicts.len() => Ok(Some(verdicts[place])),
+            _ => Err(Failure::protocol("the server describes a column where there is none")),
+        }
+    }
+}
+
+impl Prepared {
+    pub fn accepts_long_data(&self, parameter: u16) -> bool {
+        self.parameters.get(usize::from(parameter)).is_none_or(|parameter| !parameter.was_no_text)
+    }
+
+    /// Check the types that an execution names, in the bytes of its parameters.
+    fn accept_types(&mut self, parameters: &[u8]) -> bool {
+        if self.parameters.is_empty() {
+            return true;
+        }
+        match parameter_types(self.parameters.len(), parameters) {
+            Types::AsBefore => return self.has_types,
+            Types::Missing => self.has_types = false,
+            Types::New(types) => {
+                let types = || types.chunks_exact(TYPE).map(|kind| kind[0]);
+                self.has_types = self.parameters.iter().zip(types()).all(|(parameter, number)| {
+                    let kind = statements::Kind::of_type(number);
+                    number == NULL || kind.is_some() && (parameter.kind.is_none() || parameter.kind == kind)
+                });
+                // The server does not see a refused execution.
+                if self.has_types {
+                    for (parameter, number) in
+                        self.parameters.iter_mut().zip(types()).filter(|(_, number)| *number != NULL)
+                    {
+                        parameter.was_no_text = !matches!(number, 0x0F | 0xF9..=0xFE);
+                    }
+                }
+            }
+        }
+        self.has_types
+    }
+}
+
+/// The types of an execution's parameters.
+pub enum Types<'a> {
+    AsBefore,
+    /// Two bytes each.
+    New(&'a [u8]),
+    /// The bytes end before them.
+    Missing,
+}
+
+/// Return the types of so many parameters, which follow their NULLs.
+pub fn parameter_types(count: usize, parameters: &[u8]) -> Types<'_> {
+    match parameters.get(count.div_ceil(8)..).and_then(<[u8]>::split_first) {
+        Some((0, _)) => Types::AsBefore,
+        // MySQL takes any other byte for new ones.
+        Some((_, types)) => types.get(..TYPE * count).map_or(Types::Missing, Types::New),
+        None => Types::Missing,
+    }
+}
