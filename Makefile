@@ -50,11 +50,8 @@ test-python:
 test-all-python:
 	@$(PYTEST)
 
-# By io_uring where this machine allows it; all tests are by epoll too.
-test-engine:
+test-engine test-all-engine:
 	+@cd engine && cargo test --quiet --workspace
-test-all-engine: test-engine
-	+@cd engine && COSTOF_RUNTIME=epoll cargo test --quiet --test engine
 
 lint: setup
 	@cd engine && cargo fmt --all --check && cargo clippy --quiet --workspace --all-targets -- -D warnings

@@ -18,7 +18,6 @@ from benches import (
     mysql,
     postgres,
     redis_get,
-    runtimes,
     startup,
     tpcc,
 )
@@ -38,7 +37,6 @@ BENCHES = {
         http,
         analysis,
         distances,
-        runtimes,
         startup,
     )
 }

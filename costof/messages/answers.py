@@ -51,7 +51,7 @@ class Ready(Model):
 
     instrument: str
     versions: dict[str, str]
-    #: How the engine waits for the kernel; None for a driver, and in ledgers of before.
+    #: How an earlier engine waited for the kernel, which results of it say.
     runtime: str | None = None
     self_cost_ns: dict[str, float] = Field(default_factory=dict)
     arms: list[ReadyArm]

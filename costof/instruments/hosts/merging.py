@@ -90,24 +90,12 @@ def merged_ready(told: Mapping[str, Ready]) -> Ready:
     return Ready(
         instrument=parts[0].instrument,
         versions=parts[0].versions,
-        runtime=_runtime(told),
         self_cost_ns={name: max(part.self_cost_ns.get(name, 0.0) for part in parts) for name in costs},
         arms=[
             _arm({host: next(arm for arm in ready.arms if arm.name == each.name) for host, ready in told.items()})
             for each in parts[0].arms
         ],
     )
-
-
-def _runtime(told: Mapping[str, Ready]) -> str | None:
-    """How the engines wait; whose, where they differ."""
-    hosts: dict[str, list[str]] = {}
-    for host, ready in told.items():
-        if ready.runtime:
-            hosts.setdefault(ready.runtime, []).append(host)
-    if len(hosts) < 2:
-        return next(iter(hosts), None)
-    return ", ".join(f"{runtime} on {' and '.join(names)}" for runtime, names in hosts.items())
 
 
 def _arm(told: Mapping[str, ReadyArm]) -> ReadyArm:

@@ -8,7 +8,6 @@ use crate::ipc::{Answer, Arm, Command, Opener, Plan};
 use base::error::Result;
 use base::lines::{on_a_thread, parse, say, wrong};
 use base::process;
-use net::runtime::Runtime;
 use runner::Runner;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::process::ExitCode;
@@ -37,7 +36,7 @@ fn answer(lines: &Receiver<Vec<u8>>, opener: Option<Opener>) -> Result<()> {
         None => expect_plan(parse(&line)?)?,
     };
     check(&plan)?;
-    let mut runner = Runner::start(plan, calibrate::quick(), Runtime::chosen()?)?;
+    let mut runner = Runner::start(plan, calibrate::quick())?;
     say(&Answer::Ready(runner.ready()));
     for line in lines {
         match parse(&line)? {

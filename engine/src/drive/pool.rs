@@ -3,7 +3,7 @@
 use crate::ipc::Plan;
 use base::Random;
 use base::error::Result;
-use net::runtime::{Executor, Runtime, Semaphore, TaskId};
+use net::runtime::{Executor, Semaphore, TaskId};
 use record::SliceLog;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -22,7 +22,6 @@ pub struct Assignment {
 
 /// What a thread needs to know to spawn its workers.
 pub struct ThreadPlan {
-    pub runtime: Runtime,
     pub plan: Arc<Plan>,
     /// The arms' services, in the plan's order; workers are spawned for those that can run.
     pub services: Arc<Vec<Result<Arc<dyn Service>>>>,
@@ -69,7 +68,7 @@ type Workers = Vec<(TaskId, Rc<Slot>)>;
 
 impl Pool {
     fn spawn(thread_plan: &ThreadPlan) -> std::io::Result<Self> {
-        let executor = Executor::new(thread_plan.runtime)?;
+        let executor = Executor::new()?;
         let opening = Rc::new(Semaphore::new(executor.reactor().clone(), OPENING_AT_A_TIME));
         let mut pool = Pool { executor, log: Rc::default(), busy: Rc::default(), opening, workers: Vec::new() };
         for (arm, service) in thread_plan.services.iter().enumerate() {

@@ -7,7 +7,7 @@ use crate::ipc::{
 use base::error::{Class, Failure, Result};
 use base::lines::wrong;
 use base::{clock, process};
-use net::runtime::{Executor, Runtime};
+use net::runtime::Executor;
 use record::SliceLog;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -15,14 +15,15 @@ use std::rc::Rc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use wire::{Facts, Service};
-use workload::{Order, Schedule, Window, ycsb};
+use workload::{Kind, Order, Schedule, Settings, Window, ycsb};
 
 /// A window may open so long after it was asked for; a later instant is of another machine's clock, or of another boot.
 const LONGEST_WAIT_NS: u64 = 60_000_000_000;
+/// More threads only take memory: hardly any more handshakes are under way at the same time.
+const MOST_THREADS: usize = 128;
 
 /// All threads of a run.
 pub struct Runner {
-    runtime: Runtime,
     plan: Arc<Plan>,
     services: Arc<Vec<Result<Arc<dyn Service>>>>,
     self_cost: SelfCost,
@@ -42,18 +43,17 @@ struct Thread {
 impl Runner {
     /// Find out which arms can run, and start the threads.
     /// Errors: where the system gives no threads or descriptors: nothing can be measured then.
-    pub fn start(plan: Plan, self_cost: SelfCost, runtime: Runtime) -> Result<Self> {
+    pub fn start(plan: Plan, self_cost: SelfCost) -> Result<Self> {
         let plan = Arc::new(plan);
         let tables = plan.arms.iter().map(|arm| arm.service.settings.table());
         let ycsb = Arc::new(ycsb::resolve(&plan.workloads, plan.share, tables)?);
-        let services = Arc::new(discover(&plan, runtime)?);
+        let services = Arc::new(discover(&plan)?);
         let most_workers = plan.workloads.iter().map(|workload| plan.share.workers(workload).len()).max().unwrap_or(1);
-        let count = plan.threads.min(most_workers);
+        let count = plan.threads.max(threads_of_arrivals(&plan.workloads)).min(most_workers);
         let (done_sender, done) = channel();
         let mut threads = Vec::new();
         for thread in 0..count {
             let thread_plan = ThreadPlan {
-                runtime,
                 plan: plan.clone(),
                 services: services.clone(),
                 ycsb: ycsb.clone(),
@@ -64,7 +64,7 @@ impl Runner {
         }
         let ordinals = vec![vec![0; plan.workloads.len()]; plan.arms.len()];
         let total = SliceLog::default();
-        Ok(Runner { runtime, plan, services, self_cost, threads, done, total, ordinals, prepared: None })
+        Ok(Runner { plan, services, self_cost, threads, done, total, ordinals, prepared: None })
     }
 
     pub fn ready(&self) -> Ready {
@@ -73,7 +73,6 @@ impl Runner {
         Ready {
             instrument: format!("costof-engine {}", env!("CARGO_PKG_VERSION")),
             versions: BTreeMap::from([(library, version.to_owned())]),
-            runtime: self.runtime.name(),
             self_cost_ns: self.self_cost,
             arms: arms
                 .map(|(arm, service)| ArmReady {
@@ -249,8 +248,17 @@ fn check_opening(prepared: Option<PrepareCommand>, slice: &SliceCommand, opens_n
 }
 
 /// Ask all arms at once: one that does not answer must not keep the others waiting.
-fn discover(plan: &Arc<Plan>, runtime: Runtime) -> Result<Vec<Result<Arc<dyn Service>>>> {
-    let mut executor = Executor::new(runtime)?;
+/// Threads for clients that connect at scheduled instants.
+///
+/// Such clients know nothing of each other. On one thread, however, a client's answer waits while another's handshake is
+/// computed, for milliseconds, and TLS would seem to lengthen queries. So each has a thread of its own, up to a limit.
+fn threads_of_arrivals(workloads: &[Settings]) -> usize {
+    let arriving = workloads.iter().filter(|each| each.kind == Kind::Connect && each.pace.is_some());
+    arriving.map(|each| each.workers.min(MOST_THREADS)).max().unwrap_or(0)
+}
+
+fn discover(plan: &Arc<Plan>) -> Result<Vec<Result<Arc<dyn Service>>>> {
+    let mut executor = Executor::new()?;
     let found = Rc::new(RefCell::new(vec![None; plan.arms.len()]));
     for arm in 0..plan.arms.len() {
         let (plan, found, reactor) = (plan.clone(), found.clone(), executor.reactor().clone());

@@ -66,8 +66,6 @@ pub enum Answer {
 pub struct Ready {
     pub instrument: String,
     pub versions: BTreeMap<&'static str, String>,
-    /// How it waits for the kernel: `epoll` or `io_uring`.
-    pub runtime: &'static str,
     pub self_cost_ns: SelfCost,
     pub arms: Vec<ArmReady>,
 }

@@ -14,15 +14,11 @@ use crate::support::{
 use base::Random;
 use base::clock;
 use encryption::Algorithm;
-use net::runtime::{Executor, Runtime, Semaphore, Watched};
+use net::runtime::{Executor, Semaphore};
 use net::settings::{Transport, Verify};
 use record::SliceLog;
-use rustix::io::Errno;
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
-use std::io::Write;
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use std::sync::Arc;
 use wire::mysql::Statements;
@@ -122,36 +118,6 @@ fn an_operation_of_ycsb_allocates_nothing() {
     assert_eq!(allocations_of(mix(), service(&server::start(Manner::Plain)), Transport::Plain {}), 0);
 }
 
-/// However many of an io_uring's buffers an answer fills before anybody reads.
-#[test]
-fn a_long_answer_that_is_there_at_once_allocates_nothing() {
-    let mut executor = Executor::new(Runtime::chosen().unwrap()).unwrap();
-    let (ours, mut theirs) = UnixStream::pair().unwrap();
-    ours.set_nonblocking(true).unwrap();
-    let ours = Watched::socket(executor.reactor(), OwnedFd::from(ours)).unwrap();
-    executor.spawn(async move {
-        let (mut answer, mut room) = (vec![1; 20 * 4096], vec![0; 20 * 4096]);
-        let mut allocated = Vec::with_capacity(3);
-        for length in [1, 1, answer.len()] {
-            let before = allocations();
-            theirs.write_all(&answer[..length]).unwrap();
-            let mut received = 0;
-            while received < length {
-                match ours.receive(&mut room[received..length]) {
-                    Ok(more) => received += more,
-                    Err(Errno::AGAIN) => ours.readable().await.unwrap(),
-                    Err(errno) => panic!("{errno}"),
-                }
-            }
-            allocated.push(allocations() - before);
-            assert_eq!(room[..length], answer[..length]);
-            answer.fill(2);
-        }
-        assert_eq!(allocated[1..], [0, 0]);
-    });
-    executor.run_to_end().unwrap();
-}
-
 fn mix() -> Value {
     // A server that finds two records, however many are asked for, will do.
     let settings = json!({"record_count": 1000, "read_proportion": 0.2, "update_proportion": 0.2,
@@ -174,7 +140,7 @@ fn allocations_of(workload: Value, settings: impl Settings + 'static, transport:
     let ycsb = ycsb::resolve(&workloads, Share::ALL, [settings.table()].into_iter()).unwrap()[0][0].clone();
     let service =
         on_runtime(move |reactor| async move { settings.discover(&transport, &reactor, TIMEOUT_NS).await }).unwrap();
-    let mut executor = Executor::new(Runtime::chosen().unwrap()).unwrap();
+    let mut executor = Executor::new().unwrap();
     let reactor = executor.reactor().clone();
     let log = Rc::new(RefCell::new(SliceLog::default()));
     let busy = Rc::new(Cell::new(0));

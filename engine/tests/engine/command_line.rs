@@ -4,9 +4,6 @@ use crate::support::engine::{Engine, HANG_SECONDS};
 use crate::support::mysql::{Mysql, PASSWORD};
 use crate::support::server::{self, Manner};
 use serde_json::{Value, json};
-use std::io;
-use std::os::unix::process::CommandExt;
-use std::process::Command;
 
 fn plan(address: &str) -> Value {
     let service = |address: &str| {
@@ -21,44 +18,6 @@ fn plan(address: &str) -> Value {
         "workloads": [{"name": "connect", "kind": "connect", "workers": 2},
                       {"name": "query", "kind": "query", "workers": 3},
                       {"name": "load", "kind": "load", "workers": 4}]}})
-}
-
-#[test]
-fn where_io_uring_is_forbidden_it_waits_by_epoll() {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_costof-engine"));
-    // SAFETY: between fork and exec it makes two system calls and nothing else.
-    unsafe { command.arg("drive").env_remove("COSTOF_RUNTIME").pre_exec(forbid_io_uring) };
-    let mut engine = Engine::start_with(&mut command);
-    assert_eq!(engine.ask(&plan(&server::start(Manner::Plain)))["ready"]["runtime"], "epoll");
-    assert_eq!(engine.slice("plain", "query", 20, HANG_SECONDS)["operations"], 20);
-}
-
-#[test]
-fn a_runtime_that_is_none_is_told() {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_costof-engine"));
-    let mut engine = Engine::start_with(command.arg("drive").env("COSTOF_RUNTIME", "kqueue"));
-    let error = engine.ask(&plan(&server::start(Manner::Plain)))["error"].take();
-    assert_eq!(error["class"], "plan");
-    assert!(error["detail"].as_str().unwrap().contains("COSTOF_RUNTIME is epoll, or io_uring"), "{error}");
-}
-
-/// As containers' seccomp profiles do (seccomp(2)).
-fn forbid_io_uring() -> io::Result<()> {
-    let step = |code: u32, jump: u8, value: u32| libc::sock_filter { code: code as u16, jt: 0, jf: jump, k: value };
-    let mut filter = [
-        // The call's number is the first word of what a filter sees.
-        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
-        step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, libc::SYS_io_uring_setup as u32),
-        step(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
-        step(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW),
-    ];
-    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
-    // SAFETY: the program outlives the call, which copies it.
-    let outcome = unsafe {
-        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-        libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program)
-    };
-    if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::support::TIMEOUT_NS;
 use crate::support::authority::{Authority, Identity, VALID};
 use crate::support::counting::allocations;
 use costof_engine::origin::Site;
-use net::runtime::{Executor, Runtime};
+use net::runtime::Executor;
 use net::serve::{Listener, listening_sockets, local_address};
 use openssl::ssl::{SslConnector, SslMethod, SslSession, SslSessionCacheMode, SslStream, SslVerifyMode, SslVersion};
 use serde_json::{Value, json};
@@ -301,7 +301,7 @@ fn what_cannot_be_followed_is_one_fatal_line() {
 fn a_request_on_a_standing_connection_allocates_nothing() {
     let socket = listening_sockets("127.0.0.1:0".parse().unwrap(), 1).unwrap().pop().unwrap();
     let address = local_address(&socket).unwrap().to_string();
-    let mut executor = Executor::new(Runtime::Epoll).unwrap();
+    let mut executor = Executor::new().unwrap();
     let reactor = executor.reactor().clone();
     executor.spawn(Listener::new(socket, Site(None)).take_all(reactor));
     let answered = Arc::new(AtomicUsize::new(0));

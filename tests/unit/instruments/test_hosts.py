@@ -93,10 +93,10 @@ def test_a_host_without_a_worker_takes_no_evidence_away() -> None:
     assert not merged_answer([answer([1]), answer([1], {"verified": False})])["evidence"]["verified"]
 
 
-def ready(detail: str | None = None, runtime: str = "epoll") -> Ready:
+def ready(detail: str | None = None) -> Ready:
     error = None if detail is None else error_of("refused", detail)
     arms = [ReadyArm(name="tls", server=None if detail else "h:1", error=error)]
-    return Ready(instrument="costof-engine", versions={}, runtime=runtime, arms=arms)
+    return Ready(instrument="costof-engine", versions={}, arms=arms)
 
 
 @pytest.mark.parametrize(
@@ -112,12 +112,6 @@ def test_an_arm_that_one_host_does_not_reach_is_refused_and_the_host_named(
 ) -> None:
     (arm,) = merged_ready(dict(zip(NAMES, map(ready, details), strict=False))).arms
     assert (arm.server, arm.error and arm.error.detail) == (server, detail)
-
-
-def test_whose_engine_waits_otherwise_is_named() -> None:
-    told = dict(zip(NAMES, [ready(runtime=each) for each in ("io_uring", "epoll", "io_uring")], strict=True))
-    assert merged_ready(told).runtime == "io_uring on load-1 and load-3, epoll on load-2"
-    assert merged_ready({"load-1": ready(), "load-2": ready()}).runtime == "epoll"
 
 
 def test_a_late_host_and_windows_apart_are_no_population() -> None:

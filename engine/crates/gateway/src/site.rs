@@ -10,7 +10,7 @@ use crate::rules::{ColumnFacts, Rules};
 use crate::session::Shared;
 use base::error::{Class, Failure, Result};
 use base::{Secret, clock};
-use net::runtime::{Executor, Runtime};
+use net::runtime::Executor;
 use net::serve::{AllCounters, Listeners, STACK, TlsFiles};
 use net::transport::{Address, TlsServer, Transport};
 use std::cell::RefCell;
@@ -160,7 +160,7 @@ type Facts = (Vec<ColumnFacts>, Vec<String>);
 
 /// On a runtime of its own: it is asked before the listeners begin, or beside them.
 fn ask(server: Address, transport: Transport, username: String, password: Secret) -> Result<Facts> {
-    let mut executor = Executor::new(Runtime::Epoll)?;
+    let mut executor = Executor::new()?;
     let reactor = executor.reactor().clone();
     let outcome = Rc::new(RefCell::new(Err(Failure::closed())));
     let place = outcome.clone();

@@ -4,7 +4,7 @@
 //! Every thread has its own socket for each listener, its own executor and its own counters: what threads share is the
 //! server's own affair.
 
-use crate::runtime::{Executor, Reactor, Runtime, Watched};
+use crate::runtime::{Executor, Reactor, Watched};
 use crate::transport::{Stream, TlsServer};
 use base::clock;
 use base::error::{Class, Failure, Result};
@@ -105,7 +105,7 @@ impl<C: Counters> Listeners<C> {
 
 fn start<S: Server>(share: Vec<Listener<S>>, name: &str) {
     let work = move || {
-        let outcome = Executor::new(Runtime::Epoll).and_then(|mut executor| {
+        let outcome = Executor::new().and_then(|mut executor| {
             for listener in share {
                 let reactor = executor.reactor().clone();
                 executor.spawn(listener.take_all(reactor));
@@ -145,7 +145,7 @@ impl<S: Server> Listener<S> {
                 Ok(accepted) => {
                     self.counters.connection();
                     // Where the kernel cannot watch one more, this connection ends, and the others go on.
-                    let Ok(watched) = Watched::socket(&reactor, accepted) else { continue };
+                    let Ok(watched) = Watched::new(&reactor, accepted) else { continue };
                     let stream = Stream::accepted(watched);
                     reactor.spawn(self.server.clone().serve(stream, reactor.clone(), self.counters.clone()));
                 }

@@ -13,7 +13,7 @@ pub mod server;
 use base::Random;
 use base::clock;
 use base::error::Result;
-use net::runtime::{Executor, Reactor, Runtime};
+use net::runtime::{Executor, Reactor};
 use net::settings::Verify;
 use record::Timeline;
 use std::cell::RefCell;
@@ -28,7 +28,7 @@ use workload::{Ask, Client, Session, Target};
 pub const TIMEOUT_NS: u64 = 300_000_000_000;
 
 pub fn on_runtime<T: 'static, F: Future<Output = T>>(start: impl FnOnce(Rc<Reactor>) -> F + 'static) -> T {
-    let mut executor = Executor::new(Runtime::chosen().unwrap()).unwrap();
+    let mut executor = Executor::new().unwrap();
     let reactor = executor.reactor().clone();
     let outcome = Rc::new(RefCell::new(None));
     let place = outcome.clone();

@@ -1,7 +1,7 @@
 //! What tasks wait for (descriptors that become ready, instants, and each other), and the loop of a thread: wait for events,
 //! poll the tasks that waited for them.
 
-use super::events::{Events, Runtime};
+use super::epoll::Epoll;
 use super::watched::Source;
 use base::clock;
 use base::error::{Class, Failure, Result};
@@ -30,7 +30,7 @@ pub(super) type Sources = Slab<Rc<Source>>;
 
 /// What a thread's tasks wait for: the kernel's events, timers and deadlines. Tasks reach it through an `Rc`.
 pub struct Reactor {
-    events: Events,
+    epoll: Epoll,
     alarm: Alarm,
     sources: RefCell<Sources>,
     timers: RefCell<BinaryHeap<Reverse<(u64, TaskId)>>>,
@@ -51,10 +51,10 @@ struct Deadline {
 const NO_DEADLINE: Deadline = Deadline { at: u64::MAX, passed: false };
 
 impl Reactor {
-    pub fn new(runtime: Runtime) -> io::Result<Rc<Reactor>> {
+    pub fn new() -> io::Result<Rc<Reactor>> {
         let alarm = Alarm::new()?;
         Ok(Rc::new(Reactor {
-            events: Events::new(runtime, &alarm)?,
+            epoll: Epoll::new(&alarm)?,
             alarm,
             sources: RefCell::default(),
             timers: RefCell::default(),
@@ -149,15 +149,15 @@ impl Reactor {
     }
 
     fn wait(&self) -> io::Result<bool> {
-        let rang = self.events.wait(&self.sources.borrow(), |task| self.wake(task))?;
+        let rang = self.epoll.wait(&self.sources.borrow(), |task| self.wake(task))?;
         if rang {
             self.alarm.rang();
         }
         Ok(rang)
     }
 
-    pub(super) fn events(&self) -> &Events {
-        &self.events
+    pub(super) fn epoll(&self) -> &Epoll {
+        &self.epoll
     }
 
     pub(super) fn add_source(&self, source: Rc<Source>) -> usize {
@@ -217,8 +217,8 @@ pub struct Executor {
 }
 
 impl Executor {
-    pub fn new(runtime: Runtime) -> io::Result<Self> {
-        Ok(Executor { reactor: Reactor::new(runtime)?, tasks: Slab::new(), polling: Vec::new() })
+    pub fn new() -> io::Result<Self> {
+        Ok(Executor { reactor: Reactor::new()?, tasks: Slab::new(), polling: Vec::new() })
     }
 
     pub fn reactor(&self) -> &Rc<Reactor> {

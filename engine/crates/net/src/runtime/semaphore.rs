@@ -69,13 +69,13 @@ impl Drop for Permit<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runtime::{Executor, Runtime};
+    use crate::runtime::Executor;
     use base::clock;
     use base::error::Class;
 
     #[test]
     fn no_more_hold_a_permit_than_there_are_and_all_get_one() {
-        let mut executor = Executor::new(Runtime::Epoll).unwrap();
+        let mut executor = Executor::new().unwrap();
         let reactor = executor.reactor().clone();
         let semaphore = Rc::new(Semaphore::new(reactor.clone(), 3));
         let (inside, most, passed) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)), Rc::new(RefCell::new(Vec::new())));
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn who_waits_too_long_gives_up_and_is_in_nobodys_way() {
-        let mut executor = Executor::new(Runtime::Epoll).unwrap();
+        let mut executor = Executor::new().unwrap();
         let reactor = executor.reactor().clone();
         let semaphore = Rc::new(Semaphore::new(reactor.clone(), 1));
         let outcomes = Rc::new(RefCell::new(Vec::new()));

@@ -1,6 +1,6 @@
-//! Both runtimes: what a task sees of a connection.
+//! What a task sees of a connection.
 
-use super::{Executor, Reactor, Runtime, Watched};
+use super::{Executor, Reactor, Watched};
 use rustix::io::Errno;
 use std::cell::RefCell;
 use std::io::{ErrorKind, Read, Write};
@@ -8,27 +8,19 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 
-/// More than an io_uring has buffers.
 const CONNECTIONS: usize = 600;
 
-fn runtimes() -> Vec<Runtime> {
-    let allowed = Runtime::chosen().unwrap();
-    if allowed == Runtime::Epoll { vec![allowed] } else { vec![Runtime::Epoll, allowed] }
-}
-
-fn by_each<F: Future<Output = ()> + 'static>(task: impl Fn(Rc<Reactor>) -> F) {
-    for runtime in runtimes() {
-        let mut executor = Executor::new(runtime).unwrap();
-        let reactor = executor.reactor().clone();
-        executor.spawn(task(reactor));
-        executor.run_to_end().unwrap();
-    }
+fn run<F: Future<Output = ()> + 'static>(task: impl Fn(Rc<Reactor>) -> F) {
+    let mut executor = Executor::new().unwrap();
+    let reactor = executor.reactor().clone();
+    executor.spawn(task(reactor));
+    executor.run_to_end().unwrap();
 }
 
 fn pair(reactor: &Rc<Reactor>) -> (Watched, UnixStream) {
     let (ours, theirs) = UnixStream::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
-    (Watched::socket(reactor, OwnedFd::from(ours)).unwrap(), theirs)
+    (Watched::new(reactor, OwnedFd::from(ours)).unwrap(), theirs)
 }
 
 async fn receive(watched: &Watched, room: &mut [u8]) -> rustix::io::Result<usize> {
@@ -57,31 +49,29 @@ fn pattern(seed: usize, length: usize) -> Vec<u8> {
 
 #[test]
 fn all_that_many_connections_send_at_once_is_received_in_order() {
-    for runtime in runtimes() {
-        let mut executor = Executor::new(runtime).unwrap();
-        let reactor = executor.reactor().clone();
-        let received: Rc<RefCell<Vec<Vec<u8>>>> = Rc::new(RefCell::new(vec![Vec::new(); CONNECTIONS]));
-        for number in 0..CONNECTIONS {
-            let (ours, mut theirs) = pair(&reactor);
-            let received = received.clone();
-            executor.spawn(async move {
-                // A reader with little room leaves the rest to the next.
-                receive(&ours, &mut [0; 1]).await.unwrap();
-                let rest = to_the_end(&ours).await;
-                received.borrow_mut()[number] = rest;
-            });
-            theirs.write_all(&pattern(number, 10_001)).unwrap();
-        }
-        executor.run_to_end().unwrap();
-        for (number, bytes) in received.take().into_iter().enumerate() {
-            assert!(bytes == pattern(number, 10_001)[1..], "{runtime:?}: connection {number}");
-        }
+    let mut executor = Executor::new().unwrap();
+    let reactor = executor.reactor().clone();
+    let received: Rc<RefCell<Vec<Vec<u8>>>> = Rc::new(RefCell::new(vec![Vec::new(); CONNECTIONS]));
+    for number in 0..CONNECTIONS {
+        let (ours, mut theirs) = pair(&reactor);
+        let received = received.clone();
+        executor.spawn(async move {
+            // A reader with little room leaves the rest to the next.
+            receive(&ours, &mut [0; 1]).await.unwrap();
+            let rest = to_the_end(&ours).await;
+            received.borrow_mut()[number] = rest;
+        });
+        theirs.write_all(&pattern(number, 10_001)).unwrap();
+    }
+    executor.run_to_end().unwrap();
+    for (number, bytes) in received.take().into_iter().enumerate() {
+        assert!(bytes == pattern(number, 10_001)[1..], "connection {number}");
     }
 }
 
 #[test]
 fn a_long_answer_is_received_whole_while_it_is_sent() {
-    by_each(|reactor| async move {
+    run(|reactor| async move {
         let (ours, mut theirs) = pair(&reactor);
         let sender = std::thread::spawn(move || theirs.write_all(&pattern(0, 5_000_000)).unwrap());
         assert!(to_the_end(&ours).await == pattern(0, 5_000_000));
@@ -91,7 +81,7 @@ fn a_long_answer_is_received_whole_while_it_is_sent() {
 
 #[test]
 fn a_connection_that_is_dropped_while_it_waits_ends_at_once_and_leaves_the_next_alone() {
-    by_each(|reactor| async move {
+    run(|reactor| async move {
         for round in 0..20 {
             let (ours, mut theirs) = pair(&reactor);
             reactor.set_deadline(0);
@@ -115,7 +105,7 @@ fn a_connection_that_is_dropped_while_it_waits_ends_at_once_and_leaves_the_next_
 
 #[test]
 fn an_end_that_nobody_waits_for_is_known_after_the_next_wait() {
-    by_each(|reactor| async move {
+    run(|reactor| async move {
         let (quiet, mut theirs) = pair(&reactor);
         theirs.write_all(b"x").unwrap();
         receive(&quiet, &mut [0; 16]).await.unwrap();
@@ -131,7 +121,7 @@ fn an_end_that_nobody_waits_for_is_known_after_the_next_wait() {
 #[test]
 fn whoever_waits_for_two_is_woken_by_either() {
     for speaks in [0, 1] {
-        by_each(move |reactor| async move {
+        run(move |reactor| async move {
             let (one, other) = (pair(&reactor), pair(&reactor));
             let mut theirs = [one.1, other.1];
             let sender = std::thread::spawn(move || {

@@ -1,7 +1,6 @@
 //! A descriptor that tasks wait for, and what is known of it meanwhile.
 
 use super::reactor::{Reactor, TaskId};
-use super::ring::{Queue, Request, Requested, Ring};
 use base::clock;
 use base::error::Result;
 use rustix::io::Errno;
@@ -9,40 +8,26 @@ use rustix::net::{RecvFlags, SendFlags};
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 use std::task::Poll;
 
 /// What is known of one descriptor between two waits.
 pub(super) struct Source {
-    pub(super) fd: RawFd,
-    /// A socket is received from, anything else is only told to be readable.
-    pub(super) is_socket: bool,
     pub(super) readable: Cell<bool>,
     pub(super) writable: Cell<bool>,
     /// The peer has ended or broken the connection: no further edge will come, so reading must go on to its end.
     pub(super) hung_up: Cell<bool>,
     pub(super) waiter: Cell<Option<TaskId>>,
-    /// What an io_uring has been asked for, and what it has received: see there. Under epoll both stay as they are made.
-    pub(super) requested: [Cell<Requested>; 2],
-    pub(super) received: Cell<Option<Queue>>,
-    pub(super) left: Cell<bool>,
-    pub(super) failure: Cell<Option<Errno>>,
 }
 
 impl Source {
-    fn new(fd: RawFd, is_socket: bool) -> Self {
+    fn new() -> Self {
         Source {
-            fd,
-            is_socket,
             readable: Cell::new(false),
             writable: Cell::new(false),
             hung_up: Cell::new(false),
             waiter: Cell::new(None),
-            requested: [const { Cell::new(Requested::Not) }; 2],
-            received: Cell::new(None),
-            left: Cell::new(false),
-            failure: Cell::new(None),
         }
     }
 }
@@ -68,22 +53,12 @@ pub struct Watched {
 }
 
 impl Watched {
-    /// Something that becomes readable: a pipe, a listener.
     /// Errors: where the kernel cannot watch this descriptor.
     pub fn new(reactor: &Rc<Reactor>, fd: OwnedFd) -> io::Result<Self> {
-        Self::watch(reactor, fd, false)
-    }
-
-    /// A socket that is, or is about to be, connected.
-    pub fn socket(reactor: &Rc<Reactor>, fd: OwnedFd) -> io::Result<Self> {
-        Self::watch(reactor, fd, true)
-    }
-
-    fn watch(reactor: &Rc<Reactor>, fd: OwnedFd, is_socket: bool) -> io::Result<Self> {
-        let source = Rc::new(Source::new(fd.as_raw_fd(), is_socket));
+        let source = Rc::new(Source::new());
         let key = reactor.add_source(source.clone());
         let watched = Watched { fd, reactor: reactor.clone(), source, key };
-        watched.reactor.events().watch(watched.as_fd(), key)?;
+        watched.reactor.epoll().watch(watched.as_fd(), key)?;
         Ok(watched)
     }
 
@@ -94,30 +69,6 @@ impl Watched {
         if !self.is_readable() {
             return Err(Errno::AGAIN);
         }
-        match self.reactor.events().ring() {
-            Some(ring) if self.source.is_socket => self.receive_from_ring(ring, room),
-            _ => self.receive_from_kernel(room),
-        }
-    }
-
-    fn receive_from_ring(&self, ring: &Ring, room: &mut [u8]) -> rustix::io::Result<usize> {
-        let taken = ring.read(&self.source, room);
-        if self.source.received.get().is_some() {
-            return Ok(taken);
-        }
-        match (taken, self.source.failure.get()) {
-            (0, Some(errno)) => Err(errno),
-            (0, None) => self.receive_from_kernel(room),
-            _ => {
-                if !self.source.left.get() {
-                    self.drained();
-                }
-                Ok(taken)
-            }
-        }
-    }
-
-    fn receive_from_kernel(&self, room: &mut [u8]) -> rustix::io::Result<usize> {
         let asked = room.len();
         let outcome = rustix::net::recv(&self.fd, room, RecvFlags::empty()).map(|(_, received)| received);
         // Fewer bytes than there was room for: that was all.
@@ -152,11 +103,6 @@ impl Watched {
     /// A read found all there was: wait for the next edge. Not after a hang-up, which is the last edge there is.
     pub fn drained(&self) {
         self.source.readable.set(self.source.hung_up.get());
-        self.source.left.set(false);
-        // Asked for beforehand, and not by whoever waits: so an end that nobody waits for is known too.
-        if !self.is_readable() {
-            self.request(Request::Read);
-        }
     }
 
     /// For the present task's next wait, a deadline in so many nanoseconds holds in place of its own.
@@ -166,10 +112,10 @@ impl Watched {
         Within { reactor: &self.reactor, before }
     }
     pub async fn readable(&self) -> Result<()> {
-        self.ready(&self.source.readable, Request::Read).await
+        self.ready(&self.source.readable).await
     }
     pub async fn writable(&self) -> Result<()> {
-        self.ready(&self.source.writable, Request::Write).await
+        self.ready(&self.source.writable).await
     }
 
     /// Wait until this holds. It is looked at whenever something has happened to one of these, which are of one reactor.
@@ -182,9 +128,6 @@ impl Watched {
                 if let Err(failure) = watched.reactor.check_deadline() {
                     return Poll::Ready(Err(failure));
                 }
-                if !watched.is_readable() {
-                    watched.request(Request::Read);
-                }
                 watched.wake_us();
             }
             Poll::Pending
@@ -192,7 +135,7 @@ impl Watched {
         .await
     }
 
-    async fn ready(&self, flag: &Cell<bool>, request: Request) -> Result<()> {
+    async fn ready(&self, flag: &Cell<bool>) -> Result<()> {
         poll_fn(|_| {
             if flag.get() {
                 return Poll::Ready(Ok(()));
@@ -200,7 +143,6 @@ impl Watched {
             if let Err(failure) = self.reactor.check_deadline() {
                 return Poll::Ready(Err(failure));
             }
-            self.request(request);
             self.wake_us();
             Poll::Pending
         })
@@ -209,13 +151,6 @@ impl Watched {
 
     fn wake_us(&self) {
         self.source.waiter.set(Some(self.reactor.current()));
-    }
-
-    /// An epoll tells of every edge, unasked.
-    fn request(&self, request: Request) {
-        if let Some(ring) = self.reactor.events().ring() {
-            ring.request(self.key, &self.source, request);
-        }
     }
 }
 
@@ -229,8 +164,5 @@ impl Drop for Watched {
     fn drop(&mut self) {
         // Closing the descriptor takes it out of an epoll: it is never duplicated.
         self.reactor.remove_source(self.key);
-        if let Some(ring) = self.reactor.events().ring() {
-            ring.forget(&self.source);
-        }
     }
 }

@@ -331,7 +331,7 @@ impl Tcp {
             Ok(()) | Err(Errno::INPROGRESS) => {}
             Err(error) => return Err(error.into()),
         }
-        let watched = Watched::socket(reactor, socket)?;
+        let watched = Watched::new(reactor, socket)?;
         watched.writable().await?;
         sockopt::socket_error(&watched)??;
         // The handshake's last packet was ours too: what a server says upon it, unasked, comes a round trip later.
