@@ -46,7 +46,7 @@ def test_an_account_that_may_make_no_database_has_a_schema_and_leaves_none(serve
     before = server.places()
     with target(server, user="guest") as service, Engines(small(), service) as engines:
         service.prepare(small().arms[0], engines.load)
-        assert server.places() - before == {service.server.name}
+        assert server.places() - before == {service.server.database}
         assert engines.slice(small().arms[0], "query", 10).operations == 10
     assert server.places() == before
 

@@ -85,7 +85,7 @@ def test_a_model_can_come_from_a_far_link_alone() -> None:
 
 def test_a_run_of_exact_rounds_says_that_they_ended_it() -> None:
     plan = LAN.model_copy(update={"precision": None, "budget_seconds": None, "fewest_rounds": 6, "most_rounds": 6})
-    result = fake_result(plan, TransportTruth(), rounds=6, noise=Noise(0.12))
+    result = fake_result(plan, TransportTruth(), rounds=6, noise=Noise(0.1))
     assert (result.rounds, result.rounds_asked, result.precision_asked) == (6, 6, None)
     text = spaced(render_markdown(result))
     assert "exactly 6 rounds" in text
