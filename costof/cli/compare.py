@@ -106,7 +106,7 @@ def document(index: Index, found: Comparison) -> Document:
 
 def verdict_words(change: Change) -> str:
     if change.verdict is None or change.margin is None:
-        return "not the same arm"
+        return "too uncertain" if min(change.first.low, change.second.low) <= 0 else "not the same arm"
     margin = fmt.share(change.margin)
     return {
         Verdict.COSTS: "costs more",
@@ -137,7 +137,7 @@ def _judged(
             yield Judged(limit=limit, arm="every arm", change="not measured in both runs", state=State.OPEN)
         for each in of:
             if each.change is None:
-                unlike = incomparable or "its levels differ between the runs"
+                unlike = incomparable or "its levels differ between the runs, or an interval reaches down to 0"
                 yield Judged(limit=limit, arm=each.arm, change=unlike, state=State.OPEN)
                 continue
             shown = str(fmt.relative(each.change)).replace(fmt.NBSP, " ")

@@ -37,6 +37,8 @@ class Change(Model):
 def compare_runs(first: Core, second: Core, unlike: Container[str] = ()) -> list[Change]:
     """Compare every effect that both runs have as a ratio; those of `unlike` arms have no verdict.
 
+    Nor has one whose interval reaches down to 0 in either run: it has no logarithm, and may be any change.
+
     Raises `OTHER_STUDY`.
     """
     if first.study != second.study:
@@ -47,7 +49,7 @@ def compare_runs(first: Core, second: Core, unlike: Container[str] = ()) -> list
     both = [(a, b) for a in first.effects if (b := after.effect(a.metric, a.arm)) and a.ratio and b.ratio]
     contrasts = {}
     for a, b in both:
-        if a.arm not in unlike and a.ratio and b.ratio:
+        if a.arm not in unlike and a.ratio and b.ratio and min(a.ratio.low, b.ratio.low) > 0:
             metric = before.metrics[a.metric]
             noise = math.hypot(_noise(before, a), _noise(after, b))
             # The change's logarithm, of two independent runs.

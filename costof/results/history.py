@@ -65,7 +65,7 @@ def histories(indexes: Sequence[Index]) -> list[History]:
         points = [
             Point(run=core.run, started=core.started, ratio=effect.ratio)
             for core, effect in effects
-            if effect is not None and effect.ratio is not None and effect.ratio.value > 0
+            if effect is not None and effect.ratio is not None and effect.ratio.low > 0
         ]
         if points:
             steps = _steps(points) if len(points) >= FEWEST_RUNS else None

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 from junitparser import Error, Failure, JUnitXml
 
-from costof.cli.compare import compare
+from costof.cli.compare import compare, verdict_words
 from costof.cli.gate import gate
 from costof.errors import CostofError, Problem
 from costof.model import HIDDEN
@@ -178,6 +178,16 @@ def test_a_cost_that_grew_is_said_to_have(tmp_path: Path) -> None:
     assert grown.verdict is Verdict.COSTS
     assert grown.change.low <= 1.25 <= grown.change.high
     assert change_of(compare_runs(large, small)).verdict is Verdict.SAVES
+
+
+def test_a_cost_whose_interval_reaches_0_is_compared_with_none(tmp_path: Path) -> None:
+    """Its ratio has no logarithm: two runs of a column encryption ended in a traceback."""
+    first, second = run_of(tmp_path, 1.2, 1), run_of(tmp_path, 1.5, 2)
+    wide = [
+        effect.model_copy(update={"ratio": effect.ratio.model_copy(update={"low": -0.1})}) for effect in first.effects
+    ]
+    found = change_of(compare_runs(first.model_copy(update={"effects": wide}), second))
+    assert (found.change, found.verdict, verdict_words(found)) == (None, None, "too uncertain")
 
 
 def test_limits_of_a_change_end_it_as_they_end_the_gate(tmp_path: Path) -> None:
