@@ -1,21 +1,17 @@
-"""A run's ledger, read once, and the rounds that others on the machine disturbed.
-
-To leave out a round because its figures look odd would cut off the very costs that come and go. What another program or
-the hypervisor took of the machine's CPU says nothing of an arm, so a round in which that was far above its usual is
-left out whole, for all arms alike (Kalibera & Jones 2013 ask for causes, too). The rest can be taken as it is.
-"""
+"""A run: its ledger, read once."""
 
 from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from statistics import fmean, median
+from statistics import fmean
 
 from costof.lab.round_trips import LinkEvidence
 from costof.results.changes import Changes, every_change
+from costof.results.disturbances import NO_DISTURBANCES, Disturbances, disturbances
 from costof.results.ledger import (
     AnyRecord,
     CautionRecord,
@@ -32,55 +28,11 @@ from costof.results.ledger import (
 )
 from costof.results.samples import ByRound, Samples, ServersSide, add_samples
 from costof.statistics.intervals import ROUNDS_OF_AN_INTERVAL, log_ratios
-from costof.statistics.outliers import far_above
 from costof.statistics.units import Units
 from costof.statistics.verdicts import ERROR_RATE
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from costof.study.schema import SliceSize
-
-#: By this much of the machine's time above the usual, at least, a round is disturbed.
-LEAST_SHARE = 0.10
-#: The clocks of a machine that stood still, or was moved to another one, are apart by more than this.
-CLOCK_JUMP_SECONDS = 0.1
-#: Of fewer rounds nobody can say what is usual.
-FEWEST_ROUNDS = 8
-#: Where more of the rounds are disturbed, that is how the machine is, and all of them stay.
-MOST_DISCARDED = 0.25
-
-
-@dataclass(frozen=True)
-class Disturbances:
-    """`discarded`: rounds that are in no figure. `shares`: of the machine's CPU time, that others had in each round."""
-
-    discarded: frozenset[int]
-    shares: Mapping[int, float]
-
-    @property
-    def usual(self) -> float:
-        return median(self.shares.values()) if self.shares else 0.0
-
-
-NO_DISTURBANCES = Disturbances(frozenset(), {})
-
-
-def disturbances(slices: Iterable[SliceRecord], cores: int) -> Disturbances:
-    others: dict[int, float] = {}
-    observed: dict[int, float] = {}
-    stood_still = set()
-    for piece in slices:
-        if piece.warm_up:
-            continue
-        others[piece.round] = others.get(piece.round, 0.0) + piece.foreign_cpu_seconds + piece.steal_seconds
-        observed[piece.round] = observed.get(piece.round, 0.0) + piece.observed_seconds
-        if abs(piece.clock_jump_seconds) > CLOCK_JUMP_SECONDS:
-            stood_still.add(piece.round)
-    shares = {number: others[number] / (observed[number] * cores) for number in others if observed[number]}
-    above = far_above([*shares.values()], LEAST_SHARE) if shares else ()
-    found = {number for number, is_far in zip(shares, above, strict=True) if is_far} | stood_still
-    all_stay = len(shares) < FEWEST_ROUNDS or len(found) > MOST_DISCARDED * len(shares)
-    return Disturbances(frozenset() if all_stay else frozenset(found), shares)
-
 
 ENDED_FROM_OUTSIDE = "it was ended from outside"
 

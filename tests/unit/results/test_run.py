@@ -15,8 +15,9 @@ import pytest
 from costof.report import analyse, render_markdown
 from costof.report.result import Result
 from costof.results.changes import every_change, judged
+from costof.results.disturbances import FEWEST_ROUNDS, MOST_DISCARDED, disturbances
 from costof.results.ledger import SLICES, EndRecord, EnvironmentRecord, Ledger, SliceRecord
-from costof.results.run import FEWEST_ROUNDS, MOST_DISCARDED, disturbances, read_run
+from costof.results.run import read_run
 from costof.results.samples import Samples, ServersSide, Turn, of_slice
 from costof.statistics.estimate import Estimate, Verdict
 from costof.statistics.units import Units, own_share
