@@ -133,7 +133,7 @@ def _at_first(index: Index, data: Tails) -> Iterator[Block]:
         ]
         rows.append([fmt.titled(_metric_label(index, metric), metric.unit), *values])
         rows.append(["", *(fmt.relative(tail.ratio) if tail else fmt.NONE for tail in tails)])
-    yield Table.of(["", *map(_name, AT_FIRST)], rows, title=f"Half, 95 and 99 of 100 operations: {arm.label}{arm.at}")
+    yield Table.of(["", *map(_name, AT_FIRST)], rows, title=f"p50, p95 and p99: {arm.label}{arm.at}")
 
 
 def _of_arm(
