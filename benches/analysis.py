@@ -20,7 +20,7 @@ from tests.fake_run import fake_run
 from tests.truths.mysql_transport import TransportTruth
 
 ROUNDS, TURNS = 200, 5
-#: With the controls and their twins 20 arms.
+#: With the controls and their replicates 20 arms.
 SETTINGS = ("transport=plain,tls,ssh-aes256-ctr,ssh-aes256-gcm", "distance=lan,us-us,us-eu,10")
 
 

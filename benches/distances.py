@@ -50,7 +50,7 @@ def delayed_plan(rounds: str) -> Plan:
     levels = {"transport": "plain", "distance": f"{10 + EXTRA_MS:g}"}
     delayed = PlannedArm(name="delayed", label="plain, delayed", levels=levels, baseline=control.name)
     slices = {name: size.model_copy(update={"operations": 32}) for name, size in plan.slices.items()}
-    return plan.model_copy(update={"arms": [control, plan.twin_of(control), delayed], "slices": slices})
+    return plan.model_copy(update={"arms": [control, plan.replicate_of(control), delayed], "slices": slices})
 
 
 def far_plan(rounds: str) -> Plan:
@@ -74,7 +74,7 @@ def delays(result: Result) -> Iterator[tuple[str, str, str]]:
 
 def distances(result: Result) -> Iterator[tuple[str, str, str]]:
     for link in result.links:
-        yield f"link {link.name}, {link.method}", f"{link.asked_ms:g} ms", f"{link.median_ms:.3f} ms"
+        yield f"link {link.name}, {link.method}", f"{link.nominal_ms:g} ms", f"{link.median_ms:.3f} ms"
     loss = next(
         effect.ratio
         for effect in result.effects

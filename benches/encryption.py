@@ -85,7 +85,7 @@ def print_driver() -> None:
     """A point select, one column: a definition and a row are all that the driver can add to."""
     settings = ["distance=lan", "transport=plain", f"records={RECORDS}"]
     plan = resolve(load_study("mysql-transport"), Options(profile="quick", settings=settings))
-    arm = next(arm for arm in plan.arms if not arm.twin)
+    arm = next(arm for arm in plan.arms if not arm.replicate)
     with ServerLab(plan, KnowingClients) as lab, engine(lab.prefix(arm)) as wire:
         wire.plan(_plan(lab, arm))
         lab.prepare(arm, lambda _: _load(wire))

@@ -27,7 +27,7 @@ from functools import partial
 from pathlib import Path
 
 from benches import oha
-from benches.table import OURS, Turn, alternate, print_table
+from benches.table import OURS, Usage, alternate, print_table
 from costof.errors import CostofError
 from costof.lab.certificates import Authority
 from costof.lab.program import find_program
@@ -67,7 +67,7 @@ class Peer:
     argv: Callable[[str, str], list[str]]
     read: Callable[[str], Count]
 
-    def turn(self, nginx: Nginx, arm: str) -> Turn:
+    def turn(self, nginx: Nginx, arm: str) -> Usage:
         server = process_cpu_seconds(nginx.pid)
         with tempfile.TemporaryFile("w+") as output:
             child = subprocess.Popen(self.argv(arm, nginx.urls[arm]), stdout=output, stderr=output)
@@ -79,7 +79,7 @@ class Peer:
             sys.exit(f"{self.name} ended with status {child.returncode}: {text.strip()[-300:]}")
         requests, seconds = self.read(text)
         used = process_cpu_seconds(nginx.pid) - server
-        return Turn.of(requests, seconds, usage.ru_utime + usage.ru_stime, used)
+        return Usage.of(requests, seconds, usage.ru_utime + usage.ru_stime, used)
 
 
 def main() -> None:
@@ -131,11 +131,11 @@ def _peers() -> list[Peer]:
     return found
 
 
-def _engine(nginx: Nginx, wire: Instrument, arm: str) -> Turn:
+def _engine(nginx: Nginx, wire: Instrument, arm: str) -> Usage:
     server = process_cpu_seconds(nginx.pid)
     answer = wire.slice(1, arm, "request", 100_000_000, SECONDS)
     used = process_cpu_seconds(nginx.pid) - server
-    return Turn.of_slice(answer, used)
+    return Usage.of_slice(answer, used)
 
 
 def _plan(nginx: Nginx) -> Plan:

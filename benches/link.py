@@ -133,7 +133,7 @@ def table(result: dict) -> str:  # type: ignore[type-arg]
     for evidence in result["round_trips"]:
         icmp, tcp = evidence["icmp"], evidence["tcp"]
         lines.append(
-            f"{evidence['asked_ms']:10.3f} {icmp['median_ms']:10.3f} {icmp['p99_ms'] - icmp['median_ms']:8.3f} "
+            f"{evidence['nominal_ms']:10.3f} {icmp['median_ms']:10.3f} {icmp['p99_ms'] - icmp['median_ms']:8.3f} "
             f"{tcp['median_ms']:10.3f} {tcp['p99_ms'] - tcp['median_ms']:8.3f}"
         )
     lines.append(

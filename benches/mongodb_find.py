@@ -13,7 +13,7 @@ import threading
 import time
 from functools import partial
 
-from benches.table import OURS, Turn, alternate, print_table
+from benches.table import OURS, Usage, alternate, print_table
 from costof.instruments.drivers.driver import read_plan
 from costof.instruments.drivers.mongodb import PymongoDriver
 from costof.messages.plan import Data, Plan, Workload, line
@@ -34,7 +34,7 @@ CONNECTIONS = (1, 32)
 def main() -> None:
     plan = resolve(load_study("mongodb-tls"), Options(profile="quick", settings=[f"records={RECORDS}"]))
     with ServerLab(plan) as lab, engine() as wire:
-        arms = [arm for arm in plan.arms if not arm.twin]
+        arms = [arm for arm in plan.arms if not arm.replicate]
         told = _plan(lab, arms)
         ready = wire.plan(told)
         lab.prepare(arms[0], lambda arm: _load(wire, arm.name))
@@ -65,21 +65,21 @@ def _load(wire: Instrument, arm: str) -> None:
     wire.slice(0, arm, "load", RECORDS, 600)
 
 
-def _engine(lab: Service, wire: Instrument, arm: str, connections: int) -> Turn:
+def _engine(lab: Service, wire: Instrument, arm: str, connections: int) -> Usage:
     before = lab.cpu_seconds()
     answer = wire.slice(1, arm, f"find{connections}", 10_000_000, SECONDS)
     used = lab.cpu_seconds()["secondary"] - before["secondary"]
-    return Turn.of_slice(answer, used)
+    return Usage.of_slice(answer, used)
 
 
-def _pymongo(lab: Service, told: Plan, arm: str, connections: int) -> Turn:
+def _pymongo(lab: Service, told: Plan, arm: str, connections: int) -> Usage:
     """A process of its own, so that its CPU is its own; it prints operations, seconds and CPU seconds."""
     before = lab.cpu_seconds()
     argv = [sys.executable, "-m", "benches.mongodb_find", arm, str(connections)]
     done = subprocess.run(argv, input=line(told).decode(), capture_output=True, text=True, check=True)
     operations, seconds, cpu = done.stdout.split()
     used = lab.cpu_seconds()["secondary"] - before["secondary"]
-    return Turn.of(int(operations), float(seconds), float(cpu), used)
+    return Usage.of(int(operations), float(seconds), float(cpu), used)
 
 
 def pymongo_client(told: Plan, arm_name: str, connections: int) -> None:

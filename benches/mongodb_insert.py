@@ -27,7 +27,7 @@ import pymongo
 from bson.binary import Binary
 
 from benches.go_program import GO_YCSB
-from benches.table import OURS, Turn, alternate, print_table
+from benches.table import OURS, Usage, alternate, print_table
 from costof.datasets.ycsb import key_name
 from costof.messages.plan import Arm, Data, Options, Plan, Workload, line
 from costof.messages.process import Instrument, engine
@@ -36,7 +36,7 @@ from costof.run.instruments import LOAD, LOAD_WORKERS, load_workload
 from costof.services import Service
 from costof.services.server.lab import ServerLab
 from costof.study.library import load_study
-from costof.study.plan import Options as Asked
+from costof.study.plan import Options as RunOptions
 from costof.study.plan import resolve
 
 TURNS = 9
@@ -54,7 +54,7 @@ GO_YCSB_RECORDS = 10_000
 
 def main() -> None:
     go_ycsb = GO_YCSB.path()
-    plan = resolve(load_study("mongodb-tls"), Asked(profile="quick", settings=["transport=plain"]))
+    plan = resolve(load_study("mongodb-tls"), RunOptions(profile="quick", settings=["transport=plain"]))
     with ServerLab(plan) as lab, engine() as wire, engine() as loader:
         asked = {"read_preference": "primary", "write_concern": 1}
         settings = lab.endpoint(plan.arms[0]).service.asking(asked)
@@ -82,33 +82,33 @@ def _plan(settings: MongodbSettings) -> Plan:
     return Plan(arms=[Arm(name="plain", service=settings)], workloads=workloads)
 
 
-def _engine(lab: Service, wire: Instrument, workers: int) -> Turn:
+def _engine(lab: Service, wire: Instrument, workers: int) -> Usage:
     before = lab.cpu_seconds()
     answer = wire.slice(1, "plain", f"insert{workers}", 10_000_000, SECONDS)
     used = lab.cpu_seconds()["primary"] - before["primary"]
-    return Turn.of_slice(answer, used)
+    return Usage.of_slice(answer, used)
 
 
-def _loader(lab: Service, settings: MongodbSettings, loader: Instrument) -> Turn:
+def _loader(lab: Service, settings: MongodbSettings, loader: Instrument) -> Usage:
     """Return a loader into a table that is empty each time, as a run's is."""
     with _client(settings, 1) as client:
         client[settings.database].drop_collection(settings.collection)
     before = lab.cpu_seconds()
     answer = loader.slice(1, "plain", LOAD, LOAD_RECORDS, 60)
-    return Turn.of_slice(answer, lab.cpu_seconds()["primary"] - before["primary"])
+    return Usage.of_slice(answer, lab.cpu_seconds()["primary"] - before["primary"])
 
 
-def _pymongo(lab: Service, settings: MongodbSettings, workers: int, batch: int = 1) -> Turn:
+def _pymongo(lab: Service, settings: MongodbSettings, workers: int, batch: int = 1) -> Usage:
     """A process of its own, so that its CPU is its own; it prints operations, seconds and CPU seconds."""
     before = lab.cpu_seconds()
     argv = [sys.executable, "-m", "benches.mongodb_insert", str(workers), str(batch)]
     done = subprocess.run(argv, input=line(settings).decode(), capture_output=True, text=True, check=True)
     operations, seconds, cpu = done.stdout.split()
     used = lab.cpu_seconds()["primary"] - before["primary"]
-    return Turn.of(int(operations), float(seconds), float(cpu), used)
+    return Usage.of(int(operations), float(seconds), float(cpu), used)
 
 
-def _go_ycsb(lab: Service, settings: MongodbSettings, program: Path, workers: int) -> Turn:
+def _go_ycsb(lab: Service, settings: MongodbSettings, program: Path, workers: int) -> Usage:
     """Its login goes by a file: a command line is shown to everybody."""
     with tempfile.NamedTemporaryFile("w", suffix=".properties") as login:
         addresses = ",".join(settings.addresses)
@@ -127,7 +127,7 @@ def _go_ycsb(lab: Service, settings: MongodbSettings, program: Path, workers: in
     assert told, done.stdout[-1000:]
     seconds, count = float(told[-1][0]), int(told[-1][1])
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return Turn.of(count, seconds, cpu, used)
+    return Usage.of(count, seconds, cpu, used)
 
 
 def new_record(key: str) -> dict[str, Any]:

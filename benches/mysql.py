@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from benches.peers import SECONDS, UNBOUNDED, WORKERS, Bench, standing
-from benches.table import Measured, Turn, print_table
+from benches.table import Measured, Usage, print_table
 from costof.lab.certificates import write_private
 from costof.programs.mariadb.lab import SysbenchServer
 
@@ -41,7 +41,7 @@ class MysqlBench(Bench):
     def encrypted(self) -> bool:
         return self.arm.levels["transport"] == "tls"
 
-    def sysbench(self, threads: int) -> Turn:
+    def sysbench(self, threads: int) -> Usage:
         """With TLS it presents a certificate of its own, whether or not the server asks for one."""
         service, host, port, _ = self.target()
         argv = ["sysbench", "oltp_point_select", f"--mysql-host={host}", f"--mysql-port={port}"]
@@ -67,7 +67,7 @@ class MysqlBench(Bench):
         for name in ("client-key.pem", "client-cert.pem"):
             write_private(folder / name, pair)
 
-    def slap(self) -> Turn:
+    def slap(self) -> Usage:
         service, host, port, ca_file = self.target()
         argv = ["mariadb-slap", "--no-defaults", f"--host={host}", f"--port={port}", f"--user={service['username']}"]
         argv += [f"--password={service['password']}", f"--create-schema={service['database']}", "--no-drop"]

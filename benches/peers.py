@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from benches.table import OURS, Measured, Turn, alternate
+from benches.table import OURS, Measured, Usage, alternate
 from costof.messages.plan import Data, Plan, Workload, line
 from costof.messages.process import Instrument, engine
 from costof.programs.server import LabServer
@@ -40,13 +40,13 @@ class Bench:
     wire: Instrument
     arm: PlannedArm
 
-    def engine(self, workload: str, operations: int) -> Turn:
+    def engine(self, workload: str, operations: int) -> Usage:
         before = self.lab.cpu_seconds()
         answer = self.wire.slice(1, self.arm.name, workload, operations, SECONDS)
         used = self.lab.cpu_seconds()["server"] - before["server"]
-        return Turn.of_slice(answer, used)
+        return Usage.of_slice(answer, used)
 
-    def program(self, argv: list[str], read: Callable[[str], tuple[int, float]], folder: Path | None = None) -> Turn:
+    def program(self, argv: list[str], read: Callable[[str], tuple[int, float]], folder: Path | None = None) -> Usage:
         """Another client, on the same host; `read` finds operations and seconds in what it prints."""
         before, server = resource.getrusage(resource.RUSAGE_CHILDREN), self.lab.cpu_seconds()["server"]
         argv = [*self.lab.prefix(self.arm), *argv]
@@ -57,7 +57,7 @@ class Bench:
         operations, seconds = read(done.stdout)
         cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         used = self.lab.cpu_seconds()["server"] - server
-        return Turn.of(operations, seconds, cpu, used)
+        return Usage.of(operations, seconds, cpu, used)
 
     def target(self) -> tuple[dict[str, Any], str, str, str]:
         """What a client of the arm is told: its service, host, port, and file of authorities ('' in plain)."""
@@ -65,7 +65,7 @@ class Bench:
         host, port = end["service"]["addresses"][0].rsplit(":", 1)
         return end["service"], host, port, end["transport"].get("ca_file", "")
 
-    def alternate(self, what: str, workload: str, operations: int, peers: dict[str, Callable[[], Turn]]) -> Measured:
+    def alternate(self, what: str, workload: str, operations: int, peers: dict[str, Callable[[], Usage]]) -> Measured:
         """Alternate the engine with a workload, and its peers."""
         clients = {OURS: lambda: self.engine(workload, operations)} | peers
         return alternate(f"{self.arm.name}, {what}", clients, TURNS)
@@ -82,7 +82,7 @@ def standing(
     settings = ["distance=lan", "transport=tls", f"records={records}"]
     plan = resolve(load_study(study), Options(profile="quick", settings=settings))
     with ServerLab(plan, program) as lab:
-        arms = [arm for arm in plan.arms if not arm.twin]
+        arms = [arm for arm in plan.arms if not arm.replicate]
         with engine(lab.prefix(arms[0])) as wire:
             wire.plan(plan_of(lab, arms, records, workloads))
             lab.prepare(arms[0], lambda arm: wire.slice(0, arm.name, LOAD, records, LOAD_SECONDS))

@@ -14,7 +14,7 @@ import tempfile
 from functools import partial
 
 from benches.peers import SECONDS, UNBOUNDED, WORKERS, Bench, standing
-from benches.table import Measured, Turn, print_table
+from benches.table import Measured, Usage, print_table
 from costof.errors import CostofError
 from costof.programs.postgres.lab import PostgresServer, find_postgres
 
@@ -27,7 +27,7 @@ SCRIPT = f"\\set aid random(1, {RECORDS})\nSELECT abalance FROM pgbench_accounts
 class PostgresBench(Bench):
     """With pgbench for a peer."""
 
-    def pgbench(self, clients: int, *options: str) -> Turn:
+    def pgbench(self, clients: int, *options: str) -> Usage:
         service, host, port, ca_file = self.target()
         secure = {"PGSSLMODE": "verify-full", "PGSSLROOTCERT": ca_file} if ca_file else {"PGSSLMODE": "disable"}
         told = {"PGPASSWORD": service["password"], "PGGSSENCMODE": "disable", "PGCHANNELBINDING": "disable", **secure}

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 
 from benches.peers import SECONDS, TURNS, UNBOUNDED, Bench, standing
-from benches.table import OURS, Measured, Turn, alternate, print_table
+from benches.table import OURS, Measured, Usage, alternate, print_table
 from costof.errors import CostofError
 from costof.lab.program import find_program
 from costof.messages.plan import Workload
@@ -45,12 +45,12 @@ class SmallStrings(RedisServer):
 class RedisBench(Bench):
     """With redis-benchmark and memtier for peers."""
 
-    def commands(self, workers: int, depth: int) -> Turn:
+    def commands(self, workers: int, depth: int) -> Usage:
         """An operation of the engine's is a whole pipeline."""
         whole = self.engine(f"{'query' if depth == 1 else 'pipeline'}{workers}", UNBOUNDED)
-        return Turn(whole.operations_per_second * depth, whole.cpu_us / depth, whole.server_cores)
+        return Usage(whole.operations_per_second * depth, whole.cpu_us / depth, whole.server_cores)
 
-    def redis_benchmark(self, clients: int, operations: int, *options: str) -> Turn:
+    def redis_benchmark(self, clients: int, operations: int, *options: str) -> Usage:
         service, host, port, ca_file = self._reached()
         argv = [str(find_program("redis-benchmark", "redis-tools")), "-h", host, "-p", port, "--csv", "-t", "get"]
         argv += ["--user", service["username"], "-a", service["password"], "-r", str(RECORDS), "-c", str(clients)]
@@ -62,7 +62,7 @@ class RedisBench(Bench):
 
         return self.program(argv, read)
 
-    def memtier(self, clients: int, *options: str) -> Turn:
+    def memtier(self, clients: int, *options: str) -> Usage:
         service, host, port, ca_file = self._reached()
         with tempfile.TemporaryDirectory() as folder:
             told = Path(folder) / "told.json"

@@ -16,7 +16,7 @@ from costof.statistics.intervals import ratio
 OURS = "costof-engine"
 
 
-class Turn(NamedTuple):
+class Usage(NamedTuple):
     """What a client did in one turn. `cpu_us` is its user and system time for an operation; `server_cores` what the
     server used meanwhile, in cores."""
 
@@ -25,12 +25,12 @@ class Turn(NamedTuple):
     server_cores: float
 
     @classmethod
-    def of(cls, operations: int, seconds: float, cpu_seconds: float, server_seconds: float) -> Turn:
+    def of(cls, operations: int, seconds: float, cpu_seconds: float, server_seconds: float) -> Usage:
         """From what was counted: operations, the time they took, and the CPU time of client and server."""
         return cls(operations / seconds, cpu_seconds * 1e6 / operations, server_seconds / seconds)
 
     @classmethod
-    def of_slice(cls, answer: SliceAnswer, server_seconds: float) -> Turn:
+    def of_slice(cls, answer: SliceAnswer, server_seconds: float) -> Usage:
         """The engine's, in which nothing may have failed."""
         assert not answer.errors, answer.errors
         return cls.of(answer.operations, answer.elapsed_ns / 1e9, answer.cpu_ns["client"] / 1e9, server_seconds)
@@ -41,12 +41,12 @@ class Measured:
     """All clients in one setting: their turns by name, in the order in which they alternated."""
 
     setting: str
-    turns: Mapping[str, list[Turn]]
+    turns: Mapping[str, list[Usage]]
 
 
-def alternate(setting: str, clients: Mapping[str, Callable[[], Turn]], turns: int) -> Measured:
+def alternate(setting: str, clients: Mapping[str, Callable[[], Usage]], turns: int) -> Measured:
     """Let each client take its turn, then each again."""
-    taken: dict[str, list[Turn]] = {name: [] for name in clients}
+    taken: dict[str, list[Usage]] = {name: [] for name in clients}
     for _ in range(turns):
         for name, take in clients.items():
             taken[name].append(take())
@@ -61,7 +61,7 @@ def print_table(title: str, measured: list[Measured]) -> None:
         table.add_column(heading, justify="left" if heading in ("setting", "client") else "right")
     for each in measured:
         for client, turns in each.turns.items():
-            middle = Turn(*(median(column) for column in zip(*turns, strict=True)))
+            middle = Usage(*(median(column) for column in zip(*turns, strict=True)))
             table.add_row(
                 each.setting,
                 client,
@@ -73,7 +73,7 @@ def print_table(title: str, measured: list[Measured]) -> None:
     Console(highlight=False, width=120).print(table)
 
 
-def _share(ours: list[Turn], theirs: list[Turn]) -> str:
+def _share(ours: list[Usage], theirs: list[Usage]) -> str:
     share = ratio([turn.cpu_us for turn in theirs], [turn.cpu_us for turn in ours])
     assert share is not None, "somebody used no CPU"
     return f"{share.value:.2f} [{share.low:.2f}, {share.high:.2f}] of its CPU"

@@ -20,7 +20,7 @@ from typing import Any
 import pymysql
 
 from benches.go_program import GO_TPC
-from benches.table import OURS, Turn, alternate, print_table
+from benches.table import OURS, Usage, alternate, print_table
 from costof.datasets import tpcc
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
@@ -45,13 +45,13 @@ class Bench:
     wire: Instrument
     their_program: Path
 
-    def engine(self) -> Turn:
+    def engine(self) -> Usage:
         before = self._server_seconds()
         answer = self.wire.slice(1, "arm", "run", 10**9, SECONDS)
         used = self._server_seconds() - before
-        return Turn.of_slice(answer, used)
+        return Usage.of_slice(answer, used)
 
-    def go_tpc(self) -> Turn:
+    def go_tpc(self) -> Usage:
         before, server = resource.getrusage(resource.RUSAGE_CHILDREN), self._server_seconds()
         # Without --ignore-error a terminal ends with its first deadlock.
         told = self.say("run", f"--threads={TERMINALS}", f"--time={SECONDS}s", "--ignore-error", "--silence")
@@ -62,7 +62,7 @@ class Bench:
         assert done, told
         seconds, count = max(each[0] for each in done), sum(each[1] for each in done)
         cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        return Turn.of(count, seconds, cpu, used)
+        return Usage.of(count, seconds, cpu, used)
 
     def say(self, action: str, *options: str) -> str:
         """What go-tpc prints."""

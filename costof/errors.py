@@ -1,6 +1,6 @@
 """Every message of `costof` to a user, in one place: what is wrong, and what to do next.
 
-A `Problem` ends the command; a `Caution` is carried in the result and shown beside the figures. Each is a text with
+A `ErrorText` ends the command; a `WarningText` is carried in the result and shown beside the figures. Each is a text with
 fields by name, which mypy holds every use of it to; so none can be worded in two ways. None holds a secret: what is
 shown of a URL is built from its parts.
 """
@@ -38,7 +38,7 @@ def usage(text: Callable[Fields, str]) -> Message[Fields]:
     return Message(text, EXIT_USAGE)
 
 
-class Problem:
+class ErrorText:
     """What is wrong and what to do."""
 
     # A table: each text follows its fields.
@@ -66,20 +66,20 @@ class Problem:
     UNKNOWN_WORD = usage(lambda text, word, nearest: f"'{text}' holds {{{word}}}, which a level of some arm does not "
         f"set{nearest}; write {{{{{word}}}}} for the very signs")
     TOO_FEW_COMMANDS = usage(lambda: "give two commands or more, each in quotes: costof versus 'sleep 0.1' 'sleep 0.2'")
-    NAMES_OF_COMMANDS = usage(lambda names, commands: f"{names} different names for {commands} commands; give each one "
+    COMMAND_NAMES_MISMATCH = usage(lambda names, commands: f"{names} different names for {commands} commands; give each one "
         "its own -n")
     UNKNOWN_READER = usage(lambda name, nearest, allowed: f"there is no reader '{name}'{nearest}; choose from: "
         f"{allowed}")
     UNKNOWN_CLIENT = usage(lambda name, nearest, allowed: f"there is no client '{name}'{nearest}; choose from: "
         f"{allowed}")
-    CLIENT_OF_OTHERS = usage(lambda client, of, study, service: f"{client} is a client of {of}, and {study} asks "
+    CLIENT_FOR_OTHER_SERVICE = usage(lambda client, of, study, service: f"{client} is a client of {of}, and {study} asks "
         f"{service}")
     CLIENT_WITHOUT_LOAD = usage(lambda client: f"{client} goes as fast as it can, which is no load of so many "
         "connections a second; leave out --load or --client")
     BAD_RATE = usage(lambda text: f"'{text}' is no load; write 300/s, 90/min or 5000/h")
     BAD_TIME = usage(lambda text: f"'{text}' is no time to think; write 20ms or 2s, up to an hour")
-    LOAD_SAID_BY_HALF = usage(lambda option, other: f"{option} does not say how much is asked; add {other}")
-    LOAD_SAID_TWICE = usage(lambda option, other: f"{option} says of a load what {other} says otherwise; leave out one "
+    LOAD_INCOMPLETE = usage(lambda option, other: f"{option} does not say how much is asked; add {other}")
+    LOAD_CONTRADICTORY = usage(lambda option, other: f"{option} says of a load what {other} says otherwise; leave out one "
         "of them")
     NO_LOAD = usage(lambda study: f"clients of {study} open no new connections; say over how many standing ones their "
         "operations go: --pool 8")
@@ -90,7 +90,7 @@ class Problem:
     ROUNDS_ARE_EXACT = usage(lambda options: f"--rounds says exactly when a run ends; leave out {options}, or --rounds")
     RESTARTS_ARE_EXACT = usage(lambda: "--restarts says how many starts a run has, however precise; leave out "
         "--precision")
-    RESTARTS_OF_TARGET = usage(lambda: "--restarts starts the lab's servers anew, and a target's are nobody's to "
+    RESTARTS_NEED_LAB = usage(lambda: "--restarts starts the lab's servers anew, and a target's are nobody's to "
         "restart; leave out --restarts, or --target")
     UNKNOWN_PROFILE = usage(lambda study, name, allowed: f"{study} has no profile '{name}'; choose from: {allowed}")
     OUTPUT_NOT_WRITABLE = failed(lambda path, detail: f"cannot write to {path}: {detail}; choose another folder with "
@@ -150,18 +150,18 @@ class Problem:
     PRIVILEGES_MISSING = failed(lambda account, actions, database, target, grant: f"{account} may not {actions} in "
         f"{database} on {target}; nothing was written. Somebody who may grant it says: {grant}")
     NO_SERVICE = usage(lambda what, name: f"the study asks for the {what} '{name}', which costof does not know")
-    NO_SUCH_SETTING = usage(lambda protocol, detail: f"the study asks of its service what {protocol} cannot be asked: "
+    UNKNOWN_SERVICE_SETTING = usage(lambda protocol, detail: f"the study asks of its service what {protocol} cannot be asked: "
         f"{detail}")
     NO_TARGET = usage(lambda study: f"{study} says itself what its commands are run against: leave --target out")
-    NO_OWN_SERVER = usage(lambda program: f"{program} can be asked in a lab only: leave --target out")
+    LAB_ONLY_PROGRAM = usage(lambda program: f"{program} can be asked in a lab only: leave --target out")
     NO_ENTRANCE_TO_TARGET = usage(lambda levels, factor, rest: f"{levels} can be had in a lab only: costof puts "
         f"neither a tunnel nor a pool before your servers; say --set {factor}={rest}, and --pooler URL where a pool of "
         "your own stands")
-    OWN_ONLY_LEVEL = usage(lambda factor, levels: f"{factor}={levels} asks a pool of your own: say where it is, "
+    TARGET_ONLY_LEVEL = usage(lambda factor, levels: f"{factor}={levels} asks a pool of your own: say where it is, "
         "--target URL --pooler URL, or choose others")
     POOLER_UNUSED = usage(lambda study: f"{study} asks through no pool; leave out --pooler, or ask postgres-pooling")
     NO_POOLER = failed(lambda pooler, target, detail: f"{pooler} is no pool before {target}: {detail}")
-    NO_BALANCER_OF_TARGET = usage(lambda levels, rest: f"termination {levels} can be had in a lab only: of your "
+    TARGET_LACKS_TERMINATION = usage(lambda levels, rest: f"termination {levels} can be had in a lab only: of your "
         f"servers costof knows the balancer alone; say --set termination={rest}")
     PLAIN_TARGET_MISSING = usage(lambda study: f"the control of {study} is plain HTTP: say with --plain-target "
         "http://… where your balancer takes it")
@@ -187,7 +187,7 @@ class Problem:
     YCSB_NOT_A_PROPERTY = usage(lambda: "-p wants name=value, as in -p recordcount=1000")
     YCSB_BAD_PROPERTY = usage(lambda name, allowed: f"{name} must be {allowed}")
     YCSB_NEEDS = usage(lambda what, option: f"{what} is missing; give it with -p {option}")
-    YCSB_NAMES_OF_GO = usage(lambda names, instead: f"go-ycsb's names are not known here: instead of {names} write "
+    YCSB_GO_NAMES = usage(lambda names, instead: f"go-ycsb's names are not known here: instead of {names} write "
         f"{instead}")
     YCSB_TABLE_OCCUPIED = failed(lambda table, target: f"{table} on {target} holds records already, and nothing was "
         "written; load into an empty one, or say where to go on with -p insertstart=N")
@@ -242,11 +242,11 @@ class Problem:
     # fmt: on
 
 
-class Caution:
+class WarningText:
     """What a reader must know beside the figures."""
 
     # fmt: off
-    TWIN_DIFFERS = Message(lambda metrics: f"the identical copy of the control differs from it in {metrics} by more "
+    REPLICATE_DIFFERS = Message(lambda metrics: f"the identical copy of the control differs from it in {metrics} by more "
         "than chance: this run's noise is not random, so trust no effect of that size")
     COMMAND_NOTE = Message(lambda arm, note: f"{arm}: {note}")
     LEFT_RUNNING = Message(lambda arm, children, slices: f"{arm} left {children} running in the background (in "
@@ -257,10 +257,10 @@ class Caution:
     EXPOSED_IN_COMMAND = Message(lambda places: f"what follows {places} looks like a password, and the report, the "
         'plan and the process list show it; pass it in the environment ("$NAME" under --shell), by [secrets] of a '
         "study's file, or in a file that the program reads")
-    DRIVERS_OWN_LIBRARY = Message(lambda libraries: f"{libraries} on the wire alone: an application's driver links a "
+    LIBRARY_NOT_IN_DRIVERS = Message(lambda libraries: f"{libraries} on the wire alone: an application's driver links a "
         "TLS library of its own")
     EVIDENCE_MISSING = Message(lambda slices, arm, detail: f"{slices} of {arm} discarded: {detail}")
-    LEFT_OUT_OF_TARGET = Message(lambda levels: f"left out, since only a lab has them: {levels}")
+    LAB_ONLY_LEVELS = Message(lambda levels: f"left out, since only a lab has them: {levels}")
     BUDGET_HOLDS_FEW = Message(lambda rounds, needed, budget: f"measuring; this budget holds about {rounds} of the "
         f"{needed} rounds that an answer takes: for one, end this run and give --budget {budget} or more")
     APP_CANNOT = Message(lambda arm, detail: f"{arm} has no application view: {detail}")
@@ -304,7 +304,7 @@ class Caution:
         f"apart as their isolation promises: {detail}")
     HOST_CANNOT = Message(lambda hosts, detail: f"from {hosts}: {detail}")
     HOST_LATE = Message(lambda host, milliseconds: f"{host} began {milliseconds} ms after the others")
-    HOSTS_APART = Message(lambda share: f"the hosts measured together for {share} of the slice")
+    HOSTS_NOT_SIMULTANEOUS = Message(lambda share: f"the hosts measured together for {share} of the slice")
     HOSTS_DIFFER = Message(lambda what, found: f"hosts saw different things: {what} was {found}")
     HOST_GONE = Message(lambda host, detail, rest: f"{host} was lost in the middle of the run ({detail}), which went "
         f"on with the {rest} others")

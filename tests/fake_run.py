@@ -23,9 +23,9 @@ from costof.report.result import Result
 from costof.results.ledger import (
     EndRecord,
     EnvironmentRecord,
+    EvidenceRecord,
     Ledger,
     LinksRecord,
-    ProofRecord,
     ReadyRecord,
     SliceRecord,
 )
@@ -158,7 +158,7 @@ class Truth:
         return [
             LinkEvidence(
                 name=name,
-                asked_ms=ms,
+                nominal_ms=ms,
                 method=method,
                 median_ms=self.link_ms(ms) + more,
                 p99_ms=self.link_ms(ms) + more + 0.173,
@@ -170,9 +170,9 @@ class Truth:
             for method, more in late.items()
         ]
 
-    def link_ms(self, asked_ms: float) -> float:
+    def link_ms(self, nominal_ms: float) -> float:
         """What a link's round trip truly takes."""
-        return asked_ms
+        return nominal_ms
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         times = self.effects.get((workload, arm.protection), 1.0) * chance.times
@@ -246,7 +246,7 @@ def fake_start(
         ledger.append(_ready(plan, view, refused))
     for arm in plan.arms:
         if facts := truth.proofs(arm):
-            ledger.append(ProofRecord(arm=arm.name, facts=facts))
+            ledger.append(EvidenceRecord(arm=arm.name, facts=facts))
     if links := truth.links(plan):
         ledger.append(LinksRecord(links=links))
     arms = [arm for arm in plan.arms if arm.name not in refused]
@@ -260,7 +260,7 @@ def fake_start(
                 ledger.append(_record(plan, truth, of_run, workload, arm, chance))
     for arm in plan.arms:
         if facts := truth.last_proofs(arm):
-            ledger.append(ProofRecord(arm=arm.name, facts=facts))
+            ledger.append(EvidenceRecord(arm=arm.name, facts=facts))
 
 
 def _record(plan: Plan, truth: Truth, number: int, workload: str, arm: PlannedArm, chance: Chance) -> SliceRecord:

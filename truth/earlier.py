@@ -22,8 +22,8 @@ def _stands(effects: Any, asked: dict[str, Any], values: list[float]) -> list[bo
     found = []
     judged = effects.Comparisons.of(len(asked["arms"]), 0).of_kind(headline=True)
     for rounds in range(1, len(values) + 1):
-        control, twin, arm = asked["control"][:rounds], asked["twin"][:rounds], values[:rounds]
-        floor = effects.ratio(control, twin) if rounds >= effects.ROUNDS_OF_AN_INTERVAL else None
+        control, replicate, arm = asked["control"][:rounds], asked["replicate"][:rounds], values[:rounds]
+        floor = effects.ratio(control, replicate) if rounds >= effects.ROUNDS_FOR_INTERVAL else None
         noise = max(abs(1 - floor.low), abs(floor.high - 1)) if floor else 0.0
         found.append(effects.verdict(control, arm, asked["margin"], judged, noise) == "costs")
     return found

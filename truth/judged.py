@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.report import analyse
 from costof.report.result import Result
 from costof.report.sections.tails import worse_than_the_mean
@@ -47,11 +47,11 @@ class Judged:
         for each in self.result.effects:
             if (each.metric, each.arm) == (metric, arm):
                 return each
-        raise CostofError(Problem.NOTHING_MEASURED, detail=f"there is no {metric} of {arm}")
+        raise CostofError(ErrorText.NOTHING_MEASURED, detail=f"there is no {metric} of {arm}")
 
 
 def rows_of(done: Judged, about: Row, long_run_ms: float) -> list[EffectRow]:
-    """One for each arm that pays, and one for the control's twin."""
+    """One for each arm that pays, and one for the control's replicate."""
     paying = [_row(done, about, arm.name, long_run_ms) for arm in done.plan.protected]
     return [*paying, _twin(done, about)]
 
@@ -104,7 +104,7 @@ def _twin(done: Judged, about: Row) -> EffectRow:
     control = done.effect(QUERY, done.plan.protected[0].name).control_value
     return EffectRow(
         **_common(done, about, found.difference.rounds),
-        arm="twin",
+        arm="replicate",
         truth=0.0,
         truth_ratio=1.0,
         long_run=0.0,

@@ -26,7 +26,7 @@ from pathlib import Path
 import click
 from pydantic import TypeAdapter
 
-from costof.errors import EXIT_ANSWERED, CostofError, Problem
+from costof.errors import EXIT_ANSWERED, CostofError, ErrorText
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
 from costof.model import Finite, Model
@@ -146,7 +146,7 @@ def _run(cluster: Cluster, server: RedisServer, number: int, way: str, rounds: i
     process = cluster.command(*words, node=node, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     _, said = process.communicate()
     if process.returncode != EXIT_ANSWERED:
-        raise CostofError(Problem.INSTRUMENT_FAILED, instrument="costof", detail=said[-300:])
+        raise CostofError(ErrorText.INSTRUMENT_FAILED, instrument="costof", detail=said[-300:])
     folder = node.folder / way
     row = _row(Ledger.open(folder), number, way)
     shutil.rmtree(folder)

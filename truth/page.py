@@ -123,7 +123,7 @@ def _tables(rows: Rows, of_truths: Sequence[Case]) -> dict[str, str]:
             [_coverage(each) for each in of_truths],
         ),
         "services": _table(
-            ["service", "", "intervals that hold the truth", "those of twins"], [*_services(rows.effects)]
+            ["service", "", "intervals that hold the truth", "those of replicates"], [*_services(rows.effects)]
         ),
         "power": _table(POWER, [_power(each) for each in of_truths]),
         "speeds": _speeds(speeds(rows.effects)),
@@ -136,8 +136,8 @@ def _tables(rows: Rows, of_truths: Sequence[Case]) -> dict[str, str]:
 def _goals(rows: Rows, of_truths: Sequence[Case]) -> Iterator[list[str]]:
     for disturbed in (False, True):
         yield from _goals_of_runs([case for case in of_truths if case.disturbed is disturbed])
-        twins = Proportion.among(row.holds for row in rows.effects if row.is_twin and row.disturbed is disturbed)
-        yield ["the same of twins, whose truth is 0", *_told("93 to 97 %", twins, *COVERAGE)]
+        replicates = Proportion.among(row.holds for row in rows.effects if row.is_twin and row.disturbed is disturbed)
+        yield ["the same of replicates, whose truth is 0", *_told("93 to 97 %", replicates, *COVERAGE)]
     yield goal_of_speed(speeds(rows.effects))
     off = tail_errors(rows.tails, 99.0, SLOW_TAIL.share)
     told = f"{median(off):+.1%}, at most {max(off, key=abs):+.1%}, of {len(off)} slices"
@@ -266,11 +266,11 @@ def _coverage(case: Case) -> list[str]:
 
 
 def _services(effects: Sequence[EffectRow]) -> Iterator[list[str]]:
-    """Which of the servers have intervals that are too narrow, of arms that may pay and of twins."""
+    """Which of the servers have intervals that are too narrow, of arms that may pay and of replicates."""
     of_runs = [row for row in effects if row.trial_kind == "effect"]
     for service, disturbed in product(SERVICES, (False, True)):
         of = [row for row in of_runs if (row.service, row.disturbed) == (service, disturbed)]
-        held = [Proportion.among(row.holds for row in of if row.is_twin is twin) for twin in (False, True)]
+        held = [Proportion.among(row.holds for row in of if row.is_twin is replicate) for replicate in (False, True)]
         yield [service, PLACES[disturbed], *map(str, held)]
 
 

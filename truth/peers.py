@@ -6,7 +6,7 @@ import re
 import subprocess
 from collections.abc import Callable
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from truth.design import Trial
 from truth.lab import TruthLab
 from truth.relay import RelayCost
@@ -44,5 +44,5 @@ def _figure(argv: list[str], pattern: str) -> float:
     told = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
     found = re.search(pattern, told)
     if found is None:
-        raise CostofError(Problem.INSTRUMENT_FAILED, instrument=argv[0], detail=told[-300:])
+        raise CostofError(ErrorText.INSTRUMENT_FAILED, instrument=argv[0], detail=told[-300:])
     return float(found[1])

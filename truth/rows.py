@@ -45,7 +45,7 @@ class Row(Model):
 
 
 class EffectRow(Row):
-    """An effect of a run of `costof`, in ms; of the control's twin too, which pays nothing and has no verdict.
+    """An effect of a run of `costof`, in ms; of the control's replicate too, which pays nothing and has no verdict.
 
     `truth` is what was added in the run's rounds on average, `long_run` what is added in the long run. `truth_ratio` is
     how many times longer the added made a round's queries, on average on the log scale as effects are.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.programs.server import LabServer
 from costof.results.ledger import EndRecord, Ledger
 from costof.run.experiment import run
@@ -77,4 +77,4 @@ def _check_end(ledger: Ledger) -> None:
     if partial == INTERRUPTED:
         raise KeyboardInterrupt
     if partial:
-        raise CostofError(Problem.NOTHING_MEASURED, detail=partial)
+        raise CostofError(ErrorText.NOTHING_MEASURED, detail=partial)

@@ -22,13 +22,13 @@ MONGOD_PORT = 27017
 class Mariadb(SysbenchServer):
     """The server of `mysql-transport`."""
 
-    clients_apart = False
+    separate_clients = False
 
 
 class Mongod(LabServer):
     """A single one without log-ins: members of a set would tell clients a way around the relay."""
 
-    clients_apart = False
+    separate_clients = False
     writes = []
 
     def __init__(self, place: Place) -> None:
@@ -62,7 +62,7 @@ class Mongod(LabServer):
 class Origin(LabServer):
     """The engine's own HTTP server."""
 
-    clients_apart = False
+    separate_clients = False
     writes = []
 
     def __init__(self, place: Place) -> None:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from costof.errors import EXIT_ANSWERED, EXIT_PARTIAL, CostofError, Problem
+from costof.errors import EXIT_ANSWERED, EXIT_PARTIAL, CostofError, ErrorText
 from costof.report.result import Result
 from truth.design import BENCHMARKER, PAIR_SECONDS, Trial
 from truth.rows import PairRow, QuickRow, Row
@@ -27,7 +27,7 @@ def quick(trial: Trial, about: Row) -> list[QuickRow]:
     result = _answered(["run", trial.service, "--profile", "quick"], trial)
     seconds = time.monotonic() - began
     headline = {metric.name for metric in result.metrics if metric.headline}
-    protected = {arm.name for arm in result.arms if not arm.control and not arm.twin}
+    protected = {arm.name for arm in result.arms if not arm.control and not arm.replicate}
     return [
         QuickRow(
             **dict(about),
@@ -72,7 +72,7 @@ def _answered(arguments: Sequence[str], trial: Trial) -> Result:
         argv = [sys.executable, "-m", "costof", *arguments, "--seed", str(trial.seed), "--out", f"{folder}/run"]
         ended = subprocess.run(argv, capture_output=True, text=True, check=False)
         if ended.returncode not in (EXIT_ANSWERED, EXIT_PARTIAL):
-            raise CostofError(Problem.INSTRUMENT_FAILED, instrument="costof", detail=ended.stderr[-300:])
+            raise CostofError(ErrorText.INSTRUMENT_FAILED, instrument="costof", detail=ended.stderr[-300:])
         return Result.model_validate_json((Path(folder) / "run" / "result.json").read_bytes())
 
 

@@ -13,7 +13,7 @@ from urllib.parse import SplitResult, urlsplit
 import click
 from pydantic import SecretStr
 
-from costof.errors import EXIT_ANSWERED, EXIT_PARTIAL, Caution, CostofError, Problem
+from costof.errors import EXIT_ANSWERED, EXIT_PARTIAL, CostofError, ErrorText, WarningText
 from costof.messages.answers import ClassifiedError
 from costof.messages.plan import PLAIN, Arm, Plan, Transport, Workload
 from costof.messages.process import engine
@@ -85,7 +85,7 @@ class AbReport:
     """The text to print, the warnings beside it, and the exit status."""
 
     text: str
-    cautions: list[str]
+    warnings: list[str]
     exit_status: int
 
 
@@ -109,7 +109,7 @@ def ask(options: AbOptions) -> AbReport:
     is_tls, tls = url.scheme == "https", None
     if is_tls:
         tls = ",".join(str(fact) for name in ("protocol", "cipher", "key") if (fact := answer.evidence.get(name)))
-    asked = Asked(
+    asked = AbRequest(
         host=url.hostname or "",
         port=url.port or PORTS[url.scheme],
         path=_path(url),
@@ -122,8 +122,8 @@ def ask(options: AbOptions) -> AbReport:
     unverified = is_tls and not options.verify
     return AbReport(
         text=render_ab(asked, figures),
-        cautions=[
-            *([Caution.NOT_VERIFIED.text(arms=url.hostname, how="--insecure")] if unverified else []),
+        warnings=[
+            *([WarningText.NOT_VERIFIED.text(arms=url.hostname, how="--insecure")] if unverified else []),
             *options.without_effect,
             *(f"{error.count:,} × {error.error_class}; the first: {error.detail}" for error in answer.errors),
         ],
@@ -134,11 +134,11 @@ def ask(options: AbOptions) -> AbReport:
 def _checked(options: AbOptions) -> SplitResult:
     """Return the URL's parts. Raises for everything that is wrong before a server is asked."""
     if options.operations < options.concurrency:
-        raise CostofError(Problem.AB_CONCURRENCY)
+        raise CostofError(ErrorText.AB_CONCURRENCY)
     for header in options.all_headers:
         name, colon, _ = header.partition(":")
         if not colon or not name.strip() or any(sign in header for sign in "\r\n"):
-            raise CostofError(Problem.AB_HEADER, text=name if colon and name.strip() else "that")
+            raise CostofError(ErrorText.AB_HEADER, text=name if colon and name.strip() else "that")
     check_ca_file(options.tls_ca)
     return _split(options.url)
 
@@ -151,11 +151,11 @@ def _split(text: str) -> SplitResult:
         host, _ = ascii_name(url.hostname or ""), url.port
     except UrlError as error:
         more = "; for a log-in there is -A user:password" if "@" in text else ""
-        raise CostofError(Problem.AB_URL, detail=f"{error}{more}") from None
+        raise CostofError(ErrorText.AB_URL, detail=f"{error}{more}") from None
     except ValueError:
-        raise CostofError(Problem.AB_URL, detail="what follows // is not host:port, with IPv6 in brackets") from None
+        raise CostofError(ErrorText.AB_URL, detail="what follows // is not host:port, with IPv6 in brackets") from None
     if url.scheme not in PORTS or not host:
-        raise CostofError(Problem.AB_URL, detail="it must begin with http:// or https:// and name a host")
+        raise CostofError(ErrorText.AB_URL, detail="it must begin with http:// or https:// and name a host")
     place = host_shown(host, url.port or PORTS[url.scheme])
     return url._replace(netloc=place, path=encoded(url.path), query=encoded(url.query))
 
@@ -201,7 +201,7 @@ def _unanswered(options: AbOptions, error: ClassifiedError | None = None) -> Cos
     detail = f"{error.error_class}: {error.detail}" if error else "no request was answered in the time given"
     asked = urlsplit(options.url)
     url = f"{asked.scheme}://{_host(asked)}:{asked.port or PORTS[asked.scheme]}{asked.path or '/'}"
-    return CostofError(Problem.AB_UNANSWERED, url=url, detail=detail)
+    return CostofError(ErrorText.AB_UNANSWERED, url=url, detail=detail)
 
 
 @click.command("ab")
@@ -243,7 +243,7 @@ def ask_as_ab(
     moment.
     """
     if post_file is not None:
-        raise CostofError(Problem.AB_POST)
+        raise CostofError(ErrorText.AB_POST)
     without_effect = {"-v": verbosity is not None, "-T": content_type is not None}
     report = ask(
         AbOptions(
@@ -253,8 +253,8 @@ def ask_as_ab(
             **options,
         )
     )
-    for caution in report.cautions:
-        click.echo(f"costof: {caution}", err=True)
+    for warning in report.warnings:
+        click.echo(f"costof: {warning}", err=True)
     click.echo(report.text, nl=False)
     sys.exit(report.exit_status)
 
@@ -264,7 +264,7 @@ LABEL = 24
 
 
 @dataclass(frozen=True)
-class Asked:
+class AbRequest:
     host: str
     port: int
     path: str
@@ -275,7 +275,7 @@ class Asked:
     server_name: str | None = None
 
 
-def render_ab(asked: Asked, figures: AbFigures) -> str:
+def render_ab(asked: AbRequest, figures: AbFigures) -> str:
     """Return ab's own report in its layout: times in whole milliseconds, `sd` with one decimal."""
     server = [
         _line("Server Software", asked.software or ""),
@@ -306,7 +306,7 @@ def _line(label: str, text: str) -> str:
     return f"{label + ':':<{LABEL}}{text}"
 
 
-def _totals(asked: Asked, figures: AbFigures) -> Iterator[str]:
+def _totals(asked: AbRequest, figures: AbFigures) -> Iterator[str]:
     yield _line("Concurrency Level", str(figures.concurrency))
     yield _line("Time taken for tests", f"{figures.seconds:.3f} seconds")
     yield _line("Complete requests", str(figures.complete))

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from costof import format as fmt
 from costof.cli.gate import limit_option, status
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.model import Model
 from costof.report import analyse
 from costof.report.blocks import Block, CallOut, Cell, Column, Document, Paragraph, Part, Row, Table
@@ -20,10 +20,10 @@ from costof.report.terminal import render_terminal
 from costof.results.compare import Change, compare_runs
 from costof.results.index import Index
 from costof.results.ledger import Ledger
-from costof.results.limits import State, state_of, unusable
-from costof.results.series import conditions_of, differences, incomparable, unlike_arms
+from costof.results.limits import State, limit_state, unusable
+from costof.results.series import differences, incomparable, read_conditions, unlike_arms
 from costof.statistics.estimate import Verdict
-from costof.study.options import Limit, limits_of
+from costof.study.options import Limit, parse_limits
 
 COLUMNS = [Column("with", "text"), Column("first"), Column("second"), Column("change"), Column("verdict", "verdict")]
 
@@ -63,14 +63,14 @@ def compare(first: Path, second: Path, limits: tuple[tuple[str, str], ...], as_j
     some cannot be told.
     """
     before, after = Ledger.open(first), Ledger.open(second)
-    asked = limits_of(before.plan().study, limits)
+    asked = parse_limits(before.plan().study, limits)
     for limit in asked:
         # Runs may have been made on machines of different speed.
         if not limit.relative:
             example = "a change of the cost: +10%, or -10% of a rate"
-            raise CostofError(Problem.BAD_LIMIT, text=limit.said, metric=limit.metric, example=example)
+            raise CostofError(ErrorText.BAD_LIMIT, text=limit.said, metric=limit.metric, example=example)
     index, other = Index(analyse(before)), Index(analyse(after))
-    one, another = conditions_of(before), conditions_of(after)
+    one, another = read_conditions(before), read_conditions(after)
     reason = incomparable(one, another)
     changes = compare_runs(index.core, other.core, {*one.arms} if reason else unlike_arms(one, another))
     found = Comparison(
@@ -92,7 +92,7 @@ def compare(first: Path, second: Path, limits: tuple[tuple[str, str], ...], as_j
 
 
 def document(index: Index, found: Comparison) -> Document:
-    warned: list[Block] = [CallOut("caution", text) for text in found.differences]
+    warned: list[Block] = [CallOut("warning", text) for text in found.differences]
     if found.changes:
         columns = COLUMNS[: 3 if found.incomparable else None]
         shown: Block = Table(columns, [*_rows(index, found)], "Costs, relative to each run's control")
@@ -141,7 +141,7 @@ def _judged(
                 yield Judged(limit=limit, arm=each.arm, change=unlike, state=State.OPEN)
                 continue
             shown = str(fmt.relative(each.change)).replace(fmt.NBSP, " ")
-            state = state_of(each.change.through(lambda ratio: ratio - 1), limit)
+            state = limit_state(each.change.through(lambda ratio: ratio - 1), limit)
             arms = [(index, arm) for index in runs if (arm := index.arm(each.arm)) is not None]
             reason = next((why for index, arm in arms if (why := unusable(index, each.metric, arm))), None)
             unsure = reason is not None and state is State.WITHIN

@@ -112,8 +112,8 @@ def examine_hosts(settings: HostsSettings) -> list[Finding]:
     """Return what each host of a cluster has and lacks; it is taken for that long and given back."""
     try:
         with HostsProcess(settings, "engine") as hosts:
-            cautions = [Finding("cluster", True, text) for text in hosts.cautions]
-            return [*cautions, *(Finding(name, True, detail) for name, detail in hosts.examine().items())]
+            warnings = [Finding("cluster", True, text) for text in hosts.warnings]
+            return [*warnings, *(Finding(name, True, detail) for name, detail in hosts.examine().items())]
     except CostofError as error:
         return [Finding("hosts", False, str(error))]
 

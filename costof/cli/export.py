@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.files import write_whole
 from costof.results.ledger import Ledger
 
@@ -32,7 +32,7 @@ def export(folder: Path, form: str, out: Path | None) -> None:
     try:
         write_whole(out, content)
     except OSError as error:
-        raise CostofError(Problem.FILE_NOT_WRITABLE, path=out, detail=error.strerror) from error
+        raise CostofError(ErrorText.FILE_NOT_WRITABLE, path=out, detail=error.strerror) from error
 
 
 def _content(ledger: Ledger, form: str) -> bytes:
@@ -51,5 +51,5 @@ def _content(ledger: Ledger, form: str) -> bytes:
             case _:
                 export.write_openmetrics(analyse(ledger), binary)
     except ImportError as error:
-        raise CostofError(Problem.NEEDS_EXPORT, form=form, library=error.name) from None
+        raise CostofError(ErrorText.NEEDS_EXPORT, form=form, library=error.name) from None
     return binary.getvalue() or text.getvalue().encode()

@@ -8,7 +8,7 @@ from functools import partial
 
 import click
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.lab.debian import Packages, fetched_folder, unpack_packages
 from costof.lab.wheel import FetchError
 from costof.programs import haproxy
@@ -77,7 +77,7 @@ def fetch(programs: tuple[str, ...], dry_run: bool) -> None:
         try:
             source.fetch()
         except (FetchError, OSError) as error:
-            raise CostofError(Problem.NOT_FETCHED, program=name, detail=error) from None
+            raise CostofError(ErrorText.NOT_FETCHED, program=name, detail=error) from None
         click.echo(f"{name}: {_here(name, look[name])}")
 
 

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import click
 
-from costof.errors import EXIT_ANSWERED, EXIT_EXCEEDED, EXIT_PARTIAL, CostofError, Problem
+from costof.errors import EXIT_ANSWERED, EXIT_EXCEEDED, EXIT_PARTIAL, CostofError, ErrorText
 from costof.files import write_whole
 from costof.results.ledger import Ledger
 
@@ -43,13 +43,13 @@ def gate(folder: Path, limits: tuple[tuple[str, str], ...], junit: Path | None, 
     from costof.report import analyse
     from costof.results.index import Index
     from costof.results.limits import outcomes
-    from costof.study.options import limits_of
+    from costof.study.options import parse_limits
 
     ledger = Ledger.open(folder)
     plan = ledger.plan()
-    asked = limits_of(plan.study, limits) if limits else plan.limits
+    asked = parse_limits(plan.study, limits) if limits else plan.limits
     if not asked:
-        raise CostofError(Problem.NO_LIMITS, path=folder)
+        raise CostofError(ErrorText.NO_LIMITS, path=folder)
     index = Index(analyse(ledger))
     found = [*outcomes(index, asked)]
     for path, render in ((junit, as_junit), (markdown, as_markdown)):
@@ -109,4 +109,4 @@ def _write(path: Path, text: str) -> None:
     try:
         write_whole(path, text)
     except OSError as error:
-        raise CostofError(Problem.FILE_NOT_WRITABLE, path=path, detail=error.strerror) from error
+        raise CostofError(ErrorText.FILE_NOT_WRITABLE, path=path, detail=error.strerror) from error

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.messages.plan import PLAIN, TlsFiles, Transport
 from costof.programs.gateway import GatewayLearning, GatewayListener, GatewayProcess
 
@@ -40,10 +40,10 @@ class GatewayOptions:
     def listener(self, listen: str) -> GatewayListener:
         """Raises `GATEWAY_ADDRESS`, `GATEWAY_LEARN`."""
         if (self.learn is None) == bool(self.learn_accounts):
-            raise CostofError(Problem.GATEWAY_LEARN)
+            raise CostofError(ErrorText.GATEWAY_LEARN)
         host, colon, port = listen.rpartition(":")
         if not colon or not host or not port.isdigit():
-            raise CostofError(Problem.GATEWAY_ADDRESS, text=listen)
+            raise CostofError(ErrorText.GATEWAY_ADDRESS, text=listen)
         tls = None
         if self.tls_cert is not None:
             tls = TlsFiles.of(self.tls_cert.absolute(), self.tls_key and self.tls_key.absolute())
@@ -93,7 +93,7 @@ def _begin(process: GatewayProcess, listener: GatewayListener) -> tuple[list[str
         mistake = next((start for start in USERS_OWN if detail.startswith(start)), None)
         if mistake is None:
             raise
-        raise CostofError(Problem.GATEWAY_REFUSED, detail=detail.removeprefix(mistake)) from None
+        raise CostofError(ErrorText.GATEWAY_REFUSED, detail=detail.removeprefix(mistake)) from None
     return ready.listeners, ready.warnings
 
 

@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 
 from costof import format as fmt
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.files import write_whole
 from costof.model import Model
 from costof.report import analyse
@@ -23,7 +23,7 @@ from costof.report.terminal import render_terminal
 from costof.results.history import FEWEST_RUNS, History, histories
 from costof.results.index import Index
 from costof.results.ledger import PLAN, Ledger
-from costof.results.series import Conditions, changes_within, conditions_of, titles
+from costof.results.series import Conditions, changes_within, read_conditions, titles
 
 HEAD = ["metric", "with", "runs", "first", "last", "changed"]
 CAPTION = "A dot is a run with its 95 % interval, arm against control, in percent; lines are where the cost stayed."
@@ -80,7 +80,7 @@ def history(folder: Path, study: str | None, out: Path | None, as_json: bool) ->
         try:
             write_whole(out, render_html(whole))
         except OSError as error:
-            raise CostofError(Problem.FILE_NOT_WRITABLE, path=out, detail=error.strerror) from error
+            raise CostofError(ErrorText.FILE_NOT_WRITABLE, path=out, detail=error.strerror) from error
     if as_json:
         click.echo(told.model_dump_json(indent=2))
     else:
@@ -98,14 +98,14 @@ def _runs(folder: Path, study: str | None) -> list[_Run]:
     try:
         ledgers = [Ledger.open(path) for path in sorted(folder.iterdir()) if (path / PLAN).is_file()]
     except OSError as error:
-        raise CostofError(Problem.NO_RUNS, path=folder, detail=f" ({error.strerror})") from error
+        raise CostofError(ErrorText.NO_RUNS, path=folder, detail=f" ({error.strerror})") from error
     plans = [(ledger, ledger.plan().study.name) for ledger in ledgers]
     studies = sorted({name for _, name in plans})
     if study is None and len(studies) > 1:
-        raise CostofError(Problem.SEVERAL_STUDIES, path=folder, studies=", ".join(studies))
-    runs = [_Run(Index(analyse(ledger)), conditions_of(ledger)) for ledger, name in plans if study in (None, name)]
+        raise CostofError(ErrorText.SEVERAL_STUDIES, path=folder, studies=", ".join(studies))
+    runs = [_Run(Index(analyse(ledger)), read_conditions(ledger)) for ledger, name in plans if study in (None, name)]
     if not runs:
-        raise CostofError(Problem.NO_RUNS, path=folder, detail=f" of {study}" if study else "")
+        raise CostofError(ErrorText.NO_RUNS, path=folder, detail=f" of {study}" if study else "")
     return sorted(runs, key=lambda run: run.index.core.started)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from costof.studies import content_of, study_file, study_names
+from costof.studies import read_content, study_file, study_names
 
 
 @click.command("list")
@@ -12,7 +12,7 @@ def list_studies() -> None:
     """The questions that can be asked, with their factors."""
     # As their files say it: to check eight studies, and to import what checks them, takes three times as long.
     for name in study_names():
-        study = content_of(study_file(name))
+        study = read_content(study_file(name))
         click.echo(f"{click.style(name, bold=True)}  {study['title']}")
         for factor, spec in study["factors"].items():
             levels = ", ".join(click.style(lv, fg="green") if lv in spec["default"] else lv for lv in spec["levels"])

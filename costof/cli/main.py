@@ -12,7 +12,7 @@ from click.shell_completion import CompletionItem
 
 from costof import __version__
 from costof.errors import EXIT_FAILED, EXIT_PARTIAL, EXIT_USAGE, CostofError
-from costof.programs.password_variable import take_out_of_environment
+from costof.programs.password_variable import remove_from_environment
 
 #: Module and name of each command. It is imported when it is called: what measures and what analyses takes its time.
 COMMANDS = {
@@ -68,7 +68,7 @@ def cli(context: click.Context) -> None:
     `costof ab URL` asks one URL, with the options and the report of Apache's ab; `costof ycsb`
     takes YCSB's command line.
     """
-    context.obj = take_out_of_environment()
+    context.obj = remove_from_environment()
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

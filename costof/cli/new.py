@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 import costof.study
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.instruments.commands import templates
 from costof.instruments.commands.readers import reader, reader_names
 
@@ -22,15 +22,15 @@ PLAIN = "command"
 def new(file: Path, program: str) -> None:
     """Write a study's FILE, which ends with .toml: a question of your own, in commands of your own."""
     if file.suffix != ".toml":
-        raise CostofError(Problem.NOT_A_STUDY_FILE, path=file)
+        raise CostofError(ErrorText.NOT_A_STUDY_FILE, path=file)
     text = _template(program)
     try:
         with file.open("x") as made:
             made.write(text)
     except FileExistsError:
-        raise CostofError(Problem.FILE_EXISTS, path=file) from None
+        raise CostofError(ErrorText.FILE_EXISTS, path=file) from None
     except OSError as error:
-        raise CostofError(Problem.FILE_NOT_WRITABLE, path=file, detail=error.strerror) from error
+        raise CostofError(ErrorText.FILE_NOT_WRITABLE, path=file, detail=error.strerror) from error
     click.echo(f"{file} is written. Fill it in, see what it would run, and run it:\n")
     click.echo(f"    costof run {file} --dry-run\n    costof run {file} --profile quick")
 

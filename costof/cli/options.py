@@ -10,13 +10,13 @@ from typing import Any
 
 import click
 
-from costof.errors import Caution, CostofError, Problem
+from costof.errors import CostofError, ErrorText, WarningText
 from costof.messages.plan import HostsSettings
-from costof.programs.access import Access, Password, check_ca_file, take_password
+from costof.programs.access import Access, Password, check_ca_file, read_password
 from costof.programs.password_variable import VARIABLE
 from costof.services import Service
 from costof.study.commands import COMMAND
-from costof.study.load import Load, Told
+from costof.study.load import CommandRate, Load
 from costof.study.plan import Plan
 from costof.study.schema import Study
 
@@ -56,7 +56,7 @@ Command = Callable[..., Any]
 
 
 @dataclass(frozen=True)
-class GivenTarget:
+class TargetArguments:
     """What a command line says of the user's own servers; nothing of it where there is no --target."""
 
     url: str | None = field(repr=False)
@@ -74,9 +74,9 @@ class GivenTarget:
             check_ca_file(self.ca_file)
             return self.access_at(self.url)
         if self.plain_url is not None:
-            raise CostofError(Problem.PLAIN_TARGET_UNUSED)
+            raise CostofError(ErrorText.PLAIN_TARGET_UNUSED)
         for option in self.options:
-            raise CostofError(Problem.TARGET_OPTION_UNUSED, option=option)
+            raise CostofError(ErrorText.TARGET_OPTION_UNUSED, option=option)
         return None
 
     def access_at(self, url: str) -> Access:
@@ -115,7 +115,7 @@ def target_options(command: Command) -> Command:
     @wraps(command)
     def with_target(password_file: Path | None, ask_password: bool, **values: Any) -> Any:
         given = {name: values.pop(name) for name in fields}
-        return command(target=GivenTarget(password=_password(password_file, ask_password), **given), **values)
+        return command(target=TargetArguments(password=_password(password_file, ask_password), **given), **values)
 
     way = (TARGET, PLAIN_TARGET, TLS_CA, ALLOW_PLAIN, PASSWORD_FILE, ASK_PASSWORD, DATABASE, SERVER_CPU, POOLER)
     for option in reversed(way):
@@ -150,7 +150,7 @@ def server_options(command: Command) -> Command:
 
 def _password(file: Path | None, ask: bool) -> Password | None:
     """The root command holds the password of the environment."""
-    return take_password(file, ask, click.get_current_context().find_root().obj)
+    return read_password(file, ask, click.get_current_context().find_root().obj)
 
 
 HOSTS = click.option(
@@ -189,15 +189,15 @@ def hosts_settings(
     if address is None:
         said = {"--hosts-where": where, "--hosts-least": least, "--hosts-unauthenticated": unauthenticated}
         for option in (option for option, value in said.items() if value):
-            raise CostofError(Problem.HOSTS_OPTION_UNUSED, option=option)
+            raise CostofError(ErrorText.HOSTS_OPTION_UNUSED, option=option)
         return None
     if address != AUTO and not address.startswith(CLIENT_SCHEME):
-        raise CostofError(Problem.HOSTS_ADDRESS, text=address)
+        raise CostofError(ErrorText.HOSTS_ADDRESS, text=address)
     labels = []
     for text in where:
         key, assigned, value = text.partition("=")
         if not key or not assigned:
-            raise CostofError(Problem.HOSTS_LABEL, text=text)
+            raise CostofError(ErrorText.HOSTS_LABEL, text=text)
         labels.append((key, value))
     return HostsSettings(address=address, where=tuple(labels), least=least, unauthenticated=unauthenticated)
 
@@ -206,31 +206,31 @@ def check_asked(study: Study, load: Load | None, access: Access | None, hosts: H
     """Raises `HOSTS_NEED_TARGET` of a study whose servers would be a lab's, and `HOSTS_CANNOT` for a rate that could
     not be divided anew."""
     if access is None and study.service.kind != COMMAND:
-        raise CostofError(Problem.HOSTS_NEED_TARGET)
-    if hosts.least is not None and isinstance(load, Told):
+        raise CostofError(ErrorText.HOSTS_NEED_TARGET)
+    if hosts.least is not None and isinstance(load, CommandRate):
         detail = "each host is told its share once, and it would not be more where others are lost"
-        raise CostofError(Problem.HOSTS_CANNOT, what="--hosts-least beside '{rate}'", detail=detail)
+        raise CostofError(ErrorText.HOSTS_CANNOT, what="--hosts-least beside '{rate}'", detail=detail)
 
 
 def check_hosts(plan: Plan, service: Service) -> None:
     """Raise `HOSTS_CANNOT` for what only this machine has, and say what is left out."""
-    libraries = dict.fromkeys(arm.asked.tls_library for arm in plan.arms if arm.asked.tls_library)
+    libraries = dict.fromkeys(arm.settings.tls_library for arm in plan.arms if arm.settings.tls_library)
     if libraries:
         detail = "hosts are sent the engine of the installed TLS library alone"
-        raise CostofError(Problem.HOSTS_CANNOT, what=f"TLS by {', '.join(libraries)}", detail=detail)
+        raise CostofError(ErrorText.HOSTS_CANNOT, what=f"TLS by {', '.join(libraries)}", detail=detail)
     if plan.client is not None:
         detail = "hosts are sent costof's engine alone"
-        raise CostofError(Problem.HOSTS_CANNOT, what=f"--client {plan.client}", detail=detail)
-    if any(arm.asked.before or arm.asked.after for arm in plan.arms):
+        raise CostofError(ErrorText.HOSTS_CANNOT, what=f"--client {plan.client}", detail=detail)
+    if any(arm.settings.before or arm.settings.after for arm in plan.arms):
         detail = (
             "each would do and undo what all share, one under another's measuring; have both levels stand beside each "
             "other, and name them in the command lines"
         )
-        raise CostofError(Problem.HOSTS_CANNOT, what="'before' and 'after'", detail=detail)
+        raise CostofError(ErrorText.HOSTS_CANNOT, what="'before' and 'after'", detail=detail)
     if any(each.command and each.command.warmup for each in plan.study.workloads.values()):
         detail = "unmeasured runs end at different times, and hosts measure together"
-        raise CostofError(Problem.HOSTS_CANNOT, what="--warmup", detail=detail)
-    if service.of_this_machine is not None:
-        raise CostofError(Problem.HOSTS_CANNOT, what=plan.study.name, detail=service.of_this_machine)
+        raise CostofError(ErrorText.HOSTS_CANNOT, what="--warmup", detail=detail)
+    if service.single_machine_reason is not None:
+        raise CostofError(ErrorText.HOSTS_CANNOT, what=plan.study.name, detail=service.single_machine_reason)
     if plan.left_out:
-        click.echo(Caution.HOSTS_WITHOUT_APPLICATIONS.text(views="; ".join(plan.left_out)), err=True)
+        click.echo(WarningText.HOSTS_WITHOUT_APPLICATIONS.text(views="; ".join(plan.left_out)), err=True)

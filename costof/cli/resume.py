@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from costof.cli.options import GivenTarget
-from costof.errors import CostofError, Problem
+from costof.cli.options import TargetArguments
+from costof.errors import CostofError, ErrorText
 from costof.format import plural
 from costof.model import HIDDEN
 from costof.programs.access import check_ca_file
@@ -39,7 +39,7 @@ class Resumed:
 
 
 def reopen(
-    folder: Path, options: list[str], budget: str | None, target: GivenTarget, hosts: HostsSettings | None
+    folder: Path, options: list[str], budget: str | None, target: TargetArguments, hosts: HostsSettings | None
 ) -> Resumed:
     """Nothing is started or written. `options` are those given that would change the plan.
 
@@ -49,13 +49,13 @@ def reopen(
     from costof.results.run import read_run
 
     if options:
-        raise CostofError(Problem.RESUME_DIFFERS, options=" and ".join(options))
+        raise CostofError(ErrorText.RESUME_DIFFERS, options=" and ".join(options))
     ledger = Ledger.open(folder)
     done = read_run(ledger)
     access = _access(folder, done.plan, target)
     if (hosts is None) != (done.plan.hosts is None):
         begun, now = ("hosts", "this machine") if hosts is None else ("this machine", "hosts")
-        raise CostofError(Problem.OTHER_HOSTS, path=folder, before=begun, now=now)
+        raise CostofError(ErrorText.OTHER_HOSTS, path=folder, before=begun, now=now)
     plan, before = done.plan.with_budget(budget), _before(done)
     if done.partial is None:
         # A run that ended by itself goes on only for a larger budget.
@@ -64,7 +64,7 @@ def reopen(
         if not (by_budget and longest is not None and longest > max(planned or 0.0, done.measured_seconds)):
             further = f"; to measure further, give a --budget above {planned:.0f}s" if by_budget and planned else ""
             extent = plural(done.rounds, "round")
-            raise CostofError(Problem.RUN_COMPLETE, path=folder, extent=extent, further=further)
+            raise CostofError(ErrorText.RUN_COMPLETE, path=folder, extent=extent, further=further)
         # It has told its verdicts, with all that was left of the error rate: who goes on has looked at them. Those of
         # the longer run have half of that, so that those of all lengths together stay below twice the rate.
         look = LookRecord(round=done.rounds - 1, error_rate=(ERROR_RATE - done.error_rate_spent) / 2)
@@ -83,7 +83,7 @@ def _before(done: Run) -> Before:
             sizes=done.sizes,
             start=len(done.starts),
             whole_starts=done.whole_starts,
-            rounds_of_others=done.rounds,
+            earlier_rounds=done.rounds,
             resumed=True,
             identity=identity,
         )
@@ -91,24 +91,24 @@ def _before(done: Run) -> Before:
     return replace(before, hosts=done.hosts, resumed=True, identity=identity)
 
 
-def _access(folder: Path, plan: Plan, given: GivenTarget) -> Access | None:
+def _access(folder: Path, plan: Plan, given: TargetArguments) -> Access | None:
     """Return how the run's target was reached: what is given again must be as it was, and the plan has the rest."""
     if plan.target is None:
         if given.options:
-            raise CostofError(Problem.RESUMED_WITHOUT_TARGET, path=folder, options=" and ".join(given.options))
+            raise CostofError(ErrorText.RESUMED_WITHOUT_TARGET, path=folder, options=" and ".join(given.options))
         return None
     begun = plan.target_options
     if begun is None and given.url is None:
         # The ledger of an earlier version, which kept the URL alone.
         what = f"--target {plan.target}, --tls-ca and other options"
-        raise CostofError(Problem.RESUME_NEEDS, path=folder, what=what, how="--target and all its options")
+        raise CostofError(ErrorText.RESUME_NEEDS, path=folder, what=what, how="--target and all its options")
     access = _completed(folder, plan, given, begun or TargetOptions())
     urls, options = shown_urls(plan.study, access), target_options(plan.study, access)
     assert options is not None
     for option, before, now in _compared(plan, begun, given, urls, options):
         if before != now:
             raise CostofError(
-                Problem.RESUMED_TARGET_DIFFERS,
+                ErrorText.RESUMED_TARGET_DIFFERS,
                 path=folder,
                 before=_in_words(option, before),
                 now=_in_words(option, now),
@@ -116,18 +116,18 @@ def _access(folder: Path, plan: Plan, given: GivenTarget) -> Access | None:
             )
     check_ca_file(access.ca_file)
     if begun is not None and begun.with_password and not options.with_password:
-        raise CostofError(Problem.RESUME_NEEDS, path=folder, what="a password", how=WAYS)
+        raise CostofError(ErrorText.RESUME_NEEDS, path=folder, what="a password", how=WAYS)
     return access
 
 
-def _completed(folder: Path, plan: Plan, given: GivenTarget, begun: TargetOptions) -> Access:
+def _completed(folder: Path, plan: Plan, given: TargetArguments, begun: TargetOptions) -> Access:
     """Complete what is given from the plan. Raises `RESUME_NEEDS` for what the plan does not hold whole."""
 
     def kept(option: str, value: str | None, again: str | None) -> str | None:
         if again is not None or value is None:
             return again
         if LEFT_OUT in value or (option == "--server-cpu" and HIDDEN in value):
-            raise CostofError(Problem.RESUME_NEEDS, path=folder, what=f"{option} {value}", how=option)
+            raise CostofError(ErrorText.RESUME_NEEDS, path=folder, what=f"{option} {value}", how=option)
         return without_password(value) if option != "--server-cpu" else value
 
     url = kept("--target", plan.target, given.url)
@@ -145,7 +145,11 @@ def _completed(folder: Path, plan: Plan, given: GivenTarget, begun: TargetOption
 
 
 def _compared(
-    plan: Plan, begun: TargetOptions | None, given: GivenTarget, urls: tuple[str | None, str | None], now: TargetOptions
+    plan: Plan,
+    begun: TargetOptions | None,
+    given: TargetArguments,
+    urls: tuple[str | None, str | None],
+    now: TargetOptions,
 ) -> Iterator[tuple[str, object, object]]:
     """Yield options, each with how the run was begun and how it would go on."""
     yield "--target", without_password(plan.target), without_password(urls[0])

@@ -15,22 +15,22 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.text import Text
 
 from costof.cli.gate import limit_option, status, tell
-from costof.cli.options import GivenTarget, check_asked, check_hosts, hosts_options, target_options
+from costof.cli.options import TargetArguments, check_asked, check_hosts, hosts_options, target_options
 from costof.cli.resume import reopen
 from costof.cli.show import print_answer, write_answer
-from costof.errors import EXIT_ANSWERED, EXIT_FAILED, EXIT_PARTIAL, Caution, CostofError
+from costof.errors import EXIT_ANSWERED, EXIT_FAILED, EXIT_PARTIAL, CostofError, WarningText
 from costof.format import milliseconds, plural
 from costof.lab.user_namespace import enter
 from costof.messages.plan import Share
 from costof.messages.process import HostsProcess
-from costof.results.ledger import CautionRecord, Ledger
+from costof.results.ledger import Ledger, WarningRecord
 from costof.services.open import offered_levels, open_service, shown_urls
 from costof.services.open import target_options as shown_options
 from costof.studies import study_names
 from costof.study.commands import COMMAND
 from costof.study.library import load_study
-from costof.study.load import LoadAsked
-from costof.study.plan import Options, Plan, left_out_of_target, resolve
+from costof.study.load import RequestedLoad
+from costof.study.plan import Options, Plan, lab_only_levels, resolve
 from costof.study.schema import Study
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def run(
     distance: str | None,
     client: str | None,
     limits: tuple[tuple[str, str], ...],
-    target: GivenTarget,
+    target: TargetArguments,
     hosts: HostsSettings | None,
     out: Path | None,
     as_json: bool,
@@ -106,7 +106,7 @@ def run(
 
     The report's calculator says what that is at other loads and distances; --load and --distance measure yours.
     """
-    asked_load = LoadAsked(load, queries_per_connection, pool, think_time)
+    asked_load = RequestedLoad(load, queries_per_connection, pool, think_time)
     if resume is not None:
         given: dict[str, object] = {"the study": study, "--set": settings, "--precision": precision, "--rounds": rounds}
         given |= {"--restarts": restarts, "--limit": limits, "--distance": distance, "--client": client}
@@ -124,9 +124,9 @@ def run(
         raise click.UsageError("which study? `costof list` shows them")
     asked = load_study(study)
     offered = offered_levels(asked, access)
-    left_out = left_out_of_target(asked, offered)
+    left_out = lab_only_levels(asked, offered)
     if left_out and not any(text.startswith(f"{asked.main_factor}=") for text in settings):
-        click.echo(Caution.LEFT_OUT_OF_TARGET.text(levels=", ".join(left_out)), err=True)
+        click.echo(WarningText.LAB_ONLY_LEVELS.text(levels=", ".join(left_out)), err=True)
     urls, kept_options = shown_urls(asked, access), shown_options(asked, access)
     if distance is not None:
         settings = (*settings, f"distance={distance}")
@@ -171,7 +171,7 @@ def ask(
         check_hosts(plan, service)
     if not dry_run:
         enter_namespace(service)
-    warnings = service.warnings()
+    warnings = service.early_warnings()
     for text in warnings:
         click.echo(f"costof: {text}", err=True)
     if dry_run:
@@ -186,7 +186,7 @@ def ask(
     # Made before anything is started, so that a folder that cannot be written costs nobody a run.
     ledger = Ledger.create(plan, folder)
     for text in warnings:
-        ledger.append(CautionRecord(text=text))
+        ledger.append(WarningRecord(text=text))
     return answer(plan, service, ledger, None, access, as_json, hosts)
 
 
@@ -247,7 +247,7 @@ def _print_plan(plan: Plan, service: Service) -> None:
 
     click.echo(f"{plan.study.title}\n")
     for arm in plan.arms:
-        role = " (control)" if arm.control else " (twin: the run's own noise)" if arm.twin else ""
+        role = " (control)" if arm.control else " (identical copy: the run's own noise)" if arm.replicate else ""
         click.echo(f"arm       {arm.name}: {arm.label}{role}")
     if plan.load is not None:
         click.echo(f"load      {plan.load.in_words}")
@@ -336,5 +336,5 @@ class Bar:
     def seconds_left(self, done: int, elapsed_seconds: float, reached: float | None) -> float:
         """Return the time to the end of the budget or of the most rounds, whichever comes first."""
         each = elapsed_seconds / max(1, done)
-        of_rounds, budget = (self._plan.most_rounds - done) * each, self._plan.start_budget_seconds
-        return of_rounds if budget is None else min(budget - elapsed_seconds, of_rounds)
+        for_rounds, budget = (self._plan.most_rounds - done) * each, self._plan.start_budget_seconds
+        return for_rounds if budget is None else min(budget - elapsed_seconds, for_rounds)

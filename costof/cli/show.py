@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.files import write_whole
 from costof.results.ledger import Ledger
 
@@ -55,7 +55,7 @@ def write_answer(ledger: Ledger) -> Result:
         write_whole(ledger.folder / RESULT, result.model_dump_json(indent=2) + "\n")
         write_reports(result, ledger.folder)
     except OSError as error:
-        raise CostofError(Problem.OUTPUT_NOT_WRITABLE, path=ledger.folder, detail=error.strerror) from error
+        raise CostofError(ErrorText.OUTPUT_NOT_WRITABLE, path=ledger.folder, detail=error.strerror) from error
     return result
 
 

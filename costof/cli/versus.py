@@ -13,11 +13,11 @@ import click
 from costof.cli.gate import limit_option
 from costof.cli.options import hosts_options
 from costof.cli.run import ask
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.format import listed
 from costof.instruments.commands.settings import MOST_WARMUP_RUNS
 from costof.study.commands import COMMAND
-from costof.study.library import study_of
+from costof.study.library import read_study
 from costof.study.plan import Options
 
 if TYPE_CHECKING:
@@ -68,17 +68,17 @@ def versus(
     In turns, round after round, so that whatever disturbs the machine disturbs them alike.
     """
     asked = {"run": "{command}", "shell": shell, "read": read, "seconds": seconds, "warmup": warmup}
-    study = study_of("versus", _content(commands, names, asked))
+    study = read_study("versus", _content(commands, names, asked))
     given = Options(hosts=hosts.address if hosts else None, **options)
     sys.exit(ask(study, given, None, out, as_json, dry_run, hosts))
 
 
 def _content(commands: Sequence[str], names: Sequence[str], asked: dict[str, Any]) -> dict[str, Any]:
-    """Return a study's content that compares them. Raises `TOO_FEW_COMMANDS` and `NAMES_OF_COMMANDS`."""
+    """Return a study's content that compares them. Raises `TOO_FEW_COMMANDS` and `COMMAND_NAMES_MISMATCH`."""
     if len(commands) < 2:
-        raise CostofError(Problem.TOO_FEW_COMMANDS)
+        raise CostofError(ErrorText.TOO_FEW_COMMANDS)
     if names and len(set(names)) != len(commands):
-        raise CostofError(Problem.NAMES_OF_COMMANDS, names=len(set(names)), commands=len(commands))
+        raise CostofError(ErrorText.COMMAND_NAMES_MISMATCH, names=len(set(names)), commands=len(commands))
     # Each a name that an arm can have, and its command as the label.
     levels = list(names) or [chr(ord("a") + at) if at < 26 else f"command-{at + 1}" for at in range(len(commands))]
     labels = list(names) or _labels(commands)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from costof.datasets import tpcc
-from costof.errors import Caution, CostofError, Problem
+from costof.errors import CostofError, ErrorText, WarningText
 
 #: Asks the server itself, past whatever stands before it.
 Ask = Callable[[str], Sequence[tuple[Any, ...]]]
@@ -21,11 +21,11 @@ class TpccDatabase:
     """`where` names the server. `make` the tables, `fill` them, and before a slice `renew` them if they have grown."""
 
     def __init__(
-        self, ask: Ask, database: str, where: str, ask_if_it_may: Callable[[str], object] | None = None
+        self, ask: Ask, database: str, where: str, try_statement: Callable[[str], object] | None = None
     ) -> None:
-        """`ask_if_it_may`: for statements that a server may refuse."""
+        """`try_statement`: for statements that a server may refuse."""
         self._ask = ask
-        self._ask_if_it_may = ask_if_it_may or ask
+        self._ask_if_it_may = try_statement or ask
         self._database = database
         self._where = where
         self._load: Callable[[], None] = lambda: None
@@ -42,7 +42,7 @@ class TpccDatabase:
         for statement in tpcc.after_load(self._database):
             self._ask_if_it_may(statement)
         if found := self._check():
-            raise CostofError(Problem.TPCC_UNSOUND, where=self._where, detail="; ".join(found))
+            raise CostofError(ErrorText.TPCC_UNSOUND, where=self._where, detail="; ".join(found))
 
     def renew(self) -> None:
         """Empty the tables and fill them again, if New-Orders have made them large."""
@@ -55,9 +55,9 @@ class TpccDatabase:
     def facts(self) -> dict[str, str]:
         return {FACT: "; ".join(self._after_run()) or ALL_HELD}
 
-    def cautions(self) -> list[str]:
+    def warnings(self) -> list[str]:
         found = self._after_run()
-        return [Caution.TPCC_UNSOUND.text(detail="; ".join(found))] if found else []
+        return [WarningText.TPCC_UNSOUND.text(detail="; ".join(found))] if found else []
 
     def _after_run(self) -> list[str]:
         if self._violations is None:

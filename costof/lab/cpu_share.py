@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.lab.lab import Lab
 from costof.lab.program import find_program
 
@@ -108,7 +108,7 @@ class CpuShare:
             for name, value in limits(self.hierarchies.version, self.cores, self.period_us).items():
                 (self.hierarchies.limit / self.group / name).write_text(value)
         except OSError as error:
-            raise CostofError(Problem.LAB_FAILED, detail=f"a share of {self.cores:g} cores: {error}") from error
+            raise CostofError(ErrorText.LAB_FAILED, detail=f"a share of {self.cores:g} cores: {error}") from error
 
     @staticmethod
     def _counts(folder: Path) -> dict[str, str]:
@@ -136,7 +136,7 @@ def find_hierarchies(mounts: Path = Path("/proc/self/mounts")) -> Hierarchies:
             first |= {name: Path(folder) for name in options.split(",") if name in ("cpu", "cpuacct")}
     if len(first) < 2:
         detail = "no cgroup hierarchy with the cpu controller is mounted, so hosts cannot have CPU shares"
-        raise CostofError(Problem.LAB_FAILED, detail=detail)
+        raise CostofError(ErrorText.LAB_FAILED, detail=detail)
     return Hierarchies(1, first["cpu"], first["cpuacct"])
 
 

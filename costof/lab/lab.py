@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.lab.supervisor import parents
 from costof.messages.process import READY_SECONDS, ended_children_cpu_seconds, process_cpu_seconds
 
@@ -140,7 +140,7 @@ class Lab:
         self._tell(spawn={"name": name, "argv": argv, "env": env or {}, "log": str(log)})
         answer = self._answers.get(timeout=READY_SECONDS)
         if "failed" in answer:
-            raise CostofError(Problem.LAB_FAILED, detail=f"{argv[0]}: {answer['failed']['detail']}")
+            raise CostofError(ErrorText.LAB_FAILED, detail=f"{argv[0]}: {answer['failed']['detail']}")
         process = Process(name, role, answer["spawned"]["pid"], log, forks=forks)
         self.processes[name] = process
         # One that ended at once may have been told of before it was known here.
@@ -157,7 +157,7 @@ class Lab:
         process = self.spawn(name, name, argv, env)
         self._wait_for_end(process)
         if process.exit_status != 0:
-            raise CostofError(Problem.LAB_FAILED, detail=f"{name}: {last_line(process.log)}")
+            raise CostofError(ErrorText.LAB_FAILED, detail=f"{name}: {last_line(process.log)}")
 
     def stop(self, name: str) -> None:
         """End one process on purpose, so that it does not count as dead."""
@@ -168,7 +168,7 @@ class Lab:
         deadline = time.monotonic() + READY_SECONDS
         while process.exit_status is None:
             if time.monotonic() > deadline:
-                raise CostofError(Problem.LAB_FAILED, detail=f"{process.name} took more than {READY_SECONDS:.0f} s")
+                raise CostofError(ErrorText.LAB_FAILED, detail=f"{process.name} took more than {READY_SECONDS:.0f} s")
             time.sleep(0.005)
         del self.processes[process.name]
 
@@ -188,9 +188,9 @@ class Lab:
         while not ready():
             for process in self.dead():
                 if of is None or process is of:
-                    raise CostofError(Problem.LAB_FAILED, detail=f"{process.name} ended: {last_line(process.log)}")
+                    raise CostofError(ErrorText.LAB_FAILED, detail=f"{process.name} ended: {last_line(process.log)}")
             if time.monotonic() > deadline:
-                raise CostofError(Problem.LAB_FAILED, detail=f"{what} took more than {seconds:.0f} s")
+                raise CostofError(ErrorText.LAB_FAILED, detail=f"{what} took more than {seconds:.0f} s")
             time.sleep(0.02)
 
     def cpu_seconds(self) -> dict[str, float]:
@@ -206,7 +206,7 @@ class Lab:
             self._supervisor.stdin.write(json.dumps(message).encode() + b"\n")
             self._supervisor.stdin.flush()
         except BrokenPipeError:
-            raise CostofError(Problem.LAB_FAILED, detail="the lab's supervisor was killed") from None
+            raise CostofError(ErrorText.LAB_FAILED, detail="the lab's supervisor was killed") from None
 
     def _listen(self) -> None:
         assert self._supervisor.stdout is not None

@@ -6,7 +6,7 @@ import math
 from ipaddress import IPv4Address
 from pathlib import Path
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.lab.host import QUEUE_PACKETS, Link, entered
 from costof.messages.process import EngineProcess
 from costof.model import Model
@@ -27,7 +27,7 @@ def link_addresses(run: str, number: int) -> tuple[str, str]:
     easier to tell apart.
     """
     if not 0 <= number < NETWORKS:
-        raise CostofError(Problem.LAB_FAILED, detail=f"a network has room for {NETWORKS} links")
+        raise CostofError(ErrorText.LAB_FAILED, detail=f"a network has room for {NETWORKS} links")
     network = IPv4Address("10.0.0.0") + (int(run, 16) % 256 << 16) + (number << (32 - PREFIX))
     return str(network + 1), str(network + 2)
 
@@ -35,7 +35,7 @@ def link_addresses(run: str, number: int) -> tuple[str, str]:
 def served_address(run: str, number: int) -> str:
     """Return address `number` (from 0) of the run's /16 that belongs to a host rather than to a link."""
     if not 0 <= number < SERVED:
-        raise CostofError(Problem.LAB_FAILED, detail=f"a network has room for {SERVED} addresses beside its links'")
+        raise CostofError(ErrorText.LAB_FAILED, detail=f"a network has room for {SERVED} addresses beside its links'")
     return str(IPv4Address("10.0.255.1") + (int(run, 16) % 256 << 16) + number)
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.lab.cpu_share import CpuShare
 from costof.lab.host import FOLDER, LINK_ROLE, Host, Link, entered
 from costof.lab.lab import Lab, is_root
@@ -84,7 +84,7 @@ class Network:
         _check_name(name, self.hosts)
         full_name = f"costof-{self._run}-{name}"
         if cpu_share and not can_share_cpu():
-            raise CostofError(Problem.NEEDS_ROOT, what=f"a CPU share for {name}", detail="it is a cgroup")
+            raise CostofError(ErrorText.NEEDS_ROOT, what=f"a CPU share for {name}", detail="it is a cgroup")
         if can_make_hosts():
             namespace = self._make_namespace(full_name)
             share = CpuShare.create(self.lab, full_name, cpu_share, cpu, len(self.hosts)) if cpu_share else None
@@ -111,14 +111,14 @@ class Network:
         plain = round_trip_ms == 0 and bandwidth_mbit is None and loss == 0
         if a.loopback and b.loopback:
             if not plain:
-                raise CostofError(Problem.NEEDS_ROOT, what=f"the link '{name}'", detail=_no_hosts(round_trip_ms))
+                raise CostofError(ErrorText.NEEDS_ROOT, what=f"the link '{name}'", detail=_no_hosts(round_trip_ms))
             link = Link(name, a, b, a.loopback, b.loopback, kind="loopback", device="lo")
         else:
             number = len(self.links)
             a_address, b_address = link_addresses(self._run, number)
             kind = "veth" if plain else "netem" if self._has_netem(a) else "engine"
             if kind == "engine" and (lack := tun_lacks()) is not None:
-                raise CostofError(Problem.LAB_FAILED, detail=f"the link '{name}': {lack}")
+                raise CostofError(ErrorText.LAB_FAILED, detail=f"the link '{name}': {lack}")
             device = f"link{number}"
             link = Link(name, a, b, a_address, b_address, kind, device, round_trip_ms, bandwidth_mbit, loss, queue)
             if kind == "engine":
@@ -241,7 +241,7 @@ def _entered(host: Host) -> list[str]:
 def _check_name(name: str, taken: dict[str, Any]) -> None:
     # It becomes part of file names and of the names of namespaces.
     if not re.fullmatch(r"[a-z0-9][a-z0-9.-]{0,40}", name) or name in taken:
-        raise CostofError(Problem.LAB_FAILED, detail=f"'{name}' cannot name a host or link, or does already")
+        raise CostofError(ErrorText.LAB_FAILED, detail=f"'{name}' cannot name a host or link, or does already")
 
 
 def _check_shape(name: str, round_trip_ms: float, bandwidth_mbit: float | None, loss: float) -> None:
@@ -253,7 +253,7 @@ def _check_shape(name: str, round_trip_ms: float, bandwidth_mbit: float | None, 
         wrong = f"a loss of {loss:g} is not from 0 to below 1"
     else:
         return
-    raise CostofError(Problem.LAB_FAILED, detail=f"the link '{name}': {wrong}")
+    raise CostofError(ErrorText.LAB_FAILED, detail=f"the link '{name}': {wrong}")
 
 
 def _no_hosts(round_trip_ms: float) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.lab.debian import fetched_folder
 
 # scripts/system-packages puts programs here whose package would also start a service of the machine.
@@ -19,7 +19,7 @@ UNPACKED = Path("/usr/local/lib/costof")
 VERSIONS = "versions"
 NOT_UNPACKED = {VERSIONS, "looked"}
 #: A program that has said nothing of itself by then does not run.
-SAYS_SECONDS = 120.0
+VERSION_SECONDS = 120.0
 # Debian keeps servers out of an ordinary user's PATH.
 FOLDERS = (Path("/usr/sbin"), Path("/usr/local/sbin"), UNPACKED)
 
@@ -35,7 +35,9 @@ def find_program(name: str, package: str, folders: Sequence[Path] = ()) -> Path:
     if named:
         if not _is_program(Path(named)):
             detail = f"{variable}={named} is no program"
-            raise CostofError(Problem.PROGRAM_MISSING, program=name, detail=detail, package=package, variable=variable)
+            raise CostofError(
+                ErrorText.PROGRAM_MISSING, program=name, detail=detail, package=package, variable=variable
+            )
         return Path(named).absolute()
     on_path = shutil.which(name)
     fetched = [fetched_folder(name) / "usr" / folder for folder in ("sbin", "bin")]
@@ -44,7 +46,7 @@ def find_program(name: str, package: str, folders: Sequence[Path] = ()) -> Path:
         if _is_program(candidate):
             return candidate.absolute()
     detail = "none on PATH nor in " + ", ".join(map(str, (*folders, *FOLDERS)))
-    raise CostofError(Problem.PROGRAM_MISSING, program=name, detail=detail, package=package, variable=variable)
+    raise CostofError(ErrorText.PROGRAM_MISSING, program=name, detail=detail, package=package, variable=variable)
 
 
 def located(find: Callable[[], Path], version: Callable[[Path], str]) -> Callable[[], str]:
@@ -74,7 +76,7 @@ def first_words(argv: list[str], name: str, package: str) -> str:
     Raises `PROGRAM_MISSING` when it does not run.
     """
     try:
-        answer = subprocess.run(argv, capture_output=True, text=True, timeout=SAYS_SECONDS, check=False)
+        answer = subprocess.run(argv, capture_output=True, text=True, timeout=VERSION_SECONDS, check=False)
         lines = (answer.stdout + answer.stderr).strip().splitlines()
         failed = answer.returncode != 0
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -82,7 +84,7 @@ def first_words(argv: list[str], name: str, package: str) -> str:
     if failed or not lines:
         detail = f"{argv[0]} does not run: {lines[0] if lines else 'it says nothing'}"
         raise CostofError(
-            Problem.PROGRAM_MISSING, program=name, detail=detail, package=package, variable=_variable(name)
+            ErrorText.PROGRAM_MISSING, program=name, detail=detail, package=package, variable=_variable(name)
         )
     return lines[0]
 

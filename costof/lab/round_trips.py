@@ -53,7 +53,7 @@ class LinkRoundTrips:
     """`icmp` is None where raw sockets are forbidden (no root)."""
 
     link: str
-    asked_ms: float
+    nominal_ms: float
     icmp: RoundTrips | None
     tcp: RoundTrips
 
@@ -168,7 +168,7 @@ class LinkEvidence(Model):
     """A round trip that was measured on a link of the lab, in milliseconds."""
 
     name: str
-    asked_ms: Finite
+    nominal_ms: Finite
     method: str = Field(description="'ICMP' or 'TCP_INFO'.")
     median_ms: Finite
     p99_ms: Finite
@@ -184,7 +184,7 @@ def measured(link: Link) -> list[LinkEvidence]:
     return [
         LinkEvidence(
             name=link.name,
-            asked_ms=link.round_trip_ms,
+            nominal_ms=link.round_trip_ms,
             method=method,
             median_ms=trips.median_ms,
             p99_ms=trips.p99_ms,

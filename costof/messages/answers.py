@@ -168,7 +168,7 @@ class HostPart(Model):
     steal: Finite
 
     @property
-    def took_part(self) -> bool:
+    def participated(self) -> bool:
         return bool(self.operations or self.errors)
 
 
@@ -176,16 +176,16 @@ class PopulationAnswer(SliceAnswer):
     """A slice that several hosts measured as one. Beside its parts no ledger has what it says.
 
     Seconds are of the hosts' CPU time: that other programs had, and the hypervisor took. In words: in what hosts that
-    must agree did not (`unlike`), which of them began too late for the slice to count (`late`), and why it was not one
-    population's slice (`apart`).
+    must agree did not (`evidence_mismatch`), which of them began too late for the slice to count (`late`), and why it was not one
+    population's slice (`not_simultaneous_reason`).
     """
 
     hosts: list[HostPart]
     foreign_cpu_seconds: float
     steal_seconds: float
-    unlike: str | None = None
+    evidence_mismatch: str | None = None
     late: str | None = None
-    apart: str | None = None
+    not_simultaneous_reason: str | None = None
 
 
 class ClusterNode(Model):
@@ -200,7 +200,7 @@ class ClusterAnswer(Model):
 
     nodes: list[ClusterNode]
     facts: dict[str, Any] = {}
-    cautions: list[str] = []
+    warnings: list[str] = []
 
 
 def merged_figures(told: Sequence[Mapping[str, float]], rates: Collection[str]) -> dict[str, float]:

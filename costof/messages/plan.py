@@ -12,7 +12,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, SerializeAsAny, SerializerFunctionWrapHandler, ValidationError, model_serializer
 from pydantic_core import to_json
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.model import REVEALED, Model
 
 OPERATION_TIMEOUT_MS = 10_000
@@ -82,13 +82,13 @@ class ServiceSettings(Model):
         return self.model_copy(update={"addresses": [address]})
 
     def asking(self, asked: Mapping[str, Any]) -> Self:
-        """The same with what an arm asks of the service. Raises `NO_SUCH_SETTING`."""
+        """The same with what an arm asks of the service. Raises `UNKNOWN_SERVICE_SETTING`."""
         try:
             return self.model_validate({**dict(self), **asked})
         except ValidationError as error:
             first = error.errors(include_input=False)[0]
             detail = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-            raise CostofError(Problem.NO_SUCH_SETTING, protocol=self.protocol, detail=detail) from None
+            raise CostofError(ErrorText.UNKNOWN_SERVICE_SETTING, protocol=self.protocol, detail=detail) from None
 
 
 class Endpoint(Model):

@@ -17,7 +17,7 @@ from typing import Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.messages.answers import ClusterAnswer, PopulationAnswer, Ready, SliceAnswer
 from costof.messages.plan import OPERATION_TIMEOUT_MS, HostsSettings, Limits, Plan, ServiceSettings, SliceOrder, line
 from costof.model import Model
@@ -62,7 +62,7 @@ class Instrument:
                 start_new_session=True,
             )
         except OSError as error:
-            raise CostofError(Problem.INSTRUMENT_FAILED, instrument=self.name, detail=str(error)) from error
+            raise CostofError(ErrorText.INSTRUMENT_FAILED, instrument=self.name, detail=str(error)) from error
         assert self._process.stdout is not None
         os.set_blocking(self._process.stdout.fileno(), False)
         self._received = b""
@@ -149,7 +149,7 @@ class Instrument:
         return lines[-1][-300:] if lines else f"it ended with status {self._process.returncode}"
 
     def _failed(self, detail: str) -> CostofError:
-        return CostofError(Problem.INSTRUMENT_FAILED, instrument=self.name, detail=detail)
+        return CostofError(ErrorText.INSTRUMENT_FAILED, instrument=self.name, detail=detail)
 
 
 class EngineProcess(Instrument):
@@ -184,7 +184,7 @@ class HostLostError(CostofError):
     """One of several hosts that can no longer measure."""
 
     def __init__(self, host: str, detail: str) -> None:
-        super().__init__(Problem.HOST_LOST, host=host, detail=detail)
+        super().__init__(ErrorText.HOST_LOST, host=host, detail=detail)
         self.host = host
         self.detail = detail
 
@@ -215,7 +215,7 @@ class HostsProcess(Instrument):
         except BaseException as error:
             self.__exit__(type(error), error, None)
             raise
-        self.nodes, self.facts, self.cautions = found.nodes, found.facts, found.cautions
+        self.nodes, self.facts, self.warnings = found.nodes, found.facts, found.warnings
         #: Those that measure, by name.
         self.names = [node.name for node in found.nodes]
         return self
@@ -269,7 +269,7 @@ class HostsProcess(Instrument):
         if "lost" in answer:
             raise HostLostError(**answer["lost"])
         if "refused" in answer:
-            raise CostofError(Problem.HOSTS_FAILED, detail=answer["refused"])
+            raise CostofError(ErrorText.HOSTS_FAILED, detail=answer["refused"])
         return answer
 
 
@@ -279,7 +279,7 @@ def engine_path(library: str = "") -> Path:
     if library:
         beside = engine_path().with_name(f"costof-engine-{library}")
         if not beside.is_file():
-            raise CostofError(Problem.TLS_LIBRARY_MISSING, library=library)
+            raise CostofError(ErrorText.TLS_LIBRARY_MISSING, library=library)
         return beside
     named = os.environ.get("COSTOF_ENGINE")
     candidates = [Path(named).absolute()] if named else [*_installed_engine(), Path(sys.executable).with_name(ENGINE)]
@@ -287,7 +287,7 @@ def engine_path(library: str = "") -> Path:
         if candidate.is_file() and os.access(candidate, os.X_OK):
             return candidate
     detail = f"COSTOF_ENGINE={named} is no program" if named else "it is not installed beside costof"
-    raise CostofError(Problem.ENGINE_MISSING, detail=detail)
+    raise CostofError(ErrorText.ENGINE_MISSING, detail=detail)
 
 
 def _installed_engine() -> list[Path]:

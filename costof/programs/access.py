@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 import click
 from pydantic import SecretStr
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.programs.password_variable import VARIABLE
 from costof.urls import UrlError, UrlParts, host_shown, login_shown, split_host, split_url
 
@@ -25,9 +25,9 @@ def check_ca_file(path: Path | None) -> None:
     try:
         x509.load_pem_x509_certificates(path.read_bytes())
     except OSError as error:
-        raise CostofError(Problem.TLS_CA_INVALID, path=path, detail=error.strerror) from None
+        raise CostofError(ErrorText.TLS_CA_INVALID, path=path, detail=error.strerror) from None
     except ValueError:
-        raise CostofError(Problem.TLS_CA_INVALID, path=path, detail="it holds no certificate") from None
+        raise CostofError(ErrorText.TLS_CA_INVALID, path=path, detail="it holds no certificate") from None
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,10 @@ class Password:
     said: bool
 
 
-def take_password(file: Path | None, ask: bool, of_environment: str | None) -> Password | None:
+def read_password(file: Path | None, ask: bool, of_environment: str | None) -> Password | None:
     """Return the password by the chosen way. Raises `PASSWORD_TWICE`, `PASSWORD_FILE`, `PASSWORD_VARIABLE`."""
     if file is not None and ask:
-        raise CostofError(Problem.PASSWORD_TWICE, ways="--password-file and --ask-password")
+        raise CostofError(ErrorText.PASSWORD_TWICE, ways="--password-file and --ask-password")
     if file is not None:
         return Password(SecretStr(_of_file(file)), said=True)
     if ask:
@@ -51,7 +51,7 @@ def take_password(file: Path | None, ask: bool, of_environment: str | None) -> P
     try:
         of_environment.encode()
     except UnicodeEncodeError:
-        raise CostofError(Problem.PASSWORD_VARIABLE, name=VARIABLE) from None
+        raise CostofError(ErrorText.PASSWORD_VARIABLE, name=VARIABLE) from None
     return Password(SecretStr(of_environment), said=False)
 
 
@@ -59,12 +59,12 @@ def _of_file(path: Path) -> str:
     try:
         text = path.read_bytes().decode()
     except OSError as error:
-        raise CostofError(Problem.PASSWORD_FILE, path=path, detail=error.strerror) from None
+        raise CostofError(ErrorText.PASSWORD_FILE, path=path, detail=error.strerror) from None
     except UnicodeDecodeError:
-        raise CostofError(Problem.PASSWORD_FILE, path=path, detail="it is not UTF-8") from None
+        raise CostofError(ErrorText.PASSWORD_FILE, path=path, detail="it is not UTF-8") from None
     line, _, rest = text.partition("\n")
     if rest.strip():
-        raise CostofError(Problem.PASSWORD_FILE, path=path, detail="it has more than one line")
+        raise CostofError(ErrorText.PASSWORD_FILE, path=path, detail="it has more than one line")
     return line.removesuffix("\r")
 
 
@@ -100,7 +100,7 @@ class Access:
         if of_url is None:
             return self.password.value if self.password else None
         if self.password is not None and self.password.said:
-            raise CostofError(Problem.PASSWORD_TWICE, ways="the URL and an option")
+            raise CostofError(ErrorText.PASSWORD_TWICE, ways="the URL and an option")
         return of_url
 
 
@@ -151,7 +151,7 @@ def parse_login_url(access: Access, study: str, form: UrlForm) -> LoginUrl:
         options = _options(parts.query, form)
         tls = _tls(options, access.ca_file, form)
     except UrlError as error:
-        raise CostofError(Problem.BAD_TARGET, study=study, detail=str(error)) from None
+        raise CostofError(ErrorText.BAD_TARGET, study=study, detail=str(error)) from None
     told = login_shown(username, parts.password is not None)
     query = "?" + "&".join(f"{name}={text}" for name, text in options.items()) if options else ""
     return LoginUrl(

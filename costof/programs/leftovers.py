@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.programs.access import Access, check_ca_file
 from costof.programs.server import Session, TargetUrl, modules
 from costof.programs.target_database import DEAD_AFTER_SECONDS, Marker
@@ -59,7 +59,7 @@ def reached(access: Access) -> Iterator[Leftovers]:
     scheme = access.url.partition("://")[0].lower()
     if scheme not in by_scheme:
         known = " or ".join(f"{each}://…" for each in sorted(by_scheme))
-        raise CostofError(Problem.BAD_TARGET, study="clean", detail=f"write it as {known}")
+        raise CostofError(ErrorText.BAD_TARGET, study="clean", detail=f"write it as {known}")
     server = by_scheme[scheme](access)
     check_ca_file(server.url.ca_file)
     try:

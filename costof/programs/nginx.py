@@ -6,9 +6,9 @@ import re
 import subprocess
 from pathlib import Path
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.lab.certificates import FFDHE2048
-from costof.lab.program import SAYS_SECONDS, UNPACKED, Counters, find_program, first_words, located
+from costof.lab.program import UNPACKED, VERSION_SECONDS, Counters, find_program, first_words, located
 from costof.programs.balancer import (
     CONNECT_SECONDS,
     DESCRIPTORS,
@@ -42,7 +42,7 @@ def nginx_version(binary: Path) -> str:
 def find_stream_module(binary: Path) -> Path | None:
     """Return what nginx passes connections through with, or None where it is built in. Raises `PROGRAM_MISSING`."""
     built = subprocess.run(
-        [str(binary), "-V"], capture_output=True, text=True, timeout=SAYS_SECONDS, check=False
+        [str(binary), "-V"], capture_output=True, text=True, timeout=VERSION_SECONDS, check=False
     ).stderr
     if re.search(r"--with-stream(?=\s|$)", built):
         return None
@@ -52,7 +52,7 @@ def find_stream_module(binary: Path) -> Path | None:
         if (candidate / MODULE).is_file():
             return candidate / MODULE
     raise CostofError(
-        Problem.PROGRAM_MISSING,
+        ErrorText.PROGRAM_MISSING,
         program=MODULE,
         detail=f"{binary} has it neither built in nor beside it",
         package=MODULE_PACKAGE,
@@ -119,7 +119,7 @@ class Nginx(Balancer):
             return Counters()
         match = _ACCEPTED.search(told)
         if match is None:
-            raise CostofError(Problem.LAB_FAILED, detail=f"nginx says of itself: {told[-100:]}")
+            raise CostofError(ErrorText.LAB_FAILED, detail=f"nginx says of itself: {told[-100:]}")
         return Counters(int(match[1]) - self._asked, None)
 
     def facts(self) -> dict[str, str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.lab.certificates import write_private
 from costof.lab.host import Host
 from costof.lab.lab import Lab, Process, last_line
@@ -171,7 +171,7 @@ class SshServer:
         ciphers, compressions = tunnel.negotiated()
         if ciphers != {tunnel.cipher} or compressions != {"none"}:
             detail = f"the tunnel {tunnel.name} negotiated {ciphers} with compression {compressions}"
-            raise CostofError(Problem.LAB_FAILED, detail=detail)
+            raise CostofError(ErrorText.LAB_FAILED, detail=detail)
         beside = [str(self._client), "-F", "none", "-S", str(control), "-s", HOST_ALIAS, "sftp"]
         self._lab.run(f"{tunnel.name}-session", beside)
 

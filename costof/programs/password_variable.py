@@ -7,6 +7,6 @@ import os
 VARIABLE = "COSTOF_PASSWORD"
 
 
-def take_out_of_environment() -> str | None:
+def remove_from_environment() -> str | None:
     """Remove it once, before any command runs: the engine and a lab's servers would inherit it."""
     return os.environ.pop(VARIABLE, None)

@@ -12,7 +12,7 @@ import socket
 import ssl
 from collections.abc import Callable, Mapping
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 
 #: Each step of a log-in: the TCP connection, a greeting, the TLS handshake, the password.
 REACH_SECONDS = 5
@@ -56,7 +56,7 @@ def check_identity(target: str, known: Mapping[str, str], found: Mapping[str, st
     for fact, before in known.items():
         now = found.get(fact, before)
         if now != before:
-            raise CostofError(Problem.OTHER_SERVER, target=target, fact=fact, before=before, now=now)
+            raise CostofError(ErrorText.OTHER_SERVER, target=target, fact=fact, before=before, now=now)
 
 
 def fingerprint(certificate: bytes | None) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """What a server program says of itself, so that a study can ask it: a server of a lab's, and a user's own.
 
-A program is a module of this folder. It has `lab_server`, a class of `LabServer`; for users' own servers `own_server`,
-a class of `OwnServer`; and to be cleaned up after there, `leftovers`, a class of `Leftovers`. Its name is known to the
+A program is a module of this folder. It has `lab_server`, a class of `LabServer`; for users' own servers `target_server`,
+a class of `TargetServer`; and to be cleaned up after there, `leftovers`, a class of `Leftovers`. Its name is known to the
 studies that ask for it. `NEEDED` is what must be on the machine: by name, what finds it, or raises.
 """
 
@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Protocol, Self
 from pydantic import SecretStr
 
 from costof import programs
-from costof.errors import Caution, CostofError, Problem
+from costof.errors import CostofError, ErrorText, WarningText
 from costof.format import listed
 from costof.lab.certificates import Authority
 from costof.lab.host import Host
@@ -28,7 +28,7 @@ from costof.lab.program import Counters, Description
 from costof.messages.plan import ServiceSettings
 from costof.programs.access import Access, ShownAccess, check_ca_file
 from costof.programs.reach import check_identity
-from costof.programs.target_database import own_name
+from costof.programs.target_database import choose_database_name
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class LabServer(ABC):
 
     #: Whether near clients have a host of their own too, where root allows it, so that near is the same beside far ones
     #: and alone.
-    clients_apart: ClassVar[bool] = True
+    separate_clients: ClassVar[bool] = True
     #: What is written in a run, in words.
     writes: ClassVar[list[str]]
 
@@ -87,11 +87,11 @@ class LabServer(ABC):
 
     def show_key(self, kind: str) -> bool:
         """Show a key of this kind from now on. Return whether that is a change, which voids earlier tickets."""
-        raise CostofError(Problem.LAB_FAILED, detail="this server keeps the key that it was started with")
+        raise CostofError(ErrorText.LAB_FAILED, detail="this server keeps the key that it was started with")
 
     def answers(self, address: str, port: int, host: Host) -> bool:
         """Return whether this server answers a client of `host` there: the condition on which a tunnel stands."""
-        raise CostofError(Problem.LAB_FAILED, detail="whether this server stands behind a tunnel cannot be told")
+        raise CostofError(ErrorText.LAB_FAILED, detail="whether this server stands behind a tunnel cannot be told")
 
 
 class TargetUrl(Protocol):
@@ -117,7 +117,7 @@ class Session(Protocol):
         """Also one that was not opened."""
 
 
-class OwnServer(ABC):
+class TargetServer(ABC):
     """A server of a user's own, and the place for a run's data there. A context manager; leaving it removes the data.
 
     Made, it has read the URL and reached nothing.
@@ -137,7 +137,7 @@ class OwnServer(ABC):
         self.records = records
         self.run = run
         #: The name of the run's place: a database, a schema, or a part of keys.
-        self.database = own_name(access.database, run)
+        self.database = choose_database_name(access.database, run)
         #: What the server refuses that no figure needs, with its words.
         self.refused: dict[str, str] = {}
         #: Why its counters cannot be read.
@@ -231,31 +231,31 @@ class OwnServer(ABC):
     @abstractmethod
     def describe(self) -> Description: ...
 
-    def cautions(self) -> list[str]:
+    def warnings(self) -> list[str]:
         """What a reader must know of it, once the run is over."""
         found = []
         if self.refused:
             what, detail = listed([*self.refused]), next(iter(self.refused.values()))
-            found.append(Caution.SERVER_REFUSES.text(what=what, detail=detail))
+            found.append(WarningText.SERVER_REFUSES.text(what=what, detail=detail))
         if self.counters_hidden:
-            found.append(Caution.SERVER_COUNTERS_HIDDEN.text(detail=self.counters_hidden))
+            found.append(WarningText.SERVER_COUNTERS_HIDDEN.text(detail=self.counters_hidden))
         return found
 
     def _occupied(self, what: str = "is there already, and this run did not make what it holds") -> CostofError:
-        return CostofError(Problem.TARGET_OCCUPIED, database=self.database, target=self.shown, what=what)
+        return CostofError(ErrorText.TARGET_OCCUPIED, database=self.database, target=self.shown, what=what)
 
 
 def lab_server(program: str | None) -> type[LabServer]:
     found: type[LabServer] | None = getattr(_module(program), "lab_server", None)
     if found is None:
-        raise CostofError(Problem.NO_SERVICE, what="server program", name=program)
+        raise CostofError(ErrorText.NO_SERVICE, what="server program", name=program)
     return found
 
 
-def own_server(program: str | None) -> type[OwnServer]:
-    found: type[OwnServer] | None = getattr(_module(program), "own_server", None)
+def target_server(program: str | None) -> type[TargetServer]:
+    found: type[TargetServer] | None = getattr(_module(program), "target_server", None)
     if found is None:
-        raise CostofError(Problem.NO_OWN_SERVER, program=program)
+        raise CostofError(ErrorText.LAB_ONLY_PROGRAM, program=program)
     return found
 
 
@@ -276,4 +276,4 @@ def _module(program: str | None) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name != name:
             raise
-        raise CostofError(Problem.NO_SERVICE, what="server program", name=program) from None
+        raise CostofError(ErrorText.NO_SERVICE, what="server program", name=program) from None

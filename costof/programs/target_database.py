@@ -19,7 +19,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 
 BEAT_SECONDS = 10.0
 #: Nine beats may be lost to a server that elects a new primary before a run is taken for dead.
@@ -150,13 +150,13 @@ def read_marker_row(rows: Sequence[Sequence[Any]]) -> Marker | None:
     return marker if marker is not None and marker.run == run else None
 
 
-def own_name(chosen: str | None, run_name: str) -> str:
+def choose_database_name(chosen: str | None, run_name: str) -> str:
     """Return the user's choice, or a new name. Raises `BAD_DATABASE`."""
     if chosen is None:
         # Of no other run, even where two machines start one in the same second.
         return database_name(run_name, secrets.token_hex(UNIQUE_BYTES))
     if not could_be_own(chosen):
-        raise CostofError(Problem.BAD_DATABASE, name=chosen, most=LONGEST_DATABASE_NAME)
+        raise CostofError(ErrorText.BAD_DATABASE, name=chosen, most=LONGEST_DATABASE_NAME)
     return chosen
 
 
@@ -180,7 +180,7 @@ def granted_on(chosen: str | None, grant: str) -> str:
     return grant if chosen else f"{grant} (or grants it on one database, which --database names)"
 
 
-def told_writes(chosen: str | None, target: str, records: int, size: str, table: str) -> list[str]:
+def describe_writes(chosen: str | None, target: str, records: int, size: str, table: str) -> list[str]:
     """Say every write of a run. A name that is not chosen is not known yet: each run takes a new one."""
     database = chosen or f"{PREFIX}<run>_<random>"
     how = "refuse when it holds anything" if chosen else "a new one for each run, unless --database names it"

@@ -19,7 +19,7 @@ from costof.report.blocks import TERMINAL, Bullets, Document, Part
 from costof.report.result import Result, Sections
 from costof.report.sections import Section, every_section, sentences, spec_of
 from costof.report.sections.answer import too_few_rounds
-from costof.results.core import core_of
+from costof.results.core import build_core
 from costof.results.index import Index
 from costof.results.ledger import Ledger
 from costof.results.models import Core, Sentence
@@ -38,7 +38,7 @@ def analyse(ledger: Ledger) -> Result:
     study = run.plan.study
     specs = {section.name: spec_of(section, study) for section in every_section()}
     asked = [each for each in every_section() if each.spec is None or specs[each.name] is not None]
-    core = core_of(run, ledger.folder.name)
+    core = build_core(run, ledger.folder.name)
     found = {each.name: each.compute(run, core, specs[each.name]) for each in asked if each.data is not None}
     sections = Sections(**found)
     return Result(**dict(core), answer=answer(core, sections), sections=sections)
@@ -52,7 +52,7 @@ def answer(core: Core, sections: Sections) -> list[Sentence]:
     told = [sentence for section, data in _present(sections) for sentence in section.answer(index, data)]
     if (too_few := too_few_rounds(core)) is None:
         return told
-    return [*sentences("answer", [too_few]), *(sentence for sentence in told if sentence.kind == "caution")]
+    return [*sentences("answer", [too_few]), *(sentence for sentence in told if sentence.kind == "warning")]
 
 
 def _present(sections: Sections) -> Iterator[tuple[Section[Any, Any], Any]]:

@@ -42,7 +42,7 @@ class Paragraph(Block):
     """`label` stands before the words on a page, such as 'Noise floor.'."""
 
     text: str
-    tone: Literal["plain", "lead", "note", "caution", "empty"] = "plain"
+    tone: Literal["plain", "lead", "note", "warning", "empty"] = "plain"
     label: str = ""
 
 
@@ -65,7 +65,7 @@ class Bullets(Block):
 
     lines: list[str]
     label: str = ""
-    tone: Literal["plain", "soft", "caution", "error"] = "plain"
+    tone: Literal["plain", "soft", "warning", "error"] = "plain"
     loose: bool = False
 
 
@@ -96,7 +96,7 @@ class Checks(Block):
 class CallOut(Block):
     """What must not be overlooked: the run is partial, a figure needs care, an arm failed."""
 
-    kind: Literal["partial", "caution", "error"]
+    kind: Literal["partial", "warning", "error"]
     text: str
 
 

@@ -90,7 +90,7 @@ def _about(run: Run, piece: SliceRecord) -> dict[str, Any]:
         "round": piece.round,
         "arm": answer.arm,
         "is_control": arm.control,
-        "is_twin": arm.twin,
+        "is_twin": arm.replicate,
         "stands_for": piece.turn.role,
         **levels,
         "view": piece.view,

@@ -25,7 +25,7 @@ from costof.report.blocks import (
 
 SPECIAL = re.compile(r"[\\`*<>|~]|^[#+-](?= )|(?<!\w)_|_(?!\w)|\](?=[(:\[])")
 """What GitHub's Markdown takes as markup; an interval's brackets and `snake_case` are left as people read them."""
-CALL_OUTS = {"partial": "> **Partial run.** {}", "caution": "Caution: {}", "error": "**Arm in error.** {}"}
+CALL_OUTS = {"partial": "> **Partial run.** {}", "warning": "Warning: {}", "error": "**Arm in error.** {}"}
 
 
 def render_markdown(document: Document) -> str:

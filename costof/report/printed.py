@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.files import write_whole
 from costof.instruments.commands import process
 
@@ -32,7 +32,7 @@ def find_browser() -> str:
     """Return a browser that can print. Raises `NO_BROWSER`."""
     found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
     if found is None:
-        raise CostofError(Problem.NO_BROWSER, names=", ".join(BROWSERS))
+        raise CostofError(ErrorText.NO_BROWSER, names=", ".join(BROWSERS))
     return found
 
 
@@ -46,8 +46,8 @@ def print_pdf(browser: str, page: Path, to: Path) -> None:
         ended = process.run([browser, *OPTIONS, *alone, *places], os.environ, MOST_SECONDS)
         if ended.wrong or not printed.is_file():
             detail = f"{ended.wrong or 'it wrote nothing'}{process.last_line(ended)}"
-            raise CostofError(Problem.NOT_PRINTED, browser=browser, path=to, detail=detail)
+            raise CostofError(ErrorText.NOT_PRINTED, browser=browser, path=to, detail=detail)
         try:
             write_whole(to, printed.read_bytes())
         except OSError as error:
-            raise CostofError(Problem.OUTPUT_NOT_WRITABLE, path=to, detail=error.strerror) from error
+            raise CostofError(ErrorText.OUTPUT_NOT_WRITABLE, path=to, detail=error.strerror) from error

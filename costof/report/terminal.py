@@ -53,7 +53,7 @@ VERDICT_STYLES = {
     Verdict.NO_COST: "green",
     Verdict.UNRESOLVED: "magenta",
 }
-STYLES = {"plain": "", "lead": "", "soft": "", "note": "dim", "caution": "yellow", "error": "red", "empty": ""}
+STYLES = {"plain": "", "lead": "", "soft": "", "note": "dim", "warning": "yellow", "error": "red", "empty": ""}
 ASCII = str.maketrans(
     {"−": "-", "×": "x", "–": "-", "·": "-", "“": '"', "”": '"', "…": "...", "µ": "u", "─": "-", "✓": "+", "✗": "!"}
 )
@@ -108,7 +108,7 @@ def _block(block: Block, width: int) -> Iterator[RenderableType]:
         case CallOut(kind="partial"):
             yield Padding(_text(f"PARTIAL RUN: {block.text}", "bold yellow"), (1, 2, 0, 2))
         case CallOut():
-            words = f"Caution: {block.text}" if block.kind == "caution" else block.text
+            words = f"Warning: {block.text}" if block.kind == "warning" else block.text
             yield _prose(words, width, STYLES[block.kind])
         case Table():
             yield from _table(block, width)

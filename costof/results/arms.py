@@ -34,7 +34,7 @@ def arm_result(run: Run, arm: PlannedArm, same_set_up: list[str]) -> Arm:
         name=arm.name,
         label=arm.label,
         control=arm.control,
-        twin=arm.twin,
+        replicate=arm.replicate,
         baseline=arm.baseline,
         context=arm.context,
         where=_where(run, arm),
@@ -59,7 +59,7 @@ def same_set_ups(run: Run) -> dict[str, list[str]]:
         arm.name: [
             other.name
             for other in run.plan.arms
-            if arm.name in only and other is not arm and not other.twin and other.context == arm.context
+            if arm.name in only and other is not arm and not other.replicate and other.context == arm.context
             if only.get(other.name) == only[arm.name]
         ]
         for arm in run.plan.arms

@@ -43,7 +43,7 @@ class Change:
         return self.ratio.estimate(self.rounds).through(lambda share: 1 + share)
 
 
-#: By metric, in the study's order: of all arms and twins that have enough rounds.
+#: By metric, in the study's order: of all arms and replicates that have enough rounds.
 Changes = Mapping[str, list[Change]]
 
 
@@ -93,49 +93,49 @@ def judged(plan: Plan, changes: Changes, error_rate: float = ERROR_RATE) -> list
     """Judge all arms but control replicates together, in the order of the study's metrics."""
     found: list[tuple[str, Change, Contrast]] = []
     for name, of_metric in changes.items():
-        twins = {each.arm.context: each for each in of_metric if each.arm.twin}
+        replicates = {each.arm.context: each for each in of_metric if each.arm.replicate}
         found += [
-            (name, each, contrast_of(plan, name, each, twins.get(each.arm.context)))
+            (name, each, contrast_of(plan, name, each, replicates.get(each.arm.context)))
             for each in of_metric
-            if not each.arm.twin
+            if not each.arm.replicate
         ]
     reached = verdicts([contrast for *_, contrast in found], error_rate)
     return [Judged(*each, verdict) for each, verdict in zip(found, reached, strict=True)]
 
 
-def twins_of(changes: Changes) -> list[tuple[str, Change]]:
+def replicates_of(changes: Changes) -> list[tuple[str, Change]]:
     """Return what each control replicate changes in each metric: nothing but noise."""
-    return [(name, each) for name, of_metric in changes.items() for each in of_metric if each.arm.twin]
+    return [(name, each) for name, of_metric in changes.items() for each in of_metric if each.arm.replicate]
 
 
-def noise_of(twin: Change) -> float:
+def noise_of(replicate: Change) -> float:
     """What two identical arms may differ by: how much more the larger is than the smaller, at the farther end of the
     interval. So a rate has the noise of the time that it comes from."""
-    relative = twin.relative()
+    relative = replicate.relative()
     if relative is None:
         return 0.0
     less = 1 / relative.low - 1 if relative.low > 0 else 1 - relative.low
     return max(less, relative.high - 1)
 
 
-def noise_difference_of(twin: Change) -> float:
+def noise_difference_of(replicate: Change) -> float:
     """Return what two identical arms may differ by, in the metric's unit: the farther end of the interval."""
-    difference = twin.difference.estimate(twin.rounds)
+    difference = replicate.difference.estimate(replicate.rounds)
     return max(abs(difference.low), abs(difference.high))
 
 
-def contrast_of(plan: Plan, name: str, change: Change, twin: Change | None = None) -> Contrast:
-    """Return what of a change is judged; it has to exceed what the control's `twin` changes."""
+def contrast_of(plan: Plan, name: str, change: Change, replicate: Change | None = None) -> Contrast:
+    """Return what of a change is judged; it has to exceed what the control's `replicate` changes."""
     metric = plan.study.metrics[name]
     return Contrast(
         change.ratio or change.difference,
         change.rounds,
         metric.margin if change.ratio else None,
-        noise_of(twin) if twin else 0.0,
+        noise_of(replicate) if replicate else 0.0,
         metric.headline,
         metric.better,
         change.difference if change.logarithmic else None,
-        noise_difference_of(twin) if twin else 0.0,
+        noise_difference_of(replicate) if replicate else 0.0,
     )
 
 

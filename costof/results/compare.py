@@ -2,7 +2,7 @@
 
 Costs are compared as ratios, each arm over its own run's control: on another machine, or in another hour, everything
 may be slower, and the cost is the same. The change of the ratio is judged as an effect is, with the uncertainty of both
-runs, corrected for how many there are, and must exceed what the twins of both runs differ by.
+runs, corrected for how many there are, and must exceed what the replicates of both runs differ by.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Container
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.model import Finite, Model
 from costof.results.index import Index
 from costof.results.models import Core, Effect
@@ -43,7 +43,7 @@ def compare_runs(first: Core, second: Core, unlike: Container[str] = ()) -> list
     """
     if first.study != second.study:
         raise CostofError(
-            Problem.OTHER_STUDY, first=first.run, asked=first.study, second=second.run, other=second.study
+            ErrorText.OTHER_STUDY, first=first.run, asked=first.study, second=second.run, other=second.study
         )
     before, after = Index(first), Index(second)
     both = [(a, b) for a in first.effects if (b := after.effect(a.metric, a.arm)) and a.ratio and b.ratio]

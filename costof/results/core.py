@@ -6,15 +6,15 @@ import math
 from itertools import pairwise
 from statistics import median
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.messages.answers import MISSING, PEAK_MEMORY
 from costof.results.arms import arm_result, cpu_of, same_set_ups
-from costof.results.cautions import errors_of, warnings_of
 from costof.results.figures import between_starts, effects_of, metric_result, noise_floors, values_of
 from costof.results.ledger import SliceRecord
 from costof.results.load import drop_overloaded
 from costof.results.models import CarryOver, Core, Failing, Missing, StartingTogether
 from costof.results.run import Run
+from costof.results.warnings import errors_of, warnings_of
 from costof.statistics.carry_over import carry_over
 from costof.statistics.intervals import FEWEST_ROUNDS, Mean
 from costof.statistics.proportions import newcombe
@@ -22,10 +22,10 @@ from costof.study.arms import PlannedArm
 from costof.study.load import WORKLOAD
 
 
-def core_of(run: Run, name: str) -> Core:
+def build_core(run: Run, name: str) -> Core:
     """Return the core result of the run in the folder `name`. Raises `NOTHING_MEASURED` when no slice ever ended."""
     if run.environment is None:
-        raise CostofError(Problem.NOTHING_MEASURED, detail="the service never started")
+        raise CostofError(ErrorText.NOTHING_MEASURED, detail="the service never started")
     plan, study = run.plan, run.plan.study
     drop_overloaded(run)
     floors = noise_floors(run)
@@ -44,8 +44,8 @@ def core_of(run: Run, name: str) -> Core:
         seed=plan.seed,
         budget_seconds=plan.budget_seconds,
         resolved_early=run.resolved_early,
-        precision_asked=plan.precision if plan.starts == 1 else None,
-        rounds_asked=plan.most_rounds if plan.precision is None else None,
+        target_precision=plan.precision if plan.starts == 1 else None,
+        requested_rounds=plan.most_rounds if plan.precision is None else None,
         slice_shares={name: size.seconds / plan.slices[name].seconds for name, size in (run.sizes or {}).items()},
         arms=[arm_result(run, arm, same[arm.name]) for arm in plan.arms],
         distances={control.context: study.round_trip_ms(control.levels) for control in plan.controls}
@@ -131,7 +131,7 @@ def missing_of(run: Run) -> list[Missing]:
         for arm in run.plan.arms:
             pieces = [piece for piece in run.of(metric.workload, arm.name) if piece.answer.operations]
             lacking = [piece for piece in pieces if figure not in piece.answer.figures]
-            if lacking and not arm.twin:
+            if lacking and not arm.replicate:
                 reasons = (piece.answer.evidence.get(MISSING, {}).get(figure) for piece in lacking)
                 why = next((f" ({each})" for each in reasons if each), "")
                 some = "" if len(lacking) == len(pieces) else f" in {len(lacking)} of {len(pieces)} slices"
@@ -146,7 +146,7 @@ def overloaded_of(run: Run) -> list[Missing]:
         slices = len(run.of(WORKLOAD, arm))
         reason = f"{run.plan.arm(arm).label} cannot carry this load, so its times mean nothing"
         found += [Missing(metric=name, arm=arm, slices=slices, of=slices, reason=reason) for name in metrics]
-    return [each for each in found if not run.plan.arm(each.arm).twin]
+    return [each for each in found if not run.plan.arm(each.arm).replicate]
 
 
 #: Chance of a run without carry-over that is said to have some, over all its headline metrics (Bonferroni).
@@ -211,7 +211,7 @@ def starting_together(run: Run) -> StartingTogether | None:
         workload = run.plan.study.workloads[piece.workload]
         # Where operations begin at instants of a schedule, the openings of the hosts' windows count.
         scheduled = workload.pace is not None or workload.think_ms is not None
-        begun = [part.late_ns if scheduled else part.first_ns for part in piece.hosts if part.took_part]
+        begun = [part.late_ns if scheduled else part.first_ns for part in piece.hosts if part.participated]
         known = [each for each in begun if each is not None]
         if len(known) > 1:
             spreads.append(max(known) - min(known))

@@ -8,7 +8,7 @@ from statistics import fmean
 
 import numpy as np
 
-from costof.results.changes import Judged, judged, noise_difference_of, noise_of, twins_of
+from costof.results.changes import Judged, judged, noise_difference_of, noise_of, replicates_of
 from costof.results.models import (
     LONGEST_WAIT,
     BetweenStarts,
@@ -25,9 +25,9 @@ from costof.statistics.estimate import Verdict
 from costof.statistics.histogram import merged
 from costof.statistics.intervals import FEWEST_ROUNDS, differences, estimate, trimmed_mean
 from costof.statistics.units import own_share
-from costof.statistics.verdicts import rounds_needed, smallest_seen
+from costof.statistics.verdicts import rounds_needed, smallest_detectable
 from costof.study.arms import PlannedArm
-from costof.study.schema import OF_CPU, OF_SERVERS, WHOLE_SLICE
+from costof.study.schema import CPU_PREFIX, SERVER_PREFIX, WHOLE_SLICE
 from costof.study.schema import Metric as StudyMetric
 
 PERCENTILES = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99.9": 99.9, "max": 100.0}
@@ -43,7 +43,7 @@ def effects_of(run: Run) -> list[Effect]:
 
 def noise_floors(run: Run) -> list[NoiseFloor]:
     found = []
-    for name, change in twins_of(run.changes):
+    for name, change in replicates_of(run.changes):
         if (relative := change.relative()) is not None:
             found.append(
                 NoiseFloor(
@@ -94,7 +94,7 @@ def _open(run: Run, of: Judged, alike: int) -> Open:
     return Open(
         needed_seconds=None if rounds is None else max(1, rounds - contrast.rounds) * unit_seconds,
         between_rounds=math.expm1(relative.error * math.sqrt(contrast.rounds)) if relative else None,
-        smallest=smallest_seen(contrast, alike, run.error_rate) if relative else None,
+        smallest=smallest_detectable(contrast, alike, run.error_rate) if relative else None,
         within_noise=contrast.within_noise,
     )
 
@@ -177,6 +177,6 @@ def metric_result(name: str, metric: StudyMetric, run: Run) -> Metric:
 
 
 def view_of(metric: StudyMetric, run: Run) -> str:
-    own = {OF_SERVERS: "server", OF_CPU: "cpu"}
+    own = {SERVER_PREFIX: "server", CPU_PREFIX: "cpu"}
     found = (view for prefix, view in own.items() if metric.phase.startswith(prefix))
     return next(found, run.plan.study.workloads[metric.workload].view)

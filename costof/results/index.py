@@ -49,15 +49,15 @@ class Context:
         return f", {self.title}" if self.title else ""
 
 
-def contexts_of(core: Core) -> list[Context]:
+def find_contexts(core: Core) -> list[Context]:
     """Return the contexts of a run from near to far; those of unknown distance keep their order, behind."""
     contexts = dict.fromkeys(arm.context for arm in core.arms)
     measured = {value.arm for value in core.values} | {effect.arm for effect in core.effects}
     found = []
     for context in sorted(contexts, key=lambda each: core.distances.get(each, float("inf"))):
         of = [arm for arm in core.arms if arm.context == context]
-        control = next((arm for arm in of if arm.control and not arm.twin), None)
-        arms = [arm for arm in of if not arm.control and not arm.twin]
+        control = next((arm for arm in of if arm.control and not arm.replicate), None)
+        arms = [arm for arm in of if not arm.control and not arm.replicate]
         shown = [arm for arm in ([control, *arms] if control else arms) if arm.name in measured]
         title, away = of[0].where.removeprefix("with ") or context, core.distances.get(context)
         if context and away is not None:
@@ -76,12 +76,12 @@ class Index:
         self.core = core
         self.leads = leads
         self.answer = answer
-        self.contexts = contexts_of(core)
-        self.arms = [arm for arm in core.arms if not arm.control and not arm.twin]
+        self.contexts = find_contexts(core)
+        self.arms = [arm for arm in core.arms if not arm.control and not arm.replicate]
         """The arms with the protection in all contexts, those in error included."""
         self.protections = {arm.protection: arm.label for arm in self.arms}
         """Name -> label of what is protected with, whatever the distance."""
-        self.twins = {arm.name for arm in core.arms if arm.twin}
+        self.replicates = {arm.name for arm in core.arms if arm.replicate}
         self._arms = {arm.name: arm for arm in core.arms}
         self._measured = {value.arm for value in core.values} | {effect.arm for effect in core.effects}
         self.metrics = {metric.name: metric for metric in core.metrics}
@@ -138,12 +138,12 @@ class Index:
     @property
     def control_name(self) -> str:
         """The control's name, without its context; 'control' where the run has none."""
-        return next((arm.protection for arm in self.core.arms if arm.control and not arm.twin), "control")
+        return next((arm.protection for arm in self.core.arms if arm.control and not arm.replicate), "control")
 
     @property
     def control_label(self) -> str:
         """The control's label for people; 'control' where the run has none."""
-        return next((arm.label for arm in self.core.arms if arm.control and not arm.twin), "control")
+        return next((arm.label for arm in self.core.arms if arm.control and not arm.replicate), "control")
 
     def label(self, arm: str) -> str:
         """Return the arm's label, or its name where the result holds no such arm."""

@@ -15,13 +15,15 @@ from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
+from pydantic_core import from_json
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.files import write_whole
 from costof.lab.round_trips import LinkEvidence
 from costof.messages.answers import HostPart, Ready, SliceAnswer
 from costof.model import Model
-from costof.results.samples import Turn
+from costof.results.older_ledgers import update_plan, update_record
+from costof.results.samples import SliceKey
 from costof.statistics.verdicts import ERROR_RATE
 from costof.study.plan import Plan
 from costof.study.schema import SliceSize
@@ -29,8 +31,9 @@ from costof.study.schema import SliceSize
 PLAN = "plan.json"
 SLICES = "slices.jsonl"
 #: Of the form of a plan and its records, and the earliest that is still read: 6 has hosts beside what 5 has, and 7 the
-#: control's copies by turns (`SliceRecord.stands_for`) and what commands report of failures.
-LEDGER_VERSION, EARLIEST_VERSION = 7, 5
+#: control's copies by turns (`SliceRecord.stands_for`) and what commands report of failures; 8 has other names
+#: (`results/older_ledgers.py`).
+LEDGER_VERSION, EARLIEST_VERSION = 8, 5
 
 
 class EnvironmentRecord(Model):
@@ -85,14 +88,14 @@ class SliceRecord(Model):
     )
 
     @property
-    def turn(self) -> Turn:
-        return Turn(self.workload, self.answer.arm, self.stands_for)
+    def turn(self) -> SliceKey:
+        return SliceKey(self.workload, self.answer.arm, self.stands_for)
 
 
-class ProofRecord(Model):
+class EvidenceRecord(Model):
     """What the service itself proved of an arm before it was measured."""
 
-    record: Literal["proof"] = "proof"
+    record: Literal["evidence"] = "evidence"
     arm: str
     facts: dict[str, str]
 
@@ -116,8 +119,8 @@ class LostRecord(Model):
     detail: str
 
 
-class CautionRecord(Model):
-    record: Literal["caution"] = "caution"
+class WarningRecord(Model):
+    record: Literal["warning"] = "warning"
     text: str
 
 
@@ -149,13 +152,13 @@ class LookRecord(Model):
 AnyRecord = (
     EnvironmentRecord
     | ReadyRecord
-    | ProofRecord
+    | EvidenceRecord
     | LinksRecord
     | SizesRecord
     | SliceRecord
     | LookRecord
     | LostRecord
-    | CautionRecord
+    | WarningRecord
     | EndRecord
 )
 _RECORD: TypeAdapter[AnyRecord] = TypeAdapter(Annotated[AnyRecord, Field(discriminator="record")])
@@ -188,7 +191,7 @@ class Ledger:
         folder = cls.new_folder(plan, out)
         try:
             if folder.is_dir() and any(folder.iterdir()):
-                raise CostofError(Problem.OUTPUT_EXISTS, path=folder)
+                raise CostofError(ErrorText.OUTPUT_EXISTS, path=folder)
             ledger = cls(folder)
             ledger._made = [path for path in (folder, *folder.parents) if not path.exists()]
             folder.mkdir(parents=True, exist_ok=True)
@@ -196,14 +199,14 @@ class Ledger:
             text = json.dumps(told, indent=2)
             write_whole(folder / PLAN, text + "\n")
         except OSError as error:
-            raise CostofError(Problem.OUTPUT_NOT_WRITABLE, path=folder, detail=error.strerror) from error
+            raise CostofError(ErrorText.OUTPUT_NOT_WRITABLE, path=folder, detail=error.strerror) from error
         return ledger
 
     @classmethod
     def open(cls, folder: Path) -> Ledger:
         """Open an earlier run. Raises `NOT_A_RUN`."""
         if not (folder / PLAN).is_file():
-            raise CostofError(Problem.NOT_A_RUN, path=folder, detail=f"there is no {PLAN}")
+            raise CostofError(ErrorText.NOT_A_RUN, path=folder, detail=f"there is no {PLAN}")
         return cls(folder)
 
     def plan(self) -> Plan:
@@ -214,11 +217,12 @@ class Ledger:
                 raise ValueError("it is no JSON object")
             version = content.pop("ledger_version", 1)
             if not EARLIEST_VERSION <= version <= LEDGER_VERSION:
-                raise CostofError(Problem.OTHER_LEDGER, path=self.folder, found=version, known=LEDGER_VERSION)
+                raise CostofError(ErrorText.OTHER_LEDGER, path=self.folder, found=version, known=LEDGER_VERSION)
+            update_plan(content, version)
             return Plan.model_validate(content)
         except (OSError, ValueError) as error:
             detail = f"{PLAN} cannot be read: {' '.join(str(error).split())[:200]}"
-            raise CostofError(Problem.NOT_A_RUN, path=self.folder, detail=detail) from error
+            raise CostofError(ErrorText.NOT_A_RUN, path=self.folder, detail=detail) from error
 
     def append(self, record: AnyRecord) -> None:
         """Write one record and hand it to the kernel, so that a crash of this process loses nothing."""
@@ -231,7 +235,7 @@ class Ledger:
                     line = "\n" + line
                 file.write(line.encode())
         except OSError as error:
-            raise CostofError(Problem.OUTPUT_NOT_WRITABLE, path=self.folder, detail=error.strerror) from error
+            raise CostofError(ErrorText.OUTPUT_NOT_WRITABLE, path=self.folder, detail=error.strerror) from error
 
     def discard(self) -> None:
         """Take a run back that came to nothing: its files, and the folders it made where nothing else is in them.
@@ -252,12 +256,15 @@ class Ledger:
             return
         for line in path.read_text().splitlines():
             try:
-                yield _RECORD.validate_json(line)
+                record = from_json(line)
+            except ValueError:
+                continue
+            update_record(record)
+            try:
+                yield _RECORD.validate_python(record)
             except ValidationError as error:
-                if error.errors(include_url=False, include_input=False)[0]["type"] == "json_invalid":
-                    continue
                 detail = f"{SLICES} holds a line of another version: {' '.join(str(error).split())[:200]}"
-                raise CostofError(Problem.NOT_A_RUN, path=self.folder, detail=detail) from error
+                raise CostofError(ErrorText.NOT_A_RUN, path=self.folder, detail=detail) from error
 
 
 def _ends_in_newline(file: BinaryIO) -> bool:

@@ -48,7 +48,7 @@ def outcomes(index: Index, limits: Iterable[Limit]) -> Iterator[Outcome]:
             yield _outcome(index, limit, arm, index.effect(limit.metric, arm.name))
 
 
-def state_of(change: Estimate, limit: Limit) -> State:
+def limit_state(change: Estimate, limit: Limit) -> State:
     """Judge a change with its interval against the limit, in the limit's unit."""
     # As if lower were always better.
     sign = 1 if limit.better == "lower" else -1
@@ -65,7 +65,7 @@ def _outcome(index: Index, limit: Limit, arm: Arm, effect: Effect | None) -> Out
         change = relative if limit.relative else effect.difference
     if arm.error or change is None:
         return Outcome(limit, arm, effect, State.OPEN, reason=reason)
-    state = state_of(change, limit)
+    state = limit_state(change, limit)
     if reason and state is State.WITHIN:
         return Outcome(limit, arm, effect, State.OPEN, reason=reason)
     more = _needed_seconds(index.core.measured_seconds, change, limit.worst) if state is State.OPEN else None

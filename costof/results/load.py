@@ -34,7 +34,7 @@ SCHEDULED = "pace.scheduled"
 CLIENT = "client"
 
 
-def carried_of(run: Run) -> list[Carried]:
+def carried_loads(run: Run) -> list[Carried]:
     load = run.plan.load
     if not isinstance(load, Arrivals | Pool):
         return []
@@ -93,6 +93,6 @@ def _of_servers(piece: SliceRecord) -> float | None:
 def drop_overloaded(run: Run) -> None:
     """Leave out the times of arms that could not carry the load: they grow for as long as a run lasts."""
     times = [name for name, each in run.plan.study.metrics.items() if each.workload == WORKLOAD and not each.of_slice]
-    for arm in [each.arm for each in carried_of(run) if not each.all_of_them]:
+    for arm in [each.arm for each in carried_loads(run) if not each.complete]:
         for name in times:
             run.drop(name, arm)

@@ -15,7 +15,7 @@ from costof.model import Finite, Model
 from costof.statistics.estimate import Estimate, Verdict
 from costof.study.schema import Published, PublishedFigure
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 
 class Factor(Model):
@@ -36,7 +36,7 @@ class Arm(Model):
     name: str
     label: str = Field(description="For people, such as 'TLS 1.3, ecdsa-p256'.")
     control: bool
-    twin: bool = Field(default=False, description="The second copy of the control.")
+    replicate: bool = Field(default=False, description="The second copy of the control.")
     baseline: str | None = Field(default=None, description="The control it is compared with; None for a control.")
     context: str = Field(
         default="", description="The setting it shares with its control, such as 'us-us'; '' where the run has but one."
@@ -118,7 +118,7 @@ class Open(Model):
         "ratio."
     )
     smallest: Finite | None = Field(description="The smallest relative effect that this run would have seen.")
-    within_noise: bool = Field(description="The control's twin may differ from it by as much.")
+    within_noise: bool = Field(description="The control's replicate may differ from it by as much.")
 
 
 class Effect(Model):
@@ -147,7 +147,7 @@ class Effect(Model):
 
 
 class NoiseFloor(Model):
-    """The twin against the control: a difference within it is the run's own noise."""
+    """The replicate against the control: a difference within it is the run's own noise."""
 
     metric: str
     context: str = ""
@@ -155,7 +155,7 @@ class NoiseFloor(Model):
     ratio: Estimate
     absolute: Finite = Field(description="The larger end of the difference's interval, in the metric's unit.")
     relative: Finite = Field(description="How much more the larger may be than the smaller; 0.01 is 1 %.")
-    differences: list[Finite] = Field(default=[], description="The twin's paired differences, in order.")
+    differences: list[Finite] = Field(default=[], description="The replicate's paired differences, in order.")
 
 
 class CarryOver(Model):
@@ -234,7 +234,7 @@ class Carried(Model):
     )
 
     @property
-    def all_of_them(self) -> bool:
+    def complete(self) -> bool:
         return self.offered is None or self.served >= CARRIED * self.offered
 
 
@@ -255,7 +255,7 @@ class Missing(Model):
 class Sentence(Model):
     """One statement of the answer. `kind` lets a report style it; a `detail` is an answer that is no headline."""
 
-    kind: Literal["answer", "detail", "explanation", "break_even", "caution", "next"]
+    kind: Literal["answer", "detail", "explanation", "break_even", "warning", "next"]
     text: str
 
 
@@ -291,8 +291,8 @@ class Core(Model):
     resolved_early: bool = Field(
         default=False, description="It ended before its budget was spent: every headline effect had a verdict."
     )
-    precision_asked: Finite | None = None
-    rounds_asked: int | None = Field(
+    target_precision: Finite | None = None
+    requested_rounds: int | None = Field(
         default=None, description="The run, or each start of it, was to take exactly so many (--rounds)."
     )
     slice_shares: dict[str, Finite] = Field(

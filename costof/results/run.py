@@ -14,20 +14,20 @@ from costof.results.changes import Changes, every_change
 from costof.results.disturbances import NO_DISTURBANCES, Disturbances, disturbances
 from costof.results.ledger import (
     AnyRecord,
-    CautionRecord,
     EndRecord,
     EnvironmentRecord,
+    EvidenceRecord,
     Ledger,
     LinksRecord,
     LookRecord,
     LostRecord,
-    ProofRecord,
     ReadyRecord,
     SizesRecord,
     SliceRecord,
+    WarningRecord,
 )
 from costof.results.samples import ByRound, Samples, ServersSide, add_samples
-from costof.statistics.intervals import ROUNDS_OF_AN_INTERVAL, log_ratios
+from costof.statistics.intervals import ROUNDS_FOR_INTERVAL, log_ratios
 from costof.statistics.units import Units
 from costof.statistics.verdicts import ERROR_RATE
 from costof.study.arms import PlannedArm
@@ -45,7 +45,7 @@ class Run:
     slices: list[SliceRecord] = field(default_factory=list)
     ready: list[ReadyRecord] = field(default_factory=list)
     environment: EnvironmentRecord | None = None
-    cautions: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     proofs: dict[str, dict[str, str]] = field(default_factory=dict)
     links_by_start: dict[int, list[LinkEvidence]] = field(default_factory=dict)
     lost: str | None = None
@@ -121,7 +121,7 @@ class Run:
         return ", ".join(dict.fromkeys(found))
 
     def has(self, metric: str, arm: PlannedArm) -> bool:
-        return len(self.samples.of(metric, arm.name)) >= ROUNDS_OF_AN_INTERVAL
+        return len(self.samples.of(metric, arm.name)) >= ROUNDS_FOR_INTERVAL
 
     def pairs(self, metric: str, arm: PlannedArm) -> tuple[list[float], list[float]] | None:
         """Return the rounds' pairs of an arm and its control, where they can be compared at all."""
@@ -230,9 +230,9 @@ def read_run(ledger: Ledger) -> Run:
                 run.lost = run.end = None
                 if run.plan.starts == 1:
                     run.lost_arms.clear()
-            case CautionRecord():
-                run.cautions.append(record.text)
-            case ProofRecord():
+            case WarningRecord():
+                run.warnings.append(record.text)
+            case EvidenceRecord():
                 # What is proved once the run is over stands beside what was proved before it.
                 run.proofs[record.arm] = {**run.proofs.get(record.arm, {}), **record.facts}
             case LinksRecord():

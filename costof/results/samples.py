@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from costof.messages.answers import SliceAnswer
-from costof.statistics.intervals import ROUNDS_OF_AN_INTERVAL
+from costof.statistics.intervals import ROUNDS_FOR_INTERVAL
 from costof.statistics.units import Units
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
@@ -17,7 +17,7 @@ NS_PER_UNIT = {"ms": 1e6, "us": 1e3}
 ByRound = Mapping[int, float]
 
 
-class Turn(NamedTuple):
+class SliceKey(NamedTuple):
     """A slice's place in a round. `stands_for`: of the control's two copies, the one whose figures it gives, where that
     is the other one than it was measured on."""
 
@@ -41,7 +41,7 @@ class Samples:
     _values: dict[tuple[str, str], dict[int, float]] = field(default_factory=dict)
     _swapped: dict[tuple[str, str], set[int]] = field(default_factory=dict)
     _reported: set[str] = field(default_factory=set)
-    _succeeded: set[Turn] = field(default_factory=set)
+    _succeeded: set[SliceKey] = field(default_factory=set)
 
     def add(self, metric: str, arm: str, round_number: int, value: float, swapped: bool = False) -> None:
         """`swapped`: the number stands for this arm, and was measured on the other copy of the control."""
@@ -58,7 +58,7 @@ class Samples:
         """Note that commands report the metric: where one does not, the number is missing, and not 0."""
         self._reported.add(metric)
 
-    def succeeded(self, turn: Turn) -> None:
+    def succeeded(self, turn: SliceKey) -> None:
         self._succeeded.add(turn)
 
     def by_round(self, metric: str, arm: str) -> ByRound:
@@ -75,7 +75,7 @@ class Samples:
         """Return both arms' numbers in the rounds that both have, in their order.
 
         A control without the phase counts as 0: it spends nothing on it. Where the control's copies have changed places
-        (`Turn.stands_for`), the pair of control and twin is turned round: a difference is between the same two copies.
+        (`SliceKey.stands_for`), the pair of control and replicate is turned round: a difference is between the same two copies.
         """
         of_arm, of_control = self.by_round(metric, arm), self.by_round(metric, control)
         if not of_control and metric not in self._reported:
@@ -94,10 +94,10 @@ class Samples:
 
         A control without the phase spends nothing on it; one that never succeeded says nothing.
         """
-        if arm.baseline is None or Turn(plan.study.metrics[metric].workload, arm.baseline) not in self._succeeded:
+        if arm.baseline is None or SliceKey(plan.study.metrics[metric].workload, arm.baseline) not in self._succeeded:
             return None
         control, values = self.pairs(metric, arm.baseline, arm.name)
-        return (control, values) if len(values) >= ROUNDS_OF_AN_INTERVAL else None
+        return (control, values) if len(values) >= ROUNDS_FOR_INTERVAL else None
 
 
 def in_common(found: Sequence[ByRound]) -> list[ByRound]:
@@ -114,11 +114,11 @@ class ServersSide:
 
 
 def add_samples(
-    plan: Plan, samples: Samples, number: int, turn: Turn, answer: SliceAnswer, servers: ServersSide
+    plan: Plan, samples: Samples, number: int, turn: SliceKey, answer: SliceAnswer, servers: ServersSide
 ) -> None:
     swapped = turn.stands_for is not None
     if answer.operations:
-        samples.succeeded(Turn(turn.workload, turn.role))
+        samples.succeeded(SliceKey(turn.workload, turn.role))
     for name, metric in plan.study.metrics.items():
         if metric.workload != turn.workload:
             continue

@@ -20,7 +20,7 @@ _VERSION = re.compile(r"\d+(?:\.\d+)+")
 class Conditions:
     """What a run asked. `versions` are exact, `arms` are levels by arm and factor, `controls` by arm."""
 
-    asked: Mapping[str, str]
+    question: Mapping[str, str]
     versions: Mapping[str, str]
     arms: Mapping[str, Mapping[str, str]]
     controls: Mapping[str, str]
@@ -30,15 +30,15 @@ class Conditions:
     def series(self) -> frozenset[tuple[str, str]]:
         releases = {f"release of {name}": release_of(version) for name, version in self.versions.items()}
         levels = {f"{factor} of {arm}": level for arm, of in self.arms.items() for factor, level in of.items()}
-        return frozenset({**self.asked, **releases, **levels}.items())
+        return frozenset({**self.question, **releases, **levels}.items())
 
 
-def conditions_of(ledger: Ledger) -> Conditions:
+def read_conditions(ledger: Ledger) -> Conditions:
     plan = ledger.plan()
     pooler = plan.target_options.pooler if plan.target_options else None
     started = next((record for record in ledger.records() if isinstance(record, EnvironmentRecord)), None)
     return Conditions(
-        asked={
+        question={
             QUESTION: plan.study.question or plan.study.title,
             LOAD: plan.load.in_words if plan.load else AT_FULL_SPEED,
             CLIENT: plan.client or "",
@@ -47,7 +47,7 @@ def conditions_of(ledger: Ledger) -> Conditions:
             POOL: without_password(pooler) or "",
         },
         versions=versions_of(started) if started else {},
-        arms={arm.name: arm.levels for arm in plan.arms if not arm.twin},
+        arms={arm.name: arm.levels for arm in plan.arms if not arm.replicate},
         controls={arm.name: arm.baseline for arm in plan.protected if arm.baseline is not None},
         records=plan.records,
     )
@@ -73,7 +73,7 @@ def versions_of(started: EnvironmentRecord) -> dict[str, str]:
 def incomparable(first: Conditions, second: Conditions) -> str | None:
     """Return why no cost of one run can be compared with the other's; None where some can."""
     for fact, reason in ((QUESTION, "the runs asked different questions"), (LOAD, "the runs had different loads")):
-        if first.asked[fact] != second.asked[fact]:
+        if first.question[fact] != second.question[fact]:
             return reason
     return None
 
@@ -86,7 +86,7 @@ def unlike_arms(first: Conditions, second: Conditions) -> set[str]:
 
 def differences(first: Conditions, second: Conditions) -> Iterator[str]:
     """Yield a sentence for each thing that the two runs do not have in common."""
-    one, other = first.asked, second.asked
+    one, other = first.question, second.question
     if one[QUESTION] != other[QUESTION]:
         yield f"The first run asked “{one[QUESTION]}”, the second “{other[QUESTION]}”."
     if one[LOAD] != other[LOAD]:
@@ -136,10 +136,10 @@ def changes_within(runs: Sequence[str], of: Sequence[Conditions]) -> Iterator[st
 def _facts(of: Conditions) -> dict[str, str]:
     """Return the facts in which series may differ, each in words."""
     shown = {
-        QUESTION: of.asked[QUESTION],
-        LOAD: of.asked[LOAD],
-        CLIENT: _client(of.asked),
-        TARGET: _place(of.asked),
+        QUESTION: of.question[QUESTION],
+        LOAD: of.question[LOAD],
+        CLIENT: _client(of.question),
+        TARGET: _place(of.question),
         **{f"release of {name}": f"{_program(name)} {release_of(each)}" for name, each in of.versions.items()},
     }
     levels = {

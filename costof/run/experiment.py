@@ -9,28 +9,28 @@ from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from math import ceil
 
-from costof.errors import Caution, CostofError, Problem
+from costof.errors import CostofError, ErrorText, WarningText
 from costof.format import listed, plural
 from costof.messages.process import HostsProcess
 from costof.programs.reach import check_identity
 from costof.results.changes import all_stand, every_change, judged
 from costof.results.ledger import (
-    CautionRecord,
     EndRecord,
     EnvironmentRecord,
+    EvidenceRecord,
     Ledger,
     LinksRecord,
     LookRecord,
     LostRecord,
-    ProofRecord,
     SizesRecord,
+    WarningRecord,
     now,
 )
 from costof.run.instruments import Instruments
 from costof.run.machine import cores_awake, describe_machine, read_machine
-from costof.run.rounds import Before, Progress, State, take_round
+from costof.run.rounds import Before, Progress, State, measure_round
 from costof.run.schedule import Looks, Schedule, enough, precision
-from costof.run.sizes import Taken, chosen_sizes
+from costof.run.sizes import MeasuredSlice, chosen_sizes
 from costof.services import Service, Stage
 from costof.statistics.intervals import FEWEST_ROUNDS
 from costof.study.commands import COMMAND
@@ -56,7 +56,7 @@ def run(
     or no arm can run.
     """
     if not plan.protected:
-        raise CostofError(Problem.NOTHING_TO_COMPARE, control=plan.controls[0].label)
+        raise CostofError(ErrorText.NOTHING_TO_COMPARE, control=plan.controls[0].label)
     steal, started = read_machine().steal, time.monotonic()
     before = before or Before()
     looks = Looks(plan, before.error_rate_spent + (before.look_at_end.error_rate if before.look_at_end else 0.0))
@@ -80,7 +80,7 @@ def run(
                 found = len(population.names)
                 if before.hosts is not None and before.hosts != found:
                     begun, now_found = plural(before.hosts, "host"), plural(found, "host")
-                    raise CostofError(Problem.OTHER_HOSTS, path=ledger.folder, before=begun, now=now_found)
+                    raise CostofError(ErrorText.OTHER_HOSTS, path=ledger.folder, before=begun, now=now_found)
                 service.shared_by(len(population.names))
                 facts |= population.facts
             environment = EnvironmentRecord(
@@ -91,7 +91,7 @@ def run(
             if before.look_at_end is not None:
                 ledger.append(before.look_at_end)
             for text in busy:
-                ledger.append(CautionRecord(text=text))
+                ledger.append(WarningRecord(text=text))
             # What cannot be read is said before anything is loaded.
             service.cpu_seconds()
             progress.stage("proving the arms")
@@ -104,13 +104,13 @@ def run(
             _prove(state, "start")
             partial = _measure(state)
             _prove(state, "end")
-            for text in [*service.cautions(), *(population.cautions if population else [])]:
-                ledger.append(CautionRecord(text=text))
+            for text in [*service.warnings(), *(population.warnings if population else [])]:
+                ledger.append(WarningRecord(text=text))
     except KeyboardInterrupt:
         partial = "interrupted"
     except CostofError as error:
         partial = str(error)
-        if state.slices == 0 or (state.rounds == 0 and error.problem is Problem.SERVER_CPU_UNREAD):
+        if state.slices == 0 or (state.rounds == 0 and error.problem is ErrorText.SERVER_CPU_UNREAD):
             raise
     finally:
         share = (read_machine().steal - steal) / max(1e-9, (time.monotonic() - started) * (os.cpu_count() or 1))
@@ -123,7 +123,7 @@ def run(
         sizes=state.plan.slices,
         start=before.start + 1,
         whole_starts=before.whole_starts + 1,
-        rounds_of_others=before.rounds_of_others + state.rounds,
+        earlier_rounds=before.earlier_rounds + state.rounds,
     )
 
 
@@ -132,7 +132,7 @@ def _prove(state: State, stage: Stage) -> None:
     for arm in state.plan.arms:
         facts = state.service.prove(arm, stage)
         if facts:
-            state.ledger.append(ProofRecord(arm=arm.name, facts=facts))
+            state.ledger.append(EvidenceRecord(arm=arm.name, facts=facts))
     links = state.service.links()
     if links:
         state.ledger.append(LinksRecord(links=links))
@@ -148,8 +148,8 @@ def _measure(state: State) -> str | None:
     started, longest, fruitless = time.monotonic() - before.seconds, 0.0, 0
     reached: list[float | None] = []
     for done in range(before.rounds + 1, plan.most_rounds + 1):
-        round_started, number = time.monotonic(), before.rounds_of_others + done - 1
-        succeeded = sum(each.answer.operations for each in take_round(state, number))
+        round_started, number = time.monotonic(), before.earlier_rounds + done - 1
+        succeeded = sum(each.answer.operations for each in measure_round(state, number))
         state.rounds = done
         if lost := state.service.lost():
             state.ledger.append(LostRecord(detail=lost))
@@ -179,16 +179,16 @@ def _warn_of_few_rounds(state: State, round_seconds: float) -> None:
     budget = state.plan.start_budget_seconds
     if budget is not None and state.plan.starts == 1 and budget < FEWEST_ROUNDS * round_seconds:
         rounds, seconds = max(1, int(budget / round_seconds)), ceil(round_seconds * (FEWEST_ROUNDS + 1))
-        text = Caution.BUDGET_HOLDS_FEW.text(rounds=rounds, needed=FEWEST_ROUNDS, budget=f"{seconds}s")
+        text = WarningText.BUDGET_HOLDS_FEW.text(rounds=rounds, needed=FEWEST_ROUNDS, budget=f"{seconds}s")
         state.progress.stage(text)
 
 
 def _warm_up(state: State) -> None:
     """Rounds that are in no figure. The last one tells how long slices have to be; a resumed run keeps to its own."""
-    taken: list[Taken] = []
+    taken: list[MeasuredSlice] = []
     operations = 0
     for number in range(-state.plan.warm_up_rounds, 0):
-        taken = take_round(state, number)
+        taken = measure_round(state, number)
         operations += sum(each.answer.operations for each in taken)
     if operations and state.service.server_cpu is not None:
         state.service.server_cpu.check_it_moved(operations)
@@ -210,9 +210,9 @@ def _limit_server_cpu(state: State) -> None:
 
 
 def _busy() -> list[str]:
-    """Return a caution where the machine has more to do than it has cores."""
+    """Return a warning where the machine has more to do than it has cores."""
     load, cores = os.getloadavg()[0], os.cpu_count() or 1
-    return [Caution.BUSY.text(load=load, cores=cores)] if load > cores else []
+    return [WarningText.BUSY.text(load=load, cores=cores)] if load > cores else []
 
 
 def run_starts(
@@ -229,7 +229,7 @@ def run_starts(
     """
     before = first = before or Before()
     while before.whole_starts < plan.starts:
-        watched = _OfStart(progress, before.whole_starts + 1, plan.starts) if plan.starts > 1 else progress
+        watched = StartProgress(progress, before.whole_starts + 1, plan.starts) if plan.starts > 1 else progress
         try:
             after = run(plan, open_service(), ledger, watched, before, population)
         except CostofError:
@@ -242,7 +242,7 @@ def run_starts(
 
 
 @dataclass(frozen=True)
-class _OfStart:
+class StartProgress:
     """Says of which start each stage is."""
 
     progress: Progress

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from costof.datasets import tpcc
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.instruments.clients import CannotError, client
 from costof.instruments.commands.settings import new_output
 from costof.instruments.drivers.driver import environment
@@ -29,7 +29,7 @@ LOAD = "load"
 LOAD_WORKERS = 4
 LOAD_SECONDS = 3600.0
 #: Classes of error that say the user's own input is wrong, rather than that a target does not offer something.
-MENDABLE = frozenset(
+USER_FIXABLE = frozenset(
     {
         "tls_certificate_name",
         "tls_certificate_expired",
@@ -80,8 +80,8 @@ class Instruments:
     def __post_init__(self) -> None:
         """Raises `TLS_LIBRARY_MISSING`, before any server is started."""
         for arm in self.plan.arms:
-            if arm.asked.tls_library:
-                engine_path(arm.asked.tls_library)
+            if arm.settings.tls_library:
+                engine_path(arm.settings.tls_library)
 
     def start(self, stack: ExitStack) -> None:
         """Those that the study's workloads ask for, the engine first.
@@ -121,17 +121,17 @@ class Instruments:
         operations = tpcc.load_operations(warehouses) if warehouses else self.plan.records
         answer = self._instruments[WIRE, arm.name].slice(0, arm.name, LOAD, operations, LOAD_SECONDS)
         if answer.errors:
-            raise CostofError(Problem.NOTHING_MEASURED, detail=f"loading failed: {answer.errors[0].detail}")
+            raise CostofError(ErrorText.NOTHING_MEASURED, detail=f"loading failed: {answer.errors[0].detail}")
 
     def _surroundings(self, instrument: str, arm: PlannedArm) -> Surroundings:
         prefix = tuple(self.service.prefix(arm))
         match instrument:
             case "wire":
-                return Surroundings(prefix, arm.asked.tls_library)
+                return Surroundings(prefix, arm.settings.tls_library)
             case "command":
                 return Surroundings(prefix)
             case _:
-                variables = environment(arm.asked.transport or ipc.PLAIN)
+                variables = environment(arm.settings.transport or ipc.PLAIN)
                 return Surroundings(prefix, variables=tuple(sorted(variables.items())))
 
     def _instrument(
@@ -149,12 +149,14 @@ class Instruments:
                 return application(driver, dict(surroundings.variables), surroundings.prefix)
 
     def _introduce(self, name: str, instrument: Instrument, arms: list[PlannedArm]) -> Ready:
-        """Hand an instrument its plan, and note which of the arms it can measure. It never hears of a barred one."""
-        barred = {arm.name: why for arm in arms if (why := self._barred(name, arm)) is not None}
-        ready = instrument.plan(self._plan_for_instrument(name, [arm for arm in arms if arm.name not in barred]))
+        """Hand an instrument its plan, and note which of the arms it can measure. It never hears of a refusal_reason one."""
+        refusal_reason = {arm.name: why for arm in arms if (why := self._refusal_reason(name, arm)) is not None}
+        ready = instrument.plan(
+            self._plan_for_instrument(name, [arm for arm in arms if arm.name not in refusal_reason])
+        )
         refused = [
             ReadyArm(name=each, server=None, error=ClassifiedError(**{"class": "plain_refused", "detail": why}))
-            for each, why in barred.items()
+            for each, why in refusal_reason.items()
         ]
         ready = ready.model_copy(update={"arms": ready.arms + refused})
         workloads = self.plan.study.workloads.values()
@@ -168,15 +170,15 @@ class Instruments:
                 self.members[name, told.name] = told.server.split(",")
         return ready
 
-    def _barred(self, instrument: str, arm: PlannedArm) -> str | None:
+    def _refusal_reason(self, instrument: str, arm: PlannedArm) -> str | None:
         """Why an instrument must not, or cannot, be told of an arm."""
-        barred = self.service.barred(arm)
-        if barred is None and instrument == COMMAND and self.plan.client:
+        refusal_reason = self.service.refusal_reason(arm)
+        if refusal_reason is None and instrument == COMMAND and self.plan.client:
             try:
                 self._endpoint(instrument, arm)
             except CannotError as error:
                 return str(error)
-        return barred
+        return refusal_reason
 
     def _endpoint(self, instrument: str, arm: PlannedArm) -> ipc.Endpoint:
         """As the instrument is told of it. Raises `CannotError` where a client cannot be."""
@@ -193,10 +195,12 @@ class Instruments:
         protected = [arm.name for arm in self.plan.protected]
         stopped = [errors[name] for name in protected if name in errors]
         none_protected = len(stopped) == len(protected)
-        mendable = any(error.error_class in MENDABLE for error in stopped)
-        if len(errors) == len(self.plan.arms) or (none_protected and (self.plan.protection_asked or mendable)):
+        fixable = any(error.error_class in USER_FIXABLE for error in stopped)
+        if len(errors) == len(self.plan.arms) or (none_protected and (self.plan.protection_chosen or fixable)):
             told = stopped if none_protected else list(errors.values())
-            raise CostofError(Problem.ARMS_CANNOT_RUN, detail="; ".join(dict.fromkeys(error.detail for error in told)))
+            raise CostofError(
+                ErrorText.ARMS_CANNOT_RUN, detail="; ".join(dict.fromkeys(error.detail for error in told))
+            )
 
     def _plan_for_instrument(self, instrument: str, arms: list[PlannedArm]) -> ipc.Plan:
         return ipc.Plan(
@@ -217,7 +221,7 @@ class Instruments:
 
     def _workload(self, name: str, arm: PlannedArm) -> ipc.Workload:
         workload = self.plan.study.workloads[name]
-        options = {key: value for key, value in arm.asked.workload.get(name, {}).items() if key != "workers"}
+        options = {key: value for key, value in arm.settings.workload.get(name, {}).items() if key != "workers"}
         # What was loaded is what can be asked for, and what new records follow.
         loaded = {"record_count": self.plan.records} if self.plan.records else {}
         return ipc.Workload(
@@ -255,9 +259,9 @@ def load_workload(warehouses: int = 0) -> ipc.Workload:
 def _check_library(ready: Ready, arms: Iterable[PlannedArm]) -> None:
     """Raises `OTHER_TLS_LIBRARY` where the engine does not say that it runs what the arms are to be measured with."""
     runs = [f"{name}-{version}.".lower() for name, version in ready.versions.items()]
-    for library in {arm.asked.tls_library for arm in arms} - {""}:
+    for library in {arm.settings.tls_library for arm in arms} - {""}:
         if not any(each.startswith((f"{library}-", f"{library}.")) for each in runs):
-            raise CostofError(Problem.OTHER_TLS_LIBRARY, library=library, found=ready.tls_library)
+            raise CostofError(ErrorText.OTHER_TLS_LIBRARY, library=library, found=ready.tls_library)
 
 
 def _grouped(

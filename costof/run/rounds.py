@@ -12,17 +12,17 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Protocol
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.lab.program import Counters
 from costof.messages.answers import PopulationAnswer
 from costof.messages.process import HostLostError
 from costof.results.ledger import Ledger, LookRecord, LostRecord, SliceRecord
-from costof.results.samples import Samples, ServersSide, Turn, add_samples
+from costof.results.samples import Samples, ServersSide, SliceKey, add_samples
 from costof.run.evidence import mismatch
 from costof.run.instruments import Instruments
 from costof.run.machine import read_machine
 from costof.run.schedule import Looks, Schedule
-from costof.run.sizes import Taken
+from costof.run.sizes import MeasuredSlice
 from costof.services import Observation, Service
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
@@ -55,7 +55,7 @@ class Before:
     sizes: dict[str, SliceSize] | None = None
     start: int = 0
     whole_starts: int = 0
-    rounds_of_others: int = 0
+    earlier_rounds: int = 0
     hosts: int | None = None
     resumed: bool = False
     identity: Mapping[str, str] = field(default_factory=dict)
@@ -97,7 +97,7 @@ class State:
         }
 
 
-def take_round(state: State, number: int) -> list[Taken]:
+def measure_round(state: State, number: int) -> list[MeasuredSlice]:
     """All turns of a round. Where a host was lost in it, and the others are enough, they take all of them anew."""
     while True:
         try:
@@ -118,12 +118,12 @@ def take_round(state: State, number: int) -> list[Taken]:
                 raise
 
 
-def _turns(state: State, number: int) -> list[Taken]:
+def _turns(state: State, number: int) -> list[MeasuredSlice]:
     """All turns of a round, or those until the service is lost."""
     taken = []
     for turn in state.schedule.round(number, state.runnable):
         if not _arm_is_lost(state, turn.arm):
-            taken.append(_take_turn(state, turn, number))
+            taken.append(_measure_or_repeat(state, turn, number))
         if state.service.lost():
             break
     return taken
@@ -141,12 +141,14 @@ def _arm_is_lost(state: State, name: str) -> bool:
     return True
 
 
-def _take_turn(state: State, turn: Turn, number: int) -> Taken:
+def _measure_or_repeat(state: State, turn: SliceKey, number: int) -> MeasuredSlice:
     """Its slice goes to the ledger, and to the samples if it proved its arm and is none of the warm-up. One that a host
     began late is taken once more."""
     for last_attempt in (False, True):
         state.slices += 1
-        record, start_up_seconds = take_turn(state.plan, state.service, state.instruments, turn, number, state.slices)
+        record, start_up_seconds = measure_slice(
+            state.plan, state.service, state.instruments, turn, number, state.slices
+        )
         state.ledger.append(record)
         late = isinstance(record.answer, PopulationAnswer) and record.answer.late
         if last_attempt or record.warm_up or not late:
@@ -154,11 +156,11 @@ def _take_turn(state: State, turn: Turn, number: int) -> Taken:
     if record.mismatch is None and not record.warm_up:
         servers = ServersSide(record.server_figures, record.server_cpu_seconds)
         add_samples(state.plan, state.before.samples, number, turn, record.answer, servers)
-    return Taken(turn, record.answer, start_up_seconds)
+    return MeasuredSlice(turn, record.answer, start_up_seconds)
 
 
-def take_turn(
-    plan: Plan, service: Service, instruments: Instruments, turn: Turn, round_number: int, slice_number: int
+def measure_slice(
+    plan: Plan, service: Service, instruments: Instruments, turn: SliceKey, round_number: int, slice_number: int
 ) -> tuple[SliceRecord, float]:
     """The slice, and the seconds that the turn took beside it. Raises `INSTRUMENT_FAILED`, or `TARGET_FAILED` where the
     service cannot be asked although it is there."""
@@ -185,11 +187,13 @@ def take_turn(
     judgement = service.judge(arm, observed, _observe(service, arm), answer)
     workers = plan.workers(turn.workload, arm)
     steal, foreign, hosts = machine.steal, max(0.0, machine.busy - known), []
-    unproved = mismatch(arm.asked, workload.view, answer, moved, workers) or judgement.mismatch
+    unproved = mismatch(arm.settings, workload.view, answer, moved, workers) or judgement.mismatch
     if isinstance(answer, PopulationAnswer):
         # The machines that loaded are others than this one.
         steal, foreign, hosts = answer.steal_seconds, answer.foreign_cpu_seconds, answer.hosts
-        unproved = unproved or answer.unlike or (answer.apart if round_number >= 0 else None)
+        unproved = (
+            unproved or answer.evidence_mismatch or (answer.not_simultaneous_reason if round_number >= 0 else None)
+        )
     record = SliceRecord(
         round=round_number,
         warm_up=round_number < 0,
@@ -262,7 +266,7 @@ def _reading_fails_softly(service: Service) -> Iterator[None]:
     except Exception as error:
         if service.lost() is None:
             detail = f"{type(error).__name__}: {error}"
-            raise CostofError(Problem.TARGET_FAILED, target="the service", detail=detail) from error
+            raise CostofError(ErrorText.TARGET_FAILED, target="the service", detail=detail) from error
 
 
 def _since(before: dict[str, float], now: dict[str, float]) -> dict[str, float]:

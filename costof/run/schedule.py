@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
-from costof.results.samples import Samples, Turn
-from costof.statistics.intervals import ROUNDS_OF_AN_INTERVAL, half_width, ratio
+from costof.results.samples import Samples, SliceKey
+from costof.statistics.intervals import ROUNDS_FOR_INTERVAL, half_width, ratio
 from costof.statistics.verdicts import ERROR_RATE
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
@@ -85,7 +85,7 @@ class Schedule:
         self._orders: dict[str, BalancedOrders] = {}
         self._last: str | None = None
 
-    def round(self, number: int, workloads: dict[str, list[str]]) -> list[Turn]:
+    def round(self, number: int, workloads: dict[str, list[str]]) -> list[SliceKey]:
         """Return one turn of each arm of each workload; `workloads` maps a workload to the arms that can run it.
 
         Protections are balanced, whatever their context: a group of arms begins with the protection that the group
@@ -107,9 +107,9 @@ class Schedule:
                 turns += self._turns(workload, levels[level][workload, context], group, number)
         return turns
 
-    def _turns(self, workload: str, arms: list[PlannedArm], group: str, number: int) -> list[Turn]:
+    def _turns(self, workload: str, arms: list[PlannedArm], group: str, number: int) -> list[SliceKey]:
         """Return the turns of the arms of one workload and context."""
-        copies = [arm for arm in arms if arm.control or arm.twin]
+        copies = [arm for arm in arms if arm.control or arm.replicate]
         by_protection = {arm.protection: [arm] for arm in arms if arm not in copies}
         if copies:
             by_protection[copies[0].protection] = _by_turns(copies, group, number)
@@ -117,10 +117,10 @@ class Schedule:
         row = orders.next([*by_protection], self._last)
         self._last = row[-1]
         return [
-            Turn(workload, arm.name, role.name if role is not arm else None)
+            SliceKey(workload, arm.name, role.name if role is not arm else None)
             for protection in row
             for arm, role in zip(
-                by_protection[protection], sorted(by_protection[protection], key=lambda arm: arm.twin), strict=True
+                by_protection[protection], sorted(by_protection[protection], key=lambda arm: arm.replicate), strict=True
             )
         ]
 
@@ -210,7 +210,7 @@ def enough(
     if rounds_done >= plan.most_rounds:
         return True
     budget, asked = plan.start_budget_seconds, plan.precision
-    if budget is not None and rounds_done >= ROUNDS_OF_AN_INTERVAL and elapsed_seconds + longest_round > budget:
+    if budget is not None and rounds_done >= ROUNDS_FOR_INTERVAL and elapsed_seconds + longest_round > budget:
         return True
     if asked is None:
         return False

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from statistics import fmean, median
 
 from costof.messages.answers import PopulationAnswer, SliceAnswer
-from costof.results.samples import Turn
-from costof.study.load import PHASES, WORKLOAD, Told
+from costof.results.samples import SliceKey
+from costof.study.load import PHASES, WORKLOAD, CommandRate
 from costof.study.plan import Plan
 from costof.study.schema import SliceSize
 
@@ -38,10 +38,10 @@ ENDLESS, MOST_TIMES = 2**31, 10
 
 
 @dataclass(frozen=True)
-class Taken:
+class MeasuredSlice:
     """A turn that was taken: its slice, and the seconds that it took beside it."""
 
-    turn: Turn
+    turn: SliceKey
     answer: SliceAnswer
     start_up_seconds: float
 
@@ -56,20 +56,22 @@ class Taken:
         return max(0.0, whole.sum_squares_ns2 * whole.count / whole.sum_ns**2 - 1) / whole.count
 
 
-def chosen_sizes(plan: Plan, round_taken: Sequence[Taken]) -> dict[str, SliceSize]:
+def chosen_sizes(plan: Plan, round_slices: Sequence[MeasuredSlice]) -> dict[str, SliceSize]:
     """The sizes of slices, by the plan and by what its warm-up took. Where several hosts measure their windows end by
     time, and all at once; operations are a ceiling.
     """
-    sizes = _chosen(plan, round_taken)
-    return sizes if plan.hosts is None else _ended_by_time(plan, sizes, round_taken)
+    sizes = _chosen(plan, round_slices)
+    return sizes if plan.hosts is None else _ended_by_time(plan, sizes, round_slices)
 
 
-def _ended_by_time(plan: Plan, sizes: Mapping[str, SliceSize], round_taken: Sequence[Taken]) -> dict[str, SliceSize]:
+def _ended_by_time(
+    plan: Plan, sizes: Mapping[str, SliceSize], round_slices: Sequence[MeasuredSlice]
+) -> dict[str, SliceSize]:
     """So long as the slowest arm takes for as many operations, and the fastest for so many times more: hosts would run
     out of ports for its connections. A program that is told how long to run ends by itself."""
-    told = {name for name, each in plan.study.workloads.items() if each.is_told_how_long}
+    told = {name for name, each in plan.study.workloads.items() if each.takes_duration}
     seconds: dict[str, list[float]] = {}
-    for taken in round_taken:
+    for taken in round_slices:
         if taken.answer.operations:
             name = plan.size_name(taken.turn.workload, plan.arm(taken.turn.arm))
             asked = min(sizes[name].seconds, sizes[name].operations / taken.answer.operations * taken.seconds)
@@ -83,7 +85,7 @@ def _ended_by_time(plan: Plan, sizes: Mapping[str, SliceSize], round_taken: Sequ
     }
 
 
-def _chosen(plan: Plan, round_taken: Sequence[Taken]) -> dict[str, SliceSize]:
+def _chosen(plan: Plan, round_slices: Sequence[MeasuredSlice]) -> dict[str, SliceSize]:
     """The plan's sizes of slices, each shortened for all its arms alike as far as this round of warm-up allows.
 
     Slices of a load are made longer where its connections last so long that few would be open at once.
@@ -91,15 +93,15 @@ def _chosen(plan: Plan, round_taken: Sequence[Taken]) -> dict[str, SliceSize]:
     Where the number of rounds is fixed nothing is gained by shorter slices, and they stay, and so do those of a load
     and of a program that was told how long to run. They stay so long, too, that the most rounds fill the budget.
     """
-    if plan.load is not None and not isinstance(plan.load, Told):
-        return {WORKLOAD: _of_a_load(plan.slices[WORKLOAD], round_taken)}
+    if plan.load is not None and not isinstance(plan.load, CommandRate):
+        return {WORKLOAD: _of_a_load(plan.slices[WORKLOAD], round_slices)}
     if plan.start_budget_seconds is None or plan.precision is None or not plan.may_shorten_slices:
         return plan.slices
-    of_size: dict[str, list[Taken]] = {}
-    for taken in round_taken:
+    of_size: dict[str, list[MeasuredSlice]] = {}
+    for taken in round_slices:
         if taken.answer.operations:
             of_size.setdefault(plan.size_name(taken.turn.workload, plan.arm(taken.turn.arm)), []).append(taken)
-    round_seconds = sum(taken.seconds + taken.start_up_seconds for taken in round_taken)
+    round_seconds = sum(taken.seconds + taken.start_up_seconds for taken in round_slices)
     filling = plan.start_budget_seconds / plan.most_rounds / round_seconds if round_seconds else 1.0
     needed = {name: max(filling, _share_needed(plan, slices, plan.precision)) for name, slices in of_size.items()}
     keeping = {name for name, each in plan.study.workloads.items() if each.keeps_its_length}
@@ -109,9 +111,9 @@ def _chosen(plan: Plan, round_taken: Sequence[Taken]) -> dict[str, SliceSize]:
     }
 
 
-def _of_a_load(planned: SliceSize, round_taken: Sequence[Taken]) -> SliceSize:
+def _of_a_load(planned: SliceSize, round_slices: Sequence[MeasuredSlice]) -> SliceSize:
     """So long that connections come for a multiple of how long one lasts: at a slice's start none is open yet."""
-    answers = [taken.answer for taken in round_taken if taken.answer.operations]
+    answers = [taken.answer for taken in round_slices if taken.answer.operations]
     lasts = (
         sum(answer.phases[phase].sum_ns for phase in PHASES if phase in answer.phases) / answer.operations
         for answer in answers
@@ -120,7 +122,7 @@ def _of_a_load(planned: SliceSize, round_taken: Sequence[Taken]) -> SliceSize:
     return planned.model_copy(update={"seconds": max(planned.seconds, seconds)})
 
 
-def _share_needed(plan: Plan, slices: Sequence[Taken], precision: float) -> float:
+def _share_needed(plan: Plan, slices: Sequence[MeasuredSlice], precision: float) -> float:
     """The share of their length that is enough for slices of one size."""
     # The mean: what is slow to change costs a few slices much time, which belongs to all of them.
     start_up = fmean(taken.start_up_seconds for taken in slices)
@@ -134,7 +136,7 @@ def _share_needed(plan: Plan, slices: Sequence[Taken], precision: float) -> floa
     return max(seconds, noise, in_a_row)
 
 
-def _in_a_row(plan: Plan, taken: Taken) -> float:
+def _in_a_row(plan: Plan, taken: MeasuredSlice) -> float:
     """Operations of each worker; a command has one on each host."""
     workers = plan.workers(taken.turn.workload, plan.arm(taken.turn.arm))
     if isinstance(taken.answer, PopulationAnswer) and plan.study.workloads[taken.turn.workload].command is not None:

@@ -55,7 +55,7 @@ class Service(ABC):
     #: Whether its lab has hosts, where they can be made.
     makes_hosts: bool = False
     #: Why no other machine can ask it what its arms are, where none can.
-    of_this_machine: str | None = None
+    single_machine_reason: str | None = None
 
     @abstractmethod
     def __enter__(self) -> Self:
@@ -93,7 +93,7 @@ class Service(ABC):
         """Return what the account must be allowed to do, and how it is granted (`--dry-run`)."""
         return []
 
-    def barred(self, arm: PlannedArm) -> str | None:
+    def refusal_reason(self, arm: PlannedArm) -> str | None:
         """Return why an arm must not even be tried, such as a plain one where TLS was asked for, or None."""
         return None
 
@@ -150,11 +150,11 @@ class Service(ABC):
         """Return by role how long it wanted to run and its CPU share was used up: its own steal time."""
         return {}
 
-    def warnings(self) -> list[str]:
+    def early_warnings(self) -> list[str]:
         """Return the warnings that are known before anything is run."""
         return []
 
-    def cautions(self) -> list[str]:
+    def warnings(self) -> list[str]:
         """Return what a reader must know of these servers, once the run is over."""
         return []
 

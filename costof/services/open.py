@@ -10,7 +10,7 @@ from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.instruments.commands.passwords import without_passwords
 from costof.programs.access import Access, ShownAccess
 from costof.services import Service
@@ -25,8 +25,8 @@ TWO_URLS = frozenset({"http"})
 def open_service(plan: Plan, access: Access | None, run_name: str) -> Service:
     """The service of a plan, not yet started. `access` holds the password, which the plan does not.
 
-    Raises `NO_SERVICE`, `NO_OWN_SERVER`, `BAD_SERVER_CPU`, `PLAIN_TARGET_UNUSED`, `TARGET_OPTION_UNUSED`,
-    `PLAIN_NOT_ALLOWED`, `POOLER_UNUSED`, `OWN_ONLY_LEVEL`, and whatever a URL is refused for.
+    Raises `NO_SERVICE`, `LAB_ONLY_PROGRAM`, `BAD_SERVER_CPU`, `PLAIN_TARGET_UNUSED`, `TARGET_OPTION_UNUSED`,
+    `PLAIN_NOT_ALLOWED`, `POOLER_UNUSED`, `TARGET_ONLY_LEVEL`, and whatever a URL is refused for.
     """
     service: Service
     if access is None:
@@ -83,24 +83,24 @@ def offered_levels(study: Study, access: Access | None) -> Callable[[Level], boo
 
 def _check_used(study: Study, access: Access) -> None:
     """Raise for options that a target of this study has no use for."""
-    has_pooler = any(level.own.get("pooler") for level in study.factors[study.main_factor].levels.values())
+    has_pooler = any(level.target.get("pooler") for level in study.factors[study.main_factor].levels.values())
     if access.pooler_url is not None and not has_pooler:
-        raise CostofError(Problem.POOLER_UNUSED, study=study.name)
+        raise CostofError(ErrorText.POOLER_UNUSED, study=study.name)
     if study.service.kind not in TWO_URLS:
         if access.plain_url is not None:
-            raise CostofError(Problem.PLAIN_TARGET_UNUSED)
+            raise CostofError(ErrorText.PLAIN_TARGET_UNUSED)
         return
     password = access.password is not None and access.password.said
     said = {"a password": password, "--database": access.database, "--allow-plain": access.allow_plain}
     for option, value in said.items():
         if value:
-            raise CostofError(Problem.TARGET_OPTION_UNUSED, option=option)
+            raise CostofError(ErrorText.TARGET_OPTION_UNUSED, option=option)
 
 
 def _check_levels_of_lab(plan: Plan) -> None:
     factor = plan.study.main_factor
-    if of_own := dict.fromkeys(arm.levels[factor] for arm in plan.arms if arm.asked.own):
-        raise CostofError(Problem.OWN_ONLY_LEVEL, levels=", ".join(of_own), factor=factor)
+    if of_own := dict.fromkeys(arm.levels[factor] for arm in plan.arms if arm.settings.target):
+        raise CostofError(ErrorText.TARGET_ONLY_LEVEL, levels=", ".join(of_own), factor=factor)
 
 
 def _module(study: Study, which: str) -> ModuleType:
@@ -109,22 +109,24 @@ def _module(study: Study, which: str) -> ModuleType:
         return import_module(f"{name}.{which}")
     except ModuleNotFoundError as error:
         if error.name == f"{name}.{which}" and which == "target":
-            raise CostofError(Problem.NO_TARGET, study=study.name) from None
+            raise CostofError(ErrorText.NO_TARGET, study=study.name) from None
         if error.name != name:
             raise
-        raise CostofError(Problem.NO_SERVICE, what="kind of service", name=study.service.kind) from None
+        raise CostofError(ErrorText.NO_SERVICE, what="kind of service", name=study.service.kind) from None
 
 
 def _check_plain_arms(plan: Plan, service: Service) -> None:
     """Raises `PLAIN_NOT_ALLOWED` at once where a comparison was asked for that cannot be had. Whoever asked for the
     protection alone has figures of it, and is told why the others are not there."""
-    barred = [arm for arm in plan.arms if service.barred(arm) is not None]
-    if barred and not plan.protection_alone:
-        protected = next((arm.levels[plan.study.main_factor] for arm in plan.protected if arm not in barred), "tls")
+    refusal_reason = [arm for arm in plan.arms if service.refusal_reason(arm) is not None]
+    if refusal_reason and not plan.protection_alone:
+        protected = next(
+            (arm.levels[plan.study.main_factor] for arm in plan.protected if arm not in refusal_reason), "tls"
+        )
         raise CostofError(
-            Problem.PLAIN_NOT_ALLOWED,
+            ErrorText.PLAIN_NOT_ALLOWED,
             target=plan.target,
-            arms=", ".join(arm.name for arm in barred),
+            arms=", ".join(arm.name for arm in refusal_reason),
             factor=plan.study.main_factor,
             protected=protected,
         )

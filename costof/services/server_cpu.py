@@ -8,7 +8,7 @@ import re
 import shlex
 import time
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.format import plural
 from costof.instruments.commands import process
 
@@ -56,9 +56,9 @@ class ServerCpu:
         try:
             self._argv = shlex.split(command)
         except ValueError as error:
-            raise CostofError(Problem.BAD_SERVER_CPU, text=command, detail=str(error)) from None
+            raise CostofError(ErrorText.BAD_SERVER_CPU, text=command, detail=str(error)) from None
         if not self._argv:
-            raise CostofError(Problem.BAD_SERVER_CPU, text=command, detail="it has no words")
+            raise CostofError(ErrorText.BAD_SERVER_CPU, text=command, detail="it has no words")
         self.command = command
         self._first: float | None = None
         self._last = 0.0
@@ -114,4 +114,4 @@ class ServerCpu:
         )
 
     def _unread(self, detail: str) -> CostofError:
-        return CostofError(Problem.SERVER_CPU_UNREAD, program=self._argv[0], detail=detail)
+        return CostofError(ErrorText.SERVER_CPU_UNREAD, program=self._argv[0], detail=detail)

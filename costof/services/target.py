@@ -6,21 +6,21 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Generic, TypeVar
 
-from costof.errors import Caution
+from costof.errors import WarningText
 from costof.lab.lab import Resource
 from costof.lab.program import Counters, Description
 from costof.messages.answers import SliceAnswer
 from costof.messages.plan import Endpoint
 from costof.programs.access import Access
-from costof.programs.server import OwnServer
+from costof.programs.server import TargetServer
 from costof.services import LoadData, Service
 from costof.study.arms import PlannedArm
 
-Own = TypeVar("Own", bound=OwnServer)
+Own = TypeVar("Own", bound=TargetServer)
 CONNECTIONS, TLS_CONNECTIONS = "connections", "TLS connections"
 
 
-class OwnService(Resource, Service, Generic[Own]):
+class TargetService(Resource, Service, Generic[Own]):
     """Plain arms are not tried where TLS was asked of the server, unless the user allows it."""
 
     def __init__(self, access: Access, server: Own) -> None:
@@ -35,8 +35,10 @@ class OwnService(Resource, Service, Generic[Own]):
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
         return Endpoint(
-            service=self.server.client_settings().asking(arm.asked.service | self.server.redirects(arm.asked.own)),
-            transport=arm.asked.transport_trusting(self.server.ca_file),
+            service=self.server.client_settings().asking(
+                arm.settings.service | self.server.redirects(arm.settings.target)
+            ),
+            transport=arm.settings.transport_trusting(self.server.ca_file),
         )
 
     def prepare(self, arm: PlannedArm, load: LoadData) -> None:
@@ -48,8 +50,8 @@ class OwnService(Resource, Service, Generic[Own]):
     def needs(self) -> list[str]:
         return self.server.needs()
 
-    def barred(self, arm: PlannedArm) -> str | None:
-        if self._plain_allowed or arm.asked.transport is None or arm.asked.transport.is_tls:
+    def refusal_reason(self, arm: PlannedArm) -> str | None:
+        if self._plain_allowed or arm.settings.transport is None or arm.settings.transport.is_tls:
             return None
         # Its log-in could be read on the way.
         return (
@@ -82,9 +84,9 @@ class OwnService(Resource, Service, Generic[Own]):
     def identity(self) -> dict[str, str]:
         return self.server.identity()
 
-    def cautions(self) -> list[str]:
-        return self.server.cautions() + [
-            Caution.SERVER_COUNTS_NONE.text(opened=opened, what=what) for what, opened in self._uncounted.items()
+    def warnings(self) -> list[str]:
+        return self.server.warnings() + [
+            WarningText.SERVER_COUNTS_NONE.text(opened=opened, what=what) for what, opened in self._uncounted.items()
         ]
 
     def _believed(self, counters: Counters) -> Counters:

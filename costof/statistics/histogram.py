@@ -86,11 +86,11 @@ def merged(encoded: Iterable[str]) -> Counts:
 def counted(rounds: Iterable[Sequence[str]]) -> tuple[Numbers, Numbers]:
     """Rounds of histograms as slice answers carry them: the buckets' values, nanoseconds, rising, and
     `counts[round, bucket]` of those that hold anything in any round."""
-    of_rounds = [*rounds]
-    numbers = np.repeat(np.arange(len(of_rounds)), [len(each) for each in of_rounds])
-    pieces, places, counts = _decoded([each for of_round in of_rounds for each in of_round])
+    for_rounds = [*rounds]
+    numbers = np.repeat(np.arange(len(for_rounds)), [len(each) for each in for_rounds])
+    pieces, places, counts = _decoded([each for of_round in for_rounds for each in of_round])
     buckets, inverse = np.unique(places, return_inverse=True)
-    table = np.zeros((len(of_rounds), len(buckets)))
+    table = np.zeros((len(for_rounds), len(buckets)))
     np.add.at(table, (numbers[pieces], inverse), counts)
     return lowest_of(buckets).astype(float), table
 

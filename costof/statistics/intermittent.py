@@ -2,7 +2,7 @@
 
 A cost that hits one slice in ten moves the mean by a tenth of itself and widens its interval by more, so that it may
 stay unresolved however large it is. That it is there shows in the slices that it hits. What the machine does hits all
-arms alike: in a round, the arm, its control and the control's twin are three of a kind. So which of the three is called
+arms alike: in a round, the arm, its control and the control's replicate are three of a kind. So which of the three is called
 the arm is drawn anew in each round, again and again, and the question is how seldom as much would lie so far above as
 lies there on the arm (a randomization test within blocks: Edgington & Onghena 2007, chapter 6; Phipson & Smyth 2010 for
 its p-value). A cost that is there in all rounds alike does not count: each arm is measured from its own median.
@@ -44,17 +44,17 @@ class Intermittent:
 def intermittent(
     arm: Sequence[float],
     control: Sequence[float],
-    twin: Sequence[float],
+    replicate: Sequence[float],
     comparisons: int,
     seed: int,
     error_rate: float = ERROR_RATE,
 ) -> Intermittent | None:
     """Of logarithms by round, the same rounds of all three, higher for a cost. None where the arm's slices stand apart
-    no more than those of control and twin do.
+    no more than those of control and replicate do.
 
     `comparisons`: how many arms and metrics are asked this in one run. `seed` of the draws.
     """
-    logs = np.array([arm, control, twin], dtype=float)
+    logs = np.array([arm, control, replicate], dtype=float)
     if logs.shape[1] < FEWEST_ROUNDS:
         return None
     logs -= np.median(logs, axis=1, keepdims=True)

@@ -26,7 +26,7 @@ Numbers = npt.NDArray[np.float64]
 CONFIDENCE = 0.95
 TRIMMED = 0.15
 #: One round alone has no interval, and is in no figure.
-ROUNDS_OF_AN_INTERVAL = 2
+ROUNDS_FOR_INTERVAL = 2
 #: Below this nothing is judged, and nothing trimmed.
 FEWEST_ROUNDS = 5
 #: Values that differ by less than this share of their size differ by rounding alone, and have no spread to estimate.
@@ -66,7 +66,7 @@ def mean_of(values: Sequence[float]) -> Mean:
 
     Raises `ValueError` for fewer than two values or one that is not finite: a sample cannot hold NaN.
     """
-    if len(values) < ROUNDS_OF_AN_INTERVAL:
+    if len(values) < ROUNDS_FOR_INTERVAL:
         raise ValueError("an interval over rounds needs at least two")
     if not all(math.isfinite(value) for value in values):
         raise ValueError(f"not a number among {list(values)}")

@@ -34,7 +34,7 @@ ERROR_RATE = 0.05
 
 @dataclass(frozen=True)
 class SlowOperations:
-    """Shares of operations that are slow: the arm's, and those of control and twin together."""
+    """Shares of operations that are slow: the arm's, and those of control and replicate together."""
 
     share: float
     usual: float
@@ -88,18 +88,18 @@ class Slices:
 
 
 def slow_operations(
-    arm: Slices, control: Slices, twin: Slices, comparisons: int, units: Units, error_rate: float = ERROR_RATE
+    arm: Slices, control: Slices, replicate: Slices, comparisons: int, units: Units, error_rate: float = ERROR_RATE
 ) -> SlowOperations | None:
-    """None where the arm has no more of them than control and twin; `comparisons`: how many arms and metrics are asked
+    """None where the arm has no more of them than control and replicate; `comparisons`: how many arms and metrics are asked
     this in one run."""
     from scipy.special import stdtr
 
-    rounds = reduce(np.intersect1d, [each.rounds_with_a_median for each in (arm, control, twin)])
+    rounds = reduce(np.intersect1d, [each.rounds_with_a_median for each in (arm, control, replicate)])
     if len({units.of(int(number)) for number in rounds}) < FEWEST_ROUNDS:
         return None
-    arm, control, twin = (each.at(rounds) for each in (arm, control, twin))
+    arm, control, replicate = (each.at(rounds) for each in (arm, control, replicate))
     own = arm.shares_beyond(arm.medians + APART * np.maximum(arm.medians, control.medians))
-    usual = np.mean([each.shares_beyond((1 + APART) * each.medians) for each in (control, twin)], axis=0)
+    usual = np.mean([each.shares_beyond((1 + APART) * each.medians) for each in (control, replicate)], axis=0)
     more = mean_of(units.means(dict(zip(map(int, rounds), map(float, own - usual), strict=True))))
     if more.value < LEAST_SHARE:
         return None

@@ -61,7 +61,7 @@ class Contrast:
 
     `difference`: the mean difference, where it is told beside a ratio. While its interval holds 0, nothing costs or
     saves: the word would contradict the figure.
-    `noise`: how much more the larger of the control and its own twin may be, as a share; an effect within it is none.
+    `noise`: how much more the larger of the control and its own replicate may be, as a share; an effect within it is none.
     `noise_difference`: the same in the unit of `difference`; a difference within it is none either.
     """
 
@@ -197,8 +197,8 @@ def rounds_needed(effect: Contrast, count: int, most: int, error_rate: float = E
     return high
 
 
-def smallest_seen(effect: Contrast, count: int, error_rate: float = ERROR_RATE) -> float:
+def smallest_detectable(effect: Contrast, count: int, error_rate: float = ERROR_RATE) -> float:
     """The smallest cost that this run would have called one, judged as the hardest of `count`: a share of the control,
-    and more than the control's twin may differ from it by."""
+    and more than the control's replicate may differ from it by."""
     half = max(effect.change.half(1 - error_rate / max(1, count)), math.log1p(effect.noise))
     return math.expm1(half) if effect.better == "lower" else -math.expm1(-half)

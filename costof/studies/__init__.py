@@ -19,6 +19,6 @@ def study_file(name: str) -> Path:
     return _FOLDER / f"{name}.toml"
 
 
-def content_of(file: Path) -> dict[str, Any]:
+def read_content(file: Path) -> dict[str, Any]:
     """What a study's file says, unchecked. Raises `OSError`, and `ValueError` for what is no TOML."""
     return tomllib.loads(file.read_text())

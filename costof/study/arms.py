@@ -6,11 +6,11 @@ import itertools
 
 from pydantic import Field
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.model import Model
-from costof.study.schema import AS_SERVED, Asked, Profile, Study, holds
+from costof.study.schema import AS_SERVED, ArmSettings, Profile, Study, holds
 
-TWIN_SUFFIX = "-twin"
+REPLICATE_SUFFIX = "-copy"
 CONTEXT_SIGN = "@"
 
 
@@ -18,9 +18,9 @@ class PlannedArm(Model):
     name: str
     label: str
     levels: dict[str, str]
-    asked: Asked = Field(default_factory=Asked, description="What its levels ask for.")
+    settings: ArmSettings = Field(default_factory=ArmSettings, description="What its levels ask for.")
     control: bool = False
-    twin: bool = False
+    replicate: bool = False
     baseline: str | None = None
     context: str = ""
 
@@ -31,7 +31,7 @@ class PlannedArm(Model):
 
 
 def plan_arms(study: Study, profile: Profile, chosen: dict[str, list[str]]) -> list[PlannedArm]:
-    """The control, its twin, and one arm for each combination of the chosen levels that makes sense; all of it once
+    """The control, its replicate, and one arm for each combination of the chosen levels that makes sense; all of it once
     for each context (a distance).
 
     The control is always there: without it nothing has a cost. A factor that does not apply to an arm (a key size
@@ -47,7 +47,7 @@ def plan_arms(study: Study, profile: Profile, chosen: dict[str, list[str]]) -> l
         if chosen[name] != [AS_SERVED] and study.factors[name].when and not any(name in c for c in combinations):
             conditions = study.factors[name].when.items()
             condition = " and ".join(f"{other} = {' or '.join(wanted)}" for other, wanted in conditions)
-            raise CostofError(Problem.LEVEL_APPLIES_NOWHERE, factor=name, condition=condition)
+            raise CostofError(ErrorText.LEVEL_APPLIES_NOWHERE, factor=name, condition=condition)
     varied = [name for name in levels if name != study.main_factor and name not in settings and len(levels[name]) > 1]
     told = [*varied, *(name for name in chosen if _is_unusual(study, profile, name, chosen[name]))]
     groups: dict[tuple[str, ...], list[PlannedArm]] = {}
@@ -69,7 +69,7 @@ def plan_arms(study: Study, profile: Profile, chosen: dict[str, list[str]]) -> l
     for setting, planned in groups.items():
         shared = dict(zip(settings, setting, strict=True))
         arms += _arms_of_context(study, planned, shared, _context(study, shared, usual, settings))
-    return [arm.model_copy(update={"asked": study.asked(arm.levels)}) for arm in arms]
+    return [arm.model_copy(update={"asked": study.arm_settings(arm.levels)}) for arm in arms]
 
 
 def _applying(study: Study, every: dict[str, str]) -> dict[str, str]:
@@ -111,18 +111,18 @@ def _arms_of_context(study: Study, arms: list[PlannedArm], shared: dict[str, str
         control=True,
         context=context,
     )
-    twin = control.model_copy(
+    replicate = control.model_copy(
         update={
-            "name": plain + TWIN_SUFFIX + where,
-            "label": f"{control.label} (twin)",
+            "name": plain + REPLICATE_SUFFIX + where,
+            "label": f"{control.label} (identical copy)",
             "control": False,
-            "twin": True,
+            "replicate": True,
             "baseline": control.name,
         }
     )
     return [
         control,
-        twin,
+        replicate,
         *(
             arm.model_copy(
                 update={

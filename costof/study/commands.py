@@ -7,10 +7,10 @@ from typing import Any, TypeGuard
 from pydantic import ValidationError
 
 from costof.instruments.commands.readers import Figure
-from costof.instruments.commands.settings import CommandAsked
+from costof.instruments.commands.settings import CommandProgram
 
 #: Instead of a metric's phase: a figure that a command has told, such as 'figure.tps'.
-OF_COMMAND = "figure."
+FIGURE_PREFIX = "figure."
 #: The kind of service, and the view and kind of its workloads.
 COMMAND = "command"
 #: What a file may leave out, by the model of its part.
@@ -20,7 +20,7 @@ LEFT_OUT = {
     "Workload": ("label", "view", "kind"),
 }
 #: Seconds of a slice: of a program that is told how long to run, and of one that is run again and again.
-TOLD_SECONDS, AGAIN_SECONDS = 2.0, 0.5
+DEFAULT_SECONDS, AGAIN_SECONDS = 2.0, 0.5
 #: Far more than fit into a slice: it ends by its seconds.
 MOST_RUNS = 1000
 MARGIN = 0.05
@@ -63,25 +63,27 @@ def _is_tables(of: Any) -> TypeGuard[dict[str, dict[str, Any]]]:
     return isinstance(of, dict) and all(isinstance(each, dict) for each in of.values())
 
 
-def _programs(workloads: dict[str, Any]) -> dict[str, CommandAsked]:
+def _programs(workloads: dict[str, Any]) -> dict[str, CommandProgram]:
     """Those that are sound; the others are told of when the study is validated."""
     found = {}
     for name, workload in workloads.items():
         try:
-            found[name] = CommandAsked.model_validate(workload.get("command"))
+            found[name] = CommandProgram.model_validate(workload.get("command"))
         except ValidationError:
             continue
     return found
 
 
-def _metrics(workload: str, asked: CommandAsked, programs: dict[str, CommandAsked]) -> list[tuple[str, dict[str, Any]]]:
+def _metrics(
+    workload: str, asked: CommandProgram, programs: dict[str, CommandProgram]
+) -> list[tuple[str, dict[str, Any]]]:
     """The figures that it prints, and how long it takes and what it uses. Its time answers the question where nothing
     else does; of a program that is told how long to run it is no figure."""
-    figures = {f"{OF_COMMAND}{name}": figure for name, figure in asked.all_figures.items()}
-    if not asked.is_told_how_long:
+    figures = {f"{FIGURE_PREFIX}{name}": figure for name, figure in asked.all_figures.items()}
+    if not asked.takes_duration:
         figures[COMMAND] = Figure("time", "ms", headline=not any(each.headline for each in figures.values()))
     figures["cpu.command"] = Figure("CPU time", "ms")
-    figures[f"{OF_COMMAND}peak_memory"] = Figure("peak memory", "MiB")
+    figures[f"{FIGURE_PREFIX}peak_memory"] = Figure("peak memory", "MiB")
     several = f" of {workload}" if len(programs) > 1 else ""
     return [
         (
@@ -104,15 +106,15 @@ def _metrics(workload: str, asked: CommandAsked, programs: dict[str, CommandAske
 DESCRIPTIONS = {
     COMMAND: "From its start to its end.",
     "cpu.command": "Of the program and of its children, in each run.",
-    f"{OF_COMMAND}peak_memory": "The most that it had at once, where that is more than its start-up needs.",
+    f"{FIGURE_PREFIX}peak_memory": "The most that it had at once, where that is more than its start-up needs.",
 }
 
 
-def _slices(programs: dict[str, CommandAsked]) -> dict[str, dict[str, float]]:
+def _slices(programs: dict[str, CommandProgram]) -> dict[str, dict[str, float]]:
     return {
         name: {
-            "operations": 1 if asked.is_told_how_long else MOST_RUNS,
-            "seconds": asked.seconds or (TOLD_SECONDS if asked.is_told_how_long else AGAIN_SECONDS),
+            "operations": 1 if asked.takes_duration else MOST_RUNS,
+            "seconds": asked.seconds or (DEFAULT_SECONDS if asked.takes_duration else AGAIN_SECONDS),
         }
         for name, asked in programs.items()
     }

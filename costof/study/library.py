@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from costof.errors import CostofError, Problem, nearest
-from costof.studies import content_of, study_file, study_names
+from costof.errors import CostofError, ErrorText, nearest
+from costof.studies import read_content, study_file, study_names
 from costof.study.schema import Study
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
@@ -24,7 +24,7 @@ def load_study(name: str) -> Study:
         return _read(Path(name))
     known = study_names()
     if name not in known:
-        raise CostofError(Problem.UNKNOWN_STUDY, name=name, nearest=nearest(name, known))
+        raise CostofError(ErrorText.UNKNOWN_STUDY, name=name, nearest=nearest(name, known))
     return _read(study_file(name))
 
 
@@ -32,17 +32,17 @@ def _read(file: Path) -> Study:
     name = file.stem
     try:
         # What is called otherwise need not be read to be refused.
-        content = content_of(file) if _NAME.fullmatch(name) else {}
+        content = read_content(file) if _NAME.fullmatch(name) else {}
     except OSError as error:
         detail = error.strerror or str(error)
     except ValueError as error:
         detail = str(error)
     else:
-        return study_of(name, content, file)
-    raise CostofError(Problem.BROKEN_STUDY, path=file, detail=detail)
+        return read_study(name, content, file)
+    raise CostofError(ErrorText.BROKEN_STUDY, path=file, detail=detail)
 
 
-def study_of(name: str, content: dict[str, Any], where: object = "that was asked for") -> Study:
+def read_study(name: str, content: dict[str, Any], where: object = "that was asked for") -> Study:
     """What a study's file holds, as a study. Raises `BROKEN_STUDY`, which says `where` it is."""
     try:
         if not _NAME.fullmatch(name):
@@ -54,4 +54,4 @@ def study_of(name: str, content: dict[str, Any], where: object = "that was asked
         detail = f"{place}: {first['msg']}" if place else first["msg"]
     except ValueError as error:
         detail = str(error)
-    raise CostofError(Problem.BROKEN_STUDY, path=where, detail=detail)
+    raise CostofError(ErrorText.BROKEN_STUDY, path=where, detail=detail)

@@ -15,13 +15,13 @@ from typing import Any
 
 from pydantic import Field
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.instruments.commands.settings import RATE
 from costof.messages.plan import Pace
 from costof.model import Model
 from costof.study.commands import COMMAND
 from costof.study.options import whole_number
-from costof.study.schema import OF_CPU, OF_SERVERS, Factor, Metric, Profile, SliceSize, Study, Workload
+from costof.study.schema import CPU_PREFIX, SERVER_PREFIX, Factor, Metric, Profile, SliceSize, Study, Workload
 
 WORKLOAD = "clients"
 CONNECTION, FIRST_QUERY, QUERY = f"{WORKLOAD}.connection", f"{WORKLOAD}.first_query", f"{WORKLOAD}.query"
@@ -104,21 +104,21 @@ class Pool(Model):
         return self.operations_per_second or self.connections * 1000 / (self.think_ms or 1.0)
 
 
-class Told(Model):
+class CommandRate(Model):
     """A rate that commands are told."""
 
-    told_per_second: float = Field(gt=0)
+    commands_per_second: float = Field(gt=0)
 
     @property
     def in_words(self) -> str:
-        return f"{_number(self.told_per_second)} a second, as the commands are told"
+        return f"{_number(self.commands_per_second)} a second, as the commands are told"
 
 
-Load = Arrivals | Pool | Told
+Load = Arrivals | Pool | CommandRate
 
 
 @dataclass(frozen=True)
-class LoadAsked:
+class RequestedLoad:
     """What a user has said of a load: '300/s', '20', '50', '10ms'."""
 
     rate: str | None = None
@@ -137,10 +137,10 @@ class LoadAsked:
         }
 
 
-def load_of(study: Study, asked: LoadAsked) -> Load | None:
+def load_of(study: Study, asked: RequestedLoad) -> Load | None:
     """None where nothing is asked.
 
-    Raises `BAD_RATE`, `BAD_TIME`, `BAD_NUMBER`; `LOAD_SAID_BY_HALF` and `LOAD_SAID_TWICE` of options that do not go
+    Raises `BAD_RATE`, `BAD_TIME`, `BAD_NUMBER`; `LOAD_INCOMPLETE` and `LOAD_CONTRADICTORY` of options that do not go
     together; `NO_LOAD` of a study that opens no connections, and `RATE_WITHOUT_LOAD` and `NO_RATE` of commands.
     """
     said = {name for name, value in asked.options.items() if value is not None}
@@ -151,11 +151,11 @@ def load_of(study: Study, asked: LoadAsked) -> Load | None:
     if "--pool" in said:
         return _pool(study, asked, said)
     if "--think-time" in said:
-        raise CostofError(Problem.LOAD_SAID_BY_HALF, option="--think-time", other="--pool 50")
+        raise CostofError(ErrorText.LOAD_INCOMPLETE, option="--think-time", other="--pool 50")
     if asked.rate is None:
-        raise CostofError(Problem.LOAD_SAID_BY_HALF, option="--queries-per-connection", other="--load 300/s")
+        raise CostofError(ErrorText.LOAD_INCOMPLETE, option="--queries-per-connection", other="--load 300/s")
     if not any((each.view, each.kind) == ("wire", "connect") for each in study.workloads.values()):
-        raise CostofError(Problem.NO_LOAD, study=study.name)
+        raise CostofError(ErrorText.NO_LOAD, study=study.name)
     queries = whole_number("--queries-per-connection", asked.queries_per_connection or "1", 0, MOST_QUERIES)
     return Arrivals(connections_per_second=_rate(asked.rate), queries_per_connection=queries, query=_operation(study))
 
@@ -168,26 +168,26 @@ def takes_rate(study: Study) -> bool:
     return any(each.command is not None and each.command.takes_rate for each in study.workloads.values())
 
 
-def _told(study: Study, asked: LoadAsked, said: set[str]) -> Load | None:
+def _told(study: Study, asked: RequestedLoad, said: set[str]) -> Load | None:
     if others := said - {"--load"}:
-        raise CostofError(Problem.NO_RATE, option=min(others), study=study.name)
+        raise CostofError(ErrorText.NO_RATE, option=min(others), study=study.name)
     if asked.rate is None:
         if takes_rate(study):
-            raise CostofError(Problem.RATE_WITHOUT_LOAD, study=study.name)
+            raise CostofError(ErrorText.RATE_WITHOUT_LOAD, study=study.name)
         return None
     if not takes_rate(study):
-        raise CostofError(Problem.NO_RATE, option="--load", study=study.name)
-    return Told(told_per_second=_rate(asked.rate))
+        raise CostofError(ErrorText.NO_RATE, option="--load", study=study.name)
+    return CommandRate(commands_per_second=_rate(asked.rate))
 
 
-def _pool(study: Study, asked: LoadAsked, said: set[str]) -> Pool:
+def _pool(study: Study, asked: RequestedLoad, said: set[str]) -> Pool:
     assert asked.pool is not None
     if "--queries-per-connection" in said:
-        raise CostofError(Problem.LOAD_SAID_TWICE, option="--queries-per-connection", other="--pool")
+        raise CostofError(ErrorText.LOAD_CONTRADICTORY, option="--queries-per-connection", other="--pool")
     if asked.rate is not None and asked.think_time is not None:
-        raise CostofError(Problem.LOAD_SAID_TWICE, option="--think-time", other="--load")
+        raise CostofError(ErrorText.LOAD_CONTRADICTORY, option="--think-time", other="--load")
     if asked.rate is None and asked.think_time is None:
-        raise CostofError(Problem.LOAD_SAID_BY_HALF, option="--pool", other="--load 2000/s, or --think-time 20ms")
+        raise CostofError(ErrorText.LOAD_INCOMPLETE, option="--pool", other="--load 2000/s, or --think-time 20ms")
     return Pool(
         connections=whole_number("--pool", asked.pool, 1, MOST_CONNECTIONS),
         operation=_operation(study),
@@ -204,7 +204,7 @@ def _rate(text: str) -> float:
     match = _RATE.fullmatch(text.strip())
     per_second = float(match[1]) / _SECONDS[match[2]] if match else 0.0
     if not 0 < per_second <= MOST_PER_SECOND:
-        raise CostofError(Problem.BAD_RATE, text=text)
+        raise CostofError(ErrorText.BAD_RATE, text=text)
     return per_second
 
 
@@ -212,7 +212,7 @@ def _milliseconds(text: str) -> float:
     match = _TIME.fullmatch(text.strip())
     milliseconds = float(match[1]) * _MILLISECONDS[match[2]] if match else 0.0
     if not 0 < milliseconds <= LONGEST_THINK_MS:
-        raise CostofError(Problem.BAD_TIME, text=text)
+        raise CostofError(ErrorText.BAD_TIME, text=text)
     return milliseconds
 
 
@@ -236,7 +236,7 @@ SERVING_ROLES = {"http": "balancer"}
 def at_load(study: Study, load: Load) -> Study:
     """The study with one workload: what clients ask who come by themselves, or who hold connections. One of commands is
     as it was."""
-    if isinstance(load, Told):
+    if isinstance(load, CommandRate):
         return study
     replaced = {name for name, factor in study.factors.items() if factor.replaced_by_load}
     asked = standing(study) if isinstance(load, Pool) else ""
@@ -342,15 +342,19 @@ def _of_pool(study: Study, load: Pool, asked: str) -> dict[str, Metric]:
     told = {
         name: metric.model_copy(update={"workload": WORKLOAD, "headline": False})
         for name, metric in study.metrics.items()
-        if metric.workload == asked and metric.phase.startswith(OF_SERVERS)
+        if metric.workload == asked and metric.phase.startswith(SERVER_PREFIX)
     }
     return {QUERY: _metric(load.operation[0], f"From {come} to its end.", phase, headline=True)} | told
 
 
 def _cpu(study: Study, each: str) -> dict[str, Metric]:
-    told = [metric.phase.removeprefix(OF_CPU) for metric in study.metrics.values() if metric.phase.startswith(OF_CPU)]
+    told = [
+        metric.phase.removeprefix(CPU_PREFIX)
+        for metric in study.metrics.values()
+        if metric.phase.startswith(CPU_PREFIX)
+    ]
     return {
-        f"{WORKLOAD}.cpu.{role}": _metric(f"CPU time of the {role}", f"For each {each}.", f"{OF_CPU}{role}")
+        f"{WORKLOAD}.cpu.{role}": _metric(f"CPU time of the {role}", f"For each {each}.", f"{CPU_PREFIX}{role}")
         for role in dict.fromkeys([CLIENT_ROLE, SERVING_ROLES.get(study.service.kind, "server"), *told])
     }
 

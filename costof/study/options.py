@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from costof.errors import CostofError, Problem, nearest
+from costof.errors import CostofError, ErrorText, nearest
 from costof.model import Finite, Model
 from costof.study.schema import LONGEST_ROUND_TRIP_MS, Study, round_trip_ms
 
@@ -23,7 +23,7 @@ def parse_assignment(text: str) -> tuple[str, str]:
     """Name and value of 'name=value'. Raises `NOT_AN_ASSIGNMENT`."""
     name, equals, value = text.partition("=")
     if not (name.strip() and equals and value.strip()):
-        raise CostofError(Problem.NOT_AN_ASSIGNMENT, text=text)
+        raise CostofError(ErrorText.NOT_AN_ASSIGNMENT, text=text)
     return name.strip(), value.strip()
 
 
@@ -32,14 +32,14 @@ def chosen_levels(study: Study, name: str, text: str, on_target: bool) -> list[s
     if name not in study.factors:
         allowed = [*study.factors, *(["records"] if any(each.records for each in study.profiles.values()) else [])]
         raise CostofError(
-            Problem.UNKNOWN_FACTOR,
+            ErrorText.UNKNOWN_FACTOR,
             name=name,
             study=study.name,
             nearest=nearest(name, allowed),
             allowed=", ".join(allowed),
         )
     if on_target and study.factors[name].lab_only:
-        raise CostofError(Problem.LAB_ONLY_FACTOR, factor=name)
+        raise CostofError(ErrorText.LAB_ONLY_FACTOR, factor=name)
     known = study.factors[name].levels
     levels = [level.strip() for level in text.split(",")]
     if study.factors[name].milliseconds:
@@ -49,7 +49,7 @@ def chosen_levels(study: Study, name: str, text: str, on_target: bool) -> list[s
             choices = ", ".join(known)
             if study.factors[name].milliseconds:
                 choices += f", or milliseconds from 0 to {LONGEST_ROUND_TRIP_MS:,.0f}"
-            raise CostofError(Problem.UNKNOWN_LEVEL, level=level, factor=name, allowed=choices)
+            raise CostofError(ErrorText.UNKNOWN_LEVEL, level=level, factor=name, allowed=choices)
     return list(dict.fromkeys(levels))
 
 
@@ -65,7 +65,7 @@ def distances_ms(study: Study, text: str) -> list[float]:
     for level, milliseconds in found.items():
         if milliseconds is None:
             choices = f"milliseconds from 0 to {LONGEST_ROUND_TRIP_MS:,.0f}"
-            raise CostofError(Problem.UNKNOWN_LEVEL, level=level.strip(), factor="--distance", allowed=choices)
+            raise CostofError(ErrorText.UNKNOWN_LEVEL, level=level.strip(), factor="--distance", allowed=choices)
     return [milliseconds for milliseconds in found.values() if milliseconds is not None]
 
 
@@ -73,7 +73,7 @@ def whole_number(name: str, text: str, low: int, high: int) -> int:
     """Raises `BAD_NUMBER` beyond the bounds."""
     digits = text.replace("_", "").replace(",", "")
     if not digits.isascii() or not digits.isdigit() or not low <= int(digits) <= high:
-        raise CostofError(Problem.BAD_NUMBER, name=name, text=text, low=low, high=high)
+        raise CostofError(ErrorText.BAD_NUMBER, name=name, text=text, low=low, high=high)
     return int(digits)
 
 
@@ -83,7 +83,7 @@ def parse_duration(text: str) -> float:
     hours, minutes, seconds = (int(part or 0) for part in match.groups()) if match else (0, 0, 0)
     total = hours * 3600 + minutes * 60 + seconds
     if total <= 0:
-        raise CostofError(Problem.BAD_DURATION, text=text)
+        raise CostofError(ErrorText.BAD_DURATION, text=text)
     return float(total)
 
 
@@ -94,7 +94,7 @@ def parse_precision(text: str) -> float:
     except ValueError:
         value = 0.0
     if not text.strip().endswith("%") or not 0 < value < 1:
-        raise CostofError(Problem.BAD_PRECISION, text=text)
+        raise CostofError(ErrorText.BAD_PRECISION, text=text)
     return value
 
 
@@ -114,7 +114,7 @@ class Limit(Model):
     relative: bool
 
 
-def limits_of(study: Study, said: Iterable[tuple[str, str]]) -> list[Limit]:
+def parse_limits(study: Study, said: Iterable[tuple[str, str]]) -> list[Limit]:
     """Each limit for each metric that has the name, or the label, that it is said for.
 
     Raises `UNKNOWN_METRIC`, and `BAD_LIMIT` for one that is not a percentage or in the metric's unit, for the worse.
@@ -129,7 +129,7 @@ def _metrics(study: Study, wanted: str) -> list[str]:
         allowed = list(dict.fromkeys(metric.label for metric in study.metrics.values()))
         listed = ", ".join(f"'{label}'" for label in allowed)
         near = nearest(wanted, allowed)
-        raise CostofError(Problem.UNKNOWN_METRIC, name=wanted, study=study.name, nearest=near, allowed=listed)
+        raise CostofError(ErrorText.UNKNOWN_METRIC, name=wanted, study=study.name, nearest=near, allowed=listed)
     return found
 
 
@@ -142,4 +142,4 @@ def _limit(study: Study, name: str, text: str) -> Limit:
         relative = match[3] == PERCENT
         return Limit(metric=name, better=metric.better, said=text.strip(), worst=worst, relative=relative)
     example = " or ".join(f"{sign}{number}" for number in ("10%", *(f"2{unit}" for unit in [*units][:1])))
-    raise CostofError(Problem.BAD_LIMIT, text=text, metric=metric.label, example=example)
+    raise CostofError(ErrorText.BAD_LIMIT, text=text, metric=metric.label, example=example)

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 
 from pydantic import Field
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.instruments.clients import Client, client
 from costof.instruments.commands.readers import reader
-from costof.instruments.commands.settings import RATE, SECONDS, CommandAsked
+from costof.instruments.commands.settings import RATE, SECONDS, CommandProgram
 from costof.model import Model
 from costof.study.arms import PlannedArm, plan_arms
-from costof.study.commands import COMMAND, MARGIN, OF_COMMAND, TOLD_SECONDS
-from costof.study.load import Load, LoadAsked, Told, at_load, load_of
+from costof.study.commands import COMMAND, DEFAULT_SECONDS, FIGURE_PREFIX, MARGIN
+from costof.study.load import CommandRate, Load, RequestedLoad, at_load, load_of
 from costof.study.options import (
     FEWEST_STARTS,
     MOST_RECORDS,
@@ -28,9 +28,9 @@ from costof.study.options import (
     Limit,
     chosen_levels,
     distances_ms,
-    limits_of,
     parse_assignment,
     parse_duration,
+    parse_limits,
     parse_precision,
     whole_number,
 )
@@ -58,7 +58,7 @@ class TargetOptions(Model):
 class Plan(Model):
     """`study` is the whole study as it was, so that a run can be reported when the study has changed since.
 
-    `protection_asked`: the user named levels of the main factor, so a run without them is no answer.
+    `protection_chosen`: the user named levels of the main factor, so a run without them is no answer.
     `budget_seconds` and `precision` are None where the user said how many rounds: those alone end the run.
     `protection_alone`: the control's level was not among them.
     """
@@ -77,7 +77,7 @@ class Plan(Model):
     target: str | None = None
     plain_target: str | None = None
     target_options: TargetOptions | None = Field(default=None, description="Of a target: how else it was reached.")
-    protection_asked: bool = False
+    protection_chosen: bool = False
     protection_alone: bool = False
     starts: int = Field(
         default=1,
@@ -102,7 +102,7 @@ class Plan(Model):
     @property
     def protected(self) -> list[PlannedArm]:
         """The arms whose cost is asked for."""
-        return [arm for arm in self.arms if not arm.control and not arm.twin]
+        return [arm for arm in self.arms if not arm.control and not arm.replicate]
 
     @property
     def left_out(self) -> list[str]:
@@ -127,7 +127,7 @@ class Plan(Model):
         if text is None:
             return self
         if self.budget_seconds is None:
-            raise CostofError(Problem.RESUME_DIFFERS, options="--budget")
+            raise CostofError(ErrorText.RESUME_DIFFERS, options="--budget")
         return self.model_copy(update={"budget_seconds": parse_duration(text)})
 
     @property
@@ -140,10 +140,10 @@ class Plan(Model):
 
     def original(self, arm: PlannedArm) -> PlannedArm:
         """Return the control that an arm is a copy of, or the arm itself."""
-        return self.arm(arm.baseline) if arm.twin and arm.baseline else arm
+        return self.arm(arm.baseline) if arm.replicate and arm.baseline else arm
 
-    def twin_of(self, control: PlannedArm) -> PlannedArm:
-        return next(arm for arm in self.arms if arm.twin and arm.baseline == control.name)
+    def replicate_of(self, control: PlannedArm) -> PlannedArm:
+        return next(arm for arm in self.arms if arm.replicate and arm.baseline == control.name)
 
     def size_name(self, workload: str, arm: PlannedArm) -> str:
         """In `slices`: a far client does less in a slice, or side by side."""
@@ -155,10 +155,10 @@ class Plan(Model):
         """The slice of a workload on an arm."""
         return self.slices[self.size_name(workload, arm)]
 
-    def programs(self, arm: PlannedArm, hosts: int = 1) -> dict[str, tuple[CommandAsked, dict[str, float]]]:
+    def programs(self, arm: PlannedArm, hosts: int = 1) -> dict[str, tuple[CommandProgram, dict[str, float]]]:
         """Of the workloads that run one on an arm, each with the numbers that stand for words of its line. Of several
         `hosts` that run it together each is told its share of a rate."""
-        rate = {RATE: self.load.told_per_second / hosts} if isinstance(self.load, Told) else {}
+        rate = {RATE: self.load.commands_per_second / hosts} if isinstance(self.load, CommandRate) else {}
         return {
             name: (each.command, {SECONDS: self.size(name, arm).seconds, **rate})
             for name, each in self.study.workloads.items()
@@ -166,7 +166,7 @@ class Plan(Model):
         }
 
     def workers(self, workload: str, arm: PlannedArm) -> int:
-        of_levels = arm.asked.workload.get(workload, {}).get("workers")
+        of_levels = arm.settings.workload.get(workload, {}).get("workers")
         return self.size(workload, arm).workers or int(of_levels or self.study.workloads[workload].workers)
 
 
@@ -184,7 +184,7 @@ class Options:
     target: str | None = None
     plain_target: str | None = None
     limits: Sequence[tuple[str, str]] = ()
-    load: LoadAsked = field(default_factory=LoadAsked)
+    load: RequestedLoad = field(default_factory=RequestedLoad)
     client: str | None = None
     hosts: str | None = None
     target_options: TargetOptions | None = None
@@ -197,10 +197,10 @@ def resolve(study: Study, options: Options) -> Plan:
     profile = study.profiles.get(options.profile)
     if profile is None:
         allowed = ", ".join(study.profiles)
-        raise CostofError(Problem.UNKNOWN_PROFILE, study=study.name, name=options.profile, allowed=allowed)
+        raise CostofError(ErrorText.UNKNOWN_PROFILE, study=study.name, name=options.profile, allowed=allowed)
     load = load_of(study, options.load)
     if load is not None and options.client is not None:
-        raise CostofError(Problem.CLIENT_WITHOUT_LOAD, client=options.client)
+        raise CostofError(ErrorText.CLIENT_WITHOUT_LOAD, client=options.client)
     study = _as_asked(study, options, load)
     profile = study.profiles[options.profile]
     settings = [parse_assignment(text) for text in options.settings]
@@ -243,8 +243,8 @@ def resolve(study: Study, options: Options) -> Plan:
         predicted_ms=predicted,
         client=options.client,
         hosts=options.hosts,
-        limits=limits_of(study, options.limits or study.limits.items()),
-        protection_asked=study.main_factor in chosen,
+        limits=parse_limits(study, options.limits or study.limits.items()),
+        protection_chosen=study.main_factor in chosen,
         protection_alone=study.control[study.main_factor] not in chosen.get(study.main_factor, study.control.values()),
     )
 
@@ -268,7 +268,7 @@ def _as_asked(study: Study, options: Options, load: Load | None) -> Study:
     return as_served(study) if options.target is not None else study
 
 
-def left_out_of_target(study: Study, offered: Callable[[Level], bool] | None) -> list[str]:
+def lab_only_levels(study: Study, offered: Callable[[Level], bool] | None) -> list[str]:
     """Levels of its main factor that a study has by itself, and that a target cannot be had at (a tunnel to it)."""
     if offered is None:
         return []
@@ -284,7 +284,7 @@ def _as_offered(study: Study, offered: Callable[[Level], bool]) -> Study:
     name = study.main_factor
     factor = study.factors[name]
     known = {level for level, each in factor.levels.items() if offered(each)}
-    of_target_alone = [level for level, each in factor.levels.items() if each.own and level in known]
+    of_target_alone = [level for level, each in factor.levels.items() if each.target and level in known]
 
     def left(levels: Sequence[str]) -> list[str]:
         return [*dict.fromkeys([*(level for level in levels if level in known), *of_target_alone])]
@@ -309,41 +309,41 @@ def _stop_rule(profile: Profile, options: Options) -> tuple[float | None, float 
         return parse_duration(options.budget or profile.budget), precision, profile.rounds
     others = {"--budget": options.budget, "--precision": options.precision}
     if given := [name for name, value in others.items() if value is not None]:
-        raise CostofError(Problem.ROUNDS_ARE_EXACT, options=" and ".join(given))
+        raise CostofError(ErrorText.ROUNDS_ARE_EXACT, options=" and ".join(given))
     # Imported here: numpy would be a third of the time of a mistyped option.
-    from costof.statistics.intervals import ROUNDS_OF_AN_INTERVAL
+    from costof.statistics.intervals import ROUNDS_FOR_INTERVAL
 
-    rounds = whole_number("--rounds", options.rounds, ROUNDS_OF_AN_INTERVAL, MOST_ROUNDS)
+    rounds = whole_number("--rounds", options.rounds, ROUNDS_FOR_INTERVAL, MOST_ROUNDS)
     return None, None, (rounds, rounds)
 
 
 def _starts(options: Options) -> int:
-    """Of the servers. Raises `RESTARTS_OF_TARGET`, and `RESTARTS_ARE_EXACT` for a precision that would end none."""
+    """Of the servers. Raises `RESTARTS_NEED_LAB`, and `RESTARTS_ARE_EXACT` for a precision that would end none."""
     if options.restarts is None:
         return 1
     if options.target is not None:
-        raise CostofError(Problem.RESTARTS_OF_TARGET)
+        raise CostofError(ErrorText.RESTARTS_NEED_LAB)
     if options.precision is not None:
-        raise CostofError(Problem.RESTARTS_ARE_EXACT)
+        raise CostofError(ErrorText.RESTARTS_ARE_EXACT)
     return whole_number("--restarts", options.restarts, FEWEST_STARTS, MOST_STARTS)
 
 
 def with_client(study: Study, client: Client) -> Study:
     """The study with one workload more, and a metric for each figure that the program may tell. Raises
-    `CLIENT_OF_OTHERS` where it does not speak to what the study asks, and `PROGRAM_MISSING`."""
+    `CLIENT_FOR_OTHER_SERVICE` where it does not speak to what the study asks, and `PROGRAM_MISSING`."""
     service = study.service.program or study.service.kind
     if service != client.of:
         raise CostofError(
-            Problem.CLIENT_OF_OTHERS, client=client.program, of=client.of, study=study.name, service=service
+            ErrorText.CLIENT_FOR_OTHER_SERVICE, client=client.program, of=client.of, study=study.name, service=service
         )
     client.found()
-    workload = Workload(label=f"{client.program} as the client", view=COMMAND, kind=COMMAND, command=client.asked)
+    workload = Workload(label=f"{client.program} as the client", view=COMMAND, kind=COMMAND, command=client.command)
     metrics = {
         f"{WORKLOAD}.{name}": Metric(
             label=f"{figure.label}, {client.program}",
             description=f"As {client.program} tells it.",
             workload=WORKLOAD,
-            phase=f"{OF_COMMAND}{name}",
+            phase=f"{FIGURE_PREFIX}{name}",
             unit=figure.unit,
             better=figure.better,
             headline=name in client.headline,
@@ -351,7 +351,7 @@ def with_client(study: Study, client: Client) -> Study:
         )
         for name, figure in reader(client.program).figures.items()
     }
-    size = {WORKLOAD: SliceSize(operations=1, seconds=TOLD_SECONDS)}
+    size = {WORKLOAD: SliceSize(operations=1, seconds=DEFAULT_SECONDS)}
     profiles = {
         name: profile.model_copy(update={"slices": profile.slices | size}) for name, profile in study.profiles.items()
     }

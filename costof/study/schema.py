@@ -13,10 +13,10 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from costof.instruments.commands.settings import CommandAsked, CommandLevel, SecretSource
+from costof.instruments.commands.settings import CommandLevel, CommandProgram, SecretSource
 from costof.messages.plan import PLAIN, Options, Pace, Transport
 from costof.model import Finite, Model
-from costof.study.commands import OF_COMMAND, completed
+from costof.study.commands import FIGURE_PREFIX, completed
 
 LONGEST_ROUND_TRIP_MS = 10_000.0
 FAR = "@far"
@@ -29,9 +29,9 @@ UNITS_OF_PHASES = ("ms", "us", "per_second")
 #: Instead of a phase: the slice as a whole, from its start to the end of its last operation.
 WHOLE_SLICE = "slice"
 #: Instead of a phase: a figure that the servers gave of the slice, such as 'server.primary_cpu' (`Service.judge`).
-OF_SERVERS = "server."
+SERVER_PREFIX = "server."
 #: CPU time of a role for each operation of a slice, such as 'cpu.gateway'.
-OF_CPU = "cpu."
+CPU_PREFIX = "cpu."
 
 
 class Metric(Model):
@@ -68,7 +68,7 @@ class Metric(Model):
     @property
     def of_command(self) -> str | None:
         """The name of the figure that a command has told; None where it is none of a command's."""
-        return self.phase.removeprefix(OF_COMMAND) if self.phase.startswith(OF_COMMAND) else None
+        return self.phase.removeprefix(FIGURE_PREFIX) if self.phase.startswith(FIGURE_PREFIX) else None
 
 
 class PublishedFigure(Model):
@@ -102,7 +102,7 @@ class Published(Model):
 LEVEL = "{level}"
 
 
-class Asked(CommandLevel):
+class ArmSettings(CommandLevel):
     """The merged effects of an arm's levels. `transport` is None where a study has nothing to say of it."""
 
     transport: Transport | None = None
@@ -110,8 +110,8 @@ class Asked(CommandLevel):
     service: dict[str, Any] = Field(default_factory=dict, description="Settings of the protocol's client.")
     workload: dict[str, dict[str, Any]] = Field(default_factory=dict, description="By workload: what differs.")
     lab: dict[str, Any] = Field(default_factory=dict, description="Settings of the lab's servers.")
-    own: dict[str, Any] = Field(default_factory=dict, description="What of a user's own servers is asked.")
-    seen: dict[str, str] = Field(default_factory=dict, description="What either end must have seen.")
+    target: dict[str, Any] = Field(default_factory=dict, description="What of a user's own servers is asked.")
+    evidence: dict[str, str] = Field(default_factory=dict, description="What either end must have seen.")
     near_round_trips: float = Field(default=0.0, description="Of a connection, that its distance does not lengthen.")
 
     @property
@@ -124,17 +124,17 @@ class Asked(CommandLevel):
         return (self.transport or PLAIN).trusting(ca_file)
 
 
-def asked_by(effects: Iterable[tuple[dict[str, Any], str]]) -> Asked:
+def merge_settings(effects: Iterable[tuple[dict[str, Any], str]]) -> ArmSettings:
     """Effects merged in order, each with its level's name. Raises `ValueError` for what no effect can be."""
     merged: dict[str, Any] = {}
     for effect, level in effects:
         _merge(merged, _of_level(effect, level))
-    return Asked.model_validate(merged)
+    return ArmSettings.model_validate(merged)
 
 
-def asked_alone(effects: Iterable[tuple[dict[str, Any], str]]) -> Asked:
-    """As `asked_by`, of one level's effects: how the client speaks another one says."""
-    return asked_by([({"transport": {"kind": PLAIN.kind}}, ""), *effects])
+def merge_client_settings(effects: Iterable[tuple[dict[str, Any], str]]) -> ArmSettings:
+    """As `merge_settings`, of one level's effects: how the client speaks another one says."""
+    return merge_settings([({"transport": {"kind": PLAIN.kind}}, ""), *effects])
 
 
 def _merge(into: dict[str, Any], effect: dict[str, Any]) -> None:
@@ -167,8 +167,8 @@ class Level(CommandLevel):
     service: dict[str, Any] = Field(default_factory=dict)
     workload: dict[str, dict[str, Any]] = Field(default_factory=dict)
     lab: dict[str, Any] = Field(default_factory=dict)
-    own: dict[str, Any] = Field(default_factory=dict)
-    seen: dict[str, str] = Field(default_factory=dict)
+    target: dict[str, Any] = Field(default_factory=dict)
+    evidence: dict[str, str] = Field(default_factory=dict)
     near_round_trips: float | None = None
 
     @property
@@ -223,7 +223,7 @@ class Factor(Model):
         return self
 
     def effects(self, level: str) -> list[tuple[dict[str, Any], str]]:
-        """What a level does, for `asked_by`."""
+        """What a level does, for `merge_settings`."""
         own = self.levels.get(level, Level())
         return [] if level == AS_SERVED else [(self.each.effect, level), (own.effect, level)]
 
@@ -264,7 +264,7 @@ class Workload(Model):
     think_ms: float | None = Field(default=None, gt=0, description="So long a worker rests before each, on average.")
     ycsb: Options = Field(default={}, description="Kind ycsb: what differs from YCSB's, by the engine's names.")
     tpcc: Options = Field(default={}, description="Kind tpcc: what differs from defaults, by the engine's names.")
-    command: CommandAsked | None = Field(default=None, description="View command: the program.")
+    command: CommandProgram | None = Field(default=None, description="View command: the program.")
     when: dict[str, list[str]] = Field(default={}, description="The levels of arms that it is done on; else all.")
 
     def is_done_on(self, levels: Mapping[str, str]) -> bool:
@@ -273,12 +273,12 @@ class Workload(Model):
     @property
     def keeps_its_length(self) -> bool:
         """Whether no slice of it may be shorter than it is planned."""
-        return self.pace is not None or self.is_told_how_long
+        return self.pace is not None or self.takes_duration
 
     @property
-    def is_told_how_long(self) -> bool:
+    def takes_duration(self) -> bool:
         """Whether its program runs once in a slice, and ends that itself."""
-        return self.command is not None and self.command.is_told_how_long
+        return self.command is not None and self.command.takes_duration
 
     @property
     def instrument(self) -> str:
@@ -315,7 +315,7 @@ class Profile(Model):
     )
 
 
-class AskedService(Model):
+class ServiceReference(Model):
     """What a study is asked of: a folder of `costof/services/`, and for 'server' a program of `costof/programs/`."""
 
     kind: str = Field(pattern=MODULE_NAME)
@@ -335,7 +335,7 @@ class Study(Model):
     title: str
     question: str
     protection: str = Field(description="What costs, in a sentence such as '… adds 3 ms': 'TLS'.")
-    service: AskedService
+    service: ServiceReference
     control: dict[str, str]
     factors: dict[str, Factor]
     workloads: dict[str, Workload]
@@ -356,7 +356,7 @@ class Study(Model):
         default={}, description="Environment variables of commands that nobody may read, and where they come from."
     )
 
-    @field_validator("service", mode="before", json_schema_input_type=AskedService | Literal["command"])
+    @field_validator("service", mode="before", json_schema_input_type=ServiceReference | Literal["command"])
     @classmethod
     def _named(cls, service: Any) -> Any:
         return {"kind": service} if isinstance(service, str) else service
@@ -376,7 +376,7 @@ class Study(Model):
         for name, factor in self.factors.items():
             self._check_when(f"factor {name}", factor.when)
             for level in factor.levels:
-                unknown = asked_alone(factor.effects(level)).workload.keys() - self.workloads
+                unknown = merge_client_settings(factor.effects(level)).workload.keys() - self.workloads
                 if unknown:
                     raise ValueError(f"level {level} of {factor.label} changes unknown workloads {sorted(unknown)}")
         for name, profile in self.profiles.items():
@@ -403,9 +403,9 @@ class Study(Model):
         """An arm's label by its level of the main factor."""
         return {name: level.label or name for name, level in self.factors[self.main_factor].levels.items()}
 
-    def asked(self, levels: dict[str, str]) -> Asked:
+    def arm_settings(self, levels: dict[str, str]) -> ArmSettings:
         """What an arm of these levels asks for."""
-        return asked_by(effect for name, level in levels.items() for effect in self.factors[name].effects(level))
+        return merge_settings(effect for name, level in levels.items() for effect in self.factors[name].effects(level))
 
     def variant(self, workload: str, levels: dict[str, str]) -> str:
         """What tells a workload's options on such an arm from the usual ones, such as 'read_share 0.5'; '' where

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from costof import __version__
-from costof.instruments.commands.settings import CommandSettings, FigureAsked, Program, SecretSource, Shown, new_output
+from costof.instruments.commands.settings import CommandSettings, FigureSource, Program, SecretSource, Shown, new_output
 from costof.instruments.hosts.actor import HostActor
 from costof.lab.supervisor import parents
 from costof.messages.answers import PublicKey, Ready, SliceAnswer
@@ -34,8 +34,8 @@ def host() -> Iterator[HostActor]:
 
 
 def plan_of(command: str, proof: str = "true", secret: Path | None = None, output: Path | None = None) -> Plan:
-    rate = FigureAsked(regex="rate: ([0-9]+)", unit="per_second", better="higher")
-    tail = FigureAsked(regex="p99: ([0-9]+)", unit="ms")
+    rate = FigureSource(regex="rate: ([0-9]+)", unit="per_second", better="higher")
+    tail = FigureSource(regex="p99: ([0-9]+)", unit="ms")
     service = CommandSettings(
         programs={
             "load": Program(

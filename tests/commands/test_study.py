@@ -16,7 +16,7 @@ from costof.instruments.commands import templates
 from costof.instruments.commands.readers import reader, reader_names
 from costof.services.command.lab import Commands
 from costof.studies import study_names
-from costof.study.library import load_study, study_of
+from costof.study.library import load_study, read_study
 from costof.study.plan import Options, Plan, resolve
 from costof.study.schema import Study
 from tests.support.command import costof
@@ -41,7 +41,7 @@ run = "load {tls} --for {seconds} '{name}' --out {output} {{name}}"
 
 
 def study(text: str = FILE, **changes: Any) -> Study:
-    return study_of("mine", {**tomllib.loads(text), **changes})
+    return read_study("mine", {**tomllib.loads(text), **changes})
 
 
 def plan(text: str = FILE) -> Plan:
@@ -98,8 +98,8 @@ def test_what_was_done_last_is_undone_first() -> None:
 
 def test_a_twin_runs_what_its_control_runs() -> None:
     commands = Commands(plan())
-    control, twin = plan().arms[:2]
-    assert commands.endpoint(control) == commands.endpoint(twin)
+    control, replicate = plan().arms[:2]
+    assert commands.endpoint(control) == commands.endpoint(replicate)
 
 
 def test_a_word_that_an_arm_does_not_set_is_refused_before_anything_runs() -> None:
@@ -154,10 +154,10 @@ def test_a_word_that_another_level_sets_is_no_brace_of_a_shell(place: str) -> No
 def test_a_password_in_any_line_is_warned_of_without_it() -> None:
     text = FILE.replace("load {tls}", "mysql -pS3cret {tls}").replace("off {name}", "redis-cli -a S3cret")
     text = text.replace("environment.CA =", "environment.CA_TOKEN =")
-    (warning,) = Commands(plan(text)).warnings()
+    (warning,) = Commands(plan(text)).early_warnings()
     assert "-p of 'mysql', -a of 'redis-cli' and CA_TOKEN looks like a password" in warning
     assert "S3cret" not in warning
-    assert Commands(plan()).warnings() == []
+    assert Commands(plan()).early_warnings() == []
 
 
 @pytest.mark.parametrize(
@@ -274,4 +274,4 @@ def test_long_commands_that_differ_at_their_end_have_different_labels(tmp_path: 
     done = costof("versus", *asked, f"echo {line} one", f"echo {line} two", cwd=tmp_path)
     assert done.status in (0, 3), done.err
     result = json.loads((tmp_path / "run" / "result.json").read_text())
-    assert [arm["label"] for arm in result["arms"] if not arm["twin"]] == ["“… one”", "“… two”"]
+    assert [arm["label"] for arm in result["arms"] if not arm["replicate"]] == ["“… one”", "“… two”"]

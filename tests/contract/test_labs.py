@@ -67,15 +67,15 @@ def test_without_hosts_it_stands_on_loopback_without_a_share(
         for arm in plan.arms:
             lab.arrange(arm)
             assert lab.prefix(arm) == []
-            entrances = {"tunnel", "pool"} & arm.asked.lab.keys()
+            entrances = {"tunnel", "pool"} & arm.settings.lab.keys()
             assert bool(lab.prove(arm, "start")) == (bool(entrances) or study == HTTP.study)
             assert lab.lost(arm) is None
         assert "loopback" in lab.describe().topology
         assert "link" not in lab.cpu_seconds()
         assert lab.throttled_seconds() == {}
-        found = [caution for caution in lab.cautions() if "had no CPU share" in caution]
+        found = [warning for warning in lab.warnings() if "had no CPU share" in warning]
         assert bool(found) == bool(without_share)
-        assert all(f"{without_share} had no CPU share" in caution for caution in found)
+        assert all(f"{without_share} had no CPU share" in warning for warning in found)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.report import analyse, render_markdown
 from costof.report.blocks import Block
 from costof.report.result import Result
@@ -60,7 +60,7 @@ def unusual(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
     carried = CarryOver(metric="wire.reused_query", ratio=Estimate(value=1.4, low=1.3, high=1.5, rounds=8))
     remembering = analyse(noisy).model_copy(update={"carry_over": [carried]})
     distant = fake_run(folder / "distant", plan_of("redis-tls", "quick", "distance=2", target="shown"), Truth())
-    refused = dict.fromkeys(("plain", "plain-twin"), "the server takes TLS alone")
+    refused = dict.fromkeys(("plain", "plain-copy"), "the server takes TLS alone")
     one_sided = fake_run(folder / "one-sided", plan_of("postgres-tls"), Truth(), refused=refused)
     runs = (intermittent, noisy, limited, of_hosts, distant, one_sided)
     return [*map(analyse, runs), at_load(), remembering]
@@ -92,5 +92,5 @@ def test_what_no_section_understands_is_a_broken_study(asked: dict[str, object],
     study = load_study("http-tls-termination").model_copy(update={"sections": asked})
     with pytest.raises(CostofError) as caught:
         check(study)
-    assert caught.value.problem is Problem.BROKEN_STUDY
+    assert caught.value.problem is ErrorText.BROKEN_STUDY
     assert words in str(caught.value)

@@ -45,11 +45,11 @@ def test_endpoints_differ_in_what_the_arms_ask_for_alone(standing: Standing) -> 
     apart = standing.kind.apart
     assert ends[0] == ends[1]
     assert ends[0]["transport"] == {"kind": "plain"}
-    assert ends[2]["transport"]["kind"] == ("tls" if arms[2].asked.speaks_tls else "plain")
+    assert ends[2]["transport"]["kind"] == ("tls" if arms[2].settings.speaks_tls else "plain")
     assert common(ends[0], apart) == common(ends[2], apart)
     # A tunnel is entered elsewhere, and nothing else is different.
     for arm, end in zip(arms[3:], ends[3:], strict=True):
-        assert (end["transport"] == {"kind": "plain"}) != arm.asked.speaks_tls
+        assert (end["transport"] == {"kind": "plain"}) != arm.settings.speaks_tls
         assert common(end, (*apart, "addresses")) == common(ends[0], (*apart, "addresses"))
 
 
@@ -57,7 +57,7 @@ def test_a_client_takes_what_its_arm_encrypts_in_no_other_form(standing: Standin
     for arm in standing.plan.arms:
         service = sent(standing.service.endpoint(arm))["service"]
         demands = service.get("decryption", {}).get("must_be_encrypted", [])
-        columns = encrypted_columns(arm.asked.lab.get("columns"))
+        columns = encrypted_columns(arm.settings.lab.get("columns"))
         assert demands == [f"{service['database']}.{table}.{column}" for table, column in columns]
 
 
@@ -109,9 +109,9 @@ def test_every_arm_works_and_the_servers_count_it(standing: Standing, engines: E
         moved = service.counters(engines.server(arm)).since(before)
         assert not answer.errors
         assert answer.operations == 20
-        assert mismatch(arm.asked, "wire", answer, moved, workers=20) is None
+        assert mismatch(arm.settings, "wire", answer, moved, workers=20) is None
         if workload == "connect":
-            phases_add_up(answer.phases, arm.asked.speaks_tls)
+            phases_add_up(answer.phases, arm.settings.speaks_tls)
         opened = int(answer.evidence["connections"])
         if not standing.counts:
             assert moved == Counters()
@@ -122,7 +122,7 @@ def test_every_arm_works_and_the_servers_count_it(standing: Standing, engines: E
             # One that cannot tell says at which of its addresses it was reached.
             reached_at = answer.evidence.get("server_side")
             assert reached_at == engines.server(arm) if reached_at else arm.levels["balancer"] == "nginx"
-        elif arm.asked.speaks_tls:
+        elif arm.settings.speaks_tls:
             assert answer.evidence["protocol"] == "TLSv1.3"
             # Where bytes are passed through, it is the origin that counts.
             counted_as = "TLSv1.3" if arm.levels.get("termination") == "backend" else standing.kind.counted_as
@@ -151,7 +151,7 @@ def test_standing_connections_are_opened_anew_where_that_is_asked_for(standing: 
             assert (answer.operations, answer.errors) == (20, [])
             opened = answer.evidence["connections"]
             assert bool(opened) == reconnect
-            assert mismatch(arm.asked, "wire", answer, moved, workers=20) is None
+            assert mismatch(arm.settings, "wire", answer, moved, workers=20) is None
             if standing.counts:
                 assert moved.connections is not None
                 assert moved.connections >= opened
@@ -160,9 +160,9 @@ def test_standing_connections_are_opened_anew_where_that_is_asked_for(standing: 
 def test_an_arm_proves_what_the_client_cannot_see(standing: Standing) -> None:
     for arm in standing.plan.arms:
         proofs = standing.service.prove(arm, "start")
-        if arm.asked.lab.get("tunnel"):
+        if arm.settings.lab.get("tunnel"):
             assert proofs == {"tunnel cipher": "aes256-gcm@openssh.com", "tunnel compression": "none"}
-        elif pool := arm.asked.lab.get("pool"):
+        elif pool := arm.settings.lab.get("pool"):
             seen = "TLSv1.3" if pool.get("server_tls") else "no TLS"
             standing_connections = f"{pool['mode']} mode, 20 standing connections"
             assert proofs == {"pool": standing_connections, "pool to server, as the server sees it": seen}

@@ -29,7 +29,7 @@ def test_the_sections_understand_what_it_asks_them(study: Study) -> None:
 def test_each_context_has_a_control_a_twin_and_an_arm_at_the_least(study: Study) -> None:
     for plan in plans(study):
         contexts = {arm.context for arm in plan.arms}
-        assert len(plan.controls) == len(contexts) == [arm.twin for arm in plan.arms].count(True)
+        assert len(plan.controls) == len(contexts) == [arm.replicate for arm in plan.arms].count(True)
         assert len({arm.name for arm in plan.arms}) == len(plan.arms) >= 3 * len(contexts)
 
 
@@ -38,5 +38,5 @@ def test_an_arm_asks_for_something_else_than_its_control_and_a_twin_for_the_same
     for plan in plans(study):
         control = {arm.context: arm for arm in plan.controls}
         for arm in plan.arms:
-            same = arm.asked == control[arm.context].asked
-            assert same == (arm.control or arm.twin), arm.name
+            same = arm.settings == control[arm.context].settings
+            assert same == (arm.control or arm.replicate), arm.name

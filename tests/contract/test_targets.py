@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.lab.lab import Lab
 from costof.programs.access import Access
 from costof.programs.reach import CERTIFICATE, VERSION
@@ -97,7 +97,7 @@ def test_it_is_known_by_its_version_and_certificate(server: UsersServer) -> None
     again.known_identity = {**found, CERTIFICATE: "SHA-256 of another"}
     with pytest.raises(CostofError) as error, again:
         pass
-    assert error.value.problem is Problem.OTHER_SERVER
+    assert error.value.problem is ErrorText.OTHER_SERVER
     assert server.state() == before
 
 
@@ -121,7 +121,7 @@ def test_a_missing_privilege_is_named_with_a_grant_that_is_enough(server: UsersS
     for lacking in server.privileges:
         with server.limited(lacking) as url:
             error = refused(server, server.access(url, CHOSEN))
-            assert error.problem is Problem.PRIVILEGES_MISSING
+            assert error.problem is ErrorText.PRIVILEGES_MISSING
             assert f"may not {lacking}" in str(error)
             unnamed = str(refused(server, server.access(url)))
             assert ("which --database names" in unnamed) == server.grants_one_place
@@ -135,9 +135,9 @@ def test_what_cannot_be_reached_is_reported_without_its_password(server: UsersSe
     no_ca = tmp_path / "ca.pem"
     no_ca.write_text("not a certificate")
     for access, problem in (
-        (server.access(server.url(password="wrong-horse")), Problem.TARGET_REFUSES_LOGIN),
-        (server.access(f"{server.scheme}://u:wrong-horse@127.0.0.1:1/"), Problem.TARGET_UNREACHABLE),
-        (replace(server.access(), ca_file=no_ca), Problem.TLS_CA_INVALID),
+        (server.access(server.url(password="wrong-horse")), ErrorText.TARGET_REFUSES_LOGIN),
+        (server.access(f"{server.scheme}://u:wrong-horse@127.0.0.1:1/"), ErrorText.TARGET_UNREACHABLE),
+        (replace(server.access(), ca_file=no_ca), ErrorText.TLS_CA_INVALID),
     ):
         error = refused(server, access)
         assert error.problem is problem
@@ -148,19 +148,19 @@ def test_a_place_cannot_have_any_name(server: UsersServer) -> None:
     for name in ("", "mysql", "Admin", "a b", "a`b", "1st", "a" * 64, "costof-run", "näme"):
         with pytest.raises(CostofError) as error:
             server.open(server.access(database=name))
-        assert error.value.problem is Problem.BAD_DATABASE, name
+        assert error.value.problem is ErrorText.BAD_DATABASE, name
 
 
 def test_a_place_that_holds_something_is_not_touched(server: UsersServer) -> None:
     server.occupy(CHOSEN)
-    assert refused(server, server.access(database=CHOSEN)).problem is Problem.TARGET_OCCUPIED
+    assert refused(server, server.access(database=CHOSEN)).problem is ErrorText.TARGET_OCCUPIED
     server.drop(CHOSEN)
 
 
 def test_of_two_runs_with_one_place_the_second_is_refused(server: UsersServer) -> None:
     before = server.state()
     with loaded(server, server.access(database=CHOSEN)) as (_, _, engines):
-        assert refused(server, server.access(database=CHOSEN)).problem is Problem.TARGET_OCCUPIED
+        assert refused(server, server.access(database=CHOSEN)).problem is ErrorText.TARGET_OCCUPIED
         assert engines.slice(server.plan().arms[0], "query", 10).operations == 10
     assert server.state() == before
 

@@ -24,7 +24,7 @@ from tests.support.programs import eventually
 COSTOF = [sys.executable, "-m", "costof"]
 SMALL = ["--profile", "quick", "--set", "records=500"]
 SHORT = [str(Path(__file__).with_name("short.toml")), "--profile", "quick"]
-SHORT_ROUND = 6  # slices: of two workloads over plain, its twin and TLS
+SHORT_ROUND = 6  # slices: of two workloads over plain, its replicate and TLS
 
 
 @contextlib.contextmanager

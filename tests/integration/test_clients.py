@@ -48,7 +48,7 @@ def test_a_client_asks_in_the_rounds_of_the_others(name: str, tmp_path: Path) ->
     ledger = Ledger.create(plan, tmp_path / "run")
     run(plan, open_service(plan, None, "run"), ledger, Silent())
     result = analyse(ledger)
-    protected = {arm.name for arm in result.arms if not arm.control and not arm.twin}
+    protected = {arm.name for arm in result.arms if not arm.control and not arm.replicate}
     effects = {each.arm: each for each in result.effects if each.metric == metric}
     assert all(min(each.control_value, each.value) > 0 for each in effects.values())
     assert not result.errors

@@ -9,7 +9,7 @@ import pytest
 from pymysql.err import MySQLError
 
 from costof.datasets.tpcc_database import TpccDatabase
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.lab.certificates import write_private
 from costof.lab.program import Counters
 from costof.programs.mariadb.lab import DATABASE, USER
@@ -105,11 +105,11 @@ def test_data_that_is_not_sound_ends_the_run_in_one_line(lab: EncryptionLab) -> 
     try:
         with pytest.raises(CostofError) as refused:
             TpccDatabase(server.ask, DATABASE, "mariadb").fill(lambda: None)
-        assert refused.value.problem is Problem.TPCC_UNSOUND
+        assert refused.value.problem is ErrorText.TPCC_UNSOUND
         assert "condition 3 " in str(refused.value)
         assert "\n" not in str(refused.value)
-        (caution,) = TpccDatabase(server.ask, DATABASE, "mariadb").cautions()
-        assert "condition 3 " in caution
+        (warning,) = TpccDatabase(server.ask, DATABASE, "mariadb").warnings()
+        assert "condition 3 " in warning
     finally:
         server.ask(f"DELETE FROM {DATABASE}.new_order WHERE no_o_id = 2103")  # noqa: S608  # our own name
 
@@ -139,7 +139,7 @@ def test_a_gateway_or_server_that_ends_is_the_runs_end() -> None:
         eventually("the notice", lambda: lab.lost() is not None)
         assert "gateway ended in the middle of the run" in (lab.lost() or "")
         assert lab.counters(address) == Counters()
-        assert lab.cautions() == []
+        assert lab.warnings() == []
         assert lab.prove(lab._plan.controls[0], "end") == {}
         lab._lab.kill("mariadb")
         eventually("the notice", lambda: bool(lab._lab.dead()))
@@ -151,7 +151,7 @@ def test_without_hosts_it_stands_on_loopback() -> None:
     plan = small("encrypted=direct,0,20")
     with EncryptionLab(plan) as lab:
         assert "loopback" in lab.describe().topology
-        assert any("no CPU share" in caution for caution in lab.cautions())
+        assert any("no CPU share" in warning for warning in lab.warnings())
         with Engines(plan, lab, ONE_TERMINAL) as engines:
             assert [ready.error for ready in engines.ready.values()] == [None] * len(plan.arms)
         assert all(lab.prove(arm, "start") for arm in plan.arms)

@@ -85,7 +85,7 @@ def test_unmeasured_runs_after_each_change_take_away_what_was_left_behind(tmp_pa
     measured = [(each["answer"]["arm"], each["answer"]["operations"]) for each in slices if each["record"] == "slice"]
     expected: list[str] = []
     for arm, operations in measured:
-        name = arm.removesuffix("-twin")
+        name = arm.removesuffix("-copy")
         warm = 0 if expected and expected[-1] == name else 2
         expected += [name] * (warm + operations)
     assert (tmp_path / "ran").read_text().split() == expected
@@ -247,7 +247,7 @@ def test_a_level_that_cannot_be_undone_ends_the_run(tmp_path: Path) -> None:
     text = study("", f"""before = "true", after = "sh -c '{after}'" """, 'run = "touch done"\nseconds = 0.05')
     (tmp_path / "mine.toml").write_text(text)
     ended = costof("run", "mine.toml", *ROUNDS, "--out", "run", cwd=tmp_path)
-    assert ended.status == 1, "the twin's slice alone had been measured"
+    assert ended.status == 1, "the replicate's slice alone had been measured"
     assert "could not be undone" in " ".join(ended.out.split())
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.lab.lab import Lab
 from costof.programs.access import Access
 from costof.programs.haproxy import Haproxy
@@ -66,7 +66,7 @@ def ask(balancer: RunningBalancer, folder: Path, *settings: str, trusted: bool =
 def refused(balancer: RunningBalancer, folder: Path, words: str, *settings: str, trusted: bool = True) -> None:
     with pytest.raises(CostofError, match=words) as error:
         ask(balancer, folder, *settings, trusted=trusted)
-    assert error.value.problem is Problem.ARMS_CANNOT_RUN
+    assert error.value.problem is ErrorText.ARMS_CANNOT_RUN
 
 
 @pytest.mark.parametrize("verify", ["full", "none"])
@@ -116,4 +116,4 @@ def test_it_is_known_by_its_certificate(somebodys: RunningBalancer) -> None:
     again.known_identity = {CERTIFICATE: "SHA-256 of another"}
     with pytest.raises(CostofError) as error, again:
         pass
-    assert error.value.problem is Problem.OTHER_SERVER
+    assert error.value.problem is ErrorText.OTHER_SERVER

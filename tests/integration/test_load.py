@@ -68,7 +68,7 @@ def test_connections_come_at_their_rate_and_are_asked_so_often(study: str, arms:
 def test_what_cannot_be_carried_is_said(tmp_path: Path) -> None:
     arguments = ["--set", "transport=plain,tls", "--load", "200000/s", "--queries-per-connection", "0"]
     said, result, _ = ran("redis-tls", tmp_path, *arguments)
-    assert not any(each.all_of_them for each in result.sections.load.carried)
+    assert not any(each.complete for each in result.sections.load.carried)
     assert "cannot carry this load: of " in said
     assert "and all 96 connections that clients may hold at once were waiting" in said
     assert not [each for each in result.effects if each.metric == CONNECTION], "its times are no costs"

@@ -11,13 +11,13 @@ from typing import Any
 import pymongo
 import pytest
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
 from costof.programs.access import Access
 from costof.programs.mongod.connection import Client
 from costof.programs.mongod.lab import find_mongod
-from costof.programs.mongod.target import OwnMongodb
+from costof.programs.mongod.target import MongodbTarget
 from costof.programs.reach import CERTIFICATE, VERSION
 from costof.programs.target_database import DEAD_AFTER_SECONDS, MARKER_NAME, Maker
 from costof.report.result import Result
@@ -112,7 +112,7 @@ def test_a_mongodb_action_granted_on_other_collections_is_not_ours(healthy: Stan
                 else:
                     with pytest.raises(CostofError, match="may not find") as refused, service:
                         pass
-                    assert refused.value.problem is Problem.PRIVILEGES_MISSING
+                    assert refused.value.problem is ErrorText.PRIVILEGES_MISSING
             client.admin.command("dropRole", "bench")
 
 
@@ -157,7 +157,7 @@ def waits_for_the_last_write(member: Client) -> bool:
 @pytest.mark.slow
 def test_a_load_is_over_when_each_visible_member_has_it_whatever_a_hidden_one_has() -> None:
     with user_of_a_set() as (url, ca_file):
-        own = OwnMongodb(Access(url, ca_file, allow_plain=True), "mongodb-tls", "run", records=1)
+        own = MongodbTarget(Access(url, ca_file, allow_plain=True), "mongodb-tls", "run", records=1)
         own.reach()
         found = own.identity()
         assert {VERSION, CERTIFICATE, "replica set", "members"} <= {*found}

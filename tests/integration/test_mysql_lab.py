@@ -13,7 +13,7 @@ from costof.services.server.tunnels import cipher_of
 from costof.study.arms import PlannedArm
 from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
-from costof.study.schema import Asked
+from costof.study.schema import ArmSettings
 from tests.support.engines import Engines
 from tests.support.programs import SHORTER_MS
 from tests.support.small_plans import plan_of
@@ -34,7 +34,7 @@ def arm_of(plan: Plan, transport: str, distance: str = "lan") -> PlannedArm:
     return next(
         arm
         for arm in plan.arms
-        if not arm.twin and (arm.levels["transport"], arm.levels["distance"]) == (transport, distance)
+        if not arm.replicate and (arm.levels["transport"], arm.levels["distance"]) == (transport, distance)
     )
 
 
@@ -130,12 +130,12 @@ def test_the_quick_profiles_lab_has_links_as_long_as_asked_for() -> None:
     }
     for link in links:
         # A busy machine makes packets later and never earlier.
-        assert link.median_ms >= link.asked_ms - SHORTER_MS
+        assert link.median_ms >= link.nominal_ms - SHORTER_MS
 
 
 def test_a_tunnel_that_cannot_be_opened_is_its_arms_error() -> None:
     plan = plan_for("distance=lan", "transport=plain,ssh-aes256-cbc,ssh-aes256-ctr")
-    other = {"asked": Asked(lab={"tunnel": "no-such-cipher"})}
+    other = {"asked": ArmSettings(lab={"tunnel": "no-such-cipher"})}
     arms = [arm.model_copy(update=other if arm.name == "ssh-aes256-cbc" else {}) for arm in plan.arms]
     plan = plan.model_copy(update={"arms": arms})
     with ServerLab(plan) as lab, Engines(plan, lab) as engines:

@@ -9,17 +9,17 @@ from pathlib import Path
 import pymysql
 import pytest
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
 from costof.programs.access import Access
 from costof.programs.leftovers import reached
 from costof.programs.mariadb.connection import MarkedDatabase, MysqlSession, parse_mysql_url
 from costof.programs.mariadb.lab import MariadbServer
-from costof.programs.mariadb.target import OwnSysbench
-from costof.services.encryption.target import OwnTpcc
+from costof.programs.mariadb.target import SysbenchTarget
+from costof.services.encryption.target import TpccTarget
 from costof.services.open import open_service
-from costof.services.target import OwnService
+from costof.services.target import TargetService
 from costof.study.plan import Plan
 from tests.support.command import costof
 from tests.support.engines import Engines
@@ -39,10 +39,10 @@ def small() -> Plan:
     return plan_of("mysql-transport", "quick", "records=200", "transport=plain,tls", target="mysql://shown")
 
 
-def target(server: MariadbServer, url: str | None = None) -> OwnService[OwnSysbench]:
+def target(server: MariadbServer, url: str | None = None) -> TargetService[SysbenchTarget]:
     access = Access(url or url_of(server), server.ca_file, allow_plain=True)
     service = open_service(small(), access, "a-run")
-    assert isinstance(service, OwnService)
+    assert isinstance(service, TargetService)
     return service
 
 
@@ -91,16 +91,16 @@ def test_an_empty_database_whose_run_holds_its_lock_stays(server: MariadbServer)
 
 
 def test_the_study_of_column_encryption_names_its_missing_privilege(server: MariadbServer) -> None:
-    lacking = OwnTpcc.PRIVILEGES[-1]
+    lacking = TpccTarget.PRIVILEGES[-1]
     before = databases(server)
     server.ask(f"CREATE USER limited IDENTIFIED BY '{server.password.get_secret_value()}'")
-    rest = ", ".join(name for name in OwnTpcc.PRIVILEGES if name != lacking)
+    rest = ", ".join(name for name in TpccTarget.PRIVILEGES if name != lacking)
     server.ask(f"GRANT {rest} ON `costof\\_%`.* TO limited")
     plan = plan_of("mysql-column-encryption", "quick", "encrypted=direct,0", target="shown")
     try:
         with pytest.raises(CostofError, match=f"may not {lacking} in costof_") as refused:
             open_service(plan, Access(url_of(server, "limited")), "a-run").__enter__()
-        assert refused.value.problem is Problem.PRIVILEGES_MISSING
+        assert refused.value.problem is ErrorText.PRIVILEGES_MISSING
         assert databases(server) == before
         (grant,) = re.findall(r"GRANT .*;", str(refused.value))
         server.ask(grant)
@@ -113,7 +113,7 @@ def test_the_study_of_column_encryption_names_its_missing_privilege(server: Mari
 
 def test_privileges_may_come_by_a_role(server: MariadbServer) -> None:
     server.ask("CREATE ROLE bench")
-    server.ask(f"GRANT {', '.join(OwnSysbench.PRIVILEGES)} ON `costof\\_%`.* TO bench")
+    server.ask(f"GRANT {', '.join(SysbenchTarget.PRIVILEGES)} ON `costof\\_%`.* TO bench")
     server.ask(f"CREATE USER by_role IDENTIFIED BY '{server.password.get_secret_value()}'")
     server.ask("GRANT bench TO by_role")
     server.ask("SET DEFAULT ROLE bench FOR by_role")

@@ -75,7 +75,7 @@ def test_tls_is_on_the_sides_that_an_arm_says(pools: Pools) -> None:
     for arm in pools.plan.arms:
         pools.lab.arrange(arm)
         answer = pools.engines.slice(arm, "connect", 5)
-        assert answer.evidence["protocol"] == ("TLSv1.3" if arm.asked.speaks_tls else None)
+        assert answer.evidence["protocol"] == ("TLSv1.3" if arm.settings.speaks_tls else None)
         pooled = Pooled.of(arm)
         # Only the server itself knows the process that it has told a client of.
         assert (answer.evidence["server_side"] is None) == (pooled is not None)
@@ -144,7 +144,7 @@ def test_a_storm_beyond_what_the_server_takes_is_one_error_without_a_pool_and_no
 
 @pytest.mark.parametrize("driver", ["postgres", pytest.param("asyncpg", marks=pytest.mark.slow)])
 def test_applications_go_through_a_pool_of_transactions(pools: Pools, driver: str) -> None:
-    arms = [arm for arm in pools.pooled if arm.asked.lab["pool"]["mode"] == "transaction"]
+    arms = [arm for arm in pools.pooled if arm.settings.lab["pool"]["mode"] == "transaction"]
     told = [pools.lab.endpoint(arm).named(arm.name) for arm in arms]
     with application(driver, {}, pools.lab.prefix(arms[0])) as client:
         ready = client.plan(patient_plan(told, WORKLOADS, RECORDS))

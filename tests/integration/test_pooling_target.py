@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.lab.lab import Lab
 from costof.programs.access import Access
 from costof.programs.postgres.lab import DATABASE, USER
@@ -70,7 +70,7 @@ def test_a_pool_is_asked_beside_its_server_and_both_are_left_as_they_were(somebo
                 assert address.endswith(f":{PORT}") == pooled
                 answer = engines.slice(arm, "query", 10)
                 assert (answer.operations, answer.errors) == (10, [])
-                assert bool(answer.evidence["protocol"]) == arm.asked.speaks_tls
+                assert bool(answer.evidence["protocol"]) == arm.settings.speaks_tls
     assert somebodys.server.places() == before
 
 
@@ -84,7 +84,7 @@ def refused(access: Access) -> CostofError:
 def test_what_is_no_pool_before_the_server_is_refused(somebodys: Somebodys) -> None:
     before = somebodys.server.places()
     itself = refused(somebodys.access(somebodys.server.url(USER)))
-    assert (itself.problem, "a server answers there itself" in str(itself)) == (Problem.NO_POOLER, True)
+    assert (itself.problem, "a server answers there itself" in str(itself)) == (ErrorText.NO_POOLER, True)
     elsewhere = somebodys.access()
     # The pool's database is DATABASE, and the run's schema is made in another.
     somebodys.server.ask(f"GRANT CREATE ON DATABASE postgres TO {USER}")
@@ -95,7 +95,7 @@ def test_what_is_no_pool_before_the_server_is_refused(somebodys: Somebodys) -> N
         pooler_url=elsewhere.pooler_url,
     )
     other = refused(elsewhere)
-    assert (other.problem, "does not hold the schema" in str(other)) == (Problem.NO_POOLER, True)
+    assert (other.problem, "does not hold the schema" in str(other)) == (ErrorText.NO_POOLER, True)
     assert somebodys.server.password.get_secret_value() not in str(itself) + str(other)
     assert somebodys.server.places() == before
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.lab.lab import Lab
 from costof.programs.access import Access
 from costof.programs.postgres.lab import ACCESS, DATABASE
-from costof.programs.postgres.target import OwnPgbench
+from costof.programs.postgres.target import PgbenchTarget
 from costof.services.open import open_service
-from costof.services.target import OwnService
+from costof.services.target import TargetService
 from costof.study.plan import Plan
 from tests.support.command import costof
 from tests.support.engines import Engines
@@ -35,10 +35,10 @@ def small() -> Plan:
     return plan_of("postgres-tls", "quick", "records=200", "transport=plain,tls", target="postgresql://shown")
 
 
-def target(server: Standing, database: str | None = None, user: str = "maker") -> OwnService[OwnPgbench]:
+def target(server: Standing, database: str | None = None, user: str = "maker") -> TargetService[PgbenchTarget]:
     access = Access(server.url(user), server.ca_file, allow_plain=True, database=database)
     service = open_service(small(), access, "a-run")
-    assert isinstance(service, OwnService)
+    assert isinstance(service, TargetService)
     return service
 
 
@@ -100,7 +100,7 @@ def test_a_database_that_holds_anything_is_not_touched(server: Standing) -> None
         server.ask("CREATE DATABASE held OWNER maker")
         with psycopg.connect(server.url("maker", database="held"), autocommit=True) as inside:
             inside.execute(something.encode())
-        assert refused(server, "held").problem is Problem.TARGET_OCCUPIED
+        assert refused(server, "held").problem is ErrorText.TARGET_OCCUPIED
         server.ask("DROP DATABASE held")
 
 
@@ -116,4 +116,4 @@ def test_a_connection_that_the_server_ended_is_opened_again(server: Standing) ->
 def test_a_new_database_that_lets_nobody_in_does_not_stay(server: Standing) -> None:
     access = f"local all all scram-sha-256\nhost {DATABASE} all all scram-sha-256\n"
     with server.admitting(access):
-        assert refused(server).problem is Problem.TARGET_REFUSES_LOGIN
+        assert refused(server).problem is ErrorText.TARGET_REFUSES_LOGIN

@@ -29,7 +29,7 @@ class Lab:
 
     def arm(self, transport: str, key: str | None = None) -> PlannedArm:
         wanted = {"transport": transport, **({"key": key} if key else {})}
-        return next(arm for arm in self.plan.arms if not arm.twin and wanted.items() <= arm.levels.items())
+        return next(arm for arm in self.plan.arms if not arm.replicate and wanted.items() <= arm.levels.items())
 
 
 @pytest.fixture(scope="module")
@@ -50,13 +50,13 @@ def test_every_arm_proves_its_way_from_both_ends(lab: Lab, workload: str) -> Non
         moved = lab.service.counters(server).since(counted)
         judgement = lab.service.judge(arm, observed, lab.service.observe(arm), answer)
         assert (answer.operations, answer.errors) == (20, [])
-        assert (mismatch(arm.asked, "wire", answer, moved), judgement.mismatch) == (None, None)
+        assert (mismatch(arm.settings, "wire", answer, moved), judgement.mismatch) == (None, None)
         opened = answer.evidence["connections"]
         assert (moved.connections, opened > 0) == (opened, True)
         assert judgement.counts == ({"connections carried by stunnel": opened} if stunnel_of(arm) else {})
         # Redis itself has been told in plain what stunnel has carried.
         assert answer.evidence["server_side"].endswith(f":{PORT}") == (arm.levels["transport"] != "tls")
-        if arm.asked.speaks_tls:
+        if arm.settings.speaks_tls:
             assert (answer.evidence["protocol"], answer.evidence["key"]) == ("TLSv1.3", arm.levels["key"])
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.lab.lab import Lab
 from costof.programs.access import Access
 from costof.programs.redis.connection import RUNS
@@ -46,7 +46,7 @@ def test_a_right_that_is_missing_is_told_before_anything_is_written(server: Stan
     server.ask("ACL", "SETUSER", USER, f"-{command}")
     try:
         told = refusal(server)
-        assert "nothing was written" in str(told) or told.problem is Problem.TARGET_FAILED
+        assert "nothing was written" in str(told) or told.problem is ErrorText.TARGET_FAILED
         assert server.all_keys() <= {"theirs", RUNS}
     finally:
         server.ask("ACL", "SETUSER", USER, "+@all")
@@ -61,7 +61,7 @@ def test_the_other_port_is_told_soon(server: Standing, scheme: str, port: int, h
     access = Access(url, server.ca_file if scheme == "rediss" else None, allow_plain=True)
     with pytest.raises(CostofError, match=hint) as refused, open_service(small(), access, "a-run"):
         pass
-    assert refused.value.problem is Problem.TARGET_UNREACHABLE
+    assert refused.value.problem is ErrorText.TARGET_UNREACHABLE
 
 
 def test_a_server_that_drops_keys_of_others_is_refused(server: Standing) -> None:

@@ -175,7 +175,7 @@ def test_a_primary_that_steps_down_is_made_primary_again(seven: ReplicationLab) 
     eventually("word of it", lambda: told() == "primary is in SECONDARY")
     eventually("another primary", lambda: seven.observe(arm).primary not in (None, "primary"))
     good_slice(seven, arm)
-    assert any("deposed 1 times" in caution for caution in seven.cautions())
+    assert any("deposed 1 times" in warning for warning in seven.warnings())
 
 
 def test_a_member_that_is_killed_costs_its_set_alone() -> None:

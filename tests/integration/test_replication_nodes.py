@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.lab.lab import Lab, is_root
 from costof.lab.round_trips import tcp_round_trip_ms
 from costof.services.replication.lab import Distances, Group, Nodes
@@ -73,4 +73,4 @@ def test_without_root_nodes_are_on_loopback_and_distance_is_refused() -> None:
             Nodes(lab, 1, [Group(["a", "b", "c"], "c", [Distances(5, 0)])]),
         ):
             pass
-        assert refused.value.problem is Problem.NEEDS_ROOT
+        assert refused.value.problem is ErrorText.NEEDS_ROOT

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pymongo
 import pytest
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.lab.lab import Lab
 from costof.messages.answers import SliceAnswer
 from costof.programs.access import Access
@@ -41,7 +41,7 @@ def test_a_set_is_shown_as_it_stands_and_left_as_it_was(playing: tuple[ServerLab
     admin: pymongo.MongoClient[dict[str, object]] = lab.server.set.admin("primary")
     configured, databases = admin.admin.command("replSetGetConfig")["config"], set(admin.list_database_names())
     plan = replication_plan(target="mongodb://a-user")
-    assert [arm.name for arm in plan.arms] == ["1", "1-twin", "majority"]
+    assert [arm.name for arm in plan.arms] == ["1", "1-copy", "majority"]
     login = user(lab, "sees", ["readWriteAnyDatabase", "dbAdminAnyDatabase", "clusterMonitor"])
     with open_service(plan, Access(f"mongodb://{login}@{hosts}/?replicaSet=costof"), "run") as target:
         concerns = [target.endpoint(arm).service.write_concern for arm in plan.arms]
@@ -56,7 +56,7 @@ def test_a_set_is_shown_as_it_stands_and_left_as_it_was(playing: tuple[ServerLab
         assert all(member.address in judged.facts["tree"] for member in lab.server.set.members)
         assert judged.figures["hops_to_majority"] == 1
         assert "replication_lag_ms" in judged.figures
-        assert target.cautions() == []
+        assert target.warnings() == []
     assert admin.admin.command("replSetGetConfig")["config"] == configured
     assert set(admin.list_database_names()) == databases
 
@@ -70,7 +70,7 @@ def test_a_user_without_the_right_to_look_is_told_which_is_missing(playing: tupl
         observed = target.observe(plan.controls[0])
         judged = target.judge(plan.controls[0], observed, observed, NOTHING)
         assert (judged.mismatch, judged.facts) == (None, {})
-        assert any("clusterMonitor" in caution for caution in target.cautions())
+        assert any("clusterMonitor" in warning for warning in target.warnings())
 
 
 def test_a_single_server_replicates_nothing(lab: Lab, standalone: object) -> None:
@@ -78,5 +78,5 @@ def test_a_single_server_replicates_nothing(lab: Lab, standalone: object) -> Non
     target = open_service(replication_plan(target="mongodb://a-user"), Access(server.url, server.ca_file), "run")
     with pytest.raises(CostofError, match="no replica set") as refused, target:
         pass
-    assert refused.value.problem is Problem.NO_REPLICA_SET
+    assert refused.value.problem is ErrorText.NO_REPLICA_SET
     assert PASSWORD not in str(refused.value)

@@ -24,10 +24,10 @@ from tests.support.small_plans import small_study
 from .conftest import SHORT, SHORT_ROUND, costof_running, slices_measured, wait_for_slices
 
 pytestmark = pytest.mark.servers
-#: Of workloads on the wire and of an application, over plain, its twin and TLS.
+#: Of workloads on the wire and of an application, over plain, its replicate and TLS.
 QUICK = ["--profile", "quick", "--rounds", "5", "--seed", "1"]
 AT_LOAD = ["--pool", "4", "--load", "100/s"]
-#: One workload over plain, its twin and TLS.
+#: One workload over plain, its replicate and TLS.
 LOAD_ROUND = 3
 
 

@@ -105,7 +105,7 @@ def agrees_on_each(far: Far, the_capture_agrees: Callable[[PlannedArm], bool]) -
     """Of every arm, as soon as nothing held anything up. Where something does, the kernel sends packets again, what a
     server sends unasked comes before the next question, and the ends of earlier connections come late."""
     for arm in far.plan.arms:
-        if not arm.twin:
+        if not arm.replicate:
             eventually(f"a capture of {arm.name} that agrees", lambda arm=arm: the_capture_agrees(arm))
 
 

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.servers
 needs_root = pytest.mark.skipif(not is_root(), reason="hosts and links need root")
 
 
-# The slices of one round, of plain, its twin, TLS and a tunnel; a round to warm up goes before.
+# The slices of one round, of plain, its replicate, TLS and a tunnel; a round to warm up goes before.
 MYSQL_ROUND = 16
 #: Of a run that something else than its stop rule has to end.
 UNENDING = "100000"
@@ -59,7 +59,7 @@ def test_a_ctrl_c_ends_with_what_was_measured_and_it_can_be_resumed(tmp_path: Pa
     assert done.status == 0, done.err
     whole = analyse(Ledger.open(run))
     assert whole.partial is None
-    assert whole.rounds == whole.rounds_asked == 6
+    assert whole.rounds == whole.requested_rounds == 6
     again = 6 - (partial.rounds - 1)
     assert slices_measured(run) == measured + (1 + again) * SHORT_ROUND, "one to warm up, and the one cut off"
     assert whole.seed == partial.seed

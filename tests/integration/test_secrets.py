@@ -17,7 +17,7 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 from costof.cli.main import cli
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
 from costof.programs.mariadb.lab import MariadbServer
@@ -122,7 +122,7 @@ def test_no_sign_of_a_password_is_told_by_a_command_that_fails(
         assert_hidden(password, str(failed.value), told.out, told.err)
         assert_left_hidden(password, tmp_path)
     if written is not str:
-        assert problems.count(Problem.TARGET_REFUSES_LOGIN) == 8
+        assert problems.count(ErrorText.TARGET_REFUSES_LOGIN) == 8
 
 
 @pytest.fixture(scope="module")

@@ -76,7 +76,7 @@ def test_a_whole_run_leaves_its_report_alone(finished: tuple[Path, list[str]]) -
 def test_its_far_arms_have_their_evidence(result: Result) -> None:
     assert "network namespace" in result.environment["topology"]
     for method in ("ICMP", "TCP_INFO"):
-        (far,) = [link for link in result.links if link.asked_ms == FAR_MS and link.method == method]
+        (far,) = [link for link in result.links if link.nominal_ms == FAR_MS and link.method == method]
         assert far.median_ms >= FAR_MS - SHORTER_MS
     arms = {arm.name: arm for arm in result.arms}
     assert arms.keys() >= {f"{arm}@{FAR_MS:g}" for arm in ("plain", "tls", "ssh-aes256-ctr")}
@@ -130,7 +130,7 @@ with open_service(plan, None, "run") as lab:
         lab.arrange(arm)
         assert lab.prefix(arm), arm.name
         assert lab.lost(arm) is None, arm.name
-    print(json.dumps({"topology": lab.describe().topology, "cautions": lab.cautions()}))
+    print(json.dumps({"topology": lab.describe().topology, "warnings": lab.warnings()}))
 """
 
 
@@ -148,7 +148,7 @@ def test_labs_with_shares_have_their_hosts_without_them(study: str, settings: li
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert "network namespace" in told["topology"]
-    assert any("without root" in caution for caution in told["cautions"])
+    assert any("without root" in warning for warning in told["warnings"])
 
 
 def doctor(user: list[str]) -> list[str]:

@@ -49,7 +49,7 @@ RUN = {line.words: line for line in TOLD if not NEEDS.keys() & set(line.words)}.
 RUNS = ("mongodb-tls", "redis-tls")
 
 
-def words_of(line: Line) -> list[str]:
+def error_text(line: Line) -> list[str]:
     """With a run for `runs/…`. A study is planned and not measured; commands are measured for two rounds."""
     words = [NAMES.get(word, word).replace("runs/…", f"runs/{RUNS[0]}") for word in line.words[1:]]
     match words:
@@ -98,7 +98,7 @@ def test_the_real_command_reads_a_line(line: Line) -> None:
 
 @pytest.mark.parametrize("line", RUN, ids=str)
 def test_a_line_that_needs_nothing_ends_well(line: Line, folder: Path) -> None:
-    ended = costof(*words_of(line), cwd=folder)
+    ended = costof(*error_text(line), cwd=folder)
     assert ended.status in {0, 3}, ended.err
 
 

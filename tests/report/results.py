@@ -15,7 +15,7 @@ from costof.report import answer, render_html, render_terminal
 from costof.report.result import Result
 from costof.results.models import Core, Effect, Sentence, Value
 from costof.statistics.estimate import Estimate
-from costof.study.load import LoadAsked
+from costof.study.load import RequestedLoad
 from tests.fake_run import STARTED, Truth, fake_result
 from tests.noise import Noise
 from tests.support.small_plans import plan_of
@@ -56,11 +56,11 @@ def restarted() -> Result:
     return fake_result(plan, TRUTHS[MONGODB], f"{STARTED[:10]}-{MONGODB}-restarted", rounds=4, noise=noise)
 
 
-FRESH = LoadAsked("300/s", "20")
+FRESH = RequestedLoad("300/s", "20")
 
 
 @cache
-def at_load(carried: float = 1.0, load: LoadAsked = FRESH, come: float = 1.0) -> Result:
+def at_load(carried: float = 1.0, load: RequestedLoad = FRESH, come: float = 1.0) -> Result:
     """Of clients that come by themselves, 2 ms away; a protected arm can serve a share of them."""
     plan = plan_of(TRANSPORT, "quick", "transport=plain,tls", "distance=2", load=load)
     return fake_result(plan, AtLoad(carried, come), f"{STARTED[:10]}-{TRANSPORT}-load", noise=NOISE)

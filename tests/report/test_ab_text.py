@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from costof.cli.ab import Asked, render_ab
+from costof.cli.ab import ArmSettings, render_ab
 from costof.messages.answers import SliceAnswer
 from costof.results.ab_figures import ab_figures
-from tests.fake_run import Slice as Told
+from tests.fake_run import Slice as CommandRate
 from tests.fake_run import answer_of, error_of, phase_of
 from tests.report.results import Golden
 from tests.truths.http_tls_termination import counts_of
@@ -16,7 +16,7 @@ def answer(operations: int, tls: bool) -> SliceAnswer:
     opened = max(1, operations // 100)
     phases = {name: phase_of(ms, opened if name in ("connect", "tls") else operations) for name, ms in times.items()}
     counts = counts_of(operations, operations - opened)
-    told = Told(operations, 1.07, phases, {}, {"connections": opened, "body_length": 2}, counts=counts)
+    told = CommandRate(operations, 1.07, phases, {}, {"connections": opened, "body_length": 2}, counts=counts)
     return answer_of(told, "request", "url")
 
 
@@ -26,7 +26,7 @@ def test_it_looks_as_agreed(golden: Golden) -> None:
     late = [error_of("timeout", "no answer within 10,000 ms", 3)]
     figures = ab_figures("url", "request", 200, [found.model_copy(update={"counts": counts, "errors": late})])
     assert figures is not None
-    asked = Asked(
+    asked = ArmSettings(
         host="shop.example",
         port=443,
         path="/?wait=200",
@@ -41,6 +41,6 @@ def test_it_looks_as_agreed(golden: Golden) -> None:
 def test_one_request_has_no_percentiles() -> None:
     figures = ab_figures("url", "request", 1, [answer(1, tls=False)])
     assert figures is not None
-    text = render_ab(Asked("h", 80, "/", False, None, None), figures)
+    text = render_ab(ArmSettings("h", 80, "/", False, None, None), figures)
     for word in ("Percentage of the requests", "SSL/TLS", "Keep-Alive"):
         assert word not in text

@@ -151,12 +151,12 @@ def test_without_published_figures() -> None:
 
 
 def test_errors_warnings_and_cautions() -> None:
-    cautions = [Sentence(kind="caution", text="The load generator was the limit.")]
-    text = printed(mongodb(warnings=["Steal was 4 %.", "a [bold red]not[/] b"], answer=cautions), 140)
+    warnings = [Sentence(kind="warning", text="The load generator was the limit.")]
+    text = printed(mongodb(warnings=["Steal was 4 %.", "a [bold red]not[/] b"], answer=warnings), 140)
     assert re.search(r"\d+ × timeout in wire_connect on tls; the first: no answer within 10,000 ms in auth", text)
     assert "Steal was 4 %." in text
     assert "[bold red]not[/]" in text, "markup in words is printed as it stands"
-    assert "Caution: The load generator was the limit." in text
+    assert "WarningText: The load generator was the limit." in text
 
 
 def test_every_table_in_markdown_has_as_many_cells_in_each_row() -> None:

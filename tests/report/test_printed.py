@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.report import write_reports
 from costof.report.printed import find_browser, print_pdf
 from tests.report.results import mongodb
@@ -31,7 +31,7 @@ def test_without_a_browser_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch, t
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(CostofError) as refused:
         find_browser()
-    assert refused.value.problem is Problem.NO_BROWSER
+    assert refused.value.problem is ErrorText.NO_BROWSER
 
 
 @pytest.mark.parametrize(

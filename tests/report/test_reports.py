@@ -20,7 +20,7 @@ from costof.report.result import Result
 from costof.report.sections.load import SECTION
 from costof.results.index import Index
 from costof.results.limits import State, outcomes
-from costof.study.load import CONNECTION, FIRST_QUERY, QUERY, LoadAsked
+from costof.study.load import CONNECTION, FIRST_QUERY, QUERY, RequestedLoad
 from costof.study.options import Limit
 from tests.report.results import (
     ENCRYPTION,
@@ -93,14 +93,14 @@ def test_a_run_at_a_load_looks_as_agreed_in_the_terminal(golden: Golden) -> None
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        (LoadAsked("2000/s", pool="50"), "At 2,000 queries a second over 50 standing connections, 2"),
+        (RequestedLoad("2000/s", pool="50"), "At 2,000 queries a second over 50 standing connections, 2"),
         (
-            LoadAsked(pool="50", think_time="20ms"),
+            RequestedLoad(pool="50", think_time="20ms"),
             "At 50 standing connections whose users think for 20 ms before each query",
         ),
     ],
 )
-def test_a_pool_is_told_in_its_own_words(asked: LoadAsked, told: str) -> None:
+def test_a_pool_is_told_in_its_own_words(asked: RequestedLoad, told: str) -> None:
     answer = [sentence.text for sentence in at_load(load=asked).answer if sentence.text.startswith(told)]
     assert len(answer) == 1
     assert "changes a query by less than 5" in answer[0]
@@ -125,7 +125,7 @@ def test_a_machine_without_cpu_time_to_spare_is_warned_of() -> None:
     data = result.sections.load
     busy = [each.model_copy(update={"machine_busy": 0.93 if each.arm == "tls" else 0.4}) for each in data.carried]
     data = data.model_copy(update={"carried": busy, "servers_here": True})
-    (warning,) = (each.text for each in SECTION.answer(Index(result), data) if each.kind == "caution")
+    (warning,) = (each.text for each in SECTION.answer(Index(result), data) if each.kind == "warning")
     assert warning.startswith("With TLS, modern suite, rsa-2048 this machine was 93")
     assert "by clients and servers together: most of these times is waiting for a CPU" in warning
     assert "Try a load of 160 a second, or measure from another machine." in warning
@@ -193,7 +193,7 @@ def test_no_name_is_broken_within_a_word(name: str) -> None:
     result = WIDE[name]()
     text = printed(result, 80)
     table = text[text.index("CPU seconds") :].split("\n\n")[0]
-    arms = [arm.name for arm in result.arms if arm.context == result.arms[0].context and not arm.twin]
+    arms = [arm.name for arm in result.arms if arm.context == result.arms[0].context and not arm.replicate]
     parts = {part for arm in arms for part in re.split("[-@]", arm)}
     assert parts <= set(re.split(r"[\s@-]+", table))
     assert not re.search(r"\bunresolve\b", text)

@@ -25,7 +25,7 @@ ENGINE = "costof-engine"
 RUNNER = "costof.instruments.commands.runner"
 OF_RAY = ("gcs_server", "raylet", "ray::HostActor", "ray.util.client")
 WHERE = ("--hosts", "auto", "--hosts-where", "pool=load")
-#: An arm, its twin and its rival.
+#: An arm, its replicate and its rival.
 ROUND = 3
 STUDY = """
 title = "What does TLS cost a Redis client?"

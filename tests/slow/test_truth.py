@@ -38,10 +38,10 @@ def test_an_arm_pays_what_its_entrance_adds_and_its_twin_nothing(service: str, t
     trial = Trial("effect", service, NOTHING, False, 0)
     cost = RelayCost(added_ns=round(ADDED_MS * NS_PER_MS), payers=All())
     done = Judged(measured(planned_by_operations(trial, rounds=3), service, cost, tmp_path / "run"))
-    paying, twin = rows_of(done, about(trial), ADDED_MS)
+    paying, replicate = rows_of(done, about(trial), ADDED_MS)
     assert (done.result.partial, done.result.errors) == (None, [])
     assert min(done.effect("server.added", paying.arm).differences) >= ADDED_MS
-    assert (paying.rounds, paying.discarded, twin.truth) == (3, 0, 0.0)
+    assert (paying.rounds, paying.discarded, replicate.truth) == (3, 0, 0.0)
     assert paying.truth >= ADDED_MS
     assert paying.truth_ratio > 1
     assert paying.control + paying.estimate >= ADDED_MS

@@ -16,9 +16,9 @@ from costof.lab.lab import Lab
 from costof.messages.plan import Workload
 from costof.programs.access import Access
 from costof.programs.haproxy import Haproxy
-from costof.programs.mariadb.target import OwnSysbench
+from costof.programs.mariadb.target import SysbenchTarget
 from costof.services import Service
-from costof.services.encryption.target import OwnTpcc
+from costof.services.encryption.target import TpccTarget
 from costof.services.open import open_service
 from costof.study.arms import PlannedArm
 from costof.study.library import load_study
@@ -60,7 +60,7 @@ class Kind:
 MONGODB = Kind("mongodb-tls", ("transport=plain,tls", "distance=lan"), counted_as="TLSv1.3")
 REPLICATION = Kind("", (), counted_as="TLSv1.3", loads=False, apart=("write_concern",))
 MYSQL_LAB = ("transport=plain,tls,ssh-aes256-gcm", "distance=lan")
-MYSQL = Kind("mysql-transport", MYSQL_LAB, privileges=OwnSysbench.PRIVILEGES)
+MYSQL = Kind("mysql-transport", MYSQL_LAB, privileges=SysbenchTarget.PRIVILEGES)
 POSTGRES = Kind("postgres-tls", ("transport=plain,tls", "distance=lan"), counted_as="TLSv1.3")
 REDIS = Kind("redis-tls", ("transport=plain,tls", "distance=lan"))
 POOLING = Kind(
@@ -80,7 +80,7 @@ ENCRYPTION = Kind(
     apart=("addresses", "decryption"),
     proves=(True, True),
     encrypts=True,
-    privileges=OwnTpcc.PRIVILEGES,
+    privileges=TpccTarget.PRIVILEGES,
 )
 HTTP = Kind(
     "http-tls-termination",

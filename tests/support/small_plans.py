@@ -12,7 +12,7 @@ from typing import Any
 from costof.messages.plan import Workload
 from costof.study.arms import PlannedArm
 from costof.study.library import load_study
-from costof.study.load import LoadAsked
+from costof.study.load import RequestedLoad
 from costof.study.plan import Options, Plan, resolve
 from costof.study.schema import SliceSize, Study
 from tests.support.programs import HANGS_SECONDS
@@ -29,7 +29,7 @@ def plan_of(
     target: str | None = None,
     seed: int = 1,
     restarts: str | None = None,
-    load: LoadAsked | None = None,
+    load: RequestedLoad | None = None,
     limits: Sequence[tuple[str, str]] = (),
 ) -> Plan:
     options = Options(
@@ -38,7 +38,7 @@ def plan_of(
         target=target,
         seed=seed,
         restarts=restarts,
-        load=load or LoadAsked(),
+        load=load or RequestedLoad(),
         limits=limits,
     )
     return resolve(load_study(study), options)
@@ -100,4 +100,4 @@ def replication_plan(*settings: str, target: str | None = None, records: int = 0
 
 def arms_by_shape(plan: Plan) -> dict[str, PlannedArm]:
     """The control and its rivals by their level of `sync`, in a plan of one context."""
-    return {arm.levels["sync"]: arm for arm in plan.arms if not arm.twin}
+    return {arm.levels["sync"]: arm for arm in plan.arms if not arm.replicate}

@@ -13,11 +13,11 @@ import psycopg
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
 from costof.programs.access import Access
-from costof.programs.mariadb.target import OwnSysbench
+from costof.programs.mariadb.target import SysbenchTarget
 from costof.programs.postgres.lab import DATABASE
 from costof.programs.redis.connection import RUNS
 from costof.programs.redis.lab import PORT, TLS_PORT, USER
-from costof.programs.redis.target import OwnStrings
+from costof.programs.redis.target import StringsTarget
 from costof.programs.target_database import MARKER, MARKER_NAME
 from costof.services import Service
 from costof.services.open import open_service
@@ -114,7 +114,7 @@ class SqlServer(UsersServer):
 
 class Mariadb(SqlServer):
     study, scheme = "mysql-transport", "mysql"
-    privileges = OwnSysbench.PRIVILEGES
+    privileges = SysbenchTarget.PRIVILEGES
     needs = f"GRANT {', '.join(privileges)} ON `costof\\_mine`.* TO '{ADMIN}'@'%';"
     grants_one_place = True
     SYSTEM: ClassVar[set[str]] = {"mysql", "sys", "information_schema", "performance_schema"}
@@ -302,7 +302,7 @@ class Redis(UsersServer):
     @contextlib.contextmanager
     def limited(self, lacking: str) -> Iterator[str]:
         url = self.url(LIMITED)
-        (needed,) = OwnStrings(Access(url), self.study, "run", 1).needs()
+        (needed,) = StringsTarget(Access(url), self.study, "run", 1).needs()
         rules = [rule for rule in needed.split()[3:] if rule != f"+{lacking.lower()}"]
         self.server.ask("ACL SETUSER", LIMITED, "on", f">{self.password}", *rules)
         yield url

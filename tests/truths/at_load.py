@@ -25,7 +25,7 @@ class AtLoad(Truth):
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         assert workload == WORKLOAD
-        protected = not (arm.control or arm.twin)
+        protected = not (arm.control or arm.replicate)
         link = plan.study.round_trip_ms(arm.levels)
         seconds = plan.size(workload, arm).seconds
         scheduled = round(self.come * _per_second(plan.load, LATER[protected][0] + link) * seconds)

@@ -30,7 +30,7 @@ OPERATIONS = 1000
 
 
 @dataclass(frozen=True)
-class Taken:
+class MeasuredSlice:
     """What an arm really takes: CPU of the balancer for one request, and for one client of a burst."""
 
     cores: float
@@ -51,15 +51,17 @@ class HttpTruth(Truth):
         super().__init__()
         self._handshake_ms = handshake_ms
 
-    def taken(self, arm: PlannedArm) -> Taken:
+    def taken(self, arm: PlannedArm) -> MeasuredSlice:
         levels = arm.levels
         if levels["termination"] == "direct":
-            return Taken(64.0, 1e-6, 1e-6)
+            return MeasuredSlice(64.0, 1e-6, 1e-6)
         handshake = self._handshake_ms[levels["termination"]]
         for level in (levels.get("key", ""), levels.get("resumption", "")):
             handshake *= CHEAPER.get(level, 1.0)
         new = CONNECT_MS + handshake
-        return Taken(float(levels["balancer_cpu"]), REQUEST_MS + new / int(levels["keep_alive"]), REQUEST_MS + new)
+        return MeasuredSlice(
+            float(levels["balancer_cpu"]), REQUEST_MS + new / int(levels["keep_alive"]), REQUEST_MS + new
+        )
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         taken, tls = self.taken(arm), arm.levels["termination"] not in ("none", "direct")
@@ -101,7 +103,7 @@ class HttpTruth(Truth):
         )
 
 
-def _unhurried(workload: str, taken: Taken, tls: bool, chance: Chance) -> Slice:
+def _unhurried(workload: str, taken: MeasuredSlice, tls: bool, chance: Chance) -> Slice:
     operations = 100
     if workload == "connection":
         connect = (TCP_MS + (TLS_MS if tls else 0.0)) * chance.times

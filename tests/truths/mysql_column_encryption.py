@@ -27,7 +27,7 @@ BYTES, ADDED_BYTES = 9_000.0, 4_000.0
 
 
 @dataclass(frozen=True)
-class Taken:
+class MeasuredSlice:
     """What an arm really takes of each role, ms a transaction, and moves, bytes a transaction."""
 
     cpu_ms: dict[str, float]
@@ -48,13 +48,13 @@ class EncryptionTruth(Truth):
         super().__init__()
         self._encrypted = encrypted
 
-    def taken(self, arm: PlannedArm) -> Taken:
+    def taken(self, arm: PlannedArm) -> MeasuredSlice:
         level = arm.levels["encrypted"]
         if level == DIRECT:
-            return Taken(WITHOUT, BYTES, 0.0)
+            return MeasuredSlice(WITHOUT, BYTES, 0.0)
         share = int(level) / 100
         cpu = {role: used + PRESENCE[role] + self._encrypted[role] * share for role, used in WITHOUT.items()}
-        return Taken(cpu, BYTES + ADDED_BYTES * share, share)
+        return MeasuredSlice(cpu, BYTES + ADDED_BYTES * share, share)
 
     def proofs(self, arm: PlannedArm) -> dict[str, str]:
         return {"columns encrypted": f"{self.taken(arm).share:.0%}"}

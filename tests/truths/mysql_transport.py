@@ -47,12 +47,12 @@ class TransportTruth(Truth):
         tunnel = {"tunnel": "OpenSSH 9.2", "cipher": arm.levels["transport"].removeprefix("ssh-"), "channels": "1,200"}
         return tunnel if kind(arm) == "ssh" else {}
 
-    def link_ms(self, asked_ms: float) -> float:
-        return asked_ms * LATE + LATE_MS if asked_ms else 0.0
+    def link_ms(self, nominal_ms: float) -> float:
+        return nominal_ms * LATE + LATE_MS if nominal_ms else 0.0
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
-        of, asked_ms = kind(arm), plan.study.round_trip_ms(arm.levels)
-        link = self.link_ms(asked_ms) * chance.more(JITTER) if asked_ms else 0.0
+        of, nominal_ms = kind(arm), plan.study.round_trip_ms(arm.levels)
+        link = self.link_ms(nominal_ms) * chance.more(JITTER) if nominal_ms else 0.0
         connect = workload == "connect"
         if connect:
             parts = PHASES[of]

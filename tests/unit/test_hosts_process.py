@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.messages.plan import HostsSettings, Plan
 from costof.messages.process import HostLostError, HostsProcess
 
@@ -49,7 +49,7 @@ def test_a_crash_at_its_end_takes_nothing_along(monkeypatch: pytest.MonkeyPatch,
 def test_a_crash_is_told_in_a_line(dies: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with pytest.raises(CostofError) as caught, hosts(monkeypatch, tmp_path, dies) as process:
         process.plan(PLAN)
-    assert caught.value.problem is Problem.INSTRUMENT_FAILED
+    assert caught.value.problem is ErrorText.INSTRUMENT_FAILED
     assert str(caught.value) == "the process that reaches the hosts stopped: it ended with status -11"
 
 

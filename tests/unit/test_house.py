@@ -22,7 +22,7 @@ WORDS_OF_PYTHON = {
     "plain": ("report/", "messages/plan.py", "services/encryption/rules.py", "services/http/"),
     "tls": ("cli/", "report/", "instruments/drivers/", "messages/plan.py", "programs/", "services/"),
     "full": ("cli/", "instruments/clients/", "instruments/drivers/", "messages/plan.py", "services/http/"),
-    "ca-only": ("results/cautions.py", "cli/ycsb/", "instruments/clients/", "instruments/drivers/", "messages/plan.py"),
+    "ca-only": ("results/warnings.py", "cli/ycsb/", "instruments/clients/", "instruments/drivers/", "messages/plan.py"),
     **dict.fromkeys(("prime256v1", "x25519", "X25519MLKEM768"), ("messages/plan.py",)),
     # MongoDB's own word for a write concern, and pgbench's for the ways to ask.
     "majority": ("cli/ycsb/databases/mongodb.py", "programs/mongod/"),

@@ -44,7 +44,7 @@ ADDED_MS = 0.2
 
 def effect(trial: Trial, arm: str = "1", error: float = 0.0, verdict: Verdict | None = None, **more: Any) -> EffectRow:
     """Of a run whose estimate is off by `error`, with an interval of 1 % of the control to both sides."""
-    truth = 0.0 if arm == "twin" else trial.cost.share * CONTROL_MS
+    truth = 0.0 if arm == "replicate" else trial.cost.share * CONTROL_MS
     middle, half = truth + error, 0.01 * CONTROL_MS
     return EffectRow(
         **dict(about(trial)),
@@ -58,7 +58,7 @@ def effect(trial: Trial, arm: str = "1", error: float = 0.0, verdict: Verdict | 
         truth_ratio=1 + truth / CONTROL_MS,
         ratio_low=1 + (middle - half) / CONTROL_MS,
         ratio_high=1 + (middle + half) / CONTROL_MS,
-        verdict="" if arm == "twin" else (verdict or Verdict.UNRESOLVED).value,
+        verdict="" if arm == "replicate" else (verdict or Verdict.UNRESOLVED).value,
         rounds=40,
         discarded=0,
         seconds=10.0,
@@ -104,7 +104,7 @@ def test_the_whole_campaign_has_five_hundred_runs_whose_truth_is_known() -> None
 def test_a_campaign_goes_on_where_it_ended(tmp_path: Path) -> None:
     done, cut = trials(QUICK)[:2]
     rows = Rows(tmp_path)
-    rows.add([effect(done), effect(done, "twin")])
+    rows.add([effect(done), effect(done, "replicate")])
     with (tmp_path / ROWS).open("a") as file:
         file.write(effect(cut).model_dump_json()[:100])
     again = Rows(tmp_path)
@@ -164,13 +164,13 @@ def test_a_run_whose_ledger_is_kept_is_judged_anew(tmp_path: Path) -> None:
     (arm,) = plan.protected
     ledgers, rows = Ledgers(tmp_path), Rows(tmp_path)
     ledgers.keep(kept.name, fake_run(tmp_path / "run", plan, Paying({("query", arm.protection): 1 + ADDED_MS})))
-    before = [effect(kept), effect(kept, "twin"), effect(lost)]
+    before = [effect(kept), effect(kept, "replicate"), effect(lost)]
     rows.add(before)
     assert judge_again(rows, ledgers) == 0
     again = Rows(tmp_path).by_trial()
-    paying, twin = again[kept.name]
+    paying, replicate = again[kept.name]
     assert (again[lost.name], [lost.name, kept.name]) == (before[2:], [*again])
-    assert (paying.about, paying.long_run, twin.arm) == (before[0].about, before[0].long_run, "twin")
+    assert (paying.about, paying.long_run, replicate.arm) == (before[0].about, before[0].long_run, "replicate")
     assert (paying.truth, paying.verdict, paying.rounds) == (pytest.approx(ADDED_MS), Verdict.COSTS.value, 8)
     assert paying.low <= ADDED_MS <= paying.high
     assert paying.judged_anew
@@ -179,7 +179,7 @@ def test_a_run_whose_ledger_is_kept_is_judged_anew(tmp_path: Path) -> None:
 def test_coverage_and_verdicts_are_counted_by_truth_without_twins() -> None:
     cost = COSTS[1]
     wrong, right = (Trial("effect", "mariadb", cost, False, number) for number in range(2))
-    rows = [effect(wrong, error=0.002), effect(right, verdict=Verdict.COSTS), effect(right, "twin", error=1.0)]
+    rows = [effect(wrong, error=0.002), effect(right, verdict=Verdict.COSTS), effect(right, "replicate", error=1.0)]
     (case,) = cases(rows)
     assert (case.covered, case.said_to_cost) == (Proportion(1, 2), Proportion(1, 2))
     assert case.ratios_covered == Proportion(1, 2)
@@ -208,7 +208,7 @@ def test_the_least_cost_that_is_found_is_one_above_which_all_are() -> None:
 
 def test_seconds_to_a_verdict_are_told_by_way_and_have_no_end_without_one() -> None:
     ways = {tool: Trial("verdict", "mariadb", TENTH, False, 0, tool=tool, arms=2) for tool in (EARLIER, "costof")}
-    rows = [effect(trial, arm) for trial in ways.values() for arm in ("1", "twin")]
+    rows = [effect(trial, arm) for trial in ways.values() for arm in ("1", "replicate")]
     rows.append(effect(ways["costof"], "2", seconds_to_verdict=1.0, seconds_earlier=4.0))
     today, earlier = speeds(rows)
     assert (today.way, today.today, today.earlier) == ("today", [math.inf, 1.0], [math.inf, 4.0])
@@ -283,7 +283,7 @@ def campaign(folder: Path) -> Rows:
             case "tail":
                 rows.add([tail(trial, 101.0), tail(trial, 101.0).model_copy(update={"percentile": 50.0})])
             case "effect":
-                rows.add([effect(trial), effect(trial, "twin")])
+                rows.add([effect(trial), effect(trial, "replicate")])
     return rows
 
 
@@ -291,7 +291,7 @@ def test_the_page_of_a_quick_campaign_has_every_table_and_picture(tmp_path: Path
     rows = campaign(tmp_path)
     for trial in trials(QUICK):
         if trial.kind == "verdict":
-            rows.add([effect(trial, seconds_to_verdict=1.0, seconds_earlier=2.0), effect(trial, "twin")])
+            rows.add([effect(trial, seconds_to_verdict=1.0, seconds_earlier=2.0), effect(trial, "replicate")])
         if trial.kind == "pair":
             rows.add([pair(trial.number, Verdict.NO_DIFFERENCE, 1.06, 0.05)])
     rows.add([quick(number, "tls", 2.0, 0.1, Verdict.COSTS) for number in range(2)])

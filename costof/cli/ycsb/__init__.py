@@ -11,7 +11,7 @@ import click
 from costof.cli.ycsb.client import Tally, carry_out, results, status_line
 from costof.cli.ycsb.databases import BINDINGS, Database, open_database
 from costof.cli.ycsb.job import Phase, Properties, check_names, job_of, read_properties, unused
-from costof.errors import EXIT_ANSWERED, EXIT_FAILED, EXIT_PARTIAL, Caution, CostofError, Problem
+from costof.errors import EXIT_ANSWERED, EXIT_FAILED, EXIT_PARTIAL, CostofError, ErrorText, WarningText
 from costof.messages.answers import SliceAnswer
 from costof.messages.process import engine
 
@@ -55,12 +55,12 @@ def ycsb(
     holds = asked.holds_records(int(job.ycsb.get("field_count", DEFAULT_FIELDS)))
     # A load must not mix its records into the user's, and a run needs what a load has left.
     if job.phase == "load" and holds and not job.grows:
-        raise CostofError(Problem.YCSB_TABLE_OCCUPIED, table=job.table, target=asked.shown)
+        raise CostofError(ErrorText.YCSB_TABLE_OCCUPIED, table=job.table, target=asked.shown)
     if job.reads and not holds:
-        raise CostofError(Problem.YCSB_TABLE_EMPTY, table=job.table, target=asked.shown)
+        raise CostofError(ErrorText.YCSB_TABLE_EMPTY, table=job.table, target=asked.shown)
     endpoint = asked.endpoint()
     if endpoint.transport.verify == "none":
-        _tell(Caution.NOT_VERIFIED.text(arms=asked.shown, how="as its URL asks"))
+        _tell(WarningText.NOT_VERIFIED.text(arms=asked.shown, how="as its URL asks"))
 
     def show(tally: Tally, answer: SliceAnswer) -> None:
         click.echo(status_line(job, tally, answer, datetime.now().astimezone()), err=True)
@@ -69,7 +69,7 @@ def ycsb(
     for line in results(tally):
         click.echo(line)
     for name, count in tally.failed.items():
-        _tell(Caution.YCSB_FAILED.text(count=count, name=name, detail=tally.first_failures[name]))
+        _tell(WarningText.YCSB_FAILED.text(count=count, name=name, detail=tally.first_failures[name]))
     if tally.operations == 0:
         sys.exit(EXIT_FAILED)
     sys.exit(EXIT_PARTIAL if tally.failed or tally.interrupted else EXIT_ANSWERED)
@@ -80,9 +80,9 @@ def _tell_unused(properties: Properties, database: Database, of_java: list[str])
     idle, unknown = unused(properties, database.PROPERTIES)
     idle += of_java + [f"{name} (of the URL)" for name in database.unused_options()]
     if idle:
-        _tell(Caution.YCSB_WITHOUT_EFFECT.text(names=", ".join(idle)))
+        _tell(WarningText.YCSB_WITHOUT_EFFECT.text(names=", ".join(idle)))
     if unknown:
-        _tell(Caution.YCSB_UNKNOWN.text(names=", ".join(unknown)))
+        _tell(WarningText.YCSB_UNKNOWN.text(names=", ".join(unknown)))
 
 
 def _tell(text: str) -> None:

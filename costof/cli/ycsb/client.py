@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from costof.cli.ycsb.job import Job
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.messages.answers import SliceAnswer
 from costof.messages.plan import Data, Endpoint, Pace, Plan, Workload
 from costof.messages.process import Instrument
@@ -79,7 +79,7 @@ def carry_out(job: Job, endpoint: Endpoint, instrument: Instrument, status: Stat
         ready = instrument.plan(plan_of(job, endpoint))
         refused = [arm.error.detail for arm in ready.arms if arm.error is not None]
         if refused:
-            raise CostofError(Problem.ARMS_CANNOT_RUN, detail=refused[0])
+            raise CostofError(ErrorText.ARMS_CANNOT_RUN, detail=refused[0])
         number, seconds = 0, job.seconds
         while tally.attempts < job.operations and (seconds := job.seconds - tally.elapsed_ns / 1e9) > 0:
             number += 1

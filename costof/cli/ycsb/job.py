@@ -16,7 +16,7 @@ from typing import Literal
 
 import javaproperties
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.format import listed
 from costof.messages.plan import Options
 
@@ -121,7 +121,7 @@ def job_of(phase: Phase, properties: Properties) -> Job:
     workload = properties.get("workload", GO_YCSB_CORE_WORKLOAD)
     if workload != GO_YCSB_CORE_WORKLOAD and not workload.endswith(CORE_WORKLOAD):
         allowed = f"site.ycsb{CORE_WORKLOAD} or {GO_YCSB_CORE_WORKLOAD}"
-        raise CostofError(Problem.YCSB_BAD_PROPERTY, name="workload", allowed=allowed)
+        raise CostofError(ErrorText.YCSB_BAD_PROPERTY, name="workload", allowed=allowed)
     ycsb: Options = {"phase": phase, **_core(properties)}
     operations = _operations(phase, properties, ycsb)
     per_second = _whole(properties, "target", 0) if "target" in properties else 0
@@ -171,24 +171,24 @@ def _operations(phase: Phase, properties: Properties, ycsb: Options) -> int:
     records = int(ycsb.get("record_count", 0)) or (start + count)
     if not records:
         raise CostofError(
-            Problem.YCSB_NEEDS, what="the number of records that the table holds or gets", option="recordcount=1000"
+            ErrorText.YCSB_NEEDS, what="the number of records that the table holds or gets", option="recordcount=1000"
         )
     if records < start + count:
         told = f"at least insertstart + insertcount, {start + count}"
-        raise CostofError(Problem.YCSB_BAD_PROPERTY, name="recordcount", allowed=told)
+        raise CostofError(ErrorText.YCSB_BAD_PROPERTY, name="recordcount", allowed=told)
     ycsb["record_count"] = records
     if phase == "load":
         return count or records
     operations = _whole(properties, "operationcount", 0) if "operationcount" in properties else 0
     if not operations and not properties.get("maxexecutiontime", "0").strip("0 "):
-        raise CostofError(Problem.YCSB_NEEDS, what="the number of operations", option="operationcount=1000")
+        raise CostofError(ErrorText.YCSB_NEEDS, what="the number of operations", option="operationcount=1000")
     return operations or MOST
 
 
 def _whole(properties: Properties, name: str, low: int, high: int = MOST) -> int:
     text = " ".join(properties[name].split())
     if not text.isascii() or not text.isdigit() or len(text) > 10 or not low <= int(text) <= high:
-        raise CostofError(Problem.BAD_NUMBER, name=name, text=text, low=low, high=high)
+        raise CostofError(ErrorText.BAD_NUMBER, name=name, text=text, low=low, high=high)
     return int(text)
 
 
@@ -198,14 +198,14 @@ def _fraction(properties: Properties, name: str, most: float) -> float:
     except ValueError:
         value = math.nan
     if not 0 <= value <= most:
-        raise CostofError(Problem.YCSB_BAD_PROPERTY, name=name, allowed=f"a number from 0 to {most:g}")
+        raise CostofError(ErrorText.YCSB_BAD_PROPERTY, name=name, allowed=f"a number from 0 to {most:g}")
     return value
 
 
 def _word(properties: Properties, name: str, allowed: tuple[str, ...]) -> str:
     text = properties[name].strip().lower()
     if text not in allowed:
-        raise CostofError(Problem.YCSB_BAD_PROPERTY, name=name, allowed=" or ".join(allowed))
+        raise CostofError(ErrorText.YCSB_BAD_PROPERTY, name=name, allowed=" or ".join(allowed))
     return text
 
 
@@ -231,7 +231,7 @@ def read_properties(files: Sequence[str], assignments: Sequence[str], options: M
         name, equals, value = text.partition("=")
         if not equals or not name:
             # The text may be a password that lost its name.
-            raise CostofError(Problem.YCSB_NOT_A_PROPERTY)
+            raise CostofError(ErrorText.YCSB_NOT_A_PROPERTY)
         properties[name] = value
     return properties | dict(options)
 
@@ -245,9 +245,9 @@ def _of_file(name: str) -> Properties:
         with path.open("rb") as file:
             return dict(javaproperties.load(file))
     except OSError as error:
-        raise CostofError(Problem.YCSB_FILE_UNREADABLE, path=path, detail=error.strerror) from None
+        raise CostofError(ErrorText.YCSB_FILE_UNREADABLE, path=path, detail=error.strerror) from None
     except ValueError as error:
-        raise CostofError(Problem.YCSB_FILE_UNREADABLE, path=path, detail=str(error)) from None
+        raise CostofError(ErrorText.YCSB_FILE_UNREADABLE, path=path, detail=str(error)) from None
 
 
 _JDBC = {"user": "db.user=USER", "password": "db.passwd=PASSWORD"}
@@ -283,7 +283,7 @@ SAY_NOTHING = ("", "0", "false")
 def check_names(binding: str, properties: Properties) -> None:
     """Refuse what go-ycsb would read to find the database: ignored, another one would be measured.
 
-    Raises `YCSB_NAMES_OF_GO`.
+    Raises `YCSB_GO_NAMES`.
     """
     found = {
         f"{prefix}.{name}": instead
@@ -296,4 +296,4 @@ def check_names(binding: str, properties: Properties) -> None:
         # A URL with an option says what the bare one does.
         needed = [each for each in said if not any(other != each and other.startswith(each) for other in said)]
         instead = " and ".join(f"-p {each}" for each in needed)
-        raise CostofError(Problem.YCSB_NAMES_OF_GO, names=listed([*found]), instead=instead)
+        raise CostofError(ErrorText.YCSB_GO_NAMES, names=listed([*found]), instead=instead)

@@ -15,8 +15,8 @@ from pkgutil import iter_modules
 
 from pydantic import SecretStr
 
-from costof.errors import CostofError, Problem, nearest
-from costof.instruments.commands.settings import CommandAsked, CommandLevel, CommandSettings, filled
+from costof.errors import CostofError, ErrorText, nearest
+from costof.instruments.commands.settings import CommandLevel, CommandProgram, CommandSettings, filled
 from costof.lab.program import find_program
 from costof.messages.plan import Endpoint
 
@@ -55,16 +55,16 @@ class Client:
     folders: Callable[[], Sequence[Path]] = tuple
 
     @property
-    def asked(self) -> CommandAsked:
+    def command(self) -> CommandProgram:
         """Its line as a study's workload says one."""
-        return CommandAsked(run=self.run, read=self.program)
+        return CommandProgram(run=self.run, read=self.program)
 
     def found(self) -> Path:
         """Raises `PROGRAM_MISSING`."""
         return find_program(self.program, self.package, self.folders())
 
     def settings(
-        self, endpoint: Endpoint, programs: Mapping[str, tuple[CommandAsked, Mapping[str, float]]], output: Path
+        self, endpoint: Endpoint, programs: Mapping[str, tuple[CommandProgram, Mapping[str, float]]], output: Path
     ) -> CommandSettings:
         """What the runner is told of an arm that is reached so. Raises `CannotError`."""
         called = self.called(endpoint)
@@ -84,7 +84,7 @@ def client(name: str) -> Client:
     """The client of this name. Raises `UNKNOWN_CLIENT`."""
     names = client_names()
     if name not in names:
-        raise CostofError(Problem.UNKNOWN_CLIENT, name=name, nearest=nearest(name, names), allowed=", ".join(names))
+        raise CostofError(ErrorText.UNKNOWN_CLIENT, name=name, nearest=nearest(name, names), allowed=", ".join(names))
     found: Client = import_module(f"{__name__}.{name.replace('-', '_')}").CLIENT
     return found
 

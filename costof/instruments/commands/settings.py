@@ -12,7 +12,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from costof.errors import CostofError, Problem, nearest
+from costof.errors import CostofError, ErrorText, nearest
 from costof.instruments.commands.passwords import without_passwords
 from costof.instruments.commands.process import STEP_SECONDS
 from costof.instruments.commands.readers import Figure, reader
@@ -70,7 +70,7 @@ class CommandLevel(Model):
         return of if isinstance(of, list) else [of]
 
 
-class FigureAsked(Model):
+class FigureSource(Model):
     """A figure of a program that no reader knows: by a JSON pointer (RFC 6901), or an expression's first group."""
 
     json_pointer: str | None = Field(default=None, alias="json")
@@ -98,13 +98,13 @@ class FigureAsked(Model):
         return Figure(self.label or name, self.unit, self.better, self.headline)
 
 
-class CommandAsked(Model):
+class CommandProgram(Model):
     """The program that a workload runs."""
 
     run: str = Field(description="Its command line, without a shell. '{name}' is what an arm's levels set.")
     shell: bool = Field(default=False, description="Whether `sh -c` reads the line.")
     read: str | None = Field(default=None, description="A reader by its name: the figures that the program prints.")
-    figures: dict[str, FigureAsked] = Field(default={}, description="Figures of its output beside the reader's.")
+    figures: dict[str, FigureSource] = Field(default={}, description="Figures of its output beside the reader's.")
     seconds: float | None = Field(default=None, gt=0, description="Of a slice: the program runs again until then.")
     once: bool = Field(default=False, description="Whether a slice is one run, as where its line holds '{seconds}'.")
     warmup: int = Field(
@@ -124,7 +124,7 @@ class CommandAsked(Model):
         return name
 
     @property
-    def is_told_how_long(self) -> bool:
+    def takes_duration(self) -> bool:
         """Whether it runs once in a slice, for the slice's seconds, so that its time is no figure of it."""
         return self.once or f"{{{SECONDS}}}" in self.run
 
@@ -161,7 +161,7 @@ class Program(Model):
     timeout_seconds: float
     warmup: int = 0
     read: str | None = None
-    figures: dict[str, FigureAsked] = {}
+    figures: dict[str, FigureSource] = {}
     directory: Path | None = None
 
 
@@ -205,7 +205,7 @@ def new_output() -> Path:
 
 def filled(
     asked: CommandLevel,
-    programs: Mapping[str, tuple[CommandAsked, Mapping[str, float]]],
+    programs: Mapping[str, tuple[CommandProgram, Mapping[str, float]]],
     secrets: dict[str, SecretSource],
     output: Path,
     levels_words: Collection[str] = (),
@@ -220,7 +220,7 @@ def filled(
         programs={
             name: Program(
                 argv=_program_argv(program, words.beside(numbers), levels_words),
-                once=program.is_told_how_long,
+                once=program.takes_duration,
                 timeout_seconds=program.timeout_seconds,
                 warmup=program.warmup,
                 read=program.read,
@@ -239,7 +239,7 @@ def filled(
     )
 
 
-def _program_argv(program: CommandAsked, words: _Words, levels_words: Collection[str]) -> list[str]:
+def _program_argv(program: CommandProgram, words: _Words, levels_words: Collection[str]) -> list[str]:
     """Return the words of a workload's line. Raises as `filled`."""
     if not program.shell:
         return _argv(program.run, words, program.directory, ADD_SHELL)
@@ -253,11 +253,11 @@ def _argv(line: str, words: _Words, directory: Path | None = None, remedy: str =
     try:
         argv = split(text)
     except ValueError as error:
-        raise CostofError(Problem.NOT_A_COMMAND, text=without_passwords(text), detail=str(error)) from None
+        raise CostofError(ErrorText.NOT_A_COMMAND, text=without_passwords(text), detail=str(error)) from None
     if sign := shell_sign(text, directory):
         quoting = BEGIN_WITH_ENV if sign.endswith("=") else QUOTE
         shown = without_passwords(text)
-        raise CostofError(Problem.SHELL_SIGN, text=shown, sign=sign, remedy=remedy, otherwise=quoting)
+        raise CostofError(ErrorText.SHELL_SIGN, text=shown, sign=sign, remedy=remedy, otherwise=quoting)
     return argv
 
 
@@ -292,4 +292,4 @@ class _Words:
         if self.reserved is not None and name not in self.reserved:
             return match[0]
         near = nearest(name, [*self.given, *self.of_levels])
-        raise CostofError(Problem.UNKNOWN_WORD, text=without_passwords(text), word=name, nearest=near)
+        raise CostofError(ErrorText.UNKNOWN_WORD, text=without_passwords(text), word=name, nearest=near)

@@ -24,7 +24,7 @@ from typing import Any
 
 ENGINE_NAME = "costof-engine"
 RUNNER = ("-m", "costof.instruments.commands.runner", "--sealed")
-TELL_VERSION = "import costof; print(costof.__version__)"
+REPORT_VERSION = "import costof; print(costof.__version__)"
 ENDING_SECONDS, STARTING_SECONDS = 5.0, 300.0
 LATENCY_REQUEST = "/dev/cpu_dma_latency"
 PR_SET_PDEATHSIG = 1
@@ -188,7 +188,7 @@ def _costof() -> str:
     """The version that a runner of commands would be of; '' where there is none."""
     with suppress(OSError, subprocess.SubprocessError):
         told = subprocess.run(
-            [sys.executable, "-c", TELL_VERSION],
+            [sys.executable, "-c", REPORT_VERSION],
             env=_environment(),
             capture_output=True,
             timeout=STARTING_SECONDS,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.format import plural
 from costof.instruments.hosts import actor
 from costof.messages.answers import ClusterNode
@@ -71,7 +71,7 @@ def reached(settings: HostsSettings) -> Iterator[Cluster]:
         import grpc  # noqa: F401
         import ray
     except ImportError:
-        raise CostofError(Problem.NEEDS_RAY) from None
+        raise CostofError(ErrorText.NEEDS_RAY) from None
     if _is_client(settings):
         # Ray itself would wait half a minute for nobody.
         _check_closed(settings, settings.address.removeprefix(CLIENT_SCHEME))
@@ -91,19 +91,19 @@ def _connect(ray: Any, settings: HostsSettings) -> None:
     except ray.exceptions.AuthenticationError as error:
         has_none = "no authentication token" in str(error)
         detail = "this machine has no token" if has_none else _first_line(error)
-        raise CostofError(Problem.HOSTS_TOKEN, address=settings.address, detail=detail) from None
+        raise CostofError(ErrorText.HOSTS_TOKEN, address=settings.address, detail=detail) from None
     except RuntimeError as error:
         if "ersion mismatch" in str(error):
-            raise CostofError(Problem.HOSTS_VERSION, address=settings.address, detail=_versions(str(error))) from None
-        raise CostofError(Problem.HOSTS_UNREACHABLE, address=settings.address, detail=_first_line(error)) from None
+            raise CostofError(ErrorText.HOSTS_VERSION, address=settings.address, detail=_versions(str(error))) from None
+        raise CostofError(ErrorText.HOSTS_UNREACHABLE, address=settings.address, detail=_first_line(error)) from None
     except (ValueError, OSError) as error:
         # Ray says in its own log alone that a token is refused.
         where = re.search(r" at (\S+:\d+)", str(error))
         place = settings.address.removeprefix(CLIENT_SCHEME) if _is_client(settings) else where and where.group(1)
         if place and _answers(settings, place, has_token=True) is False:
             detail = "it does not take the token that this machine has"
-            raise CostofError(Problem.HOSTS_TOKEN, address=settings.address, detail=detail) from None
-        raise CostofError(Problem.HOSTS_UNREACHABLE, address=settings.address, detail=_first_line(error)) from None
+            raise CostofError(ErrorText.HOSTS_TOKEN, address=settings.address, detail=detail) from None
+        raise CostofError(ErrorText.HOSTS_UNREACHABLE, address=settings.address, detail=_first_line(error)) from None
 
 
 def _begin(ray: Any, settings: HostsSettings) -> None:
@@ -123,9 +123,9 @@ def _check_closed(settings: HostsSettings, place: str) -> None:
     """Raises `HOSTS_UNREACHABLE`, and `HOSTS_OPEN` where whoever reaches the cluster may run code on its hosts."""
     answers = _answers(settings, place, has_token=False)
     if answers is None:
-        raise CostofError(Problem.HOSTS_UNREACHABLE, address=settings.address, detail="nobody listens there")
+        raise CostofError(ErrorText.HOSTS_UNREACHABLE, address=settings.address, detail="nobody listens there")
     if answers and not settings.unauthenticated:
-        raise CostofError(Problem.HOSTS_OPEN, address=settings.address)
+        raise CostofError(ErrorText.HOSTS_OPEN, address=settings.address)
 
 
 def _is_client(settings: HostsSettings) -> bool:
@@ -178,10 +178,12 @@ def _nodes(ray: Any, settings: HostsSettings) -> list[Node]:
     if not found:
         labels = ", ".join(f"{key}={value}" for key, value in settings.where)
         detail = f" with {labels}" if labels else " that has CPUs"
-        raise CostofError(Problem.HOSTS_NONE, address=settings.address, nodes=plural(len(nodes), "node"), detail=detail)
+        raise CostofError(
+            ErrorText.HOSTS_NONE, address=settings.address, nodes=plural(len(nodes), "node"), detail=detail
+        )
     if settings.least is not None and len(found) < settings.least:
         raise CostofError(
-            Problem.HOSTS_FEW, address=settings.address, found=plural(len(found), "host"), least=settings.least
+            ErrorText.HOSTS_FEW, address=settings.address, found=plural(len(found), "host"), least=settings.least
         )
     return sorted(found, key=lambda node: (node.name, node.node_id))
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from math import fsum, inf
 from typing import Any
 
-from costof.errors import Caution
+from costof.errors import WarningText
 from costof.messages.answers import (
     LEFT_BEHIND,
     LEFT_RUNNING,
@@ -68,18 +68,18 @@ def unproved(told: Mapping[str, SliceAnswer]) -> str | None:
     for host, answer in told.items():
         if wrong := answer.evidence.get(MISMATCH):
             found.setdefault(wrong, []).append(host)
-    texts = [Caution.HOST_CANNOT.text(hosts=" and ".join(hosts), detail=wrong) for wrong, hosts in found.items()]
+    texts = [WarningText.HOST_CANNOT.text(hosts=" and ".join(hosts), detail=wrong) for wrong, hosts in found.items()]
     return "; ".join(texts) or None
 
 
-def unlike(parts: Sequence[SliceAnswer]) -> str | None:
+def evidence_mismatch(parts: Sequence[SliceAnswer]) -> str | None:
     """In what the connections of hosts differ that must be alike; None where they do not. A host that has opened none
     has seen nothing."""
     saw = [part.evidence for part in parts if part.operations]
     for name in ALIKE:
         found = dict.fromkeys(str(facts.get(name)) for facts in saw)
         if len(found) > 1:
-            return Caution.HOSTS_DIFFER.text(what=name, found=" and ".join(found))
+            return WarningText.HOSTS_DIFFER.text(what=name, found=" and ".join(found))
     return None
 
 
@@ -107,7 +107,7 @@ def _arm(told: Mapping[str, ReadyArm]) -> ReadyArm:
         return ReadyArm(name=arms[0].name, server=",".join(servers), error=None)
     error = next(iter(refused.values()))
     if len(refused) < len(arms):
-        detail = Caution.HOST_CANNOT.text(hosts=" and ".join(refused), detail=error.detail)
+        detail = WarningText.HOST_CANNOT.text(hosts=" and ".join(refused), detail=error.detail)
         error = error.model_copy(update={"detail": detail})
     return ReadyArm(name=arms[0].name, server=None, error=error)
 
@@ -166,21 +166,21 @@ def _fact(name: str, values: Sequence[Any]) -> Any:
 
 def late(parts: Sequence[HostPart]) -> str | None:
     """Which host began too late, in words; None where all began together."""
-    at_work = [part for part in parts if part.took_part]
+    at_work = [part for part in parts if part.participated]
     last = max(at_work, key=lambda part: part.late_ns, default=None)
     if last is None or last.late_ns <= max(LATEST_NS, LATEST_SHARE * max(part.ended_ns for part in at_work)):
         return None
-    return Caution.HOST_LATE.text(host=last.host, milliseconds=round(last.late_ns / 1e6))
+    return WarningText.HOST_LATE.text(host=last.host, milliseconds=round(last.late_ns / 1e6))
 
 
-def apart(parts: Sequence[HostPart], operations: int, seconds: float) -> str | None:
+def not_simultaneous_reason(parts: Sequence[HostPart], operations: int, seconds: float) -> str | None:
     """Why a slice that was to end after so many was not of one population, in words; None where it was.
 
     A window closes by time, or when its host has done its share of the operations. What is under way then ends when it
     does, as it does on one machine: that one host's last operation was slow is no reason to leave it out. A program
     that was told how long to run closes its host's window itself: `operations` is 0 then, and `seconds` infinite.
     """
-    at_work = [part for part in parts if part.took_part]
+    at_work = [part for part in parts if part.participated]
     if not at_work:
         return None
     ends = [
@@ -189,7 +189,9 @@ def apart(parts: Sequence[HostPart], operations: int, seconds: float) -> str | N
     ]
     begins = [part.late_ns for part in at_work]
     share = max(0.0, min(ends) - max(begins)) / max(1.0, max(ends) - min(begins))
-    return late(parts) or (None if share >= LEAST_TOGETHER else Caution.HOSTS_APART.text(share=f"{share:.0%}"))
+    return late(parts) or (
+        None if share >= LEAST_TOGETHER else WarningText.HOSTS_NOT_SIMULTANEOUS.text(share=f"{share:.0%}")
+    )
 
 
 def part_of(

@@ -21,11 +21,19 @@ from typing import Any
 from pydantic import ConfigDict, ValidationError
 
 from costof import __version__
-from costof.errors import Caution, CostofError, Problem
+from costof.errors import CostofError, ErrorText, WarningText
 from costof.format import listed
 from costof.instruments.drivers.driver import PR_SET_PDEATHSIG, read_plan
 from costof.instruments.hosts.cluster import CALL_SECONDS, START_SECONDS, Cluster, Host, answers, reached, read_clocks
-from costof.instruments.hosts.merging import apart, late, merged_answer, merged_ready, part_of, unlike, unproved
+from costof.instruments.hosts.merging import (
+    evidence_mismatch,
+    late,
+    merged_answer,
+    merged_ready,
+    not_simultaneous_reason,
+    part_of,
+    unproved,
+)
 from costof.messages.answers import (
     MISMATCH,
     ClusterAnswer,
@@ -81,14 +89,14 @@ class Population:
             cpus = next(node.cpus for node in self._cluster.nodes if node.name == error.host)
             cause = f"it gives this run no process with all its {cpus} CPUs within {START_SECONDS:.0f} s"
             detail = f"{error.detail}; {cause}: see ray status for what has taken them"
-            raise CostofError(Problem.HOST_REFUSED, host=error.host, detail=detail) from None
+            raise CostofError(ErrorText.HOST_REFUSED, host=error.host, detail=detail) from None
         if self._commands:
             check_costof({host.name: host.facts["costof"] for host in self.hosts})
             return
         for host in self.hosts:
             if host.facts["machine"] != os.uname().machine:
                 detail = f"it is a {host.facts['machine']}, and this engine is for {os.uname().machine}"
-                raise CostofError(Problem.HOST_REFUSED, host=host.name, detail=detail)
+                raise CostofError(ErrorText.HOST_REFUSED, host=host.name, detail=detail)
 
     def end(self) -> None:
         for host in self.hosts:
@@ -123,17 +131,17 @@ class Population:
             f"{'costof ' + facts['costof'] if facts['costof'] else 'no costof, which commands of your own need'}"
         )
 
-    def cautions(self) -> list[str]:
+    def warnings(self) -> list[str]:
         """What a reader must know of these hosts."""
         machines: dict[str, list[str]] = {}
         for host in self.hosts:
             machines.setdefault(host.facts["boot id"], []).append(host.name)
         shared = [names for names in machines.values() if len(names) > 1]
-        texts = [Caution.HOSTS_ONE_MACHINE.text(hosts=" and ".join(names)) for names in shared]
+        texts = [WarningText.HOSTS_ONE_MACHINE.text(hosts=" and ".join(names)) for names in shared]
         if self._settings.unauthenticated:
-            texts.append(Caution.HOSTS_OPEN.text())
+            texts.append(WarningText.HOSTS_OPEN.text())
         if not self._cluster.encrypted:
-            texts.append(Caution.HOSTS_IN_THE_CLEAR.text())
+            texts.append(WarningText.HOSTS_IN_THE_CLEAR.text())
         return texts
 
     def plan(self, plan: Plan, limits: Limits) -> Ready:
@@ -216,7 +224,7 @@ class Population:
         whole = merged_answer([*parts.values()])
         if wrong := unproved({host.name: answer for host, answer in parts.items()}):
             whole["evidence"][MISMATCH] = wrong
-        if at_work := [part for part in hosts if part.took_part]:
+        if at_work := [part for part in hosts if part.participated]:
             first = min(part.late_ns for part in at_work)
             whole["elapsed_ns"] = max(1, max(part.ended_ns for part in at_work) - first)
         own = sum(whole["cpu_ns"].values()) / 1e9
@@ -225,9 +233,9 @@ class Population:
             hosts=hosts,
             foreign_cpu_seconds=max(0.0, sum(each["busy"] for each in told.values()) - own),
             steal_seconds=sum(each["steal"] for each in told.values()),
-            unlike=unlike([*parts.values()]),
+            evidence_mismatch=evidence_mismatch([*parts.values()]),
             late=late(hosts),
-            apart=apart(hosts, operations, seconds),
+            not_simultaneous_reason=not_simultaneous_reason(hosts, operations, seconds),
         )
 
     def _read(self, model: type[T], host: Host, told: dict[str, Any], name: str | None = None) -> T:
@@ -249,7 +257,7 @@ def check_costof(versions: Mapping[str, str]) -> None:
         found = dict.fromkeys(f"costof {version}" if version else "no costof" for version in others.values())
         mend = f"there, pip install 'costof[ray]=={__version__}'"
         detail = f"commands are run by the costof of each host, and it has {listed(list(found))}; {mend}"
-        raise CostofError(Problem.HOST_REFUSED, host=listed(list(others)), detail=detail)
+        raise CostofError(ErrorText.HOST_REFUSED, host=listed(list(others)), detail=detail)
 
 
 def serve(orders: Iterator[bytes], say: Callable[[dict[str, Any]], None]) -> None:
@@ -268,7 +276,7 @@ def serve(orders: Iterator[bytes], say: Callable[[dict[str, Any]], None]) -> Non
                         population = Population(settings, cluster, order["instrument"] == "commands")
                         stack.callback(population.end)
                         population.take()
-                        found = ClusterAnswer(nodes=nodes, facts=population.describe(), cautions=population.cautions())
+                        found = ClusterAnswer(nodes=nodes, facts=population.describe(), warnings=population.warnings())
                     say({"cluster": found})
                 else:
                     assert population is not None

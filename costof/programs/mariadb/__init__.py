@@ -3,11 +3,11 @@
 from costof.lab.program import located
 from costof.programs.mariadb.connection import MysqlLeftovers
 from costof.programs.mariadb.lab import SysbenchServer, find_mariadbd, mariadbd_version
-from costof.programs.mariadb.target import OwnSysbench
+from costof.programs.mariadb.target import SysbenchTarget
 
-__all__ = ["NEEDED", "lab_server", "leftovers", "own_server"]
+__all__ = ["NEEDED", "lab_server", "leftovers", "target_server"]
 
 lab_server = SysbenchServer
-own_server = OwnSysbench
+target_server = SysbenchTarget
 leftovers = MysqlLeftovers
 NEEDED = {"mariadbd": located(find_mariadbd, mariadbd_version)}

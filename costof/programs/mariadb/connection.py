@@ -20,7 +20,7 @@ from pymysql.constants import CR, ER
 from pymysql.cursors import Cursor
 from pymysql.err import MySQLError, OperationalError
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.messages.plan import ServiceSettings
 from costof.model import Model, Secret
 from costof.programs import reach
@@ -116,10 +116,10 @@ class MysqlSession:
             self._connection = self._connect()
         except MySQLError as error:
             refused = code_of(error) in WRONG_LOGIN
-            told = words_of(error)
+            told = error_text(error)
             if not self._url.tls and (refused or code_of(error) == PLAIN_PROHIBITED):
                 told += f"; {MAY_WANT_TLS}"
-            problem = Problem.TARGET_REFUSES_LOGIN if refused else Problem.TARGET_UNREACHABLE
+            problem = ErrorText.TARGET_REFUSES_LOGIN if refused else ErrorText.TARGET_UNREACHABLE
             raise CostofError(problem, target=self._url.shown, detail=told) from None
 
     def close(self) -> None:
@@ -144,7 +144,7 @@ class MysqlSession:
         except MySQLError as error:
             if code_of(error) in GONE:
                 raise self._failed(error, statement) from None
-            return words_of(error)
+            return error_text(error)
         return None
 
     def try_to(self, statement: str, *values: object) -> Rows:
@@ -158,7 +158,7 @@ class MysqlSession:
         try:
             return self.try_to(statement, *values)
         except MySQLError as error:
-            if code_of(error) not in GONE or TIMED_OUT in words_of(error):
+            if code_of(error) not in GONE or TIMED_OUT in error_text(error):
                 raise
         # Servers hang up on those who ask too rarely. Nothing that is asked here does harm when it is asked twice.
         self._connection = self._connect()
@@ -166,8 +166,8 @@ class MysqlSession:
         return self.try_to(statement, *values)
 
     def _failed(self, error: MySQLError, statement: str) -> CostofError:
-        detail = reach.failed_statement(words_of(error), statement)
-        return CostofError(Problem.TARGET_FAILED, target=self._url.shown, detail=detail)
+        detail = reach.failed_statement(error_text(error), statement)
+        return CostofError(ErrorText.TARGET_FAILED, target=self._url.shown, detail=detail)
 
     def _connect(self) -> pymysql.Connection[Cursor]:
         # Given a context, PyMySQL says no more than its request for TLS to a server that does not offer it.
@@ -198,7 +198,7 @@ def connected(**options: Any) -> pymysql.Connection[Cursor]:
     except (struct.error, ValueError, LookupError):
         raise OperationalError(CR.CR_CONN_HOST_ERROR, "what answers there does not greet as MySQL does") from None
     except MySQLError as error:
-        if step := connection.silent_step(words_of(error)):
+        if step := connection.silent_step(error_text(error)):
             raise OperationalError(CR.CR_CONN_HOST_ERROR, step) from None
         raise
     connection.wait_for_answers(reach.ANSWER_SECONDS)
@@ -246,7 +246,7 @@ def code_of(error: MySQLError) -> int:
     return error.args[0] if error.args and isinstance(error.args[0], int) else -1
 
 
-def words_of(error: MySQLError) -> str:
+def error_text(error: MySQLError) -> str:
     """Return what the server or PyMySQL said, without the number before it."""
     return str(error.args[-1] if error.args else error)
 
@@ -274,7 +274,7 @@ def check_privileges(
     ((account,),) = session.ask("SELECT CURRENT_USER()")
     user, _, host = str(account).rpartition("@")
     raise CostofError(
-        Problem.PRIVILEGES_MISSING,
+        ErrorText.PRIVILEGES_MISSING,
         account=account,
         actions=", ".join(missing),
         database=database,

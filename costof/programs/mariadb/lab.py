@@ -22,7 +22,7 @@ from pymysql.cursors import Cursor
 from pymysql.err import MySQLError
 
 from costof.datasets.sysbench import TABLE, after_load, create_table
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.lab.certificates import DEFAULT_KEY, Authority, write_private
 from costof.lab.host import Host
 from costof.lab.lab import Lab
@@ -94,7 +94,7 @@ def system_tables(binary: Path) -> list[Path]:
                 return files
     detail = f"mariadb_{SYSTEM_TABLES[0]}, which makes its system tables, is nowhere under {share}"
     raise CostofError(
-        Problem.PROGRAM_MISSING, program="mariadbd", detail=detail, package=PACKAGE, variable="COSTOF_MARIADBD"
+        ErrorText.PROGRAM_MISSING, program="mariadbd", detail=detail, package=PACKAGE, variable="COSTOF_MARIADBD"
     )
 
 
@@ -324,7 +324,7 @@ class MariadbServer:
                 write_timeout=600,
             )
         except MySQLError as error:
-            raise CostofError(Problem.LAB_FAILED, detail=f"{self.name}: {error}") from error
+            raise CostofError(ErrorText.LAB_FAILED, detail=f"{self.name}: {error}") from error
         self.tls_library = self._query("SELECT @@version_ssl_library")[0][0]
 
     def _tls_accepted(self) -> int:
@@ -334,11 +334,11 @@ class MariadbServer:
         try:
             return self._run(statement, *values)
         except MySQLError as error:
-            raise CostofError(Problem.LAB_FAILED, detail=f"{self.name}: {error}") from error
+            raise CostofError(ErrorText.LAB_FAILED, detail=f"{self.name}: {error}") from error
 
     def _run(self, statement: str, *values: str) -> Sequence[tuple[str, ...]]:
         if self._admin is None:
-            raise CostofError(Problem.LAB_FAILED, detail=f"{self.name} is not running")
+            raise CostofError(ErrorText.LAB_FAILED, detail=f"{self.name} is not running")
         with self._admin.cursor() as cursor:
             cursor.execute(statement, values or None)
             return cursor.fetchall()

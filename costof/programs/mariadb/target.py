@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from pymysql.err import MySQLError
 
 from costof.datasets.sysbench import TABLE, after_load, create_table
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.lab.program import Counters, Description
 from costof.programs.access import Access, LoginUrl
 from costof.programs.mariadb.connection import (
@@ -26,11 +26,11 @@ from costof.programs.mariadb.connection import (
     parse_mysql_url,
 )
 from costof.programs.reach import SERVER_ID, VERSION, fingerprint
-from costof.programs.server import OwnServer
-from costof.programs.target_database import Maker, Marker, told_writes
+from costof.programs.server import TargetServer
+from costof.programs.target_database import Maker, Marker, describe_writes
 
 
-class OwnMysqlDatabase(OwnServer):
+class MysqlDatabaseTarget(TargetServer):
     """Reached for administration as its URL asks; the arms are the engine's to prove."""
 
     url: LoginUrl
@@ -120,19 +120,19 @@ class OwnMysqlDatabase(OwnServer):
     def _status(self, name: str) -> int:
         rows = self.ask("SHOW GLOBAL STATUS LIKE %s", name)
         if not rows:
-            raise CostofError(Problem.TARGET_FAILED, target=self.shown, detail=f"it has no counter {name}")
+            raise CostofError(ErrorText.TARGET_FAILED, target=self.shown, detail=f"it has no counter {name}")
         return int(rows[0][1])
 
     def ask(self, statement: str, *values: object) -> Any:
         return self.session.ask(statement, *values)
 
-    def ask_if_it_may(self, statement: str) -> None:
+    def try_statement(self, statement: str) -> None:
         """Ask for what no figure needs; a refusal is a warning."""
         if words := self.session.refusal(statement):
             self.refused[statement] = words
 
 
-class OwnSysbench(OwnMysqlDatabase):
+class SysbenchTarget(MysqlDatabaseTarget):
     """With sysbench's table."""
 
     PRIVILEGES: ClassVar[tuple[str, ...]] = ("CREATE", "DROP", "SELECT", "INSERT", "INDEX")
@@ -147,7 +147,7 @@ class OwnSysbench(OwnMysqlDatabase):
     def prepare(self, load: Callable[[], None]) -> None:
         load()
         for statement in after_load(self.database):
-            self.ask_if_it_may(statement)
+            self.try_statement(statement)
 
     def writes(self) -> list[str]:
-        return told_writes(self.chosen, self.shown, self.records, "200 bytes", TABLE)
+        return describe_writes(self.chosen, self.shown, self.records, "200 bytes", TABLE)

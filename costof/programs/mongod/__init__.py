@@ -2,11 +2,11 @@
 
 from costof.programs.mongod.connection import MongodbLeftovers
 from costof.programs.mongod.lab import ThreeMembers, mongod_here
-from costof.programs.mongod.target import OwnMongodb
+from costof.programs.mongod.target import MongodbTarget
 
-__all__ = ["NEEDED", "lab_server", "leftovers", "own_server"]
+__all__ = ["NEEDED", "lab_server", "leftovers", "target_server"]
 
 lab_server = ThreeMembers
-own_server = OwnMongodb
+target_server = MongodbTarget
 leftovers = MongodbLeftovers
 NEEDED = {"mongod": mongod_here}

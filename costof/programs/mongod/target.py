@@ -29,15 +29,15 @@ from costof.programs.mongod.connection import (
 )
 from costof.programs.mongod.lab import read_counters
 from costof.programs.reach import SERVER_ID, VERSION, certificate_of
-from costof.programs.server import OwnServer
-from costof.programs.target_database import MARKER_NAME, Heartbeat, Maker, Marker, told_writes
+from costof.programs.server import TargetServer
+from costof.programs.target_database import MARKER_NAME, Heartbeat, Maker, Marker, describe_writes
 from costof.urls import split_host
 
 #: For a member to apply what the others have, milliseconds.
 CATCH_UP_MS = 120_000
 
 
-class OwnMongodb(OwnServer):
+class MongodbTarget(TargetServer):
     """Reached for administration as its URL asks; the arms are the engine's to prove.
 
     `hello` is what it said of itself when it was reached.
@@ -56,7 +56,7 @@ class OwnMongodb(OwnServer):
 
     def reach(self) -> None:
         super().reach()
-        self.hello: dict[str, Any] = self.session.asked(lambda: self.session.client.admin.command("hello"))
+        self.hello: dict[str, Any] = self.session.run(lambda: self.session.client.admin.command("hello"))
 
     def identity(self) -> dict[str, str]:
         found = {VERSION: self._version()}
@@ -95,13 +95,13 @@ class OwnMongodb(OwnServer):
         is_new = not self._marked.is_listed()
         self._marker = Marker(run=self.run, maker=Maker.this_process(), tables=[COLLECTION], made_database=is_new)
         # In this order: a marker without a sign of life is a dead run's.
-        self.session.asked(self._heartbeat.start)
+        self.session.run(self._heartbeat.start)
         self._marked.mark(self._marker)
         load()
-        self.session.asked(self._wait_for_members)
+        self.session.run(self._wait_for_members)
 
     def writes(self) -> list[str]:
-        return told_writes(self.chosen, self.shown, self.records, "1 kB", COLLECTION)
+        return describe_writes(self.chosen, self.shown, self.records, "1 kB", COLLECTION)
 
     def needs(self) -> list[str]:
         if self.url.username is None:
@@ -133,7 +133,7 @@ class OwnMongodb(OwnServer):
         )
 
     def _version(self) -> str:
-        build = self.session.asked(lambda: self.session.client.admin.command("buildInfo"))
+        build = self.session.run(lambda: self.session.client.admin.command("buildInfo"))
         return str(build.get("version", "unknown"))
 
     def _refuse_what_is_there(self) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import psycopg
 from pydantic import SecretStr
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.lab.host import Host
 from costof.lab.lab import Lab, Process
 from costof.lab.program import Counters, find_program, first_words, with_descriptors
@@ -109,7 +109,7 @@ class PoolerProcess:
                         # Left with its transaction at an end, or PgBouncer would not keep the server's connection.
                         stack.enter_context(self._log_in(pool.name)).execute("SELECT")
         except psycopg.Error as error:
-            raise CostofError(Problem.LAB_FAILED, detail=f"filling the pools of {self.name}: {error}") from error
+            raise CostofError(ErrorText.LAB_FAILED, detail=f"filling the pools of {self.name}: {error}") from error
 
     def is_full(self, pools: Sequence[Pool]) -> bool:
         """Return whether all connections are there and free, in session mode once they have been reset."""
@@ -124,7 +124,7 @@ class PoolerProcess:
             return self._console.execute(f"SHOW {what}".encode()).fetchall()
         except psycopg.Error as error:
             self.hang_up()
-            raise CostofError(Problem.LAB_FAILED, detail=f"{self.name}: {error}") from error
+            raise CostofError(ErrorText.LAB_FAILED, detail=f"{self.name}: {error}") from error
 
     def answers(self) -> bool:
         try:

@@ -3,11 +3,11 @@
 from costof.lab.program import located
 from costof.programs.postgres.connection import PostgresLeftovers
 from costof.programs.postgres.lab import PostgresServer, find_postgres, postgres_version
-from costof.programs.postgres.target import OwnPgbench
+from costof.programs.postgres.target import PgbenchTarget
 
-__all__ = ["NEEDED", "lab_server", "leftovers", "own_server"]
+__all__ = ["NEEDED", "lab_server", "leftovers", "target_server"]
 
 lab_server = PostgresServer
-own_server = OwnPgbench
+target_server = PgbenchTarget
 leftovers = PostgresLeftovers
 NEEDED = {"postgres": located(find_postgres, postgres_version)}

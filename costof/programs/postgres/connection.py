@@ -13,7 +13,7 @@ from urllib.parse import unquote
 import psycopg
 from pydantic import Field
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.messages.plan import ServiceSettings
 from costof.model import Secret
 from costof.programs import reach
@@ -92,13 +92,13 @@ class PostgresSession:
         except psycopg.errors.ConnectionTimeout:
             step = "the request for TLS or the log-in" if self._url.tls else reach.LOG_IN
             detail = reach.silent(self._url.host, self._url.port, step)
-            raise CostofError(Problem.TARGET_UNREACHABLE, target=self._url.shown, detail=detail) from None
+            raise CostofError(ErrorText.TARGET_UNREACHABLE, target=self._url.shown, detail=detail) from None
         except psycopg.Error as error:
-            told = words_of(error)
+            told = error_text(error)
             if not self._url.tls and "no encryption" in told:
                 told += f"; {MAY_WANT_TLS}"
             refused = any(words in told for words in WRONG_LOGIN)
-            problem = Problem.TARGET_REFUSES_LOGIN if refused else Problem.TARGET_UNREACHABLE
+            problem = ErrorText.TARGET_REFUSES_LOGIN if refused else ErrorText.TARGET_UNREACHABLE
             raise CostofError(problem, target=self._url.shown, detail=told) from None
 
     def close(self) -> None:
@@ -118,7 +118,7 @@ class PostgresSession:
         except psycopg.Error as error:
             if self._connection is None or self._connection.closed:
                 raise self._failed(error, statement) from None
-            return words_of(error)
+            return error_text(error)
         return None
 
     def is_pooled(self) -> bool:
@@ -156,9 +156,9 @@ class PostgresSession:
         return self.try_to(statement, *values)
 
     def _failed(self, error: psycopg.Error, statement: str | None = None) -> CostofError:
-        words = words_of(error)
+        words = error_text(error)
         detail = reach.failed_statement(words, statement) if statement else words
-        return CostofError(Problem.TARGET_FAILED, target=self._url.shown, detail=detail)
+        return CostofError(ErrorText.TARGET_FAILED, target=self._url.shown, detail=detail)
 
     def _connect(self) -> psycopg.Connection[Any]:
         url = self._url
@@ -193,7 +193,7 @@ def _at_most(seconds: float, connection: psycopg.Connection[Any]) -> Iterator[No
         timer.cancel()
 
 
-def words_of(error: psycopg.Error) -> str:
+def error_text(error: psycopg.Error) -> str:
     """Return what the server or libpq said, in one line."""
     return " ".join((error.diag.message_primary or str(error)).split())
 

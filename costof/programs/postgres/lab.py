@@ -19,7 +19,7 @@ import psycopg
 from pydantic import SecretStr
 
 from costof.datasets.pgbench import TABLES, after_load, create_tables
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.lab.debian import fetched_folder
 from costof.lab.program import UNPACKED, Counters, Description, find_program, first_words
 from costof.lab.unprivileged import Unprivileged
@@ -197,12 +197,12 @@ class PostgresServer(LabServer):
 
     def ask(self, statement: str) -> list[tuple[Any, ...]]:
         if self._admin is None:
-            raise CostofError(Problem.LAB_FAILED, detail=f"{NAME} is not running")
+            raise CostofError(ErrorText.LAB_FAILED, detail=f"{NAME} is not running")
         try:
             cursor = self._admin.execute(statement.encode())
             return cursor.fetchall() if cursor.description else []
         except psycopg.Error as error:
-            raise CostofError(Problem.LAB_FAILED, detail=f"{NAME}: {error}") from error
+            raise CostofError(ErrorText.LAB_FAILED, detail=f"{NAME}: {error}") from error
 
     @property
     def _data(self) -> Path:
@@ -244,7 +244,7 @@ class PostgresServer(LabServer):
                 autocommit=True,
             )
         except psycopg.Error as error:
-            raise CostofError(Problem.LAB_FAILED, detail=f"{NAME}: {error}") from error
+            raise CostofError(ErrorText.LAB_FAILED, detail=f"{NAME}: {error}") from error
 
     def _make_database(self) -> None:
         self._admin = self._log_in("postgres")

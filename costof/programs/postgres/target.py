@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 
 from costof.datasets.pgbench import ACCOUNTS, TABLES, after_load, create_tables
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.lab.program import Description
 from costof.programs.access import Access, LoginUrl
 from costof.programs.postgres.connection import (
@@ -29,11 +29,11 @@ from costof.programs.postgres.connection import (
 )
 from costof.programs.postgres.lab import SCALE, TLS_ACCEPTED, TLS_REQUEST
 from costof.programs.reach import SERVER_ID, VERSION, certificate_of
-from costof.programs.server import OwnServer
+from costof.programs.server import TargetServer
 from costof.programs.target_database import MARKER, MARKER_NAME, PREFIX, Maker, Marker
 
 
-class OwnPgbench(OwnServer):
+class PgbenchTarget(TargetServer):
     """With pgbench's tables, in a schema of the run's name; in a database of that name where the account may make one.
 
     What the server says of TLS is in the engine's evidence (`server_side`); its counters lag behind by a second, and
@@ -176,7 +176,7 @@ class OwnPgbench(OwnServer):
         ((may,),) = self.session.ask("SELECT has_database_privilege(%s, 'CREATE')", database)
         if not may:
             raise CostofError(
-                Problem.PRIVILEGES_MISSING,
+                ErrorText.PRIVILEGES_MISSING,
                 account=self.url.username,
                 actions="make a database, nor a schema",
                 database=database,
@@ -205,7 +205,7 @@ class OwnPgbench(OwnServer):
         finally:
             there.close()
         if detail is not None:
-            raise CostofError(Problem.NO_POOLER, pooler=pooler.shown, target=self.shown, detail=detail)
+            raise CostofError(ErrorText.NO_POOLER, pooler=pooler.shown, target=self.shown, detail=detail)
 
 
 def _ask_for_tls(connection: socket.socket) -> bool:

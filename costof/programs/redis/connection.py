@@ -19,7 +19,7 @@ from pydantic import Field, SecretStr, ValidationError
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.messages.plan import ServiceSettings, Transport
 from costof.model import Secret
 from costof.programs import reach
@@ -63,7 +63,7 @@ def parse_redis_url(access: Access, study: str) -> RedisUrl:
             raise UrlError("authorities are for TLS: write it as rediss://…")
         plain_port = _plain_port(parts.query, port, tls)
     except UrlError as error:
-        raise CostofError(Problem.BAD_TARGET, study=study, detail=str(error)) from None
+        raise CostofError(ErrorText.BAD_TARGET, study=study, detail=str(error)) from None
     told = login_shown(parts.username, parts.password is not None) if parts.username else ""
     query = f"/?{PLAIN_OPTION}={plain_port}" if plain_port != port else "/"
     return RedisUrl(
@@ -145,12 +145,12 @@ class RedisSession:
         try:
             client.ping()
         except redis.AuthenticationError as error:
-            raise CostofError(Problem.TARGET_REFUSES_LOGIN, target=self._url.shown, detail=error) from None
+            raise CostofError(ErrorText.TARGET_REFUSES_LOGIN, target=self._url.shown, detail=error) from None
         except redis.ResponseError as error:
             raise self._failed(error, "PING") from None
         except redis.RedisError as error:
-            told = f"{self._words_of(error)}{self._hint(error)}"
-            raise CostofError(Problem.TARGET_UNREACHABLE, target=self._url.shown, detail=told) from None
+            told = f"{self._error_text(error)}{self._hint(error)}"
+            raise CostofError(ErrorText.TARGET_UNREACHABLE, target=self._url.shown, detail=told) from None
 
     def close(self) -> None:
         if self._client is not None:
@@ -168,7 +168,7 @@ class RedisSession:
         assert self._client is not None
         return self._client.execute_command(*command)  # type: ignore[no-untyped-call]
 
-    def _words_of(self, error: redis.RedisError) -> str:
+    def _error_text(self, error: redis.RedisError) -> str:
         if not isinstance(error, redis.TimeoutError):
             return str(error)
         has_read = "reading" in str(error)
@@ -182,7 +182,7 @@ class RedisSession:
 
     def _failed(self, error: redis.RedisError, command: str) -> CostofError:
         detail = reach.failed_statement(str(error), command)
-        return CostofError(Problem.TARGET_FAILED, target=self._url.shown, detail=detail)
+        return CostofError(ErrorText.TARGET_FAILED, target=self._url.shown, detail=detail)
 
     def _connect(self) -> redis.Redis:
         url = self._url

@@ -13,7 +13,7 @@ from typing import Any
 import redis
 from pydantic import SecretStr
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.lab.certificates import write_private
 from costof.lab.program import Counters, Description, find_program, first_words
 from costof.programs.redis.connection import RedisSettings
@@ -162,11 +162,11 @@ class RedisServer(LabServer):
 
     def ask(self, *command: str) -> Any:
         if self._admin is None:
-            raise CostofError(Problem.LAB_FAILED, detail=f"{NAME} is not running")
+            raise CostofError(ErrorText.LAB_FAILED, detail=f"{NAME} is not running")
         try:
             return self._admin.execute_command(*command)  # type: ignore[no-untyped-call]
         except redis.RedisError as error:
-            raise CostofError(Problem.LAB_FAILED, detail=f"{NAME}: {error}") from error
+            raise CostofError(ErrorText.LAB_FAILED, detail=f"{NAME}: {error}") from error
 
     def _connections(self) -> int:
         return int(self.ask("INFO", "stats")["total_connections_received"])

@@ -13,7 +13,7 @@ from typing import Any
 import redis
 from redis.exceptions import NoPermissionError, ResponseError
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.lab.program import Counters, Description
 from costof.programs.access import Access
 from costof.programs.reach import VERSION, certificate_of
@@ -26,7 +26,7 @@ from costof.programs.redis.connection import (
     StringsMarker,
     parse_redis_url,
 )
-from costof.programs.server import OwnServer
+from costof.programs.server import TargetServer
 from costof.programs.target_database import PREFIX, Heartbeat, Maker
 from costof.urls import host_shown
 
@@ -35,7 +35,7 @@ NO_EVICTION = "noeviction"
 BYTES_A_RECORD = 1000
 
 
-class OwnStrings(OwnServer):
+class StringsTarget(TargetServer):
     """Its counters do not tell TLS from plain: at which of its addresses it was reached is in the engine's evidence
     (`server_side`)."""
 
@@ -165,7 +165,7 @@ class OwnStrings(OwnServer):
                 self.session.try_to(*command)
             except NoPermissionError:
                 raise CostofError(
-                    Problem.PRIVILEGES_MISSING,
+                    ErrorText.PRIVILEGES_MISSING,
                     account=self.url.username or "default",
                     actions=command[0],
                     database=f"{self._strings.prefix}*",
@@ -176,4 +176,4 @@ class OwnStrings(OwnServer):
                 raise self._refused(f"{error} (it was asked: {command[0]})") from None
 
     def _refused(self, why: str) -> CostofError:
-        return CostofError(Problem.TARGET_FAILED, target=self.shown, detail=f"{why}; nothing was written")
+        return CostofError(ErrorText.TARGET_FAILED, target=self.shown, detail=f"{why}; nothing was written")

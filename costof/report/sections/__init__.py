@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.report.blocks import Block, Part
 from costof.results.index import Index, Lead
 from costof.results.models import Core, Sentence
@@ -97,4 +97,4 @@ def check(study: Study) -> None:
 
 
 def _broken(study: Study, detail: str) -> CostofError:
-    return CostofError(Problem.BROKEN_STUDY, path=f"{study.name}.toml", detail=detail)
+    return CostofError(ErrorText.BROKEN_STUDY, path=f"{study.name}.toml", detail=detail)

@@ -37,7 +37,7 @@ class AbSection(Section[None, list[AbFigures]]):
             ab_figures(arm.name, work, run.plan.workers(work, arm), [p.answer for p in run.of(work, arm.name)])
             for work in workloads
             for arm in run.plan.arms
-            if not arm.twin
+            if not arm.replicate
         ]
         return [each for each in found if each is not None] or None
 

@@ -35,8 +35,8 @@ class AnswerSection(Section[None, None]):
             yield Details(summary, [Bullets(details, tone="soft")], media=HTML)
         elif details:
             yield Bullets(details, tone="soft")
-        for sentence in index.sentences("caution"):
-            yield CallOut("caution", sentence.text)
+        for sentence in index.sentences("warning"):
+            yield CallOut("warning", sentence.text)
         for arm in index.arms_in_error:
             yield CallOut("error", index.failure(arm))
         for sentence in index.sentences("next"):
@@ -46,7 +46,7 @@ class AnswerSection(Section[None, None]):
 def too_few_rounds(core: Core) -> str | None:
     """What a run says whose budget was spent before it had as many rounds as a verdict takes; None of any other. Of one
     that was interrupted, or asked for so few rounds, whoever did so knows it."""
-    if core.partial or core.starts or core.rounds_asked is not None or not 0 < core.rounds < FEWEST_ROUNDS:
+    if core.partial or core.starts or core.requested_rounds is not None or not 0 < core.rounds < FEWEST_ROUNDS:
         return None
     needed = fmt.roughly(core.measured_seconds / core.rounds * (FEWEST_ROUNDS + 1))
     return (
@@ -57,7 +57,7 @@ def too_few_rounds(core: Core) -> str | None:
 
 def _no_answer(index: Index) -> str:
     """Whether there was too little, or nothing to compare: without a control, or without any other arm."""
-    arms = [arm for arm in index.core.arms if not arm.twin]
+    arms = [arm for arm in index.core.arms if not arm.replicate]
     controls, others = ([arm for arm in arms if arm.control == control] for control in (True, False))
     for these in (controls, others):
         if these and all(arm.error for arm in these):

@@ -25,7 +25,7 @@ from costof.statistics.intervals import FEWEST_ROUNDS
 SHARES = (0.05, 0.01)
 
 
-class Until(Model):
+class SavingsLimit(Model):
     """Up to how many operations a connection the arm takes less time than the control."""
 
     operations: Finite
@@ -42,7 +42,7 @@ class Point(Model):
     operations: Finite | None = Field(description="Estimate; None: never, as measured.")
     low: Finite | None
     high: Finite | None = Field(description="None: the interval has no upper end in this run.")
-    saves: Until | None = Field(default=None, description="Where its connections save and its operations cost.")
+    saves: SavingsLimit | None = Field(default=None, description="Where its connections save and its operations cost.")
 
 
 def whole(operations: float) -> str:
@@ -50,7 +50,7 @@ def whole(operations: float) -> str:
     return fmt.number(-(-operations // 1), 0)
 
 
-class Asked(Model):
+class ArmSettings(Model):
     """Which metrics give the cost of a connection and of an operation on it, in one view."""
 
     view: str
@@ -58,15 +58,15 @@ class Asked(Model):
     operation: str
 
 
-class BreakEvenSection(Section[list[Asked], list[Point]]):
+class BreakEvenSection(Section[list[ArmSettings], list[Point]]):
     name, title, order = "break_even", "Break-even", 80
-    spec, data = list[Asked], list[Point]
-    default: ClassVar[list[Asked]] = []
+    spec, data = list[ArmSettings], list[Point]
+    default: ClassVar[list[ArmSettings]] = []
 
-    def metrics(self, spec: list[Asked]) -> list[str]:
+    def metrics(self, spec: list[ArmSettings]) -> list[str]:
         return [name for each in spec for name in (each.connection, each.operation)]
 
-    def compute(self, run: Run, core: Core, spec: list[Asked]) -> list[Point]:
+    def compute(self, run: Run, core: Core, spec: list[ArmSettings]) -> list[Point]:
         found: list[Point] = []
         for asked in spec:
             for arm in run.plan.protected:
@@ -96,7 +96,9 @@ class BreakEvenSection(Section[list[Asked], list[Point]]):
 def _points(rounds: Rounds, view: str, arm: str, seed: int) -> Iterator[Point]:
     saved, saves = saves_below(rounds, seed), None
     if 0 < saved.value < math.inf:
-        saves = Until(operations=saved.value, low=saved.low, high=saved.high if math.isfinite(saved.high) else None)
+        saves = SavingsLimit(
+            operations=saved.value, low=saved.low, high=saved.high if math.isfinite(saved.high) else None
+        )
     for share in SHARES:
         found = break_even(rounds, share, seed)
         value, low, high = (each if math.isfinite(each) else None for each in (found.value, found.low, found.high))
@@ -158,7 +160,7 @@ def _from(point: Point) -> str:
     return f"if a connection carries {queries} or more [{whole(point.low or 0)}, {high}]"
 
 
-def _while(saves: Until) -> str:
+def _while(saves: SavingsLimit) -> str:
     """'while a connection carries fewer than 52 queries [48, 57]'."""
     high = whole(saves.high) if saves.high is not None else "no upper end in this run"
     queries = fmt.plural_of(whole(saves.operations), "query", "queries")

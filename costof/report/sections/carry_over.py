@@ -24,7 +24,7 @@ class CarryOverSection(Section[None, None]):
     name, title, order = "carry_over", "What a slice leaves behind", 95
 
     def answer(self, index: Index, data: None) -> list[Sentence]:
-        return sentences("caution", [_sentence(index, each) for each in index.core.carry_over])
+        return sentences("warning", [_sentence(index, each) for each in index.core.carry_over])
 
     def blocks(self, index: Index, data: None) -> Iterator[Block]:
         if index.core.carry_over:

@@ -1,4 +1,4 @@
-"""How sure: each round's or start's difference, all operations from the fastest to the slowest, and the twin's."""
+"""How sure: each round's or start's difference, all operations from the fastest to the slowest, and the replicate's."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class CertaintySection(Section[None, None]):
                     relative = Cell.of(fmt.relative(noise.ratio))
                     rows.append([name, Cell.of(difference), relative, fmt.percent(noise.relative)])
             if rows:
-                title = f"Noise floor: the twin, an identical copy, against {index.control_label}{context.suffix}"
+                title = f"Noise floor: the identical copy of the control ({index.control_label}){context.suffix}"
                 yield Table.of(NOISE, rows, title=title, media=HTML)
 
 
@@ -65,7 +65,7 @@ def _scope(index: Index) -> str:
 def _differences(index: Index, shown: Panels) -> Figure:
     legend = [Legend(arm_colour(number), label) for number, label in enumerate(index.protections.values())]
     if any(index.noise(metric.name, context.name) for metric, context in shown):
-        legend.append(Legend("control", "twin of the control: the run's own noise"))
+        legend.append(Legend("control", "identical copy of the control: the run's own noise"))
     caption = [DOTS.format(index.unit), *(_differences_caption(index, *pair) for pair in shown)]
     title = f"Every {index.unit}'s difference from the control"
     return Figure(
@@ -109,7 +109,7 @@ def _rounds_panel(index: Index, metric: Metric, context: Context, *, names: bool
         for arm, effect in _effects(index, metric, context)
     ]
     if (floor := index.noise(metric.name, context.name)) is not None:
-        rows.append(("twin", floor.difference, floor.differences, "control"))
+        rows.append(("identical copy", floor.difference, floor.differences, "control"))
     unit = fmt.UNITS.get(metric.unit, metric.unit)
     everything = [each for _, mean, rounds, _ in rows for each in (mean.low, mean.high, *rounds)]
     panel = Panel(

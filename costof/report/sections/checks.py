@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from costof import format as fmt
 from costof.report.blocks import Block, Check, Checks
 from costof.report.sections import Section
-from costof.results.cautions import NEIGHBOURS_WORTH_A_WORD, STEAL_WORTH_A_WORD
 from costof.results.index import Index
-from costof.results.load import carried_of
+from costof.results.load import carried_loads
 from costof.results.models import Core
 from costof.results.run import Run
+from costof.results.warnings import NEIGHBOURS_WORTH_A_WORD, STEAL_WORTH_A_WORD
 from costof.study.commands import COMMAND
 
 CLIENT = "client"
@@ -24,7 +24,7 @@ class ChecksSection(Section[None, list[Check]]):
     def compute(self, run: Run, core: Core, spec: None) -> list[Check] | None:
         if not core.values:
             return None
-        overloaded = [each.arm for each in carried_of(run) if not each.all_of_them]
+        overloaded = [each.arm for each in carried_loads(run) if not each.complete]
         carried = [_carried(core, overloaded)] if run.plan.load is not None else []
         return [_proved(run, core), _quiet(run), _client(run, core), *carried, _answered(run, core, overloaded)]
 
@@ -35,7 +35,7 @@ class ChecksSection(Section[None, list[Check]]):
 def _proved(run: Run, core: Core) -> Check:
     """Arms are proved by what both ends saw around every slice; commands by the proofs of their study."""
     # A command without a proof has nothing to prove, and fails by its errors alone.
-    proved = {arm.name for arm in run.plan.arms if run.plan.study.service.kind != COMMAND or arm.asked.proof}
+    proved = {arm.name for arm in run.plan.arms if run.plan.study.service.kind != COMMAND or arm.settings.proof}
     unproved = [arm.label + arm.at for arm in core.arms if not arm.evidence and arm.name in proved]
     if unproved:
         return Check(passed=False, label="arms proved", but=f"not {fmt.listed(unproved)}")
@@ -43,7 +43,7 @@ def _proved(run: Run, core: Core) -> Check:
     but = f"{fmt.plural(discarded, 'slice')} discarded, whose evidence did not fit the arm" if discarded else ""
     if but or run.plan.study.service.kind != COMMAND:
         return Check(passed=not discarded, label="arms proved", but=but)
-    believed = [arm.label for arm in run.plan.arms if not arm.twin and not arm.asked.proof]
+    believed = [arm.label for arm in run.plan.arms if not arm.replicate and not arm.settings.proof]
     if not believed:
         return Check(passed=True, label="arms proved")
     whose = "" if len(believed) == len(run.plan.controls) + len(run.plan.protected) else f" for {fmt.listed(believed)}"
@@ -69,7 +69,7 @@ def _client(run: Run, core: Core) -> Check:
 
 
 def _carried(core: Core, overloaded: Sequence[str]) -> Check:
-    arms = [arm.label + arm.at for arm in core.arms if arm.name in overloaded and not arm.twin]
+    arms = [arm.label + arm.at for arm in core.arms if arm.name in overloaded and not arm.replicate]
     return Check(passed=not overloaded, label="load carried", but=f"not by {fmt.listed(arms)}" if arms else "")
 
 

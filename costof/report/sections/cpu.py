@@ -42,7 +42,7 @@ class CpuSection(Section[None, None]):
             elif table.rows:
                 yield Details(table.title, [table], media=FILES)
         for line in busy:
-            yield Paragraph(line, "caution", media=TEXT)
+            yield Paragraph(line, "warning", media=TEXT)
 
 
 def _roles(cpu: list[Cpu]) -> list[str]:
@@ -50,7 +50,7 @@ def _roles(cpu: list[Cpu]) -> list[str]:
 
 
 def _table(index: Index, context: Context) -> Table:
-    of = {arm.name for arm in index.core.arms if arm.context == context.name and not arm.twin}
+    of = {arm.name for arm in index.core.arms if arm.context == context.name and not arm.replicate}
     order = list(dict.fromkeys(cpu.workload for cpu in index.core.cpu))
     roles = _roles(index.core.cpu)
     # Roles whose CPU share was used up, and steal; none where nobody waited.
@@ -87,7 +87,7 @@ def _bottlenecks(index: Index) -> list[str]:
     arms: dict[tuple[str, str, str], list[str]] = {}
     for cpu in index.core.cpu:
         arm = index.arm(cpu.arm)
-        if cpu.busiest and cpu.arm not in index.twins:
+        if cpu.busiest and cpu.arm not in index.replicates:
             where = arm.at if arm else ""
             arms.setdefault((cpu.busiest, cpu.workload, where), []).append(index.short(cpu.arm))
     busy = sorted(arms.items(), key=lambda item: item[0][0] != "client")

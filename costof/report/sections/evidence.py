@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from costof import format as fmt
-from costof.errors import Caution
+from costof.errors import WarningText
 from costof.report.blocks import FILES, HTML, Block, Bullets, Cell, Heading, Paragraph, Table
 from costof.report.sections import Section, sentences
 from costof.results.index import Index
@@ -22,8 +22,8 @@ class EvidenceSection(Section[None, None]):
     def answer(self, index: Index, data: None) -> list[Sentence]:
         """Warn of certificates that were not checked: such TLS is open to anybody in the middle."""
         off = [arm.label + arm.at for arm in index.answered if UNVERIFIED in arm.levels.items()]
-        texts = [Caution.NOT_VERIFIED.text(arms=fmt.listed(off), how="verify = none")] if off else []
-        return sentences("caution", texts)
+        texts = [WarningText.NOT_VERIFIED.text(arms=fmt.listed(off), how="verify = none")] if off else []
+        return sentences("warning", texts)
 
     def blocks(self, index: Index, data: None) -> Iterator[Block]:
         yield Paragraph(
@@ -31,7 +31,7 @@ class EvidenceSection(Section[None, None]):
         )
         rows: list[list[str | Cell]] = []
         for arm in index.core.arms:
-            role = "; the noise" if arm.twin else "; control" if arm.control else ""
+            role = "; the noise" if arm.replicate else "; control" if arm.control else ""
             name = Cell(arm.name, full=f"{arm.name}: {arm.label}{role}")
             for item in arm.evidence:
                 facts = "; ".join(f"{fact}: {value}" for fact, value in item.facts.items())
@@ -43,9 +43,9 @@ class EvidenceSection(Section[None, None]):
             [
                 link.name,
                 link.method,
-                fmt.milliseconds(link.asked_ms),
+                fmt.milliseconds(link.nominal_ms),
                 fmt.milliseconds(link.median_ms),
-                fmt.with_unit(fmt.number(link.median_ms - link.asked_ms, 3, signed=True), "ms"),
+                fmt.with_unit(fmt.number(link.median_ms - link.nominal_ms, 3, signed=True), "ms"),
                 fmt.milliseconds(link.p99_ms),
                 f"{link.probes:,}",
             ]
@@ -66,7 +66,7 @@ class EvidenceSection(Section[None, None]):
             yield Paragraph(f"None{answered}.", media=HTML)
         if warnings := index.core.warnings:
             yield Heading("Warnings", media=FILES)
-            yield Bullets(warnings, label="Warnings", tone="caution")
+            yield Bullets(warnings, label="Warnings", tone="warning")
 
 
 SECTION = EvidenceSection()

@@ -33,7 +33,7 @@ class FailuresSection(Section[None, None]):
         texts = [
             _sentence(index, each)
             for each in index.core.failures
-            if each.arm not in index.twins and (each.fails_more or each.share > WORTH_A_WORD)
+            if each.arm not in index.replicates and (each.fails_more or each.share > WORTH_A_WORD)
         ]
         # The answer already names loads that were too much; the question is answered by headlines alone.
         texts += [
@@ -41,10 +41,10 @@ class FailuresSection(Section[None, None]):
             for each in index.core.missing
             if index.metrics[each.metric].headline and index.metrics[each.metric].view == COMMAND
         ]
-        return sentences("caution", texts)
+        return sentences("warning", texts)
 
     def blocks(self, index: Index, data: None) -> Iterator[Block]:
-        rows = [_row(each) for each in index.core.failures if each.arm not in index.twins]
+        rows = [_row(each) for each in index.core.failures if each.arm not in index.replicates]
         if rows:
             yield Table.of(HEAD, rows, title=TITLE, texts=(0, 1))
             yield Paragraph(METHOD, "note", media=FILES)

@@ -10,7 +10,7 @@ from statistics import fmean, median
 from pydantic import Field
 
 from costof import format as fmt
-from costof.errors import Caution
+from costof.errors import WarningText
 from costof.messages.answers import HostPart, SliceAnswer, merged_figures
 from costof.model import Finite, Model
 from costof.report.blocks import FILES, Block, Paragraph, Table
@@ -22,7 +22,7 @@ from costof.results.models import Core, Sentence
 from costof.results.run import Run, servers_side
 from costof.results.samples import Samples, add_samples
 from costof.statistics.estimate import Estimate, Verdict
-from costof.statistics.intervals import CONFIDENCE, ROUNDS_OF_AN_INTERVAL, trimmed_mean
+from costof.statistics.intervals import CONFIDENCE, ROUNDS_FOR_INTERVAL, trimmed_mean
 from costof.study.commands import COMMAND
 from costof.study.schema import Metric
 
@@ -97,16 +97,20 @@ class HostsSection(Section[None, Hosts]):
 
     def answer(self, index: Index, data: Hosts) -> list[Sentence]:
         texts = [
-            Caution.HOST_SLOW.text(host=each.host, effect=_effect(each.ratio), metric=index.metric_label(each.metric))
+            WarningText.HOST_SLOW.text(
+                host=each.host, effect=_effect(each.ratio), metric=index.metric_label(each.metric)
+            )
             for each in data.slower
         ]
         texts += [
-            Caution.HOST_BUSY.text(host=row.host, share=fmt.share(round(max(row.busy, row.engine), 2)))
+            WarningText.HOST_BUSY.text(host=row.host, share=fmt.share(round(max(row.busy, row.engine), 2)))
             for row in data.rows
             if max(row.busy, row.engine) > BUSY
         ]
         texts += [
-            Caution.HOST_PORTS.text(host=row.host, connections=f"{row.connections_a_minute:,}", ports=f"{row.ports:,}")
+            WarningText.HOST_PORTS.text(
+                host=row.host, connections=f"{row.connections_a_minute:,}", ports=f"{row.ports:,}"
+            )
             for row in data.rows
             if row.ports and row.connections_a_minute > row.ports
         ]
@@ -114,8 +118,8 @@ class HostsSection(Section[None, Hosts]):
             effect, metric = index.effect(each.metric, each.arm), index.metrics[each.metric]
             what = f"'{metric.label}' of {index.label_at(each.arm)}"
             verdict = verdict_words(effect, metric) if effect else ""
-            texts.append(Caution.HOST_DECIDES.text(host=each.host, what=what, verdict=verdict))
-        return sentences("caution", texts)
+            texts.append(WarningText.HOST_DECIDES.text(host=each.host, what=what, verdict=verdict))
+        return sentences("warning", texts)
 
     def blocks(self, index: Index, data: Hosts) -> Iterator[Block]:
         head = [OF_ITS_COMMANDS if data.commands and each == OF_ITS_ENGINE else each for each in HEAD]
@@ -127,7 +131,7 @@ class HostsSection(Section[None, Hosts]):
 
 
 def _row(run: Run, name: str, facts: Mapping[str, int]) -> HostRow:
-    pieces = [(piece, part) for piece in run.counted for part in piece.hosts if part.host == name and part.took_part]
+    pieces = [(piece, part) for piece in run.counted for part in piece.hosts if part.host == name and part.participated]
     parts = [part for _, part in pieces]
     cpus = int(facts.get("CPUs given", 1))
     engine_shares = [part.engine_cpu_ns / max(1, part.ended_ns - part.late_ns) / max(1, cpus) for part in parts]
@@ -179,7 +183,7 @@ def _slower(run: Run, names: Sequence[str]) -> list[Slower]:
                     slower = others / own if more_is_better else own / others
                     by_round.setdefault(piece.round, []).append(math.log(slower))
             logs = [fmean(each) for each in by_round.values()]
-            if len(logs) < ROUNDS_OF_AN_INTERVAL:
+            if len(logs) < ROUNDS_FOR_INTERVAL:
                 continue
             ratio = trimmed_mean(logs).estimate(len(logs), confidence).through(math.exp)
             if ratio.low > 1 and ratio.value >= 1 + metric.margin:

@@ -30,22 +30,22 @@ SLOW_TITLE = "Slow operations"
 SLOW_HEAD = ["metric", "arm", "slow operations", "the control's"]
 METHOD = (
     "A slice stands apart where its median operation is more than two robust standard deviations, and a tenth, beyond "
-    "the other two of its round, of arm, control and twin. Whether those of the arm stand apart more and farther is "
+    "the other two of its round, of arm, control and its copy. Whether those of the arm stand apart more and farther is "
     "asked by drawing in each round which of the three is the arm (a randomization test). "
     "An operation is slow where it takes longer than its slice's median by half of it, or of the control's if that is "
-    "more. Shares are compared with those of control and twin by {unit} (t-test)."
+    "more. Shares are compared with those of control and its copy by {unit} (t-test)."
 )
 #: Questions that are asked of each metric and arm: of its slices, and of its operations.
 QUESTIONS = 2
 
 
-class ComesAndGoes(Model):
+class IntermittentCost(Model):
     metric: str
     arm: str
     slices: int = Field(description="Slices of the arm that stand far apart from its others.")
     of: int
     times: Finite = Field(description="How many times the others they took, or were slower by.")
-    usual: int = Field(description="Slices of control and twin that stand apart as far.")
+    usual: int = Field(description="Slices of control and its copy that stand apart as far.")
     usual_of: int
 
 
@@ -55,11 +55,11 @@ class Slow(Model):
     metric: str
     arm: str
     share: Finite
-    usual: Finite = Field(description="Of control and twin.")
+    usual: Finite = Field(description="Of control and its copy.")
 
 
 class Intermittent(Model):
-    found: list[ComesAndGoes]
+    found: list[IntermittentCost]
     slow: list[Slow]
 
     @property
@@ -81,7 +81,7 @@ class IntermittentSection(Section[None, Intermittent]):
 
     def answer(self, index: Index, data: Intermittent) -> list[Sentence]:
         told = [_sentence(index, each) for each in data.found] + [_slow_sentence(index, each) for each in data.slow]
-        return sentences("caution", told)
+        return sentences("warning", told)
 
     def blocks(self, index: Index, data: Intermittent) -> Iterator[Block]:
         rows = [
@@ -105,23 +105,23 @@ class IntermittentSection(Section[None, Intermittent]):
         yield Paragraph(METHOD.format(unit=index.unit), "note", media=FILES)
 
 
-def _of_slices(run: Run, name: str, slices: Mapping[str, Slices], comparisons: int) -> Iterator[ComesAndGoes]:
-    for arm, control, twin in _threes(run):
-        logs = _logs(run, name, slices, [arm, control, twin])
+def _of_slices(run: Run, name: str, slices: Mapping[str, Slices], comparisons: int) -> Iterator[IntermittentCost]:
+    for arm, control, replicate in _threes(run):
+        logs = _logs(run, name, slices, [arm, control, replicate])
         if logs is None:
             continue
-        of_arm, of_control, of_twin = logs
-        apart = intermittent(of_arm, of_control, of_twin, comparisons, run.plan.seed)
+        of_arm, of_control, replicate_values = logs
+        apart = intermittent(of_arm, of_control, replicate_values, comparisons, run.plan.seed)
         if apart is not None:
-            yield ComesAndGoes(metric=name, arm=arm.name, **asdict(apart))
+            yield IntermittentCost(metric=name, arm=arm.name, **asdict(apart))
 
 
 def _threes(run: Run) -> Iterator[tuple[PlannedArm, PlannedArm, PlannedArm]]:
     for control in run.plan.controls:
-        twin = run.plan.twin_of(control)
+        replicate = run.plan.replicate_of(control)
         for arm in run.plan.protected:
             if arm.baseline == control.name:
-                yield arm, control, twin
+                yield arm, control, replicate
 
 
 def _logs(run: Run, name: str, slices: Mapping[str, Slices], arms: Sequence[PlannedArm]) -> list[list[float]] | None:
@@ -143,9 +143,9 @@ def _logs(run: Run, name: str, slices: Mapping[str, Slices], arms: Sequence[Plan
 def _of_operations(run: Run, name: str, slices: Mapping[str, Slices], comparisons: int) -> Iterator[Slow]:
     if not slices:
         return
-    for arm, control, twin in _threes(run):
-        of_arm, of_control, of_twin = (slices[each.name] for each in (arm, control, twin))
-        slow = slow_operations(of_arm, of_control, of_twin, comparisons, run.samples.units)
+    for arm, control, replicate in _threes(run):
+        of_arm, of_control, replicate_values = (slices[each.name] for each in (arm, control, replicate))
+        slow = slow_operations(of_arm, of_control, replicate_values, comparisons, run.samples.units)
         if slow is not None:
             yield Slow(metric=name, arm=arm.name, **asdict(slow))
 
@@ -157,7 +157,7 @@ def _slices(run: Run, name: str) -> dict[str, Slices]:
     return {arm.name: Slices.of(run.histograms(name, arm.name)) for arm in run.plan.arms}
 
 
-def _sentence(index: Index, each: ComesAndGoes) -> str:
+def _sentence(index: Index, each: IntermittentCost) -> str:
     metric, effect = index.metrics[each.metric], index.effect(each.metric, each.arm)
     times = fmt.number(each.times, 1)
     worse = (
@@ -165,7 +165,7 @@ def _sentence(index: Index, each: ComesAndGoes) -> str:
     )
     text = (
         f"The cost of {index.label_at(each.arm)} comes and goes: '{metric.label}' {worse} of the others in "
-        f"{each.slices} of {each.of} slices (control and twin: in {each.usual} of {each.usual_of})."
+        f"{each.slices} of {each.of} slices (control and its copy: in {each.usual} of {each.usual_of})."
     )
     if effect is None:
         return text
@@ -177,7 +177,7 @@ def _slow_sentence(index: Index, each: Slow) -> str:
     metric, effect = index.metrics[each.metric], index.effect(each.metric, each.arm)
     text = (
         f"Some operations pay far more for {index.label_at(each.arm)} than others: {fmt.percent(each.share)} of "
-        f"'{metric.label}' take longer than usual by half or more (control and twin: {fmt.percent(each.usual)})."
+        f"'{metric.label}' take longer than usual by half or more (control and its copy: {fmt.percent(each.usual)})."
     )
     if effect is None:
         return text

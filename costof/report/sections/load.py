@@ -19,18 +19,18 @@ from costof.lab.host import LINK_ROLE
 from costof.model import Finite, Model
 from costof.report.blocks import FILES, Block, Paragraph, Table
 from costof.report.sections import Section, sentences
-from costof.results.cautions import NEIGHBOURS_WORTH_A_WORD
 from costof.results.index import Index, Lead, hidden_by_noise
 from costof.results.ledger import SliceRecord
-from costof.results.load import CLIENT, carried_of, servers_are_here
+from costof.results.load import CLIENT, carried_loads, servers_are_here
 from costof.results.models import Arm, Carried, Core, Effect, Metric, Sentence
 from costof.results.run import Run
 from costof.results.samples import in_common
+from costof.results.warnings import NEIGHBOURS_WORTH_A_WORD
 from costof.statistics.estimate import Estimate, Verdict
-from costof.statistics.intervals import FEWEST_ROUNDS, ROUNDS_OF_AN_INTERVAL, difference, estimate
+from costof.statistics.intervals import FEWEST_ROUNDS, ROUNDS_FOR_INTERVAL, difference, estimate
 from costof.statistics.tails import operations_needed
 from costof.study.arms import PlannedArm
-from costof.study.load import CONNECTION, FIRST_QUERY, QUERY, WORKLOAD, Arrivals, Load, Pool, Told
+from costof.study.load import CONNECTION, FIRST_QUERY, QUERY, WORKLOAD, Arrivals, CommandRate, Load, Pool
 
 #: From this share of its CPU time on, operations mostly wait for a CPU of the machine.
 SATURATED = 0.8
@@ -87,16 +87,16 @@ class LoadSection(Section[None, AtLoad]):
         if load is None:
             return None
         here, cores = servers_are_here(run), []
-        if not isinstance(load, Told):
+        if not isinstance(load, CommandRate):
             cores = [own for arm in run.plan.protected for own in _cores(run, load, arm)]
         return AtLoad(
             load=load,
-            connections=None if isinstance(load, Told) else run.plan.study.workloads[WORKLOAD].workers,
+            connections=None if isinstance(load, CommandRate) else run.plan.study.workloads[WORKLOAD].workers,
             round_trips_ms=core.distances,
             machine_cores=run.cores if here else None,
             servers_here=here,
             others_share=run.disturbances.usual,
-            carried=carried_of(run),
+            carried=carried_loads(run),
             cores=cores,
         )
 
@@ -108,7 +108,7 @@ class LoadSection(Section[None, AtLoad]):
         arms = [arm for context in index.contexts for arm in context.shown_arms]
         told = [text for arm in arms if (text := _told(index, data, arm))]
         saturated = [text for arm in arms if (text := _saturation(data, arm))]
-        return [*sentences("answer", told), *sentences("caution", saturated)]
+        return [*sentences("answer", told), *sentences("warning", saturated)]
 
     def blocks(self, index: Index, data: AtLoad) -> Iterator[Block]:
         yield Paragraph(f"{fmt.capital(data.load.in_words)}.", label="Load.")
@@ -116,7 +116,7 @@ class LoadSection(Section[None, AtLoad]):
             for arm in context.shown_arms:
                 if rows := [*_rows(index, data, arm)]:
                     yield Table.of(HEAD, rows, title=f"{arm.label}{context.suffix}")
-        if not isinstance(data.load, Told):
+        if not isinstance(data.load, CommandRate):
             load = data.load
             how = "arrivals" if isinstance(load, Arrivals) else "paced" if load.per_second else "thinking"
             yield Paragraph(f"{METHOD[how]} {CORES.format(*load.operation)}", "note", media=FILES)
@@ -129,7 +129,7 @@ def _cores(run: Run, load: Arrivals | Pool, arm: PlannedArm) -> Iterator[Cores]:
     for who, roles in (("servers", [role for role in every if role != CLIENT]), ("client", [CLIENT])):
         by_round = [_used(pieces, load, roles) for pieces in both]
         control, own = map(run.samples.units.means, in_common(by_round))
-        if roles and len(own) >= ROUNDS_OF_AN_INTERVAL:
+        if roles and len(own) >= ROUNDS_FOR_INTERVAL:
             yield Cores(
                 arm=arm.name,
                 who=who,
@@ -167,7 +167,7 @@ def _told(index: Index, data: AtLoad, arm: Arm) -> str | None:
     far = f", {fmt.milliseconds(away)} away" if (away := data.round_trips_ms.get(arm.context)) else ""
     label = f"{arm.label}{'' if far else arm.at}"
     at = f"At {data.load.in_words}{far}: {label}"
-    if carried is not None and not carried.all_of_them:
+    if carried is not None and not carried.complete:
         return f"{at} {_overloaded(data, carried)}"
     effects = [(metric, effect) for metric, effect in _effects(index, arm) if metric.headline]
     cores = [each for each in data.cores if each.arm == arm.name]
@@ -240,7 +240,7 @@ def _of_cores(cores: Sequence[Cores]) -> str:
 
 
 def _overloaded(data: AtLoad, carried: Carried) -> str:
-    assert not isinstance(data.load, Told)
+    assert not isinstance(data.load, CommandRate)
     served, offered = fmt.number(carried.served), fmt.number(data.load.per_second or carried.offered or 0.0)
     parts = [
         f"cannot carry this load: of {offered} {data.load.operation[1]} a second it served {served}, and all "
@@ -253,7 +253,7 @@ def _overloaded(data: AtLoad, carried: Carried) -> str:
         parts.append(f"The servers would need {needed} cores for it{there}.")
     if data.others_share > NEIGHBOURS_WORTH_A_WORD:
         parts.append(f"Other programs took {fmt.percent(data.others_share)} of this machine's CPU time meanwhile.")
-    least = min((each for each in data.carried if not each.all_of_them), key=lambda each: each.served)
+    least = min((each for each in data.carried if not each.complete), key=lambda each: each.served)
     parts.append(f"Its times say nothing; try a load of {_next_load(least)} a second.")
     return " ".join(parts)
 
@@ -261,7 +261,7 @@ def _overloaded(data: AtLoad, carried: Carried) -> str:
 def _saturation(data: AtLoad, arm: Arm) -> str | None:
     """Return a warning for an arm that carried the load on a machine that had hardly any CPU time left."""
     carried = next((each for each in data.carried if each.arm == arm.name), None)
-    if carried is None or not carried.all_of_them or (carried.machine_busy or 0.0) < SATURATED:
+    if carried is None or not carried.complete or (carried.machine_busy or 0.0) < SATURATED:
         return None
     return SATURATION.format(
         arm=f"{arm.label}{arm.at}",

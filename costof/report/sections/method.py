@@ -67,14 +67,14 @@ def _method(index: Index) -> list[str]:
             f"The run ended before its budget of {fmt.duration(core.budget_seconds)} was spent, since every headline "
             "effect had a verdict. To measure on for narrower intervals, ask for a --precision."
         )
-    elif core.precision_asked is not None:
+    elif core.target_precision is not None:
         lines.append(
-            f"The run was to end once every headline effect was known to within {fmt.share(core.precision_asked)}, or "
+            f"The run was to end once every headline effect was known to within {fmt.share(core.target_precision)}, or "
             "once its budget was spent."
         )
-    if core.rounds_asked is not None:
+    if core.requested_rounds is not None:
         whole = "Each start" if core.starts else "The run"
-        lines.append(f"{whole} was to end after exactly {fmt.plural(core.rounds_asked, 'round')}, however precise.")
+        lines.append(f"{whole} was to end after exactly {fmt.plural(core.requested_rounds, 'round')}, however precise.")
     return lines
 
 

@@ -24,7 +24,7 @@ from costof.results.index import Index, Lead
 from costof.results.models import Core, Sentence
 from costof.results.run import Run
 from costof.statistics.estimate import Estimate, Verdict
-from costof.statistics.intervals import FEWEST_ROUNDS, ROUNDS_OF_AN_INTERVAL, differences, log_ratios, mean_of, share_of
+from costof.statistics.intervals import FEWEST_ROUNDS, ROUNDS_FOR_INTERVAL, differences, log_ratios, mean_of, share_of
 from costof.statistics.verdicts import Contrast, verdicts
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
@@ -152,7 +152,7 @@ def _candidates(run: Run, spec: Spec, reference: PlannedArm) -> list[Candidate]:
         changed = [name for name in names if levels[name] != arm.levels.get(name)]
         alone = len(changed) == 1 and changed[0] in spec.factors and changed[0] in arm.levels
         pairs = ((spec.metric, each.name) for each in (reference, arm))
-        if alone and run.together(*pairs, fewest=ROUNDS_OF_AN_INTERVAL):
+        if alone and run.together(*pairs, fewest=ROUNDS_FOR_INTERVAL):
             found.append(Candidate(changed[0], arm.levels[changed[0]], arm))
     return found
 

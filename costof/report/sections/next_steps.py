@@ -23,7 +23,7 @@ class NextSection(Section[None, None]):
         if waiting:
             longest = fmt.roughly(max(effect.needed_seconds or 0.0 for effect in waiting))
             option = (
-                "--restarts" if index.core.starts else "--budget" if index.core.rounds_asked is None else "--rounds"
+                "--restarts" if index.core.starts else "--budget" if index.core.requested_rounds is None else "--rounds"
             )
             texts.append(f"To resolve {_names(index, waiting)}, measure for about {longest} more ({option}).")
         return sentences("next", [*texts, *([_less_noise(index, noisy)] if noisy else [])])
@@ -35,7 +35,7 @@ class NextSection(Section[None, None]):
 
 def _less_noise(index: Index, noisy: Sequence[Effect]) -> str:
     longer = " (--profile default)" if index.core.profile == "quick" else ""
-    spent = "the budget" if index.core.rounds_asked is None else "as many rounds"
+    spent = "the budget" if index.core.requested_rounds is None else "as many rounds"
     why = [effect.open for effect in noisy if effect.open]
     spreads = [each.between_rounds for each in why if each.between_rounds is not None]
     smallest = [each.smallest for each in why if each.smallest is not None]

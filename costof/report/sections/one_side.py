@@ -19,7 +19,7 @@ from costof.results.ledger import SliceRecord
 from costof.results.models import Arm, Core, Sentence
 from costof.results.run import Run, cpu_seconds_each
 from costof.statistics.estimate import Estimate
-from costof.statistics.intervals import ROUNDS_OF_AN_INTERVAL, estimate
+from costof.statistics.intervals import ROUNDS_FOR_INTERVAL, estimate
 from costof.statistics.tails import operations_needed
 
 #: Phases of a new connection in the order they happen.
@@ -73,7 +73,7 @@ class OneSideSection(Section[None, OneSide]):
     def compute(self, run: Run, core: Core, spec: None) -> OneSide | None:
         failed = {arm.name for arm in core.arms if arm.control and arm.error}
         measured = {value.arm for value in core.values}
-        arms = [arm.name for arm in core.arms if arm.baseline in failed and not arm.twin and arm.name in measured]
+        arms = [arm.name for arm in core.arms if arm.baseline in failed and not arm.replicate and arm.name in measured]
         if not arms:
             return None
         workloads = [name for name, each in run.plan.study.workloads.items() if each.view == "wire"]
@@ -114,7 +114,7 @@ def _connection(run: Run, workload: str, arm: str) -> ConnectionAlone | None:
             if phase is not None and phase.count:
                 by_phase[name][piece.round] = phase.sum_ns / phase.count / 1e6
     rounds = [number for number in by_phase["tls"] if all(number in each for each in by_phase.values())]
-    if len(rounds) < ROUNDS_OF_AN_INTERVAL:
+    if len(rounds) < ROUNDS_FOR_INTERVAL:
         return None
 
     def mean(phases: Sequence[str]) -> Estimate:

@@ -75,7 +75,9 @@ class PredictedSection(Section[None, Predicted]):
         if not distances:
             return None
         here = way_to_target_ms(run)
-        changes = [(name, change) for name in _predictable(run) for change in run.changes[name] if not change.arm.twin]
+        changes = [
+            (name, change) for name in _predictable(run) for change in run.changes[name] if not change.arm.replicate
+        ]
         effects = [_effect(run, name, change, distance, here) for distance in distances for name, change in changes]
         if not effects:
             return None

@@ -18,7 +18,7 @@ from costof.results.index import Index, Lead
 from costof.results.models import Core, Cpu, Metric, Sentence
 from costof.results.run import Run
 from costof.statistics.estimate import Estimate
-from costof.statistics.intervals import ROUNDS_OF_AN_INTERVAL, estimate
+from costof.statistics.intervals import ROUNDS_FOR_INTERVAL, estimate
 from costof.study.arms import PlannedArm
 from costof.study.schema import WHOLE_SLICE
 
@@ -59,7 +59,7 @@ class SaturationSection(Section[None, list[Loop]]):
 
     def compute(self, run: Run, core: Core, spec: None) -> list[Loop] | None:
         closed = [name for name, workload in run.plan.study.workloads.items() if workload.pace is None]
-        pairs = [(workload, arm) for workload in closed for arm in run.plan.arms if not arm.twin]
+        pairs = [(workload, arm) for workload in closed for arm in run.plan.arms if not arm.replicate]
         found = [_loop(run, core, workload, arm) for workload, arm in pairs]
         return [each for each in found if each is not None] or None
 
@@ -87,7 +87,7 @@ def _loop(run: Run, core: Core, workload: str, arm: PlannedArm) -> Loop | None:
     pieces, workers = [p for p in run.of(workload, arm.name) if p.answer.phases], run.plan.workers(workload, arm)
     operations, seconds = sum(p.answer.operations for p in pieces), sum(p.answer.elapsed_ns for p in pieces) / 1e9
     rates = run.samples.units.means({p.round: p.answer.operations / p.answer.elapsed_ns * 1e9 for p in pieces})
-    if len(rates) < ROUNDS_OF_AN_INTERVAL or operations < TURNS * workers * len(pieces):
+    if len(rates) < ROUNDS_FOR_INTERVAL or operations < TURNS * workers * len(pieces):
         return None
     spent: dict[str, int] = {}
     for name, timed in (each for piece in pieces for each in piece.answer.phases.items()):

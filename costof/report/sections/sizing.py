@@ -22,7 +22,7 @@ from costof.results.models import Core, Sentence
 from costof.results.run import Run
 from costof.results.samples import ByRound, in_common
 from costof.statistics.estimate import Estimate
-from costof.statistics.intervals import ROUNDS_OF_AN_INTERVAL, difference, differences, estimate
+from costof.statistics.intervals import ROUNDS_FOR_INTERVAL, difference, differences, estimate
 from costof.study.arms import PlannedArm
 from costof.study.schema import holds
 
@@ -134,7 +134,7 @@ class SizingSection(Section[Spec, list[Sizing]]):
 def _sizing(run: Run, spec: Spec, arm: PlannedArm) -> Sizing | None:
     used, plain = _cpu_ms(run, spec, arm.name), _cpu_ms(run, spec, _without(run, spec, arm))
     taken = run.samples.units.means(used)
-    if len(taken) < ROUNDS_OF_AN_INTERVAL:
+    if len(taken) < ROUNDS_FOR_INTERVAL:
         return None
     cpu = estimate(taken)
     if cpu.low <= 0:
@@ -143,7 +143,7 @@ def _sizing(run: Run, spec: Spec, arm: PlannedArm) -> Sizing | None:
     # The arm itself, and the same on other cores.
     levels = {**arm.levels, spec.cores_factor: ""}
     bursts = [each for each in run.plan.protected if {**each.levels, spec.cores_factor: ""} == levels]
-    enough = len(of_arm) >= ROUNDS_OF_AN_INTERVAL
+    enough = len(of_arm) >= ROUNDS_FOR_INTERVAL
     return Sizing(
         role=spec.role,
         arm=arm.name,
@@ -190,7 +190,7 @@ def _check(run: Run, spec: Spec, arm: PlannedArm, burst: PlannedArm) -> BurstChe
     )
     common = in_common([used, plain, elapsed, control])
     cpu, cpu_without, measured, without = map(run.samples.units.means, common)
-    if len(measured) < ROUNDS_OF_AN_INTERVAL:
+    if len(measured) < ROUNDS_FOR_INTERVAL:
         return None
     clients = run.plan.workers(spec.workload, burst)
     added = differences(cpu_without, cpu)

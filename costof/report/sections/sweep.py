@@ -49,7 +49,7 @@ class SweepSection(Section[Spec, Sweep]):
 
     def compute(self, run: Run, core: Core, spec: Spec) -> Sweep:
         factors = run.plan.study.factors
-        arms = [arm for arm in core.arms if arm.baseline and not arm.twin]
+        arms = [arm for arm in core.arms if arm.baseline and not arm.replicate]
         others = [name for name, factor in factors.items() if factor.context and name != spec.factor]
         varied = [name for name in others if len({arm.levels.get(name) for arm in arms}) > 1]
         label, metric = factors[spec.factor].label, run.plan.study.metrics[spec.metric].label

@@ -90,7 +90,7 @@ class SyncTreeSection(Section[None, list[Tree]]):
         for tree in data:
             arm = index.arm(tree.arm)
             same = ""
-            if arm and not arm.twin:
+            if arm and not arm.replicate:
                 distinct.setdefault(repr(tree.followers), Distinct(tree, [])).arms.append(arm)
                 same = f"as {fmt.listed(arm.same_set_up)}: {SAME_SET_UP}" if arm.same_set_up else ""
             rows.append([tree.arm, shape(tree), f"{tree.slices:,}", f"{tree.discarded:,}", same])

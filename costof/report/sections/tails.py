@@ -55,7 +55,7 @@ class Tail(Model):
     ratio: Estimate = Field(description="Arm over control.")
 
 
-class Untold(Model):
+class UndeterminedPercentile(Model):
     """The first percentile that the operations of a metric and arm cannot carry."""
 
     metric: str
@@ -67,7 +67,7 @@ class Untold(Model):
 
 class Tails(Model):
     found: list[Tail]
-    untold: list[Untold]
+    undetermined: list[UndeterminedPercentile]
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class TailsSection(Section[None, Tails]):
     data = Tails
 
     def compute(self, run: Run, core: Core, spec: None) -> Tails | None:
-        found: list[Tail | Untold] = []
+        found: list[Tail | UndeterminedPercentile] = []
         for name, metric in run.plan.study.metrics.items():
             if not metric.headline or metric.of_slice or metric.unit not in NS_PER_UNIT:
                 continue
@@ -101,8 +101,8 @@ class TailsSection(Section[None, Tails]):
                 if of_arm is not None and of_control is not None:
                     found += _of_arm(name, metric, arm.name, of_control, of_arm, len(set(units)))
         tails = [each for each in found if isinstance(each, Tail)]
-        untold = [each for each in found if isinstance(each, Untold)]
-        return Tails(found=tails, untold=untold) if tails else None
+        undetermined = [each for each in found if isinstance(each, UndeterminedPercentile)]
+        return Tails(found=tails, undetermined=undetermined) if tails else None
 
     def answer(self, index: Index, data: Tails) -> list[Sentence]:
         return sentences("detail", [_sentence(index, each) for each in worse_than_the_mean(index, data)])
@@ -112,8 +112,8 @@ class TailsSection(Section[None, Tails]):
 
     def blocks(self, index: Index, data: Tails) -> Iterator[Block]:
         yield Table(COLUMNS, [*_rows(index, data)], "Of all operations together", group="metric")
-        if data.untold:
-            yield Paragraph(" ".join(_untold(index, data.untold)), "note", media=FILES)
+        if data.undetermined:
+            yield Paragraph(" ".join(_untold(index, data.undetermined)), "note", media=FILES)
         yield Paragraph(METHOD.format(unit=index.unit), "note", media=FILES)
 
 
@@ -138,13 +138,15 @@ def _at_first(index: Index, data: Tails) -> Iterator[Block]:
 
 def _of_arm(
     name: str, metric: Metric, arm: str, control: Measured, own: Measured, rounds: int
-) -> Iterator[Tail | Untold]:
+) -> Iterator[Tail | UndeterminedPercentile]:
     """Yield the percentiles that the operations of both can carry, and the first that they cannot."""
     for place, ratio in enumerate(ratios(control.percentiles, own.percentiles, rounds)):
         percentile, operations = PERCENTILES[place], min(control.operations, own.operations)
         needed = operations_needed(percentile)
         if operations < needed:
-            yield Untold(metric=name, arm=arm, percentile=percentile, operations=operations, needed=needed)
+            yield UndeterminedPercentile(
+                metric=name, arm=arm, percentile=percentile, operations=operations, needed=needed
+            )
             return
         both = (control.percentiles.measured[place], own.percentiles.measured[place])
         before, after = (in_unit(metric, float(each), workers=1) for each in both)
@@ -172,9 +174,9 @@ def _sentence(index: Index, tail: Tail) -> str:
     )
 
 
-def _untold(index: Index, untold: list[Untold]) -> Iterator[str]:
+def _untold(index: Index, undetermined: list[UndeterminedPercentile]) -> Iterator[str]:
     arms: dict[tuple[float, str, int, int], list[str]] = {}
-    for each in untold:
+    for each in undetermined:
         if each.metric in index.metrics:
             arms.setdefault((each.percentile, each.metric, each.needed, each.operations), []).append(each.arm)
     for (percentile, metric, needed, operations), names in arms.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from contextlib import ExitStack
 
-from costof.errors import Caution
+from costof.errors import WarningText
 from costof.format import listed
 from costof.instruments.commands.passwords import find_passwords
 from costof.instruments.commands.settings import CommandSettings, filled, new_output
@@ -23,7 +23,7 @@ class Commands(Resource, Service):
 
     def __init__(self, plan: Plan) -> None:
         self._plan, self._output = plan, new_output()
-        self._twins = {arm.name for arm in plan.arms if arm.twin}
+        self._replicates = {arm.name for arm in plan.arms if arm.replicate}
         self.shared_by(1)
 
     def shared_by(self, hosts: int) -> None:
@@ -31,7 +31,7 @@ class Commands(Resource, Service):
         levels = [level for factor in study.factors.values() for level in (factor.each, *factor.levels.values())]
         words = {name for level in levels for name in level.set}
         self._arms = {
-            arm.name: filled(arm.asked, self._plan.programs(arm, hosts), study.secrets, self._output, words)
+            arm.name: filled(arm.settings, self._plan.programs(arm, hosts), study.secrets, self._output, words)
             for arm in self._plan.arms
         }
 
@@ -49,10 +49,13 @@ class Commands(Resource, Service):
 
     def commands(self) -> list[str]:
         return [
-            f"{name}: {line}" for name, arm in self._arms.items() if name not in self._twins for line in _lines(arm)
+            f"{name}: {line}"
+            for name, arm in self._arms.items()
+            if name not in self._replicates
+            for line in _lines(arm)
         ]
 
-    def warnings(self) -> list[str]:
+    def early_warnings(self) -> list[str]:
         lines = []
         for arm in self._arms.values():
             lines += [*(program.argv for program in arm.programs.values()), *arm.before, *arm.after]
@@ -60,7 +63,7 @@ class Commands(Resource, Service):
             lines.append([f"{name}={value}" for name, value in arm.environment.items()])
         found = [each for line in lines for each in find_passwords(line)]
         places = dict.fromkeys(each.place for each in found)
-        return [Caution.EXPOSED_IN_COMMAND.text(places=listed([*places]))] if places else []
+        return [WarningText.EXPOSED_IN_COMMAND.text(places=listed([*places]))] if places else []
 
     def describe(self) -> Description:
         return Description(versions={}, topology="commands of the user's own")

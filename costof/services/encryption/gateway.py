@@ -61,7 +61,7 @@ class Setting(Model):
 
     @classmethod
     def of(cls, arm: PlannedArm) -> Setting:
-        return cls.model_validate(arm.asked.lab)
+        return cls.model_validate(arm.settings.lab)
 
 
 @dataclass(frozen=True)

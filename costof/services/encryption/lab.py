@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from costof.datasets.tpcc_database import TpccDatabase
-from costof.errors import Caution
+from costof.errors import WarningText
 from costof.lab.certificates import Authority
 from costof.lab.host import Host, throttled_seconds
 from costof.lab.lab import Lab
@@ -74,7 +74,7 @@ class EncryptionLab(LabService):
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
         settings = self._front.client_settings(arm, self._server.client_settings())
-        return Endpoint(service=settings.asking(arm.asked.service), transport=arm.asked.transport_trusting(None))
+        return Endpoint(service=settings.asking(arm.settings.service), transport=arm.settings.transport_trusting(None))
 
     def prefix(self, arm: PlannedArm) -> list[str]:
         return self._chain.client.prefix
@@ -139,13 +139,13 @@ class EncryptionLab(LabService):
         # Without it there is no control.
         return ended("gateway", self._front.ended())
 
-    def cautions(self) -> list[str]:
+    def warnings(self) -> list[str]:
         shares = (
             []
             if self._chain.shares
-            else [Caution.NO_CPU_SHARE.text(hosts="server and gateway", factors="server_cpu and gateway_cpu")]
+            else [WarningText.NO_CPU_SHARE.text(hosts="server and gateway", factors="server_cpu and gateway_cpu")]
         )
-        return shares if self.lost() else shares + self._tables.cautions()
+        return shares if self.lost() else shares + self._tables.warnings()
 
     def describe(self) -> Description:
         return Description(

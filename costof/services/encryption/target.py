@@ -20,13 +20,13 @@ from costof.messages.answers import SliceAnswer
 from costof.messages.plan import PLAIN, Endpoint, Transport
 from costof.programs.access import Access, ShownAccess
 from costof.programs.mariadb.connection import tls_context
-from costof.programs.mariadb.target import OwnMysqlDatabase
-from costof.programs.target_database import told_writes
+from costof.programs.mariadb.target import MysqlDatabaseTarget
+from costof.programs.target_database import describe_writes
 from costof.services import Judgement, LoadData, Observation, Service, Stage
 from costof.services.encryption.gateway import MASTER_KEY, GatewayFront, Position, Rules, Seen, loading_arm
 from costof.services.encryption.rules import Account, CatalogueAccount
 from costof.services.encryption.sample import Login, Rows, log_in, read_rows
-from costof.services.target import OwnService
+from costof.services.target import TargetService
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from costof.study.schema import Study
@@ -36,13 +36,13 @@ KEY = "ecdsa-p256"
 WAREHOUSE = "a warehouse of TPC-C (600,000 rows, 100 MB)"
 
 
-class OwnTpcc(OwnMysqlDatabase):
+class TpccTarget(MysqlDatabaseTarget):
     PRIVILEGES: ClassVar[tuple[str, ...]] = ("CREATE", "DROP", "SELECT", "INSERT", "UPDATE", "DELETE")
     TABLES: ClassVar[tuple[str, ...]] = TABLES
 
     def __init__(self, access: Access, study: str, run: str, warehouses: int) -> None:
         super().__init__(access, study, run, warehouses)
-        self.tables = TpccDatabase(self.ask, self.database, self.shown, self.ask_if_it_may)
+        self.tables = TpccDatabase(self.ask, self.database, self.shown, self.try_statement)
 
     def make_tables(self) -> None:
         self.tables.make()
@@ -51,7 +51,7 @@ class OwnTpcc(OwnMysqlDatabase):
         self.tables.fill(load)
 
     def writes(self) -> list[str]:
-        create, marker, *_, drop = told_writes(self.chosen, self.shown, 0, "", "")
+        create, marker, *_, drop = describe_writes(self.chosen, self.shown, 0, "", "")
         database = self.chosen or "it"
         return [
             create,
@@ -61,17 +61,17 @@ class OwnTpcc(OwnMysqlDatabase):
             drop,
         ]
 
-    def cautions(self) -> list[str]:
-        return super().cautions() + self.tables.cautions()
+    def warnings(self) -> list[str]:
+        return super().warnings() + self.tables.warnings()
 
 
-class EncryptionTarget(OwnService[OwnTpcc]):
+class EncryptionTarget(TargetService[TpccTarget]):
     """Arms that do not go directly go through a gateway of this machine's, on a loopback address of its own."""
 
     measures_cpu = True
-    of_this_machine = "the gateway stands on this machine and listens there alone"
+    single_machine_reason = "the gateway stands on this machine and listens there alone"
 
-    def __init__(self, plan: Plan, access: Access, server: OwnTpcc) -> None:
+    def __init__(self, plan: Plan, access: Access, server: TpccTarget) -> None:
         super().__init__(access, server)
         self._plan = plan
 
@@ -82,7 +82,7 @@ class EncryptionTarget(OwnService[OwnTpcc]):
     def endpoint(self, arm: PlannedArm) -> Endpoint:
         transport = self._to_server if Rules.of(arm).direct else self._to_gateway
         settings = self._front.client_settings(arm, self.server.client_settings())
-        return Endpoint(service=settings.asking(arm.asked.service), transport=transport)
+        return Endpoint(service=settings.asking(arm.settings.service), transport=transport)
 
     def prepare(self, arm: PlannedArm, load: LoadData) -> None:
         super().prepare(loading_arm(self._plan, arm), load)
@@ -157,9 +157,9 @@ class EncryptionTarget(OwnService[OwnTpcc]):
 
 
 def service(plan: Plan, access: Access, run_name: str) -> Service:
-    server = OwnTpcc(access, plan.study.name, run_name, plan.study.warehouses)
+    server = TpccTarget(access, plan.study.name, run_name, plan.study.warehouses)
     return EncryptionTarget(plan, access, server)
 
 
 def shown(access: Access, study: Study) -> ShownAccess:
-    return OwnTpcc(access, study.name, "", 0).shown_access()
+    return TpccTarget(access, study.name, "", 0).shown_access()

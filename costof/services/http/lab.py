@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Self
 
 from costof import __version__
-from costof.errors import Caution
+from costof.errors import WarningText
 from costof.lab.certificates import Authority
 from costof.lab.host import Host, throttled_seconds
 from costof.lab.lab import Lab
@@ -44,7 +44,7 @@ class Setting(Model):
 
     @classmethod
     def of(cls, arm: PlannedArm) -> Self:
-        return cls.model_validate(arm.asked.lab)
+        return cls.model_validate(arm.settings.lab)
 
 
 PROGRAMS: dict[str, type[Balancer]] = {Haproxy.name: Haproxy, Nginx.name: Nginx}
@@ -119,8 +119,8 @@ class HttpLab(LabService):
         self._ports = {entrance.name: entrance.port for entrance in entrances}
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
-        settings = HttpSettings(addresses=[self._entry(arm)], path=PATH).asking(arm.asked.service)
-        return Endpoint(service=settings, transport=arm.asked.transport_trusting(self._authority.ca_file))
+        settings = HttpSettings(addresses=[self._entry(arm)], path=PATH).asking(arm.settings.service)
+        return Endpoint(service=settings, transport=arm.settings.transport_trusting(self._authority.ca_file))
 
     def prefix(self, arm: PlannedArm) -> list[str]:
         return self._chain.client.prefix
@@ -170,9 +170,9 @@ class HttpLab(LabService):
             return self._contradicted.get(arm.name) or (balancer.why_dead() if balancer else None)
         return ended("origin", self._origin.ended())
 
-    def cautions(self) -> list[str]:
+    def warnings(self) -> list[str]:
         hosts = " and ".join(self._balancers)
-        return [] if self._chain.shares else [Caution.NO_CPU_SHARE.text(hosts=hosts, factors="balancer_cpu")]
+        return [] if self._chain.shares else [WarningText.NO_CPU_SHARE.text(hosts=hosts, factors="balancer_cpu")]
 
     def describe(self) -> Description:
         facts = {key: told for balancer in self._balancers.values() for key, told in balancer.facts().items()}
@@ -244,7 +244,7 @@ class HttpLab(LabService):
 
     def _ask(self, arm: PlannedArm, path: str) -> str:
         """Make one request over a connection of its own, from the client's host. Raises OSError, HTTPException."""
-        transport = arm.asked.transport_trusting(self._authority.ca_file)
+        transport = arm.settings.transport_trusting(self._authority.ca_file)
         asking = _Connection(self._chain.client, self._entry(arm), _context(transport))
         try:
             asking.request("GET", path, headers={"Connection": "close"})

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.lab.program import Description
 from costof.messages.plan import Endpoint
 from costof.programs.access import Access, ShownAccess, check_ca_file
@@ -19,7 +19,7 @@ from costof.programs.reach import certificate_of, check_identity
 from costof.services import LoadData, Service
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
-from costof.study.schema import Asked, Level, Study
+from costof.study.schema import ArmSettings, Level, Study
 from costof.urls import UrlError, ascii_name, check_without_login, encoded, query_shown
 
 PORTS = {"https": 443, "http": 80}
@@ -47,7 +47,7 @@ class HttpTarget(Service):
 
     def __init__(self, plan: Plan, tls: Place, plain: Place, ca_file: Path | None) -> None:
         self._places = {True: tls, False: plain}
-        asked = {arm.asked.speaks_tls for arm in plan.arms}
+        asked = {arm.settings.speaks_tls for arm in plan.arms}
         self._used = [place for secure, place in self._places.items() if secure in asked]
         self._ca_file = ca_file
 
@@ -63,9 +63,11 @@ class HttpTarget(Service):
     ) -> None: ...
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
-        place = self._places[arm.asked.speaks_tls]
-        settings = HttpSettings(addresses=[place.address], host=place.host, path=place.path).asking(arm.asked.service)
-        return Endpoint(service=settings, transport=arm.asked.transport_trusting(self._ca_file))
+        place = self._places[arm.settings.speaks_tls]
+        settings = HttpSettings(addresses=[place.address], host=place.host, path=place.path).asking(
+            arm.settings.service
+        )
+        return Endpoint(service=settings, transport=arm.settings.transport_trusting(self._ca_file))
 
     def prepare(self, arm: PlannedArm, load: LoadData) -> None: ...
 
@@ -85,22 +87,22 @@ class HttpTarget(Service):
         return certificate_of(tls.name, tls.port) if tls in self._used else {}
 
 
-def offers(level: Level | Asked, access: Access) -> bool:
+def offers(level: Level | ArmSettings, access: Access) -> bool:
     """Whether a user's own balancer can be had as a level asks of the lab: a client cannot tell whether one is there,
     nor where else TLS ends."""
     return not level.lab.get("direct") and not level.lab.get("tls_at_origin")
 
 
 def service(plan: Plan, access: Access, run_name: str) -> Service:
-    """The target of a plan. Raises `BAD_TARGET` for a URL that is none, `NO_BALANCER_OF_TARGET`,
+    """The target of a plan. Raises `BAD_TARGET` for a URL that is none, `TARGET_LACKS_TERMINATION`,
     `PLAIN_TARGET_MISSING`."""
-    offered = {arm.levels[plan.study.main_factor]: offers(arm.asked, access) for arm in plan.arms}
+    offered = {arm.levels[plan.study.main_factor]: offers(arm.settings, access) for arm in plan.arms}
     if unknown := [level for level, is_offered in offered.items() if not is_offered]:
         rest = ",".join(level for level in offered if level not in unknown)
-        raise CostofError(Problem.NO_BALANCER_OF_TARGET, levels=", ".join(unknown), rest=rest)
+        raise CostofError(ErrorText.TARGET_LACKS_TERMINATION, levels=", ".join(unknown), rest=rest)
     tls = parse_url(access.url, "https", plan.study.name)
     if access.plain_url is None:
-        raise CostofError(Problem.PLAIN_TARGET_MISSING, study=plan.study.name)
+        raise CostofError(ErrorText.PLAIN_TARGET_MISSING, study=plan.study.name)
     return HttpTarget(plan, tls, parse_url(access.plain_url, "http", plan.study.name), access.ca_file)
 
 
@@ -113,7 +115,7 @@ def parse_url(url: str, scheme: str, study: str) -> Place:
     """Parse 'https://host:443/path?query'; a fragment is the client's own. Raises `BAD_TARGET`."""
 
     def bad(detail: str) -> CostofError:
-        return CostofError(Problem.BAD_TARGET, study=study, detail=detail)
+        return CostofError(ErrorText.BAD_TARGET, study=study, detail=detail)
 
     try:
         check_without_login(url)
@@ -144,4 +146,4 @@ def _resolve(place: Place) -> None:
         socket.getaddrinfo(place.name, place.port, type=socket.SOCK_STREAM)
     except OSError as error:
         detail = f"its name does not resolve ({error.strerror})"
-        raise CostofError(Problem.TARGET_UNREACHABLE, target=place.url, detail=detail) from None
+        raise CostofError(ErrorText.TARGET_UNREACHABLE, target=place.url, detail=detail) from None

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pydantic import SecretStr
 from pymongo.errors import PyMongoError
 
-from costof.errors import Caution, CostofError, Problem
+from costof.errors import CostofError, ErrorText, WarningText
 from costof.lab.host import Host, Link, throttled_seconds
 from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description
@@ -230,7 +230,7 @@ class Nodes(Topology):
                 if not distances.near:
                     told = f"{distances.round_trip_ms + distances.far_member_ms:g} ms"
                     detail = "the nodes of a lab without root are all on loopback"
-                    raise CostofError(Problem.NEEDS_ROOT, what=f"a round trip of {told} between nodes", detail=detail)
+                    raise CostofError(ErrorText.NEEDS_ROOT, what=f"a round trip of {told} between nodes", detail=detail)
             for node in group.nodes:
                 self.hosts[node] = self._network.host(node)
                 self.addresses[node] = self.hosts[node].loopback or ""
@@ -265,7 +265,7 @@ class Setting(Model):
 
     @classmethod
     def of(cls, arm: PlannedArm) -> Setting:
-        return cls.model_validate(arm.asked.lab)
+        return cls.model_validate(arm.settings.lab)
 
     @property
     def distances(self) -> Distances:
@@ -290,7 +290,7 @@ class ReplicationLab(LabService):
         self._trouble: str | None = None
         # Reads ask for records of earlier slices.
         self._may_drop = not any(
-            options.get("read_proportion") for arm in plan.arms for options in arm.asked.workload.values()
+            options.get("read_proportion") for arm in plan.arms for options in arm.settings.workload.values()
         )
 
     def _open(self, stack: ExitStack) -> None:
@@ -325,7 +325,7 @@ class ReplicationLab(LabService):
             database=DATABASE,
             collection=COLLECTION,
         )
-        return Endpoint(service=settings.asking(arm.asked.service), transport=arm.asked.transport_trusting(None))
+        return Endpoint(service=settings.asking(arm.settings.service), transport=arm.settings.transport_trusting(None))
 
     def prefix(self, arm: PlannedArm) -> list[str]:
         return self._nodes.client.prefix
@@ -406,11 +406,11 @@ class ReplicationLab(LabService):
         reasons = [self._lost_set(nodes) for nodes in self._sets]
         return self._nodes.lost() or (reasons[0] if all(reasons) else None)
 
-    def cautions(self) -> list[str]:
-        told = [] if self._nodes.shares else [Caution.NO_NODE_SHARES.text()]
+    def warnings(self) -> list[str]:
+        told = [] if self._nodes.shares else [WarningText.NO_NODE_SHARES.text()]
         for nodes, standing in self._sets.items():
             if standing.shaped.deposed:
-                told.append(Caution.PRIMARY_DEPOSED.text(nodes=nodes, times=standing.shaped.deposed))
+                told.append(WarningText.PRIMARY_DEPOSED.text(nodes=nodes, times=standing.shaped.deposed))
         return told
 
     def describe(self) -> Description:

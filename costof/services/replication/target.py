@@ -7,26 +7,26 @@ from typing import Any
 
 from pymongo.errors import OperationFailure, PyMongoError
 
-from costof.errors import Caution, CostofError, Problem
+from costof.errors import CostofError, ErrorText, WarningText
 from costof.lab.program import Description
 from costof.messages.answers import SliceAnswer
 from costof.messages.plan import Endpoint, Transport
 from costof.programs.access import Access, ShownAccess
 from costof.programs.mongod.connection import COLLECTION, MAJORITY, first_words
-from costof.programs.mongod.target import OwnMongodb
-from costof.programs.target_database import told_writes
+from costof.programs.mongod.target import MongodbTarget
+from costof.programs.target_database import describe_writes
 from costof.services import Judgement, LoadData, Observation, Service
 from costof.services.replication.shape import SetReading, figures_of, read_status, told, tree_mismatch
-from costof.services.target import OwnService
+from costof.services.target import TargetService
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from costof.study.schema import Study
 
 
-class ReplicationTarget(OwnService[OwnMongodb]):
+class ReplicationTarget(TargetService[MongodbTarget]):
     """Arms differ in `write_concern`. Who follows whom is a fact of each slice, where the user may read it."""
 
-    def __init__(self, access: Access, server: OwnMongodb) -> None:
+    def __init__(self, access: Access, server: MongodbTarget) -> None:
         super().__init__(access, server)
         self._tree_hidden: str | None = None
         self._voters: list[str] = []
@@ -34,7 +34,7 @@ class ReplicationTarget(OwnService[OwnMongodb]):
     def _open(self, stack: ExitStack) -> None:
         super()._open(stack)
         if not self.server.hello.get("setName"):
-            raise CostofError(Problem.NO_REPLICA_SET, target=self.server.shown)
+            raise CostofError(ErrorText.NO_REPLICA_SET, target=self.server.shown)
         try:
             members = self._command("replSetGetConfig")["config"]["members"]
             self._voters = [member["host"] for member in members if member["votes"]]
@@ -42,11 +42,11 @@ class ReplicationTarget(OwnService[OwnMongodb]):
             self._tree_hidden = first_words(error)
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
-        asked = {"read_preference": "primary", "write_concern": MAJORITY, **arm.asked.service}
+        asked = {"read_preference": "primary", "write_concern": MAJORITY, **arm.settings.service}
         tls = Transport(kind="tls", ca_file=self.server.ca_file)
         return Endpoint(
             service=self.server.client_settings().asking(asked),
-            transport=tls if self.server.tls else arm.asked.transport_trusting(None),
+            transport=tls if self.server.tls else arm.settings.transport_trusting(None),
         )
 
     def prepare(self, arm: PlannedArm, load: LoadData) -> None:
@@ -54,7 +54,7 @@ class ReplicationTarget(OwnService[OwnMongodb]):
         self.server.prepare(lambda: None)
 
     def writes(self) -> list[str]:
-        create, marker, _, drop = told_writes(self.server.chosen, self.server.shown, 0, "1 kB", COLLECTION)
+        create, marker, _, drop = describe_writes(self.server.chosen, self.server.shown, 0, "1 kB", COLLECTION)
         each = f"insert records of about 1 kB into its {COLLECTION} for as long as the run lasts"
         return [create, marker, each, drop]
 
@@ -80,17 +80,17 @@ class ReplicationTarget(OwnService[OwnMongodb]):
         described = super().describe()
         return Description(described.versions, described.topology, {**described.facts, "read preference": "primary"})
 
-    def cautions(self) -> list[str]:
-        hidden = [Caution.TREE_HIDDEN.text(detail=self._tree_hidden)] if self._tree_hidden else []
-        return super().cautions() + hidden
+    def warnings(self) -> list[str]:
+        hidden = [WarningText.TREE_HIDDEN.text(detail=self._tree_hidden)] if self._tree_hidden else []
+        return super().warnings() + hidden
 
     def _command(self, name: str) -> dict[str, Any]:
         return self.server.session.client.admin.command(name)
 
 
 def service(plan: Plan, access: Access, run_name: str) -> Service:
-    return ReplicationTarget(access, OwnMongodb(access, plan.study.name, run_name, plan.records))
+    return ReplicationTarget(access, MongodbTarget(access, plan.study.name, run_name, plan.records))
 
 
 def shown(access: Access, study: Study) -> ShownAccess:
-    return OwnMongodb(access, study.name, "", 0).shown_access()
+    return MongodbTarget(access, study.name, "", 0).shown_access()

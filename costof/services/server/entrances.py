@@ -82,7 +82,7 @@ class Entrances(ABC):
         """Return by role how long each wanted to run while its CPU share was used up."""
         return {}
 
-    def cautions(self) -> list[str]:
+    def warnings(self) -> list[str]:
         """Return what a reader must know of them, once the run is over."""
         return []
 

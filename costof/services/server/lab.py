@@ -40,7 +40,7 @@ class Tickets:
         """Whether the arm's client has to fetch a ticket now; asking counts as having done so."""
         held_since = self._held_since.get(arm.name, 0)
         self._held_since[arm.name] = self._changes
-        return arm.asked.transport is not None and arm.asked.transport.resumption and held_since < self._changes
+        return arm.settings.transport is not None and arm.settings.transport.resumption and held_since < self._changes
 
 
 class ServerLab(LabService):
@@ -51,12 +51,12 @@ class ServerLab(LabService):
 
     def __init__(self, plan: Plan, program: type[LabServer] | None = None) -> None:
         self._program = program or lab_server(plan.study.service.program)
-        self._keys = keys_to_show([key for arm in plan.arms if (key := arm.asked.lab.get("key"))])
+        self._keys = keys_to_show([key for arm in plan.arms if (key := arm.settings.lab.get("key"))])
         self._lab = Lab()
         self._distances = {arm.name: plan.study.distance(arm.levels) for arm in plan.arms}
         round_trips = {self._distances[arm.name]: plan.study.round_trip_ms(arm.levels) for arm in plan.arms}
         self._star = Star(
-            self._lab, round_trips, plan.seed, apart=self._program.clients_apart, middle=middle_cores(plan.arms)
+            self._lab, round_trips, plan.seed, apart=self._program.separate_clients, middle=middle_cores(plan.arms)
         )
         self._tickets = Tickets()
         site = Site(self._lab, self._star, plan.arms, self._distances, self._keys[0])
@@ -78,10 +78,10 @@ class ServerLab(LabService):
         self._star.measure()
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
-        settings = self.server.client_settings().asking(arm.asked.service)
+        settings = self.server.client_settings().asking(arm.settings.service)
         if entrance := self._entrance(arm):
             settings = entrance.redirect(settings, arm)
-        return Endpoint(service=settings, transport=arm.asked.transport_trusting(self.authority.ca_file))
+        return Endpoint(service=settings, transport=arm.settings.transport_trusting(self.authority.ca_file))
 
     def prefix(self, arm: PlannedArm) -> list[str]:
         return self._star.client(self._distances[arm.name]).prefix
@@ -97,8 +97,8 @@ class ServerLab(LabService):
         for each in self._entrances:
             each.arrange(arm)
         entrance = self._entrance(arm)
-        self.server.expect_tls(arm.asked.speaks_tls and not (entrance and entrance.end_tls))
-        key = arm.asked.lab.get("key")
+        self.server.expect_tls(arm.settings.speaks_tls and not (entrance and entrance.end_tls))
+        key = arm.settings.lab.get("key")
         if key is not None and self.server.show_key(key):
             self._tickets.void()
 
@@ -130,8 +130,8 @@ class ServerLab(LabService):
     def throttled_seconds(self) -> dict[str, float]:
         return _merged(each.throttled_seconds() for each in self._entrances)
 
-    def cautions(self) -> list[str]:
-        return [text for each in self._entrances for text in each.cautions()]
+    def warnings(self) -> list[str]:
+        return [text for each in self._entrances for text in each.warnings()]
 
     def cpu_seconds(self) -> dict[str, float]:
         return self._lab.cpu_seconds() | self._star.cpu_seconds()

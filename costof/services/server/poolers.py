@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from costof.errors import Caution, CostofError, Problem
+from costof.errors import CostofError, ErrorText, WarningText
 from costof.lab.certificates import Authority
 from costof.lab.host import throttled_seconds
 from costof.lab.program import Counters
@@ -43,7 +43,7 @@ class Pooled(Model):
 
     @classmethod
     def of(cls, arm: PlannedArm) -> Pooled | None:
-        asked = arm.asked.lab.get("pool")
+        asked = arm.settings.lab.get("pool")
         return cls.model_validate(asked) if asked else None
 
 
@@ -91,7 +91,7 @@ class Poolers(Entrances):
         self._asked: dict[str, tuple[Front, Pool]] = {}
         for number, arm in enumerate(site.arms, 1):
             if pooled := Pooled.of(arm):
-                front = Front(pooled.server_tls, pooled.processes, arm.asked.lab.get("key", site.key))
+                front = Front(pooled.server_tls, pooled.processes, arm.settings.lab.get("key", site.key))
                 self._asked[arm.name] = front, Pool(f"pool-{number}", pooled.mode, pooled.size)
         fronts = dict.fromkeys(front for front, _ in self._asked.values())
         self._ports = {front: FIRST_PORT + number for number, front in enumerate(fronts)}
@@ -109,7 +109,7 @@ class Poolers(Entrances):
         from costof.programs.postgres.lab import PostgresServer
 
         if not isinstance(server, PostgresServer):
-            raise CostofError(Problem.LAB_FAILED, detail="PgBouncer stands before PostgreSQL alone")
+            raise CostofError(ErrorText.LAB_FAILED, detail="PgBouncer stands before PostgreSQL alone")
         self._server = server
         self._places = {
             arm: Place(front, pool, f"{self._star.middle_addresses[self._distances[arm]]}:{self._ports[front]}")
@@ -136,7 +136,7 @@ class Poolers(Entrances):
 
     def arrange(self, arm: PlannedArm) -> None:
         if self._asked:
-            self._star.middle.resize(float(arm.asked.lab.get("pooler_cores", 1.0)))
+            self._star.middle.resize(float(arm.settings.lab.get("pooler_cores", 1.0)))
 
     def proofs(self, arm: PlannedArm) -> dict[str, str]:
         """Say what the server sees of the pool's connections. An arm that this contradicts is lost."""
@@ -196,10 +196,10 @@ class Poolers(Entrances):
     def throttled_seconds(self) -> dict[str, float]:
         return throttled_seconds([(ROLE, self._star.middle)]) if self._asked else {}
 
-    def cautions(self) -> list[str]:
+    def warnings(self) -> list[str]:
         if not self._asked or self._star.shares:
             return []
-        return [Caution.NO_CPU_SHARE.text(hosts="the pooler", factors="pooler_cpu")]
+        return [WarningText.NO_CPU_SHARE.text(hosts="the pooler", factors="pooler_cpu")]
 
     def versions(self) -> dict[str, str]:
         return {PACKAGE: next(iter(self._standing.values())).version} if self._standing else {}

@@ -23,7 +23,7 @@ SERVER, BOTH = "server", "both"
 
 def stunnel_of(arm: PlannedArm) -> str:
     """Return `SERVER`, `BOTH`, or '' for an arm that does without."""
-    return str(arm.asked.lab.get("stunnel", ""))
+    return str(arm.settings.lab.get("stunnel", ""))
 
 
 @dataclass(frozen=True)
@@ -119,4 +119,4 @@ class Stunnels(Entrances):
 
 
 def _key(arm: PlannedArm) -> str:
-    return str(arm.asked.lab.get("key", DEFAULT_KEY))
+    return str(arm.settings.lab.get("key", DEFAULT_KEY))

@@ -21,7 +21,7 @@ NO_TUNNEL: Key = ("", "")
 
 def cipher_of(arm: PlannedArm) -> str:
     """Return the cipher of the tunnel that an arm's client goes through; '' for an arm without one."""
-    return str(arm.asked.lab.get("tunnel", ""))
+    return str(arm.settings.lab.get("tunnel", ""))
 
 
 class Tunnels(Entrances):

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costof.cli.ab import AbOptions, _checked, _plan, ask
-from costof.errors import EXIT_FAILED, EXIT_USAGE, CostofError, Problem
+from costof.errors import EXIT_FAILED, EXIT_USAGE, CostofError, ErrorText
 from costof.messages.answers import ClassifiedError, SliceAnswer
 from costof.messages.plan import Plan
 from costof.results.ab_figures import PERCENTILES, AbFigures, ab_figures
@@ -44,14 +44,14 @@ BAD_HEADERS = [["no colon"], [": no name"], ["Good: a\r\nBad: b"]]
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        *(({"url": url}, Problem.AB_URL) for url in BAD_URLS),
-        *(({"headers": headers}, Problem.AB_HEADER) for headers in BAD_HEADERS),
-        ({"cookies": ["a=secret\r\nBad: b"]}, Problem.AB_HEADER),
-        ({"concurrency": 2}, Problem.AB_CONCURRENCY),
-        ({"requests": 9, "concurrency": 10}, Problem.AB_CONCURRENCY),
+        *(({"url": url}, ErrorText.AB_URL) for url in BAD_URLS),
+        *(({"headers": headers}, ErrorText.AB_HEADER) for headers in BAD_HEADERS),
+        ({"cookies": ["a=secret\r\nBad: b"]}, ErrorText.AB_HEADER),
+        ({"concurrency": 2}, ErrorText.AB_CONCURRENCY),
+        ({"requests": 9, "concurrency": 10}, ErrorText.AB_CONCURRENCY),
     ],
 )
-def test_what_cannot_be_asked_is_refused_in_one_line(options: dict[str, Any], problem: Problem) -> None:
+def test_what_cannot_be_asked_is_refused_in_one_line(options: dict[str, Any], problem: ErrorText) -> None:
     with pytest.raises(CostofError) as caught:
         ask(AbOptions(**{"url": URL, **options}))
     assert (caught.value.problem, caught.value.exit_status) == (problem, EXIT_USAGE)
@@ -61,7 +61,7 @@ def test_what_cannot_be_asked_is_refused_in_one_line(options: dict[str, Any], pr
 def test_a_ca_file_that_is_not_there_is_an_error_of_the_run(tmp_path: Path) -> None:
     with pytest.raises(CostofError) as caught:
         ask(AbOptions("https://shop.example/", tls_ca=tmp_path / "none.pem"))
-    assert (caught.value.problem, caught.value.exit_status) == (Problem.TLS_CA_INVALID, EXIT_FAILED)
+    assert (caught.value.problem, caught.value.exit_status) == (ErrorText.TLS_CA_INVALID, EXIT_FAILED)
 
 
 def test_defaults_are_abs() -> None:

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from costof.cli.options import GivenTarget
+from costof.cli.options import TargetArguments
 from costof.cli.resume import Resumed, reopen
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.lab.certificates import Authority
 from costof.programs.access import Access, Password
 from costof.programs.reach import certificate_of, check_identity
@@ -31,7 +31,7 @@ from tests.support.small_plans import plan_of
 URL = "mysql://app:pass-word@db.example:3307/"
 SHOWN = "mysql://app@db.example:3307/"
 HTTPS, HTTP = "https://shop.example/?token=abc", "http://shop.example/"
-NOTHING = GivenTarget(None, None, None, False, None, None, None, None)
+NOTHING = TargetArguments(None, None, None, False, None, None, None, None)
 PASSWORD = Password(SecretStr("pass-word"), said=False)
 PASSWORD_GIVEN = {"COSTOF_PASSWORD": "pass-word"}
 LAB = plan_of("redis-tls", "quick", "transport=plain,tls")
@@ -190,7 +190,7 @@ def test_a_fact_of_a_server_that_one_of_two_readings_lacks_is_not_compared(
         return
     with pytest.raises(CostofError, match=fact) as caught:
         check_identity(SHOWN, known, found)
-    assert caught.value.problem is Problem.OTHER_SERVER
+    assert caught.value.problem is ErrorText.OTHER_SERVER
 
 
 def test_a_server_that_shows_no_certificate_has_none_to_compare() -> None:

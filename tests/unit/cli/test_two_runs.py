@@ -15,7 +15,7 @@ from junitparser import Error, Failure, JUnitXml
 
 from costof.cli.compare import compare, verdict_words
 from costof.cli.gate import gate
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.model import HIDDEN
 from costof.report import analyse
 from costof.results.compare import Change, compare_runs
@@ -23,12 +23,12 @@ from costof.results.history import FEWEST_RUNS, History, histories
 from costof.results.index import Index
 from costof.results.ledger import EnvironmentRecord, Ledger
 from costof.results.models import Core
-from costof.results.series import conditions_of, differences, release_of, versions_of
+from costof.results.series import differences, read_conditions, release_of, versions_of
 from costof.statistics.estimate import Verdict
 from costof.statistics.intervals import estimate
 from costof.study.library import load_study
-from costof.study.load import LoadAsked
-from costof.study.options import limits_of
+from costof.study.load import RequestedLoad
+from costof.study.options import parse_limits
 from costof.study.plan import Options, Plan, resolve
 from tests.fake_run import Truth, fake_result, fake_run
 from tests.noise import Noise
@@ -136,7 +136,7 @@ def test_a_run_keeps_the_limits_that_it_was_asked_with(tmp_path: Path, measured:
 )
 def test_what_is_no_limit_is_told(metric: str, limit: str, told: str) -> None:
     with pytest.raises(CostofError, match=told):
-        limits_of(load_study(MONGODB), [(metric, limit)])
+        parse_limits(load_study(MONGODB), [(metric, limit)])
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_limits_of_a_change_end_it_as_they_end_the_gate(tmp_path: Path) -> None:
     for second, limit, ends in ((dearer, "+40%", 0), (dearer, "+5%", 4), (same, "+5%", 0), (same, "+0%", 3)):
         assert called(compare, first, second, "--limit", HEADLINE, limit).exit_code == ends
     error = refused(compare, first, same, "--limit", HEADLINE, "+1ms")
-    assert error.problem is Problem.BAD_LIMIT
+    assert error.problem is ErrorText.BAD_LIMIT
     assert "+10%" in str(error)
 
 
@@ -218,7 +218,7 @@ def test_two_runs_are_shown_whole_on_a_narrow_console(tmp_path: Path, monkeypatc
 def test_runs_of_two_studies_are_refused_by_their_names(tmp_path: Path) -> None:
     with pytest.raises(CostofError, match="mysql-transport") as caught:
         compare_runs(run_of(tmp_path, 1.0, 1), run_of(tmp_path, 1.0, 2, study="mysql-transport"))
-    assert caught.value.problem is Problem.OTHER_STUDY
+    assert caught.value.problem is ErrorText.OTHER_STUDY
     assert MONGODB in str(caught.value)
 
 
@@ -237,7 +237,7 @@ def test_that_a_lab_and_a_server_of_ones_own_differ_is_told(tmp_path: Path) -> N
 def at_loads() -> Runs:
     return {
         rate.replace("/", "-"): (
-            plan_of("postgres-tls", "quick", "transport=plain,tls", load=LoadAsked(rate, "20")),
+            plan_of("postgres-tls", "quick", "transport=plain,tls", load=RequestedLoad(rate, "20")),
             AtLoad(),
         )
         for rate in ("300/s", "100/s")
@@ -294,7 +294,7 @@ def test_arms_and_records_of_one_run_alone_are_said(tmp_path: Path) -> None:
     one = plan_of("redis-tls", "quick", "transport=plain,tls", "records=500")
     other = plan_of("redis-tls", "quick", "transport=plain,tls,stunnel-both", "records=700")
     runs = made(tmp_path, {"one": (one, Truth()), "other": (other, Truth())})
-    assert [*differences(*(conditions_of(Ledger.open(run)) for run in runs))] == [
+    assert [*differences(*(read_conditions(Ledger.open(run)) for run in runs))] == [
         "Only the second run has stunnel-both.",
         "The first run loaded 500 records, the second 700.",
     ]

@@ -19,7 +19,7 @@ from costof.cli.ycsb.databases.mysql import MysqlDatabase
 from costof.cli.ycsb.databases.postgresql import PostgresqlDatabase
 from costof.cli.ycsb.job import Job, Phase, check_names, core_workloads, job_of, read_properties, unused
 from costof.datasets.ycsb import FNV_OFFSET_BASIS_64, FNV_PRIME_64, fnv_hash_64, key_name
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.messages.answers import ClassifiedError, SliceAnswer
 from costof.messages.plan import Endpoint, Pace, ServiceSettings
 from tests.fake_run import Slice, answer_of, error_of, phase_of
@@ -78,7 +78,7 @@ def refusal(of: Callable[[], object]) -> CostofError | None:
 def test_any_bytes_are_properties_or_one_clear_line(content: bytes, file: Path) -> None:
     file.write_bytes(content)
     refused = refusal(lambda: read_properties([str(file)], [], {}))
-    assert refused is None or refused.problem is Problem.YCSB_FILE_UNREADABLE
+    assert refused is None or refused.problem is ErrorText.YCSB_FILE_UNREADABLE
 
 
 @given(st.dictionaries(st.sampled_from(["recordcount", "insertstart", "readproportion", "target", "w"]), VALUES))
@@ -160,19 +160,23 @@ def test_a_load_has_as_many_operations_as_ycsbs(assignments: list[str], operatio
 @pytest.mark.parametrize(
     ("assignments", "problem", "told"),
     [
-        (["recordcount=many"], Problem.BAD_NUMBER, "recordcount"),
-        (["recordcount=10", "insertstart=5", "insertcount=6"], Problem.YCSB_BAD_PROPERTY, "insertstart + insertcount"),
-        (["recordcount=0"], Problem.YCSB_NEEDS, "-p recordcount=1000"),
-        (["operationcount=0"], Problem.YCSB_NEEDS, "-p operationcount=1000"),
-        (["readproportion=1.5"], Problem.YCSB_BAD_PROPERTY, "from 0 to 1"),
-        (["readproportion=nan"], Problem.YCSB_BAD_PROPERTY, "readproportion"),
-        (["requestdistribution=gauss"], Problem.YCSB_BAD_PROPERTY, "zipfian or latest"),
-        (["fieldlengthdistribution=histogram"], Problem.YCSB_BAD_PROPERTY, "constant"),
-        (["threadcount=0"], Problem.BAD_NUMBER, "threadcount"),
-        (["target=-1"], Problem.BAD_NUMBER, "target"),
-        (["readallfields=yes"], Problem.YCSB_BAD_PROPERTY, "true or false"),
-        (["workload=site.ycsb.workloads.TimeSeriesWorkload"], Problem.YCSB_BAD_PROPERTY, "CoreWorkload or core"),
-        (["s3cret"], Problem.YCSB_NOT_A_PROPERTY, "name=value"),
+        (["recordcount=many"], ErrorText.BAD_NUMBER, "recordcount"),
+        (
+            ["recordcount=10", "insertstart=5", "insertcount=6"],
+            ErrorText.YCSB_BAD_PROPERTY,
+            "insertstart + insertcount",
+        ),
+        (["recordcount=0"], ErrorText.YCSB_NEEDS, "-p recordcount=1000"),
+        (["operationcount=0"], ErrorText.YCSB_NEEDS, "-p operationcount=1000"),
+        (["readproportion=1.5"], ErrorText.YCSB_BAD_PROPERTY, "from 0 to 1"),
+        (["readproportion=nan"], ErrorText.YCSB_BAD_PROPERTY, "readproportion"),
+        (["requestdistribution=gauss"], ErrorText.YCSB_BAD_PROPERTY, "zipfian or latest"),
+        (["fieldlengthdistribution=histogram"], ErrorText.YCSB_BAD_PROPERTY, "constant"),
+        (["threadcount=0"], ErrorText.BAD_NUMBER, "threadcount"),
+        (["target=-1"], ErrorText.BAD_NUMBER, "target"),
+        (["readallfields=yes"], ErrorText.YCSB_BAD_PROPERTY, "true or false"),
+        (["workload=site.ycsb.workloads.TimeSeriesWorkload"], ErrorText.YCSB_BAD_PROPERTY, "CoreWorkload or core"),
+        (["s3cret"], ErrorText.YCSB_NOT_A_PROPERTY, "name=value"),
     ],
 )
 def test_what_cannot_be_done_is_told_in_one_line(assignments: list[str], problem: object, told: str) -> None:
@@ -216,7 +220,7 @@ def test_names_that_nobody_knows_are_told_apart() -> None:
 def test_names_of_go_ycsb_are_told_in_ours(binding: str, properties: dict[str, str], told: str) -> None:
     with pytest.raises(CostofError) as caught:
         check_names(binding, properties)
-    assert caught.value.problem is Problem.YCSB_NAMES_OF_GO
+    assert caught.value.problem is ErrorText.YCSB_GO_NAMES
     assert told in str(caught.value)
     assert "s3cret" not in str(caught.value)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.instruments.clients import CannotError, client, client_names
 from costof.instruments.commands.readers import reader
 from costof.instruments.commands.settings import SECONDS, CommandSettings
@@ -18,7 +18,7 @@ from costof.programs.http import HttpSettings
 from costof.programs.postgres.connection import PostgresSettings
 from costof.report.sections.costs import Line, said
 from costof.study.library import load_study
-from costof.study.load import LoadAsked
+from costof.study.load import RequestedLoad
 from costof.study.plan import Options, resolve, with_client
 from tests.report.results import result_of
 
@@ -42,7 +42,7 @@ def programs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def called(name: str, service: ServiceSettings, transport: Transport = PLAIN) -> CommandSettings:
-    asked = client(name).asked
+    asked = client(name).command
     programs = {"w": (asked, {SECONDS: 2.0})}
     return client(name).settings(Endpoint(service=service, transport=transport), programs, Path("out"))
 
@@ -111,9 +111,9 @@ def test_a_client_has_a_workload_and_its_figures_beside_the_studys() -> None:
 @pytest.mark.parametrize(
     ("study", "options", "problem"),
     [
-        ("redis-tls", {"client": "pgbench"}, Problem.CLIENT_OF_OTHERS),
-        ("postgres-tls", {"client": "pgbnch"}, Problem.UNKNOWN_CLIENT),
-        ("postgres-tls", {"client": "pgbench", "load": LoadAsked("5/s")}, Problem.CLIENT_WITHOUT_LOAD),
+        ("redis-tls", {"client": "pgbench"}, ErrorText.CLIENT_FOR_OTHER_SERVICE),
+        ("postgres-tls", {"client": "pgbnch"}, ErrorText.UNKNOWN_CLIENT),
+        ("postgres-tls", {"client": "pgbench", "load": RequestedLoad("5/s")}, ErrorText.CLIENT_WITHOUT_LOAD),
     ],
 )
 def test_a_client_that_cannot_be_one_is_refused(study: str, options: dict[str, Any], problem: object) -> None:
@@ -127,7 +127,7 @@ def test_a_program_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.setattr("costof.lab.program.FOLDERS", ())
     with pytest.raises(CostofError) as refused:
         with_client(load_study("http-tls-termination"), client("wrk"))
-    assert refused.value.problem is Problem.PROGRAM_MISSING
+    assert refused.value.problem is ErrorText.PROGRAM_MISSING
 
 
 def test_its_sentences_name_no_view() -> None:

@@ -19,11 +19,18 @@ from hypothesis import strategies as st
 from costof import __version__
 from costof.cli.main import COMMANDS
 from costof.cli.options import check_asked, check_hosts, hosts_settings
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.instruments.hosts import actor
 from costof.instruments.hosts.actor import HostActor
 from costof.instruments.hosts.cluster import _begin, reached
-from costof.instruments.hosts.merging import apart, late, merged_answer, merged_ready, unlike, unproved
+from costof.instruments.hosts.merging import (
+    evidence_mismatch,
+    late,
+    merged_answer,
+    merged_ready,
+    not_simultaneous_reason,
+    unproved,
+)
 from costof.instruments.hosts.population import check_costof
 from costof.messages.answers import PublicKey, Ready, ReadyArm, SliceAnswer, merged_figures
 from costof.messages.plan import Arm, HostsSettings, Plan, Share
@@ -32,14 +39,14 @@ from costof.messages.sealing import sealed
 from costof.programs.access import Access
 from costof.programs.redis.connection import RedisSettings
 from costof.report.sections.hosts import SECTION, Hosts
-from costof.results.core import core_of
+from costof.results.core import build_core
 from costof.results.ledger import EndRecord, Ledger, LostRecord, SliceRecord
 from costof.results.run import Run, read_run
 from costof.services.command.lab import Commands
 from costof.services.open import open_service
 from costof.statistics.histogram import merged
-from costof.study.library import load_study, study_of
-from costof.study.load import LoadAsked
+from costof.study.library import load_study, read_study
+from costof.study.load import RequestedLoad
 from costof.study.plan import Options, resolve
 from costof.study.plan import Plan as StudyPlan
 from tests.fake_hosts import NAMES, fake_run_of_hosts, part
@@ -82,8 +89,8 @@ def test_errors_are_added_by_their_class_and_what_was_left_running_is_named_once
 
 def test_hosts_that_saw_another_cipher_are_told() -> None:
     parts = [answer([1], {"cipher": "A"}), answer([1], {"cipher": "B"}), answer([], {"cipher": None})]
-    assert unlike(parts) == "hosts saw different things: cipher was A and B"
-    assert unlike([parts[0], parts[2]]) is None
+    assert evidence_mismatch(parts) == "hosts saw different things: cipher was A and B"
+    assert evidence_mismatch([parts[0], parts[2]]) is None
 
 
 def test_a_host_without_a_worker_takes_no_evidence_away() -> None:
@@ -119,14 +126,17 @@ def test_a_late_host_and_windows_apart_are_no_population() -> None:
     assert late([part(), part("load-2", 21)]) == "load-2 began 21 ms after the others"
     assert late([part(ended_ms=100), part("load-2", 4, 100)]) is None
     # One that has done its share of the operations measures no more; one whose last operation was slow is no other.
-    assert apart([part(), part("load-2", ended_ms=951)], 200, 1.0) is None
-    assert apart([part(), part("load-2", ended_ms=940)], 200, 1.0) == "the hosts measured together for 94% of the slice"
-    assert apart([part(), part("load-2", ended_ms=600)], 1000, 1.0) is None
-    assert apart([part(), part("load-2", ended_ms=1900)], 1000, 1.0) is None
+    assert not_simultaneous_reason([part(), part("load-2", ended_ms=951)], 200, 1.0) is None
+    assert (
+        not_simultaneous_reason([part(), part("load-2", ended_ms=940)], 200, 1.0)
+        == "the hosts measured together for 94% of the slice"
+    )
+    assert not_simultaneous_reason([part(), part("load-2", ended_ms=600)], 1000, 1.0) is None
+    assert not_simultaneous_reason([part(), part("load-2", ended_ms=1900)], 1000, 1.0) is None
     # A host that has no worker of a workload ends at once.
     idle = part("load-3", 0, 0, operations=0, first_ns=None)
-    assert apart([part(), part("load-2"), idle], 200, 1.0) is None
-    assert apart([], 200, 1.0) is late([]) is None
+    assert not_simultaneous_reason([part(), part("load-2"), idle], 200, 1.0) is None
+    assert not_simultaneous_reason([], 200, 1.0) is late([]) is None
 
 
 def test_programs_that_end_by_themselves_are_one_population_while_all_run() -> None:
@@ -134,7 +144,7 @@ def test_programs_that_end_by_themselves_are_one_population_while_all_run() -> N
 
     def both(first_ms: float, second_ms: float, *asked: float) -> str | None:
         parts = [part(ended_ms=first_ms, operations=1), part("load-2", ended_ms=second_ms, operations=1)]
-        return apart(parts, *asked)
+        return not_simultaneous_reason(parts, *asked)
 
     assert both(5000, 4800, 0, math.inf) is None
     assert both(5000, 4000, 0, math.inf) == "the hosts measured together for 80% of the slice"
@@ -152,14 +162,14 @@ def test_shares_of_workers_unite(workers: int, hosts: int) -> None:
 @pytest.mark.parametrize(
     ("asked", "problem"),
     [
-        (("h0:6379", [], None, False), Problem.HOSTS_ADDRESS),
-        (("auto", ["pool"], None, False), Problem.HOSTS_LABEL),
-        ((None, ["pool=load"], None, False), Problem.HOSTS_OPTION_UNUSED),
-        ((None, [], 2, False), Problem.HOSTS_OPTION_UNUSED),
-        ((None, [], None, True), Problem.HOSTS_OPTION_UNUSED),
+        (("h0:6379", [], None, False), ErrorText.HOSTS_ADDRESS),
+        (("auto", ["pool"], None, False), ErrorText.HOSTS_LABEL),
+        ((None, ["pool=load"], None, False), ErrorText.HOSTS_OPTION_UNUSED),
+        ((None, [], 2, False), ErrorText.HOSTS_OPTION_UNUSED),
+        ((None, [], None, True), ErrorText.HOSTS_OPTION_UNUSED),
     ],
 )
-def test_what_cannot_be_asked_of_hosts(asked: tuple[Any, ...], problem: Problem) -> None:
+def test_what_cannot_be_asked_of_hosts(asked: tuple[Any, ...], problem: ErrorText) -> None:
     with pytest.raises(CostofError) as caught:
         hosts_settings(*asked)
     assert caught.value.problem is problem
@@ -183,7 +193,7 @@ def test_what_hosts_cannot_have_is_refused(study: str, url: str, options: dict[s
     plan = resolve(load_study(study), Options(target=url, hosts="auto", **options))
     with pytest.raises(CostofError, match=why) as caught:
         check_hosts(plan, open_service(plan, Access(url.replace("u@", "u:p@")), "a-run"))
-    assert caught.value.problem is Problem.HOSTS_CANNOT
+    assert caught.value.problem is ErrorText.HOSTS_CANNOT
 
 
 def test_no_command_imports_ray() -> None:
@@ -285,8 +295,8 @@ figures.rps = { regex = "(.*)", unit = "per_second", better = "higher" }
 
 
 def commands_plan(level: str = "") -> StudyPlan:
-    study = study_of("mine", tomllib.loads(STUDY.replace("LEVEL", level)))
-    return resolve(study, Options(profile="quick", seed=1, hosts="auto", load=LoadAsked(rate="300/s")))
+    study = read_study("mine", tomllib.loads(STUDY.replace("LEVEL", level)))
+    return resolve(study, Options(profile="quick", seed=1, hosts="auto", load=RequestedLoad(rate="300/s")))
 
 
 def test_a_rate_is_divided_among_hosts() -> None:
@@ -304,7 +314,7 @@ def test_what_all_hosts_would_undo_under_each_other_is_refused() -> None:
     plan = commands_plan('before = "switch on"')
     with pytest.raises(CostofError, match="have both levels stand beside each other") as caught:
         check_hosts(plan, Commands(plan))
-    assert caught.value.problem is Problem.HOSTS_CANNOT
+    assert caught.value.problem is ErrorText.HOSTS_CANNOT
 
 
 def test_commands_need_no_target_and_a_rate_no_fewer_hosts() -> None:
@@ -315,14 +325,14 @@ def test_commands_need_no_target_and_a_rate_no_fewer_hosts() -> None:
         check_asked(plan.study, plan.load, None, HostsSettings(address="auto", least=2))
     with pytest.raises(CostofError) as caught:
         check_asked(load_study("redis-tls"), None, None, HostsSettings(address="auto"))
-    assert caught.value.problem is Problem.HOSTS_NEED_TARGET
+    assert caught.value.problem is ErrorText.HOSTS_NEED_TARGET
 
 
 def test_hosts_without_the_same_costof_are_refused_with_what_mends_it() -> None:
     check_costof({"load-1": __version__})
     with pytest.raises(CostofError) as caught:
         check_costof({"load-1": __version__, "load-2": "", "load-3": "0.0.1"})
-    assert caught.value.problem is Problem.HOST_REFUSED
+    assert caught.value.problem is ErrorText.HOST_REFUSED
     said = str(caught.value)
     assert said.startswith("load-2 and load-3 cannot measure")
     assert "it has no costof and costof 0.0.1" in said
@@ -337,7 +347,7 @@ def run_of_hosts(folder: Path, slower: dict[str, float], plan: StudyPlan = REDIS
 
 
 def section_of(run: Run) -> Hosts:
-    found = SECTION.compute(run, core_of(run, "run"), None)
+    found = SECTION.compute(run, build_core(run, "run"), None)
     assert found is not None
     return found
 
@@ -378,12 +388,12 @@ def test_a_round_in_which_a_host_was_lost_is_no_round(tmp_path: Path) -> None:
 def test_others_that_went_on_are_told(tmp_path: Path) -> None:
     ledger = fake_run(tmp_path / "run", REDIS, Truth(), rounds=6)
     ledger.append(LostRecord(host="load-2", round=6, rest=2, detail="it is silent"))
-    warned = core_of(read_run(ledger), "run").warnings
+    warned = build_core(read_run(ledger), "run").warnings
     assert "load-2 was lost in the middle of the run (it is silent), which went on with the 2 others" in warned
 
 
 def test_a_report_says_which_view_hosts_leave_out(tmp_path: Path) -> None:
-    told = core_of(run_of_hosts(tmp_path, {}), "run").warnings
+    told = build_core(run_of_hosts(tmp_path, {}), "run").warnings
     (said,) = (text for text in told if text.startswith("left out, since hosts have the engine alone"))
     labels = [each.label for each in REDIS.study.workloads.values() if each.view == "app"]
     assert [label in said for label in labels] == [True] * len(labels) != []

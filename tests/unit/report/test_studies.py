@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from costof import format as fmt
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.report import analyse, render_markdown
 from costof.report.blocks import Paragraph, Table
 from costof.report.result import Result
@@ -86,7 +86,7 @@ def test_a_model_can_come_from_a_far_link_alone() -> None:
 def test_a_run_of_exact_rounds_says_that_they_ended_it() -> None:
     plan = LAN.model_copy(update={"precision": None, "budget_seconds": None, "fewest_rounds": 6, "most_rounds": 6})
     result = fake_result(plan, TransportTruth(), rounds=6, noise=Noise(0.1))
-    assert (result.rounds, result.rounds_asked, result.precision_asked) == (6, 6, None)
+    assert (result.rounds, result.requested_rounds, result.target_precision) == (6, 6, None)
     text = spaced(render_markdown(result))
     assert "exactly 6 rounds" in text
     assert " more (--rounds)." in text
@@ -131,7 +131,7 @@ def test_a_run_that_never_started_or_was_killed_says_so(tmp_path: Path) -> None:
     ledger = Ledger.create(LAN, tmp_path / "run")
     with pytest.raises(CostofError) as caught:
         analyse(ledger)
-    assert caught.value.problem is Problem.NOTHING_MEASURED
+    assert caught.value.problem is ErrorText.NOTHING_MEASURED
     ledger.append(EnvironmentRecord(started="2026-01-01T00:00:00+00:00", facts={}))
     assert analyse(ledger).partial == "it was ended from outside"
 
@@ -144,7 +144,7 @@ def balanced() -> Result:
     return fake_result(HTTP_PLAN, HttpTruth(), rounds=ROUNDS)
 
 
-def taken(arm: str) -> http.Taken:
+def taken(arm: str) -> http.MeasuredSlice:
     return HttpTruth().taken(HTTP_PLAN.arm(arm))
 
 
@@ -238,13 +238,13 @@ def test_that_nothing_recovers_anything_is_a_finding(monkeypatch: pytest.MonkeyP
 
 
 def test_unverified_certificates_are_a_caution() -> None:
-    (said,) = told(fake_result(plan_of(HTTP, "quick", "verify=none"), HttpTruth(), rounds=2).answer, "caution")
+    (said,) = told(fake_result(plan_of(HTTP, "quick", "verify=none"), HttpTruth(), rounds=2).answer, "warning")
     assert said.startswith("no certificate was verified with TLS at the balancer")
 
 
 def test_ab_counts_a_reused_connection_as_a_connect_of_nothing() -> None:
     figures = {each.arm: each for each in balanced().sections.ab}
-    assert not any("twin" in name for name in figures)
+    assert not any("replicate" in name for name in figures)
     kept, closed = figures["balancer@keep_alive-100"], figures["balancer"]
     assert closed.complete == kept.complete == ROUNDS * http.OPERATIONS
     assert kept.keep_alive > closed.keep_alive == 0
@@ -271,7 +271,7 @@ def encrypted(ledger: Ledger) -> Result:
     return analyse(ledger)
 
 
-def spent(arm: str) -> encryption.Taken:
+def spent(arm: str) -> encryption.MeasuredSlice:
     return EncryptionTruth().taken(TPCC_PLAN.arm(arm))
 
 

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from costof.cli.main import cli
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.files import write_whole
 from costof.lab.lab import is_root
 from costof.programs.access import Access
-from costof.results.core import core_of
-from costof.results.ledger import PLAN, SLICES, CautionRecord, EndRecord, Ledger
+from costof.results.core import build_core
+from costof.results.ledger import PLAN, SLICES, EndRecord, Ledger, WarningRecord
 from costof.results.run import read_run
 from costof.services.open import shown_urls
 from costof.study.library import load_study
@@ -25,7 +25,7 @@ from costof.study.plan import Options, Plan, resolve
 from tests.fake_run import Truth, fake_run
 from tests.support.small_plans import plan_of
 
-NOTE = CautionRecord(text="one")
+NOTE = WarningRecord(text="one")
 
 
 @pytest.fixture
@@ -49,8 +49,8 @@ def test_records_survive_a_crash_in_the_middle_of_a_line(ledger: Ledger) -> None
     ledger.append(NOTE)
     ledger.append(EndRecord(partial=None, steal_share=0.0))
     with (ledger.folder / SLICES).open("a") as file:
-        file.write('{"record": "caution", "te')
-    assert [record.record for record in ledger.records()] == ["caution", "end"]
+        file.write('{"record": "warning", "te')
+    assert [record.record for record in ledger.records()] == ["warning", "end"]
 
 
 def test_a_ledger_of_the_version_before_is_still_read(tmp_path: Path) -> None:
@@ -63,24 +63,24 @@ def test_a_ledger_of_the_version_before_is_still_read(tmp_path: Path) -> None:
     content.pop("hosts")
     (ledger.folder / PLAN).write_text(json.dumps({**content, "ledger_version": 5}))
     (ledger.folder / SLICES).write_text("\n".join(map(json.dumps, lines)) + "\n")
-    assert core_of(read_run(Ledger.open(ledger.folder)), "run").rounds == 2
+    assert build_core(read_run(Ledger.open(ledger.folder)), "run").rounds == 2
 
 
 def test_a_ledger_or_a_line_of_another_version_is_said_so(ledger: Ledger) -> None:
     (ledger.folder / SLICES).write_text(json.dumps({"record": "unheard of"}) + "\n")
     with pytest.raises(CostofError) as caught:
         list(ledger.records())
-    assert caught.value.problem is Problem.NOT_A_RUN
+    assert caught.value.problem is ErrorText.NOT_A_RUN
     path = ledger.folder / PLAN
     path.write_text(json.dumps({**json.loads(path.read_text()), "ledger_version": 4}))
     with pytest.raises(CostofError) as caught:
         ledger.plan()
-    assert caught.value.problem is Problem.OTHER_LEDGER
+    assert caught.value.problem is ErrorText.OTHER_LEDGER
 
 
 def test_a_run_is_created_in_no_folder_that_holds_something_or_cannot_be_written(tmp_path: Path, plan: Plan) -> None:
     (tmp_path / "mine.txt").write_text("mine")
-    for folder, problem in ((tmp_path, Problem.OUTPUT_EXISTS), (Path("/proc/costof"), Problem.OUTPUT_NOT_WRITABLE)):
+    for folder, problem in ((tmp_path, ErrorText.OUTPUT_EXISTS), (Path("/proc/costof"), ErrorText.OUTPUT_NOT_WRITABLE)):
         with pytest.raises(CostofError) as caught:
             Ledger.create(plan, folder)
         assert caught.value.problem is problem
@@ -108,7 +108,7 @@ def test_a_folder_that_is_no_run_is_told_in_a_line(tmp_path: Path, text: str | N
         (tmp_path / PLAN).write_text(text)
     with pytest.raises(CostofError, match=said) as caught:
         Ledger.open(tmp_path).plan()
-    assert caught.value.problem is Problem.NOT_A_RUN
+    assert caught.value.problem is ErrorText.NOT_A_RUN
 
 
 KIB = 1024
@@ -180,7 +180,7 @@ def test_what_was_measured_stays_when_the_disk_fills_up_in_a_run(disk: Path) -> 
     ledger = fake_run(disk / "run", HTTP_PLAN, Truth(), rounds=2)
     before = len(list(ledger.records()))
     fill(disk, 4 * KIB)
-    long_note = CautionRecord(text="x" * 300)
+    long_note = WarningRecord(text="x" * 300)
 
     def go_on() -> None:
         for _ in range(1000):
@@ -188,7 +188,7 @@ def test_what_was_measured_stays_when_the_disk_fills_up_in_a_run(disk: Path) -> 
 
     with pytest.raises(CostofError, match="No space left on device") as caught:
         go_on()
-    assert caught.value.problem is Problem.OUTPUT_NOT_WRITABLE
+    assert caught.value.problem is ErrorText.OUTPUT_NOT_WRITABLE
     ledger.discard()
     kept = list(ledger.records())
     assert len(kept) > before

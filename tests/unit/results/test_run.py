@@ -18,11 +18,11 @@ from costof.results.changes import every_change, judged
 from costof.results.disturbances import FEWEST_ROUNDS, MOST_DISCARDED, disturbances
 from costof.results.ledger import SLICES, EndRecord, EnvironmentRecord, Ledger, SliceRecord
 from costof.results.run import read_run
-from costof.results.samples import Samples, ServersSide, Turn, of_slice
+from costof.results.samples import Samples, ServersSide, SliceKey, of_slice
 from costof.statistics.estimate import Estimate, Verdict
 from costof.statistics.units import Units, own_share
 from costof.studies import study_names
-from costof.study.load import LoadAsked
+from costof.study.load import RequestedLoad
 from costof.study.schema import Metric
 from tests.fake_run import STARTED, Slice, Truth, answer_of, fake_result, fake_run, fake_start
 from tests.noise import Noise
@@ -59,8 +59,8 @@ def test_a_cost_that_went_in_comes_out_of_any_study(study: str) -> None:
 def test_nothing_against_nothing_is_no_difference(value: float, verdict: Verdict) -> None:
     """Such as failed transactions, of which neither arm has any."""
     samples, control = Samples(), PLAN.controls[0]
-    for each in (control, PLAN.twin_of(control), TLS):
-        samples.succeeded(Turn(PLAN.study.metrics[QUERY].workload, each.name))
+    for each in (control, PLAN.replicate_of(control), TLS):
+        samples.succeeded(SliceKey(PLAN.study.metrics[QUERY].workload, each.name))
         for number in range(6):
             samples.add(QUERY, each.name, number, value if each is TLS else 0.0)
     (found,) = (each for each in judged(PLAN, every_change(PLAN, samples)) if each.metric == QUERY)
@@ -165,7 +165,7 @@ def without_servers_cpu(ledger: Ledger, rounds: int) -> Ledger:
 
 
 def at_load(folder: Path, lacking: int, carried: float = 1.0) -> Result:
-    plan = plan_of("postgres-tls", "quick", "transport=plain,tls", load=LoadAsked("300/s", "20"))
+    plan = plan_of("postgres-tls", "quick", "transport=plain,tls", load=RequestedLoad("300/s", "20"))
     return analyse(without_servers_cpu(fake_run(folder / "run", plan, AtLoad(carried), rounds=ROUNDS), lacking))
 
 
@@ -187,7 +187,7 @@ def test_cores_of_servers_are_unknown_where_one_round_has_them(tmp_path: Path) -
 @pytest.mark.parametrize("lacking", [3, 7, 8])
 def test_the_servers_that_a_load_needs_are_of_the_rounds_that_have_them(tmp_path: Path, lacking: int) -> None:
     found = at_load(tmp_path, lacking, carried=0.5).sections.load.carried
-    needed = [each.server_cores_needed for each in found if not each.all_of_them]
+    needed = [each.server_cores_needed for each in found if not each.complete]
     assert needed == [None if lacking == ROUNDS else pytest.approx(0.558, rel=0.05)]
 
 
@@ -220,7 +220,7 @@ def coverage(starts: int, rounds: int, *, over_starts: bool = True) -> float:
     units = Units({number: number // rounds for number in range(starts * rounds)} if over_starts else {})
     for _ in range(runs):
         samples = Samples(units)
-        samples.succeeded(Turn(PLAN.study.metrics[QUERY].workload, TLS.baseline or ""))
+        samples.succeeded(SliceKey(PLAN.study.metrics[QUERY].workload, TLS.baseline or ""))
         luck = np.repeat(chance.normal(0, LUCK, starts), rounds)
         logs = math.log(TIMES) + luck + chance.normal(0, OF_ROUND, starts * rounds)
         for number, each in enumerate(np.exp(logs)):
@@ -344,8 +344,8 @@ def misleading(truth: Truth, rounds: int = 12) -> Result:
     return fake_result(PLAN, truth, rounds=rounds, noise=Noise(0.02))
 
 
-def cautions(result: Result) -> str:
-    return " ".join(told(result.answer, "caution"))
+def warnings(result: Result) -> str:
+    return " ".join(told(result.answer, "warning"))
 
 
 HALF_FAILS, LONG_TAIL = Failing({"tls"}, 0.5), LongTail()
@@ -357,8 +357,8 @@ def test_an_arm_that_fails_more_than_its_control_is_named_in_the_answer() -> Non
     assert found.keys() == {"plain", "plain-twin", "tls"}
     assert found["tls"].share == pytest.approx(1 / 3)
     assert (found["tls"].fails_more, found["plain-twin"].fails_more) == (True, False)
-    assert "33 % of the operations of 'wire_query' failed with TLS" in cautions(result)
-    assert "percentage points more than with its control" in cautions(result)
+    assert "33 % of the operations of 'wire_query' failed with TLS" in warnings(result)
+    assert "percentage points more than with its control" in warnings(result)
     assert "Failures" in render_markdown(result)
 
 
@@ -372,7 +372,7 @@ def test_errors_before_and_within_the_figures_are_counted_apart() -> None:
 
 
 def test_what_all_arms_fail_alike_is_said_without_a_difference() -> None:
-    text = cautions(misleading(Failing({"plain", "plain-twin", "tls"}, 0.05)))
+    text = warnings(misleading(Failing({"plain", "plain-twin", "tls"}, 0.05)))
     assert text.count("of the operations of 'wire_query' failed with") == 2
     assert "percentage points" not in text
 
@@ -380,7 +380,7 @@ def test_what_all_arms_fail_alike_is_said_without_a_difference() -> None:
 def test_slices_without_a_success_end_no_analysis() -> None:
     """One of them was a traceback of the cost model."""
     result = misleading(Failing({"tls"}, wholly=True))
-    assert "failed with TLS" in cautions(result)
+    assert "failed with TLS" in warnings(result)
     assert effect_of(result, QUERY, "tls").rounds < result.rounds
     assert render_markdown(result)
 
@@ -389,7 +389,7 @@ def test_a_control_that_always_fails_is_no_base() -> None:
     """It counted as 0, and every arm as an endless gain over it."""
     result = misleading(NeverPlain())
     assert not [effect for effect in result.effects if effect.metric == QUERY]
-    assert "100 % of the operations of 'wire_query' failed with" in cautions(result)
+    assert "100 % of the operations of 'wire_query' failed with" in warnings(result)
 
 
 def test_no_failures_no_section() -> None:
@@ -409,7 +409,7 @@ def test_a_cost_that_comes_and_goes_is_named_and_never_called_none(times: float)
     (each,) = (each for each in result.sections.intermittent.found if each.metric == QUERY)
     assert (each.arm, each.slices, each.of, each.usual) == ("tls", 6, 60, 0)
     assert each.times == pytest.approx(times, rel=0.1)
-    assert "comes and goes" in cautions(result)
+    assert "comes and goes" in warnings(result)
 
 
 def test_a_tail_is_told_beside_a_mean_that_knows_nothing_of_it() -> None:
@@ -418,7 +418,7 @@ def test_a_tail_is_told_beside_a_mean_that_knows_nothing_of_it() -> None:
     of_query = {each.percentile: each for each in tails.found if (each.metric, each.arm) == (QUERY, "tls")}
     assert of_query.keys() == {50.0, 95.0, 99.0}
     assert of_query[50.0].ratio.high < 1 < 1.5 < of_query[99.0].ratio.low
-    assert [each.percentile for each in tails.untold if each.metric == QUERY] == [99.9]
+    assert [each.percentile for each in tails.undetermined if each.metric == QUERY] == [99.9]
     assert "The p99 of 'reused query'" in " ".join(told(result.answer, "detail"))
 
 
@@ -429,5 +429,5 @@ def test_what_few_operations_pay_is_named_with_how_many_they_are() -> None:
     assert (slow.metric, slow.arm) == (QUERY, "tls")
     assert slow.share == pytest.approx(0.24, abs=0.01), "six of the 21 steps in which times are recorded"
     assert slow.usual < 0.05
-    assert "Some operations pay far more for TLS 1.3" in cautions(result)
+    assert "Some operations pay far more for TLS 1.3" in warnings(result)
     assert "Slow operations" in render_markdown(result)

@@ -9,18 +9,18 @@ import pytest
 from costof.lab.program import Counters
 from costof.messages.answers import Phase, SliceAnswer
 from costof.programs.access import Access
-from costof.programs.mariadb.target import OwnSysbench
+from costof.programs.mariadb.target import SysbenchTarget
 from costof.run.evidence import mismatch
-from costof.services.target import OwnService
+from costof.services.target import TargetService
 from costof.study.library import load_study
-from costof.study.schema import Asked
+from costof.study.schema import ArmSettings
 from tests.fake_run import Slice, answer_of, error_of
 
 STUDY = load_study("mongodb-tls")
-PLAIN = STUDY.asked({"transport": "plain"})
+PLAIN = STUDY.arm_settings({"transport": "plain"})
 TLS_LEVELS = {"transport": "tls", "tls_version": "1.3", "key": "rsa-2048", "verify": "full", "resumption": "off"}
-TLS = STUDY.asked(TLS_LEVELS)
-RESUMED = STUDY.asked({**TLS_LEVELS, "resumption": "on"})
+TLS = STUDY.arm_settings(TLS_LEVELS)
+RESUMED = STUDY.arm_settings({**TLS_LEVELS, "resumption": "on"})
 SEEN = {"connections": 50, "handshakes": 50, "resumed": 0, "protocol": "TLSv1.3", "key": "rsa-2048", "verified": True}
 SEEN_PLAIN = {"connections": 50, "protocol": None}
 
@@ -69,7 +69,7 @@ def seen(**changes: Any) -> dict[str, Any]:
     ],
 )
 def test_a_slice_proves_its_arm_by_both_ends(
-    asked: Asked, evidence: dict[str, Any], counters: Counters, told: str | None
+    asked: ArmSettings, evidence: dict[str, Any], counters: Counters, told: str | None
 ) -> None:
     found = mismatch(asked, "wire", answer(**evidence), counters)
     assert found is None if told is None else told in (found or "")
@@ -90,7 +90,7 @@ def test_an_application_whose_driver_opens_connections_of_its_own_passes() -> No
     ],
 )
 def test_a_suite_is_what_was_spoken(suite: str, protocol: str, cipher: str, told: str | None) -> None:
-    asked = load_study("http-tls-termination").asked({"termination": "balancer", "suite": suite})
+    asked = load_study("http-tls-termination").arm_settings({"termination": "balancer", "suite": suite})
     assert mismatch(asked, "wire", answer(**seen(protocol=protocol, cipher=cipher)), Counters()) == told
 
 
@@ -142,8 +142,8 @@ def test_a_target_whose_counter_counts_nothing_is_measured_by_the_clients_eviden
     evidence: dict[str, Any], counted: Counters, usable: Counters, told: str | None
 ) -> None:
     access = Access("mysql://u:p@db.example/")
-    service = OwnService(access, OwnSysbench(access, "mysql-transport", "a-run", 1))
+    service = TargetService(access, SysbenchTarget(access, "mysql-transport", "a-run", 1))
     assert service.usable(answer(**evidence), counted) == usable
-    warnings = service.cautions()
+    warnings = service.warnings()
     assert len(warnings) == (told is not None)
     assert told is None or told in warnings[0]

@@ -30,7 +30,7 @@ class Somewhere:
     def prefix(self, arm: object) -> list[str]:
         return []
 
-    def barred(self, arm: object) -> None:
+    def refusal_reason(self, arm: object) -> None:
         return None
 
     def endpoint(self, arm: object) -> Endpoint:

@@ -14,14 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costof.results.samples import Turn
+from costof.results.samples import SliceKey
 from costof.run.machine import cores_awake
 from costof.run.schedule import LOOKS, BalancedOrders, Looks, Schedule, enough
-from costof.run.sizes import MOST_START_UP, Taken, chosen_sizes
+from costof.run.sizes import MOST_START_UP, MeasuredSlice, chosen_sizes
 from costof.statistics.estimate import Verdict
 from costof.statistics.intervals import mean_of
 from costof.statistics.verdicts import Contrast, verdicts
-from costof.study.library import load_study, study_of
+from costof.study.library import load_study, read_study
 from costof.study.plan import Options, Plan, resolve
 from costof.study.schema import SliceSize
 from tests.fake_run import Slice, answer_of, phase_of
@@ -84,7 +84,7 @@ def test_a_round_has_one_slice_of_every_arm_and_its_order_is_the_seeds() -> None
 
 def test_the_controls_copies_take_turns_in_standing_for_the_control() -> None:
     schedule, control = Schedule(PLAN), PLAN.controls[0]
-    copies = [control.name, PLAN.twin_of(control).name]
+    copies = [control.name, PLAN.replicate_of(control).name]
     first = []
     for number in range(-1, 40):
         turns = schedule.round(number, {"app_query": ARMS})
@@ -106,11 +106,11 @@ def test_no_arm_follows_other_protections_more_often_than_another(workloads: int
         for turn in schedule.round(number, dict.fromkeys(list(STUDY.workloads)[:workloads], ARMS))
     ]
     # The replicate is the control again, and what follows it finds what the control has left.
-    twin = PLAN.twin_of(PLAN.controls[0]).name
-    kinds = [(turn, "plain" if turn.role == twin else PLAN.arm(turn.role).protection) for turn in turns]
-    own = Counter(kind for (_, before), (turn, kind) in pairwise(kinds) if before == kind and turn.role != twin)
+    replicate = PLAN.replicate_of(PLAN.controls[0]).name
+    kinds = [(turn, "plain" if turn.role == replicate else PLAN.arm(turn.role).protection) for turn in turns]
+    own = Counter(kind for (_, before), (turn, kind) in pairwise(kinds) if before == kind and turn.role != replicate)
     assert max(own.values()) - min(own.values()) <= workloads
-    assert own.keys() == {arm.protection for arm in PLAN.arms if not arm.twin}
+    assert own.keys() == {arm.protection for arm in PLAN.arms if not arm.replicate}
 
 
 def test_the_arms_of_a_distance_follow_each_other() -> None:
@@ -224,14 +224,18 @@ def test_who_asks_for_rounds_or_precision_gets_them(options: Options) -> None:
 START_UP_SECONDS = 0.01
 
 
-def taken(plan: Plan, workload: str, arm: str, operations: int, seconds: float, phase: str, **times: float) -> Taken:
+def taken(
+    plan: Plan, workload: str, arm: str, operations: int, seconds: float, phase: str, **times: float
+) -> MeasuredSlice:
     """A slice of the warm-up."""
     phases = {phase: phase_of(seconds * 1e3 * plan.workers(workload, plan.arm(arm)) / operations, operations, **times)}
     answer = answer_of(Slice(operations, seconds, phases, {}, {}), workload, arm)
-    return Taken(Turn(workload, arm), answer, START_UP_SECONDS)
+    return MeasuredSlice(SliceKey(workload, arm), answer, START_UP_SECONDS)
 
 
-def warm_up(plan: Plan, operation_ms: float, *, spread: float = 0.05, operations: int | None = None) -> list[Taken]:
+def warm_up(
+    plan: Plan, operation_ms: float, *, spread: float = 0.05, operations: int | None = None
+) -> list[MeasuredSlice]:
     """A round whose operations take so long each and make up all of a slice; as many as planned where not said."""
     found = []
     for workload in plan.study.workloads:
@@ -307,8 +311,8 @@ def test_the_most_rounds_fill_the_budget() -> None:
 
 
 def test_an_arm_that_does_nothing_changes_nothing() -> None:
-    silent = Taken(
-        Turn("wire_query", "tls"), answer_of(Slice(0, 1.0, {}, {}, {}), "wire_query", "tls"), START_UP_SECONDS
+    silent = MeasuredSlice(
+        SliceKey("wire_query", "tls"), answer_of(Slice(0, 1.0, {}, {}, {}), "wire_query", "tls"), START_UP_SECONDS
     )
     slices = warm_up(PLAN, 1.0)
     assert chosen_sizes(PLAN, [*slices, silent]) == chosen_sizes(PLAN, slices)
@@ -337,7 +341,7 @@ def test_a_program_that_is_told_how_long_keeps_its_length_on_hosts() -> None:
     """Where three do it at once, each to its end; what is run again and again ends by time."""
     told = {"title": "t", "service": "command", "control": {"it": "a"}, "factors": {"it": {"levels": ["a", "b"]}}}
     workloads = {"once": {"command": {"run": "x {seconds}"}}, "again": {"command": {"run": "x", "seconds": 1.0}}}
-    plan = resolve(study_of("mine", {**told, "workloads": workloads}), QUICK(hosts="auto"))
+    plan = resolve(read_study("mine", {**told, "workloads": workloads}), QUICK(hosts="auto"))
     slices = [
         taken(plan, workload, arm.name, operations, seconds, "command")
         for workload, operations, seconds in (("once", 3, 2.1), ("again", 300, 1.0))

@@ -43,7 +43,7 @@ def test_a_larger_share_holds_the_smaller_ones() -> None:
     twenty, fifty, every = (set(encrypted_columns(level)) for level in SHARES.values())
     assert twenty < fifty < every == set(COLUMNS)
     study = load_study("mysql-column-encryption")
-    asked = [study.asked({"encrypted": level}).lab.get("columns") for level in study.factors["encrypted"].levels]
+    asked = [study.arm_settings({"encrypted": level}).lab.get("columns") for level in study.factors["encrypted"].levels]
     assert asked == [None, None, *SHARES.values()]
     assert not groups_of(None)
 

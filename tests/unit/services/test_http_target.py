@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from costof.cli.main import cli
-from costof.errors import EXIT_FAILED, EXIT_USAGE, CostofError, Problem
+from costof.errors import EXIT_FAILED, EXIT_USAGE, CostofError, ErrorText
 from costof.programs.access import Access
 from costof.services import Service
 from costof.services.http.target import Place, parse_url
@@ -77,7 +77,7 @@ def test_what_a_client_cannot_know_is_refused_by_name(level: str) -> None:
 def test_the_control_needs_a_url_of_its_own() -> None:
     with pytest.raises(CostofError, match="--plain-target http://") as refused:
         opened(access=Access(HTTPS))
-    assert refused.value.problem is Problem.PLAIN_TARGET_MISSING
+    assert refused.value.problem is ErrorText.PLAIN_TARGET_MISSING
 
 
 @pytest.mark.parametrize(("study", "target"), [(STUDY, []), ("mysql-transport", ["--target", "mysql://u@h/"])])
@@ -122,7 +122,7 @@ def test_a_url_is_an_address_a_host_and_a_path(url: str, address: str, host: str
 def test_what_is_no_url_is_told_in_one_line(url: str, told: str) -> None:
     with pytest.raises(CostofError, match=told) as refused:
         parsed(url)
-    assert refused.value.problem is Problem.BAD_TARGET
+    assert refused.value.problem is ErrorText.BAD_TARGET
     assert not [part for part in ("\n", "\r", "secret") if part in str(refused.value)]
 
 

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.lab.program import Counters, Description
 from costof.messages.plan import ServiceSettings
 from costof.programs.access import Access
@@ -17,7 +17,7 @@ from costof.programs.server import LabServer, Place
 from costof.services.http.lab import Route, contradiction
 from costof.services.open import offered_levels, open_service, shown_urls
 from costof.study.library import load_study
-from costof.study.plan import Options, left_out_of_target, resolve
+from costof.study.plan import Options, lab_only_levels, resolve
 from costof.study.schema import Study
 from tests.support.small_plans import plan_of
 
@@ -88,7 +88,7 @@ def test_one_that_is_no_guest_on_users_servers_says_so_in_a_line(study: Study) -
     ):
         with pytest.raises(CostofError, match="echo can be asked in a lab only: leave --target out") as refused:
             ask()
-        assert refused.value.problem is Problem.NO_OWN_SERVER
+        assert refused.value.problem is ErrorText.LAB_ONLY_PROGRAM
 
 
 def test_what_an_arm_asks_of_the_service_is_checked_by_its_protocol() -> None:
@@ -97,7 +97,7 @@ def test_what_an_arm_asks_of_the_service_is_checked_by_its_protocol() -> None:
     for wrong in ({"shuot": "yes"}, {"shout": "loud"}):
         with pytest.raises(CostofError) as refused:
             settings.asking(wrong)
-        assert refused.value.problem is Problem.NO_SUCH_SETTING
+        assert refused.value.problem is ErrorText.UNKNOWN_SERVICE_SETTING
         assert next(iter(wrong)) in str(refused.value)
         assert "loud" not in str(refused.value)
 
@@ -106,7 +106,7 @@ def test_a_pool_before_a_users_own_server_is_refused_with_what_to_say_instead() 
     url = "postgresql://somebody:secret@db.example/"
     with pytest.raises(CostofError, match="--set path=plain,tls") as caught:
         open_service(plan_of("postgres-pooling", target=url), Access(url), "run")
-    assert caught.value.problem is Problem.NO_ENTRANCE_TO_TARGET
+    assert caught.value.problem is ErrorText.NO_ENTRANCE_TO_TARGET
     assert "transaction-both" in str(caught.value)
 
 
@@ -125,7 +125,7 @@ def test_on_a_target_the_levels_of_a_lab_are_left_out_by_themselves(
     access = Access(url, plain_url="http://shop.example/" if url.startswith("https") else None)
     asked = load_study(study)
     offered = offered_levels(asked, access)
-    missing = left_out_of_target(asked, offered)
+    missing = lab_only_levels(asked, offered)
     assert set(missing) <= set(left_out)
     assert bool(missing) == bool(left_out)
     for profile in asked.profiles:
@@ -143,7 +143,7 @@ def test_what_costof_does_not_know_is_said_in_a_line(service: dict[str, str], na
     told = plan.model_dump() | {"study": plan.study.model_dump() | {"service": service}}
     with pytest.raises(CostofError, match=named) as refused:
         open_service(type(plan).model_validate(told), None, "run")
-    assert refused.value.problem is Problem.NO_SERVICE
+    assert refused.value.problem is ErrorText.NO_SERVICE
 
 
 @pytest.mark.parametrize("service", [{"kind": "server"}, {"kind": "http", "program": "mariadb"}, {"kind": "../server"}])

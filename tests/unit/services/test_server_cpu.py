@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.programs.access import Access
-from costof.programs.mariadb.target import OwnSysbench
+from costof.programs.mariadb.target import SysbenchTarget
 from costof.run.rounds import used_here
 from costof.services.server_cpu import LAG_SECONDS, ServerCpu
-from costof.services.target import OwnService
+from costof.services.target import TargetService
 from costof.urls import is_loopback
 
 #: Of a kernel 6.1, systemd 252 and node_exporter 1.5.
@@ -52,7 +52,7 @@ def counter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Counter:
 def refused(counter: Counter, text: str, after_seconds: float = 0.0) -> str:
     with pytest.raises(CostofError) as caught:
         counter.prints(text, after_seconds)
-    assert caught.value.problem is Problem.SERVER_CPU_UNREAD
+    assert caught.value.problem is ErrorText.SERVER_CPU_UNREAD
     return str(caught.value)
 
 
@@ -72,12 +72,12 @@ def test_what_is_no_number_is_told(printed: str, counter: Counter) -> None:
 @pytest.mark.parametrize(
     ("command", "why", "problem"),
     [
-        ("sh -c 'echo gone >&2; exit 255'", "it ended with status 255: gone", Problem.SERVER_CPU_UNREAD),
-        ("/nowhere/at/all", "No such file or directory", Problem.SERVER_CPU_UNREAD),
-        *((text, None, Problem.BAD_SERVER_CPU) for text in ("", "  ", "sh -c 'x")),
+        ("sh -c 'echo gone >&2; exit 255'", "it ended with status 255: gone", ErrorText.SERVER_CPU_UNREAD),
+        ("/nowhere/at/all", "No such file or directory", ErrorText.SERVER_CPU_UNREAD),
+        *((text, None, ErrorText.BAD_SERVER_CPU) for text in ("", "  ", "sh -c 'x")),
     ],
 )
-def test_a_command_that_fails_or_is_none_is_told(command: str, why: str | None, problem: Problem) -> None:
+def test_a_command_that_fails_or_is_none_is_told(command: str, why: str | None, problem: ErrorText) -> None:
     with pytest.raises(CostofError, match=why) as caught:
         ServerCpu(command).seconds()
     assert caught.value.problem is problem
@@ -125,14 +125,14 @@ def test_counter_that_stands_still_under_load_is_refused(counter: Counter) -> No
     counter.prints("12.5", after_seconds=1.0)
     with pytest.raises(CostofError, match=r"it printed 12\.5 before and after 1,234 operations") as refused:
         counter.cpu.check_it_moved(1234)
-    assert refused.value.problem is Problem.SERVER_CPU_UNREAD
+    assert refused.value.problem is ErrorText.SERVER_CPU_UNREAD
     counter.prints("12.51", after_seconds=1.0)
     counter.cpu.check_it_moved(1234)
 
 
 def test_cpu_time_of_another_machine_is_not_taken_off_this_ones() -> None:
     access = Access("mysql://u:p@db.example/")
-    service = OwnService(access, OwnSysbench(access, "mysql-transport", "a-run", 1))
+    service = TargetService(access, SysbenchTarget(access, "mysql-transport", "a-run", 1))
     used = {"server": 2.0, "gateway": 0.5}
     assert used_here(service, used) == 2.5
     service.server_cpu = ServerCpu("cat seconds")

@@ -31,7 +31,7 @@ def stalling_run(
     noise: float = 0.05,
     of_arm: float = 1.0,
 ) -> list[list[float]]:
-    """Logarithms of an arm's slices, of its control's and of the twin's. `own`: the share of the arm's that stall,
+    """Logarithms of an arm's slices, of its control's and of the replicate's. `own`: the share of the arm's that stall,
     `everybody`: that of all; `of_arm`: how many times the others' noise the arm has."""
 
     def slices(share: float, noise: float) -> list[float]:
@@ -71,8 +71,8 @@ def test_an_arm_whose_slices_all_scatter_more_has_none_that_stand_apart() -> Non
 
 def test_a_cost_that_is_always_there_does_not_come_and_go() -> None:
     chance = np.random.default_rng(2)
-    arm, control, twin = stalling_run(chance, 60)
-    assert intermittent([each + 1.0 for each in arm], control, twin, comparisons=1, seed=1) is None
+    arm, control, replicate = stalling_run(chance, 60)
+    assert intermittent([each + 1.0 for each in arm], control, replicate, comparisons=1, seed=1) is None
 
 
 def test_one_slice_alone_says_nothing() -> None:
@@ -106,8 +106,8 @@ def measured(chance: np.random.Generator, rounds: int = 40, operations: int = 20
 
 
 def run_of(chance: np.random.Generator, costing: Callable[[Times], Times]) -> SlowOperations | None:
-    arm, control, twin = (measured(chance) for _ in range(3))
-    return slow_operations(slices(costing(arm)), slices(control), slices(twin), comparisons=1, units=Units())
+    arm, control, replicate = (measured(chance) for _ in range(3))
+    return slow_operations(slices(costing(arm)), slices(control), slices(replicate), comparisons=1, units=Units())
 
 
 def test_a_cost_that_one_operation_in_ten_pays_is_found_on_a_busy_machine() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from costof.statistics.estimate import Verdict
 from costof.statistics.intervals import Mean, mean_of
-from costof.statistics.verdicts import Contrast, rounds_needed, smallest_seen, verdicts
+from costof.statistics.verdicts import Contrast, rounds_needed, smallest_detectable, verdicts
 
 RUNS = 500
 MARGIN = 0.05
@@ -126,15 +126,15 @@ def test_a_rate_needs_as_many_rounds_as_the_latency_that_it_is() -> None:
 def test_the_smallest_cost_that_a_run_sees_is_one_that_it_calls_a_cost() -> None:
     """Of the same noise in a latency and in the rate that it is."""
     noise = Contrast(Mean(0.0, 0.05, 9), 10, MARGIN)
-    latency, rate = smallest_seen(noise, 1), smallest_seen(replace(noise, better="higher"), 1)
+    latency, rate = smallest_detectable(noise, 1), smallest_detectable(replace(noise, better="higher"), 1)
     assert (1 + latency) * (1 - rate) == pytest.approx(1.0)
     for cost, expected in ((1.001 * latency, Verdict.COSTS), (0.999 * latency, Verdict.UNRESOLVED)):
         assert verdicts([replace(noise, change=Mean(math.log1p(cost), 0.05, 9))]) == [expected]
-    assert smallest_seen(replace(noise, noise=0.5), 1) == pytest.approx(0.5), "no less than the twin's"
+    assert smallest_detectable(replace(noise, noise=0.5), 1) == pytest.approx(0.5), "no less than the replicate's"
 
 
 def test_a_rate_is_within_the_noise_where_its_latency_is() -> None:
-    """−86 % lay within a twin's +350 %, though the latency's seven times did not."""
+    """−86 % lay within a replicate's +350 %, though the latency's seven times did not."""
     for change, better in ((math.log(7.0), "lower"), (-math.log(7.0), "higher")):
         assert not Contrast(Mean(change, 0.1, 9), 10, MARGIN, noise=3.5, better=better).within_noise
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from costof.errors import CostofError
-from costof.results.samples import Turn
-from costof.run.sizes import Taken, chosen_sizes
+from costof.results.samples import SliceKey
+from costof.run.sizes import MeasuredSlice, chosen_sizes
 from costof.statistics.intervals import FEWEST_ROUNDS
 from costof.studies import study_names
 from costof.study.library import load_study
-from costof.study.load import CONNECTION, FIRST_QUERY, PHASES, QUERY, WORKLOAD, Arrivals, LoadAsked, Pool
+from costof.study.load import CONNECTION, FIRST_QUERY, PHASES, QUERY, WORKLOAD, Arrivals, Pool, RequestedLoad
 from costof.study.plan import Options, Plan, resolve
 from costof.study.schema import Study
 from tests.fake_run import Slice, answer_of, phase_of
@@ -24,7 +24,7 @@ ASKED = ["http-tls-termination", "mongodb-tls", "mysql-transport", "postgres-poo
 
 
 def arriving(study: str, rate: str = "300/s", queries: str | None = "20", profile: str = "quick") -> Plan:
-    return plan_of(study, profile, load=LoadAsked(rate, queries))
+    return plan_of(study, profile, load=RequestedLoad(rate, queries))
 
 
 @pytest.mark.parametrize(
@@ -47,33 +47,35 @@ ADD_LOAD = "does not say how much is asked; add"
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        *((LoadAsked(rate), "is no load; write 300/s") for rate in ("", "300", "300/d", "0/s", "1e3/s", "inf/s")),
-        *((LoadAsked("1/s", n), "-per-connection must be a whole number") for n in ("-1", "1.5", "x", "100001")),
-        *((LoadAsked(pool="8", think_time=t), "is no time to think") for t in ("", "20", "0ms", "3601s", "-1ms")),
-        (LoadAsked(queries_per_connection="3"), f"--queries-per-connection {ADD_LOAD} --load"),
-        (LoadAsked(pool="8"), f"--pool {ADD_LOAD} --load 2000/s, or --think-time"),
-        (LoadAsked(think_time="20ms"), f"--think-time {ADD_LOAD} --pool"),
-        (LoadAsked("300/s", think_time="20ms"), f"--think-time {ADD_LOAD} --pool"),
-        (LoadAsked("300/s", pool="8", think_time="20ms"), "--think-time says of a load what --load says otherwise"),
-        (LoadAsked("300/s", "3", "8"), "--queries-per-connection says of a load what --pool says otherwise"),
-        (LoadAsked("300/s", pool="0"), "--pool must be a whole number"),
+        *((RequestedLoad(rate), "is no load; write 300/s") for rate in ("", "300", "300/d", "0/s", "1e3/s", "inf/s")),
+        *((RequestedLoad("1/s", n), "-per-connection must be a whole number") for n in ("-1", "1.5", "x", "100001")),
+        *((RequestedLoad(pool="8", think_time=t), "is no time to think") for t in ("", "20", "0ms", "3601s", "-1ms")),
+        (RequestedLoad(queries_per_connection="3"), f"--queries-per-connection {ADD_LOAD} --load"),
+        (RequestedLoad(pool="8"), f"--pool {ADD_LOAD} --load 2000/s, or --think-time"),
+        (RequestedLoad(think_time="20ms"), f"--think-time {ADD_LOAD} --pool"),
+        (RequestedLoad("300/s", think_time="20ms"), f"--think-time {ADD_LOAD} --pool"),
+        (RequestedLoad("300/s", pool="8", think_time="20ms"), "--think-time says of a load what --load says otherwise"),
+        (RequestedLoad("300/s", "3", "8"), "--queries-per-connection says of a load what --pool says otherwise"),
+        (RequestedLoad("300/s", pool="0"), "--pool must be a whole number"),
     ],
 )
-def test_what_is_no_load_or_contradicts_itself_is_refused(asked: LoadAsked, told: str) -> None:
+def test_what_is_no_load_or_contradicts_itself_is_refused(asked: RequestedLoad, told: str) -> None:
     with pytest.raises(CostofError, match=told):
         plan_of("redis-tls", load=asked)
 
 
 POOLS = {
-    LoadAsked("2000/s", pool="50"): "2,000 {several} a second over 50 standing connections",
-    LoadAsked("60/min", pool="1"): "1 {one} a second over 1 standing connection",
-    LoadAsked(pool="8", think_time="1.5s"): "8 standing connections whose users think for 1,500 ms before each {one}",
+    RequestedLoad("2000/s", pool="50"): "2,000 {several} a second over 50 standing connections",
+    RequestedLoad("60/min", pool="1"): "1 {one} a second over 1 standing connection",
+    RequestedLoad(
+        pool="8", think_time="1.5s"
+    ): "8 standing connections whose users think for 1,500 ms before each {one}",
 }
 
 
 @pytest.mark.parametrize("study", study_names())
 @pytest.mark.parametrize("asked", POOLS)
-def test_every_study_can_be_asked_over_standing_connections(study: str, asked: LoadAsked) -> None:
+def test_every_study_can_be_asked_over_standing_connections(study: str, asked: RequestedLoad) -> None:
     for profile in load_study(study).profiles:
         found = plan_of(study, profile, load=asked)
         assert Plan.model_validate_json(found.model_dump_json()) == found
@@ -103,12 +105,12 @@ def test_every_study_whose_clients_connect_can_be_asked_at_a_load(study: str) ->
 
 
 def test_levels_change_what_a_pool_is_asked_as_they_change_the_study() -> None:
-    pool = LoadAsked("20/s", pool="8")
+    pool = RequestedLoad("20/s", pool="8")
     asked = plan_of(ENCRYPTION, "default", load=pool)
-    assert {arm.asked.workload[WORKLOAD]["isolation"] for arm in asked.arms} == {"serializable"}
+    assert {arm.settings.workload[WORKLOAD]["isolation"] for arm in asked.arms} == {"serializable"}
     assert not {"terminals", "keying"} & asked.study.factors.keys(), "the load says how many there are"
     asked = plan_of(REPLICATION, "quick", "read_share=0,0.5", load=pool)
-    assert {arm.asked.workload.get(WORKLOAD, {}).get("phase") for arm in asked.arms} == {None, "run"}
+    assert {arm.settings.workload.get(WORKLOAD, {}).get("phase") for arm in asked.arms} == {None, "run"}
 
 
 def of_commands(line: str, levels: dict[str, Any] | None = None) -> Study:
@@ -118,7 +120,7 @@ def of_commands(line: str, levels: dict[str, Any] | None = None) -> Study:
 
 
 def test_commands_are_told_a_rate_where_they_take_one() -> None:
-    plan = resolve(of_commands("wrk2 -R {rate}"), Options(load=LoadAsked("90/min")))
+    plan = resolve(of_commands("wrk2 -R {rate}"), Options(load=RequestedLoad("90/min")))
     ((_, words),) = plan.programs(plan.arms[0]).values()
     assert words["rate"] == 1.5
     assert plan.load is not None
@@ -131,12 +133,12 @@ def test_commands_are_told_a_rate_where_they_take_one() -> None:
 @pytest.mark.parametrize(
     ("line", "asked", "told"),
     [
-        ("wrk2 -R {rate}", LoadAsked(), "the commands of mine are told a rate; say it: --load"),
-        ("wrk", LoadAsked("300/s"), r"none of them can be told --load; .* write \{rate\} in its line"),
-        ("wrk2 -R {rate}", LoadAsked("300/s", pool="8"), "none of them can be told --pool"),
+        ("wrk2 -R {rate}", RequestedLoad(), "the commands of mine are told a rate; say it: --load"),
+        ("wrk", RequestedLoad("300/s"), r"none of them can be told --load; .* write \{rate\} in its line"),
+        ("wrk2 -R {rate}", RequestedLoad("300/s", pool="8"), "none of them can be told --pool"),
     ],
 )
-def test_commands_and_a_rate_go_together(line: str, asked: LoadAsked, told: str) -> None:
+def test_commands_and_a_rate_go_together(line: str, asked: RequestedLoad, told: str) -> None:
     with pytest.raises(CostofError, match=told):
         resolve(of_commands(line), Options(load=asked))
 
@@ -166,7 +168,9 @@ def test_connections_come_for_a_multiple_of_how_long_one_lasts(lasts_seconds: fl
     asked = arriving("redis-tls", "5000/s")
     phases = {phase: phase_of(lasts_seconds * 1e3 / len(PHASES), 100) for phase in PHASES}
     answer = answer_of(Slice(100, 2.0, phases, {}, {}), WORKLOAD, "tls")
-    assert chosen_sizes(asked, [Taken(Turn(WORKLOAD, "tls"), answer, 0.0)])[WORKLOAD].seconds == pytest.approx(seconds)
+    assert chosen_sizes(asked, [MeasuredSlice(SliceKey(WORKLOAD, "tls"), answer, 0.0)])[
+        WORKLOAD
+    ].seconds == pytest.approx(seconds)
 
 
 def test_a_slice_holds_enough_connections_and_is_never_shortened() -> None:
@@ -182,5 +186,5 @@ def test_a_budget_that_nobody_gave_holds_the_rounds_of_an_answer() -> None:
     seconds = sum(size.seconds for size in slow.slices.values())
     assert slow.budget_seconds is not None
     assert slow.budget_seconds >= FEWEST_ROUNDS * len(slow.arms) * seconds
-    given = Options(profile="quick", load=LoadAsked("40/s", "20"), budget="10s")
+    given = Options(profile="quick", load=RequestedLoad("40/s", "20"), budget="10s")
     assert resolve(load_study("postgres-tls"), given).budget_seconds == 10

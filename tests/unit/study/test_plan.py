@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from costof.errors import EXIT_USAGE, CostofError, Problem
+from costof.errors import EXIT_USAGE, CostofError, ErrorText
 from costof.results.samples import in_unit
 from costof.run.experiment import run
 from costof.study.library import load_study
@@ -71,13 +71,13 @@ def test_what_applies_with_no_arm_is_refused(when: str, detail: str, tmp_path: P
 
 def test_levels_ask_in_the_order_of_the_study_and_as_served_asks_for_nothing() -> None:
     study = load_study(TRANSPORT)
-    weak = study.asked({"transport": "tls", "suite": "aes256-sha", "key": "rsa-1024"})
+    weak = study.arm_settings({"transport": "tls", "suite": "aes256-sha", "key": "rsa-1024"})
     assert weak.transport is not None
     suite = {"cipher": "AES256-SHA", "security_level": 0}
     assert sent(weak.transport) == {"kind": "tls", "verify": "full", "resumption": False, **suite}
     assert (weak.lab, weak.seen) == ({"key": "rsa-1024"}, {"key": "rsa-1024"})
-    assert study.asked({"transport": "tls", "key": AS_SERVED}).lab == {}
-    tunnel = study.asked({"transport": "ssh-aes256-ctr"})
+    assert study.arm_settings({"transport": "tls", "key": AS_SERVED}).lab == {}
+    tunnel = study.arm_settings({"transport": "ssh-aes256-ctr"})
     assert (tunnel.lab, tunnel.near_round_trips, tunnel.speaks_tls) == ({"tunnel": "aes256-ctr"}, 1, False)
 
 
@@ -94,7 +94,7 @@ def test_arms_are_the_combinations_that_make_sense() -> None:
 def test_the_control_is_there_even_when_not_asked_for() -> None:
     plan = plan_of(MONGODB, "default", "transport=tls")
     assert names(plan) == ["plain", "plain-twin", "tls"]
-    assert plan.protection_asked
+    assert plan.protection_chosen
 
 
 def test_a_label_says_what_the_user_has_set() -> None:
@@ -107,7 +107,7 @@ def test_a_label_says_what_the_user_has_set() -> None:
 def test_a_target_keeps_its_own_key() -> None:
     plan = plan_of(MONGODB, "default", target="mongodb://h")
     assert plan.arms[2].levels["key"] == AS_SERVED
-    assert not plan.protection_asked
+    assert not plan.protection_chosen
 
 
 def test_a_target_is_asked_for_the_first_factor_that_is_not_the_labs() -> None:
@@ -125,31 +125,31 @@ def test_a_target_is_asked_for_the_first_factor_that_is_not_the_labs() -> None:
 @pytest.mark.parametrize(
     ("options", "problem", "told"),
     [
-        ({"settings": ["keys=rsa-2048"]}, Problem.UNKNOWN_FACTOR, "did you mean 'key'?"),
-        ({"settings": ["key=rsa-1"]}, Problem.UNKNOWN_LEVEL, "rsa-2048, rsa-4096, ecdsa-p256"),
-        ({"settings": ["transport=plain", "key=rsa-2048"]}, Problem.LEVEL_APPLIES_NOWHERE, "transport = tls"),
-        ({"settings": ["key"]}, Problem.NOT_AN_ASSIGNMENT, "--set"),
-        ({"settings": ["records=-1"]}, Problem.BAD_NUMBER, "from 1 to"),
-        ({"settings": ["records=many"]}, Problem.BAD_NUMBER, "many"),
-        ({"budget": "soon"}, Problem.BAD_DURATION, "1h30m"),
-        ({"budget": "0s"}, Problem.BAD_DURATION, "0s"),
-        ({"precision": "2"}, Problem.BAD_PRECISION, "2%"),
-        ({"precision": "-2%"}, Problem.BAD_PRECISION, "above 0"),
+        ({"settings": ["keys=rsa-2048"]}, ErrorText.UNKNOWN_FACTOR, "did you mean 'key'?"),
+        ({"settings": ["key=rsa-1"]}, ErrorText.UNKNOWN_LEVEL, "rsa-2048, rsa-4096, ecdsa-p256"),
+        ({"settings": ["transport=plain", "key=rsa-2048"]}, ErrorText.LEVEL_APPLIES_NOWHERE, "transport = tls"),
+        ({"settings": ["key"]}, ErrorText.NOT_AN_ASSIGNMENT, "--set"),
+        ({"settings": ["records=-1"]}, ErrorText.BAD_NUMBER, "from 1 to"),
+        ({"settings": ["records=many"]}, ErrorText.BAD_NUMBER, "many"),
+        ({"budget": "soon"}, ErrorText.BAD_DURATION, "1h30m"),
+        ({"budget": "0s"}, ErrorText.BAD_DURATION, "0s"),
+        ({"precision": "2"}, ErrorText.BAD_PRECISION, "2%"),
+        ({"precision": "-2%"}, ErrorText.BAD_PRECISION, "above 0"),
         *(
-            ({"rounds": each}, Problem.BAD_NUMBER, "--rounds must be a whole number from 2")
+            ({"rounds": each}, ErrorText.BAD_NUMBER, "--rounds must be a whole number from 2")
             for each in ("1", "3.5", "")
         ),
-        ({"rounds": "3", "budget": "5m"}, Problem.ROUNDS_ARE_EXACT, "leave out --budget"),
-        ({"rounds": "3", "precision": "2%"}, Problem.ROUNDS_ARE_EXACT, "leave out --precision"),
-        ({"rounds": "3", "budget": "5m", "precision": "2%"}, Problem.ROUNDS_ARE_EXACT, "--budget and --precision"),
-        ({"restarts": "1"}, Problem.BAD_NUMBER, "--restarts must be a whole number from 2"),
-        ({"restarts": "5", "precision": "2%"}, Problem.RESTARTS_ARE_EXACT, "leave out --precision"),
-        ({"restarts": "5", "target": "mongodb://h"}, Problem.RESTARTS_OF_TARGET, "nobody's to restart"),
-        ({"profile": "fast"}, Problem.UNKNOWN_PROFILE, "quick, default, published"),
-        ({"settings": ["key=rsa-2048"], "target": "mongodb://h"}, Problem.LAB_ONLY_FACTOR, "key"),
+        ({"rounds": "3", "budget": "5m"}, ErrorText.ROUNDS_ARE_EXACT, "leave out --budget"),
+        ({"rounds": "3", "precision": "2%"}, ErrorText.ROUNDS_ARE_EXACT, "leave out --precision"),
+        ({"rounds": "3", "budget": "5m", "precision": "2%"}, ErrorText.ROUNDS_ARE_EXACT, "--budget and --precision"),
+        ({"restarts": "1"}, ErrorText.BAD_NUMBER, "--restarts must be a whole number from 2"),
+        ({"restarts": "5", "precision": "2%"}, ErrorText.RESTARTS_ARE_EXACT, "leave out --precision"),
+        ({"restarts": "5", "target": "mongodb://h"}, ErrorText.RESTARTS_NEED_LAB, "nobody's to restart"),
+        ({"profile": "fast"}, ErrorText.UNKNOWN_PROFILE, "quick, default, published"),
+        ({"settings": ["key=rsa-2048"], "target": "mongodb://h"}, ErrorText.LAB_ONLY_FACTOR, "key"),
     ],
 )
-def test_bad_input_is_told_in_one_line(options: dict[str, Any], problem: Problem, told: str) -> None:
+def test_bad_input_is_told_in_one_line(options: dict[str, Any], problem: ErrorText, told: str) -> None:
     with pytest.raises(CostofError) as caught:
         resolve(STUDY, Options(**options))
     assert (caught.value.problem, caught.value.exit_status) == (problem, EXIT_USAGE)
@@ -175,7 +175,7 @@ def test_every_distance_has_a_control_and_a_twin_of_its_own() -> None:
     plan = plan_of(TRANSPORT, "default", "distance=lan,us-eu, 20.5ms", "transport=tls")
     wheres = ("lan", "us-eu", "20.5")
     assert [control.name for control in plan.controls] == [f"plain@{where}" for where in wheres]
-    assert [plan.twin_of(control).name for control in plan.controls] == [f"plain-twin@{where}" for where in wheres]
+    assert [plan.replicate_of(control).name for control in plan.controls] == [f"plain-twin@{where}" for where in wheres]
     for arm in plan.protected:
         assert arm.baseline == f"plain@{arm.context}"
         assert plan.arm(arm.baseline).levels["distance"] == arm.levels["distance"]
@@ -195,7 +195,7 @@ def test_one_distance_needs_no_name_of_it_and_a_target_is_as_far_as_it_is() -> N
 def test_a_distance_that_is_none_is_refused(distance: str) -> None:
     with pytest.raises(CostofError, match="milliseconds") as caught:
         plan_of(TRANSPORT, "default", f"distance=lan,{distance}")
-    assert caught.value.problem is Problem.UNKNOWN_LEVEL
+    assert caught.value.problem is ErrorText.UNKNOWN_LEVEL
 
 
 def test_a_far_client_works_side_by_side() -> None:
@@ -260,7 +260,7 @@ def test_terminals_are_workers_and_settings_of_the_transactions() -> None:
     assert names(plan) == [f"{arm}{context}" for context in ("", "@terminals-32") for arm in ("0", "0-twin", "20")]
     assert [plan.workers("transactions", arm) for arm in plan.arms] == [8, 8, 8, 32, 32, 32]
     assert plan.study.workloads["transactions"].tpcc == {"warehouses": 1}
-    options = plan.arms[0].asked.workload["transactions"]
+    options = plan.arms[0].settings.workload["transactions"]
     assert options == {"workers": "8", "isolation": "serializable", "keying": True}
     assert plan.loads == "1 warehouse"
 

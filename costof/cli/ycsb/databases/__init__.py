@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, unquote
 from pydantic import SecretStr
 
 from costof.cli.ycsb.job import Properties
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.messages.plan import Endpoint
 from costof.urls import UrlError, UrlParts, host_shown, login_shown, split_host, split_url
 
@@ -68,13 +68,13 @@ class JdbcDatabase(Database):
 
     def __init__(self, properties: Properties, table: str) -> None:
         if "db.url" not in properties:
-            raise CostofError(Problem.YCSB_NEEDS, what="the server's address", option=f"db.url={self.EXAMPLE}")
+            raise CostofError(ErrorText.YCSB_NEEDS, what="the server's address", option=f"db.url={self.EXAMPLE}")
         parts = self._split(properties["db.url"].strip().removeprefix("jdbc:"))
         self._host, self._port = self._place(parts)
         self._database, self._table = unquote(parts.path.strip("/")), table
         for name, text in (("the database of db.url", self._database), ("table", table)):
             if not NAME.fullmatch(text):
-                raise CostofError(Problem.YCSB_BAD_PROPERTY, name=name, allowed="a name of letters, digits, _ and $")
+                raise CostofError(ErrorText.YCSB_BAD_PROPERTY, name=name, allowed="a name of letters, digits, _ and $")
         self._options = {name.lower(): value for name, value in parse_qsl(parts.query, keep_blank_values=True)}
         self._user = properties.get("db.user") or self._options.get("user") or parts.username or ""
         password = properties.get("db.passwd") or self._options.get("password")
@@ -90,7 +90,7 @@ class JdbcDatabase(Database):
         return host_shown(self._host, self._port)
 
     def missing_table(self, statement: str) -> CostofError:
-        return CostofError(Problem.YCSB_TABLE_MISSING, table=self._table, target=self.shown, statement=statement)
+        return CostofError(ErrorText.YCSB_TABLE_MISSING, table=self._table, target=self.shown, statement=statement)
 
     def _split(self, url: str) -> UrlParts:
         try:
@@ -112,4 +112,4 @@ def columns(fields: int) -> str:
 
 
 def _bad(detail: str) -> CostofError:
-    return CostofError(Problem.BAD_TARGET, study="ycsb", detail=detail)
+    return CostofError(ErrorText.BAD_TARGET, study="ycsb", detail=detail)

@@ -9,7 +9,7 @@ from pymongo.errors import OperationFailure, PyMongoError
 
 from costof.cli.ycsb.databases import Database
 from costof.cli.ycsb.job import Properties
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.messages.plan import PLAIN, Endpoint, Transport, Verify
 from costof.programs.mongod.connection import (
     EXAMPLE,
@@ -85,10 +85,10 @@ class MongodbDatabase(Database):
                 return client[self._database][self._collection].find_one({}, {"_id": 1}) is not None
             except OperationFailure as error:
                 refused = error.code == AUTHENTICATION_FAILED
-                problem = Problem.TARGET_REFUSES_LOGIN if refused else Problem.TARGET_FAILED
+                problem = ErrorText.TARGET_REFUSES_LOGIN if refused else ErrorText.TARGET_FAILED
                 raise CostofError(problem, target=self.shown, detail=first_words(error)) from None
             except PyMongoError as error:
-                raise CostofError(Problem.TARGET_UNREACHABLE, target=self.shown, detail=first_words(error)) from None
+                raise CostofError(ErrorText.TARGET_UNREACHABLE, target=self.shown, detail=first_words(error)) from None
 
     def unused_options(self) -> list[str]:
         return [name for name in self._options if name not in USED_OPTIONS]
@@ -108,11 +108,11 @@ class MongodbDatabase(Database):
         text = str(concern) if concern is not None else None
         journaled = self._options.get("journal") or self._options.get("j")
         if text == "0" or ("w" not in self._options and legacy in UNACKNOWLEDGED_CONCERNS):
-            raise CostofError(Problem.BAD_TARGET, study="ycsb", detail=f"{UNACKNOWLEDGED}; write w=1 or w=majority")
+            raise CostofError(ErrorText.BAD_TARGET, study="ycsb", detail=f"{UNACKNOWLEDGED}; write w=1 or w=majority")
         if journaled or not (text is None or text == "majority" or text.isdigit()):
             # Another concern than asked is another question.
             raise CostofError(
-                Problem.YCSB_BAD_PROPERTY, name="the write concern", allowed="a number of members from 1, or majority"
+                ErrorText.YCSB_BAD_PROPERTY, name="the write concern", allowed="a number of members from 1, or majority"
             )
         return int(text) if text is not None and text.isdigit() else text
 
@@ -122,7 +122,7 @@ class MongodbDatabase(Database):
         found = next((known for known in READ_PREFERENCES if known.lower() == asked), None)
         if found is None:
             raise CostofError(
-                Problem.YCSB_BAD_PROPERTY, name="the read preference", allowed=" or ".join(READ_PREFERENCES)
+                ErrorText.YCSB_BAD_PROPERTY, name="the read preference", allowed=" or ".join(READ_PREFERENCES)
             )
         return found
 
@@ -158,7 +158,7 @@ def _parse(url: str) -> tuple[UrlParts, dict[str, Any]]:
         parts = split_url(url, EXAMPLE)
         return parts, parsed_by_pymongo(parts)
     except UrlError as error:
-        raise CostofError(Problem.BAD_TARGET, study="ycsb", detail=str(error)) from None
+        raise CostofError(ErrorText.BAD_TARGET, study="ycsb", detail=str(error)) from None
 
 
 DATABASE = MongodbDatabase

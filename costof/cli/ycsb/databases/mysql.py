@@ -10,7 +10,7 @@ from pymysql.constants import CR, ER
 from pymysql.err import MySQLError
 
 from costof.cli.ycsb.databases import JdbcDatabase, columns
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.messages.plan import PLAIN, Endpoint, Transport, Verify
 from costof.programs.mariadb.connection import MysqlSettings, connected
 
@@ -47,9 +47,9 @@ class MysqlDatabase(JdbcDatabase):
             if code == ER.NO_SUCH_TABLE:
                 raise self.missing_table(f"CREATE TABLE {self._table} ({columns(fields)})") from None
             refused = code == ER.ACCESS_DENIED_ERROR
-            problem = Problem.TARGET_REFUSES_LOGIN if refused else Problem.TARGET_FAILED
+            problem = ErrorText.TARGET_REFUSES_LOGIN if refused else ErrorText.TARGET_FAILED
             if code == CR.CR_CONN_HOST_ERROR:
-                problem = Problem.TARGET_UNREACHABLE
+                problem = ErrorText.TARGET_UNREACHABLE
             raise CostofError(problem, target=self.shown, detail=str(error.args[-1])) from None
 
     @property

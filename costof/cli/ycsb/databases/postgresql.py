@@ -9,10 +9,10 @@ import psycopg
 from psycopg.errors import UndefinedTable
 
 from costof.cli.ycsb.databases import JdbcDatabase, columns
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.messages.plan import PLAIN, Endpoint, Transport, Verify
 from costof.programs import reach
-from costof.programs.postgres.connection import WRONG_LOGIN, PostgresSettings, words_of
+from costof.programs.postgres.connection import WRONG_LOGIN, PostgresSettings, error_text
 
 #: pgjdbc's `sslmode`; what it leaves to chance ('prefer') is plain, since a run must know what it measures.
 VERIFY: dict[str, Verify] = {"require": "none", "verify-ca": "ca-only", "verify-full": "full"}
@@ -51,12 +51,12 @@ class PostgresqlDatabase(JdbcDatabase):
             raise self.missing_table(f"CREATE TABLE {self._table} ({columns(fields)})") from None
         except psycopg.errors.ConnectionTimeout:
             detail = reach.silent(self._host, self._port, reach.LOG_IN)
-            raise CostofError(Problem.TARGET_UNREACHABLE, target=self.shown, detail=detail) from None
+            raise CostofError(ErrorText.TARGET_UNREACHABLE, target=self.shown, detail=detail) from None
         except psycopg.Error as error:
-            told = words_of(error)
-            problem = Problem.TARGET_FAILED if error.sqlstate else Problem.TARGET_UNREACHABLE
+            told = error_text(error)
+            problem = ErrorText.TARGET_FAILED if error.sqlstate else ErrorText.TARGET_UNREACHABLE
             if any(words in told for words in WRONG_LOGIN):
-                problem = Problem.TARGET_REFUSES_LOGIN
+                problem = ErrorText.TARGET_REFUSES_LOGIN
             raise CostofError(problem, target=self.shown, detail=told) from None
 
     @property

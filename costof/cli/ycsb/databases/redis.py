@@ -7,7 +7,7 @@ from pydantic import SecretStr
 
 from costof.cli.ycsb.databases import Database
 from costof.cli.ycsb.job import Properties
-from costof.errors import CostofError, Problem
+from costof.errors import CostofError, ErrorText
 from costof.messages.plan import Endpoint
 from costof.programs.reach import LOG_IN, REACH_SECONDS, silent
 from costof.programs.redis.connection import AGAIN_IF_HUNG_UP, PORT, RedisSettings
@@ -27,7 +27,7 @@ class RedisDatabase(Database):
         try:
             self._host, self._port = split_host(f"{host}:{port}", PORT)
         except UrlError as error:
-            raise CostofError(Problem.BAD_TARGET, study="ycsb", detail=str(error)) from None
+            raise CostofError(ErrorText.BAD_TARGET, study="ycsb", detail=str(error)) from None
         password = properties.get("redis.password", "")
         self._password = SecretStr(password) if password else None
         self.shown = f"redis://{host_shown(self._host, self._port)}"
@@ -49,12 +49,12 @@ class RedisDatabase(Database):
             try:
                 return bool(client.exists(INDEX))
             except (redis.AuthenticationError, redis.ResponseError) as error:
-                raise CostofError(Problem.TARGET_REFUSES_LOGIN, target=self.shown, detail=error) from None
+                raise CostofError(ErrorText.TARGET_REFUSES_LOGIN, target=self.shown, detail=error) from None
             except redis.TimeoutError:
                 detail = silent(self._host, self._port, LOG_IN)
-                raise CostofError(Problem.TARGET_UNREACHABLE, target=self.shown, detail=detail) from None
+                raise CostofError(ErrorText.TARGET_UNREACHABLE, target=self.shown, detail=detail) from None
             except redis.RedisError as error:
-                raise CostofError(Problem.TARGET_UNREACHABLE, target=self.shown, detail=error) from None
+                raise CostofError(ErrorText.TARGET_UNREACHABLE, target=self.shown, detail=error) from None
 
 
 DATABASE = RedisDatabase

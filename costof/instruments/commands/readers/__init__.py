@@ -15,7 +15,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any, Literal
 
-from costof.errors import CostofError, Problem, nearest
+from costof.errors import CostofError, ErrorText, nearest
 
 #: Where a number stands: a regular expression whose first group, or the group `number`, is the number (`^` matches at
 #: each line), or a path of keys in a JSON document.
@@ -136,7 +136,7 @@ def reader(name: str) -> Reader:
     """Return the reader of this name. Raises `UNKNOWN_READER`."""
     names = reader_names()
     if name not in names:
-        raise CostofError(Problem.UNKNOWN_READER, name=name, nearest=nearest(name, names), allowed=", ".join(names))
+        raise CostofError(ErrorText.UNKNOWN_READER, name=name, nearest=nearest(name, names), allowed=", ".join(names))
     found: Reader = import_module(f"{__name__}.{name.replace('-', '_')}").READER
     return found
 

@@ -244,7 +244,7 @@ def _instead(index: Index, model: CostModel, load: Load) -> list[Block]:
     clients = "" if model.load else f", {load.clients:,.0f} clients in all"
     return [
         CallOut(
-            "caution",
+            "warning",
             "The calculator needs this page's script, which did not run. This is what it says for the distances that "
             f"were measured, with {load.operations:g} operations a connection, {load.connections_per_second:g} "
             f"connections a second{clients}, and {load.price:g} for a CPU hour.",

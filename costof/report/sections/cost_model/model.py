@@ -21,7 +21,7 @@ from costof.results.load import way_to_target_ms
 from costof.results.run import Run, cpu_seconds_each
 from costof.results.samples import in_common
 from costof.statistics.estimate import Estimate
-from costof.statistics.intervals import ROUNDS_OF_AN_INTERVAL, Mean, combined, difference, estimate, mean_of
+from costof.statistics.intervals import ROUNDS_FOR_INTERVAL, Mean, combined, difference, estimate, mean_of
 from costof.study.arms import PlannedArm
 from costof.study.load import Arrivals
 
@@ -77,7 +77,7 @@ class Prediction(Model):
     local: bool = Field(default=False, description="The model's parameters come from this very arm.")
 
 
-class LoadAsked(Model):
+class RequestedLoad(Model):
     """The load of the run. A connection's CPU time holds that of all its queries then, which nobody can tell apart."""
 
     connections_per_second: Finite
@@ -87,7 +87,7 @@ class LoadAsked(Model):
 class CostModel(Model):
     """Time and CPU of an operation as a function of the distance, and how well it predicts what was measured."""
 
-    load: LoadAsked | None = None
+    load: RequestedLoad | None = None
     way_ms: Finite | None = Field(default=None, description="Round trip to a target during the run; None of a lab.")
     operations: list[OperationCost]
     extras: list[ExtraCost]
@@ -96,7 +96,7 @@ class CostModel(Model):
 
 def cost_model(run: Run, distances: dict[str, float], asked: Sequence[Operation]) -> CostModel:
     nearest = min(run.plan.controls, key=lambda control: distances.get(control.context, 0.0))
-    local = [arm for arm in run.plan.arms if arm.context == nearest.context and not arm.twin]
+    local = [arm for arm in run.plan.arms if arm.context == nearest.context and not arm.replicate]
     operations, extras, predictions = [], [], []
     for operation in asked:
         for arm in local:
@@ -110,7 +110,7 @@ def cost_model(run: Run, distances: dict[str, float], asked: Sequence[Operation]
                 extras.append(extra)
     load = None
     if isinstance(run.plan.load, Arrivals):
-        load = LoadAsked(
+        load = RequestedLoad(
             connections_per_second=run.plan.load.connections_per_second,
             queries_per_connection=run.plan.load.queries_per_connection,
         )
@@ -177,7 +177,7 @@ def _counted(run: Run, operation: Operation, arm: PlannedArm) -> tuple[float, fl
     moved = sum((phase.bytes_sent or 0) + (phase.bytes_received or 0) for phase in phases) / count
     # A tunnel answers the TCP handshake at its near end, and carries the opening of its channel together with the
     # server's greeting.
-    near = arm.asked.near_round_trips if operation.operation == "connection" else 0.0
+    near = arm.settings.near_round_trips if operation.operation == "connection" else 0.0
     return trips - near, moved
 
 
@@ -216,7 +216,7 @@ def _extra_cpu_ms(run: Run, operation: Operation, control: PlannedArm, arm: Plan
         return Estimate(value=0.0, low=0.0, high=0.0, rounds=run.rounds)
     both = [[piece for piece in _slices(run, operation, each) if piece.answer.operations] for each in (control, arm)]
     by_round = [_cpu_ms_by_round(pieces, {*_cpu_seconds(pieces)}) for pieces in both]
-    if len(in_common(by_round)[0]) < ROUNDS_OF_AN_INTERVAL:
+    if len(in_common(by_round)[0]) < ROUNDS_FOR_INTERVAL:
         by_round = []
         for pieces in both:
             roles = [{*_cpu_seconds([piece])} for piece in pieces]
@@ -240,7 +240,7 @@ def _predictions(run: Run, operation: Operation, cost: OperationCost, local: Pla
     here = {**local.levels, distance: ""}
     for arm in run.plan.arms:
         # In another context, such as another TLS library, it is another operation: the distance says nothing of that.
-        is_alike = arm.protection == cost.protection and not arm.twin
+        is_alike = arm.protection == cost.protection and not arm.replicate
         if not is_alike or {**arm.levels, distance: ""} != here:
             continue
         far = near if arm is local else round_trip(run, arm)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from costof.errors import Caution
+from costof.errors import WarningText
 from costof.format import listed, plural
 from costof.instruments.commands.readers import reader
 from costof.messages.answers import COPY_OF_ITSELF, LEFT_BEHIND, LEFT_RUNNING, NOTES
-from costof.results.changes import contrast_of, twins_of
+from costof.results.changes import contrast_of, replicates_of
 from costof.results.figures import view_of
 from costof.results.index import in_view
 from costof.results.models import ErrorCount
@@ -38,59 +38,59 @@ def errors_of(run: Run) -> list[ErrorCount]:
 
 
 def warnings_of(run: Run, effects: int) -> list[str]:
-    """Return the warnings beside the figures, worded in `errors.Caution`."""
+    """Return the warnings beside the figures, worded in `errors.WarningText`."""
     plan = run.plan
-    texts = list(run.cautions)
+    texts = list(run.warnings)
     if plan.left_out:
-        texts.append(Caution.HOSTS_WITHOUT_APPLICATIONS.text(views="; ".join(plan.left_out)))
+        texts.append(WarningText.HOSTS_WITHOUT_APPLICATIONS.text(views="; ".join(plan.left_out)))
     for record in run.ready:
         for ready in record.ready.arms:
             if ready.error is not None:
                 name, detail = ready.name, ready.error.detail
                 if record.view == "command" and plan.client:
-                    texts.append(Caution.CLIENT_CANNOT.text(arm=name, client=plan.client, detail=detail))
+                    texts.append(WarningText.CLIENT_CANNOT.text(arm=name, client=plan.client, detail=detail))
                 else:
-                    caution = Caution.APP_CANNOT if record.view == "app" else Caution.ARM_REFUSED
-                    texts.append(caution.text(arm=name, detail=detail))
+                    warning = WarningText.APP_CANNOT if record.view == "app" else WarningText.ARM_REFUSED
+                    texts.append(warning.text(arm=name, detail=detail))
     if any(run.refused(control) for control in plan.controls):
-        texts.append(Caution.NO_CONTROL.text())
+        texts.append(WarningText.NO_CONTROL.text())
     texts += [
-        Caution.HOST_GONE.text(host=lost.host, detail=lost.detail, rest=lost.rest)
+        WarningText.HOST_GONE.text(host=lost.host, detail=lost.detail, rest=lost.rest)
         for lost in run.lost_hosts
         if lost.rest is not None
     ]
-    texts += [Caution.ARM_LOST.text(arm=arm, detail=detail) for arm, detail in run.lost_arms.items()]
+    texts += [WarningText.ARM_LOST.text(arm=arm, detail=detail) for arm, detail in run.lost_arms.items()]
     for arm in plan.arms:
         wrong = [piece.mismatch for piece in run.slices_of(arm.name) if piece.mismatch]
         if wrong:
             texts.append(
-                Caution.EVIDENCE_MISSING.text(slices=plural(len(wrong), "slice"), arm=arm.name, detail=wrong[0])
+                WarningText.EVIDENCE_MISSING.text(slices=plural(len(wrong), "slice"), arm=arm.name, detail=wrong[0])
             )
         # That nothing is verified stands in the answer itself.
-        if arm.asked.transport is not None and arm.asked.transport.verify == "ca-only":
-            texts.append(Caution.VERIFICATION_OFF.text(arm=arm.name, level=arm.asked.transport.verify))
+        if arm.settings.transport is not None and arm.settings.transport.verify == "ca-only":
+            texts.append(WarningText.VERIFICATION_OFF.text(arm=arm.name, level=arm.settings.transport.verify))
         slices = run.slices_of(arm.name)
         notes = dict.fromkeys(note for piece in slices for note in piece.answer.evidence.get(NOTES, []))
-        texts += [Caution.COMMAND_NOTE.text(arm=arm.label, note=note) for note in notes]
+        texts += [WarningText.COMMAND_NOTE.text(arm=arm.label, note=note) for note in notes]
     texts += [*_left_by_commands(run)]
     readers = {each.command.read for each in plan.study.workloads.values() if each.command and each.command.read}
     texts += [found for name in sorted(readers) if (found := reader(name).silent_on_failures)]
-    libraries = dict.fromkeys(arm.asked.tls_library for arm in plan.arms if arm.asked.tls_library)
+    libraries = dict.fromkeys(arm.settings.tls_library for arm in plan.arms if arm.settings.tls_library)
     if libraries and any(workload.view == "app" for workload in plan.study.workloads.values()):
-        texts.append(Caution.DRIVERS_OWN_LIBRARY.text(libraries=listed([*libraries])))
-    differing = _twin_differs(run)
+        texts.append(WarningText.LIBRARY_NOT_IN_DRIVERS.text(libraries=listed([*libraries])))
+    differing = _replicate_differs(run)
     if differing:
-        texts.append(Caution.TWIN_DIFFERS.text(metrics=", ".join(differing)))
+        texts.append(WarningText.REPLICATE_DIFFERS.text(metrics=", ".join(differing)))
     disturbed = run.disturbances
     if disturbed.discarded:
-        texts.append(Caution.ROUNDS_DISTURBED.text(discarded=len(disturbed.discarded), rounds=run.rounds))
+        texts.append(WarningText.ROUNDS_DISTURBED.text(discarded=len(disturbed.discarded), rounds=run.rounds))
     if disturbed.usual > NEIGHBOURS_WORTH_A_WORD:
-        texts.append(Caution.NEIGHBOURS.text(share=disturbed.usual))
+        texts.append(WarningText.NEIGHBOURS.text(share=disturbed.usual))
     if run.steal_share is not None and run.steal_share > STEAL_WORTH_A_WORD:
-        texts.append(Caution.STEAL.text(share=run.steal_share))
+        texts.append(WarningText.STEAL.text(share=run.steal_share))
     if effects and run.units < FEWEST_ROUNDS:
         units = plural(run.units, "start" if run.starts else "round")
-        texts.append(Caution.FEW_ROUNDS.text(units=units, needed=FEWEST_ROUNDS))
+        texts.append(WarningText.FEW_ROUNDS.text(units=units, needed=FEWEST_ROUNDS))
     # Each start of the servers says what it has to say.
     return list(dict.fromkeys(texts))
 
@@ -100,27 +100,27 @@ def _left_by_commands(run: Run) -> Iterator[str]:
     by_label: dict[str, list[str]] = {}
     for arm in run.plan.arms:
         by_label.setdefault(run.plan.original(arm).label, []).append(arm.name)
-    for fact, caution in ((LEFT_RUNNING, Caution.LEFT_RUNNING), (LEFT_BEHIND, Caution.LEFT_BEHIND)):
+    for fact, warning in ((LEFT_RUNNING, WarningText.LEFT_RUNNING), (LEFT_BEHIND, WarningText.LEFT_BEHIND)):
         for label, arms in by_label.items():
             left = [piece.answer.evidence.get(fact, []) for arm in arms for piece in run.slices_of(arm)]
             found = [names for names in left if names]
             if found:
                 children = dict.fromkeys(f"'{name}'" for names in found for name in names if name != COPY_OF_ITSELF)
                 names = listed([*children]) or COPY_OF_ITSELF
-                yield caution.text(arm=label, children=names, slices=plural(len(found), "slice"))
+                yield warning.text(arm=label, children=names, slices=plural(len(found), "slice"))
 
 
-def _twin_differs(run: Run) -> list[str]:
+def _replicate_differs(run: Run) -> list[str]:
     """Metrics in which two identical arms differ by more than chance does in one run of a hundred.
 
     Corrected for the number of metrics. An alarm in one sound run of twenty would be learnt to be passed over.
     """
-    twins = twins_of(run.changes)
-    contrasts = [contrast_of(run.plan, name, change) for name, change in twins]
+    replicates = replicates_of(run.changes)
+    contrasts = [contrast_of(run.plan, name, change) for name, change in replicates]
     found, metrics = verdicts(contrasts, FALSE_ALARMS), run.plan.study.metrics
     return [
         in_view(metrics[name].label, view_of(metrics[name], run))
         + (f" ({change.arm.context})" if change.arm.context else "")
-        for (name, change), verdict in zip(twins, found, strict=True)
+        for (name, change), verdict in zip(replicates, found, strict=True)
         if verdict in (Verdict.COSTS, Verdict.SAVES)
     ]

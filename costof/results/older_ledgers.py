@@ -1,0 +1,40 @@
+"""Rewrite the plans and records of earlier ledger versions with the keys of today's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+#: Keys of a level, and of the settings of an arm, that version 8 renamed.
+_SETTINGS = {"own": "target", "seen": "evidence"}
+_ARM = {"asked": "settings", "twin": "replicate"}
+_RECORD_KINDS = {"proof": "evidence", "caution": "warning"}
+_LINK = {"asked_ms": "nominal_ms"}
+
+
+def update_plan(plan: dict[str, Any], version: int) -> None:
+    """Rename, in place, the keys of a plan of an earlier version."""
+    if version >= 8:
+        return
+    for arm in plan.get("arms", []):
+        _rename(arm, _ARM)
+        _rename(arm.get("settings", {}), _SETTINGS)
+    for factor in plan.get("study", {}).get("factors", {}).values():
+        levels = factor.get("levels", {})
+        for level in [*(levels.values() if isinstance(levels, dict) else []), factor.get("each", {})]:
+            _rename(level, _SETTINGS)
+
+
+def update_record(record: Any) -> None:
+    """Rename, in place, the kind and the keys of a record, if it is of an earlier version."""
+    if not isinstance(record, dict):
+        return
+    kind = str(record.get("record"))
+    record["record"] = _RECORD_KINDS.get(kind, kind)
+    for link in record.get("links", []) if kind == "links" else []:
+        _rename(link, _LINK)
+
+
+def _rename(content: dict[str, Any], names: dict[str, str]) -> None:
+    for old, new in names.items():
+        if old in content:
+            content[new] = content.pop(old)
