@@ -6,6 +6,8 @@ from typing import Any
 
 #: Keys of a level, and of the settings of an arm, that version 8 renamed.
 _SETTINGS = {"own": "target", "seen": "evidence"}
+_PLAN = {"protection_asked": "protection_chosen"}
+_LOAD = {"told_per_second": "commands_per_second"}
 _ARM = {"asked": "settings", "twin": "replicate"}
 _RECORD_KINDS = {"proof": "evidence", "caution": "warning"}
 _LINK = {"asked_ms": "nominal_ms"}
@@ -15,6 +17,8 @@ def update_plan(plan: dict[str, Any], version: int) -> None:
     """Rename, in place, the keys of a plan of an earlier version."""
     if version >= 8:
         return
+    _rename(plan, _PLAN)
+    _rename(plan.get("load") or {}, _LOAD)
     for arm in plan.get("arms", []):
         _rename(arm, _ARM)
         _rename(arm.get("settings", {}), _SETTINGS)

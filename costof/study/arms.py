@@ -69,7 +69,7 @@ def plan_arms(study: Study, profile: Profile, chosen: dict[str, list[str]]) -> l
     for setting, planned in groups.items():
         shared = dict(zip(settings, setting, strict=True))
         arms += _arms_of_context(study, planned, shared, _context(study, shared, usual, settings))
-    return [arm.model_copy(update={"asked": study.arm_settings(arm.levels)}) for arm in arms]
+    return [arm.model_copy(update={"settings": study.arm_settings(arm.levels)}) for arm in arms]
 
 
 def _applying(study: Study, every: dict[str, str]) -> dict[str, str]:

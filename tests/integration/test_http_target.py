@@ -74,7 +74,7 @@ def test_somebodys_balancer_is_measured_and_unverified_only_when_told_so(
     somebodys: RunningBalancer, tmp_path: Path, verify: str
 ) -> None:
     found = ask(somebodys, tmp_path, f"verify={verify}", trusted=verify == "full")
-    assert {piece.answer.arm for piece in found.slices} == {"none", "none-twin", "balancer"}
+    assert {piece.answer.arm for piece in found.slices} == {"none", "none-copy", "balancer"}
     assert all(piece.answer.operations and not piece.mismatch for piece in found.slices)
     told = [sentence.text for sentence in analyse(Ledger.open(tmp_path / "run")).answer]
     warned = [text for text in told if "no certificate was verified" in text]
@@ -91,7 +91,7 @@ def test_where_nobody_asks_for_a_version_it_is_taken_as_served(old: RunningBalan
     spoken = {
         (piece.answer.arm, piece.answer.evidence.get("protocol")) for piece in found.slices if piece.answer.operations
     }
-    assert spoken == {("none", None), ("none-twin", None), ("balancer", "TLSv1.2")}
+    assert spoken == {("none", None), ("none-copy", None), ("balancer", "TLSv1.2")}
 
 
 def test_a_version_that_it_lacks_is_refused_and_beside_one_that_it_has_an_error_of_its_arm(
@@ -101,7 +101,7 @@ def test_a_version_that_it_lacks_is_refused_and_beside_one_that_it_has_an_error_
         (tmp_path / name).mkdir()
     refused(old, tmp_path / "alone", "protocol version", "suite=tls1.3")
     found = ask(old, tmp_path / "beside", "suite=dhe-rsa-aes256-sha,tls1.3")
-    assert {piece.answer.arm for piece in found.slices} == {"none", "none-twin", "balancer-dhe-rsa-aes256-sha"}
+    assert {piece.answer.arm for piece in found.slices} == {"none", "none-copy", "balancer-dhe-rsa-aes256-sha"}
     errors = {arm.name: arm.error for arm in analyse(Ledger.open(tmp_path / "beside/run")).arms if arm.error}
     assert list(errors) == ["balancer-tls1.3"]
     assert "protocol version" in errors["balancer-tls1.3"]

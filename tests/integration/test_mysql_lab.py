@@ -135,7 +135,7 @@ def test_the_quick_profiles_lab_has_links_as_long_as_asked_for() -> None:
 
 def test_a_tunnel_that_cannot_be_opened_is_its_arms_error() -> None:
     plan = plan_for("distance=lan", "transport=plain,ssh-aes256-cbc,ssh-aes256-ctr")
-    other = {"asked": ArmSettings(lab={"tunnel": "no-such-cipher"})}
+    other = {"settings": ArmSettings(lab={"tunnel": "no-such-cipher"})}
     arms = [arm.model_copy(update=other if arm.name == "ssh-aes256-cbc" else {}) for arm in plan.arms]
     plan = plan.model_copy(update={"arms": arms})
     with ServerLab(plan) as lab, Engines(plan, lab) as engines:

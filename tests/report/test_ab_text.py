@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from costof.cli.ab import ArmSettings, render_ab
+from costof.cli.ab import AbRequest, render_ab
 from costof.messages.answers import SliceAnswer
 from costof.results.ab_figures import ab_figures
 from tests.fake_run import Slice as CommandRate
@@ -26,7 +26,7 @@ def test_it_looks_as_agreed(golden: Golden) -> None:
     late = [error_of("timeout", "no answer within 10,000 ms", 3)]
     figures = ab_figures("url", "request", 200, [found.model_copy(update={"counts": counts, "errors": late})])
     assert figures is not None
-    asked = ArmSettings(
+    asked = AbRequest(
         host="shop.example",
         port=443,
         path="/?wait=200",
@@ -41,6 +41,6 @@ def test_it_looks_as_agreed(golden: Golden) -> None:
 def test_one_request_has_no_percentiles() -> None:
     figures = ab_figures("url", "request", 1, [answer(1, tls=False)])
     assert figures is not None
-    text = render_ab(ArmSettings("h", 80, "/", False, None, None), figures)
+    text = render_ab(AbRequest("h", 80, "/", False, None, None), figures)
     for word in ("Percentage of the requests", "SSL/TLS", "Keep-Alive"):
         assert word not in text

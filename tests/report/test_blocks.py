@@ -156,7 +156,7 @@ def test_errors_warnings_and_cautions() -> None:
     assert re.search(r"\d+ × timeout in wire_connect on tls; the first: no answer within 10,000 ms in auth", text)
     assert "Steal was 4 %." in text
     assert "[bold red]not[/]" in text, "markup in words is printed as it stands"
-    assert "WarningText: The load generator was the limit." in text
+    assert "Warning: The load generator was the limit." in text
 
 
 def test_every_table_in_markdown_has_as_many_cells_in_each_row() -> None:

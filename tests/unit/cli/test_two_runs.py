@@ -152,7 +152,7 @@ def test_a_report_says_first_whether_the_limits_are_kept(limits: list[tuple[str,
 
 
 def run_of(folder: Path, cost: float, seed: int, study: str = MONGODB, speed: float = 1.0) -> Core:
-    arms = {"plain": speed, "plain-twin": speed, "tls": cost * speed}
+    arms = {"plain": speed, "plain-copy": speed, "tls": cost * speed}
     truth = Truth({("wire_connect", arm): times for arm, times in arms.items()})
     run = fake_run(folder / f"{study}-{seed}", plan_of(study), truth, rounds=12, noise=Noise(0.02), seed=seed)
     return analyse(run)

@@ -109,7 +109,7 @@ def test_an_arm_that_was_refused_is_an_error_and_the_others_are_told() -> None:
 
 
 def test_without_the_control_there_are_figures_and_no_effects() -> None:
-    result = fake_result(LAN, TransportTruth(), refused=dict.fromkeys(("plain", "plain-twin"), "it asks for TLS"))
+    result = fake_result(LAN, TransportTruth(), refused=dict.fromkeys(("plain", "plain-copy"), "it asks for TLS"))
     assert not result.effects
     assert any(value.arm == "tls" for value in result.values)
     assert any("control cannot run" in warning for warning in result.warnings)
@@ -388,7 +388,7 @@ def test_a_target_is_told_what_its_write_concerns_cost() -> None:
     (text,) = told(result.answer, "answer")
     assert "write concern majority" in text
     assert result.sections.recommendations is None
-    assert {tree.arm for tree in result.sections.sync_tree} == {"1", "1-twin", "majority"}
+    assert {tree.arm for tree in result.sections.sync_tree} == {"1", "1-copy", "majority"}
 
 
 @pytest.mark.parametrize(

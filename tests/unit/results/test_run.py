@@ -354,9 +354,9 @@ HALF_FAILS, LONG_TAIL = Failing({"tls"}, 0.5), LongTail()
 def test_an_arm_that_fails_more_than_its_control_is_named_in_the_answer() -> None:
     result = misleading(HALF_FAILS)
     found = {each.arm: each for each in result.failures}
-    assert found.keys() == {"plain", "plain-twin", "tls"}
+    assert found.keys() == {"plain", "plain-copy", "tls"}
     assert found["tls"].share == pytest.approx(1 / 3)
-    assert (found["tls"].fails_more, found["plain-twin"].fails_more) == (True, False)
+    assert (found["tls"].fails_more, found["plain-copy"].fails_more) == (True, False)
     assert "33 % of the operations of 'wire_query' failed with TLS" in warnings(result)
     assert "percentage points more than with its control" in warnings(result)
     assert "Failures" in render_markdown(result)
@@ -372,7 +372,7 @@ def test_errors_before_and_within_the_figures_are_counted_apart() -> None:
 
 
 def test_what_all_arms_fail_alike_is_said_without_a_difference() -> None:
-    text = warnings(misleading(Failing({"plain", "plain-twin", "tls"}, 0.05)))
+    text = warnings(misleading(Failing({"plain", "plain-copy", "tls"}, 0.05)))
     assert text.count("of the operations of 'wire_query' failed with") == 2
     assert "percentage points" not in text
 

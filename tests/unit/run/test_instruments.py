@@ -139,8 +139,8 @@ def test_all_arms_of_one_library_share_an_engine_their_control_among_them(
 ) -> None:
     started(plan_of("postgres-tls", "quick", "tls_library=installed,aws-lc"), tmp_path)
     installed, other = ((each.versions, [arm.name for arm in each.told.arms]) for each in engines)
-    assert installed == (VERSIONS[""], ["plain", "plain-twin", "tls"])
-    arms = [f"{arm}@tls_library-aws-lc" for arm in ("plain", "plain-twin", "tls")]
+    assert installed == (VERSIONS[""], ["plain", "plain-copy", "tls"])
+    arms = [f"{arm}@tls_library-aws-lc" for arm in ("plain", "plain-copy", "tls")]
     assert other == (VERSIONS["aws-lc"], arms)
 
 

@@ -84,7 +84,7 @@ def test_levels_ask_in_the_order_of_the_study_and_as_served_asks_for_nothing() -
 def test_arms_are_the_combinations_that_make_sense() -> None:
     plan = plan_of(MONGODB, "default", "key=rsa-2048,ecdsa-p256", "tls_version=1.2,1.3")
     pairs = [f"tls-{version}-{key}" for version in ("1.2", "1.3") for key in ("rsa-2048", "ecdsa-p256")]
-    assert names(plan) == ["plain", "plain-twin", *pairs]
+    assert names(plan) == ["plain", "plain-copy", *pairs]
     assert plan.arms[2].label == "TLS 1.2, rsa-2048"
     suites = plan_of(TRANSPORT, "quick", "transport=tls", "key=rsa-2048,ecdsa-p256", "suite=modern,aes256-sha")
     found = {(arm.levels["key"], arm.levels["suite"]) for arm in suites.protected}
@@ -93,7 +93,7 @@ def test_arms_are_the_combinations_that_make_sense() -> None:
 
 def test_the_control_is_there_even_when_not_asked_for() -> None:
     plan = plan_of(MONGODB, "default", "transport=tls")
-    assert names(plan) == ["plain", "plain-twin", "tls"]
+    assert names(plan) == ["plain", "plain-copy", "tls"]
     assert plan.protection_chosen
 
 
@@ -113,11 +113,11 @@ def test_a_target_keeps_its_own_key() -> None:
 def test_a_target_is_asked_for_the_first_factor_that_is_not_the_labs() -> None:
     plan = replication_plan(target="mongodb://h")
     assert plan.study.main_factor == "write_concern"
-    assert names(plan) == ["1", "1-twin", "majority"]
+    assert names(plan) == ["1", "1-copy", "majority"]
     assert levels(plan, "sync") == levels(plan, "nodes") == {AS_SERVED}
     assert {arm.context for arm in plan.arms} == {""}
     assert Plan.model_validate_json(plan.model_dump_json()) == plan
-    assert names(replication_plan("write_concern=2", target="mongodb://h")) == ["1", "1-twin", "2"]
+    assert names(replication_plan("write_concern=2", target="mongodb://h")) == ["1", "1-copy", "2"]
     with pytest.raises(CostofError, match="sync can be varied in a lab only"):
         replication_plan("sync=chain", target="mongodb://h")
 
@@ -175,11 +175,11 @@ def test_every_distance_has_a_control_and_a_twin_of_its_own() -> None:
     plan = plan_of(TRANSPORT, "default", "distance=lan,us-eu, 20.5ms", "transport=tls")
     wheres = ("lan", "us-eu", "20.5")
     assert [control.name for control in plan.controls] == [f"plain@{where}" for where in wheres]
-    assert [plan.replicate_of(control).name for control in plan.controls] == [f"plain-twin@{where}" for where in wheres]
+    assert [plan.replicate_of(control).name for control in plan.controls] == [f"plain-copy@{where}" for where in wheres]
     for arm in plan.protected:
         assert arm.baseline == f"plain@{arm.context}"
         assert plan.arm(arm.baseline).levels["distance"] == arm.levels["distance"]
-    assert {arm.protection for arm in plan.arms} == {"plain", "plain-twin", "tls"}
+    assert {arm.protection for arm in plan.arms} == {"plain", "plain-copy", "tls"}
 
 
 def test_one_distance_needs_no_name_of_it_and_a_target_is_as_far_as_it_is() -> None:
@@ -257,7 +257,7 @@ def test_a_target_is_taken_as_served_unless_a_suite_is_asked_for(
 
 def test_terminals_are_workers_and_settings_of_the_transactions() -> None:
     plan = plan_of(ENCRYPTION, "default", "terminals=8,32", "keying=on", "encrypted=0,20")
-    assert names(plan) == [f"{arm}{context}" for context in ("", "@terminals-32") for arm in ("0", "0-twin", "20")]
+    assert names(plan) == [f"{arm}{context}" for context in ("", "@terminals-32") for arm in ("0", "0-copy", "20")]
     assert [plan.workers("transactions", arm) for arm in plan.arms] == [8, 8, 8, 32, 32, 32]
     assert plan.study.workloads["transactions"].tpcc == {"warehouses": 1}
     options = plan.arms[0].settings.workload["transactions"]
@@ -268,7 +268,7 @@ def test_terminals_are_workers_and_settings_of_the_transactions() -> None:
 def test_an_algorithm_is_no_matter_of_arms_that_encrypt_nothing() -> None:
     encrypted = [f"{share}-{algorithm}" for share in (20, 100) for algorithm in ("aes-128-gcm", "sm4-cbc")]
     plan = plan_of(ENCRYPTION, "quick", "algorithm=aes-128-gcm,sm4-cbc")
-    assert names(plan) == ["0", "0-twin", "direct", *encrypted]
+    assert names(plan) == ["0", "0-copy", "direct", *encrypted]
 
 
 def published() -> list[PublishedFigure]:
