@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import os
 import socket
 import tempfile
@@ -86,9 +87,12 @@ def connections_of(pid: int) -> list[Connection]:
     except ProcessLookupError:
         return []
     for entry in Path(f"/proc/{pid}/fd").iterdir():
-        if not str(entry.readlink()).startswith("socket:"):
-            continue
+        with contextlib.suppress(FileNotFoundError):
+            if not str(entry.readlink()).startswith("socket:"):
+                continue
         descriptor = libc.syscall(PIDFD_GETFD, process, int(entry.name), 0)
+        if descriptor < 0 and ctypes.get_errno() == errno.EBADF:
+            continue  # The process closed it after it was listed.
         if descriptor < 0:
             pytest.skip("this kernel or user may not look at another process' sockets")
         # Unix sockets have no peer's port, and one that listens has no peer.
