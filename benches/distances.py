@@ -50,7 +50,7 @@ def delayed_plan(rounds: str) -> Plan:
     levels = {"transport": "plain", "distance": f"{10 + EXTRA_MS:g}"}
     delayed = PlannedArm(name="delayed", label="plain, delayed", levels=levels, baseline=control.name)
     slices = {name: size.model_copy(update={"operations": 32}) for name, size in plan.slices.items()}
-    return plan.model_copy(update={"arms": [control, plan.replicate_of(control), delayed], "slices": slices})
+    return plan.model_copy(update={"arms": [control, plan.replicate(control), delayed], "slices": slices})
 
 
 def far_plan(rounds: str) -> Plan:

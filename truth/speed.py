@@ -45,7 +45,7 @@ def earlier(done: Judged) -> dict[str, float | None]:
     control = done.plan.controls[0]
     question = {
         "control": values[control.name],
-        "replicate": values[done.plan.replicate_of(control).name],
+        "replicate": values[done.plan.replicate(control).name],
         "arms": [values[arm.name] for arm in done.plan.protected],
         "margin": done.plan.study.metrics[QUERY].margin,
     }

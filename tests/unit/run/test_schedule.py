@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from costof.results.samples import SliceKey
 from costof.run.machine import cores_awake
 from costof.run.schedule import LOOKS, BalancedOrders, Looks, Schedule, enough
-from costof.run.sizes import MOST_START_UP, MeasuredSlice, chosen_sizes
+from costof.run.sizes import MOST_START_UP, MeasuredSlice, choose_sizes
 from costof.statistics.estimate import Verdict
-from costof.statistics.intervals import mean_of
+from costof.statistics.intervals import mean_over_rounds
 from costof.statistics.verdicts import Contrast, verdicts
 from costof.study.library import load_study, read_study
 from costof.study.plan import Options, Plan, resolve
@@ -84,7 +84,7 @@ def test_a_round_has_one_slice_of_every_arm_and_its_order_is_the_seeds() -> None
 
 def test_the_controls_copies_take_turns_in_standing_for_the_control() -> None:
     schedule, control = Schedule(PLAN), PLAN.controls[0]
-    copies = [control.name, PLAN.replicate_of(control).name]
+    copies = [control.name, PLAN.replicate(control).name]
     first = []
     for number in range(-1, 40):
         turns = schedule.round(number, {"app_query": ARMS})
@@ -106,7 +106,7 @@ def test_no_arm_follows_other_protections_more_often_than_another(workloads: int
         for turn in schedule.round(number, dict.fromkeys(list(STUDY.workloads)[:workloads], ARMS))
     ]
     # The replicate is the control again, and what follows it finds what the control has left.
-    replicate = PLAN.replicate_of(PLAN.controls[0]).name
+    replicate = PLAN.replicate(PLAN.controls[0]).name
     kinds = [(turn, "plain" if turn.role == replicate else PLAN.arm(turn.role).protection) for turn in turns]
     own = Counter(kind for (_, before), (turn, kind) in pairwise(kinds) if before == kind and turn.role != replicate)
     assert max(own.values()) - min(own.values()) <= workloads
@@ -170,7 +170,7 @@ def looked_at(
         rate = looks.due(rounds, float(rounds))
         if rate is None and rounds < BUDGET_ROUNDS:
             continue
-        contrasts = [Contrast(mean_of(list(row[:rounds])), rounds, 0.05) for row in logs]
+        contrasts = [Contrast(mean_over_rounds(list(row[:rounds])), rounds, 0.05) for row in logs]
         if rounds == BUDGET_ROUNDS:
             break
         assert rate is not None
@@ -247,30 +247,30 @@ def warm_up(
 
 
 def test_start_up_takes_a_tenth_of_a_slice_and_the_fastest_arm_decides_for_all() -> None:
-    chosen = chosen_sizes(PLAN, warm_up(PLAN, 1.0))["wire_query"]
+    chosen = choose_sizes(PLAN, warm_up(PLAN, 1.0))["wire_query"]
     assert START_UP_SECONDS / (START_UP_SECONDS + chosen.operations * 0.001) == pytest.approx(MOST_START_UP)
     planned = PLAN.slices["wire_query"]
     assert chosen.seconds / planned.seconds == pytest.approx(chosen.operations / planned.operations, rel=0.05)
-    mixed = [each for each in warm_up(PLAN, 10.0) if each.turn.arm == "tls"]
-    mixed += [each for each in warm_up(PLAN, 1.0) if each.turn.arm != "tls"]
-    assert chosen_sizes(PLAN, mixed)["wire_query"] == chosen
+    mixed = [each for each in warm_up(PLAN, 10.0) if each.key.arm == "tls"]
+    mixed += [each for each in warm_up(PLAN, 1.0) if each.key.arm != "tls"]
+    assert choose_sizes(PLAN, mixed)["wire_query"] == chosen
 
 
 def test_noisy_operations_make_a_slice_longer() -> None:
     """So that the logarithm of its mean, which is too low by half the relative variance, is off by 0.5 %."""
     assert PLAN.precision == 0.05
     noisy = warm_up(PLAN, 1.0, spread=2.0)
-    phase = next(each.answer.phases["operation"] for each in noisy if each.turn.workload == "wire_query")
+    phase = next(each.answer.phases["operation"] for each in noisy if each.key.workload == "wire_query")
     variance = phase.sum_squares_ns2 * phase.count / phase.sum_ns**2 - 1
-    chosen = chosen_sizes(PLAN, noisy)["wire_query"]
+    chosen = choose_sizes(PLAN, noisy)["wire_query"]
     assert variance / chosen.operations / 2 == pytest.approx(0.005, rel=0.01)
     finer = PLAN.model_copy(update={"precision": 0.025})
-    assert chosen_sizes(finer, noisy)["wire_query"].operations == pytest.approx(2 * chosen.operations, abs=2)
+    assert choose_sizes(finer, noisy)["wire_query"].operations == pytest.approx(2 * chosen.operations, abs=2)
 
 
 def test_a_slow_arm_has_two_operations_of_each_worker() -> None:
     plan = plan_of("mysql-transport", "quick", "distance=us-us")
-    chosen = chosen_sizes(plan, warm_up(plan, 45.0))
+    chosen = choose_sizes(plan, warm_up(plan, 45.0))
     far = {name: size.operations for name, size in chosen.items() if name.endswith("@far")}
     assert far == {"connect@far": 10, "query_1@far": 2, "query_8@far": 16, "query_32@far": 64}
     assert chosen["connect@far"].workers == 5
@@ -280,7 +280,7 @@ def test_a_slow_arm_has_two_operations_of_each_worker() -> None:
 def test_a_rate_of_whole_slices_has_a_hundred_operations_of_each_worker() -> None:
     plan = plan_of("mysql-column-encryption")
     planned = round(plan.slices["transactions"].seconds / 0.005 * plan.workers("transactions", plan.arms[0]))
-    chosen = chosen_sizes(plan, warm_up(plan, 5.0, operations=planned))
+    chosen = choose_sizes(plan, warm_up(plan, 5.0, operations=planned))
     assert chosen["transactions"].seconds == pytest.approx(0.5)
 
 
@@ -294,18 +294,18 @@ def test_a_rate_of_whole_slices_has_a_hundred_operations_of_each_worker() -> Non
     ],
 )
 def test_slices_stay_as_planned(plan: Plan, operation_ms: float, spread: float) -> None:
-    assert chosen_sizes(plan, warm_up(plan, operation_ms, spread=spread)) == plan.slices
+    assert choose_sizes(plan, warm_up(plan, operation_ms, spread=spread)) == plan.slices
 
 
 def test_a_burst_stays_what_it_is() -> None:
     plan = plan_of("http-tls-termination")
-    assert chosen_sizes(plan, warm_up(plan, 200.0))["burst"] == plan.slices["burst"]
+    assert choose_sizes(plan, warm_up(plan, 200.0))["burst"] == plan.slices["burst"]
 
 
 def test_the_most_rounds_fill_the_budget() -> None:
     few, slices = PLAN.model_copy(update={"most_rounds": PLAN.fewest_rounds + 1}), warm_up(PLAN, 1.0)
     whole_round = sum(each.seconds + each.start_up_seconds for each in slices)
-    share = chosen_sizes(few, slices)["wire_query"].seconds / PLAN.slices["wire_query"].seconds
+    share = choose_sizes(few, slices)["wire_query"].seconds / PLAN.slices["wire_query"].seconds
     assert few.budget_seconds is not None
     assert share * whole_round * few.most_rounds == pytest.approx(few.budget_seconds)
 
@@ -315,8 +315,8 @@ def test_an_arm_that_does_nothing_changes_nothing() -> None:
         SliceKey("wire_query", "tls"), answer_of(Slice(0, 1.0, {}, {}, {}), "wire_query", "tls"), START_UP_SECONDS
     )
     slices = warm_up(PLAN, 1.0)
-    assert chosen_sizes(PLAN, [*slices, silent]) == chosen_sizes(PLAN, slices)
-    assert chosen_sizes(PLAN, []) == PLAN.slices
+    assert choose_sizes(PLAN, [*slices, silent]) == choose_sizes(PLAN, slices)
+    assert choose_sizes(PLAN, []) == PLAN.slices
 
 
 def test_a_size_that_is_shortened_keeps_an_operation() -> None:
@@ -328,13 +328,13 @@ def test_slices_of_several_hosts_end_by_time() -> None:
     """As long as the slowest arm takes, unless the fastest would do more than ten times as much by then."""
     slices = {"slices": {name: SliceSize(operations=100, seconds=60.0) for name in PLAN.slices}}
     exact = PLAN.model_copy(update={"hosts": "auto", "budget_seconds": None, **slices})
-    size = chosen_sizes(exact, warm_up(exact, 1.0))["wire_query"]
+    size = choose_sizes(exact, warm_up(exact, 1.0))["wire_query"]
     assert size.seconds == pytest.approx(0.1)
     assert size.operations > 10**9
-    others = [each for each in warm_up(exact, 1.0) if each.turn.arm != "tls"]
+    others = [each for each in warm_up(exact, 1.0) if each.key.arm != "tls"]
     for milliseconds, seconds in ((5.0, 0.5), (50.0, 1.0)):
-        slow = [each for each in warm_up(exact, milliseconds) if each.turn.arm == "tls"]
-        assert chosen_sizes(exact, others + slow)["wire_query"].seconds == pytest.approx(seconds)
+        slow = [each for each in warm_up(exact, milliseconds) if each.key.arm == "tls"]
+        assert choose_sizes(exact, others + slow)["wire_query"].seconds == pytest.approx(seconds)
 
 
 def test_a_program_that_is_told_how_long_keeps_its_length_on_hosts() -> None:
@@ -347,7 +347,7 @@ def test_a_program_that_is_told_how_long_keeps_its_length_on_hosts() -> None:
         for workload, operations, seconds in (("once", 3, 2.1), ("again", 300, 1.0))
         for arm in plan.arms
     ]
-    chosen = chosen_sizes(plan, slices)
+    chosen = choose_sizes(plan, slices)
     assert chosen["once"] == plan.slices["once"] == SliceSize(operations=1, seconds=2.0)
     assert chosen["again"].operations > 10**9
     assert chosen["again"].seconds <= 1.0

@@ -15,7 +15,7 @@ from costof.run.schedule import BalancedOrders
 from costof.statistics.carry_over import carry_over
 from costof.statistics.change_points import change_points
 from costof.statistics.intermittent import Intermittent, intermittent
-from costof.statistics.intervals import mean_of
+from costof.statistics.intervals import mean_over_rounds
 from costof.statistics.slow_operations import FEWEST_OPERATIONS, Slices, SlowOperations, slow_operations
 from costof.statistics.units import Units
 
@@ -201,7 +201,7 @@ def test_what_a_slice_leaves_behind_is_in_no_arms_cost(arms: int, lasting: bool)
                 left = 0.4 * (before is not None and before != arm) if lasting is False else 0.1 * (before or 0)
                 logs[number, arm] = left + chance.normal(0, SPREAD)
                 before = arm
-        changes = [mean_of([*(logs[:, arm] - logs[:, 0])]) for arm in range(1, arms)]
+        changes = [mean_over_rounds([*(logs[:, arm] - logs[:, 0])]) for arm in range(1, arms)]
         false += any(abs(change.value) > change.half(1 - 0.05 / len(changes)) for change in changes)
     assert false / runs <= 0.05
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from costof.statistics.histogram import LONGEST_NS, SIGNIFICANT_DIGITS, Counts, counted, merged
 from costof.statistics.intervals import Numbers, resamples
-from costof.statistics.tails import RESAMPLES, operations_needed, percentiles_of, ratios
+from costof.statistics.tails import RESAMPLES, bootstrap_percentiles, operations_needed, ratios
 
 NANOSECONDS = st.integers(min_value=1, max_value=2 * LONGEST_NS)
 
@@ -39,7 +39,7 @@ def test_a_sum_holds_what_its_parts_hold(parts: list[list[int]]) -> None:
     assert total.total == sum(map(len, parts))
     asked = [1, 25, 50, 90, 100]
     assert total.at_percentiles(asked) == [expected.get_value_at_percentile(percentile) for percentile in asked]
-    one_by_one = sum(map(Counts.of, parts), Counts.of([]))
+    one_by_one = sum(map(Counts.from_values, parts), Counts.from_values([]))
     assert [*zip(one_by_one.buckets, one_by_one.counts, strict=True)] == [
         *zip(total.buckets, total.counts, strict=True)
     ]
@@ -50,7 +50,9 @@ def test_the_library_reads_what_is_written(pairs: list[tuple[int, int]]) -> None
     expected = oracle([])
     for value, times in pairs:
         expected.record_value(min(value, LONGEST_NS), times)
-    read = HdrHistogram.decode(Counts.of([value for value, _ in pairs], [times for _, times in pairs]).encoded())
+    read = HdrHistogram.decode(
+        Counts.from_values([value for value, _ in pairs], [times for _, times in pairs]).encoded()
+    )
     assert read.get_total_count() == sum(times for _, times in pairs)
     assert [*read.counts] == [*expected.counts]
     assert (read.lowest_trackable_value, read.highest_trackable_value) == (1, LONGEST_NS)
@@ -98,7 +100,7 @@ def rounds_of(chance: np.random.Generator, rounds: int, times: float, shared: Nu
 def test_a_percentile_is_the_pooled_one() -> None:
     chance = np.random.default_rng(1)
     operations = rounds_of(chance, 20, 1.0, np.zeros(20))
-    found = percentiles_of(BUCKETS, counts_of(operations), resamples(range(20), 1, RESAMPLES), ASKED)
+    found = bootstrap_percentiles(BUCKETS, counts_of(operations), resamples(range(20), 1, RESAMPLES), ASKED)
     expected = np.percentile(operations, ASKED, method="inverted_cdf")
     assert found.measured == pytest.approx(expected, rel=0.012)
     assert found.measured[0] == pytest.approx(1.0, rel=0.05)
@@ -113,7 +115,7 @@ def test_the_interval_of_a_ratio_holds_the_truth_in_95_of_100_runs(rounds: int) 
         shared = chance.normal(0, 0.1, rounds)
         drawn = resamples(range(rounds), run, RESAMPLES)
         control, arm = (
-            percentiles_of(BUCKETS, counts_of(rounds_of(chance, rounds, times, shared)), drawn, ASKED)
+            bootstrap_percentiles(BUCKETS, counts_of(rounds_of(chance, rounds, times, shared)), drawn, ASKED)
             for times in (1.0, 1.1)
         )
         held += [each.low <= 1.1 <= each.high for each in ratios(control, arm, rounds)]
@@ -134,7 +136,7 @@ def test_a_tail_alone_is_seen() -> None:
     operations = rounds_of(chance, 30, 1.0, np.zeros(30))
     stalled = np.where(chance.random(operations.shape) < 0.02, operations * 5, operations)
     drawn = resamples(range(30), 3, RESAMPLES)
-    control, arm = (percentiles_of(BUCKETS, counts_of(each), drawn, ASKED) for each in (operations, stalled))
+    control, arm = (bootstrap_percentiles(BUCKETS, counts_of(each), drawn, ASKED) for each in (operations, stalled))
     median, _, p99 = ratios(control, arm, 30)
     assert median.low < 1.03
     assert p99.low > 1.3

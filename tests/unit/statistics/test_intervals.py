@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from costof.run.schedule import enough
 from costof.statistics.break_even import Rounds, break_even, saves_below
-from costof.statistics.intervals import CONFIDENCE, TRIMMED, Numbers, estimate, share_of, t_quantile, trimmed_mean
+from costof.statistics.intervals import CONFIDENCE, TRIMMED, Numbers, estimate, share_of_whole, t_quantile, trimmed_mean
 from costof.statistics.moderation import Variance, moderated
 from costof.statistics.proportions import newcombe, wilson
 from costof.statistics.verdicts import benjamini_hochberg, holm
@@ -218,7 +218,7 @@ def test_the_interval_holds_the_true_share_in_95_of_100_runs(rounds: int, noise:
     chance, held = np.random.default_rng(rounds), 0
     for _ in range(1000):
         wholes = chance.normal(1.0, noise, rounds)
-        share = share_of(list(0.24 * wholes + chance.normal(0.0, noise, rounds)), list(wholes))
+        share = share_of_whole(list(0.24 * wholes + chance.normal(0.0, noise, rounds)), list(wholes))
         held += share is None or share.low <= 0.24 <= share.high
     assert held / 1000 == pytest.approx(0.95, abs=0.02)
 
@@ -226,7 +226,7 @@ def test_the_interval_holds_the_true_share_in_95_of_100_runs(rounds: int, noise:
 def test_a_share_of_nothing_has_no_interval() -> None:
     chance = np.random.default_rng(3)
     losses = list(chance.normal(0.0, 1.0, 10))
-    assert share_of(list(chance.normal(5.0, 1.0, 10)), losses) is None
+    assert share_of_whole(list(chance.normal(5.0, 1.0, 10)), losses) is None
 
 
 @pytest.mark.parametrize(("failed", "of"), [(0, 10), (1, 29), (5, 10), (10, 10), (3, 100_000)])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from costof.statistics.estimate import Verdict
-from costof.statistics.intervals import Mean, mean_of
+from costof.statistics.intervals import Mean, mean_over_rounds
 from costof.statistics.verdicts import Contrast, rounds_needed, smallest_detectable, verdicts
 
 RUNS = 500
@@ -25,7 +25,7 @@ def effects_of(
     """One run: log ratios around each true cost."""
     kinds = [place < (len(costs) if headline is None else headline) for place in range(len(costs))]
     return [
-        Contrast(mean_of(list(chance.normal(math.log(cost), spread, rounds))), rounds, MARGIN, headline=kind)
+        Contrast(mean_over_rounds(list(chance.normal(math.log(cost), spread, rounds))), rounds, MARGIN, headline=kind)
         for cost, kind in zip(costs, kinds, strict=True)
     ]
 
@@ -77,7 +77,7 @@ def test_no_cost_has_a_difference_whose_interval_holds_0() -> None:
     chance, called, contradicted = np.random.default_rng(9), 0, 0
     for _ in range(RUNS):
         control, arm = (mean * np.exp(chance.normal(0.0, 0.5, 8)) for mean in (1.0, 1.8))
-        ratio, difference = mean_of(list(np.log(arm / control))), mean_of(list(arm - control))
+        ratio, difference = mean_over_rounds(list(np.log(arm / control))), mean_over_rounds(list(arm - control))
         alone, both = (
             verdicts([Contrast(ratio, 8, MARGIN)]),
             verdicts([Contrast(ratio, 8, MARGIN, difference=difference)]),
@@ -173,7 +173,7 @@ def test_one_effect_alone_is_judged_by_interval_margin_noise_and_direction(
     ("contrast", "comparisons"),
     [
         # With many comparisons the corrected interval of two rounds is wider than a float holds.
-        (Contrast(mean_of([4.6, -4.6]), 2, MARGIN), 100),
+        (Contrast(mean_over_rounds([4.6, -4.6]), 2, MARGIN), 100),
         (Contrast(Mean(1e-6, 0.1, 5), 6, None), 1),
         (Contrast(Mean(0.0, 0.0, 5), 6, MARGIN), 1),
         (Contrast(Mean(0.3, 0.01, 19), 20, MARGIN, difference=Mean(-0.3, 0.01, 19)), 1),

@@ -8,7 +8,7 @@ import pytest
 
 from costof.errors import CostofError
 from costof.results.samples import SliceKey
-from costof.run.sizes import MeasuredSlice, chosen_sizes
+from costof.run.sizes import MeasuredSlice, choose_sizes
 from costof.statistics.intervals import FEWEST_ROUNDS
 from costof.studies import study_names
 from costof.study.library import load_study
@@ -168,7 +168,7 @@ def test_connections_come_for_a_multiple_of_how_long_one_lasts(lasts_seconds: fl
     asked = arriving("redis-tls", "5000/s")
     phases = {phase: phase_of(lasts_seconds * 1e3 / len(PHASES), 100) for phase in PHASES}
     answer = answer_of(Slice(100, 2.0, phases, {}, {}), WORKLOAD, "tls")
-    assert chosen_sizes(asked, [MeasuredSlice(SliceKey(WORKLOAD, "tls"), answer, 0.0)])[
+    assert choose_sizes(asked, [MeasuredSlice(SliceKey(WORKLOAD, "tls"), answer, 0.0)])[
         WORKLOAD
     ].seconds == pytest.approx(seconds)
 
@@ -178,7 +178,7 @@ def test_a_slice_holds_enough_connections_and_is_never_shortened() -> None:
     assert seconds == [2.0, 4.0, 10.0]
     asked = arriving("redis-tls")
     assert not asked.may_shorten_slices
-    assert chosen_sizes(asked, []) == asked.slices
+    assert choose_sizes(asked, []) == asked.slices
 
 
 def test_a_budget_that_nobody_gave_holds_the_rounds_of_an_answer() -> None:

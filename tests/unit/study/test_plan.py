@@ -51,15 +51,15 @@ def test_a_file_of_the_users_is_a_study(tmp_path: Path) -> None:
         with pytest.raises(CostofError, match=f"mine.toml is not valid: {detail}") as told:
             load_study(str(file))
         assert told.value.exit_status == EXIT_USAGE
-    with pytest.raises(CostofError, match="small letters, digits and hyphens"):
+    with pytest.raises(CostofError, match="lower-case letters, digits and hyphens"):
         load_study(str(tmp_path / "Mine own.toml"))
 
 
 @pytest.mark.parametrize(
     ("when", "detail"),
     [
-        ('transport = ["tsl"]', "applies with unknown levels of transport: tsl"),
-        ('transprot = ["tls"]', "applies with levels of the unknown factor transprot"),
+        ('transport = ["tsl"]', "names unknown levels of 'transport': tsl"),
+        ('transprot = ["tls"]', "names the unknown factor 'transprot'"),
     ],
 )
 def test_what_applies_with_no_arm_is_refused(when: str, detail: str, tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_every_distance_has_a_control_and_a_twin_of_its_own() -> None:
     plan = plan_of(TRANSPORT, "default", "distance=lan,us-eu, 20.5ms", "transport=tls")
     wheres = ("lan", "us-eu", "20.5")
     assert [control.name for control in plan.controls] == [f"plain@{where}" for where in wheres]
-    assert [plan.replicate_of(control).name for control in plan.controls] == [f"plain-copy@{where}" for where in wheres]
+    assert [plan.replicate(control).name for control in plan.controls] == [f"plain-copy@{where}" for where in wheres]
     for arm in plan.protected:
         assert arm.baseline == f"plain@{arm.context}"
         assert plan.arm(arm.baseline).levels["distance"] == arm.levels["distance"]
