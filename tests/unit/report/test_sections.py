@@ -63,7 +63,7 @@ def test_a_saturated_loop_has_its_capacity_and_its_limit_and_its_time_is_no_seco
     for name in ARMS:
         loop = loops(result)[name]
         assert loop.in_flight == pytest.approx(IN_FLIGHT, rel=0.001)
-        assert loop.per_second.low <= truth.taken(LOOPS.arm(name)).per_second <= loop.per_second.high
+        assert loop.per_second.low <= truth.true_cost(LOOPS.arm(name)).per_second <= loop.per_second.high
         assert loop.limit == "the CPU share of balancer is used up"
     said = findings(result)
     assert f"The loop of '{RATE}' is saturated: its 200 workers are never idle" in said

@@ -151,7 +151,7 @@ def test_break_even_interval_contains_the_truth(count: int) -> None:
 
 
 def test_cheaper_connection_does_not_compensate_for_costlier_operations() -> None:
-    """A tunnel saves a round trip of a connection and costs 2 % of an operation: no number of operations is below 1 %."""
+    """A tunnel saves a round trip of a connection but costs 2 % of an operation, so the cost is never below 1 %."""
     rounds = Rounds([10.0] * 8, [8.0] * 8, [1.0] * 8, [1.02] * 8)
     assert math.isinf(break_even(rounds, 0.01, seed=1).value)
     assert break_even(rounds, 0.05, seed=1).value == 0.0
@@ -173,7 +173,7 @@ MODERATED_RUNS = 2000
 
 
 def share_and_width(arms: int, rounds: int, scatter: float, confidence: float) -> tuple[float, float]:
-    """Return the share of simulated intervals against one control that contain 0, and their width relative to Student's."""
+    """Return the coverage of simulated intervals against one control, and their width relative to Student's."""
     chance = np.random.default_rng(arms * 100 + rounds)
     held, widths = 0, 0.0
     for _ in range(MODERATED_RUNS):
