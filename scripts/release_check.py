@@ -37,7 +37,8 @@ def release_errors(root: Path, tag: str) -> Iterator[str]:
     expected = {f"costof-{version}.tar.gz", *(f"costof-{version}-py3-none-{tags(machine)}.whl" for machine in MACHINES)}
     files = {path.name for path in (root / "dist").glob("*")}
     if files != expected:
-        yield f"dist/ contains {', '.join(sorted(files)) or 'nothing'}, not {', '.join(sorted(expected))}; run: make wheels"
+        listed = ", ".join(sorted(files)) or "nothing"
+        yield f"dist/ contains {listed}, not {', '.join(sorted(expected))}; run: make wheels"
         return
     for machine in MACHINES:
         yield from wheel_errors(root / "dist" / f"costof-{version}-py3-none-{tags(machine)}.whl", machine, version)
@@ -113,7 +114,7 @@ def main() -> None:
     tag = subprocess.run(["git", "describe", "--tags", "--exact-match"], cwd=ROOT, capture_output=True, text=True)
     errors = list(release_errors(ROOT, tag.stdout.strip()))
     if subprocess.run(["git", "status", "--porcelain"], cwd=ROOT, capture_output=True, text=True, check=True).stdout:
-        errors.append("files are uncommitted changes")
+        errors.append("there are uncommitted changes")
     if errors:
         sys.exit("\n".join(f"release-check: {error}" for error in errors))
     sys.stdout.write(f"release-check: {tag.stdout.strip()} is ready for release\n")
