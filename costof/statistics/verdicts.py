@@ -66,9 +66,9 @@ class Contrast:
 
     `change`: the mean log ratio of arm over control, or their mean difference if the control is 0 (without a margin).
     `difference`: the mean difference, if it is reported with a ratio. If its interval contains 0, the verdict is
-    neither 'costs' nor 'saves', which would contradict the reported figure. `noise`: the relative difference between
-    the control and its replicate; a smaller effect is no cost. `noise_difference`: the same in the unit of
-    `difference`.
+    neither 'costs' nor 'saves', which would contradict the reported figure.
+    `noise`: the relative difference between the control and its replicate; a smaller effect is no cost.
+    `noise_difference`: the same in the unit of `difference`.
     """
 
     change: Mean
