@@ -55,7 +55,7 @@ SLOW_TAIL = Cost("some", 3.0)
 SERVICES = ("mariadb", "mongod", "http")
 #: Service and query time of trials that measure the time to a verdict.
 QUERIED, QUERIED_MS = "mariadb", 0.1
-#: Whether another process burns CPU in bursts (truth/neighbour.py).
+#: Without and with another process that burns CPU in bursts (truth/neighbour.py).
 DISTURBED = (False, True)
 PEERS = ("ab", "wrk")
 #: Studies whose quick profile is run to count the effects that it resolves.

@@ -66,7 +66,7 @@ class EffectRow(Row):
     verdict: str = ""
     intermittent: bool = False
     tail_told: bool | None = Field(
-        default=None, description="Whether a tail is reported as worse than the mean; None if not analysed."
+        default=None, description="True if a tail is reported as worse than the mean; None if not analysed."
     )
     rounds: int
     discarded: int

@@ -80,7 +80,7 @@ class State:
 
     @property
     def comparable(self) -> bool:
-        """Whether any protected arm and its control can both run; otherwise more rounds give no cost."""
+        """True if any protected arm and its control can both run; otherwise more rounds give no cost."""
         able = {arm.name for arm in self.instruments.able}
         return any(arm.name in able and arm.baseline in able for arm in self.plan.protected)
 
@@ -144,7 +144,7 @@ def _arm_is_lost(state: State, name: str) -> bool:
 def _measure_or_repeat(state: State, key: SliceKey, number: int) -> MeasuredSlice:
     """Measure a slice, and once more if a host began it late.
 
-    The slice is added to the ledger and, if its evidence matches its arm and it is no warm-up, to the samples.
+    The slice is added to the ledger, and to the samples unless it is a warm-up or has a mismatch.
     """
     for last_attempt in (False, True):
         state.slices += 1

@@ -107,7 +107,7 @@ class Contrast:
 
     @property
     def contradicted(self) -> bool:
-        """Whether the interval of the difference contains 0 or has the sign opposite to the change."""
+        """True if the interval of the difference contains 0 or has the sign opposite to the change."""
         return self.distance_of_difference <= t_quantile(self.change.freedom, CONFIDENCE)
 
     def p_of_cost_above_margin(self) -> float:

@@ -36,7 +36,7 @@ from costof.study.options import (
 )
 from costof.study.schema import AS_SERVED, FAR, Level, Metric, Profile, SliceSize, Study, Workload
 
-#: The name of a distance in `--set` for a target. There it is no factor: the report predicts costs at that distance.
+#: The name in `--set distance=…`. On a target it is not a factor; the report predicts costs at these distances.
 DISTANCE = "distance"
 #: The workload of the load generator that `--client` names.
 WORKLOAD = "client"
@@ -54,7 +54,7 @@ class TargetOptions(Model):
         default=None, description="The command of --server-cpu with probable passwords removed."
     )
     pooler: str | None = Field(default=None, description="The URL of --pooler without secrets.")
-    with_password: bool = Field(default=False, description="Whether the login used a password, which is not kept.")
+    with_password: bool = Field(default=False, description="True if the login used a password, which is not kept.")
 
 
 class Plan(Model):
@@ -88,7 +88,7 @@ class Plan(Model):
         description="How often the servers are started. Each start has its own rounds; all share the budget.",
     )
     ends_when_resolved: bool = Field(
-        default=True, description="Whether the run may end early, once every headline verdict is reached."
+        default=True, description="True if the run may end early, once every headline verdict is reached."
     )
     limits: list[Limit] = Field(default=[], description="The user's limits, or else the study's.")
     load: Load | None = Field(default=None, description="The load to measure at; None: as fast as possible.")
@@ -117,7 +117,7 @@ class Plan(Model):
 
     @property
     def may_shorten_slices(self) -> bool:
-        """Whether shorter slices would allow more rounds."""
+        """True if shorter slices would allow more rounds."""
         shorter = not all(each.keeps_its_length for each in self.study.workloads.values())
         return shorter and self.budget_seconds is not None and self.fewest_rounds < self.most_rounds
 

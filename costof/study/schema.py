@@ -72,7 +72,7 @@ class Metric(Model):
 
     @property
     def is_of_whole_slice(self) -> bool:
-        """Whether the metric is one figure of the whole slice instead of a mean of a phase's times."""
+        """True if the metric is one figure of the whole slice instead of a mean of a phase's times."""
         return self.phase == WHOLE_SLICE or "." in self.phase
 
     @property
@@ -130,7 +130,7 @@ class ArmSettings(CommandLevel):
 
     @property
     def speaks_tls(self) -> bool:
-        """Whether the client itself uses TLS. The service verifies tunnels."""
+        """True if the client itself uses TLS. Tunnels are verified by the service."""
         return self.transport is not None and self.transport.is_tls
 
     def transport_trusting(self, ca_file: Path | None) -> Transport:
@@ -209,20 +209,20 @@ class Factor(Model):
     default: list[str]
     when: dict[str, list[str]] = {}
     lab_only: bool = Field(
-        default=False, description="Whether only a lab can vary it, since it is a property of the servers."
+        default=False, description="True if only a lab can vary it, since it is a property of the servers."
     )
     as_served: bool = Field(
-        default=False, description="Whether a target is measured without any level of it unless the user names one."
+        default=False, description="True if a target is measured without any level of it unless the user names one."
     )
     context: bool = Field(
         default=False,
-        description="Whether it applies to the control too, like the distance: arms are compared at one level of it.",
+        description="True if it applies to the control too, like the distance: arms are compared at one level of it.",
     )
     slow: bool = Field(
-        default=False, description="Whether a change takes seconds; all slices at one level then follow each other."
+        default=False, description="True if a change takes seconds; all slices at one level then follow each other."
     )
     replaced_by_load: bool = Field(
-        default=False, description="Whether a load replaces it, since it says how connections are used."
+        default=False, description="True if a load replaces it, since it says how connections are used."
     )
     milliseconds: dict[str, float] = Field(
         default={}, description="Round-trip time of each level, in ms; any other number of ms is a level too."
@@ -306,12 +306,12 @@ class Workload(Model):
 
     @property
     def keeps_its_length(self) -> bool:
-        """Whether no slice may be shorter than planned."""
+        """True if no slice may be shorter than planned."""
         return self.pace is not None or self.takes_duration
 
     @property
     def takes_duration(self) -> bool:
-        """Whether its program runs once in a slice for a given duration."""
+        """True if its program runs once in a slice for a given duration."""
         return self.command is not None and self.command.takes_duration
 
     @property
