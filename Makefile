@@ -1,4 +1,4 @@
-# Each target does all its own set-up, on a fresh Debian 12 with Python 3.11, Rust and (for missing packages) root.
+# Each target does its own setup on a fresh Debian 12 with Python 3.11, Rust and, for missing packages, root.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -11,7 +11,7 @@ ENGINE_SOURCES := $(shell find engine/src engine/crates engine/Cargo.toml engine
 setup: $(BIN)/costof
 	@$(BIN)/python -m costof.programs.mongod
 
-# Distribution packages first, since OpenSSL's headers are needed to build the engine; each time, for their updates.
+# Distribution packages come first, because the engine needs OpenSSL's headers. Runs each time to get updates.
 packages:
 	@scripts/system-packages
 
@@ -20,8 +20,8 @@ $(BIN)/costof: pyproject.toml constraints.txt scripts/system-packages $(ENGINE_S
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $(BIN)/costof
 
-# An engine of each other TLS library beside the installed one, for `--set tls_library=…`: by a feature of Cargo's of that
-# name. Minutes, since the libraries are built too. Like the system's, they find authorities and settings in /etc/ssl.
+# Builds an engine for each other TLS library, for `--set tls_library=…`, by a Cargo feature of that name. Takes minutes,
+# because the libraries are built too. Like the system's library, they use CA certificates and settings in /etc/ssl.
 tls-libraries: setup
 	@scripts/system-packages tls-libraries
 	@for library in openssl-3.5 aws-lc; do \
@@ -35,13 +35,14 @@ test: setup
 	@scripts/system-packages tests
 	@$(MAKE) --no-print-directory --jobs 2 test-python test-engine
 
-# All tests: those of `make test`, and the slow ones, for a release and when their area has changed.
+# All tests: those of `make test` and the slow ones, for a release, or after changes in their area.
 test-all: setup
 	@scripts/system-packages tests
 	@$(MAKE) --no-print-directory --jobs 2 test-all-python test-all-engine
 
-# Tests on servers wait half of their time, and those of a file share theirs. Images of containers often set PYTHONDONTWRITEBYTECODE: each of a thousand
-# processes would compile all sources anew. Matrices of a few rows are slower on several threads.
+# Six workers, because tests with servers wait half of the time; tests of a file share their servers. Container images often set
+# PYTHONDONTWRITEBYTECODE, with which each of a thousand processes would compile all sources. Small matrices are slower on
+# several threads.
 PYTEST = $(BIN)/python -m pytest -n 6 --dist loadfile --no-loadscope-reorder
 test-python test-all-python: export PYTHONDONTWRITEBYTECODE =
 test-python test-all-python: export OPENBLAS_NUM_THREADS = 1
@@ -63,19 +64,19 @@ bench: setup
 	@scripts/system-packages bench
 	@$(BIN)/python -m benches.run
 
-# The campaign of docs/truth.md: five hours, on a machine that does nothing else. Goes on where it was ended. QUICK=1: ten
-# minutes, into runs/truth-quick. AGAIN=1: measures nothing and judges the ledgers that are kept by the analysis of today.
-# PAGE=1: measures nothing and writes the page of what is there.
+# The campaign of docs/truth.md: five hours on an idle machine; continues after an interruption. QUICK=1: ten minutes, in
+# runs/truth-quick. AGAIN=1: measures nothing, and analyses the kept results with the current code. PAGE=1: measures nothing, and
+# writes the page from the existing data.
 truth: setup
 	@scripts/system-packages bench
 	@$(BIN)/python -m truth $(if $(QUICK),--quick) $(if $(AGAIN),--again) $(if $(PAGE),--page)
 
-# What a wheel holds beside the program: share/man.
+# Manual pages for the wheel.
 man: setup
 	@$(BIN)/python -m manual man packaging/data/share/man/man1
 
-# The documentation as a site, build/site/index.html: docs/, the reference, the reports. Fails on a link that is broken: Zensical
-# knows pages and their headings, linkchecker all other files.
+# The documentation as a site, build/site/index.html: docs/, the reference and the reports. Fails on broken links: Zensical checks
+# pages and headings, linkchecker all other files.
 docs: $(BIN)/zensical
 	@$(BIN)/python -m manual pages
 	@$(BIN)/zensical build --clean --strict
@@ -85,21 +86,21 @@ $(BIN)/zensical: pyproject.toml constraints.txt | setup
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,docs]'
 	@touch $@
 
-# Runs the studies' quick profiles anew, a quarter of an hour on a machine that does nothing else, keeps their ledgers in docs/runs and has
-# the pages quote them. STUDY=redis-tls: that one.
+# Runs the studies' quick profiles (a quarter of an hour on an idle machine), keeps their ledgers in docs/runs, and updates the
+# pages that quote them. STUDY=redis-tls: only that study.
 docs-reports: setup
 	@$(BIN)/python -m manual measure $(STUDY)
 
-# What is released, into dist/: wheels for x86-64 and aarch64, with a static OpenSSL, and the sources. Wants rustup and perl.
+# Builds a release into dist/: wheels for x86-64 and aarch64 with a static OpenSSL, and the sources. Needs rustup and perl.
 wheels: man
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt ziglang
 	@scripts/wheels $(CURDIR)/$(BIN)
 
-# Whether the tag, the changelog and dist/ agree, and the wheels run where they say (docs/releasing.md).
+# Checks that tag, changelog and dist/ agree, and that the wheels have the right requirements (docs/releasing.md).
 release-check:
 	@$(BIN)/python scripts/release_check.py
 
-# Installs dist/ in chroots of Debian and Ubuntu without a compiler, and asks there. Half an hour; wants root.
+# Installs dist/ in chroots of Debian and Ubuntu without a compiler, and runs costof there. Half an hour; needs root.
 check-wheels:
 	@scripts/system-packages wheels
 	@scripts/check-wheels $${TMPDIR:-/tmp}/costof-chroots

@@ -1,1 +1,1 @@
-"""Benchmarks: the engine against the clients people use, on the same server in the same run."""
+"""Benchmarks: the engine compared with common clients, on the same server in the same run."""

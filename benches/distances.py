@@ -1,7 +1,7 @@
-"""What is known beforehand, against what a run measures of it: sizes that only a quiet machine can show.
+"""Known delays compared with measured ones, with a precision that needs a quiet machine.
 
-The tests hold what any machine shows (counts of round trips, bounds from below, order); here is how near figures come.
-Needs root: hosts and links are network namespaces.
+Tests check what holds on any machine (counts of round trips, lower bounds, order); this shows how close figures come.
+Needs root, since hosts and links are network namespaces.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ EXTRA_MS = 5.0
 FAR_MS = 20.0
 
 
-class Silent:
-    """Nobody watches."""
+class NoProgress:
+    """Progress that is not shown."""
 
     def stage(self, text: str) -> None: ...
 
@@ -44,13 +44,13 @@ class Silent:
 
 
 def delayed_plan(rounds: str) -> Plan:
-    """Plain against plain, but that the client of the arm `delayed` is 5 ms further away."""
+    """Return a plan of two plain arms, one of which has a client that is 5 ms further away."""
     plan = resolve(load_study(STUDY), Options(profile="quick", settings=["records=500", "distance=10"], rounds=rounds))
     control = plan.controls[0]
     levels = {"transport": "plain", "distance": f"{10 + EXTRA_MS:g}"}
     delayed = PlannedArm(name="delayed", label="plain, delayed", levels=levels, baseline=control.name)
     slices = {name: size.model_copy(update={"operations": 32}) for name, size in plan.slices.items()}
-    return plan.model_copy(update={"arms": [control, plan.replicate_of(control), delayed], "slices": slices})
+    return plan.model_copy(update={"arms": [control, plan.replicate(control), delayed], "slices": slices})
 
 
 def far_plan(rounds: str) -> Plan:
@@ -58,18 +58,18 @@ def far_plan(rounds: str) -> Plan:
     return resolve(load_study(STUDY), Options(profile="quick", settings=settings, rounds=rounds))
 
 
-def measured(plan: Plan) -> Result:
+def measure(plan: Plan) -> Result:
     with tempfile.TemporaryDirectory() as folder:
         ledger = Ledger.create(plan, Path(folder) / "run")
-        run(plan, open_service(plan, None, "run"), ledger, Silent())
+        run(plan, open_service(plan, None, "run"), ledger, NoProgress())
         return analyse(ledger)
 
 
 def delays(result: Result) -> Iterator[tuple[str, str, str]]:
     for metric, trips in (("wire.query_1", 1), ("wire.connect", 3)):
-        found = next(effect.difference for effect in result.effects if effect.metric == metric)
-        told = f"{found.value:.2f} ms [{found.low:.2f}, {found.high:.2f}]"
-        yield f"{EXTRA_MS:g} ms on one arm, {metric}", f"{trips * EXTRA_MS:g} ms", told
+        difference = next(effect.difference for effect in result.effects if effect.metric == metric)
+        text = f"{difference.value:.2f} ms [{difference.low:.2f}, {difference.high:.2f}]"
+        yield f"{EXTRA_MS:g} ms on one arm, {metric}", f"{trips * EXTRA_MS:g} ms", text
 
 
 def distances(result: Result) -> Iterator[tuple[str, str, str]]:
@@ -92,14 +92,14 @@ def distances(result: Result) -> Iterator[tuple[str, str, str]]:
 
 
 @contextmanager
-def timed(found: list[float]) -> Iterator[None]:
+def timed(seconds: list[float]) -> Iterator[None]:
     started = time.monotonic()
     yield
-    found.append(time.monotonic() - started)
+    seconds.append(time.monotonic() - started)
 
 
-def beginnings() -> Iterator[tuple[str, str, str]]:
-    """Return how long labs take to stand."""
+def lab_starts() -> Iterator[tuple[str, str, str]]:
+    """Yield the times that labs take to start."""
     quick = resolve(load_study(STUDY), Options(profile="quick"))
     settings = ["nodes=15", "sync=star", "write_concern=1", "node_cpu=0.5"]
     fifteen = resolve(load_study("mongodb-chained-replication"), Options(profile="quick", settings=settings))
@@ -109,16 +109,16 @@ def beginnings() -> Iterator[tuple[str, str, str]]:
         with timed(seconds):
             lab.__enter__()
         lab.__exit__(None, None, None)
-        yield f"{name} stands", "", f"{seconds[0]:.1f} s"
+        yield f"start of {name}", "", f"{seconds[0]:.1f} s"
 
 
 def main() -> None:
     if not is_root():
-        sys.exit("hosts and links are network namespaces, which only root can make")
-    table = Table(title="What is known, and what is measured of it", title_justify="left", box=None)
-    for heading in ("of", "known", "measured"):
+        sys.exit("needs root, since hosts and links are network namespaces")
+    table = Table(title="Known and measured values", title_justify="left", box=None)
+    for heading in ("figure", "known", "measured"):
         table.add_column(heading)
-    for row in (*delays(measured(delayed_plan(ROUNDS))), *distances(measured(far_plan(ROUNDS))), *beginnings()):
+    for row in (*delays(measure(delayed_plan(ROUNDS))), *distances(measure(far_plan(ROUNDS))), *lab_starts()):
         table.add_row(*row)
     Console(highlight=False, width=120).print(table)
 

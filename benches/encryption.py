@@ -1,7 +1,7 @@
-"""What column encryption costs: a value by algorithm and length, and the driver where nothing is encrypted.
+"""CPU cost of column encryption: of a value by algorithm and length, and of the driver without encrypted columns.
 
-Values are sealed and opened by the engine (`costof-engine calibrate`), and opened by `costof.encrypted`'s own ciphers.
-The driver asks a server directly for the same rows with and without master keys, in turns; the medians are told.
+Values are encrypted and decrypted by the engine (`costof-engine calibrate`), and decrypted by `costof.encrypted`.
+The driver reads the same rows directly from a server with and without master keys, alternately; medians are shown.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pydantic import SecretStr
 from rich.console import Console
 from rich.table import Table
 
-from benches.mysql import KnowingClients
+from benches.mysql import TrustingClientCertificates
 from costof.encrypted.envelope import Envelope, RowFormat
 from costof.encrypted.keys import KeyRing, session_salt
 from costof.messages.plan import Data, Plan, Workload
@@ -44,15 +44,15 @@ def main() -> None:
     if os.geteuid() == 0:
         print_driver()
     else:
-        sys.stdout.write("The driver on a direct connection: left out (the lab needs root)\n")
+        sys.stdout.write("The driver on a direct connection: skipped (the lab needs root)\n")
 
 
 def print_values() -> None:
-    told = subprocess.run([engine_path(), "calibrate"], check=True, capture_output=True, text=True).stdout
-    costs: dict[str, dict[str, dict[str, float]]] = json.loads(told)["encryption"]
+    output = subprocess.run([engine_path(), "calibrate"], check=True, capture_output=True, text=True).stdout
+    costs: dict[str, dict[str, dict[str, float]]] = json.loads(output)["encryption"]
     table = Table(title="A value encrypted and decrypted, us", title_justify="left", box=None)
     lengths = list(next(iter(costs.values())))
-    for heading in ("algorithm", *(f"{length} bytes" for length in lengths), "Python opens 5 bytes"):
+    for heading in ("algorithm", *(f"{length} bytes" for length in lengths), "Python decrypts 5 bytes"):
         table.add_column(heading, justify="left" if heading == "algorithm" else "right")
     for algorithm, by_length in costs.items():
         cells = [f"{cost['seal'] / 1e3:.2f} / {cost['open'] / 1e3:.2f}" for cost in by_length.values()]
@@ -61,7 +61,7 @@ def print_values() -> None:
 
 
 def python_us(algorithm: str) -> float:
-    """`costof.encrypted`'s opener on a short value of the vectors: the third column, as text."""
+    """Return the time in us in which `costof.encrypted` decrypts a short value of the test vectors."""
     vectors = json.loads(VECTORS.read_text())
     [case] = [case for case in vectors["cases"] if case["name"] == f"{algorithm}, lengths"]
     definition = bytes.fromhex(case["definitions"][1])
@@ -70,11 +70,11 @@ def python_us(algorithm: str) -> float:
     salt = session_salt(vectors["scramble"].encode(), bytes.fromhex(vectors["nonce"]))
     opener = KeyRing(vectors["master_keys"]).session(salt).opener(envelope)
     associated = envelope.associated_data(RowFormat.TEXT, (b"tpcc", b"customer", b"text"))
-    # A number of one digit, and the length of what follows.
+    # The value follows a number of one digit and the length of the value.
     sealed = bytes.fromhex(case["rows"][1])[3:]
     began = time.process_time()
     for _ in range(PYTHON_VALUES):
-        # Else it takes each value once.
+        # Allows the same value again, which the opener would reject.
         opener._last = -1
         opener.begin()
         opener.open(associated, sealed)
@@ -82,17 +82,17 @@ def python_us(algorithm: str) -> float:
 
 
 def print_driver() -> None:
-    """A point select, one column: a definition and a row are all that the driver can add to."""
+    """Measure a point select of one column, with and without master keys."""
     settings = ["distance=lan", "transport=plain", f"records={RECORDS}"]
     plan = resolve(load_study("mysql-transport"), Options(profile="quick", settings=settings))
     arm = next(arm for arm in plan.arms if not arm.replicate)
-    with ServerLab(plan, KnowingClients) as lab, engine(lab.prefix(arm)) as wire:
+    with ServerLab(plan, TrustingClientCertificates) as lab, engine(lab.prefix(arm)) as wire:
         wire.plan(_plan(lab, arm))
         lab.prepare(arm, lambda _: _load(wire))
         turns = [_turn(wire, turn) for turn in range(TURNS)]
     without, with_keys = ([turn[name] for turn in turns] for name in NAMES)
     added = ratio(without, with_keys)
-    assert added is not None, "somebody used no CPU"
+    assert added is not None, "a client used no CPU"
     sys.stdout.write(
         f"A point select on a direct connection: {median(without):.2f} us of client CPU without master keys, "
         f"{median(with_keys):.2f} us with them ({added.value - 1:+.1%} [{added.low - 1:+.1%}, {added.high - 1:+.1%}])\n"
@@ -115,7 +115,7 @@ def _load(wire: Instrument) -> None:
 
 
 def _turn(wire: Instrument, turn: int) -> dict[str, float]:
-    """Each goes first as often as the other."""
+    """Measure both, in alternating order."""
     return {name: _cpu_us(wire, name) for name in NAMES[:: -1 if turn % 2 else 1]}
 
 

@@ -1,9 +1,9 @@
-"""What the gateway costs a command: beside HAProxy, which forwards bytes and looks at none, on one MariaDB on loopback.
+"""Cost of the gateway for a command, compared with HAProxy forwarding TCP, on one MariaDB on loopback.
 
-A command is sysbench's point select, prepared, or as text, which is read each time. `no rules` and `plaintext` pass
-bytes as they are, `nothing of it` reads statements and answers under rules for another column, `encrypted` encrypts the
-one column. Turns alternate; medians are told. All of it runs on one core: between two cores what it takes to wake the
-other one, sometimes, is more than what is measured.
+A command is sysbench's point select, prepared, or as text that the gateway parses each time. `no rules` and `plaintext`
+forward bytes unchanged, `other column` has rules for a column that is not selected, and `encrypted` encrypts the
+selected column. Clients alternate; medians are shown. Everything runs on one core, because waking a second core may
+take longer than the measured time.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ listen forward
 
 def rules(role: str, column: str, password: str) -> str:
     key = 'master_key = "app"\n' if role == "ciphertext" else ""
-    statement = f"SELECT c FROM `{TABLE}` WHERE id=?"  # noqa: S608  # a name of our own
+    statement = f"SELECT c FROM `{TABLE}` WHERE id=?"  # noqa: S608  # a constant name
     return (
         f'[master_keys]\napp = "{KEY}"\n[[accounts]]\nname = "{USER}"\nrole = "{role}"\n{key}'
         f'[[columns]]\ndatabase = "{DATABASE}"\ntable = "{TABLE}"\ncolumn = "{column}"\n'
@@ -66,7 +66,7 @@ def all_rules(password: str) -> dict[str, str]:
     return {
         "gateway, no rules": "",
         "gateway, plaintext": rules("plaintext", "c", password),
-        "gateway, nothing of it": rules("ciphertext", "pad", password),
+        "gateway, other column": rules("ciphertext", "pad", password),
         "gateway, encrypted": rules("ciphertext", "c", password),
     }
 
@@ -101,13 +101,13 @@ def _addresses(
                 address="127.0.0.1:0", rules_file=file, server=f"{server.address}:{server.port}", limits=NO_LIMITS
             )
         )
-    told = process.begin(listeners).listeners
-    addresses = {DIRECT: f"{server.address}:{server.port}", **dict(zip(texts, told, strict=True))}
+    listening = process.begin(listeners).listeners
+    addresses = {DIRECT: f"{server.address}:{server.port}", **dict(zip(texts, listening, strict=True))}
     return addresses, dict.fromkeys(texts, process.cpu_seconds)
 
 
 def _forwarder(lab: Lab, server: SysbenchServer, cpu: dict[str, Callable[[], float]]) -> dict[str, str]:
-    """Nothing, where there is no HAProxy."""
+    """Start HAProxy and return its address; empty if it is not installed."""
     try:
         binary = find_haproxy()
     except CostofError:
@@ -141,8 +141,8 @@ Figures = dict[tuple[int, str], tuple[float, float]]
 
 
 def _measure(wire: Instrument, addresses: dict[str, str], cpu: dict[str, Callable[[], float]]) -> Figures:
-    """Commands a second, and microseconds of CPU a command of what stands between."""
-    turns: dict[tuple[int, str], list[tuple[float, float]]] = {}
+    """Return commands a second, and CPU time in us that the gateway or HAProxy uses for a command."""
+    samples: dict[tuple[int, str], list[tuple[float, float]]] = {}
     for _ in range(TURNS):
         for workers in WORKERS:
             for name in [name + form for form in ("", TEXT) for name in addresses]:
@@ -151,13 +151,16 @@ def _measure(wire: Instrument, addresses: dict[str, str], cpu: dict[str, Callabl
                 answer = wire.slice(1, name, f"query-{workers}", 1_000_000, SECONDS)
                 assert not answer.errors, answer.errors
                 rate = answer.operations / (answer.elapsed_ns / 1e9)
-                turns.setdefault((workers, name), []).append((rate, (used() - before) * 1e6 / answer.operations))
-    return {key: (median(t[0] for t in told), median(t[1] for t in told)) for key, told in turns.items()}
+                samples.setdefault((workers, name), []).append((rate, (used() - before) * 1e6 / answer.operations))
+    return {
+        key: (median(rate for rate, _ in values), median(cpu_us for _, cpu_us in values))
+        for key, values in samples.items()
+    }
 
 
 def _print(figures: Figures) -> None:
     table = Table(title="A command through the gateway", title_justify="left", box=None)
-    for heading in ("connections", "by", "commands/s", "CPU between, us"):
+    for heading in ("connections", "path", "commands/s", "gateway or HAProxy CPU, us"):
         table.add_column(heading, justify="right" if "/" in heading or "," in heading else "left")
     for (workers, name), (rate, cpu_us) in figures.items():
         table.add_row(str(workers), name, f"{rate:,.0f}", f"{cpu_us:.1f}" if name.removesuffix(TEXT) != DIRECT else "")

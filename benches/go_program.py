@@ -1,4 +1,4 @@
-"""Clients written in Go, for the benches to measure against: built once, into the user's cache."""
+"""Benchmark clients written in Go, built once into the user's cache."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ import platformdirs
 
 @dataclass(frozen=True)
 class GoProgram:
-    """A program of a Go module's."""
+    """A program of a Go module."""
 
     name: str
     version: str
     package: str
 
     def path(self) -> Path | None:
-        """The program on PATH, or built, now if it is not there. None, where it cannot be, which is said."""
-        found = shutil.which(self.name)
-        if found:
-            return Path(found)
+        """Return the path of the program, built if necessary. Print a note and return None if that fails."""
+        installed = shutil.which(self.name)
+        if installed:
+            return Path(installed)
         root = Path(platformdirs.user_cache_dir("costof")) / f"{self.name}-{self.version}"
         built = root / "bin" / self.name
         if built.is_file() or self._build(root):
             return built
-        sys.stdout.write(f"{self.name}: left out (it is missing, and cannot be built)\n")
+        sys.stdout.write(f"{self.name}: skipped (not installed, and cannot be built)\n")
         return None
 
     def _build(self, root: Path) -> bool:
         go = shutil.which("go")
         if go is None:
             return False
-        sys.stdout.write(f"building {self.name} {self.version} into {root}, once, for some minutes\n")
+        sys.stdout.write(f"building {self.name} {self.version} into {root} (once, some minutes)\n")
         sys.stdout.flush()
-        # Within a module of its own: `go install PACKAGE@VERSION` refuses one whose go.mod replaces others.
+        # In a temporary module, because `go install PACKAGE@VERSION` rejects modules with replace directives.
         steps = (["mod", "init", "bench"], ["get", f"{self.package}@v{self.version}"], ["install", self.package])
         with tempfile.TemporaryDirectory() as folder:
             environment = {**os.environ, "GOBIN": str(root / "bin"), "GOFLAGS": "-mod=mod"}

@@ -1,12 +1,11 @@
-"""The engine against the programs people put load on HTTP servers with: wrk, ab, h2load and oha.
+"""The engine compared with load generators for HTTP: wrk, ab, h2load and oha.
 
-All ask the same nginx, one process on loopback that answers `OK`, over 50 connections, and take turns; the medians are
-told. Under TLS each request has a new connection and a full handshake of TLS 1.3, of one suite for all. Of the others
-only oha verifies certificates unless told not to, so here nobody does. All have one thread but oha, with one a
-core. A peer's CPU time is that of its whole process.
+All alternate on one nginx process on loopback that answers `OK`, over 50 connections; medians are shown. With TLS each
+request has a new connection with a full TLS 1.3 handshake and the same suite. Certificates are not verified, since only
+oha can. All have one thread, except oha with one for each core. A program's CPU time is that of its whole process.
 
-Engines of other TLS libraries take turns too, where `make tls-libraries` has built them: each with the groups that it
-offers by itself, and then all with X25519 alone.
+Engines with other TLS libraries are included if `make tls-libraries` has built them: with their default groups, and
+with X25519 only.
 """
 
 from __future__ import annotations
@@ -38,19 +37,19 @@ from costof.programs.http import HttpSettings
 TURNS = 5
 SECONDS = 2
 CONNECTIONS = 50
-# h2load goes on for ever if it is to open connections for so many seconds.
+# With a duration h2load would never end when it opens new connections.
 REQUESTS_OF_H2LOAD = {"plain": 100_000, "tls": 3_000}
 CLOSE = "Connection: close"
-SETTINGS = {"plain": f"keep-alive, {CONNECTIONS}", "tls": "new TLS connections", "x25519": "X25519 alone"}
+SETTINGS = {"plain": f"keep-alive, {CONNECTIONS}", "tls": "new TLS connections", "x25519": "only X25519"}
 LIBRARIES = ("openssl-3.5", "aws-lc")
 
 Count = tuple[int, float]
-"""Requests that succeeded, and the seconds that they took."""
+"""Successful requests, and their seconds."""
 
 
 @dataclass(frozen=True)
 class Nginx:
-    """The server that all ask."""
+    """The server for all clients."""
 
     pid: int
     urls: dict[str, str]
@@ -67,7 +66,7 @@ class Peer:
     argv: Callable[[str, str], list[str]]
     read: Callable[[str], Count]
 
-    def turn(self, nginx: Nginx, arm: str) -> Usage:
+    def measure(self, nginx: Nginx, arm: str) -> Usage:
         server = process_cpu_seconds(nginx.pid)
         with tempfile.TemporaryFile("w+") as output:
             child = subprocess.Popen(self.argv(arm, nginx.urls[arm]), stdout=output, stderr=output)
@@ -79,63 +78,63 @@ class Peer:
             sys.exit(f"{self.name} ended with status {child.returncode}: {text.strip()[-300:]}")
         requests, seconds = self.read(text)
         used = process_cpu_seconds(nginx.pid) - server
-        return Usage.of(requests, seconds, usage.ru_utime + usage.ru_stime, used)
+        return Usage.from_totals(requests, seconds, usage.ru_utime + usage.ru_stime, used)
 
 
 def main() -> None:
-    """Measure and print; a program that is missing is left out and said so."""
+    """Measure and print; missing programs are skipped with a note."""
     try:
         program = find_program("nginx", "nginx-light")
     except CostofError as error:
-        sys.stdout.write(f"HTTP: left out ({error})\n")
+        sys.stdout.write(f"HTTP: skipped ({error})\n")
         return
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         nginx = stack.enter_context(_nginx(program, Path(folder)))
         engines, peers, measured = _engines(nginx, stack), _peers(), []
         for arm, setting in SETTINGS.items():
-            # Without TLS they are all the same.
-            able = {OURS: engines[OURS]} if arm == "plain" else engines
-            clients = {name: partial(_engine, nginx, wire, arm) for name, wire in able.items()}
-            clients |= {peer.name: partial(peer.turn, nginx, arm) for peer in peers if arm in nginx.urls}
+            # Without TLS all engines are the same.
+            compared = {OURS: engines[OURS]} if arm == "plain" else engines
+            clients = {name: partial(_engine, nginx, wire, arm) for name, wire in compared.items()}
+            clients |= {peer.name: partial(peer.measure, nginx, arm) for peer in peers if arm in nginx.urls}
             measured.append(alternate(setting, clients, TURNS))
-    print_table("nginx: requests over standing and over new connections", measured)
+    print_table("nginx: requests over open and over new connections", measured)
 
 
 def _engines(nginx: Nginx, stack: contextlib.ExitStack) -> dict[str, Instrument]:
-    """Return the installed engine, and those of other TLS libraries by what they say they run."""
-    found = {}
+    """Return the installed engine, and those with other TLS libraries by name."""
+    engines = {}
     for library in ("", *LIBRARIES):
         try:
             wire = stack.enter_context(engine(library=library))
         except CostofError as error:
-            sys.stdout.write(f"HTTP: left out ({error})\n")
+            sys.stdout.write(f"HTTP: skipped ({error})\n")
             continue
         ready = wire.plan(_plan(nginx))
         assert all(arm.error is None for arm in ready.arms), ready
-        found[f"{OURS}, {ready.tls_library}" if library else OURS] = wire
-    return found
+        engines[f"{OURS}, {ready.tls_library}" if library else OURS] = wire
+    return engines
 
 
 def _peers() -> list[Peer]:
-    found = []
+    peers = []
     for peer in (Peer("wrk", _wrk, _read_wrk), Peer("ab", _ab, _read_ab), Peer("h2load", _h2load, _read_h2load)):
         if shutil.which(peer.name) is None:
-            sys.stdout.write(f"HTTP: {peer.name} is missing and left out\n")
+            sys.stdout.write(f"HTTP: {peer.name} skipped (not installed)\n")
         else:
-            found.append(peer)
+            peers.append(peer)
     if (built := oha.program()) is None:
-        sys.stdout.write("HTTP: oha is missing and left out\n")
+        sys.stdout.write("HTTP: oha skipped (not installed)\n")
     else:
-        found.append(Peer("oha", lambda arm, url: _oha(built, arm, url), _read_oha))
-    return found
+        peers.append(Peer("oha", lambda arm, url: _oha(built, arm, url), _read_oha))
+    return peers
 
 
 def _engine(nginx: Nginx, wire: Instrument, arm: str) -> Usage:
     server = process_cpu_seconds(nginx.pid)
     answer = wire.slice(1, arm, "request", 100_000_000, SECONDS)
     used = process_cpu_seconds(nginx.pid) - server
-    return Usage.of_slice(answer, used)
+    return Usage.from_slice(answer, used)
 
 
 def _plan(nginx: Nginx) -> Plan:
@@ -257,8 +256,8 @@ def _oha(program: Path, arm: str, url: str) -> list[str]:
 
 
 def _read_oha(text: str) -> Count:
-    said = json.loads(text)
-    return said["statusCodeDistribution"]["200"], said["summary"]["total"]
+    output = json.loads(text)
+    return output["statusCodeDistribution"]["200"], output["summary"]["total"]
 
 
 def _find(pattern: str, text: str) -> re.Match[str]:

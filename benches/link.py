@@ -1,4 +1,4 @@
-"""What the engine's link can carry and what it costs: round trips asked for and measured, throughput, CPU.
+"""The engine's simulated link: nominal and measured round trips, throughput, and CPU time.
 
 Run as root on a quiet machine: `.venv/bin/python benches/link.py [--json]`. About half a minute.
 """
@@ -27,7 +27,7 @@ TRANSFER_SECONDS = 3.0
 
 @dataclass(frozen=True)
 class Transfer:
-    """Of one TCP connection over one link; CPU in cores."""
+    """A transfer over one TCP connection on one link; CPU in cores."""
 
     link: str
     congestion_control: str
@@ -54,7 +54,7 @@ def transfer(network: Network, link: Link, control: str) -> Transfer:
         ]
         for thread in threads:
             thread.start()
-        # The first second is the congestion window's growth.
+        # The congestion window grows in the first second.
         time.sleep(1 + link.round_trip_ms / 100)
         before = (time.monotonic(), received[0], network.cpu_seconds(), network.counters(link).a_to_b)
         time.sleep(TRANSFER_SECONDS)
@@ -95,7 +95,7 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=3, help="transfers of each kind; the median one is shown")
     as_json, repeats = vars(parser.parse_args()).values()
     if not is_root():
-        sys.exit("links are made between network namespaces, which only root can make")
+        sys.exit("needs root, since links connect network namespaces")
     result: dict[str, object] = {"load": os.getloadavg(), "round_trips": [], "transfers": []}
     with Lab() as lab, Network(lab, netem=False) as network:
         client, server = network.host("client"), network.host("server")
@@ -129,7 +129,7 @@ def table(result: dict) -> str:  # type: ignore[type-arg]
     lines = [
         f"load {result['load'][0]:.1f}; path cost {result['path_cost_us']:.0f} us; idle {result['idle_cpu']:.3%} CPU"
     ]
-    lines.append(f"{'asked ms':>10} {'ICMP ms':>10} {'p99-p50':>8} {'TCP ms':>10} {'p99-p50':>8}")
+    lines.append(f"{'nominal ms':>10} {'ICMP ms':>10} {'p99-p50':>8} {'TCP ms':>10} {'p99-p50':>8}")
     for evidence in result["round_trips"]:
         icmp, tcp = evidence["icmp"], evidence["tcp"]
         lines.append(

@@ -1,7 +1,7 @@
-"""The engine against pymongo: `find_one` by key over one connection and over 32, plain and TLS.
+"""The engine compared with pymongo: `find_one` by key over one connection and over 32, plain and TLS.
 
-Both ask the same secondary of the same replica set for the same records; their turns alternate, and the medians are
-told. pymongo runs 32 threads on one client with a pool of 32, as an application server would.
+Both read the same records from the same secondary of a replica set, alternately; medians are shown. pymongo runs 32
+threads on one client with a pool of 32, as an application server would.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ def main() -> None:
     plan = resolve(load_study("mongodb-tls"), Options(profile="quick", settings=[f"records={RECORDS}"]))
     with ServerLab(plan) as lab, engine() as wire:
         arms = [arm for arm in plan.arms if not arm.replicate]
-        told = _plan(lab, arms)
-        ready = wire.plan(told)
+        instrument_plan = _plan(lab, arms)
+        ready = wire.plan(instrument_plan)
         lab.prepare(arms[0], lambda arm: _load(wire, arm.name))
         measured = []
         for arm in arms:
             for connections in CONNECTIONS:
                 clients = {
                     OURS: partial(_engine, lab, wire, arm.name, connections),
-                    "pymongo": partial(_pymongo, lab, told, arm.name, connections),
+                    "pymongo": partial(_pymongo, lab, instrument_plan, arm.name, connections),
                 }
                 setting = f"{arm.name}, {connections} connection{'s' if connections > 1 else ''}"
                 measured.append(alternate(setting, clients, TURNS))
@@ -69,23 +69,23 @@ def _engine(lab: Service, wire: Instrument, arm: str, connections: int) -> Usage
     before = lab.cpu_seconds()
     answer = wire.slice(1, arm, f"find{connections}", 10_000_000, SECONDS)
     used = lab.cpu_seconds()["secondary"] - before["secondary"]
-    return Usage.of_slice(answer, used)
+    return Usage.from_slice(answer, used)
 
 
-def _pymongo(lab: Service, told: Plan, arm: str, connections: int) -> Usage:
-    """A process of its own, so that its CPU is its own; it prints operations, seconds and CPU seconds."""
+def _pymongo(lab: Service, instrument_plan: Plan, arm: str, connections: int) -> Usage:
+    """Run pymongo in a separate process to measure its CPU; it prints operations, seconds and CPU seconds."""
     before = lab.cpu_seconds()
     argv = [sys.executable, "-m", "benches.mongodb_find", arm, str(connections)]
-    done = subprocess.run(argv, input=line(told).decode(), capture_output=True, text=True, check=True)
+    done = subprocess.run(argv, input=line(instrument_plan).decode(), capture_output=True, text=True, check=True)
     operations, seconds, cpu = done.stdout.split()
     used = lab.cpu_seconds()["secondary"] - before["secondary"]
-    return Usage.of(int(operations), float(seconds), float(cpu), used)
+    return Usage.from_totals(int(operations), float(seconds), float(cpu), used)
 
 
-def pymongo_client(told: Plan, arm_name: str, connections: int) -> None:
-    """`connections` threads calling `find_one` for `SECONDS`; their warm-up is outside the measured time."""
-    driver = PymongoDriver(told)
-    arm = next(arm for arm in told.arms if arm.name == arm_name)
+def pymongo_client(instrument_plan: Plan, arm_name: str, connections: int) -> None:
+    """Call `find_one` in as many threads as `connections` for `SECONDS`, after an unmeasured warm-up."""
+    driver = PymongoDriver(instrument_plan)
+    arm = next(arm for arm in instrument_plan.arms if arm.name == arm_name)
     driver.query(arm)
     counts = [0] * connections
     start = threading.Barrier(connections + 1)

@@ -1,10 +1,10 @@
-"""The engine against pymongo and go-ycsb: inserts of YCSB's records, one at a time, by one worker and by eight, w:1;
-and the loader, which fills a run's table in batches, against pymongo's `insert_many` in the same ones.
+"""The engine compared with pymongo and go-ycsb: inserts of YCSB's records with w:1 by one and eight workers.
 
-All write to the primary of the same replica set, into a collection each; their turns alternate, and the medians are
-told. pymongo runs a thread for each worker on one client. All make a record as they send it, as YCSB's loader does: its
-key by the same hash, and ten fields of random bytes (in Python a thousand at once). go-ycsb cannot be told how long to
-load: it loads a number of records, and its CPU is that of the whole process, start included.
+The engine's loader, which inserts in batches, is compared with pymongo's `insert_many` in batches of the same size. All
+write alternately to the primary of the same replica set, each into its own collection; medians are shown. pymongo runs
+a thread for each worker on one client. As in YCSB's loader, each record is generated when it is sent: its key by the
+same hash, and ten fields of random bytes (in Python 1,000 at once). go-ycsb has no option for a duration: it loads a
+number of records, and its CPU time is that of the whole process.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from costof.study.plan import resolve
 TURNS = 9
 SECONDS = 1.0
 WORKERS = (1, 8)
-# The engine's own (`workload/load.rs`), and a load that takes it half a second.
+# The batch size of the engine (`workload/load.rs`), and records that it loads in half a second.
 BATCH = 100
 LOAD_RECORDS = 30_000
 FIELDS = 10
@@ -56,8 +56,8 @@ def main() -> None:
     go_ycsb = GO_YCSB.path()
     plan = resolve(load_study("mongodb-tls"), RunOptions(profile="quick", settings=["transport=plain"]))
     with ServerLab(plan) as lab, engine() as wire, engine() as loader:
-        asked = {"read_preference": "primary", "write_concern": 1}
-        settings = lab.endpoint(plan.arms[0]).service.asking(asked)
+        client_options = {"read_preference": "primary", "write_concern": 1}
+        settings = lab.endpoint(plan.arms[0]).service.asking(client_options)
         assert isinstance(settings, MongodbSettings)
         wire.plan(_plan(settings))
         measured = []
@@ -86,52 +86,52 @@ def _engine(lab: Service, wire: Instrument, workers: int) -> Usage:
     before = lab.cpu_seconds()
     answer = wire.slice(1, "plain", f"insert{workers}", 10_000_000, SECONDS)
     used = lab.cpu_seconds()["primary"] - before["primary"]
-    return Usage.of_slice(answer, used)
+    return Usage.from_slice(answer, used)
 
 
 def _loader(lab: Service, settings: MongodbSettings, loader: Instrument) -> Usage:
-    """Return a loader into a table that is empty each time, as a run's is."""
+    """Load into an empty table, as a run does."""
     with _client(settings, 1) as client:
         client[settings.database].drop_collection(settings.collection)
     before = lab.cpu_seconds()
     answer = loader.slice(1, "plain", LOAD, LOAD_RECORDS, 60)
-    return Usage.of_slice(answer, lab.cpu_seconds()["primary"] - before["primary"])
+    return Usage.from_slice(answer, lab.cpu_seconds()["primary"] - before["primary"])
 
 
 def _pymongo(lab: Service, settings: MongodbSettings, workers: int, batch: int = 1) -> Usage:
-    """A process of its own, so that its CPU is its own; it prints operations, seconds and CPU seconds."""
+    """Run pymongo in a separate process to measure its CPU; it prints operations, seconds and CPU seconds."""
     before = lab.cpu_seconds()
     argv = [sys.executable, "-m", "benches.mongodb_insert", str(workers), str(batch)]
     done = subprocess.run(argv, input=line(settings).decode(), capture_output=True, text=True, check=True)
     operations, seconds, cpu = done.stdout.split()
     used = lab.cpu_seconds()["primary"] - before["primary"]
-    return Usage.of(int(operations), float(seconds), float(cpu), used)
+    return Usage.from_totals(int(operations), float(seconds), float(cpu), used)
 
 
 def _go_ycsb(lab: Service, settings: MongodbSettings, program: Path, workers: int) -> Usage:
-    """Its login goes by a file: a command line is shown to everybody."""
+    """Run go-ycsb with its password in a file, since command lines are visible to all users."""
     with tempfile.NamedTemporaryFile("w", suffix=".properties") as login:
         addresses = ",".join(settings.addresses)
         login.write(f"mongodb.url=mongodb://{addresses}/{settings.database}?w=1&replicaSet={settings.replica_set}\n")
         login.write(f"mongodb.username={settings.username}\nmongodb.password={_password(settings)}\n")
         login.flush()
         properties: dict[str, object] = {"recordcount": GO_YCSB_RECORDS, "threadcount": workers, "fieldcount": FIELDS}
-        # Its option --table is not heeded here, its property is.
+        # go-ycsb ignores its option --table here, but not the property.
         properties["table"] = f"go_{secrets.token_hex(8)}"
         argv = [str(program), "load", "mongodb", "-P", login.name]
         argv += [word for name, value in properties.items() for word in ("-p", f"{name}={value}")]
         server, before = lab.cpu_seconds()["primary"], resource.getrusage(resource.RUSAGE_CHILDREN)
         done = subprocess.run(argv, capture_output=True, text=True, check=True)
     after, used = resource.getrusage(resource.RUSAGE_CHILDREN), lab.cpu_seconds()["primary"] - server
-    told = re.findall(r"^INSERT +- Takes\(s\): ([\d.]+), Count: (\d+),", done.stdout, re.MULTILINE)
-    assert told, done.stdout[-1000:]
-    seconds, count = float(told[-1][0]), int(told[-1][1])
+    summaries = re.findall(r"^INSERT +- Takes\(s\): ([\d.]+), Count: (\d+),", done.stdout, re.MULTILINE)
+    assert summaries, done.stdout[-1000:]
+    seconds, count = float(summaries[-1][0]), int(summaries[-1][1])
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return Usage.of(count, seconds, cpu, used)
+    return Usage.from_totals(count, seconds, cpu, used)
 
 
 def new_record(key: str) -> dict[str, Any]:
-    """One of YCSB's: printable bytes, drawn at once for all fields."""
+    """Return a record as YCSB's, with random printable bytes."""
     values = random.randbytes(FIELDS * FIELD_LENGTH).translate(PRINTABLE)
     fields = (Binary(values[at : at + FIELD_LENGTH]) for at in range(0, len(values), FIELD_LENGTH))
     return {"_id": key, **dict(zip(FIELD_NAMES, fields, strict=True))}
@@ -150,14 +150,16 @@ def _client(settings: MongodbSettings, workers: int) -> pymongo.MongoClient[dict
         password=_password(settings),
         maxPoolSize=workers,
         w=settings.write_concern,
-        # As YCSB's binding and the engine: an insert is sent once.
+        # As with YCSB's binding and the engine, inserts are not retried.
         retryWrites=False,
     )
 
 
 def pymongo_client(settings: MongodbSettings, workers: int, batch: int) -> None:
-    """`workers` threads calling `insert_one`, or `insert_many` of a batch, for `SECONDS`; connecting is outside the
-    measured time."""
+    """Call `insert_one`, or `insert_many` with batches, in as many threads as `workers` for `SECONDS`.
+
+    The time to connect is not measured.
+    """
     client = _client(settings, workers)
     collection = client[settings.database][f"pymongo_{secrets.token_hex(8)}"]
     counts = [0] * workers

@@ -1,8 +1,8 @@
-"""The engine against the clients people measure MySQL with: mariadb-slap for connections, sysbench for point selects.
+"""The engine compared with MySQL clients: mariadb-slap for connections, sysbench for point selects.
 
-All ask the same MariaDB for the same table from the same host of the lab, and their turns alternate; the medians are
-told. sysbench uses server-side prepared statements as it does by default, and so does the engine; mariadb-slap opens a
-connection for each query (`--detach=1`), which the engine's trial of a connection and a first query repeats.
+All read the same table of the same MariaDB from the same host of the lab, alternately; medians are shown. sysbench uses
+server-side prepared statements by default, and so does the engine. mariadb-slap opens a connection for each query
+(`--detach=1`), as the engine does in its workload of kind connect.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-from benches.peers import SECONDS, UNBOUNDED, WORKERS, Bench, standing
+from benches.peers import SECONDS, UNBOUNDED, WORKERS, Bench, running_benches
 from benches.table import Measured, Usage, print_table
 from costof.lab.certificates import write_private
 from costof.programs.mariadb.lab import SysbenchServer
@@ -24,10 +24,10 @@ RECORDS = 10_000
 CONNECTIONS = 500
 
 
-class KnowingClients(SysbenchServer):
-    """Takes clients' certificates of the lab's own authority.
+class TrustingClientCertificates(SysbenchServer):
+    """A server that trusts client certificates of the lab's authority.
 
-    Without one, a client that presents a certificate is refused, asked for it or not.
+    Without an authority it would reject every client that presents a certificate.
     """
 
     def command_line(self, binary: Path) -> list[str]:
@@ -35,14 +35,14 @@ class KnowingClients(SysbenchServer):
 
 
 class MysqlBench(Bench):
-    """With mariadb-slap and sysbench for peers."""
+    """A comparison with mariadb-slap and sysbench."""
 
     @property
     def encrypted(self) -> bool:
         return self.arm.levels["transport"] == "tls"
 
     def sysbench(self, threads: int) -> Usage:
-        """With TLS it presents a certificate of its own, whether or not the server asks for one."""
+        """Run sysbench, which with TLS always presents a client certificate."""
         service, host, port, _ = self.target()
         argv = ["sysbench", "oltp_point_select", f"--mysql-host={host}", f"--mysql-port={port}"]
         argv += [f"--mysql-user={service['username']}", f"--mysql-password={service['password']}"]
@@ -56,11 +56,11 @@ class MysqlBench(Bench):
 
         with tempfile.TemporaryDirectory() as folder:
             if self.encrypted:
-                self._give_sysbench_its_files(Path(folder))
+                self._write_sysbench_certificates(Path(folder))
             return self.program(argv, read, Path(folder))
 
-    def _give_sysbench_its_files(self, folder: Path) -> None:
-        """sysbench 1.0 has no options for them: fixed names in the folder it is started in."""
+    def _write_sysbench_certificates(self, folder: Path) -> None:
+        """Write the certificate files with the fixed names that sysbench 1.0 expects in its working directory."""
         authority = self.lab.authority
         pair = authority.issue("sysbench", "ecdsa-p256", ["sysbench"]).read_bytes()
         (folder / "cacert.pem").write_bytes(authority.ca_file.read_bytes())
@@ -84,17 +84,17 @@ class MysqlBench(Bench):
 
 
 def main() -> None:
-    """Measure and print; without the other clients it says so."""
+    """Measure and print, or print why this is skipped."""
     missing = [program for program in ("sysbench", "mariadb-slap") if shutil.which(program) is None]
     if missing or os.geteuid() != 0:
-        sys.stdout.write(f"MySQL: left out ({', '.join(missing) + ' missing' if missing else 'the lab needs root'})\n")
+        sys.stdout.write(f"MySQL: skipped ({', '.join(missing) + ' missing' if missing else 'the lab needs root'})\n")
         return
-    with standing(MysqlBench, "mysql-transport", KnowingClients, RECORDS) as arms:
-        measured = [each for arm in arms for each in _of_arm(arm)]
+    with running_benches(MysqlBench, "mysql-transport", TrustingClientCertificates, RECORDS) as arms:
+        measured = [each for arm in arms for each in _measure_arm(arm)]
     print_table("MariaDB: connections with a query each, and point selects", measured)
 
 
-def _of_arm(bench: MysqlBench) -> list[Measured]:
+def _measure_arm(bench: MysqlBench) -> list[Measured]:
     return [
         bench.alternate("connect and query", "connect", CONNECTIONS, {"mariadb-slap": bench.slap}),
         *(

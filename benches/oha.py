@@ -1,4 +1,4 @@
-"""oha, a load generator of crates.io: built once, for the benches alone, into the user's cache."""
+"""oha, a load generator from crates.io, built once into the user's cache."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ VERSION = "1.16.0"
 
 
 def program() -> Path | None:
-    """The program, built now if it is not there. None, having said why, where it cannot be."""
+    """Return the path of oha, built if necessary; None if it cannot be built."""
     root = Path(platformdirs.user_cache_dir("costof")) / f"oha-{VERSION}"
     built = root / "bin" / "oha"
     if not built.is_file():
         cargo = shutil.which("cargo")
         if cargo is None:
             return None
-        sys.stdout.write(f"building oha {VERSION} into {root}, once, for some minutes\n")
+        sys.stdout.write(f"building oha {VERSION} into {root} (once, some minutes)\n")
         sys.stdout.flush()
         argv = [cargo, "install", "--quiet", "--locked", "--root", str(root), f"oha@{VERSION}"]
         if subprocess.run(argv, check=False).returncode:

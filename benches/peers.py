@@ -1,4 +1,4 @@
-"""The engine and another client, side by side in the lab of a study, on the same host with the same server and data."""
+"""Comparisons of the engine with another client in the lab of a study, on the same host, server and data."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from costof.study.plan import Options, resolve
 TURNS = 5
 SECONDS = 2
 WORKERS = (1, 32)
-#: For so many workers, 'query1' and 'query32'.
+#: Workloads 'query1' and 'query32', by number of workers.
 QUERIES = [Workload(name=f"query{n}", kind="query", workers=n) for n in WORKERS]
-#: More than any turn has time for.
+#: More operations than fit into a measurement.
 UNBOUNDED = 10_000_000
 LOAD_SECONDS = 600
 
 
 @dataclass(frozen=True)
 class Bench:
-    """A lab, an engine in its client's host, and an arm to be asked."""
+    """A lab, an engine on its client's host, and an arm to measure."""
 
     lab: ServerLab
     wire: Instrument
@@ -44,10 +44,10 @@ class Bench:
         before = self.lab.cpu_seconds()
         answer = self.wire.slice(1, self.arm.name, workload, operations, SECONDS)
         used = self.lab.cpu_seconds()["server"] - before["server"]
-        return Usage.of_slice(answer, used)
+        return Usage.from_slice(answer, used)
 
     def program(self, argv: list[str], read: Callable[[str], tuple[int, float]], folder: Path | None = None) -> Usage:
-        """Another client, on the same host; `read` finds operations and seconds in what it prints."""
+        """Run another client on the same host; `read` returns operations and seconds from its output."""
         before, server = resource.getrusage(resource.RUSAGE_CHILDREN), self.lab.cpu_seconds()["server"]
         argv = [*self.lab.prefix(self.arm), *argv]
         done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=folder)
@@ -57,28 +57,28 @@ class Bench:
         operations, seconds = read(done.stdout)
         cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         used = self.lab.cpu_seconds()["server"] - server
-        return Usage.of(operations, seconds, cpu, used)
+        return Usage.from_totals(operations, seconds, cpu, used)
 
     def target(self) -> tuple[dict[str, Any], str, str, str]:
-        """What a client of the arm is told: its service, host, port, and file of authorities ('' in plain)."""
+        """Return the arm's service settings, host, port, and CA file ('' without TLS)."""
         end = json.loads(line(self.lab.endpoint(self.arm)))
         host, port = end["service"]["addresses"][0].rsplit(":", 1)
         return end["service"], host, port, end["transport"].get("ca_file", "")
 
     def alternate(self, what: str, workload: str, operations: int, peers: dict[str, Callable[[], Usage]]) -> Measured:
-        """Alternate the engine with a workload, and its peers."""
+        """Measure the engine and its peers alternately."""
         clients = {OURS: lambda: self.engine(workload, operations)} | peers
         return alternate(f"{self.arm.name}, {what}", clients, TURNS)
 
 
-Side = TypeVar("Side", bound=Bench)
+BenchType = TypeVar("BenchType", bound=Bench)
 
 
 @contextmanager
-def standing(
-    kind: type[Side], study: str, program: type[LabServer], records: int, workloads: Sequence[Workload] = QUERIES
-) -> Iterator[list[Side]]:
-    """One for each arm of a study that compares plain with TLS, its data loaded; 'connect' is a workload too."""
+def running_benches(
+    kind: type[BenchType], study: str, program: type[LabServer], records: int, workloads: Sequence[Workload] = QUERIES
+) -> Iterator[list[BenchType]]:
+    """Yield a bench for each arm of a study of plain and TLS, with data loaded. 'connect' is an additional workload."""
     settings = ["distance=lan", "transport=tls", f"records={records}"]
     plan = resolve(load_study(study), Options(profile="quick", settings=settings))
     with ServerLab(plan, program) as lab:
@@ -90,7 +90,7 @@ def standing(
 
 
 def plan_of(lab: ServerLab, arms: list[PlannedArm], records: int, workloads: Sequence[Workload]) -> Plan:
-    """What an engine is told of these arms; 'connect' is a workload too."""
+    """Return the engine's plan for these arms, with the additional workload 'connect'."""
     return Plan(
         data=Data(records=records),
         arms=[lab.endpoint(arm).named(arm.name) for arm in arms],

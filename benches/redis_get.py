@@ -1,9 +1,8 @@
-"""The engine against redis-benchmark and memtier: GET on 1 and 50 connections, in pipelines of 16, and a new connection
-for each.
+"""The engine compared with redis-benchmark and memtier: GET on 1 and 50 connections, pipelines of 16, and reconnecting.
 
-All ask the same Redis for strings of 100 bytes from the same host of the lab, on one thread each, and their turns
-alternate; the medians are told. Peers verify the chain of the server's certificate, and not its name; redis-benchmark
-sends AUTH and GET in one write where it reconnects, which saves it a round trip.
+All read strings of 100 bytes from the same Redis and host of the lab with one thread each, alternately; medians are
+shown. The peers verify the certificate chain but not the host name. redis-benchmark sends AUTH and GET in one write
+after reconnecting, which saves a round trip.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-from benches.peers import SECONDS, TURNS, UNBOUNDED, Bench, standing
+from benches.peers import SECONDS, TURNS, UNBOUNDED, Bench, running_benches
 from benches.table import OURS, Measured, Usage, alternate, print_table
 from costof.errors import CostofError
 from costof.lab.program import find_program
@@ -28,13 +27,13 @@ RECORDS = 100_000
 CONNECTIONS = 1000
 WORKERS = (1, 50)
 PIPELINED = 16
-#: About so many a second, by connections and depth of the pipeline: redis-benchmark ends by operations alone.
+#: Expected GETs a second by connections and pipeline depth, since redis-benchmark has no option for a duration.
 EXPECTED = {(1, 1): 20_000, (50, 1): 80_000, (1, PIPELINED): 200_000, (50, PIPELINED): 400_000}
 WORKLOADS = [Workload(name=f"{kind}{n}", kind=kind, workers=n) for kind in ("query", "pipeline") for n in WORKERS]
 
 
 class SmallStrings(RedisServer):
-    """All strings have the size that the engine asks for, since its peers ask for any of them."""
+    """A server on which all strings have the engine's size, since the peers read all of them."""
 
     def settle(self) -> None:
         for first in range(0, RECORDS, 1000):
@@ -43,15 +42,15 @@ class SmallStrings(RedisServer):
 
 
 class RedisBench(Bench):
-    """With redis-benchmark and memtier for peers."""
+    """A comparison with redis-benchmark and memtier."""
 
     def commands(self, workers: int, depth: int) -> Usage:
-        """An operation of the engine's is a whole pipeline."""
+        """Measure the engine, and count single commands instead of whole pipelines."""
         whole = self.engine(f"{'query' if depth == 1 else 'pipeline'}{workers}", UNBOUNDED)
         return Usage(whole.operations_per_second * depth, whole.cpu_us / depth, whole.server_cores)
 
     def redis_benchmark(self, clients: int, operations: int, *options: str) -> Usage:
-        service, host, port, ca_file = self._reached()
+        service, host, port, ca_file = self._client_target()
         argv = [str(find_program("redis-benchmark", "redis-tools")), "-h", host, "-p", port, "--csv", "-t", "get"]
         argv += ["--user", service["username"], "-a", service["password"], "-r", str(RECORDS), "-c", str(clients)]
         argv += ["-n", str(operations), *options, *(["--tls", "--cacert", ca_file] if ca_file else [])]
@@ -63,9 +62,9 @@ class RedisBench(Bench):
         return self.program(argv, read)
 
     def memtier(self, clients: int, *options: str) -> Usage:
-        service, host, port, ca_file = self._reached()
+        service, host, port, ca_file = self._client_target()
         with tempfile.TemporaryDirectory() as folder:
-            told = Path(folder) / "told.json"
+            results_file = Path(folder) / "results.json"
             argv = [
                 str(find_program("memtier_benchmark", "memtier-benchmark")),
                 "-h",
@@ -80,25 +79,25 @@ class RedisBench(Bench):
                 f"--clients={clients}",
                 "--ratio=0:1",
                 "--hide-histogram",
-                f"--json-out-file={told}",
+                f"--json-out-file={results_file}",
             ]
-            # Five digits behind these make the twelve of the strings' keys.
+            # The prefix and five digits make the keys of twelve digits.
             argv += ["--key-prefix=key:0000000", "--key-minimum=10000", f"--key-maximum={RECORDS - 1}", *options]
             argv += ["--tls", f"--cacert={ca_file}"] if ca_file else []
 
             def read(_: str) -> tuple[int, float]:
-                stats = json.loads(told.read_text())["ALL STATS"]
+                stats = json.loads(results_file.read_text())["ALL STATS"]
                 return stats["Gets"]["Count"], stats["Runtime"]["Total duration"] / 1000
 
             return self.program(argv, read)
 
-    def _reached(self) -> tuple[dict[str, str], str, str, str]:
+    def _client_target(self) -> tuple[dict[str, str], str, str, str]:
         service, host, port, ca_file = self.target()
         return service, host, service["tls_addresses"][0].rpartition(":")[2] if ca_file else port, ca_file
 
 
 def has_memtier() -> bool:
-    """COSTOF_MEMTIER_BENCHMARK, or on PATH: Debian has no package of it."""
+    """Return whether memtier is on PATH or in COSTOF_MEMTIER_BENCHMARK; Debian has no package of it."""
     try:
         find_program("memtier_benchmark", "memtier-benchmark")
     except CostofError:
@@ -107,22 +106,22 @@ def has_memtier() -> bool:
 
 
 def main() -> None:
-    """Measure and print; without a Redis or without redis-benchmark it says so."""
+    """Measure and print, or print why this is skipped."""
     try:
         find_redis()
         find_program("redis-benchmark", "redis-tools")
     except CostofError as error:
-        sys.stdout.write(f"Redis: left out ({error})\n")
+        sys.stdout.write(f"Redis: skipped ({error})\n")
         return
     if os.geteuid() != 0:
-        sys.stdout.write("Redis: left out (the lab needs root)\n")
+        sys.stdout.write("Redis: skipped (the lab needs root)\n")
         return
-    with standing(RedisBench, "redis-tls", SmallStrings, RECORDS, WORKLOADS) as arms:
-        measured = [each for arm in arms for each in _of_arm(arm)]
+    with running_benches(RedisBench, "redis-tls", SmallStrings, RECORDS, WORKLOADS) as arms:
+        measured = [each for arm in arms for each in _measure_arm(arm)]
     print_table("Redis: GET, its pipelines, and a connection with a GET each", measured)
 
 
-def _of_arm(bench: RedisBench) -> list[Measured]:
+def _measure_arm(bench: RedisBench) -> list[Measured]:
     memtier = has_memtier()
     connecting = {"redis-benchmark -k 0": partial(bench.redis_benchmark, 1, CONNECTIONS, "-k", "0")}
     if memtier:

@@ -1,6 +1,6 @@
-"""`make bench`: every benchmark, one table each. Speed is told as a ratio against a peer, never asserted.
+"""`make bench`: all benchmarks, each with a table of speeds relative to a peer; no speed is asserted.
 
-`python -m benches.run mongodb_insert tpcc` runs these alone.
+`python -m benches.run mongodb_insert tpcc` runs only these.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ BENCHES = {
 @click.command()
 @click.argument("names", nargs=-1, type=click.Choice(list(BENCHES)))
 def run(names: tuple[str, ...]) -> None:
-    """All of them, or the named ones."""
-    # As in a run: what a sleeping core costs is no client's.
+    """Run all benchmarks, or those named."""
+    # As in a run, cores are kept awake.
     with cores_awake():
         for name in names or BENCHES:
             BENCHES[name].main()

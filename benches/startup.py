@@ -1,4 +1,4 @@
-"""What commands take before they do anything, against an interpreter that does nothing: `python -c pass`."""
+"""CPU time of short `costof` commands, compared with `python -c pass`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TURNS, ROUNDS = 9, 30
 
 
 def main() -> None:
-    """Seconds of CPU, those of its children among them, and how many times the interpreter's, paired by turn."""
+    """Print CPU times with those of child processes, and their ratios to the interpreter's, paired by repetition."""
     with tempfile.TemporaryDirectory() as folder, OriginProcess() as origin:
         ledger = fake_run(
             Path(folder) / "run", resolve(load_study("mongodb-tls"), Options()), MongodbTruth(), rounds=ROUNDS
@@ -34,20 +34,20 @@ def main() -> None:
             "list": ["list"],
             "ab -n 1": ["ab", "-n", "1", f"http://{address}/"],
             "run mongodb-tls --dry-run": ["run", "mongodb-tls", "--dry-run"],
-            f"report, of {ROUNDS} rounds": ["report", str(ledger.folder)],
+            f"report of {ROUNDS} rounds": ["report", str(ledger.folder)],
         }
-        asked = {"python -c pass": ["-c", "pass"]}
-        asked |= {f"costof {name}": ["-m", "costof", *words] for name, words in commands.items()}
-        turns = [{name: _cpu_seconds(argv) for name, argv in asked.items()} for _ in range(TURNS)]
+        command_lines = {"python -c pass": ["-c", "pass"]}
+        command_lines |= {f"costof {name}": ["-m", "costof", *words] for name, words in commands.items()}
+        turns = [{name: _cpu_seconds(argv) for name, argv in command_lines.items()} for _ in range(TURNS)]
     table = Table(title="Start-up", title_justify="left", box=None)
-    for heading in ("command", "CPU, ms", "times the interpreter's"):
+    for heading in ("command", "CPU, ms", "ratio to python -c pass"):
         table.add_column(heading, justify="left" if heading == "command" else "right")
     nothing = [turn["python -c pass"] for turn in turns]
-    for name in asked:
-        taken = [turn[name] for turn in turns]
-        times = None if taken == nothing else ratio(nothing, taken)
+    for name in command_lines:
+        seconds = [turn[name] for turn in turns]
+        times = None if seconds == nothing else ratio(nothing, seconds)
         shown = f"{times.value:.1f} [{times.low:.1f}, {times.high:.1f}]" if times else ""
-        table.add_row(name, f"{1e3 * median(taken):.0f}", shown)
+        table.add_row(name, f"{1e3 * median(seconds):.0f}", shown)
     Console(highlight=False, width=120).print(table)
 
 

@@ -1,4 +1,4 @@
-"""Clients that take turns in one setting, and what a bench prints of them."""
+"""Alternating measurements of several clients, and the table of their results."""
 
 from __future__ import annotations
 
@@ -17,45 +17,51 @@ OURS = "costof-engine"
 
 
 class Usage(NamedTuple):
-    """What a client did in one turn. `cpu_us` is its user and system time for an operation; `server_cores` what the
-    server used meanwhile, in cores."""
+    """The result of one measurement of a client.
+
+    `cpu_us` is the client's CPU time for an operation, and `server_cores` the server's CPU use in cores.
+    """
 
     operations_per_second: float
     cpu_us: float
     server_cores: float
 
     @classmethod
-    def of(cls, operations: int, seconds: float, cpu_seconds: float, server_seconds: float) -> Usage:
-        """From what was counted: operations, the time they took, and the CPU time of client and server."""
+    def from_totals(cls, operations: int, seconds: float, cpu_seconds: float, server_seconds: float) -> Usage:
+        """Return the usage for a number of operations, their seconds, and the CPU seconds of client and server."""
         return cls(operations / seconds, cpu_seconds * 1e6 / operations, server_seconds / seconds)
 
     @classmethod
-    def of_slice(cls, answer: SliceAnswer, server_seconds: float) -> Usage:
-        """The engine's, in which nothing may have failed."""
+    def from_slice(cls, answer: SliceAnswer, server_seconds: float) -> Usage:
+        """Return the usage of a slice of the engine, which must have no errors."""
         assert not answer.errors, answer.errors
-        return cls.of(answer.operations, answer.elapsed_ns / 1e9, answer.cpu_ns["client"] / 1e9, server_seconds)
+        return cls.from_totals(
+            answer.operations, answer.elapsed_ns / 1e9, answer.cpu_ns["client"] / 1e9, server_seconds
+        )
 
 
 @dataclass(frozen=True)
 class Measured:
-    """All clients in one setting: their turns by name, in the order in which they alternated."""
+    """The measurements of all clients in one setting, by client."""
 
     setting: str
     turns: Mapping[str, list[Usage]]
 
 
 def alternate(setting: str, clients: Mapping[str, Callable[[], Usage]], turns: int) -> Measured:
-    """Let each client take its turn, then each again."""
-    taken: dict[str, list[Usage]] = {name: [] for name in clients}
+    """Measure the clients alternately, `turns` times each."""
+    usages: dict[str, list[Usage]] = {name: [] for name in clients}
     for _ in range(turns):
-        for name, take in clients.items():
-            taken[name].append(take())
-    return Measured(setting, taken)
+        for name, measure in clients.items():
+            usages[name].append(measure())
+    return Measured(setting, usages)
 
 
 def print_table(title: str, measured: list[Measured]) -> None:
-    """A row for each client and setting: medians, and our CPU for an operation over the peer's with its 95 % interval,
-    paired by turn as a run pairs by round: the speed of a shared machine changes from turn to turn."""
+    """Print medians for each client and setting, and the ratio of the engine's CPU time to the peer's.
+
+    The ratio's 95 % interval is paired by turn, since the speed of a shared machine changes between turns.
+    """
     table = Table(title=title, title_justify="left", box=None)
     for heading in ("setting", "client", "operations/s", "client CPU, us/op", "server, cores", f"{OURS} uses"):
         table.add_column(heading, justify="left" if heading in ("setting", "client") else "right")
@@ -75,5 +81,5 @@ def print_table(title: str, measured: list[Measured]) -> None:
 
 def _share(ours: list[Usage], theirs: list[Usage]) -> str:
     share = ratio([turn.cpu_us for turn in theirs], [turn.cpu_us for turn in ours])
-    assert share is not None, "somebody used no CPU"
+    assert share is not None, "a client used no CPU"
     return f"{share.value:.2f} [{share.low:.2f}, {share.high:.2f}] of its CPU"

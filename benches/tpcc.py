@@ -1,8 +1,7 @@
-"""TPC-C: the engine against go-tpc, on one MariaDB, at the same isolation level, each on data of its own.
+"""TPC-C: the engine compared with go-tpc, on one MariaDB at the same isolation level, each with its own data.
 
-Their turns alternate; the medians are told. Both use prepared statements and neither waits between transactions. A
-transaction that met a deadlock is begun again by the engine and given up by go-tpc, which counts it apart; it is not
-counted here.
+They alternate; medians are shown. Both use prepared statements without pauses between transactions. After a deadlock
+the engine retries the transaction, while go-tpc abandons it and counts it as an error, which is not counted here.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ SECONDS = 10
 TERMINALS = 8
 WAREHOUSES = 1
 THEIR_DATABASE = f"{DATABASE}_gotpc"
-#: database/sql's number of SERIALIZABLE.
+#: The number of SERIALIZABLE in Go's database/sql.
 SERIALIZABLE = 6
 
 
@@ -49,23 +48,23 @@ class Bench:
         before = self._server_seconds()
         answer = self.wire.slice(1, "arm", "run", 10**9, SECONDS)
         used = self._server_seconds() - before
-        return Usage.of_slice(answer, used)
+        return Usage.from_slice(answer, used)
 
     def go_tpc(self) -> Usage:
         before, server = resource.getrusage(resource.RUSAGE_CHILDREN), self._server_seconds()
-        # Without --ignore-error a terminal ends with its first deadlock.
-        told = self.say("run", f"--threads={TERMINALS}", f"--time={SECONDS}s", "--ignore-error", "--silence")
+        # Without --ignore-error a terminal ends at its first deadlock.
+        output = self.run_go_tpc("run", f"--threads={TERMINALS}", f"--time={SECONDS}s", "--ignore-error", "--silence")
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         used = self._server_seconds() - server
-        summary = re.findall(r"^\[Summary\] (\w+) +- Takes\(s\): ([\d.]+), Count: (\d+),", told, re.MULTILINE)
+        summary = re.findall(r"^\[Summary\] (\w+) +- Takes\(s\): ([\d.]+), Count: (\d+),", output, re.MULTILINE)
         done = [(float(seconds), int(count)) for name, seconds, count in summary if not name.endswith("_ERR")]
-        assert done, told
+        assert done, output
         seconds, count = max(each[0] for each in done), sum(each[1] for each in done)
         cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        return Usage.of(count, seconds, cpu, used)
+        return Usage.from_totals(count, seconds, cpu, used)
 
-    def say(self, action: str, *options: str) -> str:
-        """What go-tpc prints."""
+    def run_go_tpc(self, action: str, *options: str) -> str:
+        """Run go-tpc and return its output."""
         argv = [str(self.their_program), "tpcc", action, f"--host={self.server.address}", f"--port={self.server.port}"]
         argv += [f"--user={USER}", f"--password={self.server.password.get_secret_value()}", f"--db={THEIR_DATABASE}"]
         argv += [f"--warehouses={WAREHOUSES}", f"--isolation={SERIALIZABLE}", *options]
@@ -75,20 +74,20 @@ class Bench:
         return done.stdout
 
     def load(self) -> None:
-        """Both clients' data, and statistics for both."""
+        """Load the data of both clients, and update the statistics of both."""
         with closing(self._log_in()) as connection, connection.cursor() as cursor:
             for statement in tpcc.create_tables(DATABASE):
                 cursor.execute(statement)
             answer = self.wire.slice(1, "arm", "load", tpcc.load_operations(WAREHOUSES), 600)
             assert not answer.errors, answer.errors
             sys.stdout.write(f"one warehouse loaded in {answer.elapsed_ns / 1e9:.1f} s\n")
-            self.say("prepare", "--threads=4", "--no-check")
+            self.run_go_tpc("prepare", "--threads=4", "--no-check")
             for database in (DATABASE, THEIR_DATABASE):
                 for statement in tpcc.after_load(database):
                     cursor.execute(statement)
 
     def check(self) -> None:
-        """That what was measured was TPC-C."""
+        """Assert the consistency conditions of TPC-C."""
         with closing(self._log_in()) as connection, connection.cursor() as cursor:
             violated = tpcc.violations(cursor)
         assert not violated, violated

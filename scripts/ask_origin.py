@@ -1,4 +1,4 @@
-"""Asks `costof-engine origin`, plainly and by TLS, as `costof ab` does: ask_origin.py COSTOF ab OPTIONS…"""
+"""Run `costof ab` against `costof-engine origin`, without and with TLS: ask_origin.py COSTOF ab OPTIONS…"""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ with tempfile.TemporaryDirectory() as folder, OriginProcess() as process:
     authority = Authority(Path(folder))
     tls = TlsFiles.of(authority.issue("origin", DEFAULT_KEY, [ADDRESS]))
     listeners = [Listener(address=f"{ADDRESS}:0"), Listener(address=f"{ADDRESS}:0", tls=tls)]
-    plainly, by_tls = process.begin(listeners).listeners
-    subprocess.run([*sys.argv[1:], f"http://{plainly}/"], check=True)
-    subprocess.run([*sys.argv[1:], "--tls-ca", str(authority.ca_file), f"https://{by_tls}/"], check=True)
+    plain_address, tls_address = process.begin(listeners).listeners
+    subprocess.run([*sys.argv[1:], f"http://{plain_address}/"], check=True)
+    subprocess.run([*sys.argv[1:], "--tls-ca", str(authority.ca_file), f"https://{tls_address}/"], check=True)

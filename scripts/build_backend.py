@@ -1,11 +1,11 @@
-"""What pip builds the source distribution by: maturin, which keeps no file's mode there, and the command's mode."""
+"""The build backend of the source distribution: maturin, with the file mode of the command restored."""
 
 import os
 from pathlib import Path
 
-from maturin import *  # noqa: F403  # each of its functions is the backend's
+from maturin import *  # noqa: F403  # the backend has all functions of maturin
 
-# pip makes executable what is executable in the wheel.
+# maturin does not keep file modes in the source distribution, and pip copies the modes of the wheel.
 Path("packaging/scripts/costof").chmod(0o755)
-# Where no wheel fits and there is no Rust, maturin would fetch a compiler unasked; so it says that Cargo is missing.
+# Without Rust, maturin would download a compiler; with this variable it reports that Cargo is missing.
 os.environ.setdefault("MATURIN_NO_INSTALL_RUST", "1")

@@ -115,7 +115,7 @@ def exact_phase(
         round_trips=None if round_trips is None else round_trips * count,
         bytes_sent=None if sent is None else round(sent * count),
         bytes_received=None if received is None else round(received * count),
-        histogram=Counts.of(nanoseconds, times).encoded(),
+        histogram=Counts.from_values(nanoseconds, times).encoded(),
     )
 
 

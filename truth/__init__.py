@@ -1,1 +1,1 @@
-"""The truth campaign: how often `costof` is wrong, on real servers whose costs are known."""
+"""The truth campaign: error rates of `costof` on real servers with known costs."""

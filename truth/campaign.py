@@ -1,4 +1,4 @@
-"""Carries trials out, those that are not there yet: rows are appended as each one ends, and its ledger is kept."""
+"""Running of a campaign's missing trials. Each trial's rows are appended when it ends, and its ledger is kept."""
 
 from __future__ import annotations
 
@@ -21,34 +21,36 @@ from truth.ledgers import Ledgers
 from truth.neighbour import neighbour
 from truth.relay import FREE, NS_PER_MS, RelayCost
 from truth.rows import BOOT, AnyRow, EffectRow, Row, Rows
-from truth.runs import measured, planned, planned_as_earlier
+from truth.runs import measure, plan_as_earlier, plan_trial
 
 ROOT = Path(__file__).parents[1]
 
 
-def carry_out(sizes: Sizes, rows: Rows, ledgers: Ledgers) -> int:
-    """All trials that are left; a Ctrl-C loses the one that is under way. Returns how many have failed.
+def run_campaign(sizes: Sizes, rows: Rows, ledgers: Ledgers) -> int:
+    """Run all missing trials and return how many failed. Ctrl-C loses only the current trial.
 
-    One that fails, for whatever reason, is told and left out: nobody watches, and the next start tries it again.
+    A failed trial is printed and skipped, because the campaign runs unattended; the next start retries it.
     """
-    every, lessons = trials(sizes), _lessons(rows)
-    left = lessons + [trial for trial in every if not rows.has(trial) and trial not in lessons]
-    print(f"{len(left)} of {len(every)} trials are to be done", flush=True)
+    every, baselines = trials(sizes), _baseline_trials(rows)
+    remaining = baselines + [trial for trial in every if not rows.has(trial) and trial not in baselines]
+    print(f"{len(remaining)} of {len(every)} trials remain", flush=True)
     started, failed = time.monotonic(), 0
-    for number, trial in enumerate(left, 1):
+    for number, trial in enumerate(remaining, 1):
         try:
-            rows.add(_carried_out(trial, sizes, rows, ledgers))
+            rows.add(_run_trial(trial, sizes, rows, ledgers))
         except Exception:
             traceback.print_exc()
             failed += 1
-        hours = (time.monotonic() - started) / number * (len(left) - number) / 3600
-        print(f"{number}/{len(left)} {trial.name}; {hours:.1f} h left", flush=True)
+        hours = (time.monotonic() - started) / number * (len(remaining) - number) / 3600
+        print(f"{number}/{len(remaining)} {trial.name}; {hours:.1f} h left", flush=True)
     return failed
 
 
-def _lessons(rows: Rows) -> list[Trial]:
-    """Trials without a cost that tell how long this machine takes, where it does not know it yet: costs are shares of
-    that. Of a campaign that was begun elsewhere they may be more than were asked for."""
+def _baseline_trials(rows: Rows) -> list[Trial]:
+    """Return trials without a cost for services whose service time on this machine is not known yet.
+
+    Costs are shares of the service time. A campaign that was begun on another machine may need more than plan_trial.
+    """
     return [
         next(trial for number in count() if not rows.has(trial := Trial("effect", service, NOTHING, disturbed, number)))
         for service, disturbed in product(SERVICES, DISTURBED)
@@ -57,8 +59,9 @@ def _lessons(rows: Rows) -> list[Trial]:
 
 
 def judge_again(rows: Rows, ledgers: Ledgers) -> int:
-    """The effects of each run whose ledger is kept, by the analysis of today, in place of their rows. Returns how many
-    runs could not be judged: their rows stay.
+    """Replace the rows of each run that has a ledger by those of the current analysis.
+
+    Returns the number of runs that could not be analysed, whose rows stay.
     """
     failed = 0
     for trial, before in rows.by_trial().items():
@@ -66,54 +69,54 @@ def judge_again(rows: Rows, ledgers: Ledgers) -> int:
             print(trial, flush=True)
             try:
                 with ledgers.opened(trial) as ledger:
-                    found = _judged(ledger, before[0].about, before[0].long_run)
-                rows.replace([row.model_copy(update={"judged_anew": _commit()}) for row in found])
+                    analysed = _judged(ledger, before[0].about, before[0].long_run)
+                rows.replace([row.model_copy(update={"judged_anew": _commit()}) for row in analysed])
             except Exception:
                 traceback.print_exc()
                 failed += 1
     return failed
 
 
-def _carried_out(trial: Trial, sizes: Sizes, rows: Rows, ledgers: Ledgers) -> Sequence[AnyRow]:
-    told, budget = about(trial), sizes.budget_seconds
+def _run_trial(trial: Trial, sizes: Sizes, rows: Rows, ledgers: Ledgers) -> Sequence[AnyRow]:
+    about, budget = describe(trial), sizes.budget_seconds
     cost = FREE if trial.cost == NOTHING else trial.cost.at(rows.service_ms(trial.service, trial.disturbed))
     with neighbour(trial.seed) if trial.disturbed else nullcontext():
         match trial.kind:
             case "effect":
-                return _effects(trial, planned(trial, budget), cost, told, ledgers)
+                return _effects(trial, plan_trial(trial, budget), cost, about, ledgers)
             case "verdict":
-                plan = planned_as_earlier(trial) if trial.tool == EARLIER else planned(trial, 2 * budget)
-                taken = rows.service_ms(trial.service, trial.disturbed)
-                common = Cost("all", max(0.0, QUERIED_MS / taken - 1)).at(taken)
-                return _effects(trial, plan, trial.cost.at(QUERIED_MS), told, ledgers, common)
+                plan = plan_as_earlier(trial) if trial.tool == EARLIER else plan_trial(trial, 2 * budget)
+                service_ms = rows.service_ms(trial.service, trial.disturbed)
+                common = Cost("all", max(0.0, QUERIED_MS / service_ms - 1)).at(service_ms)
+                return _effects(trial, plan, trial.cost.at(QUERIED_MS), about, ledgers, common)
             case "peer":
-                return [peers.measure(trial, budget, cost, told)]
+                return [peers.measure(trial, budget, cost, about)]
             case "tail":
-                return [*tails.measure(trial, cost, told)]
+                return [*tails.measure(trial, cost, about)]
             case "quick":
-                return whole_runs.quick(trial, told)
+                return whole_runs.quick(trial, about)
             case "pair":
-                return [whole_runs.pair(trial, told)]
+                return [whole_runs.pair(trial, about)]
 
 
 def _effects(
-    trial: Trial, plan: Plan, cost: RelayCost, told: Row, ledgers: Ledgers, common: RelayCost = FREE
+    trial: Trial, plan: Plan, cost: RelayCost, about: Row, ledgers: Ledgers, common: RelayCost = FREE
 ) -> list[EffectRow]:
     share_paying = SELDOM if trial.cost.intermittent else 1.0
     with tempfile.TemporaryDirectory() as folder:
-        ledger = measured(plan, trial.service, cost, Path(folder) / "run", common)
+        ledger = measure(plan, trial.service, cost, Path(folder) / "run", common)
         ledgers.keep(trial.name, ledger)
-        return _judged(ledger, told, cost.added_ns * share_paying / NS_PER_MS)
+        return _judged(ledger, about, cost.added_ns * share_paying / NS_PER_MS)
 
 
-def _judged(ledger: Ledger, told: Row, long_run_ms: float) -> list[EffectRow]:
+def _judged(ledger: Ledger, about: Row, long_run_ms: float) -> list[EffectRow]:
     done = Judged(ledger)
-    rows = rows_of(done, told, long_run_ms)
-    return speed.timed(done, rows) if told.trial_kind == "verdict" else rows
+    rows = rows_of(done, about, long_run_ms)
+    return speed.timed(done, rows) if about.trial_kind == "verdict" else rows
 
 
-def about(trial: Trial) -> Row:
-    """What is known of a trial when it begins, now."""
+def describe(trial: Trial) -> Row:
+    """Return what is known of a trial that begins now."""
     return Row(
         trial=trial.name,
         service=trial.service,
@@ -131,6 +134,6 @@ def about(trial: Trial) -> Row:
 
 
 def _commit() -> str:
-    """Return the commit of the sources, with a '+' where they differ from it."""
+    """Return the commit of the sources, with a '+' if there are uncommitted changes."""
     argv = ["git", "describe", "--always", "--dirty=+", "--exclude=*"]
     return subprocess.run(argv, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()

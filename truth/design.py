@@ -1,4 +1,4 @@
-"""The campaign's design: which truths, on which servers, disturbed or not, and how often."""
+"""The campaign's design: true costs, servers, disturbance and numbers of runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Literal
 
 from truth.relay import NS_PER_MS, All, RelayCost, Share, Some, Spell, Spells
 
-#: Of the requests that pay a cost that comes and goes, and of the time in which such a cost is there.
+#: An intermittent cost affects this share of the requests, or of the time.
 SELDOM = 0.1
 SPELL_EVERY_NS = 2_000_000_000
 
@@ -20,7 +20,7 @@ Kind = Literal["effect", "verdict", "peer", "tail", "quick", "pair"]
 
 @dataclass(frozen=True)
 class Cost:
-    """The added cost on average, as a share of the service time, and the requests that pay it."""
+    """The average added cost as a share of the service time, and which requests pay it."""
 
     payers: Literal["all", "some", "spells"]
     share: float
@@ -43,21 +43,22 @@ class Cost:
 
 
 NOTHING = Cost("all", 0.0)
-#: Twice the time in one request of ten, or in one second of ten.
+#: Costs that double the time of one request in ten, or of all requests for a tenth of the time.
 DOUBLED = (Cost("some", 0.1), Cost("spells", 0.1))
 COSTS = (NOTHING, *(Cost(payers, share) for payers in ("all", "some") for share in (0.005, 0.02, 0.2)), *DOUBLED)
-#: Of which it is asked how soon it is told.
+#: The cost of trials that measure the time to a verdict.
 TENTH = Cost("all", 0.1)
-#: For percentiles: the tenth of the queries takes milliseconds, of which the client's own wake-up is a small part.
+#: The cost of trials on percentiles: a tenth of the queries take milliseconds, so that the client's wake-up matters
+#: little.
 SLOW_TAIL = Cost("some", 3.0)
 
 SERVICES = ("mariadb", "mongod", "http")
-#: Whose queries are those of which it is asked how soon a cost is told, and how long each of them takes.
+#: Service and query time of trials that measure the time to a verdict.
 QUERIED, QUERIED_MS = "mariadb", 0.1
-#: Whether a neighbour burns CPU in bursts (truth/neighbour.py).
+#: Without and with another process that burns CPU in bursts (truth/neighbour.py).
 DISTURBED = (False, True)
 PEERS = ("ab", "wrk")
-#: Whose quick profile is asked how much of what it finds it resolves.
+#: Studies whose quick profile is run to count the effects that it resolves.
 STUDIES = (
     "mongodb-tls",
     "mysql-transport",
@@ -68,15 +69,15 @@ STUDIES = (
     "postgres-pooling",
     "redis-tls",
 )
-#: Two of the same command, which another tool compares as well, one after the other.
+#: Trials that compare a command with itself, by costof and by another tool.
 IDENTICAL, BENCHMARKER, PAIR_SECONDS = "identical commands", "hyperfine", 3
-#: The last commit before the estimator was made anew; as a tool, its way to divide a run's time.
+#: The last commit before the current estimator. As the tool of a trial, it stands for the slice sizes of that commit.
 EARLIER = "44d93af"
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One run of a tool. `number` tells it from others of its kind."""
+    """One run of a tool. `number` distinguishes repetitions."""
 
     kind: Kind
     service: str
@@ -98,7 +99,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Sizes:
-    """How often each is done, and how long a run may measure."""
+    """Numbers of trials of each kind, and the budget of a run."""
 
     quick: bool
     budget_seconds: int
@@ -139,7 +140,7 @@ QUICK = Sizes(
 
 
 def trials(sizes: Sizes) -> list[Trial]:
-    """All trials, in random order, so that what the machine does in one hour is no truth's alone."""
+    """Return all trials in random order, so that disturbances of the machine are spread over all kinds."""
     every = list(_every(sizes))
     random.Random(1).shuffle(every)
     return every

@@ -1,6 +1,6 @@
-"""Asks an earlier `costof`, the one on PYTHONPATH, after which rounds it would have said that arms cost something.
+"""A program that prints the verdicts of an earlier `costof`, the one on PYTHONPATH, after each round, as JSON.
 
-A program of its own: two versions of one package do not fit into one process. It reads and writes JSON.
+It is a separate program because one process cannot import two versions of a package. Its input is JSON too.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from typing import Any
 
 
 def main() -> None:
-    asked = json.load(sys.stdin)
+    question = json.load(sys.stdin)
     effects = import_module("costof.effects")
-    json.dump([_stands(effects, asked, values) for values in asked["arms"]], sys.stdout)
+    json.dump([_costs(effects, question, values) for values in question["arms"]], sys.stdout)
 
 
-def _stands(effects: Any, asked: dict[str, Any], values: list[float]) -> list[bool]:
-    """Return the verdicts after each round, as `effects_of` in that version's `analysis/figures.py` reached them."""
-    found = []
-    judged = effects.Comparisons.of(len(asked["arms"]), 0).of_kind(headline=True)
+def _costs(effects: Any, question: dict[str, Any], values: list[float]) -> list[bool]:
+    """Return whether the verdict after each round is 'costs', as `effects_of` in its `analysis/figures.py` does."""
+    verdicts = []
+    judged = effects.Comparisons.of(len(question["arms"]), 0).of_kind(headline=True)
     for rounds in range(1, len(values) + 1):
-        control, replicate, arm = asked["control"][:rounds], asked["replicate"][:rounds], values[:rounds]
+        control, replicate, arm = question["control"][:rounds], question["replicate"][:rounds], values[:rounds]
         floor = effects.ratio(control, replicate) if rounds >= effects.ROUNDS_FOR_INTERVAL else None
         noise = max(abs(1 - floor.low), abs(floor.high - 1)) if floor else 0.0
-        found.append(effects.verdict(control, arm, asked["margin"], judged, noise) == "costs")
-    return found
+        verdicts.append(effects.verdict(control, arm, question["margin"], judged, noise) == "costs")
+    return verdicts
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Runs whose truth is known, as the analysis of today judges them: from a ledger to its rows."""
+"""Analysis of a run with a known true cost: from its ledger to rows."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ NS_PER_SECOND = 1e9
 
 @dataclass(frozen=True)
 class Judged:
+    """The analysis of a run's ledger by the current code."""
+
     ledger: Ledger
 
     @cached_property
@@ -43,53 +45,53 @@ class Judged:
         return [(end - began) / NS_PER_SECOND for end in ends.values()]
 
     def effect(self, metric: str, arm: str) -> Effect:
-        """Raises `NOTHING_MEASURED`."""
+        """Return an effect of the run. Raises `NOTHING_MEASURED` if there is none."""
         for each in self.result.effects:
             if (each.metric, each.arm) == (metric, arm):
                 return each
-        raise CostofError(ErrorText.NOTHING_MEASURED, detail=f"there is no {metric} of {arm}")
+        raise CostofError(ErrorText.NOTHING_MEASURED, detail=f"no effect of '{arm}' on '{metric}'")
 
 
 def rows_of(done: Judged, about: Row, long_run_ms: float) -> list[EffectRow]:
-    """One for each arm that pays, and one for the control's replicate."""
+    """Return a row for each protected arm, and one for the control's replicate."""
     paying = [_row(done, about, arm.name, long_run_ms) for arm in done.plan.protected]
-    return [*paying, _twin(done, about)]
+    return [*paying, _replicate_row(done, about)]
 
 
 def _row(done: Judged, about: Row, arm: str, long_run_ms: float) -> EffectRow:
-    found = done.effect(QUERY, arm)
-    comes_and_goes, tails = done.result.sections.intermittent, done.result.sections.tails
-    assert found.ratio is not None, "every query takes its time"
+    effect = done.effect(QUERY, arm)
+    intermittent, tails = done.result.sections.intermittent, done.result.sections.tails
+    assert effect.ratio is not None, "every query takes its time"
     return EffectRow(
-        **_common(done, about, found.rounds),
+        **_common(done, about, effect.rounds),
         arm=arm,
         truth=done.effect(ADDED, arm).difference.value,
         truth_ratio=_truth_ratio(done, arm),
         long_run=long_run_ms,
-        control=found.control_value,
-        estimate=found.difference.value,
-        low=found.difference.low,
-        high=found.difference.high,
-        ratio_low=found.ratio.low,
-        ratio_high=found.ratio.high,
-        usual=found.usual.value,
-        verdict=found.verdict.value,
-        intermittent=bool(comes_and_goes) and arm in comes_and_goes.arms,
+        control=effect.control_value,
+        estimate=effect.difference.value,
+        low=effect.difference.low,
+        high=effect.difference.high,
+        ratio_low=effect.ratio.low,
+        ratio_high=effect.ratio.high,
+        usual=effect.usual.value,
+        verdict=effect.verdict.value,
+        intermittent=bool(intermittent) and arm in intermittent.arms,
         tail_told=bool(tails) and any(each.arm == arm for each in worse_than_the_mean(Index(done.result), tails)),
     )
 
 
 def _truth_ratio(done: Judged, arm: str) -> float:
-    """Return what an arm's rounds took over what they would have taken without the added cost, as a geometric mean."""
+    """Return the ratio of an arm's times to those without the added cost, as a geometric mean over rounds."""
     logs = []
     for record in slices_of(done.ledger, arm):
-        taken = mean_ms(done.plan, record)
-        logs.append(math.log(taken / (taken - record.server_figures["added"])))
+        measured = mean_ms(done.plan, record)
+        logs.append(math.log(measured / (measured - record.server_figures["added"])))
     return math.exp(fmean(logs))
 
 
 def slices_of(ledger: Ledger, arm: str) -> list[SliceRecord]:
-    """Return slices of queries, without the warm-up and those in which nothing succeeded."""
+    """Return an arm's slices of queries with operations, without the warm-up."""
     slices = [record for record in ledger.records() if isinstance(record, SliceRecord) and not record.warm_up]
     return [each for each in slices if (each.workload, each.turn.role) == ("query", arm) and each.answer.operations]
 
@@ -99,21 +101,21 @@ def mean_ms(plan: Plan, record: SliceRecord) -> float:
     return phase.sum_ns / phase.count / NS_PER_MS
 
 
-def _twin(done: Judged, about: Row) -> EffectRow:
-    found = next(each for each in done.result.noise_floor if each.metric == QUERY)
+def _replicate_row(done: Judged, about: Row) -> EffectRow:
+    effect = next(each for each in done.result.noise_floor if each.metric == QUERY)
     control = done.effect(QUERY, done.plan.protected[0].name).control_value
     return EffectRow(
-        **_common(done, about, found.difference.rounds),
+        **_common(done, about, effect.difference.rounds),
         arm="replicate",
         truth=0.0,
         truth_ratio=1.0,
         long_run=0.0,
         control=control,
-        estimate=found.difference.value,
-        low=found.difference.low,
-        high=found.difference.high,
-        ratio_low=found.ratio.low,
-        ratio_high=found.ratio.high,
+        estimate=effect.difference.value,
+        low=effect.difference.low,
+        high=effect.difference.high,
+        ratio_low=effect.ratio.low,
+        ratio_high=effect.ratio.high,
     )
 
 

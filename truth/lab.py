@@ -1,4 +1,4 @@
-"""A lab of one server with the relay before it: each arm has an entrance of its own, and the protected pay."""
+"""A lab of one server behind the relay. Each arm has its own entrance, which delays requests of protected arms."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from truth.servers import Origin
 
 @dataclass(frozen=True)
 class PaidSoFar(Observation):
-    """What the relay has held requests of an arm up by since the lab stands."""
+    """The delay that the relay has added to an arm's requests since the start of the lab."""
 
     paid: Paid
 
 
 class TruthLab(ServerLab):
-    """`cost` is what the plan's protected arms pay, and `common` what all the others do, which the protected pay too.
+    """A lab whose relay adds `common` to all requests, and `cost` in addition to those of protected arms.
 
-    What a slice has paid beyond `common` is the figure `server.added` of it, in ms.
+    The figure `server.added` of a slice is the mean delay beyond `common`, in ms.
     """
 
     def __init__(self, plan: Plan, program: type[LabServer], cost: RelayCost, common: RelayCost = FREE) -> None:
@@ -46,11 +46,11 @@ class TruthLab(ServerLab):
         self._relayed = dict(zip(self._costs, opened, strict=True))
 
     def entrance(self, arm: PlannedArm) -> str:
-        """'address:port', where an arm's clients connect."""
+        """Return the 'address:port' to which an arm's clients connect."""
         return self._relayed[arm.name]
 
     def client_host(self, arm: PlannedArm) -> Host:
-        """Where an arm's clients are."""
+        """Return the host of an arm's clients."""
         return self._star.client(self._distances[arm.name])
 
     def paid(self, arm: PlannedArm) -> Paid:
@@ -73,7 +73,7 @@ class TruthLab(ServerLab):
         return Judgement(figures={"added": added})
 
     def cpu_seconds(self) -> dict[str, float]:
-        own = {"relay": self._relay.cpu_seconds()}
+        seconds = {"relay": self._relay.cpu_seconds()}
         if isinstance(self.server, Origin):
-            own["server"] = self.server.cpu_seconds()
-        return super().cpu_seconds() | own
+            seconds["server"] = self.server.cpu_seconds()
+        return super().cpu_seconds() | seconds

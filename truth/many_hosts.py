@@ -1,15 +1,15 @@
-"""Whether many hosts measure what one does: `python -m truth.many_hosts`, and again to go on where it was ended.
+"""Comparison of measurements from several hosts and from one: `python -m truth.many_hosts`, also to continue.
 
-A trial is three runs of the same study at the same load, one after the other in random order: from three hosts of a
-CPU each, from one host of three, and from that host without Ray. All say of the same server how long a GET takes, so
-their differences are nothing but the way they measure.
+A trial is three runs of the same study at the same load in random order: from three hosts with one CPU each, from one
+host with three CPUs, and from that host without Ray. All measure the time of a GET on the same server, so that
+differences come only from the way of measuring.
 
-Hosts are namespaces (`tests/slow/ray_nodes.py`). The one has as many CPUs as the three, since an engine has a thread
-for each: a thread that is asked more often sleeps less, and takes its answers sooner. The server is 20 ms away, and
-asked often enough that the caches of three processes stay as warm as those of one, but so seldom that neither it nor a
-host nor this machine is near its limits: what is compared is the sharing out and the merging. Arrivals are random: at
-equal distances those of one host never meet, and those of three do where their clocks are known less well. It does not
-show what more hosts are for, a load that one cannot make; nor hosts that differ; nor clocks of other machines.
+Hosts are network namespaces (`tests/slow/ray_nodes.py`). The single host has as many CPUs as the three together,
+because the engine has a thread for each CPU, and a busier thread sleeps less and reads its answers sooner. The server
+is 20 ms away. The load keeps the caches of three processes as warm as those of one, but is far below the limits of
+server, hosts and machine, so that only the distribution of load and the merging of results are compared. Arrivals are
+random, since equally spaced arrivals of one host would never coincide, unlike those of three hosts with imprecise
+clocks. Not covered: a load that one host cannot make, hosts that differ, and clocks of several machines.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ FOLDER = ROOT / "runs" / "truth-many-hosts"
 STUDY = Path(__file__).with_name("many-hosts.toml")
 TRIALS = 30
 SERVER_MS = 20.0
-#: Hosts of a CPU each, and the name of the one that has as many CPUs.
+#: The number of hosts with one CPU, and the name of the host with that many CPUs.
 LOADS, WHOLE = 3, "whole"
-#: What is compared, and how narrow an interval of the difference is to be.
+#: Compared figures, with the width that the interval of the difference must stay below.
 GOALS = {"mean": 0.03, "p50": 0.03, "p99": 0.10}
-#: A histogram tells percentiles no finer: of two that are alike one may be a bucket before the other.
+#: The resolution of percentiles: equal ones may lie in neighbouring buckets of a histogram.
 BUCKET = 10.0**-SIGNIFICANT_DIGITS
 COMPARED = {"three hosts against one": ("three", "one"), "one host over Ray against none": ("one", "none")}
 HOSTS = {
@@ -57,7 +57,7 @@ HOSTS = {
 
 
 class Row(Model):
-    """What a run says of all its GETs, in ms: RESP 2 and RESP 3 answer them alike."""
+    """The times of all GETs of a run, in ms, with RESP 2 and RESP 3 together."""
 
     trial: int
     way: str
@@ -69,29 +69,31 @@ class Row(Model):
 
 
 @click.command()
-@click.option("--trials", default=TRIALS, help="So many of each.")
-@click.option("--rounds", default=5, help="Of each run.")
+@click.option("--trials", default=TRIALS, help="Number of trials.")
+@click.option("--rounds", default=5, help="Rounds of each run.")
 def main(trials: int, rounds: int) -> None:
-    """Measure what is missing, and tell the differences of what is there."""
+    """Run the missing trials, and print the differences over all trials."""
     file = FOLDER / "rows.jsonl"
     FOLDER.mkdir(parents=True, exist_ok=True)
     rows = _read(file)
     missing = [number for number in range(trials) if number not in {row.trial for row in rows}]
     if missing:
-        with _standing() as (cluster, server):
+        with _cluster_and_server() as (cluster, server):
             for number in missing:
-                found = _trial(cluster, server, number, rounds)
+                new_rows = _trial(cluster, server, number, rounds)
                 with file.open("a") as lines:
-                    lines.write("".join(row.model_dump_json() + "\n" for row in found))
-                rows += found
-                click.echo(f"trial {number}: " + ", ".join(f"{row.way} {row.mean:.3f} ms" for row in found))
+                    lines.write("".join(row.model_dump_json() + "\n" for row in new_rows))
+                rows += new_rows
+                click.echo(f"trial {number}: " + ", ".join(f"{row.way} {row.mean:.3f} ms" for row in new_rows))
     for line in differences(rows):
         click.echo(line)
 
 
 def differences(rows: Sequence[Row]) -> Iterator[str]:
-    """Each with its 95 % interval over trials, of percentiles a bucket wider at each end, and whether it keeps to its
-    goal."""
+    """Yield a line for each comparison: the difference, its 95 % interval over trials, and whether it meets its goal.
+
+    The interval of a percentile is wider by a bucket at each end.
+    """
     by_trial: dict[int, dict[str, Row]] = {}
     for row in rows:
         by_trial.setdefault(row.trial, {})[row.way] = row
@@ -100,12 +102,12 @@ def differences(rows: Sequence[Row]) -> Iterator[str]:
             logs = [math.log(getattr(each[way], name) / getattr(each[against], name)) for each in by_trial.values()]
             if len(logs) < 2:
                 continue
-            found = estimate(logs)
+            difference = estimate(logs)
             bucket = 0.0 if name == "mean" else BUCKET
-            low, high = (100 * math.expm1(each) for each in (found.low - bucket, found.high + bucket))
-            kept = low <= 0 <= high and high - low < 100 * goal
-            shown = f"{100 * math.expm1(found.value):+.2f} % [{low:+.2f}, {high:+.2f}]"
-            yield f"{words}, {name}: {shown} of {len(logs)} trials; {'holds' if kept else 'does not hold'}"
+            low, high = (100 * math.expm1(each) for each in (difference.low - bucket, difference.high + bucket))
+            met = low <= 0 <= high and high - low < 100 * goal
+            shown = f"{100 * math.expm1(difference.value):+.2f} % [{low:+.2f}, {high:+.2f}]"
+            yield f"{words}, {name}: {shown} of {len(logs)} trials; {'goal met' if met else 'goal missed'}"
 
 
 def _read(file: Path) -> list[Row]:
@@ -116,7 +118,7 @@ def _read(file: Path) -> list[Row]:
 
 
 @contextlib.contextmanager
-def _standing() -> Iterator[tuple[Cluster, RedisServer]]:
+def _cluster_and_server() -> Iterator[tuple[Cluster, RedisServer]]:
     with Lab() as lab, a_cluster(lab, loads=LOADS, server_ms=SERVER_MS) as cluster:
         cluster.add(WHOLE)
         cluster.start(WHOLE, f"host={WHOLE}", cpus=LOADS)
@@ -138,15 +140,15 @@ def _trial(cluster: Cluster, server: RedisServer, number: int, rounds: int) -> l
 
 
 def _run(cluster: Cluster, server: RedisServer, number: int, way: str, rounds: int) -> Row:
-    """Raises `INSTRUMENT_FAILED` of a run without an answer."""
+    """Return the row of a new run. Raises `INSTRUMENT_FAILED` if the command fails."""
     node: Node = cluster.head if HOSTS[way] else cluster.nodes[WHOLE]
     target = ["--target", f"redis://{USER}@{server.address}:{PORT}", "--password-file", f"{TMP / 'password'}"]
-    told = ["--rounds", str(rounds), "--seed", str(number), "--out", f"{TMP / way}", *target, *HOSTS[way]]
-    words = [sys.executable, "-m", "costof", "run", f"{TMP / STUDY.name}", *told]
+    options = ["--rounds", str(rounds), "--seed", str(number), "--out", f"{TMP / way}", *target, *HOSTS[way]]
+    words = [sys.executable, "-m", "costof", "run", f"{TMP / STUDY.name}", *options]
     process = cluster.command(*words, node=node, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    _, said = process.communicate()
+    _, stderr = process.communicate()
     if process.returncode != EXIT_ANSWERED:
-        raise CostofError(ErrorText.INSTRUMENT_FAILED, instrument="costof", detail=said[-300:])
+        raise CostofError(ErrorText.INSTRUMENT_FAILED, instrument="costof", detail=stderr[-300:])
     folder = node.folder / way
     row = _row(Ledger.open(folder), number, way)
     shutil.rmtree(folder)

@@ -1,4 +1,4 @@
-"""A neighbour that burns CPU in bursts: `python -m truth.neighbour SEED`, until its input ends."""
+"""A process that burns CPU in bursts until its standard input closes: `python -m truth.neighbour SEED`."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-#: Means of exponential times: one core of the machine's is burnt a third of the time.
+#: Means of exponential distributions: one core is busy for a third of the time.
 BURST_SECONDS = 0.25
 PAUSE_SECONDS = 0.5
 
 
 @contextmanager
 def neighbour(seed: int) -> Iterator[None]:
-    """Run a neighbour while the context lasts."""
+    """Run the process while the context lasts."""
     argv = [sys.executable, "-m", __spec__.name, str(seed)]
-    # A session of its own: a Ctrl-C is for the campaign.
+    # A new session, so that Ctrl-C reaches only the campaign.
     with subprocess.Popen(argv, stdin=subprocess.PIPE, start_new_session=True) as process:
         try:
             yield

@@ -1,4 +1,4 @@
-"""The page of a campaign (`truth.md.jinja`), filled in from its rows."""
+"""The page of a campaign: the template `truth.md.jinja` with figures from its rows."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from truth.figures import (
     tail_errors,
 )
 from truth.rows import EffectRow, PeerRow, Row, Rows
-from truth.whole_figures import QuickProfile, peer_said_to_differ, quick_profiles, said_to_differ
+from truth.whole_figures import QuickProfile, judged_different, peer_judged_different, quick_profiles
 
 TEMPLATE = Path(__file__).with_name("truth.md.jinja")
 PAGE, FOLDER = "truth.md", "truth"
@@ -52,36 +52,35 @@ NS_PER_SECOND = 1e9
 QUICK = [
     "study",
     "runs",
-    "seconds, of the whole command",
+    "seconds of the whole command",
     "resolved in 9 of 10 runs",
-    "least clearance",
-    "seldom resolved",
+    "smallest ratio of effect to half-width",
+    "least often resolved",
 ]
-POWER = ["true cost", "", '"costs"', "or called intermittent", "or its tail told", "none above the margin"]
+POWER = ["true cost", "", '"costs"', "or reported as intermittent", "or reported tail", "no cost above the margin"]
 
 
 def write(rows: Rows, folder: Path, sizes: Sizes) -> None:
-    """`truth.md` in a folder, with pictures and tables of data in `truth` beside it; no page before there is a run of
-    each kind."""
+    """Write the data tables to the folder's `truth`, and `truth.md` with pictures if there is a run of each kind."""
     (folder / FOLDER).mkdir(parents=True, exist_ok=True)
     rows.write_parquet(folder / FOLDER)
     if rows.effects and rows.peers and rows.tails:
-        from truth.pictures import draw  # matplotlib, which whoever reads the page alone does not need
+        from truth.pictures import draw  # imports matplotlib
 
         draw(rows.effects, speeds(rows.effects), folder / FOLDER)
         template = jinja2.Template(TEMPLATE.read_text(), keep_trailing_newline=True, undefined=jinja2.StrictUndefined)
-        of_truths = cases(rows.effects)
-        (folder / PAGE).write_text(template.render(_about(rows, of_truths, sizes), **_tables(rows, of_truths)))
+        by_truth = cases(rows.effects)
+        (folder / PAGE).write_text(template.render(_about(rows, by_truth, sizes), **_tables(rows, by_truth)))
 
 
-def _about(rows: Rows, of_truths: Sequence[Case], sizes: Sizes) -> dict[str, object]:
+def _about(rows: Rows, by_truth: Sequence[Case], sizes: Sizes) -> dict[str, object]:
     every: list[Row] = [*rows.effects, *rows.peers, *rows.tails, *rows.quick, *rows.pairs]
     done = {row.trial: row for row in every}
-    spells = [case for case in of_truths if case.payers == DOUBLED[1].payers]
+    spells = [case for case in by_truth if case.payers == DOUBLED[1].payers]
     return {
         "quick": sizes.quick,
         "done": sum(rows.has(trial) for trial in trials(sizes)),
-        "asked": len(trials(sizes)),
+        "planned": len(trials(sizes)),
         "runs": len({row.trial for row in rows.effects}),
         "pairs": len(rows.peers),
         "captures": len({row.trial for row in rows.tails}),
@@ -91,9 +90,9 @@ def _about(rows: Rows, of_truths: Sequence[Case], sizes: Sizes) -> dict[str, obj
         "pair_seconds": PAIR_SECONDS,
         "clearest": _clearances(quick_profiles(rows.quick)),
         "peer_off": f"{median(abs(row.peer_ratio - 1) for row in rows.pairs):.1%}" if rows.pairs else "",
-        "own_off": f"{median(abs(row.ratio - 1) for row in rows.pairs):.1%}" if rows.pairs else "",
-        "judged_anew": len({row.trial for row in rows.effects if row.judged_anew}),
-        "judges": _listed(row.judged_anew for row in rows.effects if row.judged_anew),
+        "costof_off": f"{median(abs(row.ratio - 1) for row in rows.pairs):.1%}" if rows.pairs else "",
+        "analysed_again": len({row.trial for row in rows.effects if row.judged_anew}),
+        "analysis_commits": _listed(row.judged_anew for row in rows.effects if row.judged_anew),
         "commits": _listed(row.commit for row in done.values()),
         "starts": len({row.boot for row in every}),
         "cores": every[0].cores,
@@ -104,8 +103,8 @@ def _about(rows: Rows, of_truths: Sequence[Case], sizes: Sizes) -> dict[str, obj
         "seconds": sizes.budget_seconds,
         "tolerance": f"{TOLERANCE:.0%}",
         "found_share": f"{FOUND:.0%}",
-        "found_alone": _found_from(of_truths, False),
-        "found_beside": _found_from(of_truths, True),
+        "found_alone": _found_from(by_truth, False),
+        "found_beside": _found_from(by_truth, True),
         "spells_seen": f"{sizes.budget_seconds * NS_PER_SECOND / SPELL_EVERY_NS:.0f}",
         "long_run": "; ".join(f"{case.place} {case.covered_in_the_long_run}" for case in spells),
     }
@@ -115,117 +114,126 @@ def _listed(commits: Iterable[str]) -> str:
     return ", ".join(dict.fromkeys(f"`{each}`" for each in commits))
 
 
-def _tables(rows: Rows, of_truths: Sequence[Case]) -> dict[str, str]:
+def _tables(rows: Rows, by_truth: Sequence[Case]) -> dict[str, str]:
     return {
-        "goals": _table(["figure", "must reach", "found", "reached"], _goals(rows, of_truths)),
+        "goals": _table(["figure", "goal", "result", "goal met"], _goals(rows, by_truth)),
         "coverage": _table(
-            ["true cost", "", "intervals that hold it", "those of ratios", "half-width", "median error"],
-            [_coverage(each) for each in of_truths],
+            ["true cost", "", "intervals that contain it", "intervals of ratios that do", "half-width", "median error"],
+            [_coverage(each) for each in by_truth],
         ),
         "services": _table(
-            ["service", "", "intervals that hold the truth", "those of replicates"], [*_services(rows.effects)]
+            ["service", "", "intervals that contain the truth", "the same for replicates"], [*_services(rows.effects)]
         ),
-        "power": _table(POWER, [_power(each) for each in of_truths]),
+        "power": _table(POWER, [_power(each) for each in by_truth]),
         "speeds": _speeds(speeds(rows.effects)),
-        "tails": _table(["queries", "", "between packets", "the engine's, median", "farthest"], _tails(rows)),
+        "tails": _table(
+            ["queries", "", "packet capture", "engine against it, median", "largest difference"], _tails(rows)
+        ),
         "profiles": _table(QUICK, [*map(_quick, quick_profiles(rows.quick))]),
-        "peers": _table(["true cost", "", *PEERS, "`costof`", "its interval missed it"], _peers(rows)),
+        "peers": _table(["true cost", "", *PEERS, "`costof`", "its intervals that miss the truth"], _peers(rows)),
     }
 
 
-def _goals(rows: Rows, of_truths: Sequence[Case]) -> Iterator[list[str]]:
+def _goals(rows: Rows, by_truth: Sequence[Case]) -> Iterator[list[str]]:
     for disturbed in (False, True):
-        yield from _goals_of_runs([case for case in of_truths if case.disturbed is disturbed])
-        replicates = Proportion.among(row.holds for row in rows.effects if row.is_twin and row.disturbed is disturbed)
-        yield ["the same of replicates, whose truth is 0", *_told("93 to 97 %", replicates, *COVERAGE)]
+        yield from _goals_of_runs([case for case in by_truth if case.disturbed is disturbed])
+        replicates = Proportion.among(
+            row.holds for row in rows.effects if row.is_replicate and row.disturbed is disturbed
+        )
+        yield ["the same for replicates, whose true cost is 0", *_goal("93 to 97 %", replicates, *COVERAGE)]
     yield goal_of_speed(speeds(rows.effects))
     off = tail_errors(rows.tails, 99.0, SLOW_TAIL.share)
-    told = f"{median(off):+.1%}, at most {max(off, key=abs):+.1%}, of {len(off)} slices"
+    result = f"{median(off):+.1%}, at most {max(off, key=abs):+.1%}, of {len(off)} slices"
     reached = "yes" if max(map(abs, off)) <= TAIL_TOLERANCE else "no"
-    yield ["p99 against packets, where one query in ten is slow", "within 2 %", told, reached]
+    yield ["p99 against a packet capture, with one slow query in ten", "within 2 %", result, reached]
     for profile in quick_profiles(rows.quick):
         yield [
-            f"headline effects of 10 % and more in `{profile.study} --profile quick`, resolved in 9 of 10 runs",
+            f"headline effects of at least 10 % in `{profile.study} --profile quick` that 9 of 10 runs resolve",
             "all",
             f"{profile.resolved.counted}, in {len(profile.seconds)} runs",
             "yes" if profile.resolved.value == 1 else "no",
         ]
     if rows.pairs:
-        false = said_to_differ(rows.pairs)
-        yield ['identical commands of which one "costs" or "saves"', *_told("5 % at most", false, 0, MOST_FALSE)]
-        peer = peer_said_to_differ(rows.pairs)
-        yield [f"the same pairs, by {BENCHMARKER}: one faster by more than its own ±", "", str(peer), ""]
+        false = judged_different(rows.pairs)
+        yield ['identical commands with the verdict "costs" or "saves"', *_goal("at most 5 %", false, 0, MOST_FALSE)]
+        peer = peer_judged_different(rows.pairs)
+        yield [f"the same pairs with {BENCHMARKER}: one faster by more than its ±", "", str(peer), ""]
 
 
-def goal_of_speed(found: Sequence[Speed]) -> list[str]:
-    by_tool = {each.tool: each for each in found}
-    today, earlier = by_tool.get("costof"), by_tool.get(EARLIER)
-    figure = f"seconds to a verdict on a true 10 % of a query of 0.1 ms, against all of `{EARLIER}`"
-    if today is None or earlier is None:
-        return [figure, "half at most", "not measured yet", ""]
-    new, old = median(today.today), median(earlier.earlier)
+def goal_of_speed(by_version: Sequence[Speed]) -> list[str]:
+    by_tool = {each.tool: each for each in by_version}
+    current, earlier = by_tool.get("costof"), by_tool.get(EARLIER)
+    figure = f"seconds to a verdict on a true cost of 10 % of a query of 0.1 ms, against `{EARLIER}`"
+    if current is None or earlier is None:
+        return [figure, "at most half", "not measured yet", ""]
+    new, old = median(current.current), median(earlier.earlier)
     reached = "yes" if math.isfinite(new) and new <= MOST_OF_EARLIER * old else "no"
-    told = f"{_seconds(new)} against {_seconds(old)}, of {today.query_ms:.3f} ms"
-    return [figure, "half at most", told, reached]
+    result = f"{_seconds(new)} against {_seconds(old)}, for a query of {current.query_ms:.3f} ms"
+    return [figure, "at most half", result, reached]
 
 
 def _goals_of_runs(same: Sequence[Case]) -> Iterator[list[str]]:
-    """Return the goals of runs alone, or of those beside the neighbour."""
+    """Yield the goals of runs with or without the neighbour."""
     where = same[0].place
     covered = Proportion.among(row.holds for case in same for row in case.rows)
-    yield [f"95 % intervals that hold the truth, {where}", *_told("93 to 97 %", covered, *COVERAGE)]
+    yield [f"95 % intervals that contain the truth, {where}", *_goal("93 to 97 %", covered, *COVERAGE)]
     ratios = Proportion.among(row.ratio_holds for case in same for row in case.rows)
-    yield [f"the same of ratios, {where}", *_told("93 to 97 %", ratios, *COVERAGE)]
+    yield [f"the same for ratios, {where}", *_goal("93 to 97 %", ratios, *COVERAGE)]
     worst = min(same, key=lambda case: case.covered.value)
-    yield [f"the least of {len(same)} truths ({worst.truth})", *_told("93 to 97 %", worst.covered, *COVERAGE)]
+    yield [
+        f"the same for the worst of {len(same)} true costs ({worst.truth})",
+        *_goal("93 to 97 %", worst.covered, *COVERAGE),
+    ]
     off = Proportion.among(case.covered.reaches(*COVERAGE) == "no" for case in same)
-    yield [f"truths of which the interval lies outside, {where}", "none", off.counted, "no" if off.count else "yes"]
+    yield [f"true costs whose share is surely outside, {where}", "none", off.counted, "no" if off.count else "yes"]
     nothing = next(case for case in same if case.added_share == NOTHING.share)
-    false = _told("5 % at most", nothing.said_to_differ, 0, MOST_FALSE)
-    yield [f'identical arms of which one "costs" or "saves", {where}', *false]
+    false = _goal("at most 5 %", nothing.judged_different, 0, MOST_FALSE)
+    yield [f'identical arms with the verdict "costs" or "saves", {where}', *false]
     for cost in DOUBLED:
         doubled = next(each for each in same if (each.payers, each.added_share) == (cost.payers, cost.share))
-        noticed = _told("90 % at least", doubled.noticed, LEAST_FOUND, 1)
-        yield [f"{doubled.truth}, found or called intermittent, {where}", *noticed]
+        noticed = _goal("at least 90 %", doubled.noticed, LEAST_FOUND, 1)
+        yield [f'{doubled.truth}: "costs" or reported as intermittent, {where}', *noticed]
 
 
 def _quick(profile: QuickProfile) -> list[str]:
     large = profile.large
     worst = min(large, key=lambda each: each.resolved.value, default=None)
-    told = f"{worst.metric} of {worst.arm}: {worst.resolved.counted}" if worst and worst.resolved.value < 1 else "–"
+    least_often = (
+        f"{worst.metric} of {worst.arm}: {worst.resolved.counted}" if worst and worst.resolved.value < 1 else "–"
+    )
     seconds = f"{median(profile.seconds):.0f} s, at most {max(profile.seconds):.0f}"
     least = f"{min(each.clearance for each in large):.1f}" if large else "–"
-    return [f"`{profile.study}`", str(len(profile.seconds)), seconds, profile.resolved.counted, least, told]
+    return [f"`{profile.study}`", str(len(profile.seconds)), seconds, profile.resolved.counted, least, least_often]
 
 
 def _clearances(profiles: Sequence[QuickProfile]) -> str:
-    """Half of the effects that are to be resolved are clearer than this."""
-    found = [each.clearance for profile in profiles for each in profile.large]
-    return f"{median(found):.0f}" if found else ""
+    """Return the median clearance of the effects that should be resolved."""
+    clearances = [each.clearance for profile in profiles for each in profile.large]
+    return f"{median(clearances):.0f}" if clearances else ""
 
 
-def _told(asked: str, found: Proportion, low: float, high: float) -> list[str]:
-    return [asked, str(found), found.reaches(low, high)]
+def _goal(goal: str, proportion: Proportion, low: float, high: float) -> list[str]:
+    return [goal, str(proportion), proportion.reaches(low, high)]
 
 
-def _speeds(found: Sequence[Speed]) -> str:
-    """Return a table; '' of nothing."""
-    head = ["a query takes", "time is divided", "a round takes", "today's analysis", f"that of `{EARLIER}`"]
+def _speeds(by_version: Sequence[Speed]) -> str:
+    """Return the table of times to a verdict, or '' without data."""
+    head = ["time of a query", "slices of", "time of a round", "current analysis", f"analysis of `{EARLIER}`"]
     lines = [
         [
             f"{each.query_ms:.3f} ms",
-            f"as {each.way}",
+            each.version,
             f"{each.round_seconds:.2f} s",
-            _median_of(each.today),
+            _median_of(each.current),
             _median_of(each.earlier),
         ]
-        for each in found
+        for each in by_version
     ]
     return _table(head, lines) if lines else ""
 
 
 def _median_of(times: Sequence[float]) -> str:
-    """With how many of them have an end."""
+    """Return the median, and how many of the times are finite."""
     return f"{_seconds(median(times))} ({sum(map(math.isfinite, times))} of {len(times)} arms)"
 
 
@@ -234,7 +242,7 @@ def _seconds(time: float) -> str:
 
 
 def _tails(rows: Rows) -> Iterator[list[str]]:
-    for cost, name in ((NOTHING, "all alike"), (SLOW_TAIL, "one in ten is slow")):
+    for cost, name in ((NOTHING, "all equal"), (SLOW_TAIL, "one in ten slow")):
         for percentile in (50.0, 99.0):
             same = [row for row in rows.tails if (row.percentile, row.added_share) == (percentile, cost.share)]
             off = tail_errors(same, percentile, cost.share)
@@ -243,21 +251,21 @@ def _tails(rows: Rows) -> Iterator[list[str]]:
 
 
 def _peers(rows: Rows) -> Iterator[list[str]]:
-    """How often each tool is wrong, by truth."""
+    """Yield the errors of each tool by true cost."""
     for case in cases(row for row in rows.effects if row.service == "http"):
         same = [
             row
             for row in rows.peers
             if (row.payers, row.added_share, row.disturbed) == (case.payers, case.added_share, case.disturbed)
         ]
-        of_tools = [_wrong(row for row in same if row.tool == tool) for tool in PEERS]
+        by_tool = [_wrong(row for row in same if row.tool == tool) for tool in PEERS]
         missed = Proportion.among(not row.holds for row in case.rows)
-        yield [*_case(case), *of_tools, _wrong(case.rows), missed.counted]
+        yield [*_case(case), *by_tool, _wrong(case.rows), missed.counted]
 
 
 def _power(case: Case) -> list[str]:
-    found = (case.said_to_cost, case.noticed, case.noticed_at_all, case.said_to_be_none)
-    return [*_case(case), *map(str, found)]
+    shares = (case.judged_costs, case.noticed, case.noticed_at_all, case.judged_no_cost)
+    return [*_case(case), *map(str, shares)]
 
 
 def _coverage(case: Case) -> list[str]:
@@ -266,22 +274,25 @@ def _coverage(case: Case) -> list[str]:
 
 
 def _services(effects: Sequence[EffectRow]) -> Iterator[list[str]]:
-    """Which of the servers have intervals that are too narrow, of arms that may pay and of replicates."""
-    of_runs = [row for row in effects if row.trial_kind == "effect"]
+    """Yield the coverage of intervals by service, for protected arms and for replicates."""
+    effect_rows = [row for row in effects if row.trial_kind == "effect"]
     for service, disturbed in product(SERVICES, (False, True)):
-        of = [row for row in of_runs if (row.service, row.disturbed) == (service, disturbed)]
-        held = [Proportion.among(row.holds for row in of if row.is_twin is replicate) for replicate in (False, True)]
+        chosen = [row for row in effect_rows if (row.service, row.disturbed) == (service, disturbed)]
+        held = [
+            Proportion.among(row.holds for row in chosen if row.is_replicate is replicate)
+            for replicate in (False, True)
+        ]
         yield [service, PLACES[disturbed], *map(str, held)]
 
 
 def _wrong(rows: Iterable[PeerRow | EffectRow]) -> str:
-    found = errors(rows)
-    wrong = sum(error > TOLERANCE for error in found)
-    return f"{wrong} of {len(found)}, by {median(found):.1%}" if found else ""
+    sizes = errors(rows)
+    wrong = sum(error > TOLERANCE for error in sizes)
+    return f"{wrong} of {len(sizes)}, median error {median(sizes):.1%}" if sizes else ""
 
 
-def _found_from(of_truths: Sequence[Case], disturbed: bool) -> str:
-    least = least_found(of_truths, disturbed)
+def _found_from(by_truth: Sequence[Case], disturbed: bool) -> str:
+    least = least_found(by_truth, disturbed)
     return "none" if least is None else f"{100 * least:g} % and above"
 
 

@@ -1,4 +1,4 @@
-"""What people do without `costof`: ab or wrk against one server, then against the other, and the means compared."""
+"""The usual comparison without `costof`: ab or wrk against one server, then the other, and the difference of means."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from truth.design import Trial
 from truth.lab import TruthLab
 from truth.relay import RelayCost
 from truth.rows import PeerRow, Row
-from truth.runs import SERVERS, planned
+from truth.runs import SERVERS, plan_trial
 
 MS_PER_SECOND = 1000.0
 
@@ -25,13 +25,13 @@ def _wrk(url: str, seconds: int) -> float:
     return MS_PER_SECOND / _figure(["wrk", "-t", "1", "-c", "1", "-d", f"{seconds}s", url], r"Requests/sec:\s+([\d.]+)")
 
 
-#: The mean time of a request on one connection, in ms; out of the rate, which is printed with more digits.
+#: Functions that return the mean time of a request in ms, computed from the rate, which is printed with more digits.
 TOOLS: dict[str, Callable[[str, int], float]] = {"ab": _ab, "wrk": _wrk}
 
 
 def measure(trial: Trial, budget_seconds: int, cost: RelayCost, about: Row) -> PeerRow:
-    """Measure as long as a run of `costof` does, half of it for each."""
-    plan = planned(trial, budget_seconds)
+    """Measure control and arm for half of the budget of a `costof` run each."""
+    plan = plan_trial(trial, budget_seconds)
     seconds = budget_seconds // 2
     arms = [plan.controls[0], plan.protected[0]]
     with TruthLab(plan, SERVERS[trial.service], cost) as lab:
@@ -41,8 +41,8 @@ def measure(trial: Trial, budget_seconds: int, cost: RelayCost, about: Row) -> P
 
 
 def _figure(argv: list[str], pattern: str) -> float:
-    told = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
-    found = re.search(pattern, told)
-    if found is None:
-        raise CostofError(ErrorText.INSTRUMENT_FAILED, instrument=argv[0], detail=told[-300:])
-    return float(found[1])
+    output = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    match = re.search(pattern, output)
+    if match is None:
+        raise CostofError(ErrorText.INSTRUMENT_FAILED, instrument=argv[0], detail=output[-300:])
+    return float(match[1])

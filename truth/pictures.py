@@ -1,4 +1,4 @@
-"""Pictures of the page, as SVG."""
+"""The pictures of the page as SVG files."""
 
 from __future__ import annotations
 
@@ -15,44 +15,44 @@ from truth.figures import COVERAGE, PLACES, Case, Proportion, Speed, cases
 from truth.rows import EffectRow
 
 COLOURS = {False: "#1f6fb2", True: "#d1662b"}
-# Text stays text, and the same data gives the same file.
+# Text stays text in the SVG, and equal data give equal files.
 mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "truth", "font.size": 9.0, "axes.spines.top": False})
 mpl.rcParams.update({"axes.spines.right": False, "legend.frameon": False})
 
 
-def draw(effects: Sequence[EffectRow], found: Sequence[Speed], folder: Path) -> None:
-    of_truths = cases(effects)
-    _save(_coverage(of_truths), folder / "coverage.svg")
+def draw(effects: Sequence[EffectRow], by_version: Sequence[Speed], folder: Path) -> None:
+    by_truth = cases(effects)
+    _save(_coverage(by_truth), folder / "coverage.svg")
     _save(_power(effects), folder / "power.svg")
-    _save(_errors(of_truths), folder / "errors.svg")
-    if found:
-        _save(_seconds(found), folder / "seconds.svg")
+    _save(_errors(by_truth), folder / "errors.svg")
+    if by_version:
+        _save(_seconds(by_version), folder / "seconds.svg")
 
 
 def _save(figure: Figure, path: Path) -> None:
     figure.savefig(path, format="svg", bbox_inches="tight", metadata={"Date": None})
 
 
-def _coverage(of_truths: Sequence[Case]) -> Figure:
+def _coverage(by_truth: Sequence[Case]) -> Figure:
     figure = Figure(figsize=(7.5, 3.6))
     axes = figure.subplots()
-    axes.axvspan(*COVERAGE, color="#dddddd", zorder=0, label="asked")
-    names = _labelled(axes, of_truths)
+    axes.axvspan(*COVERAGE, color="#dddddd", zorder=0, label="goal")
+    names = _labelled(axes, by_truth)
     for disturbed, colour in COLOURS.items():
-        chosen = [case for case in of_truths if case.disturbed is disturbed]
+        chosen = [case for case in by_truth if case.disturbed is disturbed]
         heights = [names.index(case.truth) + (0.15 if disturbed else -0.15) for case in chosen]
         _dots(axes, [case.covered for case in chosen], heights, colour, PLACES[disturbed])
-    axes.set_xlabel("intervals of 95 % that hold the truth, with their own interval")
+    axes.set_xlabel("share of 95 % intervals that contain the truth, with its own 95 % interval")
     _legend(axes)
     return figure
 
 
-def _errors(of_truths: Sequence[Case]) -> Figure:
+def _errors(by_truth: Sequence[Case]) -> Figure:
     figure = Figure(figsize=(7.5, 3.6))
     axes = figure.subplots()
-    names = _labelled(axes, of_truths)
+    names = _labelled(axes, by_truth)
     for disturbed, colour in COLOURS.items():
-        chosen = [case for case in of_truths if case.disturbed is disturbed]
+        chosen = [case for case in by_truth if case.disturbed is disturbed]
         errors = [(row.estimate - row.truth) / row.control for case in chosen for row in case.rows]
         offset = 0.15 if disturbed else -0.15
         heights = [names.index(case.truth) + offset for case in chosen for _ in case.rows]
@@ -60,13 +60,13 @@ def _errors(of_truths: Sequence[Case]) -> Figure:
     axes.axvline(0, color="#888888", linewidth=0.8, zorder=0)
     axes.set_xscale("symlog", linthresh=0.01, linscale=1.0)
     axes.xaxis.set_major_formatter(mpl.ticker.PercentFormatter(1.0, decimals=0))
-    axes.set_xlabel("estimate less truth, in percent of the control (linear within 1 %)")
+    axes.set_xlabel("estimate minus truth, in percent of the control (linear within 1 %)")
     _legend(axes)
     return figure
 
 
 def _power(effects: Sequence[EffectRow]) -> Figure:
-    """Draw the power of constant costs, for each service."""
+    """Draw the detection rate of constant costs, for each service."""
     figure = Figure(figsize=(7.5, 2.8))
     shares = sorted({row.added_share for row in effects if row.payers == "all" and row.trial_kind == "effect"})
     for axes, service in zip(figure.subplots(1, len(SERVICES), sharey=True), SERVICES, strict=True):
@@ -74,26 +74,26 @@ def _power(effects: Sequence[EffectRow]) -> Figure:
         for disturbed, colour in COLOURS.items():
             curve = [case for case in chosen if case.disturbed is disturbed]
             places = [shares.index(case.added_share) + (0.1 if disturbed else -0.1) for case in curve]
-            told = [case.said_to_cost for case in curve]
-            values = [p.value for p in told]
+            detected = [case.judged_costs for case in curve]
+            values = [p.value for p in detected]
             label = PLACES[disturbed]
-            axes.errorbar(places, values, _reach(told), color=colour, marker="o", markersize=3, label=label)
+            axes.errorbar(places, values, _reach(detected), color=colour, marker="o", markersize=3, label=label)
         axes.set_xticks(range(len(shares)), [f"{100 * share:g} %" for share in shares])
         axes.set_title(service, fontsize=9)
         axes.set_xlabel("true cost")
-    figure.axes[0].set_ylabel('share of runs that say "costs"')
+    figure.axes[0].set_ylabel('share of runs with the verdict "costs"')
     _legend(figure.axes[-1])
     return figure
 
 
-def _seconds(found: Sequence[Speed]) -> Figure:
-    """Of the arms that have a verdict."""
-    figure = Figure(figsize=(6.0, 0.6 + 0.6 * len(found)))
+def _seconds(by_version: Sequence[Speed]) -> Figure:
+    """Draw the times to a verdict, of arms that have one."""
+    figure = Figure(figsize=(6.0, 0.6 + 0.6 * len(by_version)))
     axes = figure.subplots()
-    axes.set_yticks(range(len(found)), [f"time divided as {each.way}" for each in found])
-    axes.set_ylim(len(found) - 0.5, -0.5)
-    _marks(axes, [each.today for each in found], -0.15, COLOURS[False], "today's analysis")
-    _marks(axes, [each.earlier for each in found], 0.15, COLOURS[True], f"that of {EARLIER}")
+    axes.set_yticks(range(len(by_version)), [f"slices of {each.version}" for each in by_version])
+    axes.set_ylim(len(by_version) - 0.5, -0.5)
+    _marks(axes, [each.current for each in by_version], -0.15, COLOURS[False], "current analysis")
+    _marks(axes, [each.earlier for each in by_version], 0.15, COLOURS[True], f"analysis of {EARLIER}")
     axes.set_xlim(left=0)
     axes.set_xlabel("seconds to the verdict")
     _legend(axes)
@@ -101,25 +101,25 @@ def _seconds(found: Sequence[Speed]) -> Figure:
 
 
 def _marks(axes: Axes, times: Sequence[Sequence[float]], offset: float, colour: str, label: str) -> None:
-    """Rows of times, those that have an end."""
+    """Draw rows of times, without infinite ones."""
     marks = [(time, place + offset) for place, row in enumerate(times) for time in row if math.isfinite(time)]
     axes.plot([time for time, _ in marks], [height for _, height in marks], "|", color=colour, label=label)
 
 
-def _dots(axes: Axes, found: Sequence[Proportion], heights: Sequence[float], colour: str, label: str) -> None:
-    """Proportions with their intervals, sideways."""
-    values = [p.value for p in found]
-    axes.errorbar(values, heights, xerr=_reach(found), fmt="o", markersize=4, color=colour, label=label)
+def _dots(axes: Axes, proportions: Sequence[Proportion], heights: Sequence[float], colour: str, label: str) -> None:
+    """Draw proportions with horizontal intervals."""
+    values = [p.value for p in proportions]
+    axes.errorbar(values, heights, xerr=_reach(proportions), fmt="o", markersize=4, color=colour, label=label)
 
 
-def _reach(found: Sequence[Proportion]) -> list[list[float]]:
-    """How far the intervals of proportions go below and above them."""
-    return [[p.value - p.interval[0] for p in found], [p.interval[1] - p.value for p in found]]
+def _reach(proportions: Sequence[Proportion]) -> list[list[float]]:
+    """Return the lengths of the intervals below and above each proportion."""
+    return [[p.value - p.interval[0] for p in proportions], [p.interval[1] - p.value for p in proportions]]
 
 
-def _labelled(axes: Axes, of_truths: Sequence[Case]) -> list[str]:
-    """Truths from top to bottom; their names."""
-    names = list(dict.fromkeys(case.truth for case in of_truths))
+def _labelled(axes: Axes, by_truth: Sequence[Case]) -> list[str]:
+    """Label the vertical axis with the true costs from top to bottom, and return their names."""
+    names = list(dict.fromkeys(case.truth for case in by_truth))
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
     return names

@@ -1,4 +1,4 @@
-"""The relay (`engine/relay`), which stands before a server and makes requests cost what is known."""
+"""The relay (`engine/relay`), a proxy that delays requests to a server by a known time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class All(Model):
 
 
 class Share(Model):
-    """Of the requests, that pays by chance."""
+    """The probability that a request pays."""
 
     share: float
 
@@ -37,13 +37,13 @@ class Spell(Model):
 
 
 class Spells(Model):
-    """All requests pay that come at the beginning of each period."""
+    """All requests pay that arrive in the first `lasting_ns` of each period."""
 
     spells: Spell
 
 
 class RelayCost(Model):
-    """What each request pays that pays at all, and which do."""
+    """The delay of a request that pays, and which requests pay."""
 
     added_ns: int
     payers: All | Some | Spells
@@ -53,7 +53,7 @@ FREE = RelayCost(added_ns=0, payers=All())
 
 
 class Entrance(Model):
-    """A port of the relay's, 'address:port'."""
+    """A listening port of the relay, 'address:port', and its cost."""
 
     address: str
     cost: RelayCost
@@ -70,7 +70,7 @@ class Ready(Model):
 
 
 class Paid(Model):
-    """Of an entrance, since the start: requests, those that paid, and how long they were held up together."""
+    """Counters of an entrance since the start: requests, those that paid, and their total delay."""
 
     requests: int
     paying: int
@@ -93,26 +93,26 @@ _PAID = TypeAdapter(list[Paid])
 
 
 class RelayProcess(Instrument):
-    """A context manager. It ends with us, whatever ends us.
+    """The relay's process, a context manager. It ends with this process.
 
-    It runs before all other programs (SCHED_FIFO) where the kernel lets us: root may, but not in every container. Among
-    them, one that spins would have to wait for a core more often than one that does not, and it would add more than its
-    clock says.
+    It runs with real-time priority (SCHED_FIFO) where permitted, which needs root and is not possible in every
+    container. With normal priority a spinning entrance would wait for a core more often than others, and add more than
+    it counts.
     """
 
     def __init__(self) -> None:
-        first = [str(find_program("chrt", "util-linux")), "--fifo", "1"]
-        may_be_first = subprocess.run([*first, "true"], check=False, stderr=subprocess.DEVNULL).returncode == 0
+        priority = [str(find_program("chrt", "util-linux")), "--fifo", "1"]
+        permitted = subprocess.run([*priority, "true"], check=False, stderr=subprocess.DEVNULL).returncode == 0
         relay = str(ENGINE / "target" / "release" / "relay")
-        super().__init__("the relay", [*first, relay] if may_be_first else [relay])
+        super().__init__("the relay", [*priority, relay] if permitted else [relay])
 
     def begin(self, plan: RelayPlan) -> list[str]:
-        """Where the entrances are, in the plan's order. Raises `INSTRUMENT_FAILED`."""
+        """Return the addresses of the entrances in the plan's order. Raises `INSTRUMENT_FAILED`."""
         self._send(plan)
         return self._validated(Ready, self._answer(READY_SECONDS).get("ready")).entrances
 
     def paid(self) -> list[Paid]:
-        """By entrance. Raises `INSTRUMENT_FAILED` when the process has died."""
+        """Return the counters of each entrance. Raises `INSTRUMENT_FAILED` if the process has ended."""
         self._send({"counters": {}})
         return _PAID.validate_python(self._answer(ANSWER_SECONDS).get("counters"))
 
@@ -121,5 +121,5 @@ class RelayProcess(Instrument):
 
 
 def build() -> None:
-    """The relay, where its sources are newer than it. Raises `CalledProcessError`."""
+    """Build the relay if its sources have changed. Raises `CalledProcessError`."""
     subprocess.run(["cargo", "build", "--quiet", "--release", "--package", "relay"], cwd=ENGINE, check=True)

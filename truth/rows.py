@@ -1,4 +1,4 @@
-"""What a campaign has found: rows of three tables, appended one by one, and written as Parquet."""
+"""The results of a campaign: rows of five tables, appended to one file, and written as Parquet."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from costof.files import write_whole
 from costof.model import Finite, Model
 from truth.design import Trial
 
-#: Appended to while a campaign lasts.
+#: The file to which a campaign appends.
 ROWS = "rows.jsonl"
-#: Tells this start of the machine from others, whose service times may be others.
+#: Identifies this boot of the machine; service times may differ in others.
 BOOT = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 class Row(Model):
-    """What every table has of a trial. `load` is the machine's when it began; `added_share` what was to be added."""
+    """The columns of a trial in every table. `load` is the machine's at its start, `added_share` the intended cost."""
 
     trial: str
     service: str
@@ -33,7 +33,7 @@ class Row(Model):
     commit: str
     load: Finite
     cores: int
-    boot: str = Field(default="", description="Of the machine; '' where it was not noted.")
+    boot: str = Field(default="", description="The machine's boot; '' if not recorded.")
 
     @property
     def about(self) -> Row:
@@ -45,10 +45,10 @@ class Row(Model):
 
 
 class EffectRow(Row):
-    """An effect of a run of `costof`, in ms; of the control's replicate too, which pays nothing and has no verdict.
+    """An effect in a run of `costof`, in ms, also of the control's replicate, which has no added cost and no verdict.
 
-    `truth` is what was added in the run's rounds on average, `long_run` what is added in the long run. `truth_ratio` is
-    how many times longer the added made a round's queries, on average on the log scale as effects are.
+    `truth` is the mean delay added in the run's rounds, and `long_run` its expectation. `truth_ratio` is the factor by
+    which the delay lengthened the queries, as a geometric mean over rounds.
     """
 
     table: Literal["effects"] = "effects"
@@ -65,13 +65,15 @@ class EffectRow(Row):
     usual: Finite | None = None
     verdict: str = ""
     intermittent: bool = False
-    tail_told: bool | None = Field(default=None, description="That it changes more than the mean; None: not asked yet.")
+    tail_told: bool | None = Field(
+        default=None, description="True if a tail is reported as worse than the mean; None if not analysed."
+    )
     rounds: int
     discarded: int
     seconds: Finite
-    seconds_to_verdict: Finite | None = Field(default=None, description="By the analysis of today; verdict trials.")
+    seconds_to_verdict: Finite | None = Field(default=None, description="By the current analysis; only verdict trials.")
     seconds_earlier: Finite | None = Field(default=None, description="By the analysis of commit 44d93af.")
-    judged_anew: str = Field(default="", description="Commit whose analysis judged the run later than `commit`'s.")
+    judged_anew: str = Field(default="", description="Commit whose analysis replaced that of `commit`.")
 
     @property
     def holds(self) -> bool:
@@ -82,7 +84,7 @@ class EffectRow(Row):
         return self.ratio_low <= self.truth_ratio <= self.ratio_high
 
     @property
-    def is_twin(self) -> bool:
+    def is_replicate(self) -> bool:
         return not self.verdict
 
 
@@ -97,7 +99,7 @@ class PeerRow(Row):
 
 
 class TailRow(Row):
-    """One percentile of one slice, in us: by the engine, and between packets."""
+    """A percentile of a slice in us, by the engine and by a packet capture."""
 
     table: Literal["tails"] = "tails"
     percentile: Finite
@@ -107,7 +109,7 @@ class TailRow(Row):
 
 
 class QuickRow(Row):
-    """A headline effect of a study's quick profile, whose truth nobody knows."""
+    """A headline effect of a study's quick profile, whose true value is unknown."""
 
     table: Literal["quick"] = "quick"
     metric: str
@@ -117,19 +119,19 @@ class QuickRow(Row):
     ratio_high: Finite
     verdict: str
     rounds: int
-    seconds: Finite = Field(description="Of the whole command, from its start to its answer.")
+    seconds: Finite = Field(description="Duration of the whole command.")
 
 
 class PairRow(Row):
-    """The same command twice: what `costof` says of the two, and what another tool does, as ratios of their times."""
+    """The comparison of a command with itself by `costof` and by another tool, as ratios of times."""
 
     table: Literal["pairs"] = "pairs"
     ratio: Finite
     ratio_low: Finite
     ratio_high: Finite
     verdict: str
-    peer_ratio: Finite = Field(description="The second's mean over the first's.")
-    peer_error: Finite = Field(description="What the tool prints behind ±.")
+    peer_ratio: Finite = Field(description="The other tool's ratio: mean of the second command over that of the first.")
+    peer_error: Finite = Field(description="The uncertainty that the other tool prints after ±.")
     seconds: Finite
 
 
@@ -139,9 +141,9 @@ _ROW: TypeAdapter[AnyRow] = TypeAdapter(Annotated[AnyRow, Field(discriminator="t
 
 
 class Rows:
-    """All rows of a campaign's folder. A trial's are written at once, so that it is there whole or not at all.
+    """All rows in a campaign's folder. Rows of a trial are written together, so that no trial is incomplete.
 
-    A folder that has none begins with those of a campaign whose tables lie in `published`.
+    A folder without rows begins with those of the campaign in `published`.
     """
 
     def __init__(self, folder: Path, published: Path | None = None) -> None:
@@ -150,67 +152,69 @@ class Rows:
         if published and not self._file.exists():
             write_whole(self._file, "".join(row.model_dump_json() + "\n" for row in _read_parquet(published)))
         lines = self._file.read_text().splitlines(keepends=True) if self._file.exists() else []
-        # What was cut off in the middle of a line is measured again.
-        whole = [line for line in lines if line.endswith("\n")]
-        if len(whole) < len(lines):
-            self._file.write_text("".join(whole))
-        self._found = [_ROW.validate_json(line) for line in whole]
+        # An incomplete last line is dropped, and its trial repeated.
+        complete = [line for line in lines if line.endswith("\n")]
+        if len(complete) < len(lines):
+            self._file.write_text("".join(complete))
+        self._rows = [_ROW.validate_json(line) for line in complete]
 
     def add(self, rows: Sequence[AnyRow]) -> None:
         with self._file.open("a") as file:
             file.write("".join(row.model_dump_json() + "\n" for row in rows))
-        self._found += rows
+        self._rows += rows
 
     def replace(self, rows: Sequence[EffectRow]) -> None:
-        """Replace all other rows of their trial."""
+        """Replace all rows of these trials."""
         trials = {row.trial for row in rows}
-        self._found = [row for row in self._found if row.trial not in trials] + list(rows)
-        write_whole(self._file, "".join(row.model_dump_json() + "\n" for row in self._found))
+        self._rows = [row for row in self._rows if row.trial not in trials] + list(rows)
+        write_whole(self._file, "".join(row.model_dump_json() + "\n" for row in self._rows))
 
     def has(self, trial: Trial) -> bool:
-        return any(row.trial == trial.name for row in self._found)
+        return any(row.trial == trial.name for row in self._rows)
 
     @property
     def effects(self) -> list[EffectRow]:
-        return [row for row in self._found if isinstance(row, EffectRow)]
+        return [row for row in self._rows if isinstance(row, EffectRow)]
 
     def by_trial(self) -> dict[str, list[EffectRow]]:
-        """Effects, those of an arm that pays first."""
-        found: dict[str, list[EffectRow]] = {}
+        """Return effects by trial, those of protected arms first."""
+        by_trial: dict[str, list[EffectRow]] = {}
         for row in self.effects:
-            found.setdefault(row.trial, []).append(row)
-        return found
+            by_trial.setdefault(row.trial, []).append(row)
+        return by_trial
 
     @property
     def peers(self) -> list[PeerRow]:
-        return [row for row in self._found if isinstance(row, PeerRow)]
+        return [row for row in self._rows if isinstance(row, PeerRow)]
 
     @property
     def tails(self) -> list[TailRow]:
-        return [row for row in self._found if isinstance(row, TailRow)]
+        return [row for row in self._rows if isinstance(row, TailRow)]
 
     @property
     def quick(self) -> list[QuickRow]:
-        return [row for row in self._found if isinstance(row, QuickRow)]
+        return [row for row in self._rows if isinstance(row, QuickRow)]
 
     @property
     def pairs(self) -> list[PairRow]:
-        return [row for row in self._found if isinstance(row, PairRow)]
+        return [row for row in self._rows if isinstance(row, PairRow)]
 
     def service_ms(self, service: str, disturbed: bool) -> float:
-        """What a request takes through the relay alone, since the machine was started. Raises `StatisticsError` where
-        that is not known."""
+        """Return the time of a request without added cost, measured in this boot.
+
+        Raises `StatisticsError` without data.
+        """
         return median(self._controls(service, disturbed))
 
     def knows_service(self, service: str, disturbed: bool) -> bool:
         return bool(self._controls(service, disturbed))
 
     def _controls(self, service: str, disturbed: bool) -> list[float]:
-        alike = (row for row in self.effects if row.trial_kind == "effect" and row.boot == BOOT)
-        return [row.control for row in alike if (row.service, row.disturbed) == (service, disturbed)]
+        matching = (row for row in self.effects if row.trial_kind == "effect" and row.boot == BOOT)
+        return [row.control for row in matching if (row.service, row.disturbed) == (service, disturbed)]
 
     def write_parquet(self, folder: Path) -> None:
-        """A file for each table that has rows."""
+        """Write a file for each table with rows."""
         import pyarrow
         from pyarrow import parquet
 

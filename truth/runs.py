@@ -1,4 +1,4 @@
-"""Runs of `costof` whose truth is known: from a trial to its ledger, through plan, lab and engine."""
+"""Runs of `costof` with a known true cost: from a trial to its ledger."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from truth.relay import FREE, RelayCost
 from truth.servers import Mariadb, Mongod, Origin
 
 STUDY = str(Path(__file__).with_name("truth.toml"))
-#: What a run says that a Ctrl-C has ended.
+#: The reason in the results of a run that Ctrl-C has ended.
 INTERRUPTED = "interrupted"
 SERVERS: dict[str, type[LabServer]] = {"mariadb": Mariadb, "mongod": Mongod, "http": Origin}
 
 
-class Unwatched:
-    """Of a run that nobody watches."""
+class NoProgress:
+    """Progress that is not shown."""
 
     def stage(self, text: str) -> None: ...
 
     def round(self, done: int, elapsed_seconds: float, reached: float | None) -> None: ...
 
 
-def planned(trial: Trial, budget_seconds: int | None = None, rounds: int | None = None) -> Plan:
-    """Return a plan that measures for so long, or exactly so many rounds."""
+def plan_trial(trial: Trial, budget_seconds: int | None = None, rounds: int | None = None) -> Plan:
+    """Return a plan with a budget, or with a fixed number of rounds."""
     study = load_study(STUDY)
     budget = f"{budget_seconds}s" if budget_seconds else None
-    exactly = str(rounds) if rounds else None
-    plan = resolve(study, replace(_options(trial, study), budget=budget, rounds=exactly))
+    exact_rounds = str(rounds) if rounds else None
+    plan = resolve(study, replace(_options(trial, study), budget=budget, rounds=exact_rounds))
     if trial.service != "http":
         return plan
-    return plan.model_copy(update={"study": _of_requests(study), "records": 0})
+    return plan.model_copy(update={"study": _with_requests(study), "records": 0})
 
 
-def planned_as_earlier(trial: Trial) -> Plan:
-    """It measures as `EARLIER` did: slices are not shortened, and the run does not end once its verdicts stand."""
+def plan_as_earlier(trial: Trial) -> Plan:
+    """Return a plan as of `EARLIER`: slices are not shortened, and the run does not end early."""
     study = load_study(STUDY)
     plan = resolve(study, replace(_options(trial, study), profile="earlier"))
     return plan.model_copy(update={"precision": None, "ends_when_resolved": False})
@@ -55,24 +55,27 @@ def _options(trial: Trial, study: Study) -> Options:
     return Options(settings=[f"cost={levels}"], seed=trial.seed)
 
 
-def _of_requests(study: Study) -> Study:
-    """Ask for requests instead of queries: the one server has no records."""
+def _with_requests(study: Study) -> Study:
+    """Return the study with requests instead of queries, since the HTTP server has no records."""
     workload = study.workloads["query"].model_copy(update={"kind": "request"})
     metric = study.metrics[QUERY].model_copy(update={"phase": "request"})
     changed = {"workloads": study.workloads | {"query": workload}, "metrics": study.metrics | {QUERY: metric}}
     return study.model_copy(update=changed)
 
 
-def measured(plan: Plan, service: str, cost: RelayCost, folder: Path, common: RelayCost = FREE) -> Ledger:
-    """Carry a plan out in a lab of its own. Raises what a run raises, and for one in part `NOTHING_MEASURED`."""
+def measure(plan: Plan, service: str, cost: RelayCost, folder: Path, common: RelayCost = FREE) -> Ledger:
+    """Run a plan in its own lab and return the ledger.
+
+    Raises as `run` does, and `NOTHING_MEASURED` for a partial run.
+    """
     ledger = Ledger.create(plan, folder)
-    run(plan, TruthLab(plan, SERVERS[service], cost, common), ledger, Unwatched())
+    run(plan, TruthLab(plan, SERVERS[service], cost, common), ledger, NoProgress())
     _check_end(ledger)
     return ledger
 
 
 def _check_end(ledger: Ledger) -> None:
-    """Raises for a run in part; a Ctrl-C, which ends a run as any other reason does, goes on to whoever started it."""
+    """Raise `NOTHING_MEASURED` for a partial run, and `KeyboardInterrupt` if Ctrl-C has ended it."""
     partial = next(record.partial for record in ledger.records() if isinstance(record, EndRecord))
     if partial == INTERRUPTED:
         raise KeyboardInterrupt

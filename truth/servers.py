@@ -1,4 +1,4 @@
-"""The servers behind the relay, all on loopback addresses: nothing lies between the clients and the relay."""
+"""The servers behind the relay, on loopback addresses, so that clients reach the relay without a network."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Mariadb(SysbenchServer):
 
 
 class Mongod(LabServer):
-    """A single one without log-ins: members of a set would tell clients a way around the relay."""
+    """A standalone mongod without authentication. Members of a replica set would send clients past the relay."""
 
     separate_clients = False
     writes = []

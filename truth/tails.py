@@ -1,4 +1,4 @@
-"""Percentiles of the engine against those of packets that the kernel stamped, of the same queries."""
+"""The engine's percentiles compared with those from kernel timestamps of the same queries' packets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from truth.design import Trial
 from truth.lab import TruthLab
 from truth.relay import RelayCost
 from truth.rows import Row, TailRow
-from truth.runs import SERVERS, planned
+from truth.runs import SERVERS, plan_trial
 
 PERCENTILES = (50.0, 99.0)
 WARM_UP, OPERATIONS = 500, 4_000
@@ -26,11 +26,11 @@ WORKLOADS = (Workload(name="connect", kind="connect"), Workload(name="query", ki
 
 
 def measure(trial: Trial, cost: RelayCost, about: Row) -> Iterator[TailRow]:
-    """One slice on an arm that pays, captured on the client's host, on cores that are awake as those of a run are.
+    """Measure a slice of a protected arm, with a packet capture on the client's host and cores kept awake.
 
     Raises `PermissionError` without root.
     """
-    plan = planned(trial, BUDGET_SECONDS)
+    plan = plan_trial(trial, BUDGET_SECONDS)
     arm = plan.protected[0]
     with cores_awake(), TruthLab(plan, SERVERS[trial.service], cost) as lab, Engines(plan, lab, WORKLOADS) as engines:
         lab.prepare(arm, engines.load)
@@ -39,9 +39,9 @@ def measure(trial: Trial, cost: RelayCost, about: Row) -> Iterator[TailRow]:
             answer = engines.slice(arm, "query", OPERATIONS)
             captured = response_times(capture.segments())
     if len(captured) != answer.operations:
-        raise OSError(f"{len(captured)} of {answer.operations} queries were captured")
-    found = merged([answer.phases["operation"].histogram]).at_percentiles(PERCENTILES)
-    for percentile, nanoseconds in zip(PERCENTILES, found, strict=True):
+        raise OSError(f"only {len(captured)} of {answer.operations} queries were captured")
+    nanoseconds_by_percentile = merged([answer.phases["operation"].histogram]).at_percentiles(PERCENTILES)
+    for percentile, nanoseconds in zip(PERCENTILES, nanoseconds_by_percentile, strict=True):
         yield TailRow(
             **dict(about),
             percentile=percentile,

@@ -1,4 +1,4 @@
-"""What whole runs of the command say: how much quick profiles resolve, and what identical commands are said to be."""
+"""Figures of whole runs of the command: effects that quick profiles resolve, and verdicts on identical commands."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from truth.design import STUDIES
 from truth.figures import LEAST_FOUND, Proportion
 from truth.rows import PairRow, QuickRow
 
-#: An effect of a quick profile that it is to resolve: its ratio, whichever side it lies on.
+#: The logarithm of the ratio, or of its inverse, from which a quick profile should resolve an effect.
 LARGE = math.log(1.1)
 
 
@@ -26,7 +26,7 @@ class QuickEffect:
 
     @property
     def size(self) -> float:
-        """The logarithm of its ratio, on either side: the median of the runs."""
+        """The absolute logarithm of the ratio, as the median of the runs."""
         return abs(median(math.log(row.ratio) for row in self.rows))
 
     @property
@@ -35,7 +35,7 @@ class QuickEffect:
 
     @property
     def clearance(self) -> float:
-        """How many times wider than its interval's half it is: the median of the runs."""
+        """The effect over the half-width of its interval, as the median of the runs."""
         return median(
             abs(math.log(row.ratio)) / (math.log(row.ratio_high / row.ratio_low) / 2 or math.inf) for row in self.rows
         )
@@ -55,12 +55,12 @@ class QuickProfile:
 
     @property
     def resolved(self) -> Proportion:
-        """Of the large ones, those that enough of the runs resolve."""
+        """The large effects that enough of the runs resolve."""
         return Proportion.among(each.resolved.value >= LEAST_FOUND for each in self.large)
 
 
 def quick_profiles(rows: Iterable[QuickRow]) -> list[QuickProfile]:
-    """In the order in which the studies are named."""
+    """Return the quick profiles in the order of `STUDIES`."""
     by_study: dict[str, dict[tuple[str, str], list[QuickRow]]] = {study: {} for study in STUDIES}
     for row in rows:
         by_study[row.service].setdefault((row.metric, row.arm), []).append(row)
@@ -75,11 +75,11 @@ def quick_profiles(rows: Iterable[QuickRow]) -> list[QuickProfile]:
     ]
 
 
-def said_to_differ(pairs: Iterable[PairRow]) -> Proportion:
-    """Of pairs of the same command, those of which `costof` says that one costs or saves."""
+def judged_different(pairs: Iterable[PairRow]) -> Proportion:
+    """Return the share of identical commands with the verdict 'costs' or 'saves'."""
     return Proportion.among(row.verdict in (Verdict.COSTS, Verdict.SAVES) for row in pairs)
 
 
-def peer_said_to_differ(pairs: Iterable[PairRow]) -> Proportion:
-    """Those of which the other tool's ± does not reach 1: that one was faster, by its own words."""
+def peer_judged_different(pairs: Iterable[PairRow]) -> Proportion:
+    """Return the share of identical commands whose ratio differs from 1 by more than the other tool's ±."""
     return Proportion.among(abs(row.peer_ratio - 1) > row.peer_error for row in pairs)

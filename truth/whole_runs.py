@@ -1,4 +1,4 @@
-"""Whole runs of the command, as users start them: quick profiles of the studies, and pairs of the same command."""
+"""Runs of the `costof` command as users start it: quick profiles of studies, and a command against itself."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from truth.design import BENCHMARKER, PAIR_SECONDS, Trial
 from truth.rows import PairRow, QuickRow, Row
 
 ROOT = Path(__file__).parents[1]
-#: Some milliseconds of work, whatever the machine.
+#: A command that takes some milliseconds on any machine.
 COMMAND = f"gzip --best --stdout {ROOT / 'engine' / 'Cargo.lock'}"
 
 
 def quick(trial: Trial, about: Row) -> list[QuickRow]:
-    """Each headline effect of a study's quick profile. Raises `INSTRUMENT_FAILED` of a run without an answer."""
+    """Return the headline effects of a study's quick profile. Raises `INSTRUMENT_FAILED` if the command fails."""
     began = time.monotonic()
-    result = _answered(["run", trial.service, "--profile", "quick"], trial)
+    result = _run_costof(["run", trial.service, "--profile", "quick"], trial)
     seconds = time.monotonic() - began
     headline = {metric.name for metric in result.metrics if metric.headline}
     protected = {arm.name for arm in result.arms if not arm.control and not arm.replicate}
@@ -46,13 +46,13 @@ def quick(trial: Trial, about: Row) -> list[QuickRow]:
 
 
 def pair(trial: Trial, about: Row) -> PairRow:
-    """The command against itself, and then by the other tool, one after the other, in as much time."""
-    result = _answered(["versus", "--budget", f"{PAIR_SECONDS}s", COMMAND, COMMAND], trial)
+    """Compare the command with itself by `costof`, and then by the other tool in the same time."""
+    result = _run_costof(["versus", "--budget", f"{PAIR_SECONDS}s", COMMAND, COMMAND], trial)
     headline = next(metric.name for metric in result.metrics if metric.headline)
     effect = next(each for each in result.effects if each.metric == headline)
     assert effect.ratio is not None, "every command takes its time"
     runs = max(10, round(PAIR_SECONDS / 2 / (effect.control_value / 1000)))
-    first, second = _benchmarked(runs)
+    first, second = _run_benchmarker(runs)
     ratio = second["mean"] / first["mean"]
     return PairRow(
         **dict(about),
@@ -61,22 +61,22 @@ def pair(trial: Trial, about: Row) -> PairRow:
         ratio_high=effect.ratio.high,
         verdict=effect.verdict.value,
         peer_ratio=ratio,
-        # As it propagates the spreads of both into its "± … times faster".
+        # As the tool computes the ± of "… ± … times faster".
         peer_error=ratio * math.hypot(first["stddev"] / first["mean"], second["stddev"] / second["mean"]),
         seconds=PAIR_SECONDS,
     )
 
 
-def _answered(arguments: Sequence[str], trial: Trial) -> Result:
+def _run_costof(arguments: Sequence[str], trial: Trial) -> Result:
     with tempfile.TemporaryDirectory() as folder:
         argv = [sys.executable, "-m", "costof", *arguments, "--seed", str(trial.seed), "--out", f"{folder}/run"]
-        ended = subprocess.run(argv, capture_output=True, text=True, check=False)
-        if ended.returncode not in (EXIT_ANSWERED, EXIT_PARTIAL):
-            raise CostofError(ErrorText.INSTRUMENT_FAILED, instrument="costof", detail=ended.stderr[-300:])
+        completed = subprocess.run(argv, capture_output=True, text=True, check=False)
+        if completed.returncode not in (EXIT_ANSWERED, EXIT_PARTIAL):
+            raise CostofError(ErrorText.INSTRUMENT_FAILED, instrument="costof", detail=completed.stderr[-300:])
         return Result.model_validate_json((Path(folder) / "run" / "result.json").read_bytes())
 
 
-def _benchmarked(runs: int) -> tuple[dict[str, float], dict[str, float]]:
+def _run_benchmarker(runs: int) -> tuple[dict[str, float], dict[str, float]]:
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         argv = [BENCHMARKER, "--shell", "none", "--warmup", "3", "--runs", str(runs), "--export-json", file.name]
         subprocess.run([*argv, COMMAND, COMMAND], capture_output=True, check=True)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from costof.messages.plan import HostsSettings
     from costof.programs.access import Access
     from costof.results.run import Run
-    from costof.run.rounds import Before
+    from costof.run.rounds import StartingPoint
 
 #: Stands for what a shown URL or command leaves out.
 LEFT_OUT = "…"
@@ -34,7 +34,7 @@ WAYS = "--password-file, --ask-password or COSTOF_PASSWORD"
 class Resumed:
     plan: Plan
     ledger: Ledger
-    before: Before
+    before: StartingPoint
     access: Access | None
 
 
@@ -73,13 +73,13 @@ def reopen(
     return Resumed(plan, ledger, before, access)
 
 
-def _before(done: Run) -> Before:
-    from costof.run.rounds import Before
+def _before(done: Run) -> StartingPoint:
+    from costof.run.rounds import StartingPoint
 
     identity = done.environment.identity if done.environment else {}
     if done.plan.starts > 1:
         # One that was cut off cannot go on where it was, on servers that have been started anew.
-        return Before(
+        return StartingPoint(
             sizes=done.sizes,
             start=len(done.starts),
             whole_starts=done.whole_starts,
@@ -87,7 +87,7 @@ def _before(done: Run) -> Before:
             resumed=True,
             identity=identity,
         )
-    before = Before(done.samples, done.whole_rounds, done.measured_seconds, done.error_rate_spent, done.sizes)
+    before = StartingPoint(done.samples, done.whole_rounds, done.measured_seconds, done.error_rate_spent, done.sizes)
     return replace(before, hosts=done.hosts, resumed=True, identity=identity)
 
 

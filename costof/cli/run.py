@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from costof.messages.answers import ClusterNode
     from costof.messages.plan import HostsSettings
     from costof.programs.access import Access
-    from costof.run.rounds import Before
+    from costof.run.rounds import StartingPoint
     from costof.services import Service
 
 
@@ -200,7 +200,7 @@ def answer(
     plan: Plan,
     service: Service,
     ledger: Ledger,
-    before: Before | None,
+    before: StartingPoint | None,
     access: Access | None,
     as_json: bool,
     hosts: HostsSettings | None = None,

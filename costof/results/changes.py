@@ -9,7 +9,7 @@ from statistics import fmean
 
 from costof.results.samples import Samples
 from costof.statistics.estimate import Estimate, Verdict
-from costof.statistics.intervals import Mean, differences, log_ratios, mean_of
+from costof.statistics.intervals import Mean, differences, log_ratios, mean_over_rounds
 from costof.statistics.moderation import Variance, moderated
 from costof.statistics.verdicts import ERROR_RATE, Contrast, verdicts
 from costof.study.arms import PlannedArm
@@ -60,9 +60,13 @@ def every_change(plan: Plan, samples: Samples) -> Changes:
 
 
 def _change(arm: PlannedArm, control: list[float], values: list[float]) -> Change:
-    difference, logs, usual = mean_of(differences(control, values)), log_ratios(control, values), fmean(control)
+    difference, logs, usual = (
+        mean_over_rounds(differences(control, values)),
+        log_ratios(control, values),
+        fmean(control),
+    )
     if logs is not None:
-        return Change(arm, control, values, difference, mean_of(logs), logarithmic=True)
+        return Change(arm, control, values, difference, mean_over_rounds(logs), logarithmic=True)
     share = Mean(difference.value / usual, difference.error / usual, difference.freedom) if usual > 0 else None
     if not any((*control, *values)):
         # Nothing in either: as much in one as in the other, and known exactly.

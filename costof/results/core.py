@@ -54,7 +54,7 @@ def build_core(run: Run, name: str) -> Core:
         metrics=[
             metric_result(name, metric, run)
             for name, metric in study.metrics.items()
-            if metric.of_command is None or _is_reported(run, name)
+            if metric.command_figure is None or _is_reported(run, name)
         ],
         values=values_of(run),
         effects=effects,
@@ -125,7 +125,7 @@ def missing_of(run: Run) -> list[Missing]:
     """Return the figures that commands report on some arms and not, or not in every slice, on others."""
     found = []
     for name, metric in run.plan.study.metrics.items():
-        figure = metric.of_command
+        figure = metric.command_figure
         if figure is None or figure == PEAK_MEMORY or not _is_reported(run, name):
             continue
         for arm in run.plan.arms:

@@ -24,7 +24,7 @@ from costof.results.samples import in_unit
 from costof.statistics.estimate import Verdict
 from costof.statistics.histogram import merged
 from costof.statistics.intervals import FEWEST_ROUNDS, differences, estimate, trimmed_mean
-from costof.statistics.units import own_share
+from costof.statistics.units import variance_share_of_starts
 from costof.statistics.verdicts import rounds_needed, smallest_detectable
 from costof.study.arms import PlannedArm
 from costof.study.schema import CPU_PREFIX, SERVER_PREFIX, WHOLE_SLICE
@@ -63,7 +63,7 @@ def between_starts(run: Run) -> list[BetweenStarts]:
     """Return one for each headline metric that can be compared; empty where rounds are the units."""
     metrics = [name for name, metric in run.plan.study.metrics.items() if metric.headline] if run.starts else []
     found = {name: [run.log_ratios_by_round(name, each.arm) for each in run.changes[name]] for name in metrics}
-    shares = {name: own_share([*map(run.samples.units.together, logs)]) for name, logs in found.items()}
+    shares = {name: variance_share_of_starts([*map(run.samples.units.grouped, logs)]) for name, logs in found.items()}
     return [BetweenStarts(metric=name, share=share) for name, share in shares.items() if share is not None]
 
 
@@ -108,7 +108,7 @@ def _value(run: Run, name: str, arm: PlannedArm) -> Value:
     if metric.phase == WHOLE_SLICE:
         pieces = [piece.answer for piece in run.of(metric.workload, arm.name) if piece.answer.operations]
         return _value_of_slices(run, name, arm, sum(each.operations for each in pieces))
-    if metric.of_slice:
+    if metric.is_of_whole_slice:
         return _value_of_slices(run, name, arm, len(run.samples.by_round(name, arm.name)))
     phases = [p for piece in run.of(metric.workload, arm.name) if (p := piece.answer.phases.get(metric.phase))]
     workers = run.plan.workers(metric.workload, arm)

@@ -92,7 +92,11 @@ def _of_servers(piece: SliceRecord) -> float | None:
 
 def drop_overloaded(run: Run) -> None:
     """Leave out the times of arms that could not carry the load: they grow for as long as a run lasts."""
-    times = [name for name, each in run.plan.study.metrics.items() if each.workload == WORKLOAD and not each.of_slice]
+    times = [
+        name
+        for name, each in run.plan.study.metrics.items()
+        if each.workload == WORKLOAD and not each.is_of_whole_slice
+    ]
     for arm in [each.arm for each in carried_loads(run) if not each.complete]:
         for name in times:
             run.drop(name, arm)

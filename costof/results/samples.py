@@ -122,9 +122,9 @@ def add_samples(
     for name, metric in plan.study.metrics.items():
         if metric.workload != turn.workload:
             continue
-        if metric.of_command:
+        if metric.command_figure:
             samples.reported(name)
-        if metric.of_slice:
+        if metric.is_of_whole_slice:
             figure = of_slice(metric, answer, servers)
             if figure is not None:
                 samples.add(name, turn.role, number, figure, swapped)

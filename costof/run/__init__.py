@@ -1,1 +1,1 @@
-"""A run: order of slices, instruments, evidence, end."""
+"""Execution of a run: order of slices, instruments, evidence and the stop rule."""

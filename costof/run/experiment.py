@@ -1,4 +1,4 @@
-"""A run, or one of its starts: start the service, prove the arms, load the data, take turns until it is enough."""
+"""A run: start the service, verify the arms, load the data, and measure rounds until the stop rule ends it."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from costof.results.ledger import (
 )
 from costof.run.instruments import Instruments
 from costof.run.machine import cores_awake, describe_machine, read_machine
-from costof.run.rounds import Before, Progress, State, measure_round
+from costof.run.rounds import Progress, StartingPoint, State, measure_round
 from costof.run.schedule import Looks, Schedule, enough, precision
-from costof.run.sizes import MeasuredSlice, chosen_sizes
+from costof.run.sizes import MeasuredSlice, choose_sizes
 from costof.services import Service, Stage
 from costof.statistics.intervals import FEWEST_ROUNDS
 from costof.study.commands import COMMAND
 from costof.study.plan import Plan
 from costof.urls import is_loopback
 
-#: Rounds in a row in which nothing succeeded, after which going on would only wait for time-outs.
+#: Rounds in a row without a successful operation that end a run, since more would only wait for timeouts.
 FRUITLESS_ROUNDS = 2
 
 
@@ -46,42 +46,42 @@ def run(
     service: Service,
     ledger: Ledger,
     progress: Progress,
-    before: Before | None = None,
+    before: StartingPoint | None = None,
     population: HostsProcess | None = None,
-) -> Before | None:
-    """Carry the plan out; everything worth knowing is in the ledger afterwards.
+) -> StartingPoint | None:
+    """Run one start of the servers and write its results to the ledger.
 
-    A Ctrl-C or a lost service ends the run as partial with what it has. Returns what another start of the servers would
-    begin with, or None where this one is partial. Raises `CostofError` when there is nothing: the service cannot start,
-    or no arm can run.
+    Ctrl-C or the loss of the service ends the run as partial. Returns the starting point of the next start, or None if
+    this one is partial. Raises `CostofError` if there are no results, because the service cannot start or no arm can
+    run.
     """
     if not plan.protected:
         raise CostofError(ErrorText.NOTHING_TO_COMPARE, control=plan.controls[0].label)
     steal, started = read_machine().steal, time.monotonic()
-    before = before or Before()
+    before = before or StartingPoint()
     looks = Looks(plan, before.error_rate_spent + (before.look_at_end.error_rate if before.look_at_end else 0.0))
     instruments = Instruments(plan, service, ledger, before.start, population)
     state = State(plan, service, ledger, progress, instruments, before, looks, Schedule(plan))
     partial: str | None = None
-    busy, has_begun = _busy() if before.start == 0 else [], False
+    busy_warnings, has_begun = _busy_warnings() if before.start == 0 else [], False
     try:
         if population is not None:
-            first = "reaching the hosts"
+            first = "connecting to the hosts"
         elif plan.study.service.kind == COMMAND:
             first = "checking the commands"
         else:
-            first = "starting the servers" if plan.target is None else "reaching the servers"
+            first = "starting the servers" if plan.target is None else "connecting to the servers"
         progress.stage(first)
         with cores_awake() as cores, population or nullcontext(), service, ExitStack() as stack:
             identity, described = service.identity(), service.describe()
             check_identity(plan.target or "this lab", before.identity, identity)
             facts = {**describe_machine(described), "idle cores": cores}
             if population is not None:
-                found = len(population.names)
-                if before.hosts is not None and before.hosts != found:
-                    begun, now_found = plural(before.hosts, "host"), plural(found, "host")
-                    raise CostofError(ErrorText.OTHER_HOSTS, path=ledger.folder, before=begun, now=now_found)
-                service.shared_by(len(population.names))
+                count = len(population.names)
+                if before.hosts is not None and before.hosts != count:
+                    earlier, current = plural(before.hosts, "host"), plural(count, "host")
+                    raise CostofError(ErrorText.OTHER_HOSTS, path=ledger.folder, before=earlier, now=current)
+                service.shared_by(count)
                 facts |= population.facts
             environment = EnvironmentRecord(
                 started=now(), start=before.start, facts=facts, versions=described.versions, identity=identity
@@ -90,20 +90,20 @@ def run(
             has_begun = True
             if before.look_at_end is not None:
                 ledger.append(before.look_at_end)
-            for text in busy:
+            for text in busy_warnings:
                 ledger.append(WarningRecord(text=text))
-            # What cannot be read is said before anything is loaded.
+            # An unreadable CPU time is an error before anything is loaded.
             service.cpu_seconds()
-            progress.stage("proving the arms")
+            progress.stage("verifying the arms")
             state.instruments.start(stack)
             _limit_server_cpu(state)
             service.cpu_seconds()
             if plan.loads:
                 progress.stage(f"loading {plan.loads}")
             service.prepare(state.instruments.able[0], state.instruments.load)
-            _prove(state, "start")
+            _record_evidence(state, "start")
             partial = _measure(state)
-            _prove(state, "end")
+            _record_evidence(state, "end")
             for text in [*service.warnings(), *(population.warnings if population else [])]:
                 ledger.append(WarningRecord(text=text))
     except KeyboardInterrupt:
@@ -114,12 +114,12 @@ def run(
             raise
     finally:
         share = (read_machine().steal - steal) / max(1e-9, (time.monotonic() - started) * (os.cpu_count() or 1))
-        # A run that could not be resumed stays as it was.
+        # If a run could not be resumed, its results stay as they were.
         if has_begun or not before.resumed:
             ledger.append(EndRecord(partial=partial, steal_share=max(0.0, share), error_rate=state.looks.error_rate))
     if partial:
         return None
-    return Before(
+    return StartingPoint(
         sizes=state.plan.slices,
         start=before.start + 1,
         whole_starts=before.whole_starts + 1,
@@ -127,8 +127,8 @@ def run(
     )
 
 
-def _prove(state: State, stage: Stage) -> None:
-    """What the service itself knows of its arms and links."""
+def _record_evidence(state: State, stage: Stage) -> None:
+    """Write the service's evidence on arms and links to the ledger."""
     for arm in state.plan.arms:
         facts = state.service.prove(arm, stage)
         if facts:
@@ -139,7 +139,7 @@ def _prove(state: State, stage: Stage) -> None:
 
 
 def _measure(state: State) -> str | None:
-    """Rounds until it is enough. Returns why the run is only partial, or None."""
+    """Measure rounds until the stop rule ends them. Return why the run is partial, or None."""
     before = state.before
     state.progress.stage("warming up")
     _warm_up(state)
@@ -151,12 +151,12 @@ def _measure(state: State) -> str | None:
         round_started, number = time.monotonic(), before.earlier_rounds + done - 1
         succeeded = sum(each.answer.operations for each in measure_round(state, number))
         state.rounds = done
-        if lost := state.service.lost():
-            state.ledger.append(LostRecord(detail=lost))
-            return lost
+        if reason := state.service.lost():
+            state.ledger.append(LostRecord(detail=reason))
+            return reason
         fruitless = 0 if succeeded else fruitless + 1
         if fruitless == FRUITLESS_ROUNDS:
-            return f"nothing succeeded in {FRUITLESS_ROUNDS} rounds in a row"
+            return f"no operation succeeded in {FRUITLESS_ROUNDS} rounds in a row"
         longest = max(longest, time.monotonic() - round_started)
         elapsed = time.monotonic() - started
         if done == 1:
@@ -175,7 +175,7 @@ def _measure(state: State) -> str | None:
 
 
 def _warn_of_few_rounds(state: State, round_seconds: float) -> None:
-    """Nobody should wait for the end of a budget that cannot hold an answer."""
+    """Warn if the budget is too short for the rounds of a verdict."""
     budget = state.plan.start_budget_seconds
     if budget is not None and state.plan.starts == 1 and budget < FEWEST_ROUNDS * round_seconds:
         rounds, seconds = max(1, int(budget / round_seconds)), ceil(round_seconds * (FEWEST_ROUNDS + 1))
@@ -184,23 +184,26 @@ def _warn_of_few_rounds(state: State, round_seconds: float) -> None:
 
 
 def _warm_up(state: State) -> None:
-    """Rounds that are in no figure. The last one tells how long slices have to be; a resumed run keeps to its own."""
-    taken: list[MeasuredSlice] = []
+    """Run warm-up rounds, which are in no figure, and choose slice sizes by the last one.
+
+    A resumed run keeps its sizes.
+    """
+    slices: list[MeasuredSlice] = []
     operations = 0
     for number in range(-state.plan.warm_up_rounds, 0):
-        taken = measure_round(state, number)
-        operations += sum(each.answer.operations for each in taken)
+        slices = measure_round(state, number)
+        operations += sum(each.answer.operations for each in slices)
     if operations and state.service.server_cpu is not None:
         state.service.server_cpu.check_it_moved(operations)
     sizes = state.before.sizes
     if sizes is None:
-        sizes = chosen_sizes(state.plan, taken)
+        sizes = choose_sizes(state.plan, slices)
         state.ledger.append(SizesRecord(slices=sizes))
     state.plan = state.plan.model_copy(update={"slices": sizes})
 
 
 def _limit_server_cpu(state: State) -> None:
-    """Hold the CPU seconds that a command prints to this machine's cores, where its servers have loopback addresses."""
+    """Limit the CPU seconds of --server-cpu to this machine's cores, if the servers have loopback addresses."""
     server_cpu = state.service.server_cpu
     if server_cpu is None or state.instruments.population is not None:
         return
@@ -209,8 +212,8 @@ def _limit_server_cpu(state: State) -> None:
         server_cpu.limit_cores(os.cpu_count() or 1, f"this machine, where {listed(sorted(addresses))} is,")
 
 
-def _busy() -> list[str]:
-    """Return a warning where the machine has more to do than it has cores."""
+def _busy_warnings() -> list[str]:
+    """Return a warning if the machine's load exceeds its number of cores."""
     load, cores = os.getloadavg()[0], os.cpu_count() or 1
     return [WarningText.BUSY.text(load=load, cores=cores)] if load > cores else []
 
@@ -220,18 +223,18 @@ def run_starts(
     open_service: Callable[[], Service],
     ledger: Ledger,
     progress: Progress,
-    before: Before | None = None,
+    before: StartingPoint | None = None,
     population: HostsProcess | None = None,
 ) -> None:
-    """Each start that is not whole yet, on servers of its own; most plans have one. A partial start ends the run.
+    """Run each start of the servers that is not complete yet; most plans have one. A partial start ends the run.
 
-    Raises as `run` and `open_service` do where this has not measured a start yet. What comes later is in the ledger.
+    Raises as `run` and `open_service` do if the first start fails. Later errors are only in the ledger.
     """
-    before = first = before or Before()
+    before = first = before or StartingPoint()
     while before.whole_starts < plan.starts:
-        watched = StartProgress(progress, before.whole_starts + 1, plan.starts) if plan.starts > 1 else progress
+        start_progress = StartProgress(progress, before.whole_starts + 1, plan.starts) if plan.starts > 1 else progress
         try:
-            after = run(plan, open_service(), ledger, watched, before, population)
+            after = run(plan, open_service(), ledger, start_progress, before, population)
         except CostofError:
             if before is first:
                 raise
@@ -243,7 +246,7 @@ def run_starts(
 
 @dataclass(frozen=True)
 class StartProgress:
-    """Says of which start each stage is."""
+    """Progress whose stages name the start of the servers."""
 
     progress: Progress
     start: int

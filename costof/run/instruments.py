@@ -1,4 +1,4 @@
-"""Instruments: which of them measures which arm, and through which member of the service."""
+"""The instruments of a run: which one measures which arm, through which member of the service."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WIRE = "wire"
 LOAD = "load"
 LOAD_WORKERS = 4
 LOAD_SECONDS = 3600.0
-#: Classes of error that say the user's own input is wrong, rather than that a target does not offer something.
+#: Classes of error with a cause in the user's input, rather than in what a target supports.
 USER_FIXABLE = frozenset(
     {
         "tls_certificate_name",
@@ -45,8 +45,11 @@ USER_FIXABLE = frozenset(
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What an arm's process is started with: the prefix of its host, the engine's TLS library ('' for the installed
-    engine, and for whatever is none), and the environment variables that it needs."""
+    """The environment of an instrument's process.
+
+    `prefix`: the beginning of its command line that enters its host. `library`: the engine's TLS library; '' for the
+    installed engine, and for other instruments. `variables`: its environment variables.
+    """
 
     prefix: tuple[str, ...]
     library: str = ""
@@ -59,12 +62,12 @@ class Surroundings:
 
 @dataclass
 class Instruments:
-    """Instruments that have been handed their plans: the engine is 'wire', the runner of commands 'command', and all
-    others are drivers. `able` are the arms that can be measured at all.
+    """The instruments with their plans: 'wire' (the engine), 'command' (the runner of commands), and drivers.
 
-    `start_number`: of the servers, among several. Which data and keys are drawn is luck too: each start has its own.
-    `members` says who answers an arm, as `address:port`, by instrument and arm; several of several hosts.
-    `population`: the hosts that measure instead of this machine. They have the engine or the runner, and no driver.
+    `able`: the arms that can be measured.
+    `start_number`: the number of the servers' start. Each start draws other random data and keys.
+    `members`: the servers that answer an arm, as `address:port`, by instrument and arm; several with several hosts.
+    `population`: the hosts that measure instead of this machine, with the engine or the command runner, but no drivers.
     """
 
     plan: Plan
@@ -78,28 +81,28 @@ class Instruments:
     _output: Path = field(default_factory=new_output)
 
     def __post_init__(self) -> None:
-        """Raises `TLS_LIBRARY_MISSING`, before any server is started."""
+        """Raise `TLS_LIBRARY_MISSING` before any server is started."""
         for arm in self.plan.arms:
             if arm.settings.tls_library:
                 engine_path(arm.settings.tls_library)
 
     def start(self, stack: ExitStack) -> None:
-        """Those that the study's workloads ask for, the engine first.
+        """Start the instruments that the study's workloads need, the engine first.
 
-        One process serves all arms that can share it: two processes may differ by the layout of their memory alone, and
-        that would look like an effect. Raises `ARMS_CANNOT_RUN`, `OTHER_TLS_LIBRARY`.
+        One process serves all arms that can share it, because two processes may differ in speed by their memory layout,
+        which would look like an effect. Raises `ARMS_CANNOT_RUN` and `OTHER_TLS_LIBRARY`.
         """
         workloads = self.plan.study.workloads.values()
-        asked = {each.instrument: each for each in workloads if each.view != "app" or self.population is None}
+        needed = {each.instrument: each for each in workloads if each.view != "app" or self.population is None}
         self.able = self.plan.arms
-        for name in sorted(asked, key=lambda name: name != WIRE):
+        for name in sorted(needed, key=lambda name: name != WIRE):
             ready = []
             for surroundings, arms in _grouped(self.able, partial(self._surroundings, name)):
-                instrument = self._instrument(asked[name], surroundings, arms[0])
+                instrument = self._instrument(needed[name], surroundings, arms[0])
                 ready.append(self._introduce(name, stack.enter_context(instrument), arms))
             if self.able is self.plan.arms:
-                # What the first one cannot reach no other is asked for.
-                self._refuse_what_cannot_answer(ready)
+                # Other instruments do not get arms that the first one cannot reach.
+                self._check_that_arms_can_run(ready)
                 self.able = [arm for arm in self.plan.arms if self.measures(name, arm.name)]
 
     def measures(self, instrument: str, arm: str) -> bool:
@@ -108,13 +111,13 @@ class Instruments:
     def slice(
         self, number: int, arm: PlannedArm, workload: str, size: SliceSize, reconnect: bool = False
     ) -> SliceAnswer:
-        """Have one slice measured; the engine ends its standing connections before it where it is to `reconnect`."""
-        who = self.plan.study.workloads[workload].instrument
-        name, instrument = self._name_for_instrument(workload, arm), self._instruments[who, arm.name]
+        """Measure one slice. With `reconnect` the engine first closes its open connections."""
+        key = self.plan.study.workloads[workload].instrument, arm.name
+        name, instrument = self._name_for_instrument(workload, arm), self._instruments[key]
         return instrument.slice(number, arm.name, name, size.operations, size.seconds, reconnect)
 
     def load(self, arm: PlannedArm) -> None:
-        """Load the study's data, if it has any, through an arm. Raises `NOTHING_MEASURED` when it fails."""
+        """Load the study's data, if it has any, through an arm. Raises `NOTHING_MEASURED` if that fails."""
         if not self.plan.loads:
             return
         warehouses = self.plan.study.warehouses
@@ -135,28 +138,26 @@ class Instruments:
                 return Surroundings(prefix, variables=tuple(sorted(variables.items())))
 
     def _instrument(
-        self, asked: Workload, surroundings: Surroundings, arm: PlannedArm
+        self, workload: Workload, surroundings: Surroundings, arm: PlannedArm
     ) -> AbstractContextManager[Instrument]:
         if self.population is not None:
             return nullcontext(self.population)
-        match asked.view:
+        match workload.view:
             case "wire":
                 return engine(surroundings.prefix, library=surroundings.library)
             case "command":
                 return command_runner(surroundings.prefix)
             case "app":
-                driver = asked.driver or self.service.endpoint(arm).service.protocol
+                driver = workload.driver or self.service.endpoint(arm).service.protocol
                 return application(driver, dict(surroundings.variables), surroundings.prefix)
 
     def _introduce(self, name: str, instrument: Instrument, arms: list[PlannedArm]) -> Ready:
-        """Hand an instrument its plan, and note which of the arms it can measure. It never hears of a refusal_reason one."""
-        refusal_reason = {arm.name: why for arm in arms if (why := self._refusal_reason(name, arm)) is not None}
-        ready = instrument.plan(
-            self._plan_for_instrument(name, [arm for arm in arms if arm.name not in refusal_reason])
-        )
+        """Give an instrument its plan without refused arms, and record which arms it can measure."""
+        reasons = {arm.name: reason for arm in arms if (reason := self._refusal_reason(name, arm)) is not None}
+        ready = instrument.plan(self._plan_for_instrument(name, [arm for arm in arms if arm.name not in reasons]))
         refused = [
-            ReadyArm(name=each, server=None, error=ClassifiedError(**{"class": "plain_refused", "detail": why}))
-            for each, why in refusal_reason.items()
+            ReadyArm(name=each, server=None, error=ClassifiedError(**{"class": "plain_refused", "detail": reason}))
+            for each, reason in reasons.items()
         ]
         ready = ready.model_copy(update={"arms": ready.arms + refused})
         workloads = self.plan.study.workloads.values()
@@ -164,14 +165,14 @@ class Instruments:
         if view == WIRE:
             _check_library(ready, arms)
         self.ledger.append(ReadyRecord(view=view, ready=ready))
-        for told in ready.arms:
-            if told.error is None and told.server is not None:
-                self._instruments[name, told.name] = instrument
-                self.members[name, told.name] = told.server.split(",")
+        for arm in ready.arms:
+            if arm.error is None and arm.server is not None:
+                self._instruments[name, arm.name] = instrument
+                self.members[name, arm.name] = arm.server.split(",")
         return ready
 
     def _refusal_reason(self, instrument: str, arm: PlannedArm) -> str | None:
-        """Why an instrument must not, or cannot, be told of an arm."""
+        """Return why an instrument must not or cannot measure an arm; None if it can."""
         refusal_reason = self.service.refusal_reason(arm)
         if refusal_reason is None and instrument == COMMAND and self.plan.client:
             try:
@@ -181,25 +182,27 @@ class Instruments:
         return refusal_reason
 
     def _endpoint(self, instrument: str, arm: PlannedArm) -> ipc.Endpoint:
-        """As the instrument is told of it. Raises `CannotError` where a client cannot be."""
+        """Return an arm's endpoint for an instrument. Raises `CannotError` if a client does not support the arm."""
         endpoint = self.service.endpoint(arm)
         if instrument != COMMAND or self.plan.client is None:
             return endpoint
         settings = client(self.plan.client).settings(endpoint, self.plan.programs(arm), self._output)
         return ipc.Endpoint(service=settings)
 
-    def _refuse_what_cannot_answer(self, ready: list[Ready]) -> None:
-        """Raises when no arm can run, or when no protected one can and that is the user's to mend or was asked for by
-        name. A target that merely does not offer the protection still gets its control reported."""
+    def _check_that_arms_can_run(self, ready: list[Ready]) -> None:
+        """Raise `ARMS_CANNOT_RUN` if no arm can run, or no protected arm that the user chose or could fix.
+
+        Otherwise the run continues: a target that does not support the protection gets a report of its control.
+        """
         errors = {arm.name: arm.error for each in ready for arm in each.arms if arm.error is not None}
         protected = [arm.name for arm in self.plan.protected]
         stopped = [errors[name] for name in protected if name in errors]
         none_protected = len(stopped) == len(protected)
         fixable = any(error.error_class in USER_FIXABLE for error in stopped)
         if len(errors) == len(self.plan.arms) or (none_protected and (self.plan.protection_chosen or fixable)):
-            told = stopped if none_protected else list(errors.values())
+            causes = stopped if none_protected else list(errors.values())
             raise CostofError(
-                ErrorText.ARMS_CANNOT_RUN, detail="; ".join(dict.fromkeys(error.detail for error in told))
+                ErrorText.ARMS_CANNOT_RUN, detail="; ".join(dict.fromkeys(error.detail for error in causes))
             )
 
     def _plan_for_instrument(self, instrument: str, arms: list[PlannedArm]) -> ipc.Plan:
@@ -212,17 +215,17 @@ class Instruments:
         )
 
     def _workloads(self, instrument: str, arms: list[PlannedArm]) -> list[ipc.Workload]:
-        """The study's workloads with the number of workers that each arm has for them."""
+        """Return the study's workloads with the numbers of workers that the arms have."""
         workloads = self.plan.study.workloads.items()
-        asked = [(name, arm) for name, each in workloads if each.instrument == instrument for arm in arms]
-        found = {self._name_for_instrument(name, arm): self._workload(name, arm) for name, arm in asked}
+        pairs = [(name, arm) for name, each in workloads if each.instrument == instrument for arm in arms]
+        by_name = {self._name_for_instrument(name, arm): self._workload(name, arm) for name, arm in pairs}
         load = [load_workload(self.plan.study.warehouses)] if instrument == WIRE and self.plan.loads else []
-        return [*found.values(), *load]
+        return [*by_name.values(), *load]
 
     def _workload(self, name: str, arm: PlannedArm) -> ipc.Workload:
         workload = self.plan.study.workloads[name]
         options = {key: value for key, value in arm.settings.workload.get(name, {}).items() if key != "workers"}
-        # What was loaded is what can be asked for, and what new records follow.
+        # Reads use the loaded records, and inserts continue after them.
         loaded = {"record_count": self.plan.records} if self.plan.records else {}
         return ipc.Workload(
             name=self._name_for_instrument(name, arm),
@@ -238,7 +241,7 @@ class Instruments:
         )
 
     def _name_for_instrument(self, workload: str, arm: PlannedArm) -> str:
-        """An instrument knows a workload of another number of workers, or of other options, as another workload."""
+        """Return the instrument's name for a workload, which depends on the arm's number of workers and options."""
         spec, workers = self.plan.study.workloads[workload], self.plan.workers(workload, arm)
         parts = [
             workload,
@@ -249,7 +252,7 @@ class Instruments:
 
 
 def load_workload(warehouses: int = 0) -> ipc.Workload:
-    """The workload that loads the data: records, or TPC-C's warehouses."""
+    """Return the workload that loads records, or TPC-C's warehouses."""
     if warehouses:
         tpcc = {"phase": "load", "warehouses": warehouses}
         return ipc.Workload(name=LOAD, kind="tpcc", workers=LOAD_WORKERS, tpcc=tpcc)
@@ -257,20 +260,20 @@ def load_workload(warehouses: int = 0) -> ipc.Workload:
 
 
 def _check_library(ready: Ready, arms: Iterable[PlannedArm]) -> None:
-    """Raises `OTHER_TLS_LIBRARY` where the engine does not say that it runs what the arms are to be measured with."""
-    runs = [f"{name}-{version}.".lower() for name, version in ready.versions.items()]
+    """Raise `OTHER_TLS_LIBRARY` if the engine reports another TLS library than its arms need."""
+    versions = [f"{name}-{version}.".lower() for name, version in ready.versions.items()]
     for library in {arm.settings.tls_library for arm in arms} - {""}:
-        if not any(each.startswith((f"{library}-", f"{library}.")) for each in runs):
+        if not any(each.startswith((f"{library}-", f"{library}.")) for each in versions):
             raise CostofError(ErrorText.OTHER_TLS_LIBRARY, library=library, found=ready.tls_library)
 
 
 def _grouped(
     arms: Iterable[PlannedArm], surroundings: Callable[[PlannedArm], Surroundings]
 ) -> list[tuple[Surroundings, list[PlannedArm]]]:
-    """Arms by what their process needs. One that needs no environment of its own joins the first of its program."""
+    """Return arms grouped by their process. An arm without variables joins the first group with the same program."""
     groups: dict[Surroundings, list[PlannedArm]] = {}
     for arm in sorted(arms, key=lambda arm: not surroundings(arm).variables):
-        own = surroundings(arm)
-        joined = next((key for key in groups if key.program == own.program and not own.variables), own)
-        groups.setdefault(joined, []).append(arm)
+        needed = surroundings(arm)
+        key = next((each for each in groups if each.program == needed.program and not needed.variables), needed)
+        groups.setdefault(key, []).append(arm)
     return list(groups.items())

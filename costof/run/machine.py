@@ -1,4 +1,4 @@
-"""The machine under a run: what goes with every result, because figures without it cannot be compared."""
+"""Facts about the machine of a run, which every result carries to make figures comparable."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from costof.lab.program import Description
 
 
 def describe_machine(service: Description) -> dict[str, Any]:
-    """Versions, CPU, kernel and load, as text that reports print."""
+    """Return versions, CPU, kernel and load as reports print them."""
     load = os.getloadavg()
     return {
         "costof": __version__,
@@ -35,8 +35,11 @@ def describe_machine(service: Description) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Reading:
-    """What the machine has done since it started, in seconds of CPU time: `busy` for programs and the kernel, `steal`
-    that the hypervisor took. `seconds` of time have passed; `clock`: how far the time of day is ahead of them."""
+    """A reading of the machine's clocks and CPU time, in seconds.
+
+    `busy` is the CPU time of programs and kernel, `steal` the time that the hypervisor gave to others. `seconds` is the
+    monotonic clock, and `clock` the time of day minus it, which changes if the time of day is set.
+    """
 
     seconds: float
     busy: float
@@ -44,7 +47,7 @@ class Reading:
     clock: float
 
     def since(self, earlier: Reading) -> Reading:
-        """What each has moved by."""
+        """Return the difference from an earlier reading."""
         return Reading(
             self.seconds - earlier.seconds,
             self.busy - earlier.busy,
@@ -54,7 +57,8 @@ class Reading:
 
 
 def read_machine() -> Reading:
-    """Now. Figures of proc(5)'s stat, in ticks of 10 ms: user, nice, system, idle, iowait, irq, softirq, steal."""
+    """Return a reading of now."""
+    # Columns of /proc/stat (proc(5)) in ticks: user, nice, system, idle, iowait, irq, softirq, steal.
     fields = [int(field) for field in _read("/proc/stat").split("\n", 1)[0].split()[1:]]
     tick = os.sysconf("SC_CLK_TCK")
     user, nice, system, _, _, irq, softirq, steal = (*fields, *[0] * 8)[:8]
@@ -71,8 +75,8 @@ def _read(path: str) -> str:
 
 
 def _cpu_model() -> str:
-    named = (line for line in _read("/proc/cpuinfo").splitlines() if line.startswith("model name"))
-    return next(named, "").partition(":")[2].strip() or platform.machine()
+    models = (line for line in _read("/proc/cpuinfo").splitlines() if line.startswith("model name"))
+    return next(models, "").partition(":")[2].strip() or platform.machine()
 
 
 def _system() -> str:
@@ -83,18 +87,18 @@ def _system() -> str:
 
 
 LATENCY_REQUEST = Path("/dev/cpu_dma_latency")
-#: Microseconds, a 32-bit number: none at all.
-AT_ONCE = bytes(4)
+#: The tolerated wake-up latency in microseconds, as a 32-bit number: 0.
+NO_LATENCY = bytes(4)
 
 
 @contextmanager
 def cores_awake(request: Path = LATENCY_REQUEST) -> Iterator[str]:
-    """Keep all cores awake, where that is allowed; gives what came of it, in words."""
+    """Keep all cores awake if permitted, and yield the outcome as text for the report."""
     try:
         held = request.open("wb", buffering=0)
     except OSError:
         yield "may sleep between operations (only root can keep them awake)"
         return
     with held:
-        held.write(AT_ONCE)
+        held.write(NO_LATENCY)
         yield f"kept awake ({request})"

@@ -1,6 +1,6 @@
-"""A round: its turns, each an arm's slice and what servers and machine did around it.
+"""Measurement of a round: the slice of each arm, with counters of servers and machine around it.
 
-A turn is taken once more where a host began it late, and all of them where a host was lost.
+A slice is repeated once if a host began it late, and the whole round if a host was lost.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from costof.study.schema import SliceSize
 
 
 class Progress(Protocol):
-    """Whoever watches a run: the terminal, or nobody."""
+    """Receives the progress of a run, such as the terminal."""
 
     def stage(self, text: str) -> None: ...
 
@@ -38,14 +38,14 @@ class Progress(Protocol):
 
 
 @dataclass
-class Before:
-    """What a run that is resumed has already: its samples, whole rounds, measuring time in seconds, what of the error
-    rate its looks have spent, and the sizes of its slices.
+class StartingPoint:
+    """The state from which a resumed run, or the next start of the servers, continues.
 
-    A start of the servers among several has rounds of its own: it knows the sizes, its number among all that were
-    begun, how many are whole, and how many rounds the others have, after which its own are numbered. `hosts`: as many
-    as the run was begun with, None where it has none. `identity`: what told its servers from others.
-    `look_at_end`: of a complete run, whose verdicts have been seen.
+    `samples`, `rounds` (complete ones) and `seconds` (of measuring) belong to this start. `error_rate_spent` is the
+    part of the error rate that looks have used. `start` is the number of this start, `whole_starts` counts complete
+    starts, and `earlier_rounds` their rounds, after which this start's rounds are numbered. `hosts` is the number of
+    hosts at the beginning of the run, or None. `identity` identifies its servers. `look_at_end` is the look of a run
+    that was complete before, whose verdicts are known.
     """
 
     samples: Samples = field(default_factory=Samples)
@@ -64,14 +64,14 @@ class Before:
 
 @dataclass
 class State:
-    """What a run holds while it lasts; the plan's sizes of slices are those of its warm-up until others are chosen."""
+    """The state of a run in progress. The plan's sizes of slices change after the warm-up."""
 
     plan: Plan
     service: Service
     ledger: Ledger
     progress: Progress
     instruments: Instruments
-    before: Before
+    before: StartingPoint
     looks: Looks
     schedule: Schedule
     lost_arms: set[str] = field(default_factory=set)
@@ -80,13 +80,13 @@ class State:
 
     @property
     def comparable(self) -> bool:
-        """Whether any protected arm that can run has a control that can: else more rounds tell no cost."""
+        """True if any protected arm and its control can both run; otherwise more rounds give no cost."""
         able = {arm.name for arm in self.instruments.able}
         return any(arm.name in able and arm.baseline in able for arm in self.plan.protected)
 
     @property
     def runnable(self) -> dict[str, list[str]]:
-        """The arms of each workload that can be measured."""
+        """The measurable arms of each workload."""
         return {
             name: [
                 arm.name
@@ -98,39 +98,39 @@ class State:
 
 
 def measure_round(state: State, number: int) -> list[MeasuredSlice]:
-    """All turns of a round. Where a host was lost in it, and the others are enough, they take all of them anew."""
+    """Measure all slices of a round, and again if a host was lost and the remaining hosts suffice."""
     while True:
         try:
-            return _turns(state, number)
+            return _measure_slices(state, number)
         except HostLostError as error:
             population = state.instruments.population
             assert population is not None
-            goes_on = population.without(error.host)
+            can_continue = population.without(error.host)
             state.ledger.append(
                 LostRecord(
                     host=error.host,
                     round=number,
-                    rest=len(population.names) if goes_on else None,
+                    rest=len(population.names) if can_continue else None,
                     detail=error.detail,
                 )
             )
-            if not goes_on:
+            if not can_continue:
                 raise
 
 
-def _turns(state: State, number: int) -> list[MeasuredSlice]:
-    """All turns of a round, or those until the service is lost."""
-    taken = []
-    for turn in state.schedule.round(number, state.runnable):
-        if not _arm_is_lost(state, turn.arm):
-            taken.append(_measure_or_repeat(state, turn, number))
+def _measure_slices(state: State, number: int) -> list[MeasuredSlice]:
+    """Measure all slices of a round, or those until the service is lost."""
+    measured = []
+    for key in state.schedule.round(number, state.runnable):
+        if not _arm_is_lost(state, key.arm):
+            measured.append(_measure_or_repeat(state, key, number))
         if state.service.lost():
             break
-    return taken
+    return measured
 
 
 def _arm_is_lost(state: State, name: str) -> bool:
-    """Whether the arm's own part of the service is gone; said once in the ledger. The others go on."""
+    """Return whether the arm's part of the service is lost, and record that once. Other arms continue."""
     if name in state.lost_arms:
         return True
     reason = state.service.lost(state.plan.arm(name))
@@ -141,13 +141,15 @@ def _arm_is_lost(state: State, name: str) -> bool:
     return True
 
 
-def _measure_or_repeat(state: State, turn: SliceKey, number: int) -> MeasuredSlice:
-    """Its slice goes to the ledger, and to the samples if it proved its arm and is none of the warm-up. One that a host
-    began late is taken once more."""
+def _measure_or_repeat(state: State, key: SliceKey, number: int) -> MeasuredSlice:
+    """Measure a slice, and once more if a host began it late.
+
+    The slice is added to the ledger, and to the samples unless it is a warm-up or has a mismatch.
+    """
     for last_attempt in (False, True):
         state.slices += 1
         record, start_up_seconds = measure_slice(
-            state.plan, state.service, state.instruments, turn, number, state.slices
+            state.plan, state.service, state.instruments, key, number, state.slices
         )
         state.ledger.append(record)
         late = isinstance(record.answer, PopulationAnswer) and record.answer.late
@@ -155,50 +157,50 @@ def _measure_or_repeat(state: State, turn: SliceKey, number: int) -> MeasuredSli
             break
     if record.mismatch is None and not record.warm_up:
         servers = ServersSide(record.server_figures, record.server_cpu_seconds)
-        add_samples(state.plan, state.before.samples, number, turn, record.answer, servers)
-    return MeasuredSlice(turn, record.answer, start_up_seconds)
+        add_samples(state.plan, state.before.samples, number, key, record.answer, servers)
+    return MeasuredSlice(key, record.answer, start_up_seconds)
 
 
 def measure_slice(
-    plan: Plan, service: Service, instruments: Instruments, turn: SliceKey, round_number: int, slice_number: int
+    plan: Plan, service: Service, instruments: Instruments, key: SliceKey, round_number: int, slice_number: int
 ) -> tuple[SliceRecord, float]:
-    """The slice, and the seconds that the turn took beside it. Raises `INSTRUMENT_FAILED`, or `TARGET_FAILED` where the
-    service cannot be asked although it is there."""
-    began = time.monotonic()
-    arm, workload = plan.arm(turn.arm), plan.study.workloads[turn.workload]
-    servers = instruments.members[workload.instrument, turn.arm]
-    with _reading_fails_softly(service):
+    """Return the record of a measured slice, and the seconds of preparation and bookkeeping around it.
+
+    Raises `INSTRUMENT_FAILED`, or `TARGET_FAILED` if the service is running but cannot be read.
+    """
+    entered = time.monotonic()
+    arm, workload = plan.arm(key.arm), plan.study.workloads[key.workload]
+    servers = instruments.members[workload.instrument, key.arm]
+    with _ignoring_lost_service(service):
         service.arrange(arm)
-    _make_ready(plan, service, instruments, arm, turn.workload)
+    _prepare_connections(plan, service, instruments, arm, key.workload)
     observed = _observe(service, arm)
     before, cpu_before = _read_counters(service, servers), service.cpu_seconds()
     throttled_before, machine_before = service.throttled_seconds(), read_machine()
-    own_before = time.process_time()
-    started, size = time.monotonic(), plan.size(turn.workload, arm)
-    answer = instruments.slice(slice_number, arm, turn.workload, size)
+    process_before = time.process_time()
+    started, size = time.monotonic(), plan.size(key.workload, arm)
+    answer = instruments.slice(slice_number, arm, key.workload, size)
     measuring = time.monotonic() - started
     cpu = _since(cpu_before, service.cpu_seconds())
     machine = read_machine().since(machine_before)
-    known = used_here(service, cpu) + sum(answer.cpu_ns.values()) / 1e9 + time.process_time() - own_before
+    known = cpu_seconds_here(service, cpu) + sum(answer.cpu_ns.values()) / 1e9 + time.process_time() - process_before
     throttled = _since(throttled_before, service.throttled_seconds())
     moved = _read_counters(service, servers).since(before)
     if round_number < 0:
         moved = service.usable(answer, moved)
     judgement = service.judge(arm, observed, _observe(service, arm), answer)
-    workers = plan.workers(turn.workload, arm)
+    workers = plan.workers(key.workload, arm)
     steal, foreign, hosts = machine.steal, max(0.0, machine.busy - known), []
-    unproved = mismatch(arm.settings, workload.view, answer, moved, workers) or judgement.mismatch
+    reason = mismatch(arm.settings, workload.view, answer, moved, workers) or judgement.mismatch
     if isinstance(answer, PopulationAnswer):
-        # The machines that loaded are others than this one.
+        # Other machines than this one made the load.
         steal, foreign, hosts = answer.steal_seconds, answer.foreign_cpu_seconds, answer.hosts
-        unproved = (
-            unproved or answer.evidence_mismatch or (answer.not_simultaneous_reason if round_number >= 0 else None)
-        )
+        reason = reason or answer.evidence_mismatch or (answer.not_simultaneous_reason if round_number >= 0 else None)
     record = SliceRecord(
         round=round_number,
         warm_up=round_number < 0,
         view=workload.view,
-        workload=turn.workload,
+        workload=key.workload,
         answer=answer,
         server_connections=moved.connections,
         server_tls=moved.tls_connections,
@@ -211,54 +213,60 @@ def measure_slice(
         steal_seconds=steal,
         foreign_cpu_seconds=foreign,
         clock_jump_seconds=machine.clock,
-        mismatch=unproved,
+        mismatch=reason,
         hosts=hosts,
-        stands_for=turn.stands_for,
+        stands_for=key.stands_for,
     )
-    return record, time.monotonic() - began - measuring
+    return record, time.monotonic() - entered - measuring
 
 
-def used_here(service: Service, cpu: dict[str, float]) -> float:
-    """Return the CPU seconds of servers on this machine: those that a command prints may be of another."""
+def cpu_seconds_here(service: Service, cpu: dict[str, float]) -> float:
+    """Return the CPU seconds of servers on this machine, without those that --server-cpu prints for another machine."""
     elsewhere = service.server_cpu is not None and not service.server_cpu.is_here
     return sum(seconds for role, seconds in cpu.items() if not (elsewhere and role == service.server_role))
 
 
-def _make_ready(plan: Plan, service: Service, instruments: Instruments, arm: PlannedArm, name: str) -> None:
-    """What a slice on the wire finds, in no figure: a session to resume where one is wanted, since arranging the
-    servers has voided the last one, and standing connections that are new, since their luck would be an offset of the
-    arm."""
+def _prepare_connections(plan: Plan, service: Service, instruments: Instruments, arm: PlannedArm, name: str) -> None:
+    """Open the TLS session and the connections that a slice on the wire needs, without measuring that.
+
+    If the arm resumes sessions, a new one is needed, since preparing the servers has invalidated the last one.
+    Connections that stay open are new in each slice, because random properties of a connection would bias the arm's
+    figures.
+    """
     workload = plan.study.workloads[name]
     if workload.view != "wire":
         return
     connects = plan.study.wire_connect
     if connects is not None and service.wants_ticket(arm):
-        _one_each(plan, instruments, arm, connects)
+        _run_unmeasured(plan, instruments, arm, connects)
     if workload.keep_connections or service.endpoint(arm).service.keeps_connections(workload.kind):
-        _one_each(plan, instruments, arm, name)
+        _run_unmeasured(plan, instruments, arm, name)
 
 
-def _one_each(plan: Plan, instruments: Instruments, arm: PlannedArm, workload: str) -> None:
-    """One operation of each worker, on a new connection, unmeasured."""
+def _run_unmeasured(plan: Plan, instruments: Instruments, arm: PlannedArm, workload: str) -> None:
+    """Perform one operation of each worker on a new connection, without recording it."""
     size = plan.size(workload, arm).model_copy(update={"operations": plan.workers(workload, arm)})
     instruments.slice(0, arm, workload, size, reconnect=True)
 
 
 def _observe(service: Service, arm: PlannedArm) -> Observation | None:
-    with _reading_fails_softly(service):
+    with _ignoring_lost_service(service):
         return service.observe(arm)
     return None
 
 
 def _read_counters(service: Service, servers: Sequence[str]) -> Counters:
-    with _reading_fails_softly(service):
+    with _ignoring_lost_service(service):
         return reduce(Counters.plus, map(service.counters, servers))
     return Counters()
 
 
 @contextmanager
-def _reading_fails_softly(service: Service) -> Iterator[None]:
-    """A server that died cannot be asked: the slice still belongs in the ledger, and `lost` tells the reason."""
+def _ignoring_lost_service(service: Service) -> Iterator[None]:
+    """Ignore errors of reading from a service that is lost, so that its slice is still recorded.
+
+    Raises `TARGET_FAILED` if the service is not lost.
+    """
     try:
         yield
     except CostofError:

@@ -1,4 +1,4 @@
-"""From how many operations a connection a protection costs less than a share of the whole, or no longer saves."""
+"""Break-even points: operations a connection from which a protection costs less than a share, or no longer saves."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ RESAMPLES = 2000
 
 @dataclass(frozen=True)
 class Rounds:
+    """Mean times of a connection and of an operation, one of each round, in the same rounds."""
+
     control_connection: Sequence[float]
     arm_connection: Sequence[float]
     control_operation: Sequence[float]
@@ -22,7 +24,7 @@ class Rounds:
 
 @dataclass(frozen=True)
 class Operations:
-    """Operations a connection; infinite where no number is enough."""
+    """A number of operations a connection with its 95 % interval; infinite if no number is enough."""
 
     value: float
     low: float
@@ -30,31 +32,31 @@ class Operations:
 
 
 def break_even(rounds: Rounds, share: float, seed: int) -> Operations:
-    """Operations a connection from which the arm takes less than `share` longer than the control, with a 95 % interval.
+    """Return the operations a connection from which the arm takes less than `share` longer than the control.
 
     With n operations a connection costs C + n q. The arm's extra, dC + n dq, stays below share (C + n q) from
     n = (dC - share C) / (share q - dq) on, or never where dq is not below share q. The interval is a percentile
-    bootstrap over rounds, or starts (Efron 1979; Hesterberg 2015): the ratio of two uncertain numbers has no simple
-    interval of its own.
+    bootstrap over rounds, or starts (Efron 1979; Hesterberg 2015), since the ratio of two uncertain numbers has no
+    simple interval.
     """
     return _resampled(rounds, seed, lambda figures: _needed(figures, share))
 
 
 def saves_below(rounds: Rounds, seed: int) -> Operations:
-    """Operations a connection up to which the arm takes less time than the control, with a 95 % interval, as above.
+    """Return the operations a connection up to which the arm takes less time than the control.
 
-    A connection that saves pays for n = -dC / dq operations that cost. 0 where it does not save, infinite where they do
-    not cost.
+    A connection that saves -dC pays for n = -dC / dq operations that cost dq each. The result is 0 if connections do
+    not save, and infinite if operations do not cost. The interval is that of `break_even`.
     """
     return _resampled(rounds, seed, _saved)
 
 
-def _resampled(rounds: Rounds, seed: int, of: Callable[[np.ndarray], np.ndarray]) -> Operations:
+def _resampled(rounds: Rounds, seed: int, function: Callable[[np.ndarray], np.ndarray]) -> Operations:
     connection, operation = np.asarray(rounds.control_connection), np.asarray(rounds.control_operation)
     table = np.stack([connection, rounds.arm_connection - connection, operation, rounds.arm_operation - operation])
     count = len(connection)
-    found = of(table @ resamples(range(count), seed, RESAMPLES).T / count)
-    middle, resampled = float(found[0]), np.sort(found[1:])
+    values = function(table @ resamples(range(count), seed, RESAMPLES).T / count)
+    middle, resampled = float(values[0]), np.sort(values[1:])
     low, high = (float(resampled[int(q * (RESAMPLES - 1))]) for q in bootstrap_shares(count))
     return Operations(middle, min(low, middle), max(high, middle))
 
@@ -64,8 +66,8 @@ def _needed(figures: np.ndarray, share: float) -> np.ndarray:
     over = extra_connection - share * connection
     room = share * operation - extra_operation
     with np.errstate(divide="ignore", invalid="ignore"):
-        # Without room each operation costs the share or more by itself: then it is not kept from any number on, even
-        # where the connection saves and few operations stay below it.
+        # Without room each operation alone costs at least the share, so that no number of operations is enough, even if
+        # the connection saves and few operations stay below the share.
         needed: np.ndarray = np.where(room > 0, np.maximum(0.0, over / room), np.inf)
     return needed
 

@@ -1,4 +1,4 @@
-"""Carry-over: how much longer a slice takes after another arm's slice than after one of its own."""
+"""Carry-over: how much longer a slice takes after another arm's slice than after its own arm's slice."""
 
 from __future__ import annotations
 
@@ -10,38 +10,38 @@ import numpy as np
 from costof.statistics.histogram import Numbers
 from costof.statistics.intervals import Mean
 
-#: Sweeps over rounds and arms. Balanced rounds take one; a few missing slices take some more.
-MOST_SWEEPS, SETTLED = 100, 1e-10
+#: Sweeps over rounds and arms. Balanced rounds need one; with missing slices it takes a few more to converge.
+MOST_SWEEPS, TOLERANCE = 100, 1e-10
 
 
 def carry_over(
     logs: Sequence[float], rounds: Sequence[int], arms: Sequence[int], after_other: Sequence[bool]
 ) -> Mean | None:
-    """Return the mean difference of slices after another arm from those after their own, all else alike.
+    """Return the mean difference of slices after another arm from slices after the same arm, by rounds and arms.
 
-    Each slice has the logarithm of its number, its round and arm, and whether the slice before it was another arm's.
+    Each slice has the logarithm of its figure, its round and arm, and whether the slice before it was another arm's.
     Least squares with an effect for each round and each arm (the first-order carry-over model of crossover designs:
-    Jones & Kenward 2014, "Design and analysis of cross-over trials", chapter 5). None where rounds and arms alone tell
-    which slices come after another arm's.
+    Jones & Kenward 2014, "Design and analysis of cross-over trials", chapter 5). None if rounds and arms alone
+    determine which slices follow another arm's.
     """
-    _, round_of = np.unique(rounds, return_inverse=True)
-    _, arm_of = np.unique(arms, return_inverse=True)
-    y, x = (_within(np.asarray(each, dtype=float), round_of, arm_of) for each in (logs, after_other))
+    _, round_index = np.unique(rounds, return_inverse=True)
+    _, arm_index = np.unique(arms, return_inverse=True)
+    y, x = (_within(np.asarray(each, dtype=float), round_index, arm_index) for each in (logs, after_other))
     spread = float(x @ x)
-    freedom = len(y) - len(set(round_of)) - len(set(arm_of))
-    if freedom < 1 or spread < SETTLED * len(y):
+    freedom = len(y) - len(set(round_index)) - len(set(arm_index))
+    if freedom < 1 or spread < TOLERANCE * len(y):
         return None
     value = float(x @ y) / spread
-    left = y - value * x
-    return Mean(value, math.sqrt(float(left @ left) / freedom / spread), freedom)
+    residual = y - value * x
+    return Mean(value, math.sqrt(float(residual @ residual) / freedom / spread), freedom)
 
 
-def _within(values: Numbers, round_of: np.ndarray, arm_of: np.ndarray) -> Numbers:
-    """Return what is left of values once rounds and arms have explained what they can."""
+def _within(values: Numbers, round_index: np.ndarray, arm_index: np.ndarray) -> Numbers:
+    """Return the residuals of values after the effects of rounds and arms."""
     for _ in range(MOST_SWEEPS):
         before = values
-        for group in (round_of, arm_of):
+        for group in (round_index, arm_index):
             values = values - (np.bincount(group, values) / np.bincount(group))[group]
-        if np.abs(values - before).max(initial=0.0) < SETTLED:
+        if np.abs(values - before).max(initial=0.0) < TOLERANCE:
             break
     return values

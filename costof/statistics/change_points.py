@@ -1,7 +1,8 @@
-"""Where the mean of a series has changed: the least squared distances from the means, and a penalty for each change.
+"""Change points: positions at which the mean of a series changes.
 
-Exact, by optimal partitioning (Jackson et al. 2005), the answer that PELT prunes its way to (Killick, Fearnhead &
-Eckley 2012): here a series has as many values as somebody has made runs.
+They minimize the sum of squared distances from the segments' means plus a penalty for each change, exactly, by optimal
+partitioning (Jackson et al. 2005). PELT finds the same positions faster (Killick, Fearnhead & Eckley 2012), but a
+series has only one value for each run here.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from statistics import fmean
 
 
 def change_points(values: Sequence[float], penalty: float, fewest: int) -> list[int]:
-    """Positions of the first value after each change. `penalty` is in squares of the values' unit; at least `fewest`
-    values lie between two changes."""
-    # Around their own middle, or large sums would swallow small distances.
+    """Return the positions of the first value after each change.
+
+    `penalty` is in squares of the values' unit; at least `fewest` values lie between two changes.
+    """
+    # Values are centred, because small distances would be lost in large sums.
     middle = fmean(values) if values else 0.0
     centred = [value - middle for value in values]
     sums = list(accumulate(centred, initial=0.0))
@@ -23,7 +26,7 @@ def change_points(values: Sequence[float], penalty: float, fewest: int) -> list[
     def distance(start: int, end: int) -> float:
         return squares[end] - squares[start] - (sums[end] - sums[start]) ** 2 / (end - start)
 
-    # By where a series is cut off: its least cost, and its changes.
+    # For each length of the series' beginning: its least cost, and its changes.
     best: dict[int, tuple[float, list[int]]] = {0: (0.0, [])}
     for end in range(fewest, len(values) + 1):
         starts = [start for start in best if end - start >= fewest]

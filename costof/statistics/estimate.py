@@ -1,4 +1,4 @@
-"""What a run may say of a quantity: an estimate with its interval, and a verdict."""
+"""Estimates with intervals, and verdicts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from costof.model import Finite, Model
 
 
 class Verdict(StrEnum):
-    """The only things a run may say of an effect (design: rules of measurement, 6)."""
+    """The possible verdicts on an effect."""
 
     COSTS = "costs"
     SAVES = "saves"
@@ -21,14 +21,14 @@ class Verdict(StrEnum):
 
 
 class Estimate(Model):
-    """A number with its 95 % interval; its unit is its owner's."""
+    """A number with its 95 % interval."""
 
     value: Finite
     low: Finite
     high: Finite
-    rounds: int = Field(description="That the interval is over; starts where the servers were started anew.")
+    rounds: int = Field(description="Rounds of the interval, or starts if the servers were restarted.")
 
     def through(self, function: Callable[[float], float]) -> Estimate:
-        """Apply a monotonic function to value and interval."""
+        """Return the estimate with a monotonic function applied to value and interval."""
         low, high = sorted(map(function, (self.low, self.high)))
         return Estimate(value=function(self.value), low=low, high=high, rounds=self.rounds)

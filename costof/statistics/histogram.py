@@ -1,11 +1,13 @@
-"""Latency histograms with the bounds that every instrument keeps: 1 ns to ten minutes, three significant digits.
+"""Latency histograms with the bounds of every instrument: 1 ns to ten minutes, three significant digits.
 
-One set of bounds, the engine's (`record/recorder.rs`), so that histograms add up as arrays do. A run has tens of
-thousands of them, each with a few counts among as many buckets: they are decoded together, and only what is in them.
+All histograms have the engine's bounds (`record/recorder.rs`), so that they add up as arrays. A run has tens of
+thousands of histograms, each with few counts among tens of thousands of buckets, so they are decoded together and
+sparsely.
 
-HdrHistogram's V2 encoding: words of seven bits a byte, the least first; even ones twice a count, odd ones a run of
-empty buckets ("ZigZag LEB128"). They are compressed with a header before them, and the whole has one too. Each header
-begins with a number that names the encoding, which HdrHistogram calls a cookie, and the length of what follows.
+The format is HdrHistogram's V2 encoding: ZigZag LEB128 words of seven bits a byte, least significant first, where a
+positive number is a count and a negative number a run of empty buckets. The words with a header are compressed, and the
+compressed bytes have a header too. Each header begins with a number for the encoding (HdrHistogram's cookie) and the
+length of the bytes that follow.
 """
 
 from __future__ import annotations
@@ -24,24 +26,24 @@ Integers = npt.NDArray[np.int64]
 
 LONGEST_NS = 600 * 10**9
 SIGNIFICANT_DIGITS = 3
-#: Buckets of one width in each doubling of the values: as many as the digits want (HdrHistogram's half sub-buckets).
+#: Buckets in each doubling of the values, by the number of digits (HdrHistogram's half sub-buckets).
 HALF = 1024
-#: Of the compressed whole: cookie, length.
+#: Header of the compressed bytes: cookie, length.
 WHOLE_HEADER, WHOLE_COOKIE = struct.Struct(">II"), 0x1C849314
-#: Of the words: cookie, length, offset of the first bucket, digits, least and greatest value, factor of all values.
+#: Header of the words: cookie, length, offset of the first bucket, digits, least and greatest value, scale of values.
 WORDS_HEADER, WORDS_COOKIE = struct.Struct(">IIIIQQd"), 0x1C849313
 
 
 @dataclass(frozen=True)
 class Counts:
-    """The non-empty buckets of a histogram, rising, and the number of values in each."""
+    """The non-empty buckets of a histogram in ascending order, and the number of values in each."""
 
     buckets: Integers
     counts: Integers
 
     @staticmethod
-    def of(nanoseconds: Sequence[int], times: Sequence[int] | None = None) -> Counts:
-        """Count these values, each so many times; longer ones count as the longest."""
+    def from_values(nanoseconds: Sequence[int], times: Sequence[int] | None = None) -> Counts:
+        """Return the counts of values, each `times` as often; values beyond the bounds count as the longest."""
         values = np.minimum(np.asarray(nanoseconds, np.int64), LONGEST_NS)
         doublings = np.maximum(np.frexp(values)[1] - HALF.bit_length(), 0)
         return _summed((values >> doublings) + doublings * HALF, np.ones(len(values)) if times is None else times)
@@ -55,23 +57,23 @@ class Counts:
         return int(self.counts.sum())
 
     def at_ranks(self, ranks: Sequence[int]) -> list[float]:
-        """Return the values at these ranks, from 0: the upper bounds of their buckets, nanoseconds."""
+        """Return the values at these ranks, counted from 0, in ns: the upper bounds of their buckets."""
         places = np.searchsorted(np.cumsum(self.counts), ranks, side="right")
-        return [float(value) for value in highest_of(self.buckets[np.minimum(places, len(self.buckets) - 1)])]
+        return [float(value) for value in upper_bounds(self.buckets[np.minimum(places, len(self.buckets) - 1)])]
 
     def at_percentiles(self, percentiles: Sequence[float]) -> list[float]:
-        """Return the smallest values, nanoseconds, that so many percent of all do not exceed."""
+        """Return the values of these percentiles in ns."""
         total = self.total
         return self.at_ranks([max(1, int(percentile * total / 100 + 0.5)) - 1 for percentile in percentiles])
 
     def encoded(self) -> str:
-        """Encode as slice answers carry it."""
-        words, begun = bytearray(), 0
+        """Return the histogram encoded as in slice answers."""
+        words, next_bucket = bytearray(), 0
         for bucket, count in zip(self.buckets.tolist(), self.counts.tolist(), strict=True):
-            if bucket > begun:
-                words += _word(begun - bucket)
+            if bucket > next_bucket:
+                words += _word(next_bucket - bucket)
             words += _word(count)
-            begun = bucket + 1
+            next_bucket = bucket + 1
         header = WORDS_HEADER.pack(WORDS_COOKIE, len(words), 0, SIGNIFICANT_DIGITS, 1, LONGEST_NS, 1.0)
         compressed = zlib.compress(header + words)
         return base64.b64encode(WHOLE_HEADER.pack(WHOLE_COOKIE, len(compressed)) + compressed).decode()
@@ -84,35 +86,37 @@ def merged(encoded: Iterable[str]) -> Counts:
 
 
 def counted(rounds: Iterable[Sequence[str]]) -> tuple[Numbers, Numbers]:
-    """Rounds of histograms as slice answers carry them: the buckets' values, nanoseconds, rising, and
-    `counts[round, bucket]` of those that hold anything in any round."""
+    """Return the sums of each round's encoded histograms, without buckets that are empty in all rounds.
+
+    The first array holds the buckets' values in ns, ascending; the second is `counts[round, bucket]`.
+    """
     for_rounds = [*rounds]
     numbers = np.repeat(np.arange(len(for_rounds)), [len(each) for each in for_rounds])
-    pieces, places, counts = _decoded([each for of_round in for_rounds for each in of_round])
+    indices, places, counts = _decoded([each for encoded in for_rounds for each in encoded])
     buckets, inverse = np.unique(places, return_inverse=True)
     table = np.zeros((len(for_rounds), len(buckets)))
-    np.add.at(table, (numbers[pieces], inverse), counts)
-    return lowest_of(buckets).astype(float), table
+    np.add.at(table, (numbers[indices], inverse), counts)
+    return lower_bounds(buckets).astype(float), table
 
 
-def lowest_of(buckets: Integers) -> Integers:
+def lower_bounds(buckets: Integers) -> Integers:
     doublings = np.maximum(buckets // HALF - 1, 0)
     least: Integers = (buckets - doublings * HALF) << doublings
     return least
 
 
-def highest_of(buckets: Integers) -> Integers:
-    return lowest_of(buckets + 1) - 1
+def upper_bounds(buckets: Integers) -> Integers:
+    return lower_bounds(buckets + 1) - 1
 
 
 def _summed(buckets: Integers, counts: npt.ArrayLike) -> Counts:
-    """Add up buckets that may come more than once."""
+    """Return the counts with duplicate buckets added up."""
     each, inverse = np.unique(buckets, return_inverse=True)
     return Counts(each, np.bincount(inverse, weights=counts, minlength=len(each)).astype(np.int64))
 
 
 def _decoded(encoded: Sequence[str]) -> tuple[Integers, Integers, Integers]:
-    """Return for each non-empty bucket its histogram, its place there, and its count."""
+    """Return the index of the histogram, the bucket and the count of each non-empty bucket."""
     payloads = [_payload(each) for each in encoded]
     data = np.frombuffer(b"".join(payloads), np.uint8).astype(np.int64)
     if not len(data):
@@ -123,29 +127,29 @@ def _decoded(encoded: Sequence[str]) -> tuple[Integers, Integers, Integers]:
     words = np.add.reduceat((data & 0x7F) << shifts, first)
     counts = (words >> 1) ^ -(words & 1)
     ends = np.cumsum([len(each) for each in payloads])
-    pieces = np.searchsorted(ends, first, side="right")
+    indices = np.searchsorted(ends, first, side="right")
     steps = np.where(counts < 0, -counts, 1)
     before = np.cumsum(steps) - steps
-    # Every histogram begins at its first bucket.
-    places = before - before[np.searchsorted(pieces, pieces)]
-    held = counts > 0
-    return pieces[held], places[held], counts[held]
+    # Positions restart at the first bucket of every histogram.
+    places = before - before[np.searchsorted(indices, indices)]
+    nonempty = counts > 0
+    return indices[nonempty], places[nonempty], counts[nonempty]
 
 
 def _payload(encoded: str) -> bytes:
-    """Return the words of a histogram. Raises `ValueError` for one with other buckets than ours."""
+    """Return the encoded words of a histogram. Raises `ValueError` if its buckets differ from ours."""
     content = zlib.decompress(base64.b64decode(encoded)[WHOLE_HEADER.size :])
     _, length, _, digits, lowest, _, _ = WORDS_HEADER.unpack_from(content)
     if (digits, lowest) != (SIGNIFICANT_DIGITS, 1):
-        raise ValueError(f"a histogram of {digits} digits from {lowest} on")
+        raise ValueError(f"unsupported histogram of {digits} digits from {lowest} on")
     return content[WORDS_HEADER.size : WORDS_HEADER.size + length]
 
 
 def _word(number: int) -> bytes:
-    """Encode a count, or a negative number for that many empty buckets."""
+    """Return a count, or the negative number of empty buckets, as ZigZag LEB128."""
     left = number << 1 if number >= 0 else (-number << 1) - 1
-    found = bytearray()
+    encoded = bytearray()
     while left >= 0x80:
-        found.append(left & 0x7F | 0x80)
+        encoded.append(left & 0x7F | 0x80)
         left >>= 7
-    return bytes([*found, left])
+    return bytes([*encoded, left])

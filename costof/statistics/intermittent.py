@@ -1,11 +1,11 @@
-"""Costs that come and go: slices of an arm that stand above its others, more and higher than its control's do.
+"""Intermittent costs: an arm has more and higher outlying slices than its control.
 
-A cost that hits one slice in ten moves the mean by a tenth of itself and widens its interval by more, so that it may
-stay unresolved however large it is. That it is there shows in the slices that it hits. What the machine does hits all
-arms alike: in a round, the arm, its control and the control's replicate are three of a kind. So which of the three is called
-the arm is drawn anew in each round, again and again, and the question is how seldom as much would lie so far above as
-lies there on the arm (a randomization test within blocks: Edgington & Onghena 2007, chapter 6; Phipson & Smyth 2010 for
-its p-value). A cost that is there in all rounds alike does not count: each arm is measured from its own median.
+A cost in one slice of ten moves the mean by a tenth of itself but widens its interval by more, so that the effect may
+stay unresolved however large the cost is. The affected slices still stand out from the arm's other slices. Disturbances
+of the machine affect the arm, its control and the control's replicate alike. So a randomization test within blocks
+(Edgington & Onghena 2007, chapter 6) assigns the role of the arm at random to one of the three in each round, many
+times, and compares how far the outlying slices lie above the others; the p-value is that of Phipson & Smyth 2010. A
+cost that is equal in all rounds does not count, since each arm is compared with its own median.
 """
 
 from __future__ import annotations
@@ -18,21 +18,25 @@ import numpy as np
 
 from costof.statistics.histogram import Numbers
 from costof.statistics.intervals import FEWEST_ROUNDS
-from costof.statistics.outliers import CONSISTENT
+from costof.statistics.outliers import MAD_TO_DEVIATION
 
-#: Robust standard deviations, and the least on the log scale that a slice must be longer by to matter at all.
-APART = 2.0
+#: A slice is an outlier from this many robust standard deviations above its arm's median, and at least `LEAST` (a
+#: difference of logarithms).
+OUTLYING = 2.0
 LEAST = math.log(1.1)
 ERROR_RATE = 0.05
-#: Draws at first, and then as many as a p-value at the error rate needs to be known to about a third of itself.
-FIRST_DRAWS, DRAWS_BEYOND, MOST_DRAWS, AT_ONCE = 500, 10, 100_000, 5_000
-#: A p-value of the first draws that is so many times the error rate will not come down to it.
+#: Draws at first, and then as many as determine a p-value near the error rate to about a third of its value.
+FIRST_DRAWS, DRAWS_BEYOND, MOST_DRAWS, BATCH = 500, 10, 100_000, 5_000
+#: A p-value this many times the error rate will not come down to it with more draws.
 HOPELESS = 4
 
 
 @dataclass(frozen=True)
 class Intermittent:
-    """`slices` of `of` took `times` as long as the others (their median), against `usual` of `usual_of` elsewhere."""
+    """Outlying slices of an arm, and how many times as long as its other slices they took (medians).
+
+    `usual` of the `usual_of` slices of control and replicate are outliers too.
+    """
 
     slices: int
     of: int
@@ -49,39 +53,39 @@ def intermittent(
     seed: int,
     error_rate: float = ERROR_RATE,
 ) -> Intermittent | None:
-    """Of logarithms by round, the same rounds of all three, higher for a cost. None where the arm's slices stand apart
-    no more than those of control and replicate do.
+    """Return the arm's outlying slices, or None if they exceed those of control and replicate no more than by chance.
 
-    `comparisons`: how many arms and metrics are asked this in one run. `seed` of the draws.
+    Each sequence holds logarithms for the same rounds, where higher means a cost. `comparisons` is the number of such
+    tests in the run, and `seed` is that of the random draws.
     """
     logs = np.array([arm, control, replicate], dtype=float)
     if logs.shape[1] < FEWEST_ROUNDS:
         return None
     logs -= np.median(logs, axis=1, keepdims=True)
-    # Of each of the three, what it has beyond the mean of the others.
+    # The excess of each of the three over the mean of the other two.
     beyond = logs - (logs.sum(axis=0) - logs) / 2
-    own = CONSISTENT * np.median(np.abs(beyond), axis=1, keepdims=True)
-    # An arm whose slices all scatter more has no more of them that stand apart; one whose do less is held to the usual.
-    spread = np.maximum(own, np.median(own))
-    limit = np.maximum(APART * spread, LEAST)
-    apart = beyond > limit
-    excess = np.where(apart, beyond - limit, 0.0) / np.maximum(spread, LEAST / APART)
+    spreads = MAD_TO_DEVIATION * np.median(np.abs(beyond), axis=1, keepdims=True)
+    # An arm with more scatter needs larger outliers. An arm with less scatter than the median gets the median's limit.
+    spread = np.maximum(spreads, np.median(spreads))
+    limit = np.maximum(OUTLYING * spread, LEAST)
+    outlying = beyond > limit
+    excess = np.where(outlying, beyond - limit, 0.0) / np.maximum(spread, LEAST / OUTLYING)
     level = error_rate / max(1, comparisons)
-    if not apart[0].any() or _by_chance(excess, level, np.random.default_rng(seed)) > level:
+    if not outlying[0].any() or _by_chance(excess, level, np.random.default_rng(seed)) > level:
         return None
-    times = math.exp(float(np.median(beyond[0][apart[0]]) - np.median(beyond[0][~apart[0]])))
-    return Intermittent(int(apart[0].sum()), logs.shape[1], times, int(apart[1:].sum()), 2 * logs.shape[1])
+    times = math.exp(float(np.median(beyond[0][outlying[0]]) - np.median(beyond[0][~outlying[0]])))
+    return Intermittent(int(outlying[0].sum()), logs.shape[1], times, int(outlying[1:].sum()), 2 * logs.shape[1])
 
 
 def _by_chance(excess: Numbers, level: float, chance: np.random.Generator) -> float:
-    """Return the share of draws in which as much excess falls on the arm, this one counted in."""
+    """Return the share of draws with at least the arm's excess, where the measured assignment counts as a draw."""
     reached = drawn = 0
     most = min(MOST_DRAWS, max(FIRST_DRAWS, round(DRAWS_BEYOND / level)))
     while drawn < most:
-        count = FIRST_DRAWS if not drawn else min(AT_ONCE, most - drawn)
-        taken = chance.integers(0, len(excess), size=(count, excess.shape[1]), dtype=np.int8)
-        sums = excess[taken, np.arange(excess.shape[1])].sum(axis=1)
-        # Sums of the same numbers in another order differ in their last digits.
+        count = FIRST_DRAWS if not drawn else min(BATCH, most - drawn)
+        roles = chance.integers(0, len(excess), size=(count, excess.shape[1]), dtype=np.int8)
+        sums = excess[roles, np.arange(excess.shape[1])].sum(axis=1)
+        # The tolerance allows for rounding: sums of equal numbers depend on their order.
         reached += int((sums >= excess[0].sum() * (1 - 1e-9)).sum())
         drawn += count
         if (reached + 1) / (drawn + 1) > HOPELESS * max(level, 1 / drawn):

@@ -1,12 +1,12 @@
-"""Means and their intervals, of one number a round: what an arm costs against the control, from paired differences.
+"""Means of one number a round with their intervals: the cost of an arm against the control, from paired differences.
 
-One number a round and arm goes in (the mean of a slice), because operations of one slice share whatever the machine
-did meanwhile: only rounds are independent. The estimate is the mean of the rounds' paired differences, nothing cut off:
-a cost that comes and goes is a cost. The interval is Student's (1908), with variances that the arms of one metric lend
-each other where they are judged (`statistics/moderation.py`). Rounds that the machine disturbed are left out before,
-by what was read of the machine and never by what was measured (`results/run.py`).
+Each round and arm contributes one number (the mean of a slice), because operations of a slice share the state of the
+machine: only rounds are independent. The estimate is the mean of the rounds' paired differences without any trimming,
+so that intermittent costs count. The interval is Student's (1908); for verdicts, the arms of one metric share
+information about their variances (`statistics/moderation.py`). Disturbed rounds are discarded before, by readings of
+the machine and never by measured times (`results/run.py`).
 
-Beside it stands the 15 % trimmed mean with its interval (Tukey & McLaughlin 1963; Yuen 1974): what a usual round costs.
+The 15 % trimmed mean with its interval (Tukey & McLaughlin 1963; Yuen 1974) shows the cost in a usual round.
 """
 
 from __future__ import annotations
@@ -25,20 +25,17 @@ Numbers = npt.NDArray[np.float64]
 
 CONFIDENCE = 0.95
 TRIMMED = 0.15
-#: One round alone has no interval, and is in no figure.
+#: A single round has no interval, and appears in no figure.
 ROUNDS_FOR_INTERVAL = 2
-#: Below this nothing is judged, and nothing trimmed.
+#: Rounds needed for a verdict, and for trimming.
 FEWEST_ROUNDS = 5
-#: Values that differ by less than this share of their size differ by rounding alone, and have no spread to estimate.
-ALIKE = 1e-12
+#: Values whose range is below this share of their size differ only by rounding.
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
 class Mean:
-    """Of one number a round: its value, standard error, and the degrees of freedom with which that is known.
-
-    No error at all where the numbers are alike.
-    """
+    """A mean with its standard error and degrees of freedom. The error is 0 if all values are equal."""
 
     value: float
     error: float
@@ -53,7 +50,7 @@ class Mean:
 
 
 def combined(terms: Sequence[tuple[float, Mean]]) -> Mean:
-    """Return the sum of independent means, each times a number, with the degrees of freedom of Welch (1947)."""
+    """Return the weighted sum of independent means, with the degrees of freedom of Welch (1947)."""
     squares = [(factor * mean.error) ** 2 for factor, mean in terms]
     total = sum(squares)
     shares = sum(square**2 / mean.freedom for square, (_, mean) in zip(squares, terms, strict=True) if square)
@@ -61,44 +58,44 @@ def combined(terms: Sequence[tuple[float, Mean]]) -> Mean:
     return Mean(sum(factor * mean.value for factor, mean in terms), math.sqrt(total), freedom)
 
 
-def mean_of(values: Sequence[float]) -> Mean:
-    """The mean of one number a round.
+def mean_over_rounds(values: Sequence[float]) -> Mean:
+    """Return the mean of one number a round.
 
-    Raises `ValueError` for fewer than two values or one that is not finite: a sample cannot hold NaN.
+    Raises `ValueError` for fewer than two values, or one that is not finite.
     """
     if len(values) < ROUNDS_FOR_INTERVAL:
         raise ValueError("an interval over rounds needs at least two")
     if not all(math.isfinite(value) for value in values):
-        raise ValueError(f"not a number among {list(values)}")
+        raise ValueError(f"values must be finite: {list(values)}")
     sample = np.asarray(values, dtype=float)
-    if np.ptp(sample) <= ALIKE * np.abs(sample).max():
+    if np.ptp(sample) <= ROUNDING * np.abs(sample).max():
         return Mean(values[0], 0.0, len(values) - 1)
     return Mean(float(sample.mean()), float(sample.std(ddof=1)) / math.sqrt(len(values)), len(values) - 1)
 
 
 def estimate(values: Sequence[float], confidence: float = CONFIDENCE) -> Estimate:
-    """Return the mean of one number a round, with its interval. Raises as `mean_of` does."""
-    return mean_of(values).estimate(len(values), confidence)
+    """Return the mean of one number a round, with its interval. Raises as `mean_over_rounds` does."""
+    return mean_over_rounds(values).estimate(len(values), confidence)
 
 
 def trimmed_mean(values: Sequence[float]) -> Mean:
-    """What a usual round has: the mean of what is left when 15 % at each end are cut off. Raises as `mean_of` does.
+    """Return the mean without the lowest and highest 15 % of values. Raises as `mean_over_rounds` does.
 
-    Tukey and McLaughlin's standard error: that of the sample with what is cut off drawn in to what is left, over the
-    share that is left. Below `FEWEST_ROUNDS` nothing is cut off.
+    The standard error is Tukey and McLaughlin's: that of the winsorized sample over the share of values kept. Below
+    `FEWEST_ROUNDS` values nothing is trimmed.
     """
     count = len(values)
     cut = max(1, int(TRIMMED * count)) if count >= FEWEST_ROUNDS else 0
     ordered = sorted(values)
-    left = ordered[cut : count - cut]
-    drawn_in = mean_of([*[left[0]] * cut, *left, *[left[-1]] * cut])
-    return Mean(sum(left) / len(left), drawn_in.error / (1 - 2 * cut / count), count - 2 * cut - 1)
+    kept = ordered[cut : count - cut]
+    winsorized = mean_over_rounds([*[kept[0]] * cut, *kept, *[kept[-1]] * cut])
+    return Mean(sum(kept) / len(kept), winsorized.error / (1 - 2 * cut / count), count - 2 * cut - 1)
 
 
 @cache
 def t_quantile(freedom: float, confidence: float) -> float:
-    """Return Student's quantile that holds the middle `confidence`, in standard errors."""
-    # Imported here: it takes a tenth of a second, and `costof list` or a mistyped option should not wait for it.
+    """Return the quantile of Student's t for a two-sided interval of this confidence."""
+    # Imported here because it takes a tenth of a second, for which `costof list` should not wait.
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, (1 + confidence) / 2))
@@ -106,10 +103,11 @@ def t_quantile(freedom: float, confidence: float) -> float:
 
 @cache
 def bootstrap_shares(count: int) -> tuple[float, float]:
-    """The shares of resamples of `count` numbers below which the ends of their 95 % interval lie.
+    """Return the quantiles of a bootstrap distribution that bound a 95 % interval of `count` numbers.
 
-    Resamples of few scatter by sqrt((n - 1) / n) too little and have no t's tails: of five the middle 95 % hold the
-    truth in 82 to 89 % of simulated runs. Expanded by both they do in 91 to 97 % (Hesterberg 2015).
+    Resamples of few numbers scatter by a factor of sqrt((n - 1) / n) too little and lack the t distribution's tails:
+    the middle 95 % for five numbers contain the truth in 82 to 89 % of simulated runs. With both corrections
+    (Hesterberg 2015) it is 91 to 97 %.
     """
     from scipy.special import ndtr
 
@@ -122,7 +120,7 @@ def differences(control: Sequence[float], arm: Sequence[float]) -> list[float]:
 
 
 def log_ratios(control: Sequence[float], arm: Sequence[float]) -> list[float] | None:
-    """Return logarithms of arm over control, by round; None where either has nothing of it (0) in any round."""
+    """Return logarithms of arm over control, by round; None if either is 0 in any round."""
     if min(control) <= 0 or min(arm) <= 0:
         return None
     return [math.log(b / a) for a, b in zip(control, arm, strict=True)]
@@ -133,7 +131,7 @@ def difference(control: Sequence[float], arm: Sequence[float], confidence: float
 
 
 def ratio(control: Sequence[float], arm: Sequence[float], confidence: float = CONFIDENCE) -> Estimate | None:
-    """Return arm over control, paired by round, estimated on the log scale; None without a base (0)."""
+    """Return arm over control, paired by round, estimated on the log scale; None if either is 0 in any round."""
     logs = log_ratios(control, arm)
     return None if logs is None else estimate(logs, confidence).through(math.exp)
 
@@ -143,18 +141,17 @@ def half_width(estimate_of_ratio: Estimate) -> float:
     return math.log(estimate_of_ratio.high / estimate_of_ratio.low) / 2
 
 
-def share_of(parts: Sequence[float], wholes: Sequence[float]) -> Estimate | None:
-    """Return part over whole, paired by round; None where the share has no bounded interval.
+def share_of_whole(parts: Sequence[float], wholes: Sequence[float]) -> Estimate | None:
+    """Return part over whole, paired by round; None if the share has no bounded interval.
 
-    The interval is Fieller's (1954, "Some problems in interval estimation"), on the same means as every other interval
-    of a run: all shares s for which the interval of the rounds' `part - s * whole` holds 0. It needs no resampling, is
-    as sound at six rounds as the effects are, and widens as the whole gets small.
+    The interval is Fieller's (1954, "Some problems in interval estimation"): all shares s for which the interval of the
+    mean of `part - s * whole` contains 0. It needs no resampling, and widens as the whole gets small.
     """
     part, whole, rounds = float(np.mean(parts)), float(np.mean(wholes)), len(parts)
-    # Of both means: what their variances and covariance are, times the quantile's square.
-    (of_part, of_both), (_, of_whole) = np.cov(parts, wholes) / rounds * t_quantile(rounds - 1, CONFIDENCE) ** 2
+    # The means' variances and covariance, times the square of the quantile.
+    (var_part, covariance), (_, var_whole) = np.cov(parts, wholes) / rounds * t_quantile(rounds - 1, CONFIDENCE) ** 2
     # The ends are where square * s^2 - 2 * linear * s + constant is 0.
-    square, linear, constant = whole**2 - of_whole, part * whole - of_both, part**2 - of_part
+    square, linear, constant = whole**2 - var_whole, part * whole - covariance, part**2 - var_part
     if square <= 0:
         return None
     half = math.sqrt(max(0.0, linear**2 - square * constant))
@@ -163,10 +160,10 @@ def share_of(parts: Sequence[float], wholes: Sequence[float]) -> Estimate | None
 
 
 def resamples(units: Sequence[int], seed: int, times: int) -> Numbers:
-    """Draw units (rounds or starts) again with replacement (Efron 1979): `[1 + times, round]`, how often each is drawn.
+    """Return bootstrap resamples of units (rounds or starts): `[1 + times, round]`, how often each round is drawn.
 
-    Rounds of one unit are drawn together. The first row is the run as it was measured; the same seed and number of
-    units always give the same draws.
+    Units are drawn with replacement (Efron 1979), and rounds of one unit together. The first row is the run as it was
+    measured. The same seed and number of units always give the same draws.
     """
     _, places = np.unique(units, return_inverse=True)
     return _drawn(int(places.max()) + 1, seed, times)[:, places]

@@ -1,4 +1,4 @@
-"""Numbers that stand far above the others, by a measure of spread that they do not move themselves."""
+"""Outliers above the median, by a robust measure of spread."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-#: Robust standard deviations from the median: of normal numbers, one of a million lies beyond.
+#: Robust standard deviations above the median: fewer than one of a million normal numbers lies beyond.
 FAR = 5.0
-#: Of a normal distribution's median absolute deviation.
-CONSISTENT = 1.4826
+#: Standard deviation over median absolute deviation of a normal distribution.
+MAD_TO_DEVIATION = 1.4826
 
 
 def far_above(numbers: Sequence[float], least: float) -> npt.NDArray[np.bool_]:
-    """Return which numbers lie far above the median, and by at least `least`."""
+    """Return which numbers lie far above the median, and by more than `least`."""
     sample = np.asarray(numbers, dtype=float)
     beyond = sample - np.median(sample)
-    spread = CONSISTENT * float(np.median(np.abs(beyond)))
+    spread = MAD_TO_DEVIATION * float(np.median(np.abs(beyond)))
     above: npt.NDArray[np.bool_] = beyond > max(FAR * spread, least)
     return above

@@ -1,12 +1,12 @@
-"""Costs that few operations pay: those far slower than the others of their slice, by how many there are of them.
+"""Costs that affect few operations, detected by the share of operations far slower than their slice's median.
 
-A cost that one operation in ten pays moves each slice's mean by a tenth of itself, which the slices' own noise may
-hide. Which operations stand apart within their slice has little of that noise in it. Slices are the unit here too: the
-shares of slow operations are compared round by round, by a t-test (of clusters' rates: Bennett et al. 2002).
+A cost in one operation of ten moves each slice's mean by a tenth of itself, which noise between slices may hide. The
+share of slow operations within a slice has little of that noise. Slices are the unit here too: shares are compared
+round by round by a t-test (of clusters' rates: Bennett et al. 2002).
 
-A cost that every operation pays alike is none of these. What it adds moves the median as far; what it multiplies
-widens the slices' scatter, and with the median what counts as slow; and where it saves, the control's median says what
-is slow.
+A cost that affects all operations alike is not detected here. A constant cost moves the median as far as the
+operations. A factor widens the scatter, but raises the limit for slow operations along with the median. For an arm
+faster than the control, the control's median sets the limit.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from statistics import fmean
 import numpy as np
 
 from costof.statistics.histogram import Integers, Numbers, counted
-from costof.statistics.intervals import FEWEST_ROUNDS, mean_of
+from costof.statistics.intervals import FEWEST_ROUNDS, mean_over_rounds
 from costof.statistics.units import Units
 
-#: Of the median: by how much more a slow operation takes.
-APART = 0.5
-#: Of an arm's operations: fewer slow ones more than its control has are left to its percentiles.
+#: A slow operation takes longer than the median by more than this share of it.
+SLOWER = 0.5
+#: The smallest difference of shares from the control that is reported; percentiles show smaller ones.
 LEAST_SHARE = 0.01
-#: In a slice, for its median to be known.
+#: Operations that a slice needs for its median.
 FEWEST_OPERATIONS = 20
 ERROR_RATE = 0.05
 
 
 @dataclass(frozen=True)
 class SlowOperations:
-    """Shares of operations that are slow: the arm's, and those of control and replicate together."""
+    """Shares of slow operations: of the arm, and of control and replicate together (`usual`)."""
 
     share: float
     usual: float
@@ -42,47 +42,47 @@ class SlowOperations:
 
 @dataclass(frozen=True)
 class Slices:
-    """Operations of one arm: of each of `rounds`, `counts[round, bucket]` at the buckets' `values`, rising."""
+    """Histograms of one arm's operations by round: `counts[round, bucket]`, with the buckets' ascending `values`."""
 
     rounds: Integers
     values: Numbers
     counts: Numbers
 
     @classmethod
-    def of(cls, histograms: Mapping[int, Sequence[str]]) -> Slices:
-        """Decode histograms by round, as slice answers carry them."""
+    def decode(cls, histograms: Mapping[int, Sequence[str]]) -> Slices:
+        """Decode histograms by round, in the encoding of slice answers."""
         return cls(np.array([*histograms], dtype=np.int64), *counted(histograms.values()))
 
     @property
     def operations(self) -> Numbers:
-        found: Numbers = self.counts.sum(axis=1)
-        return found
+        operations: Numbers = self.counts.sum(axis=1)
+        return operations
 
     @property
     def medians(self) -> Numbers:
         half = self.operations[:, None] / 2
-        found: Numbers = self.values[np.argmax(np.cumsum(self.counts, axis=1) >= half, axis=1)]
-        return found
+        medians: Numbers = self.values[np.argmax(np.cumsum(self.counts, axis=1) >= half, axis=1)]
+        return medians
 
     @property
     def median_by_round(self) -> dict[int, float]:
-        """Medians of the rounds that have operations."""
+        """Medians by round, of the rounds with operations."""
         if not self.operations.any():
             return {}
-        found = zip(self.rounds, self.medians, self.operations, strict=True)
-        return {int(number): float(median) for number, median, operations in found if operations}
+        slices = zip(self.rounds, self.medians, self.operations, strict=True)
+        return {int(number): float(median) for number, median, operations in slices if operations}
 
     def shares_beyond(self, limits: Numbers) -> Numbers:
         """Return the share of each round's operations that are longer than its limit."""
-        found: Numbers = (self.counts * (self.values > limits[:, None])).sum(axis=1) / self.operations
-        return found
+        shares: Numbers = (self.counts * (self.values > limits[:, None])).sum(axis=1) / self.operations
+        return shares
 
     @property
     def rounds_with_a_median(self) -> Integers:
         return self.rounds[self.operations >= FEWEST_OPERATIONS]
 
     def at(self, rounds: Integers) -> Slices:
-        """Return the slices of these rounds, of those that it has."""
+        """Return the slices of these rounds."""
         kept = np.isin(self.rounds, rounds)
         return Slices(self.rounds[kept], self.values, self.counts[kept])
 
@@ -90,20 +90,22 @@ class Slices:
 def slow_operations(
     arm: Slices, control: Slices, replicate: Slices, comparisons: int, units: Units, error_rate: float = ERROR_RATE
 ) -> SlowOperations | None:
-    """None where the arm has no more of them than control and replicate; `comparisons`: how many arms and metrics are asked
-    this in one run."""
+    """Return the shares of slow operations, or None if the arm has no more than control and replicate.
+
+    `comparisons` is the number of such tests in the run.
+    """
     from scipy.special import stdtr
 
     rounds = reduce(np.intersect1d, [each.rounds_with_a_median for each in (arm, control, replicate)])
-    if len({units.of(int(number)) for number in rounds}) < FEWEST_ROUNDS:
+    if len({units.unit(int(number)) for number in rounds}) < FEWEST_ROUNDS:
         return None
     arm, control, replicate = (each.at(rounds) for each in (arm, control, replicate))
-    own = arm.shares_beyond(arm.medians + APART * np.maximum(arm.medians, control.medians))
-    usual = np.mean([each.shares_beyond((1 + APART) * each.medians) for each in (control, replicate)], axis=0)
-    more = mean_of(units.means(dict(zip(map(int, rounds), map(float, own - usual), strict=True))))
+    slow = arm.shares_beyond(arm.medians + SLOWER * np.maximum(arm.medians, control.medians))
+    usual = np.mean([each.shares_beyond((1 + SLOWER) * each.medians) for each in (control, replicate)], axis=0)
+    more = mean_over_rounds(units.means(dict(zip(map(int, rounds), map(float, slow - usual), strict=True))))
     if more.value < LEAST_SHARE:
         return None
     distance = more.value / more.error if more.error else math.inf
     if stdtr(more.freedom, -distance) > error_rate / max(1, comparisons):
         return None
-    return SlowOperations(fmean(map(float, own)), fmean(map(float, usual)))
+    return SlowOperations(fmean(map(float, slow)), fmean(map(float, usual)))

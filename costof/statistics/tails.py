@@ -1,8 +1,8 @@
-"""Tails: how slow an arm's slowest operations are, with an interval over rounds.
+"""Percentiles of an arm's operations, with intervals over rounds.
 
-A percentile of pooled operations has no simple interval, since operations of one slice share their moment. Whole rounds
-are drawn again instead, the same ones for every arm (a cluster bootstrap; Davison & Hinkley 1997, 3.8), and the
-percentile of what they hold together is read from added histograms. Where servers were started anew, starts are drawn.
+A percentile of pooled operations has no simple interval, since operations of one slice are not independent. A cluster
+bootstrap (Davison & Hinkley 1997, 3.8) draws whole rounds instead, the same ones for every arm, and reads the
+percentile from their added histograms. If the servers were restarted, starts are drawn.
 """
 
 from __future__ import annotations
@@ -17,32 +17,37 @@ from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import Numbers, bootstrap_shares
 
 RESAMPLES = 500
-#: Operations that must lie beyond a percentile before it is told: fewer are single operations' luck.
+#: Operations that must lie beyond a percentile for it to be reported: with fewer, single operations decide it.
 FEWEST_BEYOND = 20
-#: Rounds below which drawing them again says nothing.
+#: Rounds needed for a bootstrap.
 FEWEST_ROUNDS = 5
 
 
 @dataclass(frozen=True)
 class Percentiles:
-    """Of one arm: what was measured, and what each resample has, `[resample, percentile]`."""
+    """Percentiles of one arm: the measured ones, and those of each resample, `[resample, percentile]`."""
 
     measured: Numbers
     resampled: Numbers
 
 
 def operations_needed(percentile: float) -> int:
-    """Return the number of operations that an arm must have for the percentile to be told."""
+    """Return the number of operations that an arm needs for the percentile to be reported."""
     return math.ceil(round(FEWEST_BEYOND / (1 - percentile / 100), 6))
 
 
-def percentiles_of(values: Numbers, counts: Numbers, drawn: Numbers, percentiles: Sequence[float]) -> Percentiles:
-    """Of `counts[round, bucket]` operations at the buckets' `values`, rising, for the rounds that are drawn."""
+def bootstrap_percentiles(
+    values: Numbers, counts: Numbers, drawn: Numbers, percentiles: Sequence[float]
+) -> Percentiles:
+    """Return the percentiles of `counts[round, bucket]` operations, with the buckets' ascending `values`.
+
+    `drawn[resample, round]` is how often each resample draws a round; the first row is the measured run.
+    """
     reached = np.cumsum(drawn @ counts, axis=1)
-    wanted = np.ceil(np.asarray(percentiles)[None, :] / 100 * reached[:, -1:])
-    places = np.array([np.searchsorted(row, want) for row, want in zip(reached, wanted, strict=True)])
-    found = values[np.minimum(places, len(values) - 1)]
-    return Percentiles(found[0], found[1:])
+    ranks = np.ceil(np.asarray(percentiles)[None, :] / 100 * reached[:, -1:])
+    places = np.array([np.searchsorted(row, rank) for row, rank in zip(reached, ranks, strict=True)])
+    rows = values[np.minimum(places, len(values) - 1)]
+    return Percentiles(rows[0], rows[1:])
 
 
 def ratios(control: Percentiles, arm: Percentiles, rounds: int) -> list[Estimate]:

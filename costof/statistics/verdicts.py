@@ -1,16 +1,18 @@
-"""Verdicts: what may be said of each effect of a run, and how often a run says what is not so.
+"""Verdicts on the effects of a run, with control of false claims.
 
-Three questions are asked of an effect, each by its own test:
+Three tests apply to each effect:
 
-- is there one at all? Two-sided, Student's t. Yes is 'costs' or 'saves'.
-- does it lie within the margin on both sides? Two one-sided tests (Schuirmann 1987). Yes is 'no difference above the
-  margin', and stands before 'costs' and 'saves': an effect that is there and too small to matter is none to act on.
-- does it lie below the margin? One-sided. Yes is 'no cost above the margin', where nothing more can be said.
+- Is there an effect? A two-sided t-test. If so, the verdict is 'costs' or 'saves'.
+- Is the effect within the margin on both sides? Two one-sided tests (Schuirmann 1987). If so, the verdict is 'no
+  difference above the margin'. It takes precedence over 'costs' and 'saves', since such an effect is too small to
+  matter.
+- Is the cost below the margin? A one-sided test. If so, and the other tests are negative, the verdict is 'no cost above
+  the margin'.
 
-The p-values of each question are adjusted for all effects of which it is asked: Holm's for what the study is about, so
-that in at most 5 % of runs any of these claims is false; Benjamini and Hochberg's for the rest, of whose claims at most
-5 % are false on average. An effect gives a false answer to one of the first two questions at most, since it cannot be
-nothing and beyond the margin at once.
+The p-values of each test are adjusted for the number of effects. Holm's method for headline effects keeps the chance of
+any false claim in a run to 5 %. Benjamini and Hochberg's method for all other effects keeps the share of false claims
+to 5 % on average. At most one of the first two tests can make a false claim on an effect, since no true effect is both
+zero and beyond the margin.
 """
 
 from __future__ import annotations
@@ -27,21 +29,25 @@ from costof.statistics.intervals import CONFIDENCE, FEWEST_ROUNDS, Mean, t_quant
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjust p-values so that those at most 0.05 hold a false claim in at most 5 % of runs, whatever depends on what
-    (Holm 1979, "A simple sequentially rejective multiple test procedure")."""
-    given = np.asarray(p_values, dtype=float)
-    order = np.argsort(given)
-    stepped = np.maximum.accumulate(given[order] * np.arange(len(given), 0, -1))
+    """Return p-values adjusted so that values up to 0.05 contain any false claim in at most 5 % of runs.
+
+    Valid under any dependence of the tests (Holm 1979, "A simple sequentially rejective multiple test procedure").
+    """
+    unadjusted = np.asarray(p_values, dtype=float)
+    order = np.argsort(unadjusted)
+    stepped = np.maximum.accumulate(unadjusted[order] * np.arange(len(unadjusted), 0, -1))
     return _in_place(order, np.minimum(1.0, stepped))
 
 
 def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
-    """Adjust p-values so that of those at most 0.05 at most 5 % are false on average (Benjamini & Hochberg 1995,
-    "Controlling the false discovery rate"), where tests depend on each other positively, as effects against one control
-    do (Benjamini & Yekutieli 2001)."""
-    given = np.asarray(p_values, dtype=float)
-    order = np.argsort(given)[::-1]
-    stepped = np.minimum.accumulate(given[order] * len(given) / np.arange(len(given), 0, -1))
+    """Return p-values adjusted so that of values up to 0.05 at most 5 % are false claims on average.
+
+    Benjamini & Hochberg 1995, "Controlling the false discovery rate". Valid for positively dependent tests, such as
+    effects against one control (Benjamini & Yekutieli 2001).
+    """
+    unadjusted = np.asarray(p_values, dtype=float)
+    order = np.argsort(unadjusted)[::-1]
+    stepped = np.minimum.accumulate(unadjusted[order] * len(unadjusted) / np.arange(len(unadjusted), 0, -1))
     return _in_place(order, np.minimum(1.0, stepped))
 
 
@@ -56,13 +62,13 @@ ERROR_RATE = 1 - CONFIDENCE
 
 @dataclass(frozen=True)
 class Contrast:
-    """An effect to be judged. `change`: the mean log ratio of arm over control, or their difference where the control
-    has nothing of it and no margin is known.
+    """An effect to be judged.
 
-    `difference`: the mean difference, where it is told beside a ratio. While its interval holds 0, nothing costs or
-    saves: the word would contradict the figure.
-    `noise`: how much more the larger of the control and its own replicate may be, as a share; an effect within it is none.
-    `noise_difference`: the same in the unit of `difference`; a difference within it is none either.
+    `change`: the mean log ratio of arm over control, or their mean difference if the control is 0 (without a margin).
+    `difference`: the mean difference, if it is reported with a ratio. If its interval contains 0, the verdict is
+    neither 'costs' nor 'saves', which would contradict the reported figure.
+    `noise`: the relative difference between the control and its replicate; a smaller effect is no cost.
+    `noise_difference`: the same in the unit of `difference`.
     """
 
     change: Mean
@@ -76,16 +82,16 @@ class Contrast:
 
     @property
     def cost(self) -> float:
-        """The change, with a loss positive."""
+        """The change, positive if the arm is worse."""
         return self.change.value if self.better == "lower" else -self.change.value
 
     @property
     def reach(self) -> float | None:
-        """The margin on the log scale: as far above no change as below."""
+        """The margin on the log scale, in both directions."""
         return None if self.margin is None else math.log1p(self.margin)
 
     def p_of_none(self) -> float:
-        """The chance that there is no effect: both sides."""
+        """Return the two-sided p-value of no effect."""
         return min(1.0, 2 * self._beyond(self.distance_from_none))
 
     @property
@@ -94,26 +100,26 @@ class Contrast:
 
     @property
     def distance_of_difference(self) -> float:
-        """Distance of the difference from 0 in the direction of the change, in standard errors; else infinite."""
+        """Distance of the difference from 0 in the direction of the change, in standard errors; or infinite."""
         if self.difference is None:
             return math.inf
         return _in_errors(math.copysign(1.0, self.change.value) * self.difference.value, self.difference.error)
 
     @property
     def contradicted(self) -> bool:
-        """Whether the interval of the difference holds 0, or lies on its other side."""
+        """True if the interval of the difference contains 0 or has the sign opposite to the change."""
         return self.distance_of_difference <= t_quantile(self.change.freedom, CONFIDENCE)
 
     def p_of_cost_above_margin(self) -> float:
-        """The chance that it costs the margin or more."""
+        """Return the p-value of a cost of the margin or more."""
         return self._beyond(self.distance_from_margin(self.cost))
 
     def p_of_difference_above_margin(self) -> float:
-        """The chance that it costs, or saves, the margin or more."""
+        """Return the p-value of a cost or saving of the margin or more."""
         return self._beyond(self.distance_from_margin(abs(self.cost)))
 
     def distance_from_margin(self, cost: float) -> float:
-        """Distance in standard errors; negative beyond the margin, and where there is none."""
+        """Return the distance in standard errors; negative beyond the margin, or without one."""
         return -math.inf if self.reach is None else _in_errors(self.reach - cost, self.change.error)
 
     @property
@@ -130,62 +136,62 @@ class Contrast:
 
 
 def _in_errors(distance: float, error: float) -> float:
-    """What is known exactly lies infinitely far from everything but itself."""
+    """Return the distance in standard errors. If the error is 0, it is infinite with the sign of the distance."""
     if error == 0:
         return math.inf if distance > 0 else -math.inf
     return distance / error
 
 
 def verdicts(effects: Sequence[Contrast], error_rate: float = ERROR_RATE) -> list[Verdict]:
-    """Judge each effect. Those of fewer than `FEWEST_ROUNDS` rounds are unresolved, and count as asked."""
+    """Return the verdict on each effect: unresolved below `FEWEST_ROUNDS` rounds, which still counts as a test."""
     none = _adjusted(effects, Contrast.p_of_none)
     difference = _adjusted(effects, Contrast.p_of_difference_above_margin)
     cost = _adjusted(effects, Contrast.p_of_cost_above_margin)
-    found = []
+    judged = []
     for effect, *p_values in zip(effects, none, difference, cost, strict=True):
         is_something, is_within, is_below = (p <= error_rate for p in p_values)
         if effect.rounds < FEWEST_ROUNDS:
-            found.append(Verdict.UNRESOLVED)
+            judged.append(Verdict.UNRESOLVED)
         elif is_within:
-            found.append(Verdict.NO_DIFFERENCE)
+            judged.append(Verdict.NO_DIFFERENCE)
         elif is_something and not effect.within_noise and not effect.contradicted:
-            found.append(Verdict.COSTS if effect.cost > 0 else Verdict.SAVES)
+            judged.append(Verdict.COSTS if effect.cost > 0 else Verdict.SAVES)
         else:
-            found.append(Verdict.NO_COST if is_below else Verdict.UNRESOLVED)
-    return found
+            judged.append(Verdict.NO_COST if is_below else Verdict.UNRESOLVED)
+    return judged
 
 
 def _adjusted(effects: Sequence[Contrast], p_value: Callable[[Contrast], float]) -> list[float]:
-    """Adjust each kind of effect among its own."""
-    found = [1.0] * len(effects)
+    """Return the adjusted p-values, headline effects and all others separately."""
+    adjusted = [1.0] * len(effects)
     for headline, adjust in ((True, holm), (False, benjamini_hochberg)):
         places = [place for place, effect in enumerate(effects) if effect.headline is headline]
         raw = [p_value(effects[place]) if effects[place].rounds >= FEWEST_ROUNDS else 1.0 for place in places]
         for place, p in zip(places, adjust(raw), strict=True):
-            found[place] = p
-    return found
+            adjusted[place] = p
+    return adjusted
 
 
 def rounds_needed(effect: Contrast, count: int, most: int, error_rate: float = ERROR_RATE) -> int | None:
-    """Rounds that an unresolved effect would need in all, if rounds go on as they were, judged as the hardest of
-    `count`; None where it cannot be told, or more than `most` would be needed.
+    """Return the total rounds that would resolve an effect if rounds continue alike; None if unknown or above `most`.
 
-    It resolves when one of the tests does: the interval of that test's level has shrunk to what it has to leave out.
-    More rounds make it narrower by their square root and by a smaller quantile.
+    The significance level is that of the smallest p-value of `count` effects. The effect is resolved when one of the
+    tests is significant: when its interval excludes 0 or the margin. The interval narrows with the square root of the
+    number of rounds, and with the quantile.
     """
     if effect.rounds < FEWEST_ROUNDS or effect.change.error == 0:
         return None
     level = error_rate / max(1, count)
-    # Distances by the confidence of a two-sided interval: a one-sided test has all of its level at one end.
-    none = [(1 - level, effect.distance_from_none), (CONFIDENCE, effect.distance_of_difference)]
+    # Pairs of the confidence of a two-sided interval and a distance. A one-sided test has twice the level.
+    no_effect = [(1 - level, effect.distance_from_none), (CONFIDENCE, effect.distance_of_difference)]
     margin = [(1 - 2 * level, effect.distance_from_margin(effect.cost))]
-    lent = effect.change.freedom - (effect.rounds - 1)
+    shared_freedom = effect.change.freedom - (effect.rounds - 1)
 
     def resolves(rounds: int) -> bool:
-        freedom, shrunk = rounds - 1 + lent, math.sqrt(effect.rounds / rounds)
+        freedom, shrunk = rounds - 1 + shared_freedom, math.sqrt(effect.rounds / rounds)
         return any(
             all(t_quantile(freedom, confidence) * shrunk <= distance for confidence, distance in test)
-            for test in ([margin] if effect.within_noise else [none, margin])
+            for test in ([margin] if effect.within_noise else [no_effect, margin])
         )
 
     if not resolves(most):
@@ -198,7 +204,10 @@ def rounds_needed(effect: Contrast, count: int, most: int, error_rate: float = E
 
 
 def smallest_detectable(effect: Contrast, count: int, error_rate: float = ERROR_RATE) -> float:
-    """The smallest cost that this run would have called one, judged as the hardest of `count`: a share of the control,
-    and more than the control's replicate may differ from it by."""
+    """Return the smallest relative cost that the run could have detected.
+
+    The significance level is that of the smallest p-value of `count` effects. The cost also exceeds the difference
+    between the control and its replicate.
+    """
     half = max(effect.change.half(1 - error_rate / max(1, count)), math.log1p(effect.noise))
     return math.expm1(half) if effect.better == "lower" else -math.expm1(-half)

@@ -1,4 +1,4 @@
-"""The studies: one TOML file a question."""
+"""The built-in studies, one TOML file each."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ _FOLDER = Path(__file__).parent
 
 
 def study_names() -> list[str]:
-    """Names of costof's own studies, sorted."""
+    """Return the sorted names of the built-in studies."""
     return sorted(file.stem for file in _FOLDER.glob("*.toml"))
 
 
 def study_file(name: str) -> Path:
-    """Where the study is."""
     return _FOLDER / f"{name}.toml"
 
 
 def read_content(file: Path) -> dict[str, Any]:
-    """What a study's file says, unchecked. Raises `OSError`, and `ValueError` for what is no TOML."""
+    """Return the unchecked content of a study file. Raises `OSError`, and `ValueError` for invalid TOML."""
     return tomllib.loads(file.read_text())

@@ -1,1 +1,1 @@
-"""Studies, and the plan that one becomes."""
+"""Studies, their options, and the plan of a run."""

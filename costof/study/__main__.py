@@ -1,19 +1,19 @@
-"""`python -m costof.study` prints the JSON Schema of a study's file, which `costof/study/schema.json` holds.
+"""`python -m costof.study` prints the JSON Schema of a study file, kept as `costof/study/schema.json`.
 
-Editors complete and check a file by it whose first line names it.
+An editor completes and checks a study file whose first line names this schema.
 """
 
 import json
 import sys
 
-from costof.study.commands import LEFT_OUT
+from costof.study.commands import OPTIONAL_FIELDS
 from costof.study.schema import Study
 
 schema = Study.model_json_schema()
-for model, fields in LEFT_OUT.items():
+for model, fields in OPTIONAL_FIELDS.items():
     part = schema if model == "Study" else schema["$defs"][model]
     part["required"] = [name for name in part["required"] if name not in fields]
-# The file's own name.
+# A study takes its name from the name of its file.
 del schema["properties"]["name"]
 json.dump(schema, sys.stdout, separators=(",", ":"))
 sys.stdout.write("\n")

@@ -1,4 +1,4 @@
-"""Arms: the combinations of levels that a run compares, from a study, a profile and what the user chose."""
+"""Arms: the combinations of levels that a run compares, from a study, a profile and the levels that the user chose."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class PlannedArm(Model):
     name: str
     label: str
     levels: dict[str, str]
-    settings: ArmSettings = Field(default_factory=ArmSettings, description="What its levels ask for.")
+    settings: ArmSettings = Field(default_factory=ArmSettings, description="The merged effects of its levels.")
     control: bool = False
     replicate: bool = False
     baseline: str | None = None
@@ -31,74 +31,75 @@ class PlannedArm(Model):
 
 
 def plan_arms(study: Study, profile: Profile, chosen: dict[str, list[str]]) -> list[PlannedArm]:
-    """The control, its replicate, and one arm for each combination of the chosen levels that makes sense; all of it once
-    for each context (a distance).
+    """Return the control, its replicate, and one arm for each valid combination of the chosen levels, in each context.
 
-    The control is always there: without it nothing has a cost. A factor that does not apply to an arm (a key size
-    without TLS) is left out of its levels. An arm's name is its main level and every level that varies in this run,
-    and its context where there are several.
+    The control is always included, since every cost is relative to it. A factor that does not apply to an arm (a key
+    size without TLS) is absent from the arm's levels. An arm's name consists of its main level, every level that varies
+    in this run, and its context if the run has several.
+
+    Raises `LEVEL_APPLIES_NOWHERE` for a chosen level that no arm can have.
     """
     levels = {
         name: chosen.get(name) or profile.factors.get(name) or factor.default for name, factor in study.factors.items()
     }
-    settings = {name: levels[name] for name, factor in study.factors.items() if factor.context}
-    combinations = _combinations(study, {name: each for name, each in levels.items() if name not in settings})
+    contexts = {name: levels[name] for name, factor in study.factors.items() if factor.context}
+    combinations = _combinations(study, {name: each for name, each in levels.items() if name not in contexts})
     for name in chosen:
         if chosen[name] != [AS_SERVED] and study.factors[name].when and not any(name in c for c in combinations):
             conditions = study.factors[name].when.items()
-            condition = " and ".join(f"{other} = {' or '.join(wanted)}" for other, wanted in conditions)
+            condition = " and ".join(f"{other} = {' or '.join(needed)}" for other, needed in conditions)
             raise CostofError(ErrorText.LEVEL_APPLIES_NOWHERE, factor=name, condition=condition)
-    varied = [name for name in levels if name != study.main_factor and name not in settings and len(levels[name]) > 1]
-    told = [*varied, *(name for name in chosen if _is_unusual(study, profile, name, chosen[name]))]
+    varied = [name for name in levels if name != study.main_factor and name not in contexts and len(levels[name]) > 1]
+    labelled = [*varied, *(name for name in chosen if _is_unusual(study, profile, name, chosen[name]))]
     groups: dict[tuple[str, ...], list[PlannedArm]] = {}
-    for setting in itertools.product(*settings.values()):
-        groups[setting] = [_arm(study, combination, varied, told) for combination in combinations]
+    for context in itertools.product(*contexts.values()):
+        groups[context] = [_arm(study, combination, varied, labelled) for combination in combinations]
     first = next(iter(groups))
-    usual = dict(zip(settings, first, strict=True))
+    usual = dict(zip(contexts, first, strict=True))
     for change in profile.also if combinations else []:
         if not change.keys() & chosen.keys():
-            setting = tuple(change.get(name, level) for name, level in usual.items())
-            own = {name: level for name, level in change.items() if name not in settings}
-            first_levels = {name: each[0] for name, each in levels.items() if name not in settings}
-            changed = _applying(study, {**first_levels, **combinations[0], **own})
-            more = [name for name in own if name != study.main_factor]
-            arm = _arm(study, changed, [*varied, *more], [*told, *more])
-            if arm not in groups.setdefault(setting, []):
-                groups[setting].append(arm)
+            context = tuple(change.get(name, level) for name, level in usual.items())
+            changed_levels = {name: level for name, level in change.items() if name not in contexts}
+            first_levels = {name: each[0] for name, each in levels.items() if name not in contexts}
+            changed = _applicable(study, {**first_levels, **combinations[0], **changed_levels})
+            more = [name for name in changed_levels if name != study.main_factor]
+            arm = _arm(study, changed, [*varied, *more], [*labelled, *more])
+            if arm not in groups.setdefault(context, []):
+                groups[context].append(arm)
     arms = []
-    for setting, planned in groups.items():
-        shared = dict(zip(settings, setting, strict=True))
-        arms += _arms_of_context(study, planned, shared, _context(study, shared, usual, settings))
+    for context, planned in groups.items():
+        shared = dict(zip(contexts, context, strict=True))
+        arms += _arms_of_context(study, planned, shared, _context(study, shared, usual, contexts))
     return [arm.model_copy(update={"settings": study.arm_settings(arm.levels)}) for arm in arms]
 
 
-def _applying(study: Study, every: dict[str, str]) -> dict[str, str]:
-    """Those of the levels that apply beside the others, in the study's order."""
+def _applicable(study: Study, every: dict[str, str]) -> dict[str, str]:
+    """Return the levels whose factor applies in this combination, in the study's order."""
     return {name: every[name] for name, factor in study.factors.items() if name in every and holds(factor.when, every)}
 
 
-def _context(study: Study, shared: dict[str, str], first: dict[str, str], settings: dict[str, list[str]]) -> str:
-    """The name of a setting: every distance where there are several, and whatever else is not as in the first."""
+def _context(study: Study, shared: dict[str, str], first: dict[str, str], contexts: dict[str, list[str]]) -> str:
+    """Return a context's name: the distance if the run has several, and levels that differ from the first context."""
     parts = []
     for name, level in shared.items():
         if study.factors[name].milliseconds:
-            parts += [level] if len(settings[name]) > 1 else []
+            parts += [level] if len(contexts[name]) > 1 else []
         elif level != first[name]:
             parts.append(f"{name}-{level}")
     return ", ".join(parts)
 
 
 def _combinations(study: Study, levels: dict[str, list[str]]) -> list[dict[str, str]]:
-    """Every set of levels that applies and is not excluded, the control's left out."""
-    found: list[dict[str, str]] = []
+    """Return every combination of applicable levels that is neither excluded nor the control's."""
+    combinations: list[dict[str, str]] = []
     for combination in itertools.product(*levels.values()):
         every = dict(zip(levels, combination, strict=True))
-        applying = _applying(study, every)
-        excluded = any(all(applying.get(n) == level for n, level in pair.items()) for pair in study.excludes)
-        is_control = all(applying.get(name) == level for name, level in study.control.items())
-        if applying not in found and not excluded and not is_control:
-            found.append(applying)
-    return found
+        applicable = _applicable(study, every)
+        excluded = any(all(applicable.get(n) == level for n, level in pair.items()) for pair in study.excludes)
+        is_control = all(applicable.get(name) == level for name, level in study.control.items())
+        if applicable not in combinations and not excluded and not is_control:
+            combinations.append(applicable)
+    return combinations
 
 
 def _arms_of_context(study: Study, arms: list[PlannedArm], shared: dict[str, str], context: str) -> list[PlannedArm]:
@@ -138,23 +139,23 @@ def _arms_of_context(study: Study, arms: list[PlannedArm], shared: dict[str, str
 
 
 def _is_unusual(study: Study, profile: Profile, name: str, levels: list[str]) -> bool:
-    """Whether the user has set a factor to one level that it does not have by itself."""
+    """Return whether the user chose a single level for a factor, and not its default."""
     factor = study.factors[name]
-    aside = factor.context or name == study.main_factor or levels == [AS_SERVED]
+    already_named = factor.context or name == study.main_factor or levels == [AS_SERVED]
     usual = profile.factors.get(name) or factor.default
-    return not aside and len(levels) == 1 and levels != usual[:1]
+    return not already_named and len(levels) == 1 and levels != usual[:1]
 
 
-def _arm(study: Study, levels: dict[str, str], varied: list[str], told: list[str]) -> PlannedArm:
-    """`varied` factors are in its name, and those that are `told` in its label."""
+def _arm(study: Study, levels: dict[str, str], varied: list[str], labelled: list[str]) -> PlannedArm:
+    """Return the arm of these levels, with the `varied` factors in its name and the `labelled` factors in its label."""
     parts = [levels[study.main_factor]]
     for name in varied:
         if name in levels:
-            # 'on' and 'off' say nothing by themselves; other levels do.
+            # 'on' and 'off' need the factor's name to be understood.
             parts.append(f"{name}-{levels[name]}" if levels[name] in ("on", "off") else levels[name])
     label_of_level = study.labels[levels[study.main_factor]]
     label = label_of_level.format(**levels)
-    unnamed = [name for name in told if name in levels and f"{{{name}}}" not in label_of_level]
+    unnamed = [name for name in labelled if name in levels and f"{{{name}}}" not in label_of_level]
     if unnamed:
         label += ", " + ", ".join(f"{study.factors[name].label} {levels[name]}" for name in unnamed)
     return PlannedArm(name="-".join(parts), label=label, levels=levels)

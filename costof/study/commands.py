@@ -1,4 +1,4 @@
-"""What goes without saying of a study of commands: its file may leave it out, and has it all the same."""
+"""Default values for a study that compares commands, whose file may omit most fields."""
 
 from __future__ import annotations
 
@@ -9,30 +9,37 @@ from pydantic import ValidationError
 from costof.instruments.commands.readers import Figure
 from costof.instruments.commands.settings import CommandProgram
 
-#: Instead of a metric's phase: a figure that a command has told, such as 'figure.tps'.
+#: Prefix of a metric's phase for a figure that a command reports, such as 'figure.tps'.
 FIGURE_PREFIX = "figure."
 #: The kind of service, and the view and kind of its workloads.
 COMMAND = "command"
-#: What a file may leave out, by the model of its part.
-LEFT_OUT = {
+#: Fields that the file may omit, by model.
+OPTIONAL_FIELDS = {
     "Study": ("name", "question", "protection", "metrics", "profiles"),
     "Factor": ("label", "default"),
     "Workload": ("label", "view", "kind"),
 }
-#: Seconds of a slice: of a program that is told how long to run, and of one that is run again and again.
-DEFAULT_SECONDS, AGAIN_SECONDS = 2.0, 0.5
-#: Far more than fit into a slice: it ends by its seconds.
+#: Seconds of a slice: for a program that takes a duration, and for one that runs repeatedly in a slice.
+DEFAULT_SECONDS, REPEATED_SECONDS = 2.0, 0.5
+#: Far more runs than fit into a slice, so that it ends by its seconds.
 MOST_RUNS = 1000
 MARGIN = 0.05
 PROFILES: dict[str, dict[str, Any]] = {
     "quick": {"description": "An answer within a minute.", "budget": "60s", "precision": 0.05, "rounds": [6, 100]},
-    "default": {"description": "An answer to defend.", "budget": "5m", "precision": 0.02, "rounds": [10, 500]},
+    "default": {
+        "description": "A precise answer within five minutes.",
+        "budget": "5m",
+        "precision": 0.02,
+        "rounds": [10, 500],
+    },
 }
 
 
-def completed(content: Any) -> Any:
-    """What a study's file holds, with what goes without saying; any that asks no commands as it is, and whatever is no
-    study at all, for whoever validates it to say so."""
+def add_defaults(content: Any) -> Any:
+    """Return the content of a study file with default values, if it is a study of commands.
+
+    Any other content, even if it is no valid study, is returned unchanged; validation follows.
+    """
     if not isinstance(content, dict) or content.get("service") not in (COMMAND, {"kind": COMMAND}):
         return content
     factors, workloads = content.get("factors"), content.get("workloads")
@@ -45,7 +52,9 @@ def completed(content: Any) -> Any:
         "question": title,
         "protection": main and main[1].get("label", main[0]),
         "metrics": {
-            name: metric for workload, asked in programs.items() for name, metric in _metrics(workload, asked, programs)
+            name: metric
+            for workload, program in programs.items()
+            for name, metric in _metrics(workload, program, programs)
         },
         "profiles": {name: {**profile, "slices": _slices(programs)} for name, profile in PROFILES.items()},
         **content,
@@ -59,28 +68,31 @@ def completed(content: Any) -> Any:
     }
 
 
-def _is_tables(of: Any) -> TypeGuard[dict[str, dict[str, Any]]]:
-    return isinstance(of, dict) and all(isinstance(each, dict) for each in of.values())
+def _is_tables(value: Any) -> TypeGuard[dict[str, dict[str, Any]]]:
+    return isinstance(value, dict) and all(isinstance(each, dict) for each in value.values())
 
 
 def _programs(workloads: dict[str, Any]) -> dict[str, CommandProgram]:
-    """Those that are sound; the others are told of when the study is validated."""
-    found = {}
+    """Return the valid programs; validation of the study reports the others."""
+    programs = {}
     for name, workload in workloads.items():
         try:
-            found[name] = CommandProgram.model_validate(workload.get("command"))
+            programs[name] = CommandProgram.model_validate(workload.get("command"))
         except ValidationError:
             continue
-    return found
+    return programs
 
 
 def _metrics(
-    workload: str, asked: CommandProgram, programs: dict[str, CommandProgram]
+    workload: str, program: CommandProgram, programs: dict[str, CommandProgram]
 ) -> list[tuple[str, dict[str, Any]]]:
-    """The figures that it prints, and how long it takes and what it uses. Its time answers the question where nothing
-    else does; of a program that is told how long to run it is no figure."""
-    figures = {f"{FIGURE_PREFIX}{name}": figure for name, figure in asked.all_figures.items()}
-    if not asked.takes_duration:
+    """Return metrics for the figures that a program prints, its run time, CPU time and memory.
+
+    Its run time is a headline metric only if no printed figure is one. A program that takes a duration has no metric of
+    its run time.
+    """
+    figures = {f"{FIGURE_PREFIX}{name}": figure for name, figure in program.all_figures.items()}
+    if not program.takes_duration:
         figures[COMMAND] = Figure("time", "ms", headline=not any(each.headline for each in figures.values()))
     figures["cpu.command"] = Figure("CPU time", "ms")
     figures[f"{FIGURE_PREFIX}peak_memory"] = Figure("peak memory", "MiB")
@@ -90,7 +102,7 @@ def _metrics(
             f"{workload}.{phase.rpartition('.')[2] if phase != COMMAND else 'time'}",
             {
                 "label": figure.label + several,
-                "description": DESCRIPTIONS.get(phase, "As the program tells it."),
+                "description": DESCRIPTIONS.get(phase, "As the program reports it."),
                 "workload": workload,
                 "phase": phase,
                 "unit": figure.unit,
@@ -104,17 +116,17 @@ def _metrics(
 
 
 DESCRIPTIONS = {
-    COMMAND: "From its start to its end.",
-    "cpu.command": "Of the program and of its children, in each run.",
-    f"{FIGURE_PREFIX}peak_memory": "The most that it had at once, where that is more than its start-up needs.",
+    COMMAND: "From the start of the program to its end.",
+    "cpu.command": "CPU time of the program and its children, for each run.",
+    f"{FIGURE_PREFIX}peak_memory": "The most memory held at once, if that is more than start-up needs.",
 }
 
 
 def _slices(programs: dict[str, CommandProgram]) -> dict[str, dict[str, float]]:
     return {
         name: {
-            "operations": 1 if asked.takes_duration else MOST_RUNS,
-            "seconds": asked.seconds or (DEFAULT_SECONDS if asked.takes_duration else AGAIN_SECONDS),
+            "operations": 1 if program.takes_duration else MOST_RUNS,
+            "seconds": program.seconds or (DEFAULT_SECONDS if program.takes_duration else REPEATED_SECONDS),
         }
-        for name, asked in programs.items()
+        for name, program in programs.items()
     }

@@ -1,4 +1,4 @@
-"""Where studies come from: those of costof's own, and files of the user's."""
+"""Loading of studies: the built-in ones by name, and the user's own by path."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 
 
 def load_study(name: str) -> Study:
-    """The study called `name`, or that of a file: whatever ends with '.toml' is a path.
+    """Return the built-in study `name`, or the study in the file `name` if that ends with '.toml'.
 
     Raises `UNKNOWN_STUDY` (with the nearest name) or `BROKEN_STUDY`.
     """
@@ -31,7 +31,7 @@ def load_study(name: str) -> Study:
 def _read(file: Path) -> Study:
     name = file.stem
     try:
-        # What is called otherwise need not be read to be refused.
+        # `read_study` rejects any other name, whatever the file holds.
         content = read_content(file) if _NAME.fullmatch(name) else {}
     except OSError as error:
         detail = error.strerror or str(error)
@@ -42,16 +42,16 @@ def _read(file: Path) -> Study:
     raise CostofError(ErrorText.BROKEN_STUDY, path=file, detail=detail)
 
 
-def read_study(name: str, content: dict[str, Any], where: object = "that was asked for") -> Study:
-    """What a study's file holds, as a study. Raises `BROKEN_STUDY`, which says `where` it is."""
+def read_study(name: str, content: dict[str, Any], path: object = "of this run") -> Study:
+    """Return the study in a file's content. Raises `BROKEN_STUDY` with the file's `path`."""
     try:
         if not _NAME.fullmatch(name):
-            raise ValueError("its name may have small letters, digits and hyphens")
+            raise ValueError("its name may consist only of lower-case letters, digits and hyphens")
         return Study.model_validate({"name": name, **content})
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        detail = f"{place}: {first['msg']}" if place else first["msg"]
+        field = ".".join(str(part) for part in first["loc"])
+        detail = f"{field}: {first['msg']}" if field else first["msg"]
     except ValueError as error:
         detail = str(error)
-    raise CostofError(ErrorText.BROKEN_STUDY, path=where, detail=detail)
+    raise CostofError(ErrorText.BROKEN_STUDY, path=path, detail=detail)

@@ -1,8 +1,8 @@
-"""At a load: a study asked as much as somebody's clients ask, in place of as much as it can take.
+"""Loads: a study at a given rate of requests, instead of at the capacity of its servers.
 
-A closed loop tells capacity: it sends its next request when the last is answered, so a slower arm is asked less.
-Clients that come by themselves do not wait for each other, and what they wait for is counted from the instant at which
-they came; users of standing connections think before they ask again (Schroeder, Wierman & Harchol-Balter, "Open versus
+A closed loop measures capacity: it sends its next request when the last one is answered, so a slower arm gets fewer
+requests. In an open loop, clients arrive independently of each other, and latency counts from the arrival. In a partly
+open one, users of open connections think before their next request (Schroeder, Wierman & Harchol-Balter, "Open versus
 closed: a cautionary tale", NSDI 2006).
 """
 
@@ -20,7 +20,7 @@ from costof.instruments.commands.settings import RATE
 from costof.messages.plan import Pace
 from costof.model import Model
 from costof.study.commands import COMMAND
-from costof.study.options import whole_number
+from costof.study.options import parse_whole_number
 from costof.study.schema import CPU_PREFIX, SERVER_PREFIX, Factor, Metric, Profile, SliceSize, Study, Workload
 
 WORKLOAD = "clients"
@@ -29,9 +29,9 @@ MOST_QUERIES = 100_000
 MOST_CONNECTIONS = 10_000
 MOST_PER_SECOND = 1_000_000.0
 LONGEST_THINK_MS = 3_600_000.0
-#: Of a connection and its queries, together its life.
+#: Phases that together last as long as a connection and its queries.
 PHASES = ["scheduled_connect", "first_operation", "operation"]
-#: By kind of workload: what one operation over a standing connection is, and its phase.
+#: Singular and plural of an operation over an open connection, by kind of workload.
 _OPERATIONS = {
     "query": ("query", "queries"),
     "request": ("request", "requests"),
@@ -45,15 +45,15 @@ _MILLISECONDS = {"ms": 1.0, "s": 1000.0}
 
 
 class Arrivals(Model):
-    """New connections that come by themselves, at random instants (Poisson), and what each is asked."""
+    """New connections that arrive at random (a Poisson process), and the number of queries on each."""
 
     connections_per_second: float = Field(gt=0)
     queries_per_connection: int = Field(ge=0)
-    query: tuple[str, str] = Field(default=_OPERATIONS["query"], description="What one is called, and several.")
+    query: tuple[str, str] = Field(default=_OPERATIONS["query"], description="Singular and plural of an operation.")
 
     @property
     def in_words(self) -> str:
-        """'300 new connections a second, 20 queries each'."""
+        """The load as text: '300 new connections a second, 20 queries each'."""
         rate, queries = _number(self.connections_per_second), self.queries_per_connection
         one, several = self.query
         each = f"{queries:,} {one if queries == 1 else several} each" if queries else f"without a {one}"
@@ -73,18 +73,21 @@ class Arrivals(Model):
 
 
 class Pool(Model):
-    """Connections that stand. Either operations come by themselves, at random instants (Poisson), and go over whichever
-    is free; or each has a user who thinks for so long on average (negative exponential, as in TPC-C's clause 5.2.5.4)
-    before each operation."""
+    """Connections that stay open, with operations that arrive at a rate, or with users who think between operations.
+
+    With a rate, operations arrive at random (a Poisson process) and use any free connection. Otherwise each connection
+    has a user who thinks before each operation, for `think_ms` on average (negative exponential, as in TPC-C's clause
+    5.2.5.4).
+    """
 
     connections: int = Field(gt=0)
-    operation: tuple[str, str] = Field(description="What one is called, and several.")
+    operation: tuple[str, str] = Field(description="Singular and plural of an operation.")
     operations_per_second: float | None = Field(default=None, gt=0)
     think_ms: float | None = Field(default=None, gt=0)
 
     @property
     def in_words(self) -> str:
-        """'2,000 queries a second over 50 standing connections', '… whose users think …'."""
+        """The load as text: '2,000 queries a second over 50 standing connections', '… whose users think …'."""
         one, several = self.operation
         standing = f"{self.connections:,} standing connection{'' if self.connections == 1 else 's'}"
         if self.operations_per_second is None:
@@ -95,23 +98,23 @@ class Pool(Model):
 
     @property
     def per_second(self) -> float | None:
-        """None: as often as users have thought."""
+        """Operations a second; None if users' thinking decides."""
         return self.operations_per_second
 
     @property
     def most_per_second(self) -> float:
-        """Of servers that answer at once."""
+        """Operations a second if servers answer immediately."""
         return self.operations_per_second or self.connections * 1000 / (self.think_ms or 1.0)
 
 
 class CommandRate(Model):
-    """A rate that commands are told."""
+    """A rate of operations that commands get as {rate}."""
 
     commands_per_second: float = Field(gt=0)
 
     @property
     def in_words(self) -> str:
-        return f"{_number(self.commands_per_second)} a second, as the commands are told"
+        return f"{_number(self.commands_per_second)} a second, passed to the commands as {{rate}}"
 
 
 Load = Arrivals | Pool | CommandRate
@@ -119,7 +122,7 @@ Load = Arrivals | Pool | CommandRate
 
 @dataclass(frozen=True)
 class RequestedLoad:
-    """What a user has said of a load: '300/s', '20', '50', '10ms'."""
+    """The texts of the load options, such as '300/s', '20', '50' and '10ms'."""
 
     rate: str | None = None
     queries_per_connection: str | None = None
@@ -128,7 +131,7 @@ class RequestedLoad:
 
     @property
     def options(self) -> Mapping[str, str | None]:
-        """By their names on the command line."""
+        """The texts by the names of their options."""
         return {
             "--load": self.rate,
             "--queries-per-connection": self.queries_per_connection,
@@ -137,67 +140,69 @@ class RequestedLoad:
         }
 
 
-def load_of(study: Study, asked: RequestedLoad) -> Load | None:
-    """None where nothing is asked.
+def parse_load(study: Study, requested: RequestedLoad) -> Load | None:
+    """Return the load that the options describe, or None without any.
 
-    Raises `BAD_RATE`, `BAD_TIME`, `BAD_NUMBER`; `LOAD_INCOMPLETE` and `LOAD_CONTRADICTORY` of options that do not go
-    together; `NO_LOAD` of a study that opens no connections, and `RATE_WITHOUT_LOAD` and `NO_RATE` of commands.
+    Raises `BAD_RATE`, `BAD_TIME` and `BAD_NUMBER`; `LOAD_INCOMPLETE` and `LOAD_CONTRADICTORY` for options that do not
+    go together; `NO_LOAD` for a study that opens no connections; `RATE_WITHOUT_LOAD` and `NO_RATE` for commands.
     """
-    said = {name for name, value in asked.options.items() if value is not None}
+    options = {name for name, value in requested.options.items() if value is not None}
     if study.service.kind == COMMAND:
-        return _told(study, asked, said)
-    if not said:
+        return _command_rate(study, requested, options)
+    if not options:
         return None
-    if "--pool" in said:
-        return _pool(study, asked, said)
-    if "--think-time" in said:
+    if "--pool" in options:
+        return _pool(study, requested, options)
+    if "--think-time" in options:
         raise CostofError(ErrorText.LOAD_INCOMPLETE, option="--think-time", other="--pool 50")
-    if asked.rate is None:
+    if requested.rate is None:
         raise CostofError(ErrorText.LOAD_INCOMPLETE, option="--queries-per-connection", other="--load 300/s")
     if not any((each.view, each.kind) == ("wire", "connect") for each in study.workloads.values()):
         raise CostofError(ErrorText.NO_LOAD, study=study.name)
-    queries = whole_number("--queries-per-connection", asked.queries_per_connection or "1", 0, MOST_QUERIES)
-    return Arrivals(connections_per_second=_rate(asked.rate), queries_per_connection=queries, query=_operation(study))
+    queries = parse_whole_number("--queries-per-connection", requested.queries_per_connection or "1", 0, MOST_QUERIES)
+    return Arrivals(
+        connections_per_second=_rate(requested.rate), queries_per_connection=queries, query=_operation(study)
+    )
 
 
 def takes_rate(study: Study) -> bool:
-    """Whether a command of its own is told one, and no level sets a word of that name."""
+    """Return whether a command of the study has the word {rate}, and no level sets a word of that name."""
     levels = (level for factor in study.factors.values() for level in (factor.each, *factor.levels.values()))
     if any(RATE in level.set for level in levels):
         return False
     return any(each.command is not None and each.command.takes_rate for each in study.workloads.values())
 
 
-def _told(study: Study, asked: RequestedLoad, said: set[str]) -> Load | None:
-    if others := said - {"--load"}:
-        raise CostofError(ErrorText.NO_RATE, option=min(others), study=study.name)
-    if asked.rate is None:
+def _command_rate(study: Study, requested: RequestedLoad, options: set[str]) -> Load | None:
+    if unsupported := options - {"--load"}:
+        raise CostofError(ErrorText.NO_RATE, option=min(unsupported), study=study.name)
+    if requested.rate is None:
         if takes_rate(study):
             raise CostofError(ErrorText.RATE_WITHOUT_LOAD, study=study.name)
         return None
     if not takes_rate(study):
         raise CostofError(ErrorText.NO_RATE, option="--load", study=study.name)
-    return CommandRate(commands_per_second=_rate(asked.rate))
+    return CommandRate(commands_per_second=_rate(requested.rate))
 
 
-def _pool(study: Study, asked: RequestedLoad, said: set[str]) -> Pool:
-    assert asked.pool is not None
-    if "--queries-per-connection" in said:
+def _pool(study: Study, requested: RequestedLoad, options: set[str]) -> Pool:
+    assert requested.pool is not None
+    if "--queries-per-connection" in options:
         raise CostofError(ErrorText.LOAD_CONTRADICTORY, option="--queries-per-connection", other="--pool")
-    if asked.rate is not None and asked.think_time is not None:
+    if requested.rate is not None and requested.think_time is not None:
         raise CostofError(ErrorText.LOAD_CONTRADICTORY, option="--think-time", other="--load")
-    if asked.rate is None and asked.think_time is None:
+    if requested.rate is None and requested.think_time is None:
         raise CostofError(ErrorText.LOAD_INCOMPLETE, option="--pool", other="--load 2000/s, or --think-time 20ms")
     return Pool(
-        connections=whole_number("--pool", asked.pool, 1, MOST_CONNECTIONS),
+        connections=parse_whole_number("--pool", requested.pool, 1, MOST_CONNECTIONS),
         operation=_operation(study),
-        operations_per_second=None if asked.rate is None else _rate(asked.rate),
-        think_ms=None if asked.think_time is None else _milliseconds(asked.think_time),
+        operations_per_second=None if requested.rate is None else _rate(requested.rate),
+        think_ms=None if requested.think_time is None else _milliseconds(requested.think_time),
     )
 
 
 def _operation(study: Study) -> tuple[str, str]:
-    return _OPERATIONS.get(study.workloads[standing(study)].kind, _OPERATIONS["ycsb"])
+    return _OPERATIONS.get(study.workloads[pooled_workload(study)].kind, _OPERATIONS["ycsb"])
 
 
 def _rate(text: str) -> float:
@@ -216,8 +221,8 @@ def _milliseconds(text: str) -> float:
     return milliseconds
 
 
-def standing(study: Study) -> str:
-    """The workload whose operations go over standing connections: the first of the engine's."""
+def pooled_workload(study: Study) -> str:
+    """Return the workload whose operations use open connections: the first such workload of the engine."""
     return next(name for name, each in study.workloads.items() if each.view == "wire" and each.kind != "connect")
 
 
@@ -225,8 +230,8 @@ def _number(value: float) -> str:
     return f"{value:,.6g}"
 
 
-#: A slice holds as many connections or operations as a mean wants, in bearable time.
-OF_A_SLICE, SHORTEST_SECONDS, LONGEST_SECONDS = 200, 2.0, 10.0
+#: A slice should hold enough connections or operations for a mean, within these seconds.
+OPERATIONS_IN_SLICE, SHORTEST_SECONDS, LONGEST_SECONDS = 200, 2.0, 10.0
 MARGIN = 0.05
 CLIENT_ROLE = "client"
 #: The role that serves clients, by kind of service; "server" for all others.
@@ -234,23 +239,22 @@ SERVING_ROLES = {"http": "balancer"}
 
 
 def at_load(study: Study, load: Load) -> Study:
-    """The study with one workload: what clients ask who come by themselves, or who hold connections. One of commands is
-    as it was."""
+    """Return the study with the load as its only workload. A study of commands stays as it is."""
     if isinstance(load, CommandRate):
         return study
     replaced = {name for name, factor in study.factors.items() if factor.replaced_by_load}
-    asked = standing(study) if isinstance(load, Pool) else ""
-    metrics = _of_pool(study, load, asked) if isinstance(load, Pool) else _of_arrivals(load)
+    base = pooled_workload(study) if isinstance(load, Pool) else ""
+    metrics = _pool_metrics(study, load, base) if isinstance(load, Pool) else _arrival_metrics(load)
     metrics |= _cpu(study, "operation" if isinstance(load, Pool) else f"connection and all its {load.query[1]}")
-    # As many as can come in that time: it ends by its seconds.
-    seconds = min(max(OF_A_SLICE / load.most_per_second, SHORTEST_SECONDS), LONGEST_SECONDS)
+    # More operations than can arrive in that time, so that the slice ends by its seconds.
+    seconds = min(max(OPERATIONS_IN_SLICE / load.most_per_second, SHORTEST_SECONDS), LONGEST_SECONDS)
     size = SliceSize(operations=2**31, seconds=seconds)
     changes: dict[str, Any] = {
-        "factors": {name: _factor(each, asked) for name, each in study.factors.items() if name not in replaced},
-        "workloads": {WORKLOAD: _workload(study, load, asked)},
+        "factors": {name: _factor(each, base) for name, each in study.factors.items() if name not in replaced},
+        "workloads": {WORKLOAD: _workload(study, load, base)},
         "metrics": metrics,
         "profiles": {name: _profile(profile, replaced, size) for name, profile in study.profiles.items()},
-        # What the others ask is of other workloads.
+        # The study's other sections need its other workloads.
         "sections": _sections(load),
         "published": None,
         "limits": {name: limit for name, limit in study.limits.items() if name in metrics},
@@ -259,7 +263,7 @@ def at_load(study: Study, load: Load) -> Study:
 
 
 def _sections(load: Arrivals | Pool) -> dict[str, Any]:
-    """The cost model of a connection and of its queries, where there are both."""
+    """Return the settings of the cost model if the load has both connections and queries, or no section otherwise."""
     if isinstance(load, Pool) or not load.queries_per_connection:
         return {}
     query = QUERY if load.queries_per_connection > 1 else FIRST_QUERY
@@ -271,13 +275,15 @@ def _sections(load: Arrivals | Pool) -> dict[str, Any]:
     }
 
 
-def _factor(factor: Factor, asked: str) -> Factor:
-    """What it changes in a workload of the study's own it changes in the load, where that asks the same; how many ask
-    the load says."""
+def _factor(factor: Factor, base: str) -> Factor:
+    """Return the factor with its options for the workload `base` applied to the load's workload instead.
 
-    def options(of: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-        found = {name: value for name, value in of.get(asked, {}).items() if name != "workers"}
-        return {WORKLOAD: found} if found else {}
+    The number of workers is dropped, since the load decides it.
+    """
+
+    def options(by_workload: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+        kept = {name: value for name, value in by_workload.get(base, {}).items() if name != "workers"}
+        return {WORKLOAD: kept} if kept else {}
 
     changes = {
         "each": factor.each.model_copy(update={"workload": options(factor.each.workload)}),
@@ -298,7 +304,7 @@ def _profile(profile: Profile, replaced: set[str], size: SliceSize) -> Profile:
     return profile.model_copy(update=changes)
 
 
-def _workload(study: Study, load: Arrivals | Pool, asked: str) -> Workload:
+def _workload(study: Study, load: Arrivals | Pool, base: str) -> Workload:
     pace = Pace(per_second=load.per_second) if load.per_second else None
     if isinstance(load, Pool):
         changes = {
@@ -307,12 +313,12 @@ def _workload(study: Study, load: Arrivals | Pool, asked: str) -> Workload:
             "pace": pace,
             "think_ms": load.think_ms,
         }
-        return study.workloads[asked].model_copy(update=changes)
+        return study.workloads[base].model_copy(update=changes)
     return Workload(
-        label="connections of clients that come by themselves",
+        label="connections of clients that arrive independently",
         view="wire",
         kind="connect",
-        # More wait for one of these to end, which their latency holds.
+        # Further clients wait for one of these connections to end; the wait counts as their latency.
         workers=study.connections,
         first_operation=load.queries_per_connection > 0,
         further_operations=max(0, load.queries_per_connection - 1),
@@ -320,42 +326,42 @@ def _workload(study: Study, load: Arrivals | Pool, asked: str) -> Workload:
     )
 
 
-def _of_arrivals(load: Arrivals) -> dict[str, Metric]:
+def _arrival_metrics(load: Arrivals) -> dict[str, Metric]:
     queries = load.queries_per_connection
-    times = {CONNECTION: ("new connection", "From the instant at which a client comes to a connection that is ready.")}
+    times = {CONNECTION: ("new connection", "From a client's arrival until its connection is ready.")}
     if queries:
-        times[FIRST_QUERY] = (f"first {load.query[0]}", f"The first {load.query[0]} on it.")
+        times[FIRST_QUERY] = (f"first {load.query[0]}", f"The first {load.query[0]} on a new connection.")
     if queries > 1:
-        times[QUERY] = (load.query[0], f"Each further {load.query[0]} on it.")
-    phase_of = dict(zip([CONNECTION, FIRST_QUERY, QUERY], PHASES, strict=True))
+        times[QUERY] = (load.query[0], f"Each further {load.query[0]} on the connection.")
+    phases = dict(zip([CONNECTION, FIRST_QUERY, QUERY], PHASES, strict=True))
     answering = {CONNECTION, QUERY if queries > 1 else FIRST_QUERY}
     return {
-        name: _metric(label, description, phase_of[name], headline=name in answering)
+        name: _metric(label, description, phases[name], headline=name in answering)
         for name, (label, description) in times.items()
     }
 
 
-def _of_pool(study: Study, load: Pool, asked: str) -> dict[str, Metric]:
-    """Of an operation, and what the servers tell in the study's own workload."""
-    come = "the instant at which it was to begin" if load.per_second else "its beginning"
-    phase = "request" if study.workloads[asked].kind == "request" else "operation"
-    told = {
+def _pool_metrics(study: Study, load: Pool, base: str) -> dict[str, Metric]:
+    """Return metrics of an operation, and the study's metrics that its servers report for the same workload."""
+    beginning = "the instant at which it was due" if load.per_second else "its beginning"
+    phase = "request" if study.workloads[base].kind == "request" else "operation"
+    server_metrics = {
         name: metric.model_copy(update={"workload": WORKLOAD, "headline": False})
         for name, metric in study.metrics.items()
-        if metric.workload == asked and metric.phase.startswith(SERVER_PREFIX)
+        if metric.workload == base and metric.phase.startswith(SERVER_PREFIX)
     }
-    return {QUERY: _metric(load.operation[0], f"From {come} to its end.", phase, headline=True)} | told
+    return {QUERY: _metric(load.operation[0], f"From {beginning} to its end.", phase, headline=True)} | server_metrics
 
 
 def _cpu(study: Study, each: str) -> dict[str, Metric]:
-    told = [
+    roles = [
         metric.phase.removeprefix(CPU_PREFIX)
         for metric in study.metrics.values()
         if metric.phase.startswith(CPU_PREFIX)
     ]
     return {
         f"{WORKLOAD}.cpu.{role}": _metric(f"CPU time of the {role}", f"For each {each}.", f"{CPU_PREFIX}{role}")
-        for role in dict.fromkeys([CLIENT_ROLE, SERVING_ROLES.get(study.service.kind, "server"), *told])
+        for role in dict.fromkeys([CLIENT_ROLE, SERVING_ROLES.get(study.service.kind, "server"), *roles])
     }
 
 

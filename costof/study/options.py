@@ -1,4 +1,4 @@
-"""Options: what a command line may say of a plan, read and checked."""
+"""Parsing of command-line options that affect the plan."""
 
 from __future__ import annotations
 
@@ -14,21 +14,24 @@ from costof.study.schema import LONGEST_ROUND_TRIP_MS, Study, round_trip_ms
 
 MOST_RECORDS = 100_000_000
 MOST_ROUNDS = 100_000
-#: Of the servers: two have an interval, and nobody would wait for more.
+#: Restarts of the servers: an interval needs at least two.
 FEWEST_STARTS, MOST_STARTS = 2, 1000
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 
 
 def parse_assignment(text: str) -> tuple[str, str]:
-    """Name and value of 'name=value'. Raises `NOT_AN_ASSIGNMENT`."""
+    """Return name and value of 'name=value'. Raises `NOT_AN_ASSIGNMENT`."""
     name, equals, value = text.partition("=")
     if not (name.strip() and equals and value.strip()):
         raise CostofError(ErrorText.NOT_AN_ASSIGNMENT, text=text)
     return name.strip(), value.strip()
 
 
-def chosen_levels(study: Study, name: str, text: str, on_target: bool) -> list[str]:
-    """Of a factor, as `--set` names them. Raises `UNKNOWN_FACTOR`, `LAB_ONLY_FACTOR` and `UNKNOWN_LEVEL`."""
+def parse_levels(study: Study, name: str, text: str, on_target: bool) -> list[str]:
+    """Return the levels that `--set` gives for a factor.
+
+    Raises `UNKNOWN_FACTOR`, `LAB_ONLY_FACTOR` and `UNKNOWN_LEVEL`.
+    """
     if name not in study.factors:
         allowed = [*study.factors, *(["records"] if any(each.records for each in study.profiles.values()) else [])]
         raise CostofError(
@@ -53,24 +56,24 @@ def chosen_levels(study: Study, name: str, text: str, on_target: bool) -> list[s
     return list(dict.fromkeys(levels))
 
 
-def distances_ms(study: Study, text: str) -> list[float]:
-    """Return the round trips that `--distance` names for a target, in milliseconds.
+def parse_distances_ms(study: Study, text: str) -> list[float]:
+    """Return the round trips that `--set distance=…` names for a target, in milliseconds.
 
-    A study without a distance of its own takes numbers of milliseconds. Raises `UNKNOWN_LEVEL`.
+    A study without a distance factor accepts only numbers of milliseconds. Raises `UNKNOWN_LEVEL`.
     """
     name = study.distance_factor
     if name is not None:
-        return [study.round_trip_ms({name: level}) for level in chosen_levels(study, name, text, on_target=False)]
-    found = {level: round_trip_ms(level.strip().removesuffix("ms").rstrip()) for level in text.split(",")}
-    for level, milliseconds in found.items():
+        return [study.round_trip_ms({name: level}) for level in parse_levels(study, name, text, on_target=False)]
+    round_trips = {level: round_trip_ms(level.strip().removesuffix("ms").rstrip()) for level in text.split(",")}
+    for level, milliseconds in round_trips.items():
         if milliseconds is None:
             choices = f"milliseconds from 0 to {LONGEST_ROUND_TRIP_MS:,.0f}"
             raise CostofError(ErrorText.UNKNOWN_LEVEL, level=level.strip(), factor="--distance", allowed=choices)
-    return [milliseconds for milliseconds in found.values() if milliseconds is not None]
+    return [milliseconds for milliseconds in round_trips.values() if milliseconds is not None]
 
 
-def whole_number(name: str, text: str, low: int, high: int) -> int:
-    """Raises `BAD_NUMBER` beyond the bounds."""
+def parse_whole_number(name: str, text: str, low: int, high: int) -> int:
+    """Return the number in `text`. Raises `BAD_NUMBER` if it is not a whole number from `low` to `high`."""
     digits = text.replace("_", "").replace(",", "")
     if not digits.isascii() or not digits.isdigit() or not low <= int(digits) <= high:
         raise CostofError(ErrorText.BAD_NUMBER, name=name, text=text, low=low, high=high)
@@ -78,7 +81,7 @@ def whole_number(name: str, text: str, low: int, high: int) -> int:
 
 
 def parse_duration(text: str) -> float:
-    """Seconds of '45s', '5m' or '1h30m'. Raises `BAD_DURATION`."""
+    """Return the seconds of a duration such as '45s', '5m' or '1h30m'. Raises `BAD_DURATION`."""
     match = _DURATION.fullmatch(text.strip())
     hours, minutes, seconds = (int(part or 0) for part in match.groups()) if match else (0, 0, 0)
     total = hours * 3600 + minutes * 60 + seconds
@@ -88,7 +91,7 @@ def parse_duration(text: str) -> float:
 
 
 def parse_precision(text: str) -> float:
-    """0.02 of '2%'. Raises `BAD_PRECISION`."""
+    """Return 0.02 for '2%'. Raises `BAD_PRECISION`."""
     try:
         value = float(text.strip().removesuffix("%")) / 100
     except ValueError:
@@ -98,39 +101,43 @@ def parse_precision(text: str) -> float:
     return value
 
 
-#: How a limit's unit is written, and what one of it is in the unit of a metric.
+#: Units that a limit may have, by the metric's unit, with their sizes in it.
 UNITS = {"ms": {"ms": 1.0, "us": 1e-3, "s": 1e3}, "us": {"us": 1.0, "ms": 1e3, "s": 1e6}, "per_second": {"/s": 1.0}}
 PERCENT = "%"
 _LIMIT = re.compile(r"([+-])(\d+(?:\.\d+)?)\s*(\S+)")
 
 
 class Limit(Model):
-    """How far an arm may change a metric for the worse, against its control."""
+    """The most by which an arm may worsen a metric against its control. `said` is the option's text."""
 
     metric: str
     better: Literal["lower", "higher"]
     said: str
-    worst: Finite = Field(description="The change: a share of the control (0.1 is 10 %), or in the metric's unit.")
+    worst: Finite = Field(
+        description="The largest allowed change: a share of the control (0.1 is 10 %), or in the metric's unit."
+    )
     relative: bool
 
 
-def parse_limits(study: Study, said: Iterable[tuple[str, str]]) -> list[Limit]:
-    """Each limit for each metric that has the name, or the label, that it is said for.
+def parse_limits(study: Study, limits: Iterable[tuple[str, str]]) -> list[Limit]:
+    """Return the limits of pairs of a metric's name or label and a text such as '+10%'.
 
-    Raises `UNKNOWN_METRIC`, and `BAD_LIMIT` for one that is not a percentage or in the metric's unit, for the worse.
+    A label may belong to several metrics, which all get the limit.
+    Raises `UNKNOWN_METRIC`, and `BAD_LIMIT` for a limit that is neither a percentage nor in the metric's unit, or whose
+    sign means an improvement.
     """
-    return [_limit(study, name, text) for wanted, text in said for name in _metrics(study, wanted)]
+    return [_limit(study, metric, text) for name, text in limits for metric in _metrics(study, name)]
 
 
-def _metrics(study: Study, wanted: str) -> list[str]:
-    named = wanted.strip().casefold()
-    found = [name for name, metric in study.metrics.items() if named in (name.casefold(), metric.label.casefold())]
-    if not found:
+def _metrics(study: Study, name_or_label: str) -> list[str]:
+    folded = name_or_label.strip().casefold()
+    names = [name for name, metric in study.metrics.items() if folded in (name.casefold(), metric.label.casefold())]
+    if not names:
         allowed = list(dict.fromkeys(metric.label for metric in study.metrics.values()))
         listed = ", ".join(f"'{label}'" for label in allowed)
-        near = nearest(wanted, allowed)
-        raise CostofError(ErrorText.UNKNOWN_METRIC, name=wanted, study=study.name, nearest=near, allowed=listed)
-    return found
+        near = nearest(name_or_label, allowed)
+        raise CostofError(ErrorText.UNKNOWN_METRIC, name=name_or_label, study=study.name, nearest=near, allowed=listed)
+    return names
 
 
 def _limit(study: Study, name: str, text: str) -> Limit:

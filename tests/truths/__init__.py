@@ -1,4 +1,4 @@
-"""What the arms of each study truly take: a module for each whose reports need more than `fake_run.Truth` tells."""
+"""Simulated true times of the arms of each study, for fake runs."""
 
 from __future__ import annotations
 

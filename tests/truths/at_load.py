@@ -1,4 +1,4 @@
-"""Any study at a load: TLS makes a connection and a query longer, and all who come are served."""
+"""A study at a load: TLS lengthens connections and queries, and the servers can serve all clients."""
 
 from __future__ import annotations
 
@@ -8,28 +8,32 @@ from costof.study.plan import Plan
 from tests.fake_run import Slice, Truth, phase_of
 from tests.noise import Chance
 
-#: Own time in ms and round trips, in plain and with the protection.
+#: Processing time in ms and round trips, without and with the protection.
 CONNECT, FIRST, LATER = ((0.2, 2), (1.6, 3)), ((0.1, 1), (0.14, 1)), ((0.05, 1), (0.06, 1))
-#: CPU of a connection and all its queries, ms: the client's and the servers'.
+#: CPU time of a connection and all its queries in ms: of the client and of the servers, without and with the
+#: protection.
 CPU_MS = ((0.29, 0.61), (1.12, 1.86))
 
 
 class AtLoad(Truth):
-    """`carried`: the share of those who come that an arm with the protection can serve; `come`: of the rate that was
-    asked for, those whom random instants have let come."""
+    """Slices at a load.
 
-    def __init__(self, carried: float = 1.0, come: float = 1.0) -> None:
+    `served` is the share of arrivals that a protected arm can serve; `arriving` is the random number of arrivals
+    relative to the requested rate.
+    """
+
+    def __init__(self, served: float = 1.0, arriving: float = 1.0) -> None:
         super().__init__()
-        self.carried = carried
-        self.come = come
+        self.served = served
+        self.arriving = arriving
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         assert workload == WORKLOAD
         protected = not (arm.control or arm.replicate)
         link = plan.study.round_trip_ms(arm.levels)
         seconds = plan.size(workload, arm).seconds
-        scheduled = round(self.come * _per_second(plan.load, LATER[protected][0] + link) * seconds)
-        served = round(scheduled * (self.carried if protected else 1.0))
+        scheduled = round(self.arriving * _per_second(plan.load, LATER[protected][0] + link) * seconds)
+        served = round(scheduled * (self.served if protected else 1.0))
         counts = {"operation": served}
         if isinstance(plan.load, Arrivals):
             queries = plan.load.queries_per_connection
@@ -41,8 +45,8 @@ class AtLoad(Truth):
             operations=served,
             seconds=seconds,
             phases={
-                name: phase_of(own * chance.times, counts[name], trips, 100, 300, link_ms=trips * link)
-                for name, (own, trips) in times.items()
+                name: phase_of(ms * chance.times, counts[name], trips, 100, 300, link_ms=trips * link)
+                for name, (ms, trips) in times.items()
             },
             cpu_seconds={"client": client * served / 1e3, "server": server * served / 1e3, "link": served / 1e3},
             evidence={"connections": served, "server": "10.205.0.2:4000"},
@@ -50,14 +54,14 @@ class AtLoad(Truth):
         )
 
 
-def _per_second(load: Load | None, takes_ms: float) -> float:
-    """Of connections, or of operations that take so long each."""
+def _per_second(load: Load | None, operation_ms: float) -> float:
+    """Return the rate of connections, or of operations that take `operation_ms` each."""
     assert isinstance(load, Arrivals | Pool)
     if load.per_second:
         return load.per_second
     assert isinstance(load, Pool)
     assert load.think_ms
-    return load.connections * 1000 / (load.think_ms + takes_ms)
+    return load.connections * 1000 / (load.think_ms + operation_ms)
 
 
 def _is_paced(load: Load | None) -> bool:

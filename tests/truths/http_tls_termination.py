@@ -1,7 +1,7 @@
-"""`http-tls-termination`: a balancer's CPU share decides.
+"""`http-tls-termination`: the balancer's CPU share determines all figures.
 
-Requests a second are the balancer's cores over the CPU time of one request, at most what 200 in flight get done at
-200 ms each. A burst lasts the origin's 200 ms and the balancer's CPU time on its cores.
+Requests a second are the balancer's cores over the CPU time of a request, limited by 200 in flight that take 200 ms
+each. A burst lasts the origin's 200 ms plus the balancer's CPU time on its cores.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ WAIT_MS = 200.0
 IN_FLIGHT = 200
 REQUEST_MS = 0.25
 CONNECT_MS = 0.15
-#: CPU of the balancer for a TLS handshake, ms, by where TLS ends and what makes it cheaper.
+#: CPU time of the balancer for a TLS handshake in ms by termination, and factors of mitigations.
 HANDSHAKE_MS = {"none": 0.0, "direct": 0.0, "balancer": 1.4, "reencrypt": 1.9, "backend": 0.02}
 CHEAPER = {"ecdsa-p256": 0.4, "on": 0.25}
 LEAST_CONNECT_MS = 0.3
-#: Workloads in which nobody queues.
-UNHURRIED = ("connection", "kept_request")
-#: A TCP handshake, and what TLS takes of the client and of a balancer that is not busy.
+#: Workloads without queueing.
+UNQUEUED = ("connection", "kept_request")
+#: Times of a TCP handshake, and of a TLS handshake with an idle balancer.
 TCP_MS, TLS_MS = 0.1, 1.1
 OPERATIONS = 1000
 
 
 @dataclass(frozen=True)
-class MeasuredSlice:
-    """What an arm really takes: CPU of the balancer for one request, and for one client of a burst."""
+class TrueCost:
+    """The true CPU time of the balancer for a request of an arm, and for a client of a burst."""
 
     cores: float
     cpu_ms: float
@@ -51,26 +51,24 @@ class HttpTruth(Truth):
         super().__init__()
         self._handshake_ms = handshake_ms
 
-    def taken(self, arm: PlannedArm) -> MeasuredSlice:
+    def true_cost(self, arm: PlannedArm) -> TrueCost:
         levels = arm.levels
         if levels["termination"] == "direct":
-            return MeasuredSlice(64.0, 1e-6, 1e-6)
+            return TrueCost(64.0, 1e-6, 1e-6)
         handshake = self._handshake_ms[levels["termination"]]
         for level in (levels.get("key", ""), levels.get("resumption", "")):
             handshake *= CHEAPER.get(level, 1.0)
         new = CONNECT_MS + handshake
-        return MeasuredSlice(
-            float(levels["balancer_cpu"]), REQUEST_MS + new / int(levels["keep_alive"]), REQUEST_MS + new
-        )
+        return TrueCost(float(levels["balancer_cpu"]), REQUEST_MS + new / int(levels["keep_alive"]), REQUEST_MS + new)
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
-        taken, tls = self.taken(arm), arm.levels["termination"] not in ("none", "direct")
-        if workload in UNHURRIED:
-            return _unhurried(workload, taken, tls, chance)
+        cost, tls = self.true_cost(arm), arm.levels["termination"] not in ("none", "direct")
+        if workload in UNQUEUED:
+            return _unqueued(workload, cost, tls, chance)
         burst = workload == "burst"
         operations = IN_FLIGHT if burst else OPERATIONS
-        elapsed_ms = (taken.burst_ms if burst else operations / taken.per_second * 1e3) * chance.times
-        latency = elapsed_ms if burst else IN_FLIGHT / taken.per_second * 1e3 * chance.times
+        elapsed_ms = (cost.burst_ms if burst else operations / cost.per_second * 1e3) * chance.times
+        latency = elapsed_ms if burst else IN_FLIGHT / cost.per_second * 1e3 * chance.times
         opened = operations if burst else operations // int(arm.levels["keep_alive"])
         connect = max(LEAST_CONNECT_MS, (latency - WAIT_MS) * 0.5)
         phases = {"connect": phase_of(connect, opened)}
@@ -80,7 +78,7 @@ class HttpTruth(Truth):
         times = {"waiting": processing * 0.98, "processing": processing, "request": latency}
         times = {"first_operation": processing} if burst else times
         phases |= {name: phase_of(each, operations) for name, each in times.items()}
-        used = (taken.client_ms if burst else taken.cpu_ms) * operations / 1e3 * chance.more(0.01)
+        used = (cost.client_ms if burst else cost.cpu_ms) * operations / 1e3 * chance.more(0.01)
         return Slice(
             operations=operations,
             seconds=elapsed_ms / 1e3,
@@ -103,7 +101,7 @@ class HttpTruth(Truth):
         )
 
 
-def _unhurried(workload: str, taken: MeasuredSlice, tls: bool, chance: Chance) -> Slice:
+def _unqueued(workload: str, cost: TrueCost, tls: bool, chance: Chance) -> Slice:
     operations = 100
     if workload == "connection":
         connect = (TCP_MS + (TLS_MS if tls else 0.0)) * chance.times
@@ -112,13 +110,13 @@ def _unhurried(workload: str, taken: MeasuredSlice, tls: bool, chance: Chance) -
             "connect": phase_of(connect, operations, 1 + tls),
             "first_operation": phase_of(WAIT_MS, operations, 1),
         }
-        cpu_ms, counts = taken.client_ms, counts_of(operations, 0)
+        cpu_ms, counts = cost.client_ms, counts_of(operations, 0)
     else:
         request = (WAIT_MS + 0.3 + (0.02 if tls else 0.0)) * chance.times
         phases = {name: phase_of(request, operations, 1) for name in ("waiting", "processing", "request")}
         cpu_ms, counts = REQUEST_MS, counts_of(operations, operations)
     opened = operations if workload == "connection" else 0
-    # Of 4 or 20 side by side.
+    # With 4 or 20 workers.
     whole = phases["first_operation"].sum_ns / 4e9 if opened else phases["request"].sum_ns / 20e9
     return Slice(
         operations=operations,
@@ -139,7 +137,7 @@ def _unhurried(workload: str, taken: MeasuredSlice, tls: bool, chance: Chance) -
 
 
 def counts_of(operations: int, reused: int) -> dict[str, int]:
-    """What HTTP's client counts of as many responses as it expected."""
+    """Return the counts of the HTTP client for these responses."""
     return {
         "http.status.200": operations,
         "http.reused": reused,

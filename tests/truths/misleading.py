@@ -1,4 +1,4 @@
-"""Truths of which a mean alone tells nothing: failures, costs that come and go, long tails. All are of mongodb-tls."""
+"""Runs of mongodb-tls for which a mean alone would be misleading: failures, intermittent costs, long tails."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from tests.noise import Chance
 
 
 class Failing(Truth):
-    """Of the named arms' queries, this share fails, in every slice or in the last ones altogether."""
+    """A share of the named arms' queries fails in every slice. With `wholly`, every fourth slice fails completely."""
 
     def __init__(self, arms: set[str], share: float = 0.0, *, wholly: bool = False) -> None:
         super().__init__()
         self._arms, self._share, self._wholly, self._slices = arms, share, wholly, 0
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
-        found = super().slice(plan, workload, arm, chance)
+        measured = super().slice(plan, workload, arm, chance)
         if workload != "wire_query" or arm.name not in self._arms:
-            return found
+            return measured
         self._slices += 1
         if self._wholly and self._slices % 4 == 0:
-            errors = [error_of("connection_closed", "reset by peer", found.operations)]
-            return replace(found, operations=0, phases={}, errors=errors)
-        failed = round(found.operations * self._share)
-        return replace(found, errors=[error_of("timeout", "no answer within 10 s", failed)] if failed else [])
+            errors = [error_of("connection_closed", "reset by peer", measured.operations)]
+            return replace(measured, operations=0, phases={}, errors=errors)
+        failed = round(measured.operations * self._share)
+        return replace(measured, errors=[error_of("timeout", "no answer within 10 s", failed)] if failed else [])
 
 
 class Stalling(Truth):
-    """TLS takes so many times as long in one of ten slices of queries."""
+    """In one of ten slices, queries with TLS take `times` as long."""
 
     def __init__(self, times: float) -> None:
         super().__init__()
@@ -45,21 +45,21 @@ class Stalling(Truth):
 
 
 class LongTail(Truth):
-    """TLS's queries scatter four times as wide around the same mean."""
+    """Queries with TLS have four times the spread around the same mean."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
-        found = super().slice(plan, workload, arm, chance)
+        measured = super().slice(plan, workload, arm, chance)
         spread = 0.8 if arm.name == "tls" else 0.2
         if workload != "wire_query":
-            return found
-        return replace(found, phases={"operation": phase_of(chance.times, 100, 1, 100, 300, spread=spread)})
+            return measured
+        return replace(measured, phases={"operation": phase_of(chance.times, 100, 1, 100, 300, spread=spread)})
 
 
 class NeverPlain(Truth):
-    """The control fails every query."""
+    """Every query of the control fails."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
-        found = super().slice(plan, workload, arm, chance)
+        measured = super().slice(plan, workload, arm, chance)
         if workload != "wire_query" or not arm.name.startswith("plain"):
-            return found
-        return replace(found, operations=0, phases={}, errors=[error_of("refused", "no", found.operations)])
+            return measured
+        return replace(measured, operations=0, phases={}, errors=[error_of("refused", "no", measured.operations)])

@@ -1,6 +1,6 @@
-"""`mongodb-chained-replication`: followers beyond two take something of the primary, hops delay the majority's writes.
+"""`mongodb-chained-replication`: each follower beyond two slows the primary, and hops delay writes to the majority.
 
-`natural` chooses the star but at 15 nodes, where it chooses a tree of its own.
+`natural` is the star, except with 15 nodes, where it is a tree.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def tree_of(arm: PlannedArm) -> str:
 
 
 def per_second(arm: PlannedArm) -> float:
-    """What the arm gets done a second."""
+    """Return the arm's operations a second."""
     sources = dict(part.split(": ") for part in tree_of(arm).split("; "))
     direct = len(sources["primary"].split(", "))
     rate = 1500.0 - 60.0 * (max(2, direct) - 2)
@@ -42,9 +42,9 @@ def per_second(arm: PlannedArm) -> float:
 
 class ReplicationTruth(Truth):
     def mismatch(self, arm: PlannedArm, workload: str, number: int) -> str | None:
-        """In round 1 the chain of 7 is discarded, under w:1."""
-        spoilt = [arm.levels.get(name) for name in ("sync", "nodes", "write_concern")] == ["chain", "7", "1"]
-        return CHANGED if spoilt and number == 1 else None
+        """Return a mismatch for the chain of 7 nodes with w:1 in round 1."""
+        affected = [arm.levels.get(name) for name in ("sync", "nodes", "write_concern")] == ["chain", "7", "1"]
+        return CHANGED if affected and number == 1 else None
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         rate, tree = per_second(arm) / chance.times, tree_of(arm)

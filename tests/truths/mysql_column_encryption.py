@@ -1,5 +1,4 @@
-"""`mysql-column-encryption`: both cores are busy, so transactions a second are the cores over the CPU time of one
-transaction, whoever uses it."""
+"""`mysql-column-encryption`: transactions a second are the number of cores over the total CPU time of a transaction."""
 
 from __future__ import annotations
 
@@ -15,10 +14,10 @@ DIRECT = "direct"
 CORES = 2.0
 SECONDS = 3
 STATEMENTS = 28
-#: Of 100 transactions, and of a transaction's time.
+#: Numbers of 100 transactions, and times relative to the average transaction.
 MIX = {"new_order": 45, "payment": 43, "order_status": 4, "delivery": 4, "stock_level": 4}
 PARTS = {"new_order": 1.3, "payment": 0.5, "order_status": 0.4, "delivery": 3.0, "stock_level": 0.8}
-#: CPU, ms a transaction: without a gateway; what its presence adds; what all columns encrypted add.
+#: CPU time of a transaction in ms: without a gateway, added by the gateway, and added by encrypting all columns.
 WITHOUT = {"client": 1.0, "gateway": 0.0, "server": 5.0}
 PRESENCE = {"client": 0.05, "gateway": 0.5, "server": 0.1}
 ENCRYPTED = {"client": 0.6, "gateway": 0.8, "server": 0.0}
@@ -27,8 +26,8 @@ BYTES, ADDED_BYTES = 9_000.0, 4_000.0
 
 
 @dataclass(frozen=True)
-class MeasuredSlice:
-    """What an arm really takes of each role, ms a transaction, and moves, bytes a transaction."""
+class TrueCost:
+    """The true CPU time of each role in ms, and the bytes, of a transaction."""
 
     cpu_ms: dict[str, float]
     bytes: float
@@ -39,7 +38,7 @@ class MeasuredSlice:
         return CORES * 1e3 / sum(self.cpu_ms.values())
 
     def values(self, operations: int) -> int:
-        """That are encrypted, and so have to be decrypted."""
+        """Return the number of encrypted values, all of which are decrypted."""
         return round(VALUES * self.share) * operations
 
 
@@ -48,42 +47,42 @@ class EncryptionTruth(Truth):
         super().__init__()
         self._encrypted = encrypted
 
-    def taken(self, arm: PlannedArm) -> MeasuredSlice:
+    def true_cost(self, arm: PlannedArm) -> TrueCost:
         level = arm.levels["encrypted"]
         if level == DIRECT:
-            return MeasuredSlice(WITHOUT, BYTES, 0.0)
+            return TrueCost(WITHOUT, BYTES, 0.0)
         share = int(level) / 100
         cpu = {role: used + PRESENCE[role] + self._encrypted[role] * share for role, used in WITHOUT.items()}
-        return MeasuredSlice(cpu, BYTES + ADDED_BYTES * share, share)
+        return TrueCost(cpu, BYTES + ADDED_BYTES * share, share)
 
     def proofs(self, arm: PlannedArm) -> dict[str, str]:
-        return {"columns encrypted": f"{self.taken(arm).share:.0%}"}
+        return {"columns encrypted": f"{self.true_cost(arm).share:.0%}"}
 
     def last_proofs(self, arm: PlannedArm) -> dict[str, str]:
         return {"consistency": "conditions 1 to 12 held"}
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
-        taken, terminals = self.taken(arm), plan.workers(workload, arm)
-        done = round(taken.per_second * SECONDS / chance.times)
+        cost, terminals = self.true_cost(arm), plan.workers(workload, arm)
+        done = round(cost.per_second * SECONDS / chance.times)
         counts = {name: done * share // 100 for name, share in MIX.items()}
         rolled_back = done // 200
         counts["new_order"] -= rolled_back
         latency = terminals * SECONDS * 1e3 / done
         phases = {name: phase_of(latency * part, counts[name], STATEMENTS) for name, part in PARTS.items()}
-        phases["operation"] = phase_of(latency, done, STATEMENTS, taken.bytes / 2, taken.bytes / 2)
-        direct, values, counted = arm.levels["encrypted"] == DIRECT, taken.values(done), chance.more(0.01)
-        told = {"values encrypted by the gateway": values, "values decrypted by the driver": values}
+        phases["operation"] = phase_of(latency, done, STATEMENTS, cost.bytes / 2, cost.bytes / 2)
+        direct, values, counted = arm.levels["encrypted"] == DIRECT, cost.values(done), chance.more(0.01)
+        server_counts = {"values encrypted by the gateway": values, "values decrypted by the driver": values}
         return Slice(
             operations=done,
             seconds=SECONDS,
             phases=phases,
             cpu_seconds={
                 role: used * done / 1e3 * (chance.times if role == "client" else counted)
-                for role, used in taken.cpu_ms.items()
+                for role, used in cost.cpu_ms.items()
             },
             evidence={"connections": 0, "protocol": None, "server": "10.205.0.6:3307"},
             figures={"bytes": BYTES},
-            server_counts={} if direct else told,
+            server_counts={} if direct else server_counts,
             counts={
                 **{f"tpcc.committed.{name}": count for name, count in counts.items()},
                 "tpcc.rolled_back": rolled_back,

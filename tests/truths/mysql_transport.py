@@ -1,4 +1,4 @@
-"""`mysql-transport`: own time and whole round trips; a tunnel answers TCP at its near end, and so saves one of them."""
+"""`mysql-transport`: processing times and round trips; a tunnel accepts TCP locally, which saves a round trip."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from costof.study.plan import Plan
 from tests.fake_run import Slice, Truth, phase_of
 from tests.noise import Chance
 
-#: Phase -> own time in ms and round trips over the link.
+#: Processing time in ms and round trips over the link, by phase.
 PHASES: dict[str, dict[str, tuple[float, int]]] = {
     "plain": {"tcp": (0.031, 1), "greeting": (0.088, 1), "auth": (0.112, 1)},
     "tls": {"tcp": (0.031, 1), "greeting": (0.089, 1), "tls": (1.12, 1), "auth": (0.131, 1)},
     "ssh": {"tcp": (0.034, 0), "greeting": (0.415, 1), "auth": (0.243, 1)},
 }
 OPERATION_MS = {"plain": 0.058, "tls": 0.066, "ssh": 0.171}
-#: How much longer an operation takes while so many others are under way on two cores.
-CROWD = {"query_1": 1.0, "query_8": 3.4, "query_32": 12.6}
-#: A link is a little later than it was asked to be.
+#: Factors of an operation's time with several connections on two cores.
+CONTENTION = {"query_1": 1.0, "query_8": 3.4, "query_32": 12.6}
+#: The delay of a link exceeds its nominal value slightly.
 LATE, LATE_MS, JITTER = 1.004, 0.05, 0.0006
 OPERATIONS = 50
 CONNECTION_BYTES = {"plain": 412.0, "tls": 3120.0, "ssh": 780.0}
@@ -51,21 +51,21 @@ class TransportTruth(Truth):
         return nominal_ms * LATE + LATE_MS if nominal_ms else 0.0
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
-        of, nominal_ms = kind(arm), plan.study.round_trip_ms(arm.levels)
+        transport, nominal_ms = kind(arm), plan.study.round_trip_ms(arm.levels)
         link = self.link_ms(nominal_ms) * chance.more(JITTER) if nominal_ms else 0.0
         connect = workload == "connect"
         if connect:
-            parts = PHASES[of]
-            parts = {**parts, "connect": (sum(own for own, _ in parts.values()), sum(far for _, far in parts.values()))}
-            moved, cpu = CONNECTION_BYTES[of], CONNECTION_CPU_MS[of]
+            parts = PHASES[transport]
+            parts = {**parts, "connect": (sum(ms for ms, _ in parts.values()), sum(far for _, far in parts.values()))}
+            moved, cpu = CONNECTION_BYTES[transport], CONNECTION_CPU_MS[transport]
         else:
-            parts = {"operation": (OPERATION_MS[of] * CROWD[workload], 1)}
-            moved, cpu = OPERATION_BYTES[of], OPERATION_CPU_MS[of]
+            parts = {"operation": (OPERATION_MS[transport] * CONTENTION[workload], 1)}
+            moved, cpu = OPERATION_BYTES[transport], OPERATION_CPU_MS[transport]
         phases = {}
-        for name, (own, far) in parts.items():
-            # The engine counts the handshake with the tunnel's near end too.
-            trips = far + (of == "ssh" and name in ("tcp", "connect"))
-            phases[name] = phase_of(own * chance.times, OPERATIONS, trips, moved * 0.4, moved * 0.6, link_ms=far * link)
+        for name, (ms, far) in parts.items():
+            # The engine also counts the handshake with the near end of the tunnel.
+            trips = far + (transport == "ssh" and name in ("tcp", "connect"))
+            phases[name] = phase_of(ms * chance.times, OPERATIONS, trips, moved * 0.4, moved * 0.6, link_ms=far * link)
         whole = phases["connect" if connect else "operation"]
         opened = OPERATIONS if connect else 0
         return Slice(
@@ -73,6 +73,6 @@ class TransportTruth(Truth):
             seconds=whole.sum_ns / 1e9 / plan.workers(workload, arm),
             phases=phases,
             cpu_seconds={role: used * OPERATIONS / 1e3 * chance.more(0.02) for role, used in cpu.items()},
-            evidence={"connections": opened, "handshakes": opened * (of == "tls"), **EVIDENCE[of]},
-            tls={"TLSv1.3": opened * (of == "tls")},
+            evidence={"connections": opened, "handshakes": opened * (transport == "tls"), **EVIDENCE[transport]},
+            tls={"TLSv1.3": opened * (transport == "tls")},
         )

@@ -1,7 +1,6 @@
-"""`postgres-pooling`: a pool takes the server's fork and log-in away, and moves the handshake to the pooler's one core.
+"""`postgres-pooling`: a pool avoids the server's fork and login, and moves the TLS handshake to the pooler's one core.
 
-New connections come as fast as the slowest of client, server and pooler serves them; a query on a standing connection
-takes a step more.
+The slowest of client, server and pooler limits the rate of new connections. A query through the pool takes longer.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from costof.study.plan import Plan
 from tests.fake_run import Slice, Truth, phase_of
 from tests.noise import Chance
 
-#: Phase -> own time in ms and round trips, without a pool and with one; those of TLS only where the client speaks it.
+#: Processing time in ms and round trips by phase, without and with a pool. TLS phases apply only to clients with TLS.
 CONNECT = {
     "tcp": ((0.041, 1), (0.041, 1)),
     "tls_request": ((1.31, 1), (0.06, 1)),
@@ -22,13 +21,14 @@ CONNECT = {
     "auth": ((2.35, 2), (1.21, 2)),
     "first_operation": ((0.71, 1), (0.16, 1)),
 }
-#: Without TLS the fork falls into the start-up.
+#: Time of the fork, which is in the start-up phase without TLS.
 FORK_MS = 1.2
 PYTHON_MS = {"app_connect": 0.61, "asyncpg_connect": 1.12}
 OPERATION_MS = (0.055, 0.104)
-#: Of a query that the client or the pool sends under TLS.
+#: Time that TLS adds to a query on each side.
 RECORD_MS = 0.006
-#: CPU in ms: the server's for a connection without a pool, by the client's TLS; a pooler's, and what its TLS adds.
+#: CPU time of a connection in ms: of the server without a pool, without and with TLS; of the pooler, and added by its
+#: TLS.
 SERVER_CPU = (3.1, 4.6)
 POOLER_CPU, HANDSHAKE_CPU = 0.21, 1.42
 QUERY_CPU = 0.021
@@ -39,7 +39,7 @@ OPERATIONS, CLIENTS = 40, 200
 
 @dataclass(frozen=True)
 class Path:
-    """What an arm's levels mean here."""
+    """The properties of an arm's path."""
 
     pooled: bool
     client_tls: bool
@@ -56,7 +56,7 @@ class Path:
 
     @property
     def server_ms(self) -> float:
-        """CPU of the server for a new connection and its query."""
+        """CPU time of the server for a new connection and its query."""
         return 0.06 if self.pooled else SERVER_CPU[self.client_tls]
 
     @property
@@ -80,7 +80,7 @@ def cores_of(arm: PlannedArm) -> float:
 
 
 class PoolingTruth(Truth):
-    """Session mode is that of transactions, but that a storm waits for the few connections that are free."""
+    """Slices of a pool. Session and transaction mode differ only in a storm, which waits for free connections."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         path, connecting = Path.of(arm), workload not in ("wire_query", "query_8")
@@ -90,12 +90,12 @@ class PoolingTruth(Truth):
         whole, _ = spent["connect_and_first_operation" if connecting else "operation"]
         cpu = path.server_ms if connecting else QUERY_CPU, path.pooler_ms if connecting else QUERY_CPU * path.pooled
         least = max(whole / workers, cpu[0] / SERVER_CORES, cpu[1] / min(path.cores, 1.0))
-        # Whoever waits for a core waits in each phase alike.
+        # Waiting for a core lengthens all phases by the same factor.
         slower = chance.times * max(1.0, least * workers / whole)
         seconds = operations * least * chance.times / 1e3
         opened = operations if connecting else 0
-        seen = {"cipher": "TLS_AES_256_GCM_SHA384", "key": arm.levels.get("key"), "group": "prime256v1"}
-        moded = "session" in arm.levels["path"] and workload == "storm"
+        tls_evidence = {"cipher": "TLS_AES_256_GCM_SHA384", "key": arm.levels.get("key"), "group": "prime256v1"}
+        waits = "session" in arm.levels["path"] and workload == "storm"
         return Slice(
             operations=operations,
             seconds=seconds,
@@ -114,10 +114,10 @@ class PoolingTruth(Truth):
                 "protocol": "TLSv1.3" if path.client_tls else None,
                 "verified": path.client_tls,
                 "server": "10.205.0.6:6432" if path.pooled else "10.205.0.2:5432",
-                **(seen if path.client_tls else {}),
+                **(tls_evidence if path.client_tls else {}),
             },
             tls={"TLSv1.3": opened * path.client_tls},
-            figures={"pool_wait": (40.0 if moded else 0.03) * chance.times} if path.pooled else {},
+            figures={"pool_wait": (40.0 if waits else 0.03) * chance.times} if path.pooled else {},
             facts={"pool to server": "TLSv1.3" if path.server_tls else "no TLS"} if path.pooled else {},
             server_counts={"transactions counted by the pooler": operations, "sessions opened at the server": 0}
             if path.pooled

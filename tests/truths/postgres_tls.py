@@ -1,4 +1,4 @@
-"""`postgres-tls`: the fork moves from the start-up to the request for TLS, and what TLS adds to a query is small."""
+"""`postgres-tls`: with TLS the server forks during the request for TLS, and TLS adds little to a query."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from costof.study.plan import Plan
 from tests.fake_run import Slice, Truth, phase_of
 from tests.noise import Chance
 
-#: Phase -> own time in ms and round trips: in plain, and with TLS.
+#: Processing time in ms and round trips by phase, without and with TLS.
 CONNECT = {
     "tcp": ((0.041, 1), (0.041, 1)),
     "tls_request": ((0.0, 0), (1.31, 1)),
@@ -16,7 +16,7 @@ CONNECT = {
     "auth": ((2.35, 2), (2.41, 2)),
     "first_operation": ((0.71, 2), (0.74, 2)),
 }
-#: What a driver adds in Python to what it waits for.
+#: Time that a Python driver adds.
 PYTHON_MS = {"app_connect": 0.61, "asyncpg_connect": 1.12, "app_query": 0.14, "asyncpg_query": 0.09}
 OPERATION_MS = {
     "app_query": (0.055, 0.061),
@@ -28,14 +28,14 @@ OPERATION_MS = {
     "transactions": (3.12, 3.21),
 }
 OPERATIONS = 40
-#: CPU for each operation, ms: the client's and the server's, in plain and with TLS.
+#: CPU time of an operation in ms: (client, server) without TLS, and with TLS.
 CPU_MS = {"connect": ((1.21, 4.1), (1.83, 5.6)), "operation": ((0.012, 0.031), (0.014, 0.034))}
-#: Of a handshake, against an RSA key of 2048 bits.
+#: Time of a handshake relative to one with an RSA key of 2048 bits.
 KEYS = {"rsa-4096": 3.1, "ecdsa-p256": 0.55}
 
 
 class PostgresTruth(Truth):
-    """A server that takes the group that is offered first saves a round trip; a bound proof costs next to nothing."""
+    """Slices in which TLS needs a round trip less if the server supports the first offered group."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         tls, link = arm.levels["transport"] == "tls", plan.study.round_trip_ms(arm.levels)
@@ -53,8 +53,8 @@ class PostgresTruth(Truth):
         kind = "connect" if workload.endswith("connect") else "operation"
         client, server = CPU_MS[kind][tls]
         opened = OPERATIONS if kind == "connect" else 0
-        seen = {"cipher": "TLS_AES_256_GCM_SHA384", "key": arm.levels.get("key"), "group": "prime256v1"}
-        said = {"mechanism": "SCRAM-SHA-256", "server_side": "TLSv1.3" if tls else "none"} if wire else {}
+        tls_evidence = {"cipher": "TLS_AES_256_GCM_SHA384", "key": arm.levels.get("key"), "group": "prime256v1"}
+        wire_evidence = {"mechanism": "SCRAM-SHA-256", "server_side": "TLSv1.3" if tls else "none"} if wire else {}
         whole = "connect_and_first_operation" if kind == "connect" else "operation"
         return Slice(
             operations=OPERATIONS,
@@ -70,8 +70,8 @@ class PostgresTruth(Truth):
                 "protocol": "TLSv1.3" if tls else None,
                 "verified": tls,
                 "server": "10.205.0.2:5432",
-                **(seen if tls else {}),
-                **said,
+                **(tls_evidence if tls else {}),
+                **wire_evidence,
             },
             tls={"TLSv1.3": opened * tls},
         )

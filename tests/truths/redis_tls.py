@@ -1,5 +1,7 @@
-"""`redis-tls`: TLS is nearly all of a connection, and takes a share of what one thread can answer; stunnel takes it off
-that thread, and makes each answer later."""
+"""`redis-tls`: TLS is most of a connection's time, and lowers the throughput of the server's thread.
+
+stunnel relieves that thread, but delays each answer.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +10,14 @@ from costof.study.plan import Plan
 from tests.fake_run import Slice, Truth, phase_of
 from tests.noise import Chance
 
-#: Phase -> own time in ms and round trips: in plain, and with TLS.
+#: Processing time in ms and round trips by phase, without and with TLS.
 CONNECT = {
     "tcp": ((0.038, 1), (0.038, 1)),
     "tls": ((0.0, 0), (1.12, 1)),
     "auth": ((0.046, 1), (0.052, 1)),
     "first_operation": ((0.031, 1), (0.036, 1)),
 }
-#: What redis-py adds to what it waits for: it loads the authorities for each connection.
+#: Time that redis-py adds; with TLS it loads the CA certificates for each connection.
 PYTHON_MS = {"app_connect": (0.31, 2.91), "app_query": (0.061, 0.069)}
 OPERATION_MS = {
     "app_query": (0.028, 0.033),
@@ -23,23 +25,23 @@ OPERATION_MS = {
     "wire_write": (0.029, 0.034),
     "query_50": (0.62, 0.91),
     "pipeline": (0.059, 0.066),
-    # Batches on 50 connections, each of sixteen.
+    # Batches of sixteen on 50 connections.
     "pipeline_50": (1.9, 2.2),
 }
-#: What an operation takes through stunnel, as a share of TLS's: a hop more, and a busy thread relieved.
+#: Time of an operation through stunnel relative to TLS: stunnel adds a hop, but relieves the server's thread.
 THROUGH_STUNNEL = {"query_50": 0.86, "pipeline_50": 1.02}
 ALONE_THROUGH_STUNNEL = 1.9
 OPERATIONS = 100
-#: CPU for each operation, ms: the client's and the server's, in plain and with TLS.
+#: CPU time of an operation in ms: (client, server) without TLS, and with TLS.
 CPU_MS = {"connect": ((0.051, 0.082), (0.43, 0.91)), "operation": ((0.007, 0.009), (0.009, 0.014))}
-#: Of a handshake, against an RSA key of 2048 bits.
+#: Time of a handshake relative to one with an RSA key of 2048 bits.
 KEYS = {"rsa-4096": 3.3, "ecdsa-p256": 0.41}
-#: Of a resumed handshake, which needs no signature.
+#: The same for a resumed handshake, which needs no signature.
 RESUMED = 0.34
 
 
 class RedisTruth(Truth):
-    """An ECDSA key and resumption restore most of a connection."""
+    """Slices in which an ECDSA key or resumption saves most of the handshake."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         tls, link = arm.levels["transport"] != "plain", plan.study.round_trip_ms(arm.levels)
@@ -56,15 +58,15 @@ class RedisTruth(Truth):
             for name, (own, trips) in spent.items()
         }
         client, server = CPU_MS["connect" if connects else "operation"][tls]
-        # What TLS costs the server is then stunnel's.
+        # stunnel has the CPU time of TLS instead of the server.
         plain = CPU_MS["connect" if connects else "operation"][False][1]
         roles = {"server": plain, "stunnel": 1.5 * server} if stunnel else {"server": server}
         opened = OPERATIONS if connects else 0
         handshakes = opened * tls
         resumed = handshakes if arm.levels.get("resumption") == "on" else 0
-        seen = {"cipher": "TLS_AES_256_GCM_SHA384", "key": arm.levels.get("key"), "group": "x25519"}
+        tls_evidence = {"cipher": "TLS_AES_256_GCM_SHA384", "key": arm.levels.get("key"), "group": "x25519"}
         port = 6380 if tls and not stunnel else 6379
-        said = {"resp": arm.levels.get("resp", "2"), "server_side": f"10.205.0.2:{port}"} if wire else {}
+        wire_evidence = {"resp": arm.levels.get("resp", "2"), "server_side": f"10.205.0.2:{port}"} if wire else {}
         return Slice(
             operations=OPERATIONS,
             seconds=phases["connect_and_first_operation" if connects else "operation"].sum_ns
@@ -82,8 +84,8 @@ class RedisTruth(Truth):
                 "protocol": "TLSv1.3" if tls else None,
                 "verified": tls,
                 "server": f"10.205.0.2:{port}",
-                **(seen if tls else {}),
-                **said,
+                **(tls_evidence if tls else {}),
+                **wire_evidence,
             },
             tls=None if stunnel else {"TLS": handshakes},
             server_counts={"connections carried by stunnel": handshakes} if stunnel else {},

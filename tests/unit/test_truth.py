@@ -1,4 +1,4 @@
-"""The truth campaign without servers: its design, its rows, and what its page says of them."""
+"""Tests of the truth campaign without servers: its design, rows and page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from costof.study.plan import Plan
 from tests.fake_run import Slice, Truth, fake_run
 from tests.noise import Chance
 from truth import page
-from truth.campaign import about, carry_out, judge_again
+from truth.campaign import describe, judge_again, run_campaign
 from truth.design import (
     COSTS,
     DISTURBED,
@@ -35,19 +35,19 @@ from truth.design import (
 from truth.figures import COVERAGE, Proportion, cases, least_found, speeds
 from truth.ledgers import Ledgers
 from truth.rows import ROWS, EffectRow, PairRow, PeerRow, QuickRow, Rows, TailRow
-from truth.runs import planned
-from truth.whole_figures import peer_said_to_differ, quick_profiles, said_to_differ
+from truth.runs import plan_trial
+from truth.whole_figures import judged_different, peer_judged_different, quick_profiles
 
 CONTROL_MS = 0.1
 ADDED_MS = 0.2
 
 
 def effect(trial: Trial, arm: str = "1", error: float = 0.0, verdict: Verdict | None = None, **more: Any) -> EffectRow:
-    """Of a run whose estimate is off by `error`, with an interval of 1 % of the control to both sides."""
+    """Return an effect whose estimate has this error, with an interval of ±1 % of the control."""
     truth = 0.0 if arm == "replicate" else trial.cost.share * CONTROL_MS
     middle, half = truth + error, 0.01 * CONTROL_MS
     return EffectRow(
-        **dict(about(trial)),
+        **dict(describe(trial)),
         arm=arm,
         truth=truth,
         long_run=truth,
@@ -69,16 +69,16 @@ def effect(trial: Trial, arm: str = "1", error: float = 0.0, verdict: Verdict | 
 def peer(trial: Trial, error: float) -> PeerRow:
     truth = trial.cost.share * CONTROL_MS
     return PeerRow(
-        **dict(about(trial)), truth=truth, control=CONTROL_MS, value=CONTROL_MS + truth + error, seconds=10.0
+        **dict(describe(trial)), truth=truth, control=CONTROL_MS, value=CONTROL_MS + truth + error, seconds=10.0
     )
 
 
 def tail(trial: Trial, engine: float) -> TailRow:
-    return TailRow(**dict(about(trial)), percentile=99.0, operations=100, engine=engine, captured=100.0)
+    return TailRow(**dict(describe(trial)), percentile=99.0, operations=100, engine=engine, captured=100.0)
 
 
 @pytest.mark.parametrize(
-    ("found", "reaches"),
+    ("proportion", "reaches"),
     [
         (Proportion(950, 1000), "yes"),
         (Proportion(95, 100), "yes, but too few runs to be sure"),
@@ -87,21 +87,19 @@ def tail(trial: Trial, engine: float) -> TailRow:
         (Proportion(1000, 1000), "no"),
     ],
 )
-def test_a_proportion_says_whether_it_reaches_what_is_asked_and_whether_it_can_tell(
-    found: Proportion, reaches: str
-) -> None:
-    assert found.reaches(*COVERAGE) == reaches
+def test_proportion_is_compared_with_its_goal(proportion: Proportion, reaches: str) -> None:
+    assert proportion.reaches(*COVERAGE) == reaches
 
 
-def test_the_whole_campaign_has_five_hundred_runs_whose_truth_is_known() -> None:
-    planned = trials(FULL)
-    kinds = Counter(trial.kind for trial in planned)
+def test_full_campaign_has_five_hundred_runs_with_known_truth() -> None:
+    all_trials = trials(FULL)
+    kinds = Counter(trial.kind for trial in all_trials)
     assert kinds["effect"] >= 500
-    assert max(Counter(trial.name for trial in planned).values()) == 1
-    assert max(Counter(trial.seed for trial in planned).values()) == 1
+    assert max(Counter(trial.name for trial in all_trials).values()) == 1
+    assert max(Counter(trial.seed for trial in all_trials).values()) == 1
 
 
-def test_a_campaign_goes_on_where_it_ended(tmp_path: Path) -> None:
+def test_campaign_continues_after_an_interruption(tmp_path: Path) -> None:
     done, cut = trials(QUICK)[:2]
     rows = Rows(tmp_path)
     rows.add([effect(done), effect(done, "replicate")])
@@ -114,7 +112,7 @@ def test_a_campaign_goes_on_where_it_ended(tmp_path: Path) -> None:
     assert Rows(tmp_path).has(cut)
 
 
-def test_a_campaign_goes_on_from_what_is_published(tmp_path: Path) -> None:
+def test_campaign_continues_from_published_data(tmp_path: Path) -> None:
     rows = Rows(tmp_path / "before")
     one, other = trials(QUICK)[:2]
     rows.add([effect(one), tail(other, 1.0)])
@@ -125,105 +123,112 @@ def test_a_campaign_goes_on_from_what_is_published(tmp_path: Path) -> None:
     assert len(Rows(tmp_path / "after", tmp_path / "published").effects) == 2
 
 
-def test_each_machine_first_learns_how_long_its_servers_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_machine_first_measures_service_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[Trial] = []
 
-    def carried_out(trial: Trial, *_: object) -> list[EffectRow]:
+    def run_trial(trial: Trial, *_: object) -> list[EffectRow]:
         done.append(trial)
         return [effect(trial)]
 
-    monkeypatch.setattr("truth.campaign._carried_out", carried_out)
+    monkeypatch.setattr("truth.campaign._run_trial", run_trial)
     rows, ledgers = Rows(tmp_path / "one"), Ledgers(tmp_path)
-    carry_out(QUICK, rows, ledgers)
+    run_campaign(QUICK, rows, ledgers)
     assert sorted(trial.name for trial in done) == sorted(trial.name for trial in trials(QUICK))
     assert [trial.cost for trial in done[:6]] == [NOTHING] * 6
     assert {(trial.service, trial.disturbed) for trial in done[:6]} == set(product(SERVICES, DISTURBED))
     before = {trial.name for trial in done}
     done.clear()
-    of_another = Rows(tmp_path / "another")
-    of_another.add([row.model_copy(update={"boot": "another"}) for row in rows.effects])
-    carry_out(QUICK, of_another, ledgers)
+    of_another_boot = Rows(tmp_path / "another")
+    of_another_boot.add([row.model_copy(update={"boot": "another"}) for row in rows.effects])
+    run_campaign(QUICK, of_another_boot, ledgers)
     assert [trial.cost for trial in done] == [NOTHING] * 6
     assert not before & {trial.name for trial in done}
     done.clear()
-    carry_out(QUICK, of_another, ledgers)
+    run_campaign(QUICK, of_another_boot, ledgers)
     assert done == []
 
 
 class Paying(Truth):
-    """An arm pays `ADDED_MS`, as the relay says."""
+    """Slices whose protected arms pay `ADDED_MS`, and a relay that reports it."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
-        found = super().slice(plan, workload, arm, chance)
-        return replace(found, figures={"added": ADDED_MS if arm in plan.protected else 0.0})
+        measured = super().slice(plan, workload, arm, chance)
+        return replace(measured, figures={"added": ADDED_MS if arm in plan.protected else 0.0})
 
 
-def test_a_run_whose_ledger_is_kept_is_judged_anew(tmp_path: Path) -> None:
-    kept, lost = (Trial("effect", "mariadb", Cost("all", 0.2), False, number) for number in range(2))
-    plan = planned(kept, rounds=8)
+def test_run_with_a_ledger_is_analysed_again(tmp_path: Path) -> None:
+    kept, missing = (Trial("effect", "mariadb", Cost("all", 0.2), False, number) for number in range(2))
+    plan = plan_trial(kept, rounds=8)
     (arm,) = plan.protected
     ledgers, rows = Ledgers(tmp_path), Rows(tmp_path)
     ledgers.keep(kept.name, fake_run(tmp_path / "run", plan, Paying({("query", arm.protection): 1 + ADDED_MS})))
-    before = [effect(kept), effect(kept, "replicate"), effect(lost)]
+    before = [effect(kept), effect(kept, "replicate"), effect(missing)]
     rows.add(before)
     assert judge_again(rows, ledgers) == 0
     again = Rows(tmp_path).by_trial()
     paying, replicate = again[kept.name]
-    assert (again[lost.name], [lost.name, kept.name]) == (before[2:], [*again])
+    assert (again[missing.name], [missing.name, kept.name]) == (before[2:], [*again])
     assert (paying.about, paying.long_run, replicate.arm) == (before[0].about, before[0].long_run, "replicate")
     assert (paying.truth, paying.verdict, paying.rounds) == (pytest.approx(ADDED_MS), Verdict.COSTS.value, 8)
     assert paying.low <= ADDED_MS <= paying.high
     assert paying.judged_anew
 
 
-def test_coverage_and_verdicts_are_counted_by_truth_without_twins() -> None:
+def test_coverage_and_verdicts_are_counted_without_replicates() -> None:
     cost = COSTS[1]
     wrong, right = (Trial("effect", "mariadb", cost, False, number) for number in range(2))
     rows = [effect(wrong, error=0.002), effect(right, verdict=Verdict.COSTS), effect(right, "replicate", error=1.0)]
     (case,) = cases(rows)
-    assert (case.covered, case.said_to_cost) == (Proportion(1, 2), Proportion(1, 2))
+    assert (case.covered, case.judged_costs) == (Proportion(1, 2), Proportion(1, 2))
     assert case.ratios_covered == Proportion(1, 2)
     assert case.half_width == pytest.approx(0.01)
     assert case.error == pytest.approx(0.01)
 
 
-def test_what_the_answer_tells_is_counted_where_it_was_asked() -> None:
+def test_tails_are_counted_only_in_runs_with_that_analysis() -> None:
     cost = COSTS[1]
-    told = [{"verdict": Verdict.COSTS}, {"intermittent": True}, {"tail_told": True}, {"tail_told": False}, {}]
-    asked = [{"tail_told": False, **each} for each in told[:-1]] + told[-1:]
+    reports = [{"verdict": Verdict.COSTS}, {"intermittent": True}, {"tail_told": True}, {"tail_told": False}, {}]
+    # The last run has no analysis of tails.
+    columns = [{"tail_told": False, **each} for each in reports[:-1]] + reports[-1:]
     (case,) = cases(
-        effect(Trial("effect", "mariadb", cost, False, number), **each) for number, each in enumerate(asked)
+        effect(Trial("effect", "mariadb", cost, False, number), **each) for number, each in enumerate(columns)
     )
-    counts = (case.said_to_cost, case.noticed, case.noticed_at_all)
+    counts = (case.judged_costs, case.noticed, case.noticed_at_all)
     assert counts == (Proportion(1, 5), Proportion(2, 5), Proportion(3, 4))
 
 
-def test_the_least_cost_that_is_found_is_one_above_which_all_are() -> None:
-    found = {0.005: Verdict.COSTS, 0.02: Verdict.UNRESOLVED, 0.2: Verdict.COSTS}
-    trials = {share: Trial("effect", "http", Cost("all", share), False, 0) for share in found}
-    rows = [effect(trials[share], verdict=verdict) for share, verdict in found.items()]
+def test_least_found_cost_is_one_above_which_all_are_found() -> None:
+    verdicts = {0.005: Verdict.COSTS, 0.02: Verdict.UNRESOLVED, 0.2: Verdict.COSTS}
+    trials = {share: Trial("effect", "http", Cost("all", share), False, 0) for share in verdicts}
+    rows = [effect(trials[share], verdict=verdict) for share, verdict in verdicts.items()]
     assert least_found(cases(rows), disturbed=False) == 0.2
     assert least_found(cases(rows[:2]), disturbed=False) is None
 
 
-def test_seconds_to_a_verdict_are_told_by_way_and_have_no_end_without_one() -> None:
-    ways = {tool: Trial("verdict", "mariadb", TENTH, False, 0, tool=tool, arms=2) for tool in (EARLIER, "costof")}
-    rows = [effect(trial, arm) for trial in ways.values() for arm in ("1", "replicate")]
-    rows.append(effect(ways["costof"], "2", seconds_to_verdict=1.0, seconds_earlier=4.0))
-    today, earlier = speeds(rows)
-    assert (today.way, today.today, today.earlier) == ("today", [math.inf, 1.0], [math.inf, 4.0])
-    assert (earlier.way, earlier.earlier) == (EARLIER, [math.inf])
-    assert (today.query_ms, today.round_seconds) == (CONTROL_MS, pytest.approx(10 / 40))
+def test_seconds_to_a_verdict_are_infinite_without_one() -> None:
+    trials_by_tool = {
+        tool: Trial("verdict", "mariadb", TENTH, False, 0, tool=tool, arms=2) for tool in (EARLIER, "costof")
+    }
+    rows = [effect(trial, arm) for trial in trials_by_tool.values() for arm in ("1", "replicate")]
+    rows.append(effect(trials_by_tool["costof"], "2", seconds_to_verdict=1.0, seconds_earlier=4.0))
+    current, earlier = speeds(rows)
+    assert (current.version, current.current, current.earlier) == (
+        "the current version",
+        [math.inf, 1.0],
+        [math.inf, 4.0],
+    )
+    assert (earlier.version, earlier.earlier) == (f"`{EARLIER}`", [math.inf])
+    assert (current.query_ms, current.round_seconds) == (CONTROL_MS, pytest.approx(10 / 40))
 
 
 @pytest.mark.parametrize(
-    ("today", "earlier", "reached"),
+    ("current", "earlier", "reached"),
     [(2.0, 4.0, "yes"), (2.1, 4.0, "no"), (9.0, None, "yes"), (None, 4.0, "no"), (None, None, "no")],
 )
-def test_a_verdict_is_asked_for_in_half_the_time_of_the_earlier_version_as_a_whole(
-    today: float | None, earlier: float | None, reached: str
+def test_goal_of_speed_is_half_the_time_of_the_earlier_version(
+    current: float | None, earlier: float | None, reached: str
 ) -> None:
-    times = {"costof": {"seconds_to_verdict": today}, EARLIER: {"seconds_earlier": earlier}}
+    times = {"costof": {"seconds_to_verdict": current}, EARLIER: {"seconds_earlier": earlier}}
     rows = [
         effect(Trial("verdict", "mariadb", TENTH, False, 0, tool=tool, arms=6), **each) for tool, each in times.items()
     ]
@@ -231,9 +236,9 @@ def test_a_verdict_is_asked_for_in_half_the_time_of_the_earlier_version_as_a_who
 
 
 def quick(number: int, arm: str, ratio: float, half: float, verdict: Verdict, seconds: float = 40.0) -> QuickRow:
-    """An effect whose interval is so wide on the log scale."""
+    """Return an effect whose interval has the half-width `half` on the log scale."""
     return QuickRow(
-        **dict(about(Trial("quick", "redis-tls", NOTHING, False, number))),
+        **dict(describe(Trial("quick", "redis-tls", NOTHING, False, number))),
         metric="wire.connect",
         arm=arm,
         ratio=ratio,
@@ -248,10 +253,10 @@ def quick(number: int, arm: str, ratio: float, half: float, verdict: Verdict, se
 def pair(number: int, verdict: Verdict, peer_ratio: float, peer_error: float) -> PairRow:
     trial = Trial("pair", IDENTICAL, NOTHING, False, number)
     both = {"peer_ratio": peer_ratio, "peer_error": peer_error, "seconds": 3.0}
-    return PairRow(**dict(about(trial)), ratio=1.0, ratio_low=0.9, ratio_high=1.1, verdict=verdict.value, **both)
+    return PairRow(**dict(describe(trial)), ratio=1.0, ratio_low=0.9, ratio_high=1.1, verdict=verdict.value, **both)
 
 
-def test_a_quick_profile_is_to_resolve_what_is_large_in_the_median_of_its_runs() -> None:
+def test_quick_profile_should_resolve_effects_with_a_large_median() -> None:
     costs, unresolved = Verdict.COSTS, Verdict.UNRESOLVED
     rows = [quick(number, "large", 2.0, math.log(2) / 4, costs if number else unresolved) for number in range(10)]
     rows += [quick(number, "saves", 0.8, 0.1, costs if number > 1 else unresolved, 50.0) for number in range(10)]
@@ -264,17 +269,17 @@ def test_a_quick_profile_is_to_resolve_what_is_large_in_the_median_of_its_runs()
     assert profile.resolved == Proportion(1, 2)
 
 
-def test_of_identical_commands_each_tool_is_asked_what_it_says_itself() -> None:
+def test_differences_of_identical_commands_are_counted_by_each_tools_report() -> None:
     pairs = [
         pair(0, Verdict.COSTS, 1.02, 0.05),
         pair(1, Verdict.NO_DIFFERENCE, 1.06, 0.05),
         pair(2, Verdict.UNRESOLVED, 0.9, 0.05),
     ]
-    assert (said_to_differ(pairs), peer_said_to_differ(pairs)) == (Proportion(1, 3), Proportion(2, 3))
+    assert (judged_different(pairs), peer_judged_different(pairs)) == (Proportion(1, 3), Proportion(2, 3))
 
 
 def campaign(folder: Path) -> Rows:
-    """A quick one, but for its verdicts."""
+    """Return the rows of a quick campaign without verdict trials."""
     rows = Rows(folder / "rows")
     for trial in trials(QUICK):
         match trial.kind:
@@ -287,7 +292,7 @@ def campaign(folder: Path) -> Rows:
     return rows
 
 
-def test_the_page_of_a_quick_campaign_has_every_table_and_picture(tmp_path: Path) -> None:
+def test_page_of_a_quick_campaign_has_every_table_and_picture(tmp_path: Path) -> None:
     rows = campaign(tmp_path)
     for trial in trials(QUICK):
         if trial.kind == "verdict":
@@ -298,7 +303,7 @@ def test_the_page_of_a_quick_campaign_has_every_table_and_picture(tmp_path: Path
     page.write(rows, tmp_path, QUICK)
     text = (tmp_path / page.PAGE).read_text()
     assert "| `redis-tls` | 2 | 40 s, at most 40 | 1 of 1 | 6.9 | – |" in text
-    assert "in 5 pairs; then hyperfine of the same pair" in text
+    assert "In 5 trials, `costof versus` compares a command with itself" in text
     assert {path.name for path in (tmp_path / page.FOLDER).iterdir()} == {
         *(f"{name}.parquet" for name in ("effects", "peers", "tails", "quick", "pairs")),
         *(f"{name}.svg" for name in ("coverage", "power", "errors", "seconds")),

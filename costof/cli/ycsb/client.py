@@ -26,7 +26,7 @@ class Times:
     sum_ns: int = 0
     min_ns: int = LONGEST_NS
     max_ns: int = 0
-    histogram: Counts = field(default_factory=lambda: Counts.of([]))
+    histogram: Counts = field(default_factory=lambda: Counts.from_values([]))
 
     def percentile_ns(self, percentile: float) -> float:
         """The histogram rounds up to three digits; the largest is known exactly."""

@@ -45,7 +45,7 @@ class Recorder:
             "sum_squares_ns2": float(sum(t * t for t in self.times)),
             "min_ns": min(self.times),
             "max_ns": max(self.times),
-            "histogram": Counts.of(self.times).encoded(),
+            "histogram": Counts.from_values(self.times).encoded(),
         }
 
 

@@ -20,7 +20,7 @@ from costof.results.index import Context, Index, Lead
 from costof.results.models import Core, Sentence
 from costof.results.run import Run
 from costof.statistics.estimate import Estimate
-from costof.statistics.intervals import FEWEST_ROUNDS, ROUNDS_FOR_INTERVAL, differences, estimate, ratio, share_of
+from costof.statistics.intervals import FEWEST_ROUNDS, ROUNDS_FOR_INTERVAL, differences, estimate, ratio, share_of_whole
 from costof.study.arms import PlannedArm
 
 HEAD = ["step", "part", "before", "adds", "share"]
@@ -148,7 +148,7 @@ def _part(
         unit=run.plan.study.metrics[name].unit,
         before=sum(before) / len(before),
         added=estimate(added),
-        share=share_of(added, total) if resolved else None,
+        share=share_of_whole(added, total) if resolved else None,
     )
 
 

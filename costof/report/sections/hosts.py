@@ -168,13 +168,13 @@ def _slower(run: Run, names: Sequence[str]) -> list[Slower]:
     metrics = {
         name: metric
         for name, metric in run.plan.study.metrics.items()
-        if metric.headline and (not metric.of_slice or metric.of_command)
+        if metric.headline and (not metric.is_of_whole_slice or metric.command_figure)
     }
     confidence = 1 - (1 - CONFIDENCE) / max(1, len(names) * len(metrics))
     found = []
     for name, metric in metrics.items():
         # A phase's mean is a time, whatever its metric makes of it.
-        more_is_better = metric.of_command and metric.better == "higher"
+        more_is_better = metric.command_figure and metric.better == "higher"
         for host in names:
             by_round: dict[int, list[float]] = {}
             for piece in run.counted:
@@ -193,7 +193,7 @@ def _slower(run: Run, names: Sequence[str]) -> list[Slower]:
 
 def _told(parts: Sequence[HostPart], metric: Metric, host: str) -> tuple[float, float]:
     """Return the host's mean and that of all others; 0 where there is none."""
-    if name := metric.of_command:
+    if name := metric.command_figure:
         figures = {part.host: part.figures[name] for part in parts if name in part.figures}
         own = figures.pop(host, 0.0)
         return own, fmean(figures.values()) if figures else 0.0

@@ -118,7 +118,7 @@ def _of_slices(run: Run, name: str, slices: Mapping[str, Slices], comparisons: i
 
 def _threes(run: Run) -> Iterator[tuple[PlannedArm, PlannedArm, PlannedArm]]:
     for control in run.plan.controls:
-        replicate = run.plan.replicate_of(control)
+        replicate = run.plan.replicate(control)
         for arm in run.plan.protected:
             if arm.baseline == control.name:
                 yield arm, control, replicate
@@ -128,7 +128,7 @@ def _logs(run: Run, name: str, slices: Mapping[str, Slices], arms: Sequence[Plan
     """Logarithms of each arm by round, in the rounds that all of them have, higher for a cost: of the median operation
     of its slice, which stalls of the machine hardly move, or of the figure that slices have as wholes. None of 0."""
     metric = run.plan.study.metrics[name]
-    if metric.of_slice:
+    if metric.is_of_whole_slice:
         sign = 1 if metric.better == "lower" else -1
         by_round = [run.samples.by_round(name, arm.name) for arm in arms]
     else:
@@ -152,9 +152,9 @@ def _of_operations(run: Run, name: str, slices: Mapping[str, Slices], comparison
 
 def _slices(run: Run, name: str) -> dict[str, Slices]:
     """Return the slices of all arms; none of a figure that slices have as wholes."""
-    if run.plan.study.metrics[name].of_slice:
+    if run.plan.study.metrics[name].is_of_whole_slice:
         return {}
-    return {arm.name: Slices.of(run.histograms(name, arm.name)) for arm in run.plan.arms}
+    return {arm.name: Slices.decode(run.histograms(name, arm.name)) for arm in run.plan.arms}
 
 
 def _sentence(index: Index, each: IntermittentCost) -> str:

@@ -24,7 +24,14 @@ from costof.results.index import Index, Lead
 from costof.results.models import Core, Sentence
 from costof.results.run import Run
 from costof.statistics.estimate import Estimate, Verdict
-from costof.statistics.intervals import FEWEST_ROUNDS, ROUNDS_FOR_INTERVAL, differences, log_ratios, mean_of, share_of
+from costof.statistics.intervals import (
+    FEWEST_ROUNDS,
+    ROUNDS_FOR_INTERVAL,
+    differences,
+    log_ratios,
+    mean_over_rounds,
+    share_of_whole,
+)
 from costof.statistics.verdicts import Contrast, verdicts
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
@@ -165,12 +172,12 @@ def _mitigations(run: Run, core: Core, spec: Spec, reference: PlannedArm) -> lis
         logs = log_ratios(*run.samples.pairs(spec.metric, reference.name, candidate.arm.name))
         if logs is None:
             continue
-        candidates.append((candidate, mean_of(logs).estimate(len(logs)).through(math.exp)))
+        candidates.append((candidate, mean_over_rounds(logs).estimate(len(logs)).through(math.exp)))
         contexts = (reference.context, candidate.arm.context)
         floors = (floor for floor in core.noise_floor if floor.metric == spec.metric and floor.context in contexts)
         noise = max((floor.relative for floor in floors), default=0.0)
         # Going without it is judged, as a protection is: so "no cost above the margin" says that nothing is lost.
-        without = mean_of([-each for each in logs])
+        without = mean_over_rounds([-each for each in logs])
         contrasts.append(Contrast(without, len(logs), metric.margin, noise, metric.headline, metric.better))
     found = []
     for (each, gain), verdict in zip(candidates, verdicts(contrasts), strict=True):
@@ -179,7 +186,7 @@ def _mitigations(run: Run, core: Core, spec: Spec, reference: PlannedArm) -> lis
         recovered = None
         if numbers is not None:
             control, without_it, with_it = numbers
-            recovered = share_of(differences(without_it, with_it), differences(without_it, control))
+            recovered = share_of_whole(differences(without_it, with_it), differences(without_it, control))
         found.append(
             Mitigation(
                 factor=each.factor,

@@ -16,7 +16,7 @@ from costof.results.index import Context, Index
 from costof.results.models import Arm, Core, Metric, Sentence, Value
 from costof.results.run import Run
 from costof.statistics.estimate import Estimate, Verdict
-from costof.statistics.intervals import FEWEST_ROUNDS, differences, estimate, share_of
+from costof.statistics.intervals import FEWEST_ROUNDS, differences, estimate, share_of_whole
 
 COLOURS = {
     "tcp": "tcp",
@@ -100,7 +100,7 @@ def _explained(run: Run, asked: Explanation, name: str) -> Explained | None:
         arm=name,
         added=estimate(added),
         on_the_wire=estimate(on_the_wire),
-        share=share_of(on_the_wire, added),
+        share=share_of_whole(on_the_wire, added),
     )
 
 

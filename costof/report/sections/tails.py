@@ -30,8 +30,8 @@ from costof.statistics.tails import (
     FEWEST_ROUNDS,
     RESAMPLES,
     Percentiles,
+    bootstrap_percentiles,
     operations_needed,
-    percentiles_of,
     ratios,
 )
 from costof.study.schema import Metric
@@ -83,10 +83,10 @@ class TailsSection(Section[None, Tails]):
     def compute(self, run: Run, core: Core, spec: None) -> Tails | None:
         found: list[Tail | UndeterminedPercentile] = []
         for name, metric in run.plan.study.metrics.items():
-            if not metric.headline or metric.of_slice or metric.unit not in NS_PER_UNIT:
+            if not metric.headline or metric.is_of_whole_slice or metric.unit not in NS_PER_UNIT:
                 continue
             rounds = sorted({piece.round for piece in run.counted if piece.workload == metric.workload})
-            units = [run.samples.units.of(number) for number in rounds]
+            units = [run.samples.units.unit(number) for number in rounds]
             if len(set(units)) < FEWEST_ROUNDS:
                 continue
             drawn = resamples(units, run.plan.seed, RESAMPLES)
@@ -94,7 +94,7 @@ class TailsSection(Section[None, Tails]):
             for arm in run.plan.arms:
                 if histograms := run.histograms(name, arm.name):
                     values, counts = counted(histograms.get(number, []) for number in rounds)
-                    percentiles = percentiles_of(values, counts, drawn, PERCENTILES)
+                    percentiles = bootstrap_percentiles(values, counts, drawn, PERCENTILES)
                     measured[arm.name] = Measured(int(counts.sum()), percentiles)
             for arm in run.plan.protected:
                 of_arm, of_control = measured.get(arm.name), measured.get(arm.baseline or "")

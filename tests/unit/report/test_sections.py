@@ -15,7 +15,7 @@ from costof.report.result import Result
 from costof.report.sections.cost_model.model import taken_at
 from costof.report.sections.predicted import PredictedEffect
 from costof.report.sections.saturation import Loop
-from costof.statistics.intervals import mean_of
+from costof.statistics.intervals import mean_over_rounds
 from costof.study.arms import PlannedArm
 from costof.study.load import CONNECTION, QUERY, RequestedLoad
 from costof.study.plan import Plan
@@ -63,7 +63,7 @@ def test_a_saturated_loop_has_its_capacity_and_its_limit_and_its_time_is_no_seco
     for name in ARMS:
         loop = loops(result)[name]
         assert loop.in_flight == pytest.approx(IN_FLIGHT, rel=0.001)
-        assert loop.per_second.low <= truth.taken(LOOPS.arm(name)).per_second <= loop.per_second.high
+        assert loop.per_second.low <= truth.true_cost(LOOPS.arm(name)).per_second <= loop.per_second.high
         assert loop.limit == "the CPU share of balancer is used up"
     said = findings(result)
     assert f"The loop of '{RATE}' is saturated: its 200 workers are never idle" in said
@@ -185,8 +185,8 @@ def coverage(rounds: int, round_trips: float, *, probed: bool = True) -> float:
     link's uncertainty is left out."""
     chance, runs, held = np.random.default_rng(rounds), 1500, 0
     for _ in range(runs):
-        taken = mean_of(list(chance.normal(OWN_MS + round_trips * NEAR_MS, OF_ROUND, rounds)))
-        near, far = (mean_of(list(chance.normal(ms, OF_PROBE, PROBES))) for ms in (NEAR_MS, FAR_MS))
+        taken = mean_over_rounds(list(chance.normal(OWN_MS + round_trips * NEAR_MS, OF_ROUND, rounds)))
+        near, far = (mean_over_rounds(list(chance.normal(ms, OF_PROBE, PROBES))) for ms in (NEAR_MS, FAR_MS))
         found = taken_at(taken, round_trips, near, far)
         half = (found if probed else taken).half()
         held += abs(found.value - OWN_MS - round_trips * FAR_MS) <= half
@@ -203,5 +203,5 @@ def test_without_the_links_uncertainty_it_would_not() -> None:
 
 
 def test_where_it_was_measured_the_prediction_is_the_measurement() -> None:
-    taken, link = mean_of([0.3, 0.31, 0.32]), mean_of([0.04, 0.06])
+    taken, link = mean_over_rounds([0.3, 0.31, 0.32]), mean_over_rounds([0.04, 0.06])
     assert taken_at(taken, 4, link, link) == taken

@@ -144,8 +144,8 @@ def balanced() -> Result:
     return fake_result(HTTP_PLAN, HttpTruth(), rounds=ROUNDS)
 
 
-def taken(arm: str) -> http.MeasuredSlice:
-    return HttpTruth().taken(HTTP_PLAN.arm(arm))
+def taken(arm: str) -> http.TrueCost:
+    return HttpTruth().true_cost(HTTP_PLAN.arm(arm))
 
 
 def test_a_metric_of_whole_slices_is_operations_over_time() -> None:
@@ -271,8 +271,8 @@ def encrypted(ledger: Ledger) -> Result:
     return analyse(ledger)
 
 
-def spent(arm: str) -> encryption.MeasuredSlice:
-    return EncryptionTruth().taken(TPCC_PLAN.arm(arm))
+def spent(arm: str) -> encryption.TrueCost:
+    return EncryptionTruth().true_cost(TPCC_PLAN.arm(arm))
 
 
 @pytest.mark.parametrize("arm", ["0", "direct", "20", "100"])

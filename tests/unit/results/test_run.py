@@ -20,7 +20,7 @@ from costof.results.ledger import SLICES, EndRecord, EnvironmentRecord, Ledger, 
 from costof.results.run import read_run
 from costof.results.samples import Samples, ServersSide, SliceKey, of_slice
 from costof.statistics.estimate import Estimate, Verdict
-from costof.statistics.units import Units, own_share
+from costof.statistics.units import Units, variance_share_of_starts
 from costof.studies import study_names
 from costof.study.load import RequestedLoad
 from costof.study.schema import Metric
@@ -59,7 +59,7 @@ def test_a_cost_that_went_in_comes_out_of_any_study(study: str) -> None:
 def test_nothing_against_nothing_is_no_difference(value: float, verdict: Verdict) -> None:
     """Such as failed transactions, of which neither arm has any."""
     samples, control = Samples(), PLAN.controls[0]
-    for each in (control, PLAN.replicate_of(control), TLS):
+    for each in (control, PLAN.replicate(control), TLS):
         samples.succeeded(SliceKey(PLAN.study.metrics[QUERY].workload, each.name))
         for number in range(6):
             samples.add(QUERY, each.name, number, value if each is TLS else 0.0)
@@ -257,11 +257,11 @@ def test_the_share_of_starts_is_known_with_its_interval_and_none_is_shown_withou
     chance, shares = np.random.default_rng(7), []
     for _ in range(200):
         logs = chance.normal(0, luck, (1, 8, 1)) + chance.normal(0, OF_ROUND, (1, 8, 6))
-        share = own_share(logs.tolist())
+        share = variance_share_of_starts(logs.tolist())
         assert share is not None
         shares.append(share)
     truth = luck**2 / (luck**2 + OF_ROUND**2 / 6)
-    assert own_share([[[0.1], [0.2], [0.3]]]) is None, "one round a start does not tell"
+    assert variance_share_of_starts([[[0.1], [0.2], [0.3]]]) is None, "one round a start does not tell"
     if not luck:
         assert np.mean([share.low > 0 for share in shares]) <= 0.05
         return

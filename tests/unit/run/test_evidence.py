@@ -1,4 +1,4 @@
-"""An arm that was not what it says is thrown out, whichever end notices."""
+"""Tests of evidence from client and server that a slice had its arm's settings."""
 
 from __future__ import annotations
 
@@ -21,8 +21,15 @@ PLAIN = STUDY.arm_settings({"transport": "plain"})
 TLS_LEVELS = {"transport": "tls", "tls_version": "1.3", "key": "rsa-2048", "verify": "full", "resumption": "off"}
 TLS = STUDY.arm_settings(TLS_LEVELS)
 RESUMED = STUDY.arm_settings({**TLS_LEVELS, "resumption": "on"})
-SEEN = {"connections": 50, "handshakes": 50, "resumed": 0, "protocol": "TLSv1.3", "key": "rsa-2048", "verified": True}
-SEEN_PLAIN = {"connections": 50, "protocol": None}
+EVIDENCE = {
+    "connections": 50,
+    "handshakes": 50,
+    "resumed": 0,
+    "protocol": "TLSv1.3",
+    "key": "rsa-2048",
+    "verified": True,
+}
+PLAIN_EVIDENCE = {"connections": 50, "protocol": None}
 
 
 def answer(operations: int = 50, **evidence: Any) -> SliceAnswer:
@@ -33,117 +40,115 @@ def moved(connections: int, shared: bool = False, **tls: int) -> Counters:
     return Counters(connections, {f"TLSv1.{name[1:]}": count for name, count in tls.items()}, shared)
 
 
-def seen(**changes: Any) -> dict[str, Any]:
-    return {**SEEN, **changes}
+def tls_evidence(**changes: Any) -> dict[str, Any]:
+    return {**EVIDENCE, **changes}
 
 
 @pytest.mark.parametrize(
-    ("asked", "evidence", "counters", "told"),
+    ("settings", "evidence", "counters", "message"),
     [
-        (TLS, SEEN, moved(51, v3=51), None),
-        (PLAIN, SEEN_PLAIN, moved(50, v3=1), None),
-        # The client notices.
-        (TLS, seen(protocol=None), moved(50, v3=50), "did not speak TLS"),
-        (TLS, seen(protocol="TLSv1.2"), moved(50, v3=50), "TLSv1.2"),
-        (TLS, seen(key="rsa-4096"), moved(50, v3=50), "rsa-4096"),
-        (TLS, seen(verified=False), moved(50, v3=50), "did not verify"),
-        (TLS, seen(resumed=3), moved(50, v3=50), "3 of 50 handshakes were resumed"),
-        (RESUMED, seen(resumed=50), moved(50, v3=50), None),
-        (RESUMED, seen(resumed=49), moved(50, v3=50), "49 of 50 handshakes were resumed"),
-        (PLAIN, seen(protocol="TLSv1.3"), moved(50), "TLS"),
-        # The server notices.
-        (TLS, SEEN, moved(20, v3=20), "20 connections of 50"),
-        (TLS, SEEN, moved(90, v3=90), "50 were opened"),
-        (TLS, SEEN, moved(50, v2=50), "0 connections with TLS 1.3"),
-        (PLAIN, SEEN_PLAIN, moved(50, v3=50), "TLS"),
-        # Other clients of a target may move its counters too.
-        (TLS, SEEN, moved(90, shared=True, v3=90), None),
-        (PLAIN, SEEN_PLAIN, moved(90, shared=True, v3=40), None),
-        (TLS, SEEN, moved(20, shared=True, v3=20), "20 connections of 50"),
-        # A server may count nothing, connections alone, or TLS without its version.
-        (TLS, SEEN, Counters(), None),
-        (TLS, SEEN, Counters(50), None),
-        (TLS, SEEN, Counters(20), "the server counted 20 connections of 50"),
-        (TLS, SEEN, Counters(50, {"TLS": 50}), None),
-        (TLS, SEEN, Counters(50, {"TLS": 49}), "49"),
+        (TLS, EVIDENCE, moved(51, v3=51), None),
+        (PLAIN, PLAIN_EVIDENCE, moved(50, v3=1), None),
+        # Client evidence.
+        (TLS, tls_evidence(protocol=None), moved(50, v3=50), "did not use TLS"),
+        (TLS, tls_evidence(protocol="TLSv1.2"), moved(50, v3=50), "TLSv1.2"),
+        (TLS, tls_evidence(key="rsa-4096"), moved(50, v3=50), "rsa-4096"),
+        (TLS, tls_evidence(verified=False), moved(50, v3=50), "did not verify"),
+        (TLS, tls_evidence(resumed=3), moved(50, v3=50), "3 of 50 handshakes were resumed"),
+        (RESUMED, tls_evidence(resumed=50), moved(50, v3=50), None),
+        (RESUMED, tls_evidence(resumed=49), moved(50, v3=50), "49 of 50 handshakes were resumed"),
+        (PLAIN, tls_evidence(protocol="TLSv1.3"), moved(50), "TLS"),
+        # Server counters.
+        (TLS, EVIDENCE, moved(20, v3=20), "only 20 of 50 connections"),
+        (TLS, EVIDENCE, moved(90, v3=90), "the client opened 50"),
+        (TLS, EVIDENCE, moved(50, v2=50), "only 0 of 50 connections with TLS 1.3"),
+        (PLAIN, PLAIN_EVIDENCE, moved(50, v3=50), "TLS"),
+        # Counters of a target include other clients.
+        (TLS, EVIDENCE, moved(90, shared=True, v3=90), None),
+        (PLAIN, PLAIN_EVIDENCE, moved(90, shared=True, v3=40), None),
+        (TLS, EVIDENCE, moved(20, shared=True, v3=20), "only 20 of 50 connections"),
+        # A server may count nothing, only connections, or TLS without its version.
+        (TLS, EVIDENCE, Counters(), None),
+        (TLS, EVIDENCE, Counters(50), None),
+        (TLS, EVIDENCE, Counters(20), "the server counted only 20 of 50 connections"),
+        (TLS, EVIDENCE, Counters(50, {"TLS": 50}), None),
+        (TLS, EVIDENCE, Counters(50, {"TLS": 49}), "49"),
     ],
 )
-def test_a_slice_proves_its_arm_by_both_ends(
-    asked: ArmSettings, evidence: dict[str, Any], counters: Counters, told: str | None
+def test_evidence_of_both_ends_must_match_the_arm(
+    settings: ArmSettings, evidence: dict[str, Any], counters: Counters, message: str | None
 ) -> None:
-    found = mismatch(asked, "wire", answer(**evidence), counters)
-    assert found is None if told is None else told in (found or "")
+    reason = mismatch(settings, "wire", answer(**evidence), counters)
+    assert reason is None if message is None else message in (reason or "")
 
 
-def test_an_application_whose_driver_opens_connections_of_its_own_passes() -> None:
+def test_additional_connections_of_an_application_driver_are_accepted() -> None:
     assert mismatch(TLS, "app", answer(clients=12, connections=24), moved(40, v3=40)) is None
 
 
 @pytest.mark.parametrize(
-    ("suite", "protocol", "cipher", "told"),
+    ("suite", "protocol", "cipher", "message"),
     [
         ("tls1.3", "TLSv1.3", "TLS_AES_256_GCM_SHA384", None),
-        ("tls1.3", "TLSv1.2", "ECDHE-RSA-AES256-GCM-SHA384", "the client spoke TLSv1.2"),
+        ("tls1.3", "TLSv1.2", "ECDHE-RSA-AES256-GCM-SHA384", "the client used TLSv1.2"),
         ("modern", "TLSv1.2", "ECDHE-RSA-AES256-GCM-SHA384", None),
         ("aes256-sha", "TLSv1.2", "AES256-SHA", None),
         ("aes256-sha", "TLSv1.2", "AES128-SHA", "the cipher was AES128-SHA"),
     ],
 )
-def test_a_suite_is_what_was_spoken(suite: str, protocol: str, cipher: str, told: str | None) -> None:
-    asked = load_study("http-tls-termination").arm_settings({"termination": "balancer", "suite": suite})
-    assert mismatch(asked, "wire", answer(**seen(protocol=protocol, cipher=cipher)), Counters()) == told
+def test_suite_must_be_the_negotiated_one(suite: str, protocol: str, cipher: str, message: str | None) -> None:
+    settings = load_study("http-tls-termination").arm_settings({"termination": "balancer", "suite": suite})
+    assert mismatch(settings, "wire", answer(**tls_evidence(protocol=protocol, cipher=cipher)), Counters()) == message
 
 
 @pytest.mark.parametrize(("connections", "workers", "passes"), [(450, 200, True), (451, 200, False), (450, 1, False)])
-def test_each_worker_may_leave_a_connection_unfinished(connections: int, workers: int, passes: bool) -> None:
-    found = mismatch(TLS, "wire", answer(**SEEN), moved(connections, v3=connections), workers=workers)
+def test_each_worker_may_leave_connections_unfinished(connections: int, workers: int, passes: bool) -> None:
+    found = mismatch(TLS, "wire", answer(**EVIDENCE), moved(connections, v3=connections), workers=workers)
     assert (found is None) == passes
 
 
 @pytest.mark.parametrize(("connections", "passes"), [(90, True), (95, False)])
-def test_a_connection_that_failed_was_counted_by_the_server_alone(connections: int, passes: bool) -> None:
-    failed = answer(**SEEN).model_copy(update={"errors": [error_of("timeout", "late", 40)]})
+def test_failed_connections_may_be_counted_by_the_server(connections: int, passes: bool) -> None:
+    failed = answer(**EVIDENCE).model_copy(update={"errors": [error_of("timeout", "late", 40)]})
     assert (mismatch(TLS, "wire", failed, moved(connections, v3=connections)) is None) == passes
 
 
 @pytest.mark.parametrize(("connections", "workers", "passes"), [(46, 8, True), (44, 8, False), (46, 2, False)])
-def test_an_overloaded_server_may_not_have_taken_what_was_unfinished(
-    connections: int, workers: int, passes: bool
-) -> None:
+def test_overloaded_server_may_not_count_unfinished_connections(connections: int, workers: int, passes: bool) -> None:
     used = Phase(count=45, sum_ns=1, sum_squares_ns2=1.0, min_ns=1, max_ns=1, histogram="")
-    cut_off = answer(45, **SEEN).model_copy(update={"phases": {"connect": used}})
+    cut_off = answer(45, **EVIDENCE).model_copy(update={"phases": {"connect": used}})
     assert (mismatch(TLS, "wire", cut_off, moved(connections, v3=connections), workers=workers) is None) == passes
 
 
-def test_a_slice_without_success_refutes_nothing() -> None:
+def test_slice_without_operations_is_not_a_mismatch() -> None:
     assert mismatch(TLS, "wire", answer(operations=0), moved(0)) is None
 
 
-def test_counters_are_compared_where_both_readings_have_them() -> None:
+def test_difference_of_counters_needs_both_readings() -> None:
     assert moved(9, v3=4).since(moved(5, v3=2)) == moved(4, v3=2)
     assert Counters().since(moved(5, v3=2)) == Counters()
     assert Counters(9).since(Counters(5)) == Counters(4)
 
 
 @pytest.mark.parametrize(
-    ("evidence", "counted", "usable", "told"),
+    ("evidence", "counted", "usable", "warning"),
     [
-        # A counter that stands still, or TLS that ends before the server.
-        (SEEN, Counters(50, {"TLS": 0}, True), Counters(50, None, True), "none of the first 50 TLS connections"),
+        # A counter that does not move, or TLS that ends before the server.
+        (EVIDENCE, Counters(50, {"TLS": 0}, True), Counters(50, None, True), "none of the first 50 TLS connections"),
         ({"connections": 50}, Counters(0, {"TLS": 0}, True), Counters(), "none of the first 50 connections"),
-        # Some were counted: then the others are missing, which is no fault of the counter's.
-        (SEEN, Counters(50, {"TLS": 1}, True), Counters(50, {"TLS": 1}, True), None),
-        # A client that does not say that it spoke TLS may not have done so; nobody counts where nothing was opened.
+        # The counter works, and the other connections were really not made with TLS.
+        (EVIDENCE, Counters(50, {"TLS": 1}, True), Counters(50, {"TLS": 1}, True), None),
+        # No evidence of TLS in the client, or no connections.
         ({"connections": 50}, Counters(50, {"TLS": 0}, True), Counters(50, {"TLS": 0}, True), None),
         ({"connections": 0}, Counters(0, {"TLS": 0}, True), Counters(0, {"TLS": 0}, True), None),
     ],
 )
-def test_a_target_whose_counter_counts_nothing_is_measured_by_the_clients_evidence(
-    evidence: dict[str, Any], counted: Counters, usable: Counters, told: str | None
+def test_target_with_a_broken_counter_is_verified_by_the_client_alone(
+    evidence: dict[str, Any], counted: Counters, usable: Counters, warning: str | None
 ) -> None:
     access = Access("mysql://u:p@db.example/")
     service = TargetService(access, SysbenchTarget(access, "mysql-transport", "a-run", 1))
     assert service.usable(answer(**evidence), counted) == usable
     warnings = service.warnings()
-    assert len(warnings) == (told is not None)
-    assert told is None or told in warnings[0]
+    assert len(warnings) == (warning is not None)
+    assert warning is None or warning in warnings[0]

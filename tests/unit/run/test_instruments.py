@@ -1,4 +1,4 @@
-"""What instruments are told of a study's workloads and data, and which arms share one; stand-ins answer for engines."""
+"""Tests of the plans for instruments and of the arms that share one, with fake engines."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from tests.support.small_plans import plan_of
 VERSIONS = {"": {"OpenSSL": "3.0.19"}, "aws-lc": {"AWS-LC": "1.73.0"}, "openssl-3.5": {"OpenSSL": "3.5.5"}}
 
 
-class Somewhere:
-    """Stands for a service whose clients are all in one place."""
+class OneHostService:
+    """A service whose clients are all on one host."""
 
     def prefix(self, arm: object) -> list[str]:
         return []
@@ -37,15 +37,15 @@ class Somewhere:
         return Endpoint(service=ServiceSettings(protocol="none", addresses=[]))
 
 
-class StandIn:
-    """An instrument that can measure every arm: what it was told, and what it was asked to load."""
+class FakeInstrument:
+    """An instrument that can measure every arm, and records its plan and its loads."""
 
     def __init__(self, versions: dict[str, str], failing: bool = False) -> None:
         self.versions, self.failing = versions, failing
         self.loaded: list[tuple[str, int]] = []
 
     def plan(self, plan: InstrumentPlan) -> Ready:
-        self.told = plan
+        self.received = plan
         arms = [ReadyArm(name=arm.name, server="h:1", error=None) for arm in plan.arms]
         return Ready(instrument="costof-engine", versions=self.versions, arms=arms)
 
@@ -56,111 +56,109 @@ class StandIn:
 
 
 @pytest.fixture
-def engines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[StandIn]:
-    """Those that are started, the installed one and one of each library."""
-    started: list[StandIn] = []
+def engines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[FakeInstrument]:
+    """Return the list of started engines, with the installed one and one for each library available."""
+    started: list[FakeInstrument] = []
 
-    def engine(prefix: object, library: str = "") -> AbstractContextManager[StandIn]:
-        started.append(StandIn(VERSIONS[library]))
+    def engine(prefix: object, library: str = "") -> AbstractContextManager[FakeInstrument]:
+        started.append(FakeInstrument(VERSIONS[library]))
         return nullcontext(started[-1])
 
     for library in VERSIONS:
         (tmp_path / f"costof-engine{library and '-'}{library}").touch(mode=0o755)
     monkeypatch.setenv("COSTOF_ENGINE", str(tmp_path / "costof-engine"))
     monkeypatch.setattr(module, "engine", engine)
-    monkeypatch.setattr(module, "application", lambda *_: nullcontext(StandIn({})))
+    monkeypatch.setattr(module, "application", lambda *_: nullcontext(FakeInstrument({})))
     return started
 
 
 def started(plan: Plan, folder: Path, number: int = 0) -> Instruments:
-    found = Instruments(plan, cast(Service, Somewhere()), Ledger(folder), number)
+    instruments = Instruments(plan, cast(Service, OneHostService()), Ledger(folder), number)
     with ExitStack() as stack:
-        found.start(stack)
-    return found
+        instruments.start(stack)
+    return instruments
 
 
-def told(plan: Plan, folder: Path, engines: list[StandIn]) -> dict[str, Workload]:
+def sent_workloads(plan: Plan, folder: Path, engines: list[FakeInstrument]) -> dict[str, Workload]:
     started(plan, folder)
-    return {each.name: each for each in engines[-1].told.workloads}
+    return {each.name: each for each in engines[-1].received.workloads}
 
 
-def test_transactions_go_to_the_engine_with_their_terminals_and_isolation(
-    tmp_path: Path, engines: list[StandIn]
-) -> None:
+def test_engine_gets_transactions_with_terminals_and_isolation(tmp_path: Path, engines: list[FakeInstrument]) -> None:
     settings = ["encrypted=0,20", "terminals=8,16", "isolation=serializable,read-committed"]
-    found = told(plan_of("mysql-column-encryption", "quick", *settings), tmp_path, engines)
-    assert found.pop(LOAD) == Workload(name=LOAD, kind="tpcc", workers=4, tpcc={"phase": "load", "warehouses": 1})
-    assert {each.kind for each in found.values()} == {"tpcc"}
-    assert {(each.workers, each.tpcc["isolation"]) for each in found.values()} == {
+    workloads = sent_workloads(plan_of("mysql-column-encryption", "quick", *settings), tmp_path, engines)
+    assert workloads.pop(LOAD) == Workload(name=LOAD, kind="tpcc", workers=4, tpcc={"phase": "load", "warehouses": 1})
+    assert {each.kind for each in workloads.values()} == {"tpcc"}
+    assert {(each.workers, each.tpcc["isolation"]) for each in workloads.values()} == {
         (terminals, isolation) for terminals in (8, 16) for isolation in ("serializable", "read-committed")
     }
-    assert all(each.tpcc["phase"] == "run" and not each.tpcc["keying"] for each in found.values())
+    assert all(each.tpcc["phase"] == "run" and not each.tpcc["keying"] for each in workloads.values())
 
 
-def test_other_studies_load_records(tmp_path: Path, engines: list[StandIn]) -> None:
-    found = told(plan_of("mysql-transport"), tmp_path, engines)
-    assert found[LOAD] == load_workload() == Workload(name=LOAD, kind="load", workers=4)
-    assert found["query_1"].tpcc is None
+def test_other_studies_load_records(tmp_path: Path, engines: list[FakeInstrument]) -> None:
+    workloads = sent_workloads(plan_of("mysql-transport"), tmp_path, engines)
+    assert workloads[LOAD] == load_workload() == Workload(name=LOAD, kind="load", workers=4)
+    assert workloads["query_1"].tpcc is None
 
 
-def test_each_share_of_reads_is_a_workload_of_its_own_for_the_engine(tmp_path: Path, engines: list[StandIn]) -> None:
+def test_engine_gets_a_workload_for_each_read_share(tmp_path: Path, engines: list[FakeInstrument]) -> None:
     plan = plan_of("mongodb-chained-replication", "quick", "read_share=0,0.5", "nodes=3", "write_concern=1")
-    found = told(plan, tmp_path, engines)
-    assert found.keys() == {"write", "write read_share 0.5"}
-    mixed = found["write read_share 0.5"].ycsb
-    assert found["write"].ycsb == {"phase": "load"}
+    workloads = sent_workloads(plan, tmp_path, engines)
+    assert workloads.keys() == {"write", "write read_share 0.5"}
+    mixed = workloads["write read_share 0.5"].ycsb
+    assert workloads["write"].ycsb == {"phase": "load"}
     assert (mixed["phase"], mixed["insert_proportion"], mixed["read_proportion"]) == ("run", 0.5, 0.5)
 
 
-def test_each_start_of_the_servers_draws_anew_what_instruments_draw(tmp_path: Path, engines: list[StandIn]) -> None:
+def test_each_start_of_the_servers_has_another_seed(tmp_path: Path, engines: list[FakeInstrument]) -> None:
     plan = plan_of("mysql-transport")
     for number in range(3):
         started(plan, tmp_path, number)
-    assert [each.told.seed for each in engines] == [plan.seed + number for number in range(3)]
+    assert [each.received.seed for each in engines] == [plan.seed + number for number in range(3)]
 
 
 @pytest.mark.parametrize(
     ("study", "operations"), [("mysql-column-encryption", tpcc.load_operations(1)), ("mysql-transport", 10_000)]
 )
-def test_all_of_the_data_is_loaded_or_the_run_ends(
-    study: str, operations: int, tmp_path: Path, engines: list[StandIn]
+def test_all_data_is_loaded_or_the_run_fails(
+    study: str, operations: int, tmp_path: Path, engines: list[FakeInstrument]
 ) -> None:
     plan = plan_of(study)
-    found = started(plan, tmp_path)
-    found.load(plan.arms[0])
+    instruments = started(plan, tmp_path)
+    instruments.load(plan.arms[0])
     assert engines[0].loaded == [(LOAD, operations)]
     engines[0].failing = True
     with pytest.raises(CostofError, match="disk full"):
-        found.load(plan.arms[0])
+        instruments.load(plan.arms[0])
 
 
-def test_all_arms_of_one_library_share_an_engine_their_control_among_them(
-    tmp_path: Path, engines: list[StandIn]
-) -> None:
+def test_arms_and_control_of_one_library_share_an_engine(tmp_path: Path, engines: list[FakeInstrument]) -> None:
     started(plan_of("postgres-tls", "quick", "tls_library=installed,aws-lc"), tmp_path)
-    installed, other = ((each.versions, [arm.name for arm in each.told.arms]) for each in engines)
+    installed, other = ((each.versions, [arm.name for arm in each.received.arms]) for each in engines)
     assert installed == (VERSIONS[""], ["plain", "plain-copy", "tls"])
     arms = [f"{arm}@tls_library-aws-lc" for arm in ("plain", "plain-copy", "tls")]
     assert other == (VERSIONS["aws-lc"], arms)
 
 
 @pytest.mark.parametrize(
-    ("asked", "runs"),
+    ("library", "versions"),
     [("openssl-3.5", {"OpenSSL": "3.50.1"}), ("openssl-3.5", {"OpenSSL": "3.0.19"}), ("aws-lc", {"OpenSSL": "3.0.19"})],
 )
-def test_an_engine_must_run_the_library_that_its_arms_ask_for(
-    asked: str, runs: dict[str, str], tmp_path: Path, engines: list[StandIn], monkeypatch: pytest.MonkeyPatch
+def test_engine_with_another_library_than_its_arms_need_is_refused(
+    library: str,
+    versions: dict[str, str],
+    tmp_path: Path,
+    engines: list[FakeInstrument],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    plan = plan_of("redis-tls", "quick", f"tls_library={asked}")
+    plan = plan_of("redis-tls", "quick", f"tls_library={library}")
     started(plan, tmp_path)
-    monkeypatch.setitem(VERSIONS, asked, runs)
+    monkeypatch.setitem(VERSIONS, library, versions)
     with pytest.raises(CostofError, match="says that it runs OpenSSL 3"):
         started(plan, tmp_path)
 
 
-def test_an_engine_that_is_not_built_is_missed_before_any_server_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_engine_is_reported_before_any_server_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "costof-engine").touch(mode=0o755)
     monkeypatch.setenv("COSTOF_ENGINE", str(tmp_path / "costof-engine"))
     nothing = cast(Any, None)

@@ -9,7 +9,7 @@ import pytest
 from costof.errors import CostofError, ErrorText
 from costof.programs.access import Access
 from costof.programs.mariadb.target import SysbenchTarget
-from costof.run.rounds import used_here
+from costof.run.rounds import cpu_seconds_here
 from costof.services.server_cpu import LAG_SECONDS, ServerCpu
 from costof.services.target import TargetService
 from costof.urls import is_loopback
@@ -134,11 +134,11 @@ def test_cpu_time_of_another_machine_is_not_taken_off_this_ones() -> None:
     access = Access("mysql://u:p@db.example/")
     service = TargetService(access, SysbenchTarget(access, "mysql-transport", "a-run", 1))
     used = {"server": 2.0, "gateway": 0.5}
-    assert used_here(service, used) == 2.5
+    assert cpu_seconds_here(service, used) == 2.5
     service.server_cpu = ServerCpu("cat seconds")
-    assert used_here(service, used) == 0.5
+    assert cpu_seconds_here(service, used) == 0.5
     service.server_cpu.limit_cores(2, "this machine")
-    assert used_here(service, used) == 2.5
+    assert cpu_seconds_here(service, used) == 2.5
 
 
 def test_loopback_addresses_are_of_this_machine() -> None:

@@ -1,4 +1,4 @@
-"""Histograms and percentiles: what they hold when added up, against HdrHistogram's own library."""
+"""Tests of histograms, against the HdrHistogram library, and of percentiles."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from costof.statistics.histogram import LONGEST_NS, SIGNIFICANT_DIGITS, Counts, counted, merged
 from costof.statistics.intervals import Numbers, resamples
-from costof.statistics.tails import RESAMPLES, operations_needed, percentiles_of, ratios
+from costof.statistics.tails import RESAMPLES, bootstrap_percentiles, operations_needed, ratios
 
 NANOSECONDS = st.integers(min_value=1, max_value=2 * LONGEST_NS)
 
 
-def oracle(values: Iterable[int], digits: int = SIGNIFICANT_DIGITS) -> HdrHistogram:
+def library_histogram(values: Iterable[int], digits: int = SIGNIFICANT_DIGITS) -> HdrHistogram:
     histogram = HdrHistogram(1, LONGEST_NS, digits)
     for value in values:
         histogram.record_value(min(value, LONGEST_NS))
@@ -28,99 +28,103 @@ def oracle(values: Iterable[int], digits: int = SIGNIFICANT_DIGITS) -> HdrHistog
 
 
 def encoded(values: Iterable[int]) -> str:
-    """As the library writes it."""
-    text: bytes = oracle(values).encode()
+    """Return a histogram encoded by the HdrHistogram library."""
+    text: bytes = library_histogram(values).encode()
     return text.decode()
 
 
 @given(st.lists(st.lists(NANOSECONDS, min_size=1, max_size=20), min_size=1, max_size=5))
-def test_a_sum_holds_what_its_parts_hold(parts: list[list[int]]) -> None:
-    total, expected = merged(map(encoded, parts)), oracle(chain.from_iterable(parts))
+def test_merged_histogram_contains_all_values(parts: list[list[int]]) -> None:
+    total, expected = merged(map(encoded, parts)), library_histogram(chain.from_iterable(parts))
     assert total.total == sum(map(len, parts))
-    asked = [1, 25, 50, 90, 100]
-    assert total.at_percentiles(asked) == [expected.get_value_at_percentile(percentile) for percentile in asked]
-    one_by_one = sum(map(Counts.of, parts), Counts.of([]))
+    percentiles = [1, 25, 50, 90, 100]
+    assert total.at_percentiles(percentiles) == [expected.get_value_at_percentile(each) for each in percentiles]
+    one_by_one = sum(map(Counts.from_values, parts), Counts.from_values([]))
     assert [*zip(one_by_one.buckets, one_by_one.counts, strict=True)] == [
         *zip(total.buckets, total.counts, strict=True)
     ]
 
 
 @given(st.lists(st.tuples(NANOSECONDS, st.integers(1, 10**12)), max_size=20))
-def test_the_library_reads_what_is_written(pairs: list[tuple[int, int]]) -> None:
-    expected = oracle([])
+def test_library_reads_our_encoding(pairs: list[tuple[int, int]]) -> None:
+    expected = library_histogram([])
     for value, times in pairs:
         expected.record_value(min(value, LONGEST_NS), times)
-    read = HdrHistogram.decode(Counts.of([value for value, _ in pairs], [times for _, times in pairs]).encoded())
+    read = HdrHistogram.decode(
+        Counts.from_values([value for value, _ in pairs], [times for _, times in pairs]).encoded()
+    )
     assert read.get_total_count() == sum(times for _, times in pairs)
     assert [*read.counts] == [*expected.counts]
     assert (read.lowest_trackable_value, read.highest_trackable_value) == (1, LONGEST_NS)
 
 
-def test_an_operation_of_minutes_is_no_error() -> None:
-    """A sum that ended at one minute could not take the engine's histogram of a slower operation."""
+def test_operation_of_two_minutes_is_recorded() -> None:
+    """Regression: sums were limited to one minute, and failed for slower operations."""
     slow = 2 * 60 * 10**9
     (longest,) = merged([encoded([10**6]), encoded([slow])]).at_ranks([1])
     assert abs(longest / slow - 1) < 2e-3
 
 
 @given(st.lists(st.lists(st.lists(NANOSECONDS, max_size=9), min_size=1, max_size=3), min_size=1, max_size=4))
-def test_rounds_are_counted_each_by_itself(rounds: list[list[list[int]]]) -> None:
+def test_rounds_are_counted_separately(rounds: list[list[list[int]]]) -> None:
     values, counts = counted([[encoded(part) for part in parts] for parts in rounds])
     for parts, row in zip(rounds, counts, strict=True):
-        expected = oracle(chain.from_iterable(parts))
+        expected = library_histogram(chain.from_iterable(parts))
         true = {expected.get_value_from_index(place): count for place, count in enumerate(expected.counts) if count}
         assert {value: count for value, count in zip(values, row, strict=True) if count} == true
 
 
-def test_a_histogram_of_other_buckets_is_refused() -> None:
-    text: bytes = oracle([], digits=2).encode()
+def test_histogram_with_other_buckets_is_refused() -> None:
+    text: bytes = library_histogram([], digits=2).encode()
     with pytest.raises(ValueError, match="2 digits"):
         merged([text.decode()])
 
 
 BUCKETS = np.geomspace(0.05, 20, 600)
-ASKED = (50.0, 95.0, 99.0)
+PERCENTILES = (50.0, 95.0, 99.0)
 TAIL_RUNS = 100
 
 
-def counts_of(operations: Numbers) -> Numbers:
-    """`[round, bucket]` of operations `[round, operation]`."""
+def bucket_counts(operations: Numbers) -> Numbers:
+    """Return the counts `[round, bucket]` of operations `[round, operation]`."""
     places = np.minimum(np.searchsorted(BUCKETS, operations), len(BUCKETS) - 1)
     return np.array([np.bincount(row, minlength=len(BUCKETS)) for row in places], dtype=float)
 
 
-def rounds_of(chance: np.random.Generator, rounds: int, times: float, shared: Numbers) -> Numbers:
-    """Log-normal operations whose whole round is faster or slower, a part of it alike for all arms."""
-    own = chance.normal(0, 0.05, rounds)
-    return np.exp(math.log(times) + (shared + own)[:, None] + chance.normal(0, 0.5, (rounds, 400)))
+def simulate_rounds(chance: np.random.Generator, rounds: int, times: float, shared: Numbers) -> Numbers:
+    """Return log-normal operations, with a factor for each round of which `shared` is common to all arms."""
+    arm_part = chance.normal(0, 0.05, rounds)
+    return np.exp(math.log(times) + (shared + arm_part)[:, None] + chance.normal(0, 0.5, (rounds, 400)))
 
 
-def test_a_percentile_is_the_pooled_one() -> None:
+def test_percentile_is_that_of_pooled_operations() -> None:
     chance = np.random.default_rng(1)
-    operations = rounds_of(chance, 20, 1.0, np.zeros(20))
-    found = percentiles_of(BUCKETS, counts_of(operations), resamples(range(20), 1, RESAMPLES), ASKED)
-    expected = np.percentile(operations, ASKED, method="inverted_cdf")
+    operations = simulate_rounds(chance, 20, 1.0, np.zeros(20))
+    found = bootstrap_percentiles(BUCKETS, bucket_counts(operations), resamples(range(20), 1, RESAMPLES), PERCENTILES)
+    expected = np.percentile(operations, PERCENTILES, method="inverted_cdf")
     assert found.measured == pytest.approx(expected, rel=0.012)
     assert found.measured[0] == pytest.approx(1.0, rel=0.05)
     assert found.measured[2] == pytest.approx(math.exp(0.5025 * NormalDist().inv_cdf(0.99)), rel=0.1)
 
 
 @pytest.mark.parametrize("rounds", [5, 10, 30])
-def test_the_interval_of_a_ratio_holds_the_truth_in_95_of_100_runs(rounds: int) -> None:
+def test_interval_of_percentile_ratio_has_95_percent_coverage(rounds: int) -> None:
     chance = np.random.default_rng(20)
-    held = np.zeros(len(ASKED))
+    held = np.zeros(len(PERCENTILES))
     for run in range(TAIL_RUNS):
         shared = chance.normal(0, 0.1, rounds)
         drawn = resamples(range(rounds), run, RESAMPLES)
         control, arm = (
-            percentiles_of(BUCKETS, counts_of(rounds_of(chance, rounds, times, shared)), drawn, ASKED)
+            bootstrap_percentiles(
+                BUCKETS, bucket_counts(simulate_rounds(chance, rounds, times, shared)), drawn, PERCENTILES
+            )
             for times in (1.0, 1.1)
         )
         held += [each.low <= 1.1 <= each.high for each in ratios(control, arm, rounds)]
     assert all(0.90 <= share <= 0.99 for share in held / TAIL_RUNS)
 
 
-def test_rounds_of_one_start_are_drawn_together() -> None:
+def test_rounds_of_one_start_are_resampled_together() -> None:
     drawn = resamples([0, 0, 1, 1, 1, 2], 1, RESAMPLES)
     assert (drawn[0] == 1).all()
     assert (drawn[:, 0] == drawn[:, 1]).all()
@@ -128,18 +132,20 @@ def test_rounds_of_one_start_are_drawn_together() -> None:
     assert (drawn[:, [0, 2, 5]].sum(axis=1) == 3).all()
 
 
-def test_a_tail_alone_is_seen() -> None:
-    """One operation in fifty takes five times as long: the median knows nothing of it."""
+def test_longer_tail_is_detected() -> None:
+    """One operation in fifty takes five times as long, which does not affect the median."""
     chance = np.random.default_rng(3)
-    operations = rounds_of(chance, 30, 1.0, np.zeros(30))
+    operations = simulate_rounds(chance, 30, 1.0, np.zeros(30))
     stalled = np.where(chance.random(operations.shape) < 0.02, operations * 5, operations)
     drawn = resamples(range(30), 3, RESAMPLES)
-    control, arm = (percentiles_of(BUCKETS, counts_of(each), drawn, ASKED) for each in (operations, stalled))
+    control, arm = (
+        bootstrap_percentiles(BUCKETS, bucket_counts(each), drawn, PERCENTILES) for each in (operations, stalled)
+    )
     median, _, p99 = ratios(control, arm, 30)
     assert median.low < 1.03
     assert p99.low > 1.3
 
 
 @pytest.mark.parametrize(("percentile", "operations"), [(50, 40), (95, 400), (99, 2000), (99.9, 20_000)])
-def test_a_tail_that_the_operations_cannot_carry_needs_more(percentile: float, operations: int) -> None:
+def test_operations_needed_for_a_percentile(percentile: float, operations: int) -> None:
     assert operations_needed(percentile) == pytest.approx(operations, abs=1)

@@ -1,4 +1,4 @@
-"""Intervals, break-even points, shares and adjusted p-values, on simulated runs whose truth is known."""
+"""Tests of intervals, break-even points, shares and adjusted p-values, on simulated runs with known truth."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from costof.run.schedule import enough
 from costof.statistics.break_even import Rounds, break_even, saves_below
-from costof.statistics.intervals import CONFIDENCE, TRIMMED, Numbers, estimate, share_of, t_quantile, trimmed_mean
+from costof.statistics.intervals import CONFIDENCE, TRIMMED, Numbers, estimate, share_of_whole, t_quantile, trimmed_mean
 from costof.statistics.moderation import Variance, moderated
 from costof.statistics.proportions import newcombe, wilson
 from costof.statistics.verdicts import benjamini_hochberg, holm
@@ -24,8 +24,11 @@ TRUE_RATIO = 1.10
 
 
 def simulate(chance: np.random.Generator, runs: int, rounds: int, true_ratio: float) -> tuple[Numbers, Numbers]:
-    """Control and arm of so many runs on a shared machine, a row each: a base that drifts like a random walk, noise of
-    3 %, and one slice in ten a hiccup, such as are left when disturbed rounds are discarded."""
+    """Return control and arm of runs on a shared machine, a row for each run.
+
+    The base drifts like a random walk, with noise of 3 %, and one slice in ten is slower, as after the discarding of
+    disturbed rounds.
+    """
     shape = (runs, rounds)
     drift = np.cumsum(chance.normal(0, 0.02, shape), axis=1)
 
@@ -37,20 +40,20 @@ def simulate(chance: np.random.Generator, runs: int, rounds: int, true_ratio: fl
 
 
 def intervals(samples: Numbers) -> tuple[Numbers, Numbers]:
-    """Middle and half of each row's interval, as `estimate` makes them."""
+    """Return middle and half-width of each row's interval, as `estimate` computes them."""
     count = samples.shape[1]
     return samples.mean(axis=1), samples.std(axis=1, ddof=1) / math.sqrt(count) * t_quantile(count - 1, CONFIDENCE)
 
 
-def share_that_holds(truth: float, control: Numbers, arm: Numbers) -> float:
-    """Of the runs' intervals of the ratio; as `ratio` makes each."""
+def coverage(truth: float, control: Numbers, arm: Numbers) -> float:
+    """Return the share of runs whose interval of the ratio, as in `ratio`, contains the truth."""
     middle, half = intervals(np.log(arm / control))
     return float(np.mean(np.abs(middle - math.log(truth)) <= half))
 
 
 @pytest.mark.parametrize("rounds", [2, 4, 5, 8, 12, 40])
 @pytest.mark.parametrize("confidence", [0.95, 0.999])
-def test_the_interval_is_scipys(rounds: int, confidence: float) -> None:
+def test_interval_equals_scipy(rounds: int, confidence: float) -> None:
     (values,), _ = simulate(np.random.default_rng(rounds), 1, rounds, 1.0)
     low, high = scipy.stats.ttest_1samp(values, 0.0).confidence_interval(confidence)
     found = estimate(list(values), confidence)
@@ -59,40 +62,40 @@ def test_the_interval_is_scipys(rounds: int, confidence: float) -> None:
 
 @pytest.mark.parametrize("rounds", [5, 8, 12, 40])
 @pytest.mark.parametrize("confidence", [0.95, 0.999])
-def test_the_trimmed_interval_is_scipys(rounds: int, confidence: float) -> None:
+def test_trimmed_interval_equals_scipy(rounds: int, confidence: float) -> None:
     (values,), _ = simulate(np.random.default_rng(rounds), 1, rounds, 1.0)
-    # A hair above the share that is really cut off, because scipy cuts int(share * rounds).
+    # Slightly above the share that is trimmed, because scipy trims int(share * rounds).
     share = math.nextafter(max(1, int(TRIMMED * rounds)) / rounds, 1.0)
     low, high = scipy.stats.mstats.trimmed_mean_ci(values, limits=(share, share), alpha=1 - confidence)
     found = trimmed_mean(list(values)).estimate(rounds, confidence)
     assert (found.low, found.high) == pytest.approx((float(low), float(high)))
 
 
-def test_a_cost_that_comes_and_goes_is_in_the_mean() -> None:
-    """One slice of ten takes twice as long. The trimmed mean cut that away, and called it no cost."""
+def test_intermittent_cost_is_in_the_mean() -> None:
+    """One slice of ten takes twice as long, which the trimmed mean discards."""
     difference = [0.0] * 27 + [1.0] * 3
     assert estimate(difference).value == pytest.approx(0.1)
     assert trimmed_mean(difference).value == 0.0
 
 
 @pytest.mark.parametrize("rounds", [8, 12, 20, 40])
-def test_the_interval_holds_the_truth_in_95_of_100_runs(rounds: int) -> None:
+def test_interval_has_95_percent_coverage(rounds: int) -> None:
     chance = np.random.default_rng(20_000 + rounds)
-    assert 0.93 <= share_that_holds(TRUE_RATIO, *simulate(chance, RUNS, rounds, TRUE_RATIO)) <= 0.97
+    assert 0.93 <= coverage(TRUE_RATIO, *simulate(chance, RUNS, rounds, TRUE_RATIO)) <= 0.97
 
 
-def test_an_interval_over_single_operations_would_not_hold_the_truth() -> None:
-    """Why rounds: intervals that forget the pairing are far off, so the test above can fail."""
+def test_interval_without_pairing_has_low_coverage() -> None:
+    """Intervals without pairing have far lower coverage, so the test above can fail."""
     control, arm = simulate(np.random.default_rng(7), RUNS, 20, TRUE_RATIO)
-    assert share_that_holds(TRUE_RATIO * 1.1, np.sort(control, axis=1), arm) < 0.9
+    assert coverage(TRUE_RATIO * 1.1, np.sort(control, axis=1), arm) < 0.9
 
 
-def test_the_optional_stop_keeps_the_coverage() -> None:
-    """Runs that stop as soon as they are precise enough, as the stop rule does."""
+def test_stop_rule_keeps_the_coverage() -> None:
+    """Runs end by the stop rule for precision."""
     plan = resolve(load_study("mongodb-tls"), Options(profile="quick", precision="3%"))
     control, arm = simulate(np.random.default_rng(17), RUNS, 60, TRUE_RATIO)
     logs = np.log(arm / control)
-    # After each number of rounds: middle and half of the interval of every run.
+    # Middle and half-width of every run's interval, by number of rounds.
     known = {rounds: intervals(logs[:, :rounds]) for rounds in range(2, 61)}
     held = 0
     for run in range(RUNS):
@@ -106,8 +109,8 @@ def test_the_optional_stop_keeps_the_coverage() -> None:
     assert 0.93 <= held / RUNS <= 0.97
 
 
-def test_a_sample_cannot_hold_nan() -> None:
-    with pytest.raises(ValueError, match="not a number"):
+def test_nan_and_single_values_are_refused() -> None:
+    with pytest.raises(ValueError, match="must be finite"):
         estimate([1.0, math.nan])
     with pytest.raises(ValueError, match="at least two"):
         estimate([1.0])
@@ -115,7 +118,7 @@ def test_a_sample_cannot_hold_nan() -> None:
 
 @given(st.lists(st.floats(0.01, 1e6), min_size=2, max_size=60))
 @example([0.010000000000000002, 0.01])
-def test_an_estimate_lies_in_its_interval_and_in_its_sample(values: list[float]) -> None:
+def test_estimate_lies_within_its_interval_and_sample(values: list[float]) -> None:
     found = estimate(values)
     slack = 1e-9 * max(values)
     assert found.low - slack <= found.value <= found.high + slack
@@ -126,8 +129,8 @@ def constant_rounds(extra_operation: float) -> Rounds:
     return Rounds([10.0] * 8, [20.0] * 8, [1.0] * 8, [1.0 + extra_operation] * 8)
 
 
-def test_break_even_is_where_the_share_is_reached() -> None:
-    # 10 more a connection, nothing more an operation: (10 - 0.05 * 10) / (0.05 * 1).
+def test_break_even_reaches_the_share() -> None:
+    # A connection costs 10 more, an operation nothing: (10 - 0.05 * 10) / (0.05 * 1).
     found = break_even(constant_rounds(0.0), 0.05, seed=1)
     assert found.value == pytest.approx(190.0)
     assert (found.low, found.high) == pytest.approx((190.0, 190.0))
@@ -136,7 +139,7 @@ def test_break_even_is_where_the_share_is_reached() -> None:
 
 
 @pytest.mark.parametrize("count", [5, 20])
-def test_break_even_interval_holds_the_truth(count: int) -> None:
+def test_break_even_interval_contains_the_truth(count: int) -> None:
     chance = np.random.default_rng(5)
     held = 0
     for index in range(150):
@@ -147,12 +150,12 @@ def test_break_even_interval_holds_the_truth(count: int) -> None:
     assert held / 150 >= 0.9
 
 
-def test_a_cheaper_connection_does_not_make_up_for_dearer_operations() -> None:
-    """A tunnel saves a round trip at set-up and costs 2 % an operation: it is under 1 % from no number on."""
+def test_cheaper_connection_does_not_compensate_for_costlier_operations() -> None:
+    """A tunnel saves a round trip of a connection but costs 2 % of an operation, so the cost is never below 1 %."""
     rounds = Rounds([10.0] * 8, [8.0] * 8, [1.0] * 8, [1.02] * 8)
     assert math.isinf(break_even(rounds, 0.01, seed=1).value)
     assert break_even(rounds, 0.05, seed=1).value == 0.0
-    # 2 less a connection pays for a hundred operations of 0.02 more.
+    # A connection that saves 2 pays for a hundred operations that cost 0.02.
     found = saves_below(rounds, seed=1)
     assert (found.value, found.low, found.high) == pytest.approx((100.0, 100.0, 100.0))
 
@@ -161,7 +164,7 @@ def test_a_cheaper_connection_does_not_make_up_for_dearer_operations() -> None:
     ("connection", "operation", "saves"),
     [(8.0, 1.0, math.inf), (8.0, 0.9, math.inf), (12.0, 0.9, 0.0), (12.0, 1.1, 0.0)],
 )
-def test_only_a_cheaper_connection_can_be_used_up(connection: float, operation: float, saves: float) -> None:
+def test_saving_ends_only_if_operations_cost(connection: float, operation: float, saves: float) -> None:
     rounds = Rounds([10.0] * 8, [connection] * 8, [1.0] * 8, [operation] * 8)
     assert saves_below(rounds, seed=1).value == saves
 
@@ -170,15 +173,15 @@ MODERATED_RUNS = 2000
 
 
 def share_and_width(arms: int, rounds: int, scatter: float, confidence: float) -> tuple[float, float]:
-    """Of simulated intervals against one control those that hold 0, and their width as a share of Student's own."""
+    """Return the coverage of simulated intervals against one control, and their width relative to Student's."""
     chance = np.random.default_rng(arms * 100 + rounds)
     held, widths = 0, 0.0
     for _ in range(MODERATED_RUNS):
         control = chance.normal(0, 1, rounds)
         spreads = np.exp(scatter * chance.normal(0, 1, arms))
         found = chance.normal(0, 1, (arms, rounds)) * spreads[:, None] - control
-        own = [Variance(float(row.var(ddof=1)), rounds - 1) for row in found]
-        for row, each, alone in zip(found, moderated(own), own, strict=True):
+        unmoderated = [Variance(float(row.var(ddof=1)), rounds - 1) for row in found]
+        for row, each, alone in zip(found, moderated(unmoderated), unmoderated, strict=True):
             half = math.sqrt(each.value / rounds) * t_quantile(round(each.freedom, 1), confidence)
             held += abs(row.mean()) <= half
             widths += half / (math.sqrt(alone.value / rounds) * t_quantile(rounds - 1, confidence))
@@ -187,24 +190,24 @@ def share_and_width(arms: int, rounds: int, scatter: float, confidence: float) -
 
 @pytest.mark.parametrize(("arms", "rounds"), [(2, 6), (4, 6), (8, 12)])
 @pytest.mark.parametrize("scatter", [0.0, 0.5])
-def test_intervals_keep_their_coverage_and_get_narrower(arms: int, rounds: int, scatter: float) -> None:
+def test_moderated_intervals_keep_coverage_and_are_narrower(arms: int, rounds: int, scatter: float) -> None:
     held, width = share_and_width(arms, rounds, scatter, 0.95)
     assert 0.93 <= held <= 0.97
     assert width < 1.0
 
 
-def test_six_rounds_judge_as_many_more_would() -> None:
-    """At the level of many comparisons, where few degrees of freedom cost most."""
+def test_moderation_narrows_intervals_of_six_rounds() -> None:
+    """At the level of many comparisons, where few degrees of freedom widen intervals most."""
     held, width = share_and_width(4, 6, 0.0, 0.999)
     assert held > 0.997
     assert width < 0.7
 
 
-def test_alike_variances_meet_in_the_middle_and_unlike_ones_stay() -> None:
-    alike = moderated([Variance(1.0, 5), Variance(1.1, 5), Variance(0.9, 5)])
-    assert len({each.value for each in alike}) == 1
-    assert alike[0].value == pytest.approx(1.0)
-    assert 5 < alike[0].freedom <= 15
+def test_similar_variances_are_pooled_and_different_ones_stay() -> None:
+    similar = moderated([Variance(1.0, 5), Variance(1.1, 5), Variance(0.9, 5)])
+    assert len({each.value for each in similar}) == 1
+    assert similar[0].value == pytest.approx(1.0)
+    assert 5 < similar[0].freedom <= 15
     small, large = Variance(1e-6, 20), Variance(1e6, 20)
     found = moderated([small, large, Variance(1.0, 20)])
     assert found[0].value < 1e-4
@@ -213,26 +216,26 @@ def test_alike_variances_meet_in_the_middle_and_unlike_ones_stay() -> None:
 
 @pytest.mark.parametrize("rounds", [6, 20])
 @pytest.mark.parametrize("noise", [0.02, 0.3])
-def test_the_interval_holds_the_true_share_in_95_of_100_runs(rounds: int, noise: float) -> None:
-    """Of 24 % of a whole whose rounds scatter by so much of it; an unbounded interval holds everything."""
+def test_interval_of_share_of_whole_has_95_percent_coverage(rounds: int, noise: float) -> None:
+    """The share is 24 % of a whole whose rounds scatter by `noise`; an unbounded interval counts as containing it."""
     chance, held = np.random.default_rng(rounds), 0
     for _ in range(1000):
         wholes = chance.normal(1.0, noise, rounds)
-        share = share_of(list(0.24 * wholes + chance.normal(0.0, noise, rounds)), list(wholes))
+        share = share_of_whole(list(0.24 * wholes + chance.normal(0.0, noise, rounds)), list(wholes))
         held += share is None or share.low <= 0.24 <= share.high
     assert held / 1000 == pytest.approx(0.95, abs=0.02)
 
 
-def test_a_share_of_nothing_has_no_interval() -> None:
+def test_share_of_zero_has_no_interval() -> None:
     chance = np.random.default_rng(3)
     losses = list(chance.normal(0.0, 1.0, 10))
-    assert share_of(list(chance.normal(5.0, 1.0, 10)), losses) is None
+    assert share_of_whole(list(chance.normal(5.0, 1.0, 10)), losses) is None
 
 
-@pytest.mark.parametrize(("failed", "of"), [(0, 10), (1, 29), (5, 10), (10, 10), (3, 100_000)])
-def test_the_interval_of_a_share_is_scipys(failed: int, of: int) -> None:
-    expected = scipy.stats.binomtest(failed, of).proportion_ci(method="wilson")
-    assert wilson(failed, of) == pytest.approx((expected.low, expected.high), abs=1e-12)
+@pytest.mark.parametrize(("failed", "total"), [(0, 10), (1, 29), (5, 10), (10, 10), (3, 100_000)])
+def test_wilson_interval_equals_scipy(failed: int, total: int) -> None:
+    expected = scipy.stats.binomtest(failed, total).proportion_ci(method="wilson")
+    assert wilson(failed, total) == pytest.approx((expected.low, expected.high), abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -247,7 +250,9 @@ def test_the_interval_of_a_share_is_scipys(failed: int, of: int) -> None:
         ((10, 10), (0, 20), 0.6791, 1.0),
     ],
 )
-def test_a_difference_is_newcombes(arm: tuple[int, int], control: tuple[int, int], low: float, high: float) -> None:
+def test_difference_of_shares_equals_newcombe_table(
+    arm: tuple[int, int], control: tuple[int, int], low: float, high: float
+) -> None:
     assert newcombe(control, arm)[1:] == pytest.approx((low, high), abs=5e-5)
 
 
@@ -255,13 +260,13 @@ P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=20)
 
 
 @given(P_VALUES)
-def test_the_false_discovery_rate_is_scipys(p_values: list[float]) -> None:
+def test_benjamini_hochberg_equals_scipy(p_values: list[float]) -> None:
     assert benjamini_hochberg(p_values) == pytest.approx(list(scipy.stats.false_discovery_control(p_values)))
 
 
 @given(P_VALUES)
-def test_holm_rejects_one_after_the_other(p_values: list[float]) -> None:
-    """As the paper says it: the smallest at a/m, the next at a/(m-1), until one fails."""
+def test_holm_rejects_as_in_the_paper(p_values: list[float]) -> None:
+    """As in the paper: the smallest p-value is compared with a/m, the next with a/(m-1), until one is larger."""
     rejected = set()
     for rank, place in enumerate(np.argsort(p_values, kind="stable")):
         if p_values[place] * (len(p_values) - rank) > 0.05:
@@ -272,12 +277,12 @@ def test_holm_rejects_one_after_the_other(p_values: list[float]) -> None:
     assert all(after >= before for before, after in zip(p_values, adjusted, strict=True))
 
 
-def test_nothing_to_adjust() -> None:
+def test_no_p_values_to_adjust() -> None:
     assert holm([]) == []
     assert benjamini_hochberg([]) == []
 
 
-def test_of_nothing_everything_is_possible() -> None:
+def test_share_of_no_operations_is_unknown() -> None:
     assert wilson(0, 0) == (0.0, 1.0)
     difference, low, high = newcombe((0, 0), (3, 10))
     assert (difference, low < 0 < high) == (0.3, True)

@@ -21,7 +21,7 @@ from costof.results.load import way_to_target_ms
 from costof.results.run import Run, cpu_seconds_each
 from costof.results.samples import in_common
 from costof.statistics.estimate import Estimate
-from costof.statistics.intervals import ROUNDS_FOR_INTERVAL, Mean, combined, difference, estimate, mean_of
+from costof.statistics.intervals import ROUNDS_FOR_INTERVAL, Mean, combined, difference, estimate, mean_over_rounds
 from costof.study.arms import PlannedArm
 from costof.study.load import Arrivals
 
@@ -128,7 +128,7 @@ def _operation_cost(run: Run, operation: Operation, arm: PlannedArm) -> Operatio
         return None
     trips, sent_and_received = _counted(run, operation, arm)
     taken = run.samples.of(operation.metric, arm.name)
-    own = combined([(1, mean_of(taken)), (-trips, round_trip(run, arm))])
+    own = combined([(1, mean_over_rounds(taken)), (-trips, round_trip(run, arm))])
     return OperationCost(
         protection=arm.protection,
         label=arm.label,
@@ -244,7 +244,7 @@ def _predictions(run: Run, operation: Operation, cost: OperationCost, local: Pla
         if not is_alike or {**arm.levels, distance: ""} != here:
             continue
         far = near if arm is local else round_trip(run, arm)
-        time_ms = taken_at(mean_of(taken), cost.round_trips, near, far).estimate(len(taken))
+        time_ms = taken_at(mean_over_rounds(taken), cost.round_trips, near, far).estimate(len(taken))
         for name in operation.predicts:
             predicted = time_ms
             if study.metrics[name].unit == "per_second":
