@@ -115,7 +115,7 @@ fn meet(test: &str, host: &str, days: i64, verify: Verify) -> Result<bool, Failu
 fn another_name_is_refused_and_both_are_said() {
     let failure = meet("name", "db.example.org", VALID, Verify::Full).unwrap_err();
     assert_eq!(failure.class, Class::TlsCertificateName);
-    assert!(failure.detail.contains("asked for 127.0.0.1, but the certificate is for db.example.org"), "{failure}");
+    assert!(failure.detail.contains("the host is 127.0.0.1, but the certificate is for db.example.org"), "{failure}");
 }
 
 #[test]

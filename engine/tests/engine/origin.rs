@@ -303,7 +303,7 @@ fn a_request_on_a_standing_connection_allocates_nothing() {
     let address = local_address(&socket).unwrap().to_string();
     let mut executor = Executor::new().unwrap();
     let reactor = executor.reactor().clone();
-    executor.spawn(Listener::new(socket, Site(None)).take_all(reactor));
+    executor.spawn(Listener::new(socket, Site(None)).accept_all(reactor));
     let answered = Arc::new(AtomicUsize::new(0));
     let count = answered.clone();
     let client = std::thread::spawn(move || {

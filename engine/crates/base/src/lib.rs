@@ -1,6 +1,5 @@
-//! Errors, clocks, random numbers, secrets, and this process with its lines in and out.
-//!
-//! Every other part of the engine stands on it, and it stands on none of them.
+//! Foundations of every other crate: errors, clocks, random numbers, secrets, JSON lines over standard input and output,
+//! and settings of this process. It depends on no other crate of the workspace.
 
 pub mod clock;
 pub mod error;

@@ -1,7 +1,5 @@
-//! The runtime and what goes over a socket on it: TCP, TLS, servers of our own.
-//!
-//! The thread that measures and the sockets it waits for are the [`runtime`]. The [`transport`] goes over TCP and TLS, by the
-//! [`settings`] of an arm. [`serve`] turns it round, for servers of our own.
+//! Networking: a single-threaded [`runtime`], the client's [`transport`] over TCP and TLS with the [`settings`] of an
+//! arm, and [`serve`] for the servers among the engine's programs.
 
 pub mod runtime;
 pub mod serve;
