@@ -20,7 +20,7 @@ use workload::{Kind, Order, Schedule, Settings, Window, ycsb};
 /// The maximum wait for a window to open; a later instant belongs to another machine's clock or another boot.
 const LONGEST_WAIT_NS: u64 = 60_000_000_000;
 /// The maximum number of threads for arriving clients. More would only take memory, since few handshakes overlap.
-const MOST_THREADS: usize = 128;
+const MAX_THREADS: usize = 128;
 
 /// All threads of a run.
 pub struct Runner {
@@ -254,10 +254,10 @@ fn check_opening(prepared: Option<PrepareCommand>, slice: &SliceCommand, opens_n
 ///
 /// Real clients of this kind are independent of each other. On a shared thread one client's answer would wait for
 /// milliseconds while another client's handshake is computed, and TLS would appear to slow down queries. So each worker
-/// has a separate thread, up to [`MOST_THREADS`].
+/// has a separate thread, up to [`MAX_THREADS`].
 fn threads_of_arrivals(workloads: &[Settings]) -> usize {
     let arriving = workloads.iter().filter(|each| each.kind == Kind::Connect && each.pace.is_some());
-    arriving.map(|each| each.workers.min(MOST_THREADS)).max().unwrap_or(0)
+    arriving.map(|each| each.workers.min(MAX_THREADS)).max().unwrap_or(0)
 }
 
 /// Discover the services of all arms concurrently, so that one that does not answer does not delay the others.

@@ -12,7 +12,7 @@ pub const LONGEST_HEADER: usize = 16 << 10;
 /// The initial buffer size. Most requests fit, and 10,000 idle connections take 10 MB.
 const FIRST_BUFFER: usize = 1 << 10;
 /// The maximum number of header fields, as in Apache.
-const MOST_FIELDS: usize = 100;
+const MAX_FIELDS: usize = 100;
 const LONGEST_WAIT_MS: u32 = 60_000;
 
 /// The properties of a request on which the response depends.
@@ -51,7 +51,7 @@ pub enum Refusal {
     Malformed,
     LengthRequired,
     ExpectationFailed,
-    /// The header exceeds `LONGEST_HEADER` or `MOST_FIELDS`.
+    /// The header exceeds `LONGEST_HEADER` or `MAX_FIELDS`.
     HeaderTooLong,
 }
 
@@ -131,7 +131,7 @@ fn read_header(bytes: &[u8]) -> Result<Option<Header>, Refusal> {
     if bytes.is_empty() {
         return Ok(None);
     }
-    let mut fields = [const { MaybeUninit::uninit() }; MOST_FIELDS];
+    let mut fields = [const { MaybeUninit::uninit() }; MAX_FIELDS];
     let mut parsed = httparse::Request::new(&mut []);
     match parsed.parse_with_uninit_headers(bytes, &mut fields) {
         Ok(Status::Complete(length)) => interpret(&parsed, length).map(Some),

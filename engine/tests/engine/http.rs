@@ -100,10 +100,10 @@ fn persistent_connection_carries_all_requests() {
 
 #[test]
 fn connection_carries_its_maximum_number_of_requests() {
-    for (most, workers, connections) in [(1, 1, 30), (10, 1, 3), (10, 2, 4), (100, 1, 1)] {
+    for (maximum, workers, connections) in [(1, 1, 30), (10, 1, 3), (10, 2, 4), (100, 1, 1)] {
         let server = Http::start(Response::Bytes(OK));
         let mut plan = plan(&server.address, &plain(), &requests(workers));
-        plan["plan"]["arms"][0]["service"]["requests_per_connection"] = json!(most);
+        plan["plan"]["arms"][0]["service"]["requests_per_connection"] = json!(maximum);
         plan["plan"]["threads"] = json!(1);
         // The second of two workers counts one request more on its first connection. Depending on how the thirty requests
         // are distributed, both workers need three to five connections.

@@ -12,7 +12,7 @@ pub enum Class {
     Resolve,
     /// No process listens at the address.
     Refused,
-    /// No route, or no local port or address left.
+    /// There is no route to the address, or no local port is free.
     Unreachable,
     /// The answer did not arrive within the plan's `operation_timeout_ms`.
     Timeout,

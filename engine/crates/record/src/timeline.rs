@@ -117,7 +117,7 @@ impl AddAssign for Span {
 }
 
 /// A delay and at most seven phases of a connection (no protocol has both `greeting` and `tls_request`).
-const MOST_SPANS: usize = 8;
+const MAX_SPANS: usize = 8;
 
 /// The phases of one operation in progress.
 #[derive(Debug, Clone, Copy, Default)]
@@ -125,7 +125,7 @@ pub struct Timeline {
     scheduled: Option<u64>,
     at: u64,
     traffic: Traffic,
-    spans: [Option<Span>; MOST_SPANS],
+    spans: [Option<Span>; MAX_SPANS],
     count: usize,
 }
 

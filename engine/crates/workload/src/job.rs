@@ -43,7 +43,7 @@ impl Job<'_> {
         match self.workload.kind {
             Kind::Connect => self.connect(client, about),
             Kind::Query => self.query::<C, SingleQuery>(client, about),
-            _ => unreachable!("refused with the plan"),
+            _ => unreachable!("plans with other kinds are rejected"),
         }
     }
 
@@ -54,7 +54,7 @@ impl Job<'_> {
         match self.workload.kind {
             Kind::Load => self.spawn(Load::new(client, table)),
             Kind::Ycsb => {
-                let (core, shared) = self.ycsb.clone().expect("resolved with the plan");
+                let (core, shared) = self.ycsb.clone().expect("resolved before workers are spawned");
                 let ycsb = Ycsb::new(client, self.worker, core, shared, self.random.clone());
                 self.spawn(ycsb)
             }
@@ -112,11 +112,11 @@ impl Job<'_> {
         match self.workload.kind {
             Kind::Connect => self.connect(client, ()),
             Kind::Request => {
-                let most = client.requests_per_connection().filter(|_| !self.workload.keep_connections);
-                let requests = Request::new(client, self.worker, most);
+                let limit = client.requests_per_connection().filter(|_| !self.workload.keep_connections);
+                let requests = Request::new(client, self.worker, limit);
                 self.spawn(requests)
             }
-            _ => unreachable!("refused with the plan"),
+            _ => unreachable!("plans with other kinds are rejected"),
         }
     }
 

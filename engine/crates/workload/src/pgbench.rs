@@ -7,7 +7,7 @@ use std::io::Write;
 /// Tellers of each branch.
 const TELLERS: u64 = 10;
 /// The maximum amount that a transaction takes from an account or adds to it.
-const MOST: u64 = 5000;
+const MAX_DELTA: u64 = 5000;
 
 /// The tables of a run. pgbench has 100,000 accounts in each branch; here the number is free, and accounts are spread
 /// evenly over the branches.
@@ -43,7 +43,7 @@ impl Bank {
             account: self.account(random),
             branch: random_key(self.branches, random),
             teller: random_key(self.branches * TELLERS, random),
-            delta: random.below(2 * MOST + 1) as i64 - MOST as i64,
+            delta: random.below(2 * MAX_DELTA + 1) as i64 - MAX_DELTA as i64,
         }
     }
 

@@ -27,7 +27,7 @@ impl<C: Client<Session: Requests>> Request<C> {
     /// The first connection of worker w counts as if it had carried w modulo `requests_per_connection` requests, or the
     /// connections of all workers would end at the same time.
     pub fn new(client: C, worker: usize, requests_per_connection: Option<NonZeroU64>) -> Self {
-        let head_start = requests_per_connection.map_or(0, |most| worker as u64 % most);
+        let head_start = requests_per_connection.map_or(0, |limit| worker as u64 % limit);
         Request {
             client,
             worker,
@@ -39,7 +39,7 @@ impl<C: Client<Session: Requests>> Request<C> {
     }
 
     fn is_last(&self, requests: u64) -> bool {
-        self.requests_per_connection.is_some_and(|most| requests + 1 >= most.get())
+        self.requests_per_connection.is_some_and(|limit| requests + 1 >= limit.get())
     }
 
     async fn take_connection(&mut self) -> Option<OpenConnection<C::Session>> {

@@ -8,7 +8,7 @@ use base::lines::invalid_command;
 
 const NANOS_PER_SECOND: f64 = 1e9;
 /// The maximum number of random instants, which are drawn before the slice and take eight bytes each.
-const MOST_DRAWN: f64 = 10_000_000.0;
+const MAX_DRAWN: f64 = 10_000_000.0;
 /// Separates the random numbers of paces from those of keys, which come from the same seed.
 const DOMAIN: u64 = 0x7061_6365;
 
@@ -27,12 +27,12 @@ pub enum Schedule {
 impl Schedule {
     /// Return the schedule of a slice with at most `operations` operations of all hosts together in `lasts_ns`
     /// nanoseconds. Random instants follow from the seed and the slice's number, so all arms and hosts agree on them.
-    /// Errors: `plan` if more than [`MOST_DRAWN`] instants would have to be drawn.
+    /// Errors: `plan` if more than [`MAX_DRAWN`] instants would have to be drawn.
     pub fn new(pace: Pace, share: Share, operations: u64, lasts_ns: u64, (seed, slice): (u64, u64)) -> Result<Self> {
         let gap_ns = NANOS_PER_SECOND / pace.per_second;
         match pace.arrivals {
             Arrivals::Constant => Ok(Schedule::Constant { gap_ns, share }),
-            Arrivals::Poisson if (lasts_ns as f64 / gap_ns).min(operations as f64) > MOST_DRAWN => {
+            Arrivals::Poisson if (lasts_ns as f64 / gap_ns).min(operations as f64) > MAX_DRAWN => {
                 Err(invalid_command("a slice can have at most 10 million operations with arrivals 'poisson'"))
             }
             Arrivals::Poisson => {

@@ -41,9 +41,9 @@ pub enum Column {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DateTime {
     pub year: u16,
-    /// From 1.
+    /// 1 to 12.
     pub month: u8,
-    /// From 1.
+    /// 1 to 31.
     pub day: u8,
     /// 0 to 23.
     pub hour: u8,

@@ -108,7 +108,7 @@ fn header_limit_is_exactly_16_kib() {
     };
     assert_eq!(one(&request(LONGEST_HEADER)), Ok(Some(get(0))));
     assert_eq!(one(&request(LONGEST_HEADER + 1)), Err(Refusal::HeaderTooLong));
-    let many = "X: x\r\n".repeat(MOST_FIELDS);
+    let many = "X: x\r\n".repeat(MAX_FIELDS);
     assert_eq!(one(&format!("GET / HTTP/1.1\r\nHost: h\r\n{many}\r\n")), Err(Refusal::HeaderTooLong));
 }
 

@@ -23,9 +23,9 @@ fn pair(reactor: &Rc<Reactor>) -> (Watched, UnixStream) {
     (Watched::new(reactor, OwnedFd::from(ours)).unwrap(), theirs)
 }
 
-async fn receive(watched: &Watched, room: &mut [u8]) -> rustix::io::Result<usize> {
+async fn receive(watched: &Watched, buffer: &mut [u8]) -> rustix::io::Result<usize> {
     loop {
-        match watched.receive(room) {
+        match watched.receive(buffer) {
             Err(Errno::AGAIN) => watched.readable().await.unwrap(),
             outcome => return outcome,
         }
@@ -33,11 +33,11 @@ async fn receive(watched: &Watched, room: &mut [u8]) -> rustix::io::Result<usize
 }
 
 async fn receive_all(watched: &Watched) -> Vec<u8> {
-    let (mut all, mut room) = (Vec::new(), [0; 3000]);
+    let (mut all, mut buffer) = (Vec::new(), [0; 3000]);
     loop {
-        match receive(watched, &mut room).await.unwrap() {
+        match receive(watched, &mut buffer).await.unwrap() {
             0 => return all,
-            received => all.extend(&room[..received]),
+            received => all.extend(&buffer[..received]),
         }
     }
 }
@@ -96,9 +96,9 @@ fn dropped_connection_closes_at_once_and_does_not_disturb_the_next() {
             assert!(matches!(end, Ok(0)) || end.is_err_and(|error| error.kind() == ErrorKind::ConnectionReset));
             let (next, mut peer) = pair(&reactor);
             peer.write_all(b"own").unwrap();
-            let mut room = [0; 16];
-            let received = receive(&next, &mut room).await.unwrap();
-            assert_eq!(&room[..received], b"own");
+            let mut buffer = [0; 16];
+            let received = receive(&next, &mut buffer).await.unwrap();
+            assert_eq!(&buffer[..received], b"own");
         }
     });
 }

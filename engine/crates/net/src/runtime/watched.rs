@@ -65,12 +65,12 @@ impl Watched {
     /// Receive available bytes; 0 is the end of the stream. Without a known readable event it makes no system call,
     /// because right after a request the answer has never arrived yet.
     /// Errors: `AGAIN` if nothing is available, and those of a broken connection.
-    pub fn receive(&self, room: &mut [u8]) -> rustix::io::Result<usize> {
+    pub fn receive(&self, buffer: &mut [u8]) -> rustix::io::Result<usize> {
         if !self.is_readable() {
             return Err(Errno::AGAIN);
         }
-        let capacity = room.len();
-        let outcome = rustix::net::recv(&self.fd, room, RecvFlags::empty()).map(|(_, received)| received);
+        let capacity = buffer.len();
+        let outcome = rustix::net::recv(&self.fd, buffer, RecvFlags::empty()).map(|(_, received)| received);
         // A read that did not fill the buffer has emptied the socket.
         if outcome.is_ok_and(|received| received < capacity) || outcome == Err(Errno::AGAIN) {
             self.drained();

@@ -90,7 +90,7 @@ pub(super) fn copy(session: &SslSessionRef) -> Result<SslSession, ErrorStack> {
     use foreign_types::ForeignType;
 
     unsafe extern "C" {
-        // SSL_SESSION_dup(3), which openssl-sys leaves out.
+        // openssl-sys does not declare SSL_SESSION_dup(3).
         fn SSL_SESSION_dup(session: *const openssl_sys::SSL_SESSION) -> *mut openssl_sys::SSL_SESSION;
     }
     // SAFETY: the session lives through the call; the result is null or exclusively owned.

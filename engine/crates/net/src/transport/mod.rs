@@ -179,9 +179,9 @@ impl Stream {
     }
 
     /// Wait for bytes and receive them; 0 is the end of the stream.
-    pub async fn receive(&mut self, room: &mut [u8]) -> Result<usize> {
+    pub async fn receive(&mut self, buffer: &mut [u8]) -> Result<usize> {
         loop {
-            match self.layer.read(room)? {
+            match self.layer.read(buffer)? {
                 Attempt::Done(received) => return Ok(received),
                 wait => self.wait(wait).await?,
             }
@@ -189,8 +189,8 @@ impl Stream {
     }
 
     /// Receive available bytes without waiting. Return 0 at the end of the stream and None if nothing has arrived.
-    pub fn try_receive(&mut self, room: &mut [u8]) -> Result<Option<usize>> {
-        match self.layer.read(room)? {
+    pub fn try_receive(&mut self, buffer: &mut [u8]) -> Result<Option<usize>> {
+        match self.layer.read(buffer)? {
             Attempt::Done(received) => Ok(Some(received)),
             Attempt::WantsReadable | Attempt::WantsWritable => Ok(None),
         }
@@ -217,9 +217,9 @@ impl Stream {
     pub async fn receive_for<T>(&mut self, look: impl FnOnce(&[u8]) -> T) -> Result<T> {
         // The buffer is never borrowed across an await.
         loop {
-            let attempt = SHARED_BUFFER.with_borrow_mut(|room| self.layer.read(room))?;
+            let attempt = SHARED_BUFFER.with_borrow_mut(|buffer| self.layer.read(buffer))?;
             match attempt {
-                Attempt::Done(received) => return Ok(SHARED_BUFFER.with_borrow(|room| look(&room[..received]))),
+                Attempt::Done(received) => return Ok(SHARED_BUFFER.with_borrow(|buffer| look(&buffer[..received]))),
                 wait => self.wait(wait).await?,
             }
         }
@@ -280,10 +280,10 @@ impl Stream {
 }
 
 impl Layer {
-    fn read(&mut self, room: &mut [u8]) -> Result<Attempt> {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<Attempt> {
         match self {
-            Layer::Plain(tcp) => plain_attempt(tcp.read(room), Attempt::WantsReadable),
-            Layer::Tls(stream) => tls_attempt(stream.ssl_read(room)),
+            Layer::Plain(tcp) => plain_attempt(tcp.read(buffer), Attempt::WantsReadable),
+            Layer::Tls(stream) => tls_attempt(stream.ssl_read(buffer)),
         }
     }
 
@@ -364,8 +364,8 @@ impl Tcp {
 }
 
 impl Read for Tcp {
-    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        let received = self.watched.receive(room)?;
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let received = self.watched.receive(buffer)?;
         self.traffic.bytes_received += received as u64;
         if received > 0 && std::mem::take(&mut self.awaiting) {
             self.traffic.round_trips += 1;

@@ -345,7 +345,7 @@ pub(super) fn key_name(certificate: &X509Ref) -> String {
             _ => format!("ecdsa-{}", key.bits()),
         },
         Id::ED25519 => "ed25519".into(),
-        // AWS-LC has no such keys.
+        // AWS-LC does not support Ed448.
         #[cfg(not(feature = "aws-lc"))]
         Id::ED448 => "ed448".into(),
         _ => format!("other-{}", key.bits()),

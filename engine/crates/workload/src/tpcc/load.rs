@@ -32,7 +32,7 @@ impl<C: Client<Session: Sql>> Loader<C> {
 impl<C: Client<Session: Sql>> Workload for Loader<C> {
     /// A busy server may take seconds for each statement, so the timeout counts for each.
     fn in_a_row(&self) -> u64 {
-        u64::from(MOST_STATEMENTS)
+        u64::from(MAX_STATEMENTS)
     }
 
     fn disconnect(&mut self) {
@@ -90,7 +90,7 @@ const CUSTOMERS_AT_ONCE: u32 = 500;
 const ORDERS_AT_ONCE: u32 = 300;
 /// The maximum number of statements in a unit's transaction, for a district: its row, its customers, their history, its
 /// orders and their lines, the new orders, and `COMMIT`.
-pub const MOST_STATEMENTS: u32 = 4 + CUSTOMERS / CUSTOMERS_AT_ONCE + 2 * ORDERS / ORDERS_AT_ONCE;
+pub const MAX_STATEMENTS: u32 = 4 + CUSTOMERS / CUSTOMERS_AT_ONCE + 2 * ORDERS / ORDERS_AT_ONCE;
 
 /// The rows of one INSERT statement.
 pub struct Part {
@@ -402,7 +402,7 @@ mod tests {
         let counts =
             ["district", "customer", "history", "orders", "new_order"].map(|table| rows_of(&parts, table).len());
         assert_eq!(counts, [1, 3000, 3000, 3000, 900]);
-        assert_eq!(parts.len() + 1, MOST_STATEMENTS as usize);
+        assert_eq!(parts.len() + 1, MAX_STATEMENTS as usize);
 
         let orders = rows_of(&parts, "orders");
         let mut customers: Vec<_> = orders.iter().map(|row| number(&row[3])).collect();

@@ -33,13 +33,13 @@ impl Default for Settings {
 }
 
 /// The maximum number of warehouses, for which no unit number overflows. A hundred take about 10 GB.
-const MOST_WAREHOUSES: u32 = 100_000;
+const MAX_WAREHOUSES: u32 = 100_000;
 
 impl Settings {
     /// Check the settings without a server.
     /// Errors: the reason for which they are invalid.
     pub fn check(&self, paced: bool) -> Result<(), &'static str> {
-        if !(1..=MOST_WAREHOUSES).contains(&self.warehouses) {
+        if !(1..=MAX_WAREHOUSES).contains(&self.warehouses) {
             return Err("warehouses must be a number from 1 to 100,000");
         }
         if self.keying && (paced || self.phase == TpccPhase::Load) {
@@ -91,7 +91,7 @@ pub const FIRST_UNDELIVERED: u32 = 2101;
 /// The possible numbers of lines in an order (clause 2.4.1.3).
 pub const LINES: std::ops::RangeInclusive<u32> = 5..=15;
 /// The maximum number of lines in an order.
-pub const MOST_LINES: usize = 15;
+pub const MAX_LINES: usize = 15;
 
 #[cfg(test)]
 mod tests {

@@ -96,7 +96,7 @@ pub fn append_zip(random: &mut Random, sql: &mut Vec<u8>) {
     });
 }
 
-/// Append a quoted I_DATA or S_DATA: 26 to 50 alphanumeric characters, of which a tenth of all strings contain ORIGINAL.
+/// Append a quoted I_DATA or S_DATA: 26 to 50 alphanumeric characters. A tenth of these strings contain ORIGINAL.
 pub fn append_data(random: &mut Random, sql: &mut Vec<u8>) {
     let begins = sql.len() + 1;
     append_text(random, 26, 50, sql);

@@ -2,7 +2,7 @@
 //! warehouses. So deadlocks are rare, and the row that all terminals share, the warehouse's, is locked for the shortest
 //! time. Values appear only in parameters and result sets.
 
-use super::{DISTRICTS, LINES, MOST_LINES};
+use super::{DISTRICTS, LINES, MAX_LINES};
 use crate::sql::Parameter::{self, DateTime, Decimal, Integer, Text};
 use crate::sql::{Column, Statement};
 use std::sync::LazyLock;
@@ -41,7 +41,7 @@ const FIRST_UPDATE: usize = FIRST_STOCK + DISTRICTS as usize;
 const FIRST_LINES: usize = FIRST_UPDATE + UPDATE_SIZES.len();
 
 /// The numbers of rows in the prepared updates of stock. An update that is larger than needed repeats a row without effect.
-pub const UPDATE_SIZES: [usize; 3] = [5, 10, MOST_LINES];
+pub const UPDATE_SIZES: [usize; 3] = [5, 10, MAX_LINES];
 /// The minimum number of lines to insert: an order that is rolled back lacks its last line.
 const FEWEST_LINES: usize = *LINES.start() as usize - 1;
 
@@ -72,7 +72,7 @@ fn build_all() -> Vec<Statement> {
     all.extend(stock_level());
     all.extend((1..=DISTRICTS).map(stock));
     all.extend(UPDATE_SIZES.map(update_stock));
-    all.extend((FEWEST_LINES..=MOST_LINES).map(lines));
+    all.extend((FEWEST_LINES..=MAX_LINES).map(lines));
     all
 }
 
@@ -82,11 +82,11 @@ fn statement(text: impl Into<String>, parameters: &[Parameter], columns: &'stati
 
 /// The statements of New-Order (clause 2.4.2.2).
 fn new_order() -> Vec<Statement> {
-    let marks = vec!["?"; MOST_LINES].join(",");
+    let marks = vec!["?"; MAX_LINES].join(",");
     vec![
         statement(
             format!("SELECT i_id, i_price, i_name, i_data FROM item WHERE i_id IN ({marks})"),
-            &[Integer; MOST_LINES],
+            &[Integer; MAX_LINES],
             &[Column::Int, Column::Decimal, Column::Text, Column::Text],
         ),
         statement(
@@ -113,13 +113,13 @@ fn new_order() -> Vec<Statement> {
 
 /// The query of New-Order for stock of one warehouse, for 99 % of the lines the terminal's (clause 2.4.2.2).
 fn stock(district: u32) -> Statement {
-    let marks = vec!["?"; MOST_LINES].join(",");
+    let marks = vec!["?"; MAX_LINES].join(",");
     statement(
         format!(
             "SELECT s_i_id, s_quantity, s_dist_{district:02}, s_data FROM stock \
              WHERE s_w_id = ? AND s_i_id IN ({marks}) FOR UPDATE"
         ),
-        &[Integer; MOST_LINES + 1],
+        &[Integer; MAX_LINES + 1],
         &[Column::Int, Column::Short, Column::Text, Column::Text],
     )
 }
@@ -352,10 +352,10 @@ mod tests {
         begins(smallest_update(7).0, "INSERT INTO stock");
         assert_eq!(all()[smallest_update(7).0].parameters.len(), 6 * smallest_update(7).1);
         assert_eq!((smallest_update(1).1, smallest_update(10).1, smallest_update(15).1), (5, 10, 15));
-        for count in FEWEST_LINES..=MOST_LINES {
+        for count in FEWEST_LINES..=MAX_LINES {
             begins(insert_lines(count), "INSERT INTO order_line");
             assert_eq!(all()[insert_lines(count)].parameters.len(), 9 * count);
         }
-        assert_eq!(insert_lines(MOST_LINES), all().len() - 1);
+        assert_eq!(insert_lines(MAX_LINES), all().len() - 1);
     }
 }

@@ -9,7 +9,7 @@ use super::statements::{
     stock_query,
 };
 use super::terminal::{CustomerSelection, Home, TransactionEnd, display, one_row, rows_changed};
-use super::{DISTRICTS, LINES, MOST_LINES};
+use super::{DISTRICTS, LINES, MAX_LINES};
 use crate::sql::{DateTime, Parameters, Row, Sql};
 use base::Random;
 use base::error::{Failure, Result};
@@ -26,7 +26,7 @@ pub struct NewOrder {
     warehouse: u32,
     district: u32,
     customer: u32,
-    lines: [Ordered; MOST_LINES],
+    lines: [Ordered; MAX_LINES],
     count: usize,
 }
 
@@ -65,7 +65,7 @@ struct Stock {
 /// Reusable buffers for the rows that a New-Order reads.
 #[derive(Debug, Default)]
 pub struct NewOrderBuffers {
-    lines: [Line; MOST_LINES],
+    lines: [Line; MAX_LINES],
     stock: Vec<Stock>,
 }
 
@@ -132,7 +132,7 @@ impl NewOrder {
                 ITEMS,
                 |fill| {
                     // Repeat the last item in unused places, which does not change the result.
-                    for place in 0..MOST_LINES {
+                    for place in 0..MAX_LINES {
                         fill.integer(self.lines[place.min(self.count - 1)].item.into());
                     }
                     fill
@@ -206,7 +206,7 @@ impl NewOrder {
 
     async fn read_stock(&self, session: &mut impl Sql, rows: &mut [Stock]) -> Result<()> {
         let (warehouse, last) = (rows[0].warehouse, rows.len() - 1);
-        let mut items = [0; MOST_LINES];
+        let mut items = [0; MAX_LINES];
         items.iter_mut().enumerate().for_each(|(place, item)| *item = rows[place.min(last)].item);
         session
             .select(

@@ -1,6 +1,6 @@
 //! YCSB settings after validation, as the distributions from which operations are drawn.
 
-use super::records::{LONGEST_KEY, MOST_DIGITS};
+use super::records::{LONGEST_KEY, MAX_DIGITS};
 use super::{
     FieldLengthDistribution, Fields, KeyNames, Lengths, RequestDistribution, Requests, ScanLengthDistribution,
     ScrambledZipfian, Sequence, SequentialPosition, Settings, Shape, Shared, Values, YcsbPhase, Zipfian,
@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// The number of records for a `record_count` of 0 (`Client.DEFAULT_RECORD_COUNT`), as in YCSB `Integer.MAX_VALUE`.
 const ALL_RECORDS: u64 = i32::MAX as u64;
 /// The maximum number of records, up to which `f64` is exact and sums do not overflow.
-const MOST_RECORDS: u64 = 1 << 53;
+const MAX_RECORDS: u64 = 1 << 53;
 /// The maximum size of a MongoDB document.
 const LONGEST_RECORD: u64 = 16 << 20;
 /// YCSB's "fudge factor" for the number of records that a run may insert.
@@ -125,7 +125,7 @@ impl Records {
         if insert_count == 0 {
             return Err("insert_count must be at least 1, and insert_start below record_count".into());
         }
-        let end = insert_start.checked_add(insert_count).filter(|end| *end <= count && count <= MOST_RECORDS);
+        let end = insert_start.checked_add(insert_count).filter(|end| *end <= count && count <= MAX_RECORDS);
         let end =
             end.ok_or("insert_start plus insert_count must be at most record_count, and record_count at most 2^53")?;
         Ok(Records { count, loaded: insert_start..end })
@@ -157,7 +157,7 @@ fn check_scans(settings: &Settings) -> Result<(), String> {
 }
 
 fn check_keys(settings: &Settings) -> Result<(), String> {
-    if settings.key_prefix.len().saturating_add(settings.zero_padding.max(MOST_DIGITS)) > LONGEST_KEY {
+    if settings.key_prefix.len().saturating_add(settings.zero_padding.max(MAX_DIGITS)) > LONGEST_KEY {
         return Err(format!("key_prefix or zero_padding is too long: a key has at most {LONGEST_KEY} bytes"));
     }
     if settings.key_prefix.contains('\0') {

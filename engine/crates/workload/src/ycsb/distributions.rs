@@ -92,33 +92,33 @@ fn eta(items: u64, zeta_of_items: f64) -> f64 {
 #[derive(Debug, Clone)]
 pub enum Lengths {
     Constant(u64),
-    /// Uniform from `least` to `most`.
+    /// Uniform from `minimum` to `maximum`.
     Uniform {
-        least: u64,
-        most: u64,
+        minimum: u64,
+        maximum: u64,
     },
     Zipfian {
-        least: u64,
+        minimum: u64,
         above: Zipfian,
     },
 }
 
 impl Lengths {
-    /// YCSB's `UniformLongGenerator` from `least` to `most`, both included.
-    pub fn uniform(least: u64, most: u64) -> Self {
-        Lengths::Uniform { least, most }
+    /// YCSB's `UniformLongGenerator` from `minimum` to `maximum`, both included.
+    pub fn uniform(minimum: u64, maximum: u64) -> Self {
+        Lengths::Uniform { minimum, maximum }
     }
 
-    /// YCSB's `ZipfianGenerator` from `least` to `most`, both included.
-    pub fn zipfian(least: u64, most: u64) -> Self {
-        Lengths::Zipfian { least, above: Zipfian::new(most - least + 1) }
+    /// YCSB's `ZipfianGenerator` from `minimum` to `maximum`, both included.
+    pub fn zipfian(minimum: u64, maximum: u64) -> Self {
+        Lengths::Zipfian { minimum, above: Zipfian::new(maximum - minimum + 1) }
     }
 
     pub fn next(&self, random: &mut Random) -> u64 {
         match self {
             Lengths::Constant(length) => *length,
-            Lengths::Uniform { least, most } => least + random.below(most - least + 1),
-            Lengths::Zipfian { least, above } => least + above.next(random),
+            Lengths::Uniform { minimum, maximum } => minimum + random.below(maximum - minimum + 1),
+            Lengths::Zipfian { minimum, above } => minimum + above.next(random),
         }
     }
 }
@@ -176,9 +176,9 @@ mod tests {
         let mut counts = vec![0_u32; 1050];
         (0..DRAWS).for_each(|_| counts[scrambled.next(&mut random) as usize] += 1);
         assert_eq!(counts[..50], [0; 50]);
-        let most = (0..1050).max_by_key(|at| counts[*at]).unwrap();
-        assert_eq!(most as u64, 50 + 6_284_781_860_667_377_211 % 1000, "the hash of 0");
-        let share = f64::from(counts[most]) / DRAWS as f64;
+        let popular = (0..1050).max_by_key(|at| counts[*at]).unwrap();
+        assert_eq!(popular as u64, 50 + 6_284_781_860_667_377_211 % 1000, "the hash of 0");
+        let share = f64::from(counts[popular]) / DRAWS as f64;
         // 1 / zeta for the hash of 0, and about a thousandth of the other numbers.
         assert!((0.0378..0.0410).contains(&share), "{share}");
     }
@@ -218,10 +218,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lengths_are_in_range(least in 0..300_u64, more in 0..300_u64, seed in any::<u64>()) {
+        fn lengths_are_in_range(minimum in 0..300_u64, more in 0..300_u64, seed in any::<u64>()) {
             let mut random = Random::new(seed);
-            for lengths in [Lengths::uniform(least, least + more), Lengths::zipfian(least, least + more)] {
-                prop_assert!((0..20).all(|_| (least..=least + more).contains(&lengths.next(&mut random))));
+            for lengths in [Lengths::uniform(minimum, minimum + more), Lengths::zipfian(minimum, minimum + more)] {
+                prop_assert!((0..20).all(|_| (minimum..=minimum + more).contains(&lengths.next(&mut random))));
             }
         }
     }

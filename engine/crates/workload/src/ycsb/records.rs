@@ -10,7 +10,7 @@ use std::ops::Range;
 /// The maximum length of a key, that of MySQL's column `YCSB_KEY VARCHAR(255)`.
 pub const LONGEST_KEY: usize = 255;
 /// The maximum number of digits in a non-negative `long` of Java.
-pub const MOST_DIGITS: usize = 19;
+pub const MAX_DIGITS: usize = 19;
 /// The constants of FNV-1a, as in `site.ycsb.Utils`.
 const FNV_OFFSET_BASIS: u64 = 0xCBF2_9CE4_8422_2325;
 const FNV_PRIME: u64 = 1_099_511_628_211;
