@@ -1,5 +1,6 @@
-//! Foundations of every other crate: errors, clocks, random numbers, secrets, JSON lines over standard input and output,
-//! and settings of this process. It depends on no other crate of the workspace.
+//! Errors, clocks, random numbers, secrets, JSON lines over standard streams, and settings of this process.
+//!
+//! All other crates depend on it, and it depends on none of them.
 
 pub mod clock;
 pub mod error;

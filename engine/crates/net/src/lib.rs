@@ -1,5 +1,7 @@
-//! Networking: a single-threaded [`runtime`], the client's [`transport`] over TCP and TLS with the [`settings`] of an
-//! arm, and [`serve`] for the servers among the engine's programs.
+//! A single-threaded runtime for sockets, connections over TCP and TLS, and servers.
+//!
+//! [`runtime`] waits for sockets, [`transport`] connects with the [`settings`] of an arm, and [`serve`] accepts
+//! connections for the servers among the engine's programs.
 
 pub mod runtime;
 pub mod serve;
