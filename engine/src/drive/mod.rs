@@ -89,7 +89,8 @@ pub fn reserve_descriptors(plan: &Plan) -> Result<()> {
         return Ok(());
     }
     Err(invalid_command(&format!(
-        "the plan needs {needed} open files, but the limit is {limit}; raise the limit (ulimit -n) or reduce the workers"
+        "the plan needs {needed} open files, but the limit is {limit}; raise the limit (ulimit -n) or reduce \
+         the workers"
     )))
 }
 

@@ -128,8 +128,8 @@ impl Pool {
 ///
 /// Waking such a thread for each answer preempts the server, which halves the throughput of both. As a `SCHED_BATCH`
 /// thread (sched(7)) it does not preempt, and handles several answers when it runs. A single operation in flight gains
-/// nothing from that. With a schedule, the measured time of an answer must not include waiting while the server works on
-/// the next operations.
+/// nothing from that. With a schedule, the measured time of an answer must not include waiting while the server works
+/// on the next operations.
 pub fn is_batch(workload: &Settings, workers_of_thread: usize) -> bool {
     workers_of_thread > 1 && workload.pace.is_none() && workload.think_ms.is_none()
 }

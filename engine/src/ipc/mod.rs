@@ -43,8 +43,8 @@ pub struct SliceCommand {
     pub workload: String,
     pub operations: u64,
     pub seconds: f64,
-    /// Close persistent connections and open new ones, as for the first slice. Operations begin at once, without pace and
-    /// think times.
+    /// Close persistent connections and open new ones, as for the first slice. Operations begin at once, without pace
+    /// and think times.
     #[serde(default)]
     pub reconnect: bool,
     /// The opening on the monotonic clock of a prepared slice. If absent, the slice is prepared and opens at once.

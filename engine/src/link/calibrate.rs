@@ -1,5 +1,6 @@
-//! The latency of the path itself: system calls, wake-ups, the receiving host's network stack. These tens of microseconds
-//! are measured at the start and subtracted from the delay, so that a link of 0.1 ms is not longer than configured.
+//! The latency of the path itself: system calls, wake-ups, the receiving host's network stack. These tens of
+//! microseconds are measured at the start and subtracted from the delay, so that a link of 0.1 ms is not longer than
+//! configured.
 
 use super::forwarder::Forwarder;
 use super::link_failure;

@@ -1,5 +1,5 @@
-//! One direction of a link: packets are read from one device into the queue, and written to the other device at their due
-//! time. The due time, and whether a packet is lost, are pure functions of time and a seed. The queue is allocated
+//! One direction of a link: packets are read from one device into the queue, and written to the other device at their
+//! due time. The due time, and whether a packet is lost, are pure functions of time and a seed. The queue is allocated
 //! beforehand, so packets cost no allocation and memory is bounded.
 
 use super::plan::Counters;

@@ -1,7 +1,7 @@
 //! The event loop: one thread for all links, which sleeps until a packet arrives or is due.
 //!
-//! There is one thread because another would take CPU time from the measured machine. It sleeps on a timerfd and not with
-//! epoll's timeout, which the kernel may extend by a thousandth (`select_estimate_accuracy`; 85 µs at the us-eu
+//! There is one thread because another would take CPU time from the measured machine. It sleeps on a timerfd and not
+//! with epoll's timeout, which the kernel may extend by a thousandth (`select_estimate_accuracy`; 85 µs at the us-eu
 //! distance). There is no busy waiting.
 
 use super::direction::{Direction, Loss, Shaper};

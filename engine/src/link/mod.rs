@@ -1,7 +1,7 @@
 //! `costof-engine link`: simulated distance between two network namespaces, for kernels without netem.
 //!
-//! Each link is a pair of TUN devices, one in each namespace, and a queue for each direction that releases a packet after
-//! half the round-trip time. Read it in this order: [`plan`] defines the messages, [`tun`] creates the devices,
+//! Each link is a pair of TUN devices, one in each namespace, and a queue for each direction that releases a packet
+//! after half the round-trip time. Read it in this order: [`plan`] defines the messages, [`tun`] creates the devices,
 //! [`forwarder`] is the event loop, [`direction`] is one direction of a link with its queue, delay and loss, and
 //! [`calibrate`] measures the latency of the path itself, which is subtracted from the configured delay.
 //!
@@ -56,9 +56,9 @@ fn link_failure(what: impl Display, error: impl Display) -> Failure {
 
 /// Give this thread real-time priority. Return false if that is link_failure, which matters only on a busy machine.
 ///
-/// netem runs in kernel timers, which programs cannot delay. This thread could wait for milliseconds behind busy programs,
-/// and the link's delay would be longer than configured. The kernel reserves 5 % of each second for other programs
-/// (sched_rt_runtime_us), so a link that uses a whole core pauses for 50 ms.
+/// netem runs in kernel timers, which programs cannot delay. This thread could wait for milliseconds behind busy
+/// programs, and the link's delay would be longer than configured. The kernel reserves 5 % of each second for other
+/// programs (sched_rt_runtime_us), so a link that uses a whole core pauses for 50 ms.
 fn prefer_this_thread() -> bool {
     let lowest = libc::sched_param { sched_priority: 1 };
     // SAFETY: 0 is the calling thread, and the parameters live through the call.

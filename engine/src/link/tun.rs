@@ -47,7 +47,8 @@ fn configure(device: &OwnedFd, end: &End) -> io::Result<()> {
     control(&control_socket, libc::SIOCSIFFLAGS, &mut request)
 }
 
-/// Set the device's queue by rtnetlink. By ioctl(2) only the machine's root may do it, not the root of a user namespace.
+/// Set the device's queue by rtnetlink. By ioctl(2) only the machine's root may do it, not the root of a user
+/// namespace.
 fn set_queue(device: &str) -> io::Result<()> {
     let netlink = socket(AddressFamily::NETLINK, SocketType::RAW, None)?;
     rustix::io::write(&netlink, &queue_message(device))?;
@@ -128,8 +129,8 @@ pub fn read(device: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<Option<usize>> 
     }
 }
 
-/// Run `work` in the namespace of the file at `path`, on a separate thread, since a thread has one namespace. Descriptors
-/// opened there stay in the namespace when other threads use them.
+/// Run `work` in the namespace of the file at `path`, on a separate thread, since a thread has one namespace.
+/// Descriptors opened there stay in the namespace when other threads use them.
 pub fn inside<T: Send>(path: &str, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     let namespace =
         open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(|error| link_failure(path, error))?;

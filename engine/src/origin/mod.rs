@@ -1,4 +1,5 @@
-//! `costof-engine origin`: an HTTP server behind a balancer, which answers `OK` after the time that a request specifies.
+//! `costof-engine origin`: an HTTP server behind a balancer, which answers `OK` after the time that a request
+//! specifies.
 //!
 //! Module [`request`] parses requests and holds the responses. Threads share only the TLS settings, so that the session
 //! tickets of one are valid for all.

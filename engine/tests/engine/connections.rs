@@ -1,5 +1,5 @@
-//! Tests of connections: round trips of each phase, servers that are unreachable or speak another protocol, and the class
-//! and text of certificate errors.
+//! Tests of connections: round trips of each phase, servers that are unreachable or speak another protocol, and the
+//! class and text of certificate errors.
 
 use crate::support::authority::{Authority, EXPIRED, VALID};
 use crate::support::server::{self, Behaviour};

@@ -1,4 +1,5 @@
-//! Tests of the gateway's program with test clients and servers, including servers that break off or violate the protocol.
+//! Tests of the gateway's program with test clients and servers, including servers that break off or violate the
+//! protocol.
 
 use crate::support::authority::{Authority, VALID};
 use crate::support::counting::allocations;

@@ -105,8 +105,8 @@ fn connection_carries_its_maximum_number_of_requests() {
         let mut plan = plan(&server.address, &plain(), &requests(workers));
         plan["plan"]["arms"][0]["service"]["requests_per_connection"] = json!(maximum);
         plan["plan"]["threads"] = json!(1);
-        // The second of two workers counts one request more on its first connection. Depending on how the thirty requests
-        // are distributed, both workers need three to five connections.
+        // The second of two workers counts one request more on its first connection. Depending on how the thirty
+        // requests are distributed, both workers need three to five connections.
         let slice = engine(&plan).slice("arm", "request", 30, HANG_SECONDS);
         assert_eq!(slice["errors"], json!([]));
         let opened = slice["evidence"]["connections"].as_u64().unwrap();
@@ -130,8 +130,8 @@ fn first_connections_do_not_all_end_at_once() {
     let mut engine = engine(&plan);
     // Worker 0 starts counting at zero, so eight requests need two connections.
     assert_eq!(engine.slice("arm", "even", 8, HANG_SECONDS)["evidence"]["connections"], 2);
-    // Each of four workers claims one request before any is answered. Worker 3's counts as the fourth of its connection,
-    // so the next slice reopens only that connection.
+    // Each of four workers claims one request before any is answered. Worker 3's counts as the fourth of its
+    // connection, so the next slice reopens only that connection.
     assert_eq!(engine.slice("arm", "four", 4, HANG_SECONDS)["evidence"]["connections"], 4);
     assert_eq!(engine.slice("arm", "four", 4, HANG_SECONDS)["evidence"]["connections"], 1);
 }
@@ -328,7 +328,8 @@ fn further_operations_extend_the_grace_after_the_slice() {
     let server = Http::start(Response::After(Duration::from_millis(400), OK));
     let pace = json!({"per_second": 10.0, "arrivals": "constant"});
     let workloads = json!([{"name": "load", "kind": "connect", "workers": 4, "further_operations": 4, "pace": pace}]);
-    // Both trials last 2 s, longer than the window and a grace of 1 s. A stalling machine may start the second too late.
+    // Both trials last 2 s, longer than the window and a grace of 1 s. A stalling machine may start the second too
+    // late.
     engine(&plan(&server.address, &plain(), &workloads))
         .undisturbed("arm", "load", 2, 0.5, |load| load["operations"] == 2);
 }

@@ -1,5 +1,5 @@
-//! Tests of PostgreSQL's connection start, and of servers of other protocols. Logins and their errors are tested on real
-//! servers (tests/integration/test_postgres.py).
+//! Tests of PostgreSQL's connection start, and of servers of other protocols. Logins and their errors are tested on
+//! real servers (tests/integration/test_postgres.py).
 
 use crate::support::authority::{Authority, VALID};
 use crate::support::postgres::Postgres;

@@ -61,7 +61,8 @@ impl Lines {
 impl Iterator for Lines {
     type Item = Vec<u8>;
 
-    /// Block until there is a line. Return None if the input has ended or reading fails. The last line needs no newline.
+    /// Block until there is a line. Return None if the input has ended or reading fails. The last line needs no
+    /// newline.
     fn next(&mut self) -> Option<Vec<u8>> {
         loop {
             if let Some(line) = self.next_line() {

@@ -5,8 +5,8 @@
 const SIX_BITS: u64 = 0x3F3F_3F3F_3F3F_3F3F;
 const FIRST_PRINTABLE: u64 = 0x2020_2020_2020_2020;
 
-/// A SplitMix64 generator (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014). It needs a
-/// few instructions and gives the same numbers on every machine and in every version.
+/// A SplitMix64 generator (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014). It needs
+/// a few instructions and gives the same numbers on every machine and in every version.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 

@@ -1,4 +1,5 @@
-//! The common part of programs that serve connections: listeners with a [`Server`] each, on the plan's number of threads.
+//! The common part of programs that serve connections: listeners with a [`Server`] each, on the plan's number of
+//! threads.
 //!
 //! Each thread has one socket and one set of counters for each listener, and one executor. Threads share nothing unless
 //! the server itself does.
@@ -196,8 +197,8 @@ fn bound(address: SocketAddr, shared: bool) -> io::Result<OwnedFd> {
     // Connections of an earlier process may still be in TIME_WAIT.
     sockopt::set_socket_reuseaddr(&socket, true)?;
     sockopt::set_socket_reuseport(&socket, shared)?;
-    // Accepted connections inherit these options, which saves two system calls each. Without keepalive the connection of
-    // a client machine that has vanished would stay open for ever.
+    // Accepted connections inherit these options, which saves two system calls each. Without keepalive the connection
+    // of a client machine that has vanished would stay open for ever.
     sockopt::set_tcp_nodelay(&socket, true)?;
     sockopt::set_socket_keepalive(&socket, true)?;
     bind(&socket, &address)?;

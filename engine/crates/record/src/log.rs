@@ -99,7 +99,8 @@ impl ErrorTally {
     }
 }
 
-/// Counts of a slice by dotted name. The first part is the protocol or workload: `http.reused`, `tpcc.committed.payment`.
+/// Counts of a slice by dotted name. The first part is the protocol or workload: `http.reused`,
+/// `tpcc.committed.payment`.
 #[derive(Debug, Default)]
 pub struct Counts(Vec<(Name, u64)>);
 

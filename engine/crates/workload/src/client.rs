@@ -1,5 +1,5 @@
-//! The traits that a protocol implements for workloads: clients open sessions, and sessions perform operations. Workloads
-//! use only these traits and work with any protocol that implements them.
+//! The traits that a protocol implements for workloads: clients open sessions, and sessions perform operations.
+//! Workloads use only these traits and work with any protocol that implements them.
 
 use crate::ycsb::{Fields, Key, Shape, Values};
 use base::Random;
@@ -122,10 +122,10 @@ pub trait Pgbench: KeyValue + Pipeline {
 
 /// A session that carries one request at a time. The server may end it between two requests.
 pub trait Requests: Session {
-    /// Send one request and receive the response, which is counted whatever its status. `last` marks the last request of
-    /// the connection. `arrived` is called with the connection's traffic when the response begins.
-    /// Errors: `status`, after which the connection may still be usable; `short_body`, `protocol`, and those of a broken
-    /// connection.
+    /// Send one request and receive the response, which is counted whatever its status. `last` marks the last request
+    /// of the connection. `arrived` is called with the connection's traffic when the response begins.
+    /// Errors: `status`, after which the connection may still be usable; `short_body`, `protocol`, and those of a
+    /// broken connection.
     async fn request(&mut self, last: bool, tally: &mut Self::Tally, arrived: impl FnMut(Traffic)) -> Result<()>;
 
     /// Return true if the session can carry another request.

@@ -15,9 +15,9 @@ use base::Random;
 use net::runtime::{Executor, Reactor, Semaphore, TaskId};
 use std::rc::Rc;
 
-/// The maximum number of connections that a thread opens at the same time, for protocols that wait for [`Job::opening`].
-/// The wait counts in no phase except `delay`. A server's listen queue may be as short as nginx's 511; TCP retries
-/// connections beyond it with growing pauses until they time out.
+/// The maximum number of connections that a thread opens at the same time, for protocols that wait for
+/// [`Job::opening`]. The wait counts in no phase except `delay`. A server's listen queue may be as short as nginx's
+/// 511; TCP retries connections beyond it with growing pauses until they time out.
 pub const OPENING_AT_A_TIME: usize = 256;
 
 /// The task of one worker.

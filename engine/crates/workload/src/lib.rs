@@ -1,8 +1,8 @@
 //! Workloads, independent of protocols, and the workers that run them.
 //!
-//! A workload defines its preparation and its operation. The worker, the same for all workloads, decides when operations
-//! begin and how many there are, and handles failures. The traits in [`client`] and [`sql`] are what workloads need of a
-//! protocol.
+//! A workload defines its preparation and its operation. The worker, the same for all workloads, decides when
+//! operations begin and how many there are, and handles failures. The traits in [`client`] and [`sql`] are what
+//! workloads need of a protocol.
 
 mod client;
 mod connect;

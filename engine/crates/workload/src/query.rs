@@ -1,6 +1,6 @@
-//! Workloads over a persistent connection, which is reopened, unmeasured, after it broke. `query`, `write`, `pipeline` and
-//! `tpcb` perform operations on records with uniformly random keys. `load` writes the table's records in batches to the
-//! server that accepts writes: an operation is a record, and the phase `operation` is a batch.
+//! Workloads over a persistent connection, which is reopened, unmeasured, after it broke. `query`, `write`, `pipeline`
+//! and `tpcb` perform operations on records with uniformly random keys. `load` writes the table's records in batches to
+//! the server that accepts writes: an operation is a record, and the phase `operation` is a batch.
 
 use crate::Workload;
 use crate::client::{AboutOf, Ask, Client, KeyValue, Overwrite, Pgbench, Pipeline, Session, TallyOf, Target};
@@ -148,8 +148,8 @@ impl<C: Client, P: Preparation<C::Session>> Persistent<C, P> {
         }
     }
 
-    /// Return the session after an operation. It is closed if it failed without an error answer of the server, since its
-    /// state is then unknown, or if the server answered that another server is responsible.
+    /// Return the session after an operation. It is closed if it failed without an error answer of the server, since
+    /// its state is then unknown, or if the server answered that another server is responsible.
     pub fn settle(&mut self, session: C::Session, outcome: Result<()>) -> Result<()> {
         match &outcome {
             Err(failure) if failure.class != Class::Server || P::REDISCOVERS && failure.moved => self.discard(session),

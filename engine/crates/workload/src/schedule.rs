@@ -1,5 +1,5 @@
-//! The start times of a slice's operations. A pace is a pure function of the operation's number, so a slow server cannot
-//! delay the load that it is measured under. Think times belong to a worker instead.
+//! The start times of a slice's operations. A pace is a pure function of the operation's number, so a slow server
+//! cannot delay the load that it is measured under. Think times belong to a worker instead.
 
 use crate::{Arrivals, Pace, Share};
 use base::Random;

@@ -1,5 +1,5 @@
-//! The SQL traits of a protocol: statements that a connection prepares once, typed parameters that are appended one after
-//! the other, and rows that are read column by column without copying.
+//! The SQL traits of a protocol: statements that a connection prepares once, typed parameters that are appended one
+//! after the other, and rows that are read column by column without copying.
 
 use crate::client::Session;
 use base::error::Result;

@@ -1,5 +1,5 @@
-//! sysbench's data: the rows of its table `sbtest1` (sysbench 1.0, `oltp_common.lua`). They follow from the seed, unlike
-//! sysbench's, whose random numbers depend on its threads.
+//! sysbench's data: the rows of its table `sbtest1` (sysbench 1.0, `oltp_common.lua`). They follow from the seed,
+//! unlike sysbench's, whose random numbers depend on its threads.
 
 use base::Random;
 use std::io::Write;

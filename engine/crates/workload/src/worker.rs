@@ -19,7 +19,8 @@ use std::task::Poll;
 /// leaving it out would favour short operations. An operation that takes longer is abandoned, an error of a separate
 /// class. The time is multiplied by [`Workload::in_a_row`].
 const GRACE_NS: u64 = 1_000_000_000;
-/// The pause after a failure. It doubles with each consecutive failure, so that a dead server does not cause a busy loop.
+/// The pause after a failure. It doubles with each consecutive failure, so that a dead server does not cause a busy
+/// loop.
 const FIRST_PAUSE_NS: u64 = 1_000_000;
 const LONGEST_PAUSE_NS: u64 = 100_000_000;
 

@@ -231,7 +231,8 @@ pub fn rules_file(test: &str, rules: &str) -> PathBuf {
     path
 }
 
-/// Return the error that ends an answer. Check that packets are in sequence and that a guarded account got no plaintext.
+/// Return the error that ends an answer. Check that packets are in sequence and that a guarded account got no
+/// plaintext.
 pub fn final_error(answer: &[(u8, Vec<u8>)], account: &str) -> String {
     let numbers: Vec<_> = answer.iter().map(|(sequence, _)| *sequence).collect();
     assert_eq!(numbers, (1..=answer.len() as u8).collect::<Vec<_>>());

@@ -1,5 +1,5 @@
-//! Waiting with epoll. Each descriptor is registered once, edge-triggered, so that waiting needs no further system calls
-//! for it.
+//! Waiting with epoll. Each descriptor is registered once, edge-triggered, so that waiting needs no further system
+//! calls for it.
 
 use super::reactor::{Alarm, Sources, TaskId};
 use super::watched::Source;

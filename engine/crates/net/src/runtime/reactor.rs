@@ -39,8 +39,8 @@ pub struct Reactor {
     current: Cell<TaskId>,
 }
 
-/// The instant at which a task's current operation times out. A periodic sweep checks all deadlines, so that setting one
-/// costs no timer; timeouts are therefore not exact.
+/// The instant at which a task's current operation times out. A periodic sweep checks all deadlines, so that setting
+/// one costs no timer; timeouts are therefore not exact.
 #[derive(Clone, Copy)]
 struct Deadline {
     at: u64,
@@ -201,7 +201,8 @@ impl Alarm {
         let at = instant.max(1);
         let it_value = Timespec { tv_sec: (at / NANOS_PER_SECOND) as i64, tv_nsec: (at % NANOS_PER_SECOND) as i64 };
         let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value };
-        // This fails only for invalid times. It also resets the descriptor's readiness, so the descriptor is never read.
+        // This fails only for invalid times. It also resets the descriptor's readiness, so the descriptor is never
+        // read.
         timerfd_settime(&self.fd, TimerfdTimerFlags::ABSTIME, &once).expect("the instant is a valid time");
         self.set_to.set(instant);
     }

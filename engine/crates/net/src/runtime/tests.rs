@@ -42,7 +42,8 @@ async fn receive_all(watched: &Watched) -> Vec<u8> {
     }
 }
 
-/// Return bytes with a period of 251; being prime, it does not align with buffer sizes, so misplaced bytes are detected.
+/// Return bytes with a period of 251; being prime, it does not align with buffer sizes, so misplaced bytes are
+/// detected.
 fn pattern(seed: usize, length: usize) -> Vec<u8> {
     (0..length).map(|place| ((place + seed) % 251) as u8).collect()
 }

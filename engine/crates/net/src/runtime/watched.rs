@@ -101,8 +101,8 @@ impl Watched {
         self.source.hung_up.get()
     }
 
-    /// Mark the descriptor unreadable until the next edge, after a read that emptied it. After a hang-up, the last edge,
-    /// it stays readable.
+    /// Mark the descriptor unreadable until the next edge, after a read that emptied it. After a hang-up, the last
+    /// edge, it stays readable.
     pub fn drained(&self) {
         self.source.readable.set(self.source.hung_up.get());
     }

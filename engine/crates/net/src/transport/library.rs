@@ -1,7 +1,7 @@
 //! The TLS library, and the differences between libraries that crate `openssl` does not hide.
 //!
-//! The default is the system's OpenSSL. Cargo features select a static OpenSSL or AWS-LC. AWS-LC's symbols have a prefix,
-//! so its functions are called through the binding and never by their C names.
+//! The default is the system's OpenSSL. Cargo features select a static OpenSSL or AWS-LC. AWS-LC's symbols have a
+//! prefix, so its functions are called through the binding and never by their C names.
 
 use crate::settings::Group;
 use foreign_types::ForeignTypeRef;
@@ -60,8 +60,8 @@ fn group_number(ssl: &SslRef) -> i32 {
     i32::from(unsafe { openssl_sys::SSL_get_curve_id(ssl.as_ptr()) })
 }
 
-/// Return IANA's number of the negotiated group (registry "TLS Supported Groups"), or 0 if there is none or OpenSSL knows
-/// it by a NID that no setting selects.
+/// Return IANA's number of the negotiated group (registry "TLS Supported Groups"), or 0 if there is none or OpenSSL
+/// knows it by a NID that no setting selects.
 #[cfg(not(feature = "aws-lc"))]
 fn group_number(ssl: &SslRef) -> i32 {
     // SSL_get_negotiated_group(3) returns a NID, or IANA's number with the bit NO_NID set (ssl.h, tls1.h).
@@ -83,8 +83,8 @@ pub(super) fn copy(session: &SslSessionRef) -> Result<SslSession, ErrorStack> {
     Ok(session.to_owned())
 }
 
-/// Return a session that no other connection shares. OpenSSL marks a session as not resumable when a connection using it
-/// breaks off or ends without `close_notify`; a shared session would then be lost for later connections.
+/// Return a session that no other connection shares. OpenSSL marks a session as not resumable when a connection using
+/// it breaks off or ends without `close_notify`; a shared session would then be lost for later connections.
 #[cfg(not(feature = "aws-lc"))]
 pub(super) fn copy(session: &SslSessionRef) -> Result<SslSession, ErrorStack> {
     use foreign_types::ForeignType;

@@ -201,8 +201,8 @@ impl Stream {
         SocketAddr::try_from(address?).ok().map(|address| address.ip())
     }
 
-    /// Return true if the peer has ended or reset the connection, as far as events have shown. Bytes that it sent before
-    /// can still be read.
+    /// Return true if the peer has ended or reset the connection, as far as events have shown. Bytes that it sent
+    /// before can still be read.
     pub fn is_over(&self) -> bool {
         self.tcp().watched().is_over()
     }
@@ -230,8 +230,8 @@ impl Stream {
         !self.tcp().watched().is_readable()
     }
 
-    /// Return true if the peer has kept the connection open and sent no application data, by asking the kernel. Messages
-    /// of TLS itself, such as late tickets, are consumed.
+    /// Return true if the peer has kept the connection open and sent no application data, by asking the kernel.
+    /// Messages of TLS itself, such as late tickets, are consumed.
     pub async fn is_open(&mut self) -> bool {
         loop {
             if !matches!(self.layer.read(&mut [0; 1]), Ok(Attempt::WantsReadable)) {
@@ -250,8 +250,8 @@ impl Stream {
         }
     }
 
-    /// Close without waiting for an answer. With TLS it sends `close_notify` (RFC 8446, 6.1), without which OpenSSL would
-    /// not resume the session.
+    /// Close without waiting for an answer. With TLS it sends `close_notify` (RFC 8446, 6.1), without which OpenSSL
+    /// would not resume the session.
     pub fn close(self) {
         if let Layer::Tls(mut stream) = self.layer {
             let _ = stream.shutdown();
@@ -337,7 +337,8 @@ impl Tcp {
         let watched = Watched::new(reactor, socket)?;
         watched.writable().await?;
         sockopt::socket_error(&watched)??;
-        // The client sends the handshake's last packet, so a server's unsolicited greeting arrives one round trip later.
+        // The client sends the handshake's last packet, so a server's unsolicited greeting arrives one round trip
+        // later.
         Ok(Tcp { watched, traffic: Traffic { round_trips: 1, ..Traffic::default() }, awaiting: true })
     }
 

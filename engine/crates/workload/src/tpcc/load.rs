@@ -1,5 +1,5 @@
-//! Workload `tpcc` with phase `load`: the data as SQL (clause 4.3.3.1). Each operation writes one unit in one transaction,
-//! in parts of one statement each. A unit's contents do not depend on other units.
+//! Workload `tpcc` with phase `load`: the data as SQL (clause 4.3.3.1). Each operation writes one unit in one
+//! transaction, in parts of one statement each. A unit's contents do not depend on other units.
 
 use super::numbers::{
     Constants, LastName, append_data, append_digits, append_letters, append_text, append_zip, between, percent,

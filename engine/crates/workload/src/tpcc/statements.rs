@@ -40,7 +40,8 @@ const FIRST_STOCK: usize = 28;
 const FIRST_UPDATE: usize = FIRST_STOCK + DISTRICTS as usize;
 const FIRST_LINES: usize = FIRST_UPDATE + UPDATE_SIZES.len();
 
-/// The numbers of rows in the prepared updates of stock. An update that is larger than needed repeats a row without effect.
+/// The numbers of rows in the prepared updates of stock. An update that is larger than needed repeats a row without
+/// effect.
 pub const UPDATE_SIZES: [usize; 3] = [5, 10, MAX_LINES];
 /// The minimum number of lines to insert: an order that is rolled back lacks its last line.
 const FEWEST_LINES: usize = *LINES.start() as usize - 1;

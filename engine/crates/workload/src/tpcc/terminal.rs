@@ -1,8 +1,8 @@
-//! Workload `tpcc` with phase `run`: the transactions of a terminal. A transaction that met a deadlock or a lock timeout is
-//! rolled back and retried with the same input.
+//! Workload `tpcc` with phase `run`: the transactions of a terminal. A transaction that met a deadlock or a lock
+//! timeout is rolled back and retried with the same input.
 //!
-//! The mix (clause 5.2.3) is dealt from a deck of cards, which is shuffled when it is used up (clause 5.2.4.2). Keying and
-//! think times follow clause 5.2.5.
+//! The mix (clause 5.2.3) is dealt from a deck of cards, which is shuffled when it is used up (clause 5.2.4.2). Keying
+//! and think times follow clause 5.2.5.
 
 use super::numbers::{Constants, LastName, between};
 use super::statements::{self, CUSTOMERS_WITH_NAME};
@@ -56,8 +56,8 @@ pub enum CustomerSelection {
 }
 
 impl CustomerSelection {
-    /// Return the customer's number. Among customers with the same last name, sorted by first name, it is the one in the
-    /// middle, rounded up (clause 2.5.2.2).
+    /// Return the customer's number. Among customers with the same last name, sorted by first name, it is the one in
+    /// the middle, rounded up (clause 2.5.2.2).
     /// Errors: those of the statement; `protocol` if no customer has the name.
     pub async fn customer(
         &self,

@@ -99,8 +99,8 @@ impl NewOrder {
         order
     }
 
-    /// Run the transaction (clause 2.4.2.2). An order with an unused item is processed like any other and then rolled back
-    /// (clause 2.4.2.3).
+    /// Run the transaction (clause 2.4.2.2). An order with an unused item is processed like any other and then rolled
+    /// back (clause 2.4.2.3).
     /// Errors: those of its statements; `protocol` if a required row is missing.
     pub async fn run(
         &self,

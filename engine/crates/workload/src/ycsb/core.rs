@@ -362,9 +362,10 @@ mod tests {
         assert_eq!(popular, fnv_hash(0) % 2001);
     }
 
-    /// The expected values are the five most popular records of YCSB 0.17.0 and their shares in percent, from three runs:
-    /// `site.ycsb.Client -t -db site.ycsb.BasicDB -p recordcount=1000 -p operationcount=200000 -p readproportion=0.95
-    /// -p updateproportion=0 -p insertproportion=0.05 -p requestdistribution=zipfian -p basicdb.verbose=true`.
+    /// The expected values are the five most popular records of YCSB 0.17.0 and their shares in percent, from three
+    /// runs: `site.ycsb.Client -t -db site.ycsb.BasicDB -p recordcount=1000 -p operationcount=200000 -p
+    /// readproportion=0.95 -p updateproportion=0 -p insertproportion=0.05 -p requestdistribution=zipfian -p
+    /// basicdb.verbose=true`.
     #[test]
     fn zipfian_reads_the_same_popular_records_as_ycsb() {
         let settings = json!({"record_count": 1000, "operation_count": 200_000, "insert_proportion": 0.05,

@@ -1,6 +1,6 @@
-//! YCSB's data and core workloads (Cooper et al., "Benchmarking Cloud Serving Systems with YCSB", SoCC 2010), as defined
-//! by YCSB 0.17 (`site.ycsb.workloads.CoreWorkload`, `site.ycsb.generator`). The distributions are YCSB's. The random
-//! numbers are not, since Java's differ from run to run anyway.
+//! YCSB's data and core workloads (Cooper et al., "Benchmarking Cloud Serving Systems with YCSB", SoCC 2010), as
+//! defined by YCSB 0.17 (`site.ycsb.workloads.CoreWorkload`, `site.ycsb.generator`). The distributions are YCSB's. The
+//! random numbers are not, since Java's differ from run to run anyway.
 
 mod core;
 mod distributions;

@@ -172,8 +172,8 @@ impl<C: Client<Session: Records>> Ycsb<C> {
         self.core.keys.key(sequence.record(place))
     }
 
-    /// Return the connection for reads. A worker uses one connection for reads and writes on the same server, as a client
-    /// with a pool does.
+    /// Return the connection for reads. A worker uses one connection for reads and writes on the same server, as a
+    /// client with a pool does.
     fn member_to_read(&mut self) -> &mut Member<C> {
         if self.one_server { &mut self.writer } else { &mut self.reader }
     }

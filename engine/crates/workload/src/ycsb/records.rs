@@ -1,5 +1,5 @@
-//! Records: their keys (`user` and a number, as in `CoreWorkload.buildKeyName`), the values and fields of an operation, and
-//! the table of the kinds `connect`, `query` and `load`, whose contents follow from the seed.
+//! Records: their keys (`user` and a number, as in `CoreWorkload.buildKeyName`), the values and fields of an operation,
+//! and the table of the kinds `connect`, `query` and `load`, whose contents follow from the seed.
 
 use super::{InsertOrder, Lengths};
 use crate::Data;
@@ -60,7 +60,8 @@ impl Key {
     }
 }
 
-/// YCSB's `Utils.fnvhash64`: hash the number's octets from low to high and take the absolute value as Java's `Math.abs`.
+/// YCSB's `Utils.fnvhash64`: hash the number's octets from low to high and take the absolute value as Java's
+/// `Math.abs`.
 pub fn fnv_hash(number: u64) -> u64 {
     let hash = number
         .to_le_bytes()
@@ -108,7 +109,8 @@ impl<'a> Values<'a> {
         self.fields.clone()
     }
 
-    /// Append each value to a message. Before each value `append_header` appends its header, given the field's number and length.
+    /// Append each value to a message. Before each value `append_header` appends its header, given the field's number
+    /// and length.
     pub fn append(self, message: &mut Vec<u8>, mut append_header: impl FnMut(&mut Vec<u8>, u32, usize)) {
         for field in self.fields {
             let length = self.lengths.next(self.random) as usize;

@@ -1,5 +1,5 @@
-//! The choice of records to read or update (`CoreWorkload.nextKeynum` and its generators), the numbers of new records, and
-//! the tracking of which new records exist (`site.ycsb.generator.AcknowledgedCounterGenerator`).
+//! The choice of records to read or update (`CoreWorkload.nextKeynum` and its generators), the numbers of new records,
+//! and the tracking of which new records exist (`site.ycsb.generator.AcknowledgedCounterGenerator`).
 
 use super::{ScrambledZipfian, Zipfian};
 use crate::Share;
@@ -34,7 +34,8 @@ impl Requests {
         Requests::Exponential { gamma: -(1.0 - percentile / 100.0).ln() / records }
     }
 
-    /// Draw the next record among those below `readable`, which is at least 1. `position` is that of sequential requests.
+    /// Draw the next record among those below `readable`, which is at least 1. `position` is that of sequential
+    /// requests.
     pub fn next(&mut self, readable: u64, position: &SequentialPosition, random: &mut Random) -> u64 {
         loop {
             let number = self.draw(readable, position, random);
@@ -131,8 +132,8 @@ impl Sequence {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Mark the insert of a place as ended, successful or not: as in YCSB, a place that is never acknowledged would keep
-    /// all later ones from being read.
+    /// Mark the insert of a place as ended, successful or not: as in YCSB, a place that is never acknowledged would
+    /// keep all later ones from being read.
     pub fn acknowledge(&self, place: u64) {
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         let readable = self.readable.load(Ordering::Relaxed);
