@@ -1,5 +1,5 @@
-//! What measuring itself costs: a figure of every report, measured on the machine and at the time of the run. Beside it,
-//! where it is asked for alone, what encrypting and decrypting a value costs.
+//! The cost of measuring itself, which every report shows as measured during the run, and for `calibrate` also the cost
+//! of encrypting and decrypting a value.
 
 use crate::ipc::SelfCost;
 use base::clock;
@@ -11,28 +11,29 @@ use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::process::ExitCode;
 
-/// Few enough to take about a millisecond at the start of a run.
+/// Repetitions at the start of a run, which take about a millisecond.
 const QUICK: u64 = 20_000;
-/// Enough for three digits.
+/// Repetitions for three significant digits.
 const THOROUGH: u64 = 2_000_000;
 
-/// Of each algorithm and length, so many times so many values: a few milliseconds, of which the quietest part is told.
+/// Batches of values for each algorithm and length; the fastest batch is reported.
 const BATCHES: usize = 20;
+/// Values in a batch.
 const VALUES: u64 = 1000;
-/// Bytes of a number, of a name or a date, of a longer text, and of the longest in TPC-C's tables, about.
+/// Lengths in bytes: about a number, a name or date, a longer text, and the longest text in TPC-C's tables.
 const LENGTHS: [usize; 4] = [4, 20, 60, 500];
-/// A column's associated data are about as long.
+/// Associated data, about as long as a column's.
 const ASSOCIATED: [u8; 40] = [7; 40];
 
 #[derive(Serialize)]
 struct Calibration {
     #[serde(flatten)]
     self_cost: SelfCost,
-    /// By algorithm, then bytes of the value.
+    /// By algorithm, then by the value's length in bytes.
     encryption: BTreeMap<Algorithm, BTreeMap<usize, ValueCost>>,
 }
 
-/// Nanoseconds.
+/// Nanoseconds to encrypt and to decrypt a value.
 #[derive(Serialize)]
 struct ValueCost {
     seal: f64,
@@ -40,24 +41,25 @@ struct ValueCost {
 }
 
 pub fn run() -> ExitCode {
-    let of_algorithm = |algorithm| {
-        Ok((algorithm, LENGTHS.map(|length| of_value(algorithm, length)).into_iter().collect::<Result<_>>()?))
+    let costs = |algorithm| {
+        Ok((algorithm, LENGTHS.map(|length| value_cost(algorithm, length)).into_iter().collect::<Result<_>>()?))
     };
-    let encryption: Result<_> = Algorithm::ALL.into_iter().map(of_algorithm).collect();
-    let calibration = Calibration { self_cost: measure(THOROUGH), encryption: encryption.expect("keys are to be had") };
+    let encryption: Result<_> = Algorithm::ALL.into_iter().map(costs).collect();
+    let calibration =
+        Calibration { self_cost: measure(THOROUGH), encryption: encryption.expect("random keys can be generated") };
     println!("{}", serde_json::to_string(&calibration).expect("numbers are JSON"));
     ExitCode::SUCCESS
 }
 
-fn of_value(algorithm: Algorithm, length: usize) -> Result<(usize, ValueCost)> {
+fn value_cost(algorithm: Algorithm, length: usize) -> Result<(usize, ValueCost)> {
     let mut key = DataKey::random(SessionSalt::OF_NOBODY, 0)?;
     let mut sealer = key.sealer(algorithm)?;
     let (plaintext, mut sealed, mut opened) = (vec![b'x'; length], Vec::new(), Vec::new());
-    let seal = quietest(|_| {
+    let seal = fastest_batch(|_| {
         sealed.clear();
         sealer.seal(&ASSOCIATED, black_box(&plaintext), &mut sealed).expect("fewer than 2^32");
     });
-    // An opener takes each value once.
+    // An opener accepts each value only once, so each batch has a new opener.
     let values = (0..VALUES).map(|_| {
         let mut value = Vec::new();
         sealer.seal(&ASSOCIATED, &plaintext, &mut value).map(|()| value)
@@ -65,7 +67,7 @@ fn of_value(algorithm: Algorithm, length: usize) -> Result<(usize, ValueCost)> {
     let values = values.collect::<Result<Vec<_>>>()?;
     let open = (0..BATCHES).map(|_| {
         let opener = key.opener(algorithm);
-        each(VALUES, |at| {
+        mean_ns(VALUES, |at| {
             opened.clear();
             opener.open(&ASSOCIATED, black_box(&values[at as usize]), &mut opened).expect("just sealed");
         })
@@ -78,23 +80,24 @@ pub fn quick() -> SelfCost {
 }
 
 fn measure(times: u64) -> SelfCost {
-    let timer = each(times, |_| {
+    let timer = mean_ns(times, |_| {
         black_box(clock::now());
     });
     let mut recorder = Recorder::default();
     let mut timeline = Timeline::default();
     timeline.start(Traffic::default());
     timeline.end_phase(Phase::Operation, Traffic::default());
-    let record = each(times, |_| recorder.record(black_box(&timeline)));
+    let record = mean_ns(times, |_| recorder.record(black_box(&timeline)));
     SelfCost { timer, record }
 }
 
-fn quietest(mut what: impl FnMut(u64)) -> f64 {
-    (0..BATCHES).map(|_| each(VALUES, &mut what)).fold(f64::INFINITY, f64::min)
+/// Return the mean nanoseconds of one call in the fastest batch.
+fn fastest_batch(mut action: impl FnMut(u64)) -> f64 {
+    (0..BATCHES).map(|_| mean_ns(VALUES, &mut action)).fold(f64::INFINITY, f64::min)
 }
 
-fn each(times: u64, mut what: impl FnMut(u64)) -> f64 {
+fn mean_ns(times: u64, mut action: impl FnMut(u64)) -> f64 {
     let start = clock::now();
-    (0..times).for_each(&mut what);
+    (0..times).for_each(&mut action);
     (clock::now() - start) as f64 / times as f64
 }

@@ -1,7 +1,7 @@
-//! The measuring half of `costof`: everything on the path of a measured byte.
+//! The engine of `costof`, which measures: everything on the path of a measured byte.
 //!
-//! Read it in this order: [`ipc`] is what goes in and out, [`drive`] answers slices with workers, a worker runs a workload
-//! over a protocol ([`wire`]) over a transport ([`net`]), and writes into a [`record`].
+//! Read it in this order: [`ipc`] defines the messages, [`drive`] measures slices with workers, a worker runs a
+//! workload over a protocol ([`wire`]) and a transport ([`net`]), and writes its times into a [`record`].
 
 pub mod calibrate;
 pub mod drive;

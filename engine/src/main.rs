@@ -1,4 +1,5 @@
-//! `costof-engine`: what `costof` starts to measure. One subcommand for each thing on the path of a measured byte.
+//! `costof-engine`, the program that `costof` starts to measure, with one subcommand for each program on the path of a
+//! measured byte.
 
 use base::process;
 use clap::{Parser, Subcommand};
@@ -14,19 +15,19 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Measure slices: a plan and slice commands in on standard input, answers out, one JSON object a line
+    /// Measure slices: reads a plan and slice commands from standard input and writes answers, one JSON object a line
     Drive {
-        /// Take the plan encrypted to a key that is the first line out
+        /// Write a public key first, and accept only a plan that is encrypted to it
         #[arg(long)]
         sealed: bool,
     },
-    /// Print what measuring itself costs on this machine, in nanoseconds, as JSON
+    /// Print the cost of measuring itself on this machine in nanoseconds, as JSON
     Calibrate,
-    /// Delay packets between network namespaces: links in on standard input, one JSON object a line
+    /// Delay packets between network namespaces: reads links from standard input, one JSON object a line
     Link,
-    /// Serve HTTP behind a balancer: listeners in on standard input, one JSON object a line
+    /// Serve HTTP behind a balancer: reads listeners from standard input, one JSON object a line
     Origin,
-    /// Encrypt columns of a MySQL server's answers: listeners in on standard input, one JSON object a line
+    /// Encrypt columns in a MySQL server's answers: reads listeners from standard input, one JSON object a line
     Gateway,
 }
 

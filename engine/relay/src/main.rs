@@ -7,7 +7,7 @@ mod carry;
 mod cost;
 
 use base::error::{Class, Failure};
-use base::lines::{self, Lines, Question};
+use base::lines::{self, CountersCommand, Lines};
 use base::{Random, process};
 use cost::{Cost, Entrance, Paid};
 use serde::{Deserialize, Serialize};
@@ -18,8 +18,8 @@ use std::thread;
 
 fn main() -> ExitCode {
     process::report_panics_as_fatal_errors();
-    process::follow(|| {
-        let mut lines = Lines::of_standard_input();
+    process::run(|| {
+        let mut lines = Lines::from_standard_input();
         let Some(line) = lines.next() else { return Ok(()) };
         let plan: Plan = lines::parse(&line)?;
         let mut entrances = Vec::new();
@@ -34,11 +34,11 @@ fn main() -> ExitCode {
             let ended = carry::carry_all(&entrances, plan.server, Random::new(plan.seed));
             ended.expect("this thread can wait for sockets");
         });
-        lines::say(&Answer::Ready(Ready { entrances: addresses }));
+        lines::write(&Answer::Ready(Ready { entrances: addresses }));
         for line in lines {
             match lines::parse(&line)? {
-                Question::Counters {} => {
-                    lines::say(&Answer::Counters(counted.iter().map(|each| each.paid()).collect()))
+                CountersCommand::Counters {} => {
+                    lines::write(&Answer::Counters(counted.iter().map(|each| each.paid()).collect()))
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! `drive`: lines in, measurements out. A plan once, then slices, one after the other.
+//! `drive`: measure slices. It reads a plan, then slice commands, and answers each.
 
 mod pool;
 mod runner;
@@ -6,26 +6,26 @@ mod runner;
 use crate::calibrate;
 use crate::ipc::{Answer, Arm, Command, Opener, Plan};
 use base::error::Result;
-use base::lines::{on_a_thread, parse, say, wrong};
+use base::lines::{invalid_command, parse, read_on_thread, write};
 use base::process;
 use runner::Runner;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::process::ExitCode;
 use std::sync::mpsc::Receiver;
 
-/// Read commands from standard input until its end, and answer them on standard output. A plan may be sealed to this
-/// process, which then tells its key first.
+/// Read commands from standard input until its end, and answer them on standard output. If `sealed`, write a public key
+/// first and accept only a plan that is encrypted to it.
 pub fn run(sealed: bool) -> ExitCode {
-    process::follow(|| {
-        let opener = sealed.then(tell_key).transpose()?;
-        answer(&on_a_thread(), opener)
+    process::run(|| {
+        let opener = sealed.then(send_public_key).transpose()?;
+        answer(&read_on_thread(), opener)
     })
 }
 
-fn tell_key() -> Result<Opener> {
+fn send_public_key() -> Result<Opener> {
     process::keep_memory_private()?;
     let opener = Opener::new();
-    say(&Answer::PublicKey(opener.public_key()));
+    write(&Answer::PublicKey(opener.public_key()));
     Ok(opener)
 }
 
@@ -37,25 +37,25 @@ fn answer(lines: &Receiver<Vec<u8>>, opener: Option<Opener>) -> Result<()> {
     };
     check(&plan)?;
     let mut runner = Runner::start(plan, calibrate::quick())?;
-    say(&Answer::Ready(runner.ready()));
+    write(&Answer::Ready(runner.ready()));
     for line in lines {
         match parse(&line)? {
-            Command::Plan(_) => return Err(wrong("a second plan")),
-            Command::Prepare(command) => say(&Answer::Prepared(runner.prepare(command)?)),
-            Command::Slice(slice) => say(&Answer::Slice(Box::new(runner.measure(&slice)?))),
+            Command::Plan(_) => return Err(invalid_command("only one plan is accepted")),
+            Command::Prepare(command) => write(&Answer::Prepared(runner.prepare(command)?)),
+            Command::Slice(slice) => write(&Answer::Slice(Box::new(runner.measure(&slice)?))),
         }
     }
     Ok(())
 }
 
 fn expect_plan(command: Command) -> Result<Plan> {
-    let Command::Plan(plan) = command else { return Err(wrong("a slice before the plan")) };
+    let Command::Plan(plan) = command else { return Err(invalid_command("the first command must be a plan")) };
     Ok(plan)
 }
 
 fn check(plan: &Plan) -> Result<()> {
     if plan.threads == 0 || plan.operation_timeout_ms == 0 {
-        return Err(wrong("threads and operation_timeout_ms are at least 1"));
+        return Err(invalid_command("threads and operation_timeout_ms must be at least 1"));
     }
     plan.workloads.iter().try_for_each(workload::Settings::check)?;
     plan.arms.iter().try_for_each(|arm| check_arm(arm, &plan.workloads))?;
@@ -65,11 +65,11 @@ fn check(plan: &Plan) -> Result<()> {
 fn check_arm(arm: &Arm, workloads: &[workload::Settings]) -> Result<()> {
     let Arm { name, service, .. } = arm;
     let kinds: Vec<_> = workloads.iter().map(|workload| workload.kind).collect();
-    service.settings.check(&kinds).map_err(|failure| wrong(&format!("arm '{name}': {failure}")))?;
+    service.settings.check(&kinds).map_err(|failure| invalid_command(&format!("arm '{name}': {failure}")))?;
     match workloads.iter().find(|workload| !service.protocol.kinds.contains(&workload.kind)) {
         None => Ok(()),
-        Some(workload) => Err(wrong(&format!(
-            "workload '{}' is of kind '{}', which arm '{name}' of protocol '{}' does not have",
+        Some(workload) => Err(invalid_command(&format!(
+            "workload '{}' has kind '{}', which protocol '{}' of arm '{name}' does not support",
             workload.name,
             workload.kind.name(),
             service.protocol.name
@@ -77,20 +77,20 @@ fn check_arm(arm: &Arm, workloads: &[workload::Settings]) -> Result<()> {
     }
 }
 
-/// What is open beside connections: standard streams, an epoll and a timer a thread, CA files, lookups of names.
-const BESIDE: u64 = 64;
+/// Descriptors other than connections: standard streams, an epoll and a timer for each thread, CA files, name lookups.
+const OTHER_DESCRIPTORS: u64 = 64;
 
-/// Raise the limit as far as it may be, and see that the plan's connections fit.
-/// Errors: `plan`, where they do not.
+/// Raise the limit of descriptors as far as allowed, and check that it suffices for the plan's connections.
+/// Errors: `plan` if it does not.
 pub fn reserve_descriptors(plan: &Plan) -> Result<()> {
     let limit = raise_limit();
-    let needed = needed_connections(plan) + BESIDE;
+    let needed = needed_connections(plan) + OTHER_DESCRIPTORS;
     if needed <= limit {
         return Ok(());
     }
-    Err(wrong(&format!(
-        "its connections need {needed} open files and this process may have {limit}: raise the limit (ulimit -n), or take \
-         fewer workers"
+    Err(invalid_command(&format!(
+        "the plan needs {needed} open files, but the limit is {limit}; raise the limit (ulimit -n) or reduce \
+         the workers"
     )))
 }
 
@@ -102,17 +102,17 @@ fn raise_limit() -> u64 {
     }
 }
 
-/// Those that stand between slices, of all arms, and the most that one slice has besides.
+/// Return the persistent connections of all arms plus the maximum of temporary connections in one slice.
 fn needed_connections(plan: &Plan) -> u64 {
     let workers = || plan.arms.iter().flat_map(|arm| plan.workloads.iter().map(move |workload| (arm, workload)));
-    let (mut standing, mut passing) = (0, 0);
+    let (mut persistent, mut temporary) = (0, 0);
     for (arm, workload) in workers() {
         let workers = plan.share.workers(workload).len() as u64;
         if arm.service.settings.is_persistent(workload.kind) {
-            standing += workers;
+            persistent += workers;
         } else {
-            passing = workers.max(passing);
+            temporary = workers.max(temporary);
         }
     }
-    standing + passing
+    persistent + temporary
 }

@@ -1,4 +1,4 @@
-//! One thread and its workers: every arm's and workload's, for the whole run.
+//! One thread with its workers of all arms and workloads, for the whole run.
 
 use crate::ipc::Plan;
 use base::Random;
@@ -13,41 +13,41 @@ use wire::Service;
 use workload::ycsb::Resolved;
 use workload::{Job, OPENING_AT_A_TIME, Order, Settings, Slot};
 
-/// An order for all workers of one workload on one arm, both by their place in the plan.
+/// An order for all workers of one workload on one arm, given by their indices in the plan.
 pub struct Assignment {
     pub arm: usize,
     pub workload: usize,
     pub order: Order,
 }
 
-/// What a thread needs to know to spawn its workers.
+/// The part of the plan that a thread needs to spawn its workers.
 pub struct ThreadPlan {
     pub plan: Arc<Plan>,
-    /// The arms' services, in the plan's order; workers are spawned for those that can run.
+    /// The services of the arms in the plan's order. Workers are spawned only for arms whose service was discovered.
     pub services: Arc<Vec<Result<Arc<dyn Service>>>>,
-    /// The plan's workloads of kind `ycsb`, resolved, by arm, then workload.
+    /// The resolved workloads of kind `ycsb`, by arm, then by workload.
     pub ycsb: Arc<Resolved>,
     pub thread: usize,
     pub threads: usize,
 }
 
-/// A thread's end of the exchange with the one who commands.
+/// A thread's side of the communication with the runner.
 pub struct Mailbox {
     pub orders: Receiver<Assignment>,
     pub done: Sender<()>,
-    /// What came of an order, put here before it is said to be done.
+    /// The log of an order, stored here before `done` is sent.
     pub log: Arc<Mutex<SliceLog>>,
 }
 
-/// Follow orders until there are no more.
-/// Errors: where this thread cannot wait for events.
-pub fn follow(thread_plan: &ThreadPlan, mailbox: &Mailbox) -> std::io::Result<()> {
+/// Execute orders until the runner has gone.
+/// Errors: this thread cannot wait for events.
+pub fn execute_orders(thread_plan: &ThreadPlan, mailbox: &Mailbox) -> std::io::Result<()> {
     let mut pool = Pool::spawn(thread_plan)?;
     for assignment in &mailbox.orders {
-        pool.follow(&thread_plan.plan, &assignment)?;
+        pool.execute(&thread_plan.plan, &assignment)?;
         {
-            let mut handed_over = mailbox.log.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::swap(&mut *handed_over, &mut *pool.log.borrow_mut());
+            let mut log = mailbox.log.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::swap(&mut *log, &mut *pool.log.borrow_mut());
         }
         if mailbox.done.send(()).is_err() {
             break;
@@ -93,7 +93,7 @@ impl Pool {
                     self.busy.clone(),
                     plan.operation_timeout_ms * 1_000_000,
                 ));
-                // The same sequence of keys on every arm: arms must differ in nothing but the factor.
+                // The same sequence of keys on every arm, because arms may differ only in their levels.
                 let random = Random::for_stream(plan.seed, (place as u64) << 32 | worker as u64);
                 let task = service.clone().spawn(Job {
                     executor: &mut self.executor,
@@ -113,7 +113,7 @@ impl Pool {
         workers
     }
 
-    fn follow(&mut self, plan: &Plan, assignment: &Assignment) -> std::io::Result<()> {
+    fn execute(&mut self, plan: &Plan, assignment: &Assignment) -> std::io::Result<()> {
         let workers = &self.workers[assignment.arm][assignment.workload];
         treat_as_batch(is_batch(&plan.workloads[assignment.workload], workers.len()));
         for (task, slot) in workers {
@@ -124,23 +124,24 @@ impl Pool {
     }
 }
 
-/// Whether the thread has several operations under way, each begun when another ends.
+/// Return true if the thread keeps several operations in flight in a closed loop.
 ///
-/// Such a thread should not interrupt the server for each answer, which halves what the two do together: woken as a
-/// `SCHED_BATCH` thread (sched(7)) it waits for its turn and takes all that has come. One operation at a time has nothing
-/// to gain, and where operations begin by a schedule an answer's time must not hold a wait for the server's next ones.
+/// Waking such a thread for each answer preempts the server, which halves the throughput of both. As a `SCHED_BATCH`
+/// thread (sched(7)) it does not preempt, and handles several answers when it runs. A single operation in flight gains
+/// nothing from that. With a schedule, the measured time of an answer must not include waiting while the server works
+/// on the next operations.
 pub fn is_batch(workload: &Settings, workers_of_thread: usize) -> bool {
     workers_of_thread > 1 && workload.pace.is_none() && workload.think_ms.is_none()
 }
 
-/// Have this thread scheduled so, or as any other. A policy that somebody chose for it stays, such as a real-time one; a
-/// sandbox that refuses costs speed and nothing else.
+/// Schedule this thread as a batch or an ordinary thread. Other policies, such as a real-time one that the user chose,
+/// are kept. If a sandbox refuses the change, only speed is lost.
 pub fn treat_as_batch(batch: bool) {
-    let wanted = if batch { libc::SCHED_BATCH } else { libc::SCHED_OTHER };
-    // SAFETY: it takes and gives numbers; 0 is this thread.
+    let new_policy = if batch { libc::SCHED_BATCH } else { libc::SCHED_OTHER };
+    // SAFETY: it takes and returns numbers; 0 is this thread.
     let policy = unsafe { libc::sched_getscheduler(0) };
-    if policy != wanted && [libc::SCHED_OTHER, libc::SCHED_BATCH].contains(&policy) {
-        // SAFETY: the parameter outlives the call, and any thread may change between these two.
-        unsafe { libc::sched_setscheduler(0, wanted, &libc::sched_param { sched_priority: 0 }) };
+    if policy != new_policy && [libc::SCHED_OTHER, libc::SCHED_BATCH].contains(&policy) {
+        // SAFETY: the parameter outlives the call, and any thread may change between these two policies.
+        unsafe { libc::sched_setscheduler(0, new_policy, &libc::sched_param { sched_priority: 0 }) };
     }
 }

@@ -1,11 +1,11 @@
-//! The one who commands: discovers the arms, keeps the threads, and turns a slice command into its answer.
+//! The runner: it discovers the arms' services, owns the threads, and turns each slice command into an answer.
 
 use super::pool::{self, Assignment, Mailbox, ThreadPlan};
 use crate::ipc::{
     Arm, ArmReady, Evidence, Plan, PrepareCommand, Prepared, Ready, SelfCost, SliceAnswer, SliceCommand, WindowAnswer,
 };
 use base::error::{Class, Failure, Result};
-use base::lines::wrong;
+use base::lines::invalid_command;
 use base::{clock, process};
 use net::runtime::Executor;
 use record::SliceLog;
@@ -17,10 +17,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use wire::{Facts, Service};
 use workload::{Kind, Order, Schedule, Settings, Window, ycsb};
 
-/// A window may open so long after it was asked for; a later instant is of another machine's clock, or of another boot.
+/// The maximum wait for a window to open; a later instant belongs to another machine's clock or another boot.
 const LONGEST_WAIT_NS: u64 = 60_000_000_000;
-/// More threads only take memory: hardly any more handshakes are under way at the same time.
-const MOST_THREADS: usize = 128;
+/// The maximum number of threads for arriving clients. More would only take memory, since few handshakes overlap.
+const MAX_THREADS: usize = 128;
 
 /// All threads of a run.
 pub struct Runner {
@@ -30,7 +30,7 @@ pub struct Runner {
     threads: Vec<Thread>,
     done: Receiver<()>,
     total: SliceLog,
-    /// By arm, then workload: which of its slices is the next.
+    /// By arm, then by workload: the number of the next slice.
     ordinals: Vec<Vec<u64>>,
     prepared: Option<PrepareCommand>,
 }
@@ -41,8 +41,8 @@ struct Thread {
 }
 
 impl Runner {
-    /// Find out which arms can run, and start the threads.
-    /// Errors: where the system gives no threads or descriptors: nothing can be measured then.
+    /// Discover which arms can run, and start the threads.
+    /// Errors: `plan` for invalid YCSB settings, `internal` if the system has no threads or descriptors left.
     pub fn start(plan: Plan, self_cost: SelfCost) -> Result<Self> {
         let plan = Arc::new(plan);
         let tables = plan.arms.iter().map(|arm| arm.service.settings.table());
@@ -86,25 +86,24 @@ impl Runner {
 
     pub fn prepare(&mut self, command: PrepareCommand) -> Result<Prepared> {
         let (arm, workload) = self.places(&command.arm, &command.workload)?;
-        self.get_ready(arm, workload, command.reconnect);
+        self.prepare_workers(arm, workload, command.reconnect);
         let prepared = Prepared { id: command.id, errors: self.total.errors.answer() };
         self.prepared = Some(command);
         Ok(prepared)
     }
 
-    /// Measure one slice.
-    /// Errors: `plan`, where it names what the plan does not have, or opens when it cannot. What goes wrong with the
-    /// service is in the answer.
+    /// Measure one slice. Failures of the service are part of the answer.
+    /// Errors: `plan` if the command names an unknown arm or workload, or opens at an invalid instant.
     pub fn measure(&mut self, slice: &SliceCommand) -> Result<SliceAnswer> {
         let (arm, workload) = self.places(&slice.arm, &slice.workload)?;
         if !(0.0..=1e9).contains(&slice.seconds) {
-            return Err(wrong("seconds is a number from 0 to 1e9"));
+            return Err(invalid_command("seconds must be a number from 0 to 1e9"));
         }
         let schedule = self.schedule(arm, workload, slice)?;
         let prepared = self.prepared.take();
         match slice.opens_ns {
             Some(opens_ns) => check_opening(prepared, slice, opens_ns)?,
-            None => self.get_ready(arm, workload, slice.reconnect),
+            None => self.prepare_workers(arm, workload, slice.reconnect),
         }
         if self.services[arm].is_err() {
             return Ok(self.answer(arm, slice, Measured::nothing()));
@@ -120,13 +119,13 @@ impl Runner {
 
     fn places(&self, arm: &str, workload: &str) -> Result<(usize, usize)> {
         let arms = self.plan.arms.iter().position(|known| known.name == arm);
-        let arm = arms.ok_or_else(|| wrong(&format!("the plan has no arm '{arm}'")))?;
+        let arm = arms.ok_or_else(|| invalid_command(&format!("the plan has no arm '{arm}'")))?;
         let workloads = self.plan.workloads.iter().position(|known| known.name == workload);
-        Ok((arm, workloads.ok_or_else(|| wrong(&format!("the plan has no workload '{workload}'")))?))
+        Ok((arm, workloads.ok_or_else(|| invalid_command(&format!("the plan has no workload '{workload}'")))?))
     }
 
-    /// What comes of it is the slice's that comes next; what was left of another is forgotten.
-    fn get_ready(&mut self, arm: usize, workload: usize, reconnect: bool) {
+    /// Let the workers prepare for the next slice, which includes the errors and evidence of the preparation.
+    fn prepare_workers(&mut self, arm: usize, workload: usize, reconnect: bool) {
         self.total.clear();
         match &self.services[arm] {
             Ok(_) => self.command(arm, workload, &Order::Prepare { reconnect }),
@@ -135,7 +134,7 @@ impl Runner {
         self.collect();
     }
 
-    /// The instants of the next slice of a workload on an arm, where it has a pace and is no slice of first operations.
+    /// Return the schedule of the next slice of a workload on an arm. It is None without a pace, and with `reconnect`.
     fn schedule(&mut self, arm: usize, workload: usize, slice: &SliceCommand) -> Result<Option<Schedule>> {
         if slice.reconnect {
             return Ok(None);
@@ -144,7 +143,9 @@ impl Runner {
         let stream = (workload as u64) << 32 | *ordinal;
         *ordinal += 1;
         let settings = &self.plan.workloads[workload];
-        let (Some(pace), Some(share)) = (settings.pace, self.plan.share.of(settings)) else { return Ok(None) };
+        let (Some(pace), Some(share)) = (settings.pace, self.plan.share.for_workload(settings)) else {
+            return Ok(None);
+        };
         let lasts_ns = clock::from_seconds(slice.seconds);
         Schedule::new(pace, share, slice.operations, lasts_ns, (self.plan.seed, stream)).map(Some)
     }
@@ -153,7 +154,7 @@ impl Runner {
         if let Ok(service) = &self.services[arm] {
             service.begin_slice();
         }
-        let share = self.plan.share.of(&self.plan.workloads[workload]);
+        let share = self.plan.share.for_workload(&self.plan.workloads[workload]);
         let operations = share.map_or(0, |share| share.count(slice.operations));
         let cpu = clock::process_cpu();
         let now = clock::now();
@@ -171,7 +172,7 @@ impl Runner {
         let cpu_ns = clock::process_cpu() - cpu;
         self.collect();
         let last_ended_ns = Some(self.total.last_end).filter(|last_end| *last_end > 0);
-        // Without an operation that ended, the slice was as long as it was waited for; a host without workers does not wait.
+        // If no operation ended, the slice lasted as long as the wait for it; a host without workers does not wait.
         let elapsed_ns = last_ended_ns.unwrap_or(ended).saturating_sub(opened);
         let first_began_ns = self.total.first_began;
         let window = slice.opens_ns.map(|_| WindowAnswer { opened_ns: opened, first_began_ns, last_ended_ns });
@@ -237,40 +238,43 @@ impl Measured {
 fn check_opening(prepared: Option<PrepareCommand>, slice: &SliceCommand, opens_ns: u64) -> Result<()> {
     let SliceCommand { id, arm, workload, reconnect, .. } = slice.clone();
     if prepared != Some(PrepareCommand { id, arm, workload, reconnect }) {
-        return Err(wrong(
-            "a slice with opens_ns comes next after the prepare of the same id, arm, workload and reconnect",
+        return Err(invalid_command(
+            "a slice with opens_ns must follow directly after a prepare with the same id, arm, workload and reconnect",
         ));
     }
     if opens_ns > clock::now() + LONGEST_WAIT_NS {
-        return Err(wrong("opens_ns is more than a minute ahead: it is an instant of this host's CLOCK_MONOTONIC"));
+        return Err(invalid_command(
+            "opens_ns must be an instant of this host's CLOCK_MONOTONIC, at most a minute ahead",
+        ));
     }
     Ok(())
 }
 
-/// Ask all arms at once: one that does not answer must not keep the others waiting.
-/// Threads for clients that connect at scheduled instants.
+/// Return the number of threads for clients that connect at scheduled instants.
 ///
-/// Such clients know nothing of each other. On one thread, however, a client's answer waits while another's handshake is
-/// computed, for milliseconds, and TLS would seem to lengthen queries. So each has a thread of its own, up to a limit.
+/// Real clients of this kind are independent of each other. On a shared thread one client's answer would wait for
+/// milliseconds while another client's handshake is computed, and TLS would appear to slow down queries. So each worker
+/// has a separate thread, up to [`MAX_THREADS`].
 fn threads_of_arrivals(workloads: &[Settings]) -> usize {
     let arriving = workloads.iter().filter(|each| each.kind == Kind::Connect && each.pace.is_some());
-    arriving.map(|each| each.workers.min(MOST_THREADS)).max().unwrap_or(0)
+    arriving.map(|each| each.workers.min(MAX_THREADS)).max().unwrap_or(0)
 }
 
+/// Discover the services of all arms concurrently, so that one that does not answer does not delay the others.
 fn discover(plan: &Arc<Plan>) -> Result<Vec<Result<Arc<dyn Service>>>> {
     let mut executor = Executor::new()?;
-    let found = Rc::new(RefCell::new(vec![None; plan.arms.len()]));
+    let services = Rc::new(RefCell::new(vec![None; plan.arms.len()]));
     for arm in 0..plan.arms.len() {
-        let (plan, found, reactor) = (plan.clone(), found.clone(), executor.reactor().clone());
+        let (plan, services, reactor) = (plan.clone(), services.clone(), executor.reactor().clone());
         executor.spawn(async move {
             let timeout_ns = plan.operation_timeout_ms * 1_000_000;
             let Arm { service, transport, .. } = &plan.arms[arm];
             let service = service.settings.discover(transport, &reactor, timeout_ns).await;
-            found.borrow_mut()[arm] = Some(service);
+            services.borrow_mut()[arm] = Some(service);
         });
     }
     executor.run_to_end()?;
-    Ok(found.take().into_iter().flatten().collect())
+    Ok(services.take().into_iter().flatten().collect())
 }
 
 fn start_thread(thread_plan: ThreadPlan, done: Sender<()>) -> Result<Thread> {
@@ -278,8 +282,8 @@ fn start_thread(thread_plan: ThreadPlan, done: Sender<()>) -> Result<Thread> {
     let log = Arc::new(Mutex::new(SliceLog::default()));
     let mailbox = Mailbox { orders: receiver, done, log: log.clone() };
     let name = format!("pool-{}", thread_plan.thread);
-    let body = move || pool::follow(&thread_plan, &mailbox).expect("this thread can wait for events");
+    let body = move || pool::execute_orders(&thread_plan, &mailbox).expect("this thread can wait for events");
     let started = std::thread::Builder::new().name(name).spawn(body);
-    started.map_err(|error| Failure::new(Class::Internal, format!("no thread can be started: {error}")))?;
+    started.map_err(|error| Failure::new(Class::Internal, format!("cannot start a thread: {error}")))?;
     Ok(Thread { orders, log })
 }

@@ -1,4 +1,4 @@
-//! What goes in and out, exactly as `docs/ipc.md` states it: one JSON object a line, unknown fields refused.
+//! The messages of `drive` as specified in `docs/ipc.md`: one JSON object a line, without unknown fields.
 
 mod plan;
 mod sealed;
@@ -12,29 +12,29 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use wire::Facts;
 
-/// A line in.
+/// A line of input.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Command {
     Plan(Plan),
-    /// Before a slice, where it is to open at an instant.
+    /// Sent before a slice that opens at a given instant.
     Prepare(PrepareCommand),
     Slice(SliceCommand),
 }
 
-/// What precedes the window of the slice that comes next.
+/// The preparation of the next slice.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PrepareCommand {
     pub id: u64,
     pub arm: String,
     pub workload: String,
-    /// Standing connections are ended first, and opened anew as for the first slice.
+    /// Close persistent connections and open new ones, as for the first slice.
     #[serde(default)]
     pub reconnect: bool,
 }
 
-/// A short measured window of one workload on one arm.
+/// A measured window of one workload on one arm. It ends after `operations` or `seconds`, whichever comes first.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SliceCommand {
@@ -42,16 +42,16 @@ pub struct SliceCommand {
     pub arm: String,
     pub workload: String,
     pub operations: u64,
-    /// … or after so long, whichever comes first.
     pub seconds: f64,
-    /// Standing connections are ended first, and opened anew as for the first slice; operations begin at once.
+    /// Close persistent connections and open new ones, as for the first slice. Operations begin at once, without pace
+    /// and think times.
     #[serde(default)]
     pub reconnect: bool,
-    /// It was prepared, and opens at this instant of the monotonic clock; where absent, it is prepared and opens at once.
+    /// The opening on the monotonic clock of a prepared slice. If absent, the slice is prepared and opens at once.
     pub opens_ns: Option<u64>,
 }
 
-/// A line out.
+/// A line of output.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
@@ -61,7 +61,7 @@ pub enum Answer {
     Slice(Box<SliceAnswer>),
 }
 
-/// What the engine is and which arms can run.
+/// The engine's version and cost, and the state of each arm.
 #[derive(Debug, Serialize)]
 pub struct Ready {
     pub instrument: String,
@@ -70,15 +70,16 @@ pub struct Ready {
     pub arms: Vec<ArmReady>,
 }
 
-/// What measuring costs an operation, in nanoseconds.
+/// The cost of measuring an operation in nanoseconds.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct SelfCost {
-    /// One reading of the clock; an operation reads it twice.
+    /// Reading the clock once; an operation reads it twice.
     pub timer: f64,
+    /// Recording an operation.
     pub record: f64,
 }
 
-/// Whether an arm can run.
+/// The state of an arm: its server, or the error for which it cannot run.
 #[derive(Debug, Serialize)]
 pub struct ArmReady {
     pub name: String,
@@ -86,37 +87,38 @@ pub struct ArmReady {
     pub error: Option<Failure>,
 }
 
-/// What came of getting ready for a slice.
+/// The outcome of preparing a slice.
 #[derive(Debug, Serialize)]
 pub struct Prepared {
     pub id: u64,
     pub errors: Vec<ErrorCount>,
 }
 
-/// Instants of a slice that was told when to open, on the monotonic clock.
+/// Instants of a slice with a given opening, on the monotonic clock.
 #[derive(Debug, Serialize)]
 pub struct WindowAnswer {
-    /// When it was told to, or later where that had passed.
+    /// The given opening, or later if that had passed.
     pub opened_ns: u64,
-    /// The first beginning of an operation, whatever came of it.
+    /// The start of the first operation, successful or not.
     pub first_began_ns: Option<u64>,
     pub last_ended_ns: Option<u64>,
 }
 
-/// What a slice measured.
+/// The measurements of a slice.
 #[derive(Debug, Serialize)]
 pub struct SliceAnswer {
     pub id: u64,
     pub arm: String,
     pub workload: String,
     pub started_unix_ns: u64,
-    /// From the start to the end of its last operation, whatever came of it.
+    /// From the start of the slice to the end of its last operation, successful or not.
     pub elapsed_ns: u64,
+    /// Successful operations.
     pub operations: u64,
-    /// Those that did not, and failures to make a connection ready for one.
+    /// Failed operations, and failures to prepare a connection.
     pub errors: Vec<ErrorCount>,
     pub phases: BTreeMap<&'static str, PhaseAnswer>,
-    /// By role; ours is `client`.
+    /// CPU time by role; the engine's role is `client`.
     pub cpu_ns: BTreeMap<&'static str, u64>,
     pub peak_memory_bytes: u64,
     pub counts: Counts,
@@ -125,7 +127,7 @@ pub struct SliceAnswer {
     pub window: Option<WindowAnswer>,
 }
 
-/// What the arm was found to be.
+/// The evidence of what the arm was.
 #[derive(Debug, Serialize)]
 pub struct Evidence {
     #[serde(flatten)]

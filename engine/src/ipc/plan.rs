@@ -1,4 +1,4 @@
-//! What is to be measured, as Python has resolved it.
+//! The plan of a run, as resolved by Python.
 
 use net::settings::Transport;
 use serde::de::Error;
@@ -9,14 +9,14 @@ use std::sync::Arc;
 use wire::Protocol;
 use workload::{Data, Share};
 
-/// All that will be measured, resolved.
+/// The plan of a run.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     pub seed: u64,
-    /// At most this many threads carry workers.
+    /// The maximum number of threads with workers. Workloads `connect` with a pace may use more.
     pub threads: usize,
-    /// After this long without an end an operation has failed with `timeout`.
+    /// The time after which an operation fails with `timeout`.
     pub operation_timeout_ms: u64,
     pub data: Data,
     #[serde(default)]
@@ -25,7 +25,7 @@ pub struct Plan {
     pub workloads: Vec<workload::Settings>,
 }
 
-/// One combination of levels.
+/// An arm: one combination of levels.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Arm {
@@ -34,7 +34,7 @@ pub struct Arm {
     pub transport: Transport,
 }
 
-/// A service, by its protocol, which alone knows what a plan says of it.
+/// A service with its protocol, which defines and parses the settings.
 #[derive(Clone)]
 pub struct Service {
     pub protocol: &'static Protocol,
@@ -42,13 +42,13 @@ pub struct Service {
 }
 
 impl<'de> Deserialize<'de> for Service {
-    fn deserialize<D: Deserializer<'de>>(written: D) -> Result<Self, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         const TAG: &str = "protocol";
-        let mut written = Map::deserialize(written)?;
-        let tag = written.remove(TAG).ok_or_else(|| D::Error::missing_field(TAG))?;
+        let mut fields = Map::deserialize(deserializer)?;
+        let tag = fields.remove(TAG).ok_or_else(|| D::Error::missing_field(TAG))?;
         let name = String::deserialize(tag).map_err(D::Error::custom)?;
         let protocol = wire::protocol(&name).ok_or_else(|| D::Error::custom(unknown(&name)))?;
-        let settings = (protocol.read)(Value::Object(written)).map_err(D::Error::custom)?;
+        let settings = (protocol.read)(Value::Object(fields)).map_err(D::Error::custom)?;
         Ok(Service { protocol, settings })
     }
 }
@@ -86,7 +86,7 @@ mod tests {
         "workloads": [{"name": "connect", "kind": "connect", "workers": 1}, {"name": "q", "kind": "query"}]}}"#;
 
     #[test]
-    fn reads_the_plan_of_the_document() {
+    fn plan_in_the_document_is_parsed() {
         let Command::Plan(plan) = serde_json::from_str(PLAN).unwrap() else { panic!("a plan") };
         let Transport::Tls(tls) = &plan.arms[0].transport else { panic!("TLS") };
         assert_eq!((tls.version, tls.verify, tls.resumption), (Some(TlsVersion::V1_3), Verify::Full, false));
@@ -96,19 +96,19 @@ mod tests {
     }
 
     #[test]
-    fn a_protocol_that_is_none_is_told_those_that_are() {
+    fn unknown_protocol_error_lists_known_protocols() {
         let unknown = PLAN.replacen("mongodb", "smtp", 1);
-        let why = serde_json::from_str::<Command>(&unknown).unwrap_err().to_string();
+        let error = serde_json::from_str::<Command>(&unknown).unwrap_err().to_string();
         let known: Vec<_> = wire::PROTOCOLS.iter().map(|protocol| format!("`{}`", protocol.name)).collect();
-        let told = format!("unknown variant `smtp`, expected one of {}", known.join(", "));
-        assert!(why.starts_with(&told), "{why}");
+        let expected = format!("unknown variant `smtp`, expected one of {}", known.join(", "));
+        assert!(error.starts_with(&expected), "{error}");
         let without = PLAN.replacen(r#""protocol": "mongodb", "#, "", 1);
-        let why = serde_json::from_str::<Command>(&without).unwrap_err().to_string();
-        assert!(why.starts_with("missing field `protocol`"), "{why}");
+        let error = serde_json::from_str::<Command>(&without).unwrap_err().to_string();
+        assert!(error.starts_with("missing field `protocol`"), "{error}");
     }
 
     #[test]
-    fn refuses_what_it_does_not_know_at_every_depth() {
+    fn unknown_fields_are_rejected_at_every_depth() {
         for (known, unknown) in [
             (r#""seed": 42"#, r#""seed": 42, "sed": 1"#),
             (r#""fields": 10"#, r#""fields": 10, "f": 1"#),

@@ -1,9 +1,9 @@
-//! A plan that this process alone can read, and whoever carries it cannot: encrypted by HPKE (RFC 9180), base mode. What was
-//! sealed is quoted in no error. `costof/messages/sealing.py` is the other end.
+//! Encrypted plans, which only this process can read: HPKE (RFC 9180) in base mode. No error quotes the plaintext.
+//! `costof/messages/sealing.py` encrypts.
 
 use super::{Command, Plan};
 use base::error::Result;
-use base::lines::wrong;
+use base::lines::invalid_command;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use hpke::aead::AesGcm256;
@@ -14,10 +14,10 @@ use serde::Deserialize;
 use zeroize::Zeroizing;
 
 const INFO: &[u8] = b"costof plan";
-/// Bytes of an encapsulated key, with which a message begins.
+/// The length in bytes of the encapsulated key with which a message begins.
 const ENCAPSULATED: usize = 32;
 
-/// A key pair that was made here, and opens one plan.
+/// A newly generated key pair, which opens one plan.
 pub struct Opener {
     private: <X25519HkdfSha256 as Kem>::PrivateKey,
     public: <X25519HkdfSha256 as Kem>::PublicKey,
@@ -36,7 +36,7 @@ struct Sealed {
 }
 
 impl Opener {
-    #[allow(clippy::new_without_default, reason = "each is another")]
+    #[allow(clippy::new_without_default, reason = "each has a new key")]
     pub fn new() -> Self {
         let (private, public) = X25519HkdfSha256::gen_keypair();
         Opener { private, public }
@@ -47,12 +47,12 @@ impl Opener {
     }
 
     pub fn open(self, line: &[u8]) -> Result<Plan> {
-        let plan = self.unseal(line).ok_or_else(|| wrong("it is no plan that was sealed to this engine's key"))?;
+        let plan = self.unseal(line).ok_or_else(|| invalid_command("not a plan sealed to this engine's key"))?;
         match serde_json::from_slice(&plan) {
             Ok(Command::Plan(plan)) => Ok(plan),
-            Ok(_) => Err(wrong("what was sealed is no plan")),
-            Err(error) => Err(wrong(&format!(
-                "the sealed plan is not of the agreed form, at column {} of its line {}",
+            Ok(_) => Err(invalid_command("the sealed command is not a plan")),
+            Err(error) => Err(invalid_command(&format!(
+                "the sealed plan is invalid at column {} of line {}",
                 error.column(),
                 error.line()
             ))),
@@ -97,12 +97,12 @@ mod tests {
         Opener { public: X25519HkdfSha256::sk_to_pk(&private), private }
     }
 
-    fn sealed(what: &[u8]) -> Vec<u8> {
+    fn sealed(plaintext: &[u8]) -> Vec<u8> {
         let (encapsulated, ciphertext) = single_shot_seal::<AesGcm256, HkdfSha256, X25519HkdfSha256>(
             &OpModeS::Base,
             &opener().public,
             INFO,
-            what,
+            plaintext,
             b"",
         )
         .unwrap();
@@ -110,27 +110,27 @@ mod tests {
         json!({"sealed": {"message": message}}).to_string().into_bytes()
     }
 
-    fn is_told(line: &[u8]) -> bool {
+    fn is_rejected_without_secret(line: &[u8]) -> bool {
         let Err(failure) = opener().open(line) else { return false };
         failure.class == Class::Plan && !failure.detail.contains(SECRET) && !failure.detail.contains('\n')
     }
 
-    /// Every place of a value, as a JSON pointer (RFC 6901).
-    fn places(value: &Value, at: &str, found: &mut Vec<String>) {
-        found.push(at.into());
+    /// Collect a JSON pointer (RFC 6901) to each part of a value.
+    fn pointers(value: &Value, at: &str, collected: &mut Vec<String>) {
+        collected.push(at.into());
         match value {
             Value::Object(fields) => {
-                fields.iter().for_each(|(name, field)| places(field, &format!("{at}/{name}"), found));
+                fields.iter().for_each(|(name, field)| pointers(field, &format!("{at}/{name}"), collected));
             }
             Value::Array(items) => {
-                items.iter().enumerate().for_each(|(place, item)| places(item, &format!("{at}/{place}"), found));
+                items.iter().enumerate().for_each(|(place, item)| pointers(item, &format!("{at}/{place}"), collected));
             }
             _ => {}
         }
     }
 
     #[test]
-    fn opens_what_python_has_sealed() {
+    fn plan_sealed_by_python_opens() {
         let vector = vector();
         assert_eq!(opener().public_key(), vector["public_key"].as_str().unwrap());
         let plan = opener().open(vector["line"].to_string().as_bytes()).unwrap();
@@ -140,10 +140,10 @@ mod tests {
     }
 
     #[test]
-    fn a_password_in_the_wrong_place_is_not_quoted() {
+    fn misplaced_password_is_not_quoted() {
         let plan = vector()["plan"].take();
         let mut all = Vec::new();
-        places(&plan, "", &mut all);
+        pointers(&plan, "", &mut all);
         let mut refused = 0;
         for place in all {
             for wrong in [json!(SECRET), json!({ SECRET: SECRET }), json!([SECRET])] {
@@ -152,33 +152,36 @@ mod tests {
                 let line = sealed(plan.to_string().as_bytes());
                 if opener().open(&line).is_err() {
                     refused += 1;
-                    assert!(is_told(&line), "{place}");
+                    assert!(is_rejected_without_secret(&line), "{place}");
                 }
             }
         }
         assert!(refused > 60, "{refused}");
         let open = plan.to_string().into_bytes();
         let slice = json!({"slice": {"id": 1, "arm": SECRET, "workload": "w", "operations": 1, "seconds": 1.0}});
-        assert!(is_told(&open) && is_told(&sealed(slice.to_string().as_bytes())));
-        assert!(is_told(&sealed(&open[..open.len() / 2])) && is_told(json!({"sealed": SECRET}).to_string().as_bytes()));
+        assert!(is_rejected_without_secret(&open) && is_rejected_without_secret(&sealed(slice.to_string().as_bytes())));
+        assert!(
+            is_rejected_without_secret(&sealed(&open[..open.len() / 2]))
+                && is_rejected_without_secret(json!({"sealed": SECRET}).to_string().as_bytes())
+        );
     }
 
     proptest! {
         #[test]
-        fn any_bytes_are_told(line in any::<Vec<u8>>(), what in any::<Vec<u8>>()) {
-            prop_assert!(is_told(&line));
-            prop_assert!(is_told(&sealed(&what)));
+        fn arbitrary_bytes_are_rejected(line in any::<Vec<u8>>(), plaintext in any::<Vec<u8>>()) {
+            prop_assert!(is_rejected_without_secret(&line));
+            prop_assert!(is_rejected_without_secret(&sealed(&plaintext)));
             let message = json!({"message": BASE64_STANDARD.encode(&line)});
             let line = json!({ "sealed": message }).to_string();
-            prop_assert!(is_told(line.as_bytes()));
+            prop_assert!(is_rejected_without_secret(line.as_bytes()));
         }
 
         #[test]
-        fn what_was_changed_on_its_way_is_told(at in any::<prop::sample::Index>(), bit in 0..8_u8) {
+        fn modified_message_is_rejected(at in any::<prop::sample::Index>(), bit in 0..8_u8) {
             let mut line = sealed(vector()["plan"].to_string().as_bytes());
             let at = at.index(line.len());
             line[at] ^= 1_u8 << bit;
-            prop_assert!(is_told(&line));
+            prop_assert!(is_rejected_without_secret(&line));
         }
     }
 }

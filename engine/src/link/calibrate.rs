@@ -1,9 +1,10 @@
-//! What the path itself costs: system calls, wake-ups, the receiving host's network stack. A link that is asked for
-//! 0.1 ms must not add its own tens of microseconds to it, so they are measured at the start and taken off the delay.
+//! The latency of the path itself: system calls, wake-ups, the receiving host's network stack. These tens of
+//! microseconds are measured at the start and subtracted from the delay, so that a link of 0.1 ms is not longer than
+//! configured.
 
 use super::forwarder::Forwarder;
+use super::link_failure;
 use super::plan::LinkPlan;
-use super::refused;
 use super::tun::inside;
 use base::error::Result;
 use rustix::event::{EventfdFlags, eventfd};
@@ -11,36 +12,36 @@ use rustix::fd::{AsFd, AsRawFd};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-/// Known delay of the probes, long enough for the process to sleep and be woken by its timer as it will be later.
+/// The delay of the probes in each direction, long enough that the process sleeps and is woken by its timer, as later.
 const HELD_EACH_WAY: Duration = Duration::from_micros(500);
-/// Enough for a median; about 0.1 s in all.
+/// The number of probes, which take about 0.1 s together.
 const PROBES: usize = 61;
-/// More than this is a busy machine, not a path.
-const HIGHEST_BELIEVED: Duration = Duration::from_micros(300);
+/// The maximum plausible path cost; a higher median shows a busy machine.
+const MAX_PLAUSIBLE: Duration = Duration::from_micros(300);
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The median of what a round trip over `link`, the first of `forwarder`, takes beyond the delay it was given.
+/// Return the median time of a round trip over `link`, the first of `forwarder`, beyond the configured delay.
 ///
-/// The probes are TCP handshakes, timed by the kernel at both the sending and the receipt (TCP_INFO), so that no
-/// program's own wake-up is counted: programs wait for that on a real link too.
+/// The probes are TCP handshakes, which the kernel times from sending to receipt (TCP_INFO). So the wake-up of the
+/// receiving program is not included; a real link has it too.
 pub fn path_cost(forwarder: &mut Forwarder, link: &LinkPlan) -> Result<Duration> {
     forwarder.begin_calibration(HELD_EACH_WAY);
-    let done = eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| refused("eventfd", error))?;
+    let done = eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| link_failure("eventfd", error))?;
     let mut round_trips = std::thread::scope(|scope| {
         let prober = scope.spawn(|| {
             let round_trips = probe(link);
-            let woken = rustix::io::write(&done, &1u64.to_ne_bytes()).map_err(|error| refused("eventfd", error));
+            let woken = rustix::io::write(&done, &1u64.to_ne_bytes()).map_err(|error| link_failure("eventfd", error));
             woken.and(round_trips)
         });
         forwarder.forward_until_readable(done.as_fd())?;
-        prober.join().unwrap_or_else(|_| Err(refused("calibration", "its thread panicked")))
+        prober.join().unwrap_or_else(|_| Err(link_failure("calibration", "the probing thread panicked")))
     })?;
     round_trips.sort_unstable();
-    Ok(round_trips[PROBES / 2].saturating_sub(2 * HELD_EACH_WAY).min(HIGHEST_BELIEVED))
+    Ok(round_trips[PROBES / 2].saturating_sub(2 * HELD_EACH_WAY).min(MAX_PLAUSIBLE))
 }
 
 fn probe(link: &LinkPlan) -> Result<Vec<Duration>> {
-    let failed = |error| refused(format_args!("calibration of link {}", link.name), error);
+    let failed = |error| link_failure(format_args!("calibration of link {}", link.name), error);
     let listener =
         inside(&link.b.namespace, || TcpListener::bind(SocketAddr::from((link.b.address.ip, 0))).map_err(failed))?;
     let address = listener.local_addr().map_err(failed)?;
@@ -54,9 +55,9 @@ fn probe(link: &LinkPlan) -> Result<Vec<Duration>> {
     })
 }
 
-/// tcpi_rtt: right after the handshake it is the handshake's.
+/// Return tcpi_rtt, which right after the handshake is the handshake's round-trip time.
 fn round_trip(stream: &TcpStream) -> std::io::Result<Duration> {
-    // SAFETY: tcp_info is plain old data, for which zero is a value, and its size goes with it.
+    // SAFETY: tcp_info is plain data for which zero is valid, and the call gets its size.
     let (outcome, info) = unsafe {
         let mut info: libc::tcp_info = std::mem::zeroed();
         let mut size = size_of::<libc::tcp_info>() as libc::socklen_t;

@@ -1,6 +1,6 @@
-//! One way through a link: from one device into the queue, and at its due time out of the other device. When a packet is due,
-//! and whether it arrives at all, are pure functions of time and a seed. Queued packets have their room beforehand, so that no
-//! packet costs an allocation and memory is bounded.
+//! One direction of a link: packets are read from one device into the queue, and written to the other device at their
+//! due time. The due time, and whether a packet is lost, are pure functions of time and a seed. The queue is allocated
+//! beforehand, so packets cost no allocation and memory is bounded.
 
 use super::plan::Counters;
 use super::tun;
@@ -9,16 +9,17 @@ use base::{Random, clock};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
-/// Packets handled before the other directions get their turn: about 0.1 ms of work.
+/// The maximum number of packets handled before the other directions, about 0.1 ms of work.
 const TURN_PACKETS: usize = 32;
 
-/// A stream of packets is delivered in bursts at least this far apart, as a network card raises its interrupts: each
-/// wake-up costs more than the packet does. It is at most this part of the delay, so that no packet is later than by
-/// 2 % of it, and one that comes alone is not late at all.
+/// The maximum gap between bursts. A stream of packets is delivered in bursts, like the interrupts of a network card,
+/// because each wake-up costs more than a packet.
 const LONGEST_BETWEEN_BURSTS_NS: u64 = 100_000;
+/// The minimum ratio of delay to burst gap, so that no packet is late by more than 2 % of the delay. A single packet is
+/// not late at all.
 const DELAY_PER_BETWEEN_BURSTS: u64 = 50;
 
-/// Both directions of a link share its devices.
+/// One direction of a link. Both directions share the link's devices.
 pub struct Direction {
     from: Rc<OwnedFd>,
     to: Rc<OwnedFd>,
@@ -28,8 +29,8 @@ pub struct Direction {
     counters: Counters,
     between_bursts_ns: u64,
     last_delivery_ns: u64,
-    /// For packets that go nowhere: they too must be taken from the device.
-    nowhere: Box<[u8]>,
+    /// A buffer for lost and dropped packets, which must be read from the device as well.
+    discard_buffer: Box<[u8]>,
 }
 
 impl Direction {
@@ -43,11 +44,11 @@ impl Direction {
             counters: Counters::default(),
             between_bursts_ns: 0,
             last_delivery_ns: 0,
-            nowhere: vec![0; tun::MTU].into_boxed_slice(),
+            discard_buffer: vec![0; tun::MTU].into_boxed_slice(),
         }
     }
 
-    /// From here on with this delay and loss, and counters at 0.
+    /// Set delay and loss and reset the counters.
     pub fn begin(&mut self, shaper: Shaper, loss: Loss) {
         self.between_bursts_ns = (shaper.delay_ns() / DELAY_PER_BETWEEN_BURSTS).min(LONGEST_BETWEEN_BURSTS_NS);
         (self.shaper, self.loss, self.counters) = (shaper, loss, Counters::default());
@@ -65,16 +66,17 @@ impl Direction {
         self.counters
     }
 
-    pub fn take_in(&mut self) -> Result<()> {
+    /// Read packets from the device into the queue.
+    pub fn read_packets(&mut self) -> Result<()> {
         for _ in 0..TURN_PACKETS {
-            let lost = self.loss.strikes();
+            let lost = self.loss.draw_loss();
             let slot = if lost { None } else { self.queue.vacant_slot() };
-            let goes_nowhere = slot.is_none();
-            let Some(bytes) = tun::read(self.from.as_fd(), slot.unwrap_or(&mut self.nowhere))? else { break };
+            let discarded = slot.is_none();
+            let Some(bytes) = tun::read(self.from.as_fd(), slot.unwrap_or(&mut self.discard_buffer))? else { break };
             self.counters.taken += 1;
             if lost {
                 self.counters.lost += 1;
-            } else if goes_nowhere {
+            } else if discarded {
                 self.counters.dropped += 1;
             } else {
                 let due_ns = self.shaper.due_ns(clock::now(), bytes);
@@ -84,6 +86,7 @@ impl Direction {
         Ok(())
     }
 
+    /// Deliver due packets and return the time of the next delivery, or None if the queue is empty.
     pub fn release(&mut self) -> Option<u64> {
         let next_ns = self.next_burst_ns()?;
         if clock::now() < next_ns {
@@ -99,7 +102,7 @@ impl Direction {
             self.deliver(now_ns - due_ns);
             self.queue.pop();
         }
-        // The burst goes on after the others' turn.
+        // The burst continues after the other directions.
         self.last_delivery_ns = 0;
         self.queue.next_due_ns()
     }
@@ -109,13 +112,13 @@ impl Direction {
     }
 
     fn deliver(&mut self, late_ns: u64) {
-        let packet = self.queue.front().expect("only what is due is delivered");
+        let packet = self.queue.front().expect("the queue has a due packet");
         match rustix::io::write(&*self.to, packet) {
             Ok(bytes) => {
                 self.counters.delivered += 1;
                 self.counters.delivered_bytes += bytes as u64;
             }
-            // A host may take its device down; its packets are lost then, as on a real link.
+            // If a host has taken its device down, its packets are lost, as on a real link.
             Err(_) => self.counters.refused += 1,
         }
         self.counters.late_sum_ns += late_ns;
@@ -123,7 +126,7 @@ impl Direction {
     }
 }
 
-/// A packet's room: the MTU, rounded up to whole cache lines.
+/// The size of a packet's slot: the MTU rounded up to whole cache lines.
 const SLOT_BYTES: usize = super::tun::MTU.next_multiple_of(64);
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -132,7 +135,7 @@ struct Waiting {
     length: usize,
 }
 
-/// First in, first out. Packets are read straight into their slot and written straight from it.
+/// A bounded FIFO queue. Packets are read directly into their slot and written directly from it.
 pub struct Queue {
     slots: Box<[u8]>,
     waiting: Box<[Waiting]>,
@@ -141,7 +144,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Room for `packets`, at least one. The kernel gives the memory page by page as it is first used.
+    /// A queue for `packets` packets, at least one. The kernel provides the memory page by page on first use.
     pub fn new(packets: usize) -> Self {
         Queue {
             slots: vec![0; packets * SLOT_BYTES].into_boxed_slice(),
@@ -155,7 +158,7 @@ impl Queue {
         self.length == self.waiting.len()
     }
 
-    /// Where the next packet is to be written before `push`; none when the queue is full.
+    /// Return the slot into which to write the next packet before `push`, or None if the queue is full.
     pub fn vacant_slot(&mut self) -> Option<&mut [u8]> {
         if self.is_full() {
             return None;
@@ -164,7 +167,8 @@ impl Queue {
         Some(&mut self.slots[index * SLOT_BYTES..][..SLOT_BYTES])
     }
 
-    /// The `bytes` in the vacant slot are a packet that is due at `due_ns`. There must be a vacant slot.
+    /// Append the packet of `bytes` bytes in the vacant slot, due at `due_ns`.
+    /// Panics if the queue is full.
     pub fn push(&mut self, bytes: usize, due_ns: u64) {
         assert!(!self.is_full() && bytes <= SLOT_BYTES);
         let index = self.index(self.length);
@@ -172,7 +176,6 @@ impl Queue {
         self.length += 1;
     }
 
-    /// When the first packet is due.
     pub fn next_due_ns(&self) -> Option<u64> {
         (self.length > 0).then(|| self.waiting[self.first].due_ns)
     }
@@ -184,7 +187,7 @@ impl Queue {
     pub fn pop(&mut self) {
         assert!(self.length > 0);
         self.length -= 1;
-        // An empty queue starts over: a link with little on its way stays within a few slots, warm in the cache.
+        // An empty queue restarts at the first slot, so that a link with few packets uses few slots, which stay cached.
         self.first = if self.length == 0 { 0 } else { self.index(1) };
     }
 
@@ -194,10 +197,10 @@ impl Queue {
     }
 }
 
-/// Delay and bandwidth of one direction.
+/// The delay and bandwidth of one direction.
 ///
-/// A packet is due when it has been put on the wire, one after the other at the bandwidth, and has then travelled the
-/// delay. Both only ever move forward, so due times never go back and packets keep their order.
+/// Packets are sent one after the other at the bandwidth and arrive after the delay. Due times never decrease, so
+/// packets keep their order.
 #[derive(Debug, Clone)]
 pub struct Shaper {
     delay_ns: u64,
@@ -206,7 +209,7 @@ pub struct Shaper {
 }
 
 impl Shaper {
-    /// `bandwidth_mbit`: none is unlimited.
+    /// Without `bandwidth_mbit` the bandwidth is unlimited.
     pub fn new(delay_ns: u64, bandwidth_mbit: Option<f64>) -> Self {
         Shaper { delay_ns, ns_per_byte: bandwidth_mbit.map_or(0.0, |mbit| 8000.0 / mbit), wire_free_at_ns: 0 }
     }
@@ -215,7 +218,7 @@ impl Shaper {
         self.delay_ns
     }
 
-    /// When a packet of `bytes` that is sent at `now_ns` arrives. To be called in the order of sending.
+    /// Return the arrival of a packet of `bytes` bytes sent at `now_ns`. Calls must be in the order of sending.
     pub fn due_ns(&mut self, now_ns: u64, bytes: usize) -> u64 {
         let on_the_wire_ns = (bytes as f64 * self.ns_per_byte).round() as u64;
         self.wire_free_at_ns = self.wire_free_at_ns.max(now_ns).saturating_add(on_the_wire_ns);
@@ -223,22 +226,23 @@ impl Shaper {
     }
 }
 
-/// Which packets are lost: independent of each other, each with the same probability.
+/// Random loss: each packet is lost independently with the same probability.
 #[derive(Debug, Clone)]
 pub struct Loss {
-    /// A draw below it is a loss; none: nothing is lost.
+    /// A packet is lost if its random number is below this; None without loss.
     threshold: Option<u64>,
     random: Random,
 }
 
 impl Loss {
-    /// `probability` from 0 to below 1. The same seed loses the same packets of a direction.
+    /// `probability` is from 0 to below 1. The same seed loses the same packets of a direction.
     pub fn new(probability: f64, seed: u64) -> Self {
         let threshold = (probability * u64::MAX as f64) as u64;
         Loss { threshold: (threshold > 0).then_some(threshold), random: Random::new(seed) }
     }
 
-    pub fn strikes(&mut self) -> bool {
+    /// Draw whether the next packet is lost.
+    pub fn draw_loss(&mut self) -> bool {
         match self.threshold {
             None => false,
             Some(threshold) => self.random.bits() < threshold,
@@ -255,7 +259,7 @@ mod tests {
 
     const DELAY_NS: u64 = 2_000_000;
 
-    /// Sockets of packets in place of devices: what is sent into `host` comes out at `peer`.
+    /// A direction with datagram sockets instead of devices: packets sent by `host` arrive at `peer`.
     struct Line {
         host: UnixDatagram,
         direction: Direction,
@@ -277,7 +281,7 @@ mod tests {
         let before = clock::now();
         for number in 0..packets {
             line.host.send(&[number; 20]).unwrap();
-            line.direction.take_in().unwrap();
+            line.direction.read_packets().unwrap();
         }
         (before, clock::now())
     }
@@ -297,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_come_out_in_order_and_never_early() {
+    fn packets_arrive_in_order_and_not_early() {
         let mut line = line(100, Loss::new(0.0, 0));
         let (before, _) = send(&mut line, 8);
         let (numbers, end) = drain(&mut line);
@@ -308,8 +312,8 @@ mod tests {
     }
 
     #[test]
-    fn it_comes_back_when_the_first_packet_is_due() {
-        // Long enough for any machine to look before it is.
+    fn release_returns_the_due_time_of_the_first_packet() {
+        // Any machine checks before the packets are due.
         const HOUR_NS: u64 = 3_600_000_000_000;
         let mut line = line(100, Loss::new(0.0, 0));
         line.direction.begin(Shaper::new(HOUR_NS, None), Loss::new(0.0, 0));
@@ -320,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_drops_the_last_and_counts_them() {
+    fn full_queue_drops_and_counts_the_last_packets() {
         let mut line = line(5, Loss::new(0.0, 0));
         send(&mut line, 8);
         assert_eq!(drain(&mut line).0, [0, 1, 2, 3, 4]);
@@ -329,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_packets_are_counted_apart_and_need_no_room() {
+    fn lost_packets_are_counted_and_take_no_slot() {
         let mut line = line(5, Loss::new(0.999_999, 0));
         send(&mut line, 8);
         assert!(drain(&mut line).0.is_empty());
@@ -338,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_is_down_refuses_and_the_rest_goes_on() {
+    fn packets_to_a_device_that_is_down_are_counted_as_refused() {
         let mut line = line(5, Loss::new(0.0, 0));
         send(&mut line, 2);
         drop(std::mem::replace(&mut line.peer, UnixDatagram::unbound().unwrap()));
@@ -362,7 +366,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn behaves_as_a_bounded_queue(
+        fn queue_behaves_like_a_bounded_fifo(
             capacity in 1usize..20,
             steps in prop::collection::vec(
                 prop_oneof![prop::collection::vec(any::<u8>(), 0..1500).prop_map(Step::Push), Just(Step::Pop)], 0..100),
@@ -372,9 +376,9 @@ mod tests {
             for (due, step) in (0..).zip(steps) {
                 match step {
                     Step::Push(packet) => {
-                        let taken = push(&mut queue, &packet, due);
-                        prop_assert_eq!(taken, model.len() < capacity);
-                        if taken {
+                        let pushed = push(&mut queue, &packet, due);
+                        prop_assert_eq!(pushed, model.len() < capacity);
+                        if pushed {
                             model.push_back((due, packet));
                         }
                     }
@@ -392,14 +396,14 @@ mod tests {
     }
 
     #[test]
-    fn without_bandwidth_a_packet_is_due_after_the_delay() {
+    fn unlimited_packet_is_due_after_the_delay() {
         let mut shaper = Shaper::new(85_063_000, None);
         assert_eq!(shaper.due_ns(1_000, 1500), 85_064_000);
         assert_eq!(shaper.due_ns(1_001, 40), 85_064_001);
     }
 
     #[test]
-    fn packets_queue_for_the_wire_and_an_idle_wire_owes_nothing() {
+    fn packets_wait_for_bandwidth_only_while_others_are_sent() {
         // 1500 bytes at 12 Mbit/s take 1 ms.
         let mut shaper = Shaper::new(5_000_000, Some(12.0));
         assert_eq!(shaper.due_ns(0, 1500), 6_000_000);
@@ -408,20 +412,20 @@ mod tests {
     }
 
     #[test]
-    fn loss_is_as_frequent_as_asked_and_repeats_with_its_seed() {
+    fn loss_has_its_probability_and_depends_on_the_seed() {
         let losses =
-            |seed| (0..100_000).scan(Loss::new(0.02, seed), |loss, _| Some(loss.strikes())).collect::<Vec<_>>();
+            |seed| (0..100_000).scan(Loss::new(0.02, seed), |loss, _| Some(loss.draw_loss())).collect::<Vec<_>>();
         let lost = losses(7).iter().filter(|&&lost| lost).count();
         // Five standard deviations of a binomial are 221.
         assert!((1779..=2221).contains(&lost), "{lost} of 100000");
         assert_eq!(losses(7), losses(7));
         assert_ne!(losses(7), losses(8));
-        assert!(!(0..1000).any(|_| Loss::new(0.0, 7).strikes()));
+        assert!(!(0..1000).any(|_| Loss::new(0.0, 7).draw_loss()));
     }
 
     proptest! {
         #[test]
-        fn due_times_keep_the_order_and_the_delay(
+        fn due_times_keep_order_and_delay(
             delay in 0u64..400_000_000,
             mbit in proptest::option::of(0.1f64..10_000.0),
             gaps in prop::collection::vec((0u64..10_000_000, 20usize..1500), 1..200),
@@ -441,7 +445,7 @@ mod tests {
         }
 
         #[test]
-        fn a_backlog_leaves_at_the_bandwidth(mbit in 0.1f64..10_000.0, sizes in prop::collection::vec(20usize..1500, 2..300)) {
+        fn backlog_is_sent_at_the_bandwidth(mbit in 0.1f64..10_000.0, sizes in prop::collection::vec(20usize..1500, 2..300)) {
             let mut shaper = Shaper::new(1_000_000, Some(mbit));
             let last = sizes.iter().map(|&bytes| shaper.due_ns(0, bytes)).last().unwrap();
             let expected = sizes.iter().sum::<usize>() as f64 * 8000.0 / mbit;

@@ -1,12 +1,12 @@
-//! The loop: one thread for all links, asleep until a packet comes or one is due.
+//! The event loop: one thread for all links, which sleeps until a packet arrives or is due.
 //!
-//! One thread, because a second would be taken from the machine that is measured. It sleeps on a timerfd rather than
-//! on epoll's own time-out: the kernel may stretch the latter by a thousandth (`select_estimate_accuracy`, 85 µs at
-//! the us-eu distance), the former never. Nothing spins.
+//! There is one thread because another would take CPU time from the measured machine. It sleeps on a timerfd and not
+//! with epoll's timeout, which the kernel may extend by a thousandth (`select_estimate_accuracy`; 85 µs at the us-eu
+//! distance). There is no busy waiting.
 
 use super::direction::{Direction, Loss, Shaper};
 use super::plan::{AllCounters, LinkCounters, LinkPlan, Plan, Ready};
-use super::{refused, tun};
+use super::{link_failure, tun};
 use base::clock;
 use base::error::Result;
 use rustix::buffer::spare_capacity;
@@ -24,7 +24,7 @@ use std::time::Duration;
 const TIMER: u64 = u64::MAX;
 const STOP: u64 = u64::MAX - 1;
 
-/// All links of this process. Directions 2n and 2n+1 are link n's, from a to b and back.
+/// All links of this process. Directions 2n and 2n+1 belong to link n: from a to b and back.
 pub struct Forwarder {
     names: Vec<String>,
     directions: Vec<Direction>,
@@ -35,17 +35,17 @@ pub struct Forwarder {
 }
 
 impl Forwarder {
-    /// Make the devices. Packets flow while `forward_until_readable` runs.
+    /// Create the devices. Packets flow while `forward_until_readable` runs.
     pub fn new(plan: &Plan) -> Result<Self> {
-        let failed = |error: Errno| refused("epoll or timerfd", error);
+        let failed = |error: Errno| link_failure("epoll or timerfd", error);
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(failed)?;
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC).map_err(failed)?;
-        // Edge-triggered: each expiry wakes once, and the timer need not be read.
+        // With edge triggering each expiry wakes once, and the timer need not be read.
         let wake_once = epoll::EventFlags::IN | epoll::EventFlags::ET;
         epoll::add(&epoll, &timer, epoll::EventData::new_u64(TIMER), wake_once).map_err(failed)?;
         let mut directions = Vec::new();
         for link in &plan.links {
-            directions.extend(both_ways(link)?);
+            directions.extend(both_directions(link)?);
         }
         for (index, direction) in (0..).zip(&directions) {
             let data = epoll::EventData::new_u64(index);
@@ -56,13 +56,13 @@ impl Forwarder {
         Ok(Forwarder { names, directions, epoll, timer, armed_for_ns: None, events })
     }
 
-    /// From here on with the delays of the plan, less what the path costs by itself, and counters at 0.
+    /// Set the plan's delays minus the path cost, and reset the counters.
     pub fn begin(&mut self, plan: &Plan, path_cost: Duration) {
         for (index, direction) in self.directions.iter_mut().enumerate() {
             let link = &plan.links[index / 2];
             let round_trip = Duration::from_secs_f64(link.round_trip_ms / 1000.0).saturating_sub(path_cost);
             let shaper = Shaper::new((round_trip / 2).as_nanos() as u64, link.bandwidth_mbit);
-            // Far from each other, for a generator that counts up.
+            // The generator counts up from its seed, so seeds must lie far from each other.
             let seed = plan.seed.wrapping_add(index as u64 * 0x1_0000_0000);
             direction.begin(shaper, Loss::new(link.loss, seed));
         }
@@ -81,19 +81,19 @@ impl Forwarder {
     }
 
     pub fn counters(&self) -> AllCounters {
-        let of_link = |link: &[Direction]| LinkCounters { a_to_b: link[0].counters(), b_to_a: link[1].counters() };
+        let counters = |link: &[Direction]| LinkCounters { a_to_b: link[0].counters(), b_to_a: link[1].counters() };
         let cpu = clock_gettime(ClockId::ProcessCPUTime);
         AllCounters {
             cpu_ns: cpu.tv_sec as u64 * 1_000_000_000 + cpu.tv_nsec as u64,
-            links: self.names.iter().cloned().zip(self.directions.chunks(2).map(of_link)).collect(),
+            links: self.names.iter().cloned().zip(self.directions.chunks(2).map(counters)).collect(),
         }
     }
 
     pub fn forward_until_readable(&mut self, stop: BorrowedFd<'_>) -> Result<()> {
-        let failed = |error: Errno| refused("epoll", error);
+        let failed = |error: Errno| link_failure("epoll", error);
         epoll::add(&self.epoll, stop, epoll::EventData::new_u64(STOP), epoll::EventFlags::IN).map_err(failed)?;
         let outcome = loop {
-            match self.turn() {
+            match self.handle_events() {
                 Ok(false) => {}
                 Ok(true) => break Ok(()),
                 Err(failure) => break Err(failure),
@@ -103,7 +103,8 @@ impl Forwarder {
         outcome
     }
 
-    fn turn(&mut self) -> Result<bool> {
+    /// Deliver due packets, wait for events and read packets. Return true if the stop descriptor is readable.
+    fn handle_events(&mut self) -> Result<bool> {
         let next_due_ns = self.directions.iter_mut().filter_map(Direction::release).min();
         self.sleep_until(next_due_ns)?;
         let mut stop = false;
@@ -111,7 +112,7 @@ impl Forwarder {
             match event.data.u64() {
                 TIMER => self.armed_for_ns = None,
                 STOP => stop = true,
-                index => self.directions[index as usize].take_in()?,
+                index => self.directions[index as usize].read_packets()?,
             }
         }
         Ok(stop)
@@ -125,7 +126,7 @@ impl Forwarder {
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         match epoll::wait(&self.epoll, spare_capacity(&mut self.events), overdue.then_some(&at_once)) {
             Ok(_) | Err(Errno::INTR) => Ok(()),
-            Err(error) => Err(refused("epoll", error)),
+            Err(error) => Err(link_failure("epoll", error)),
         }
     }
 
@@ -137,13 +138,13 @@ impl Forwarder {
         });
         let setting = Itimerspec { it_interval: never, it_value: at };
         timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &setting)
-            .map_err(|error| refused("timerfd", error))?;
+            .map_err(|error| link_failure("timerfd", error))?;
         self.armed_for_ns = due_ns;
         Ok(())
     }
 }
 
-fn both_ways(link: &LinkPlan) -> Result<[Direction; 2]> {
+fn both_directions(link: &LinkPlan) -> Result<[Direction; 2]> {
     let a = Rc::new(tun::create(&link.a)?);
     let b = Rc::new(tun::create(&link.b)?);
     let packets = link.queue_packets;

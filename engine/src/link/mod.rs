@@ -1,14 +1,13 @@
-//! `costof-engine link`: distance between two network namespaces, for kernels without netem.
+//! `costof-engine link`: simulated distance between two network namespaces, for kernels without netem.
 //!
 //! Each link is a pair of TUN devices, one in each namespace, and a queue for each direction that releases a packet
-//! when half the round trip has passed since it was read. Read it in this order: [`plan`] is what is asked for,
-//! [`tun`] makes the devices, [`forwarder`] is the loop, [`direction`] one way through a link, made of a [`shaper`]
-//! (when is a packet due, is it lost) and a [`queue`] (where it waits), and [`calibrate`] measures what the path
-//! itself costs, which is taken off what is asked for.
+//! after half the round-trip time. Read it in this order: [`plan`] defines the messages, [`tun`] creates the devices,
+//! [`forwarder`] is the event loop, [`direction`] is one direction of a link with its queue, delay and loss, and
+//! [`calibrate`] measures the latency of the path itself, which is subtracted from the configured delay.
 //!
-//! One JSON object a line. In: `{"links": [...]}` once, then any number of `{"counters": {}}`. Out: `{"ready": ...}`
-//! and a `{"counters": ...}` for each question; `{"error": {"class", "detail"}}` is fatal. The end of standard input
-//! ends the process, and with it its devices.
+//! Messages are one JSON object a line. Input: `{"links": [...]}` once, then any number of `{"counters": {}}`. Output:
+//! `{"ready": ...}`, then a `{"counters": ...}` for each command; `{"error": {"class", "detail"}}` is fatal. The end of
+//! standard input ends the process and removes its devices.
 
 mod calibrate;
 mod direction;
@@ -17,7 +16,7 @@ mod plan;
 mod tun;
 
 use base::error::{Class, Failure, Result};
-use base::lines::{self, Lines, Question, say};
+use base::lines::{self, CountersCommand, Lines, write};
 use base::process;
 use forwarder::Forwarder;
 use plan::{Answer, Plan};
@@ -25,24 +24,24 @@ use std::fmt::Display;
 use std::process::ExitCode;
 
 pub fn run() -> ExitCode {
-    process::follow(serve)
+    process::run(serve)
 }
 
 fn serve() -> Result<()> {
-    let mut commands = Lines::of_standard_input();
+    let mut commands = Lines::from_standard_input();
     let Some(line) = commands.next() else { return Ok(()) };
     let plan = Plan::parse(&line)?;
     let mut forwarder = Forwarder::new(&plan)?;
     let preferred = prefer_this_thread();
     let path_cost = calibrate::path_cost(&mut forwarder, &plan.links[0])?;
     forwarder.begin(&plan, path_cost);
-    say(&Answer::Ready(forwarder.ready(path_cost, preferred)));
+    write(&Answer::Ready(forwarder.ready(path_cost, preferred)));
     loop {
         forwarder.forward_until_readable(commands.source())?;
         let open = commands.receive()?;
         while let Some(line) = commands.next_line() {
             match lines::parse(&line)? {
-                Question::Counters {} => say(&Answer::Counters(forwarder.counters())),
+                CountersCommand::Counters {} => write(&Answer::Counters(forwarder.counters())),
             }
         }
         if !open {
@@ -51,15 +50,15 @@ fn serve() -> Result<()> {
     }
 }
 
-fn refused(what: impl Display, error: impl Display) -> Failure {
+fn link_failure(what: impl Display, error: impl Display) -> Failure {
     Failure::new(Class::Link, format!("{what}: {error}"))
 }
 
-/// Run before ordinary programs; false when that is refused, which on an idle machine makes no difference.
+/// Give this thread real-time priority. Return false if that is link_failure, which matters only on a busy machine.
 ///
-/// netem works in the kernel's timers, which no program holds up. Behind busy programs this thread would wait for its
-/// turn, milliseconds long, and the link would be further than was asked for. The kernel keeps the last 5 % of each
-/// second for the others (sched_rt_runtime_us), so that a link that uses a core up stands still for 50 ms.
+/// netem runs in kernel timers, which programs cannot delay. This thread could wait for milliseconds behind busy
+/// programs, and the link's delay would be longer than configured. The kernel reserves 5 % of each second for other
+/// programs (sched_rt_runtime_us), so a link that uses a whole core pauses for 50 ms.
 fn prefer_this_thread() -> bool {
     let lowest = libc::sched_param { sched_priority: 1 };
     // SAFETY: 0 is the calling thread, and the parameters live through the call.

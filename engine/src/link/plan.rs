@@ -1,4 +1,4 @@
-//! What goes in and out of `costof-engine link`.
+//! The messages of `costof-engine link`.
 
 use base::error::{Class, Failure, Result};
 use base::lines;
@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-/// Longer than twice to the moon and back.
+/// The maximum round-trip time.
 const LONGEST_ROUND_TRIP_MS: f64 = 10_000.0;
-/// 1.5 GB in each direction, if it were ever full.
+/// The maximum number of queued packets, 1.5 GB in each direction if full.
 const LONGEST_QUEUE: usize = 1_000_000;
 
 /// The first line: all links of this process.
@@ -27,17 +27,17 @@ pub struct LinkPlan {
     pub a: End,
     pub b: End,
     pub round_trip_ms: f64,
-    /// Of each direction, counted on IP packets; none: as fast as this machine goes.
+    /// The bandwidth of each direction for IP packets; unlimited if absent.
     #[serde(default)]
     pub bandwidth_mbit: Option<f64>,
     #[serde(default)]
     pub loss: f64,
-    /// Packets on their way in one direction, waiting for bandwidth or travelling; as netem's `limit`.
+    /// The maximum number of packets in one direction, waiting for bandwidth or delayed, like netem's `limit`.
     #[serde(default = "default_queue_packets")]
     pub queue_packets: usize,
 }
 
-/// One end of a link: a device in a namespace, which is named by the path of a file that holds it.
+/// One end of a link: a device in a network namespace, which is given by the path of its file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct End {
@@ -46,7 +46,7 @@ pub struct End {
     pub address: Address,
 }
 
-/// An IPv4 address with the length of its network's prefix, `10.83.1.1/30`.
+/// An IPv4 address with a prefix length, such as `10.83.1.1/30`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Address {
@@ -54,21 +54,20 @@ pub struct Address {
     pub prefix: u8,
 }
 
-/// What goes out.
 pub type Answer = lines::Answer<Ready, AllCounters>;
 
-/// All devices are up and packets flow.
+/// The answer to the plan, sent when all devices are up and packets flow.
 #[derive(Debug, Serialize)]
 pub struct Ready {
-    /// What a round trip over the devices costs with no delay of ours; taken off every delay.
+    /// The round-trip time over the devices without delay, which is subtracted from each link's delay.
     pub path_cost_us: f64,
-    /// Of each link: how long a packet is held in one direction.
+    /// By link: the time for which packets are held in each direction.
     pub held_us: BTreeMap<String, f64>,
-    /// Whether the kernel lets the links run before ordinary programs; without it a busy machine adds milliseconds.
+    /// Whether the process has real-time priority; without it a busy machine adds milliseconds.
     pub preferred: bool,
 }
 
-/// Since `ready`.
+/// The counters of all links since `ready`.
 #[derive(Debug, Serialize)]
 pub struct AllCounters {
     pub cpu_ns: u64,
@@ -81,7 +80,7 @@ pub struct LinkCounters {
     pub b_to_a: Counters,
 }
 
-/// One direction. `taken` = `lost` + `dropped` + `delivered` + `refused` + what is on its way.
+/// The packets of one direction. `taken` = `lost` + `dropped` + `delivered` + `refused` + packets in the queue.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Counters {
     pub taken: u64,
@@ -89,9 +88,9 @@ pub struct Counters {
     pub dropped: u64,
     pub delivered: u64,
     pub delivered_bytes: u64,
-    /// Delivered to a device that would not have them (it is down).
+    /// Packets that the receiving device refused because it is down.
     pub refused: u64,
-    /// How long after their due time packets were delivered: the sum, and the worst.
+    /// The sum of delays between due time and delivery.
     pub late_sum_ns: u64,
     pub late_max_ns: u64,
 }
@@ -100,15 +99,15 @@ fn default_queue_packets() -> usize {
     10_000
 }
 
-fn wrong(detail: impl Into<String>) -> Failure {
+fn plan_failure(detail: impl Into<String>) -> Failure {
     Failure::new(Class::Plan, detail)
 }
 
 impl Plan {
     pub fn parse(line: &[u8]) -> Result<Plan> {
-        let plan: Plan = serde_json::from_slice(line).map_err(|error| wrong(error.to_string()))?;
+        let plan: Plan = serde_json::from_slice(line).map_err(|error| plan_failure(error.to_string()))?;
         if plan.links.is_empty() {
-            return Err(wrong("there is no link in it"));
+            return Err(plan_failure("links must contain at least one link"));
         }
         plan.links.iter().try_for_each(LinkPlan::check)?;
         Ok(plan)
@@ -117,26 +116,27 @@ impl Plan {
 
 impl LinkPlan {
     fn check(&self) -> Result<()> {
-        let refuse = |what: String| Err(wrong(format!("link {}: {what}", self.name)));
+        let refuse = |reason: String| Err(plan_failure(format!("link {}: {reason}", self.name)));
         if !(0.0..=LONGEST_ROUND_TRIP_MS).contains(&self.round_trip_ms) {
-            return refuse(format!("round_trip_ms {} is not from 0 to {LONGEST_ROUND_TRIP_MS}", self.round_trip_ms));
+            let value = self.round_trip_ms;
+            return refuse(format!("round_trip_ms must be from 0 to {LONGEST_ROUND_TRIP_MS}, not {value}"));
         }
         if !self.bandwidth_mbit.is_none_or(|mbit| mbit.is_finite() && mbit > 0.0) {
-            return refuse("bandwidth_mbit is not above 0".into());
+            return refuse("bandwidth_mbit must be above 0".into());
         }
         if !(0.0..1.0).contains(&self.loss) {
-            return refuse(format!("loss {} is not from 0 to below 1", self.loss));
+            return refuse(format!("loss must be at least 0 and below 1, not {}", self.loss));
         }
         if !(1..=LONGEST_QUEUE).contains(&self.queue_packets) {
-            return refuse(format!("queue_packets {} is not from 1 to {LONGEST_QUEUE}", self.queue_packets));
+            return refuse(format!("queue_packets must be from 1 to {LONGEST_QUEUE}, not {}", self.queue_packets));
         }
         for end in [&self.a, &self.b] {
-            // IFNAMSIZ counts the closing zero.
+            // IFNAMSIZ includes the terminating zero.
             if !(1..libc::IFNAMSIZ).contains(&end.device.len()) || end.device.contains(['/', '%', '\0']) {
-                return refuse(format!("'{}' is no name for a device", end.device));
+                return refuse(format!("'{}' is not a valid device name", end.device));
             }
             if !end.namespace.starts_with('/') || end.namespace.contains('\0') {
-                return refuse(format!("'{}' is no path of a namespace from the root on", end.namespace));
+                return refuse(format!("'{}' is not an absolute path of a namespace", end.namespace));
             }
         }
         Ok(())
@@ -150,7 +150,7 @@ impl TryFrom<String> for Address {
         let parts = text.split_once('/').and_then(|(ip, prefix)| Some((ip.parse().ok()?, prefix.parse().ok()?)));
         match parts {
             Some((ip, prefix @ 1..=32)) => Ok(Address { ip, prefix }),
-            _ => Err(format!("'{text}' is no IPv4 address with a prefix length, such as 10.83.1.1/30")),
+            _ => Err(format!("'{text}' is not an IPv4 address with a prefix length, such as 10.83.1.1/30")),
         }
     }
 }
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     fn plan_with(fields: &str) -> Result<Plan> {
-        let end = |which| format!(r#"{{"namespace":"/n{which}","device":"d","address":"10.83.1.{which}/30"}}"#);
+        let end = |number| format!(r#"{{"namespace":"/n{number}","device":"d","address":"10.83.1.{number}/30"}}"#);
         Plan::parse(format!(r#"{{"links":[{{"name":"x","a":{},"b":{},{fields}}}]}}"#, end(1), end(2)).as_bytes())
     }
 
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused_by_name() {
+    fn invalid_values_are_rejected_by_field_name() {
         for (fields, word) in [
             (r#""round_trip_ms":-1"#, "round_trip_ms"),
             (r#""round_trip_ms":1e9"#, "round_trip_ms"),
@@ -196,14 +196,14 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_is_a_whole_path() {
+    fn namespace_must_be_an_absolute_path() {
         let end = r#"{"namespace":"../x","device":"d","address":"10.0.0.1/30"}"#;
         let line = format!(r#"{{"links":[{{"name":"x","a":{end},"b":{end},"round_trip_ms":1}}]}}"#);
         assert!(Plan::parse(line.as_bytes()).unwrap_err().detail.contains("namespace"));
     }
 
     #[test]
-    fn addresses_need_a_prefix() {
+    fn addresses_need_a_valid_prefix() {
         for text in ["10.0.0.1", "10.0.0.1/0", "10.0.0.1/33", "::1/64", "/30", ""] {
             assert!(Address::try_from(text.to_string()).is_err(), "{text}");
         }

@@ -1,8 +1,8 @@
-//! TUN devices: made, addressed and brought up in a namespace, by ioctl(2) and rtnetlink(7). They vanish with their
-//! descriptor.
+//! TUN devices, which are created and configured in a namespace by ioctl(2) and rtnetlink(7). A device is removed when
+//! its descriptor is closed.
 
+use super::link_failure;
 use super::plan::{Address, End};
-use super::refused;
 use base::error::Result;
 use libc::{IFF_NO_PI, IFF_TUN, IFF_UP, c_short, ifreq};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -13,47 +13,48 @@ use std::ffi::c_int;
 use std::io::{self, Error};
 use std::net::Ipv4Addr;
 
-/// Of an Ethernet, so that a transfer has as many packets as on a real link.
+/// The MTU of Ethernet, so that a transfer has as many packets as on a real link.
 pub const MTU: usize = 1500;
-/// Packets that the kernel holds for us while this process waits for its turn; past them it drops, and only the
-/// device's own statistics know. 5000 are 120 ms at 500 Mbit/s.
+/// The number of packets that the kernel queues while this process does not run, 120 ms at 500 Mbit/s. Further packets
+/// are dropped and counted only in the device's statistics.
 const DEVICE_QUEUE_PACKETS: u32 = 5000;
 
-/// The device of `end`, up, with its address and the route to its network. Reads and writes do not block.
+/// Create the device of `end`, which is up and has its address and the route to its network. Its I/O does not block.
 pub fn create(end: &End) -> Result<OwnedFd> {
     inside(&end.namespace, || {
         let device = open("/dev/net/tun", OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())
-            .map_err(|error| refused("/dev/net/tun", error))?;
-        let failed = |error| refused(format_args!("device {} in {}", end.device, end.namespace), error);
+            .map_err(|error| link_failure("/dev/net/tun", error))?;
+        let failed = |error| link_failure(format_args!("device {} in {}", end.device, end.namespace), error);
         configure(&device, end).map_err(failed)?;
         Ok(device)
     })
 }
 
 fn configure(device: &OwnedFd, end: &End) -> io::Result<()> {
-    let mut request = named(&end.device);
+    let mut request = request_for(&end.device);
     request.ifr_ifru.ifru_flags = (IFF_TUN | IFF_NO_PI) as c_short;
     control(device, libc::TUNSETIFF, &mut request)?;
-    // Router solicitations would be packets that nobody sent. Without IPv6 there is no such file, and no need.
+    // Disable IPv6, whose router solicitations would be additional packets. Kernels without IPv6 lack this file.
     let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{}/disable_ipv6", end.device), "1");
 
     set_queue(&end.device)?;
-    let asker = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
-    let mut request = named(&end.device);
+    let control_socket = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
+    let mut request = request_for(&end.device);
     request.ifr_ifru.ifru_metric = MTU as c_int;
-    control(&asker, libc::SIOCSIFMTU, &mut request)?;
-    set_address(&asker, &end.device, end.address)?;
+    control(&control_socket, libc::SIOCSIFMTU, &mut request)?;
+    set_address(&control_socket, &end.device, end.address)?;
     request.ifr_ifru.ifru_flags = IFF_UP as c_short;
-    control(&asker, libc::SIOCSIFFLAGS, &mut request)
+    control(&control_socket, libc::SIOCSIFFLAGS, &mut request)
 }
 
-/// By rtnetlink: ioctl(2) lets nobody do this but root of the whole machine, not even in a user namespace of his own.
+/// Set the device's queue by rtnetlink. By ioctl(2) only the machine's root may do it, not the root of a user
+/// namespace.
 fn set_queue(device: &str) -> io::Result<()> {
     let netlink = socket(AddressFamily::NETLINK, SocketType::RAW, None)?;
     rustix::io::write(&netlink, &queue_message(device))?;
     let mut answer = [0; 512];
     let length = rustix::io::read(&netlink, &mut answer)?;
-    // struct nlmsgerr after struct nlmsghdr: zero, or an error's number made negative.
+    // struct nlmsgerr follows struct nlmsghdr; it begins with zero or a negative error number.
     match answer[..length].get(16..20).and_then(|error| error.try_into().ok()).map(i32::from_ne_bytes) {
         Some(0) => Ok(()),
         Some(error) => Err(Error::from_raw_os_error(-error)),
@@ -61,7 +62,7 @@ fn set_queue(device: &str) -> io::Result<()> {
     }
 }
 
-/// struct nlmsghdr and struct ifinfomsg for the device of this name, with its new queue as an attribute.
+/// Build an RTM_NEWLINK message (struct nlmsghdr, struct ifinfomsg) with the device's name and queue as attributes.
 fn queue_message(device: &str) -> Vec<u8> {
     let mut body = vec![0; 16];
     for (kind, value) in [
@@ -77,23 +78,23 @@ fn queue_message(device: &str) -> Vec<u8> {
     let mut message = (16 + body.len() as u32).to_ne_bytes().to_vec();
     message.extend(libc::RTM_NEWLINK.to_ne_bytes());
     message.extend(flags.to_ne_bytes());
-    // Neither a number nor a sender: there is one message, from us to the kernel.
+    // Sequence number and port ID are 0, since there is only one message.
     message.extend([0; 8]);
     message.extend(body);
     message
 }
 
-/// The mask comes after the address, which on a point-to-point device sets a mask of its own.
-fn set_address(asker: &OwnedFd, device: &str, address: Address) -> io::Result<()> {
-    let mut request = named(device);
+/// Set the address, then the mask: setting the address of a point-to-point device also changes the mask.
+fn set_address(control_socket: &OwnedFd, device: &str, address: Address) -> io::Result<()> {
+    let mut request = request_for(device);
     request.ifr_ifru.ifru_addr = socket_address(address.ip);
-    control(asker, libc::SIOCSIFADDR, &mut request)?;
+    control(control_socket, libc::SIOCSIFADDR, &mut request)?;
     request.ifr_ifru.ifru_netmask = socket_address(address.mask());
-    control(asker, libc::SIOCSIFNETMASK, &mut request)
+    control(control_socket, libc::SIOCSIFNETMASK, &mut request)
 }
 
-fn named(device: &str) -> ifreq {
-    // SAFETY: ifreq is plain old data, for which zero is a value.
+fn request_for(device: &str) -> ifreq {
+    // SAFETY: ifreq is plain data for which zero is valid.
     let mut request: ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(device.bytes()) {
         *to = from as libc::c_char;
@@ -101,7 +102,7 @@ fn named(device: &str) -> ifreq {
     request
 }
 
-/// An IPv4 address as the kernel reads it from an ifreq: struct sockaddr_in, here written through struct sockaddr.
+/// Return an IPv4 address for an ifreq: struct sockaddr_in in the form of struct sockaddr.
 fn socket_address(ip: Ipv4Addr) -> libc::sockaddr {
     let mut data = [0; 14];
     for (to, from) in data[2..6].iter_mut().zip(ip.octets()) {
@@ -111,33 +112,33 @@ fn socket_address(ip: Ipv4Addr) -> libc::sockaddr {
 }
 
 fn control(descriptor: &OwnedFd, operation: libc::Ioctl, request: &mut ifreq) -> io::Result<()> {
-    // SAFETY: every operation used here takes a pointer to an ifreq, which lives through the call.
+    // SAFETY: each operation used here takes a pointer to an ifreq, which lives through the call.
     match unsafe { libc::ioctl(descriptor.as_raw_fd(), operation, request) } {
         -1 => Err(Error::last_os_error()),
         _ => Ok(()),
     }
 }
 
-/// Read one packet into `buffer`; none when no packet waits.
+/// Read one packet into `buffer`. Return its length, or None if no packet is waiting.
 pub fn read(device: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<Option<usize>> {
     use rustix::io::Errno;
     match rustix::io::read(device, buffer) {
         Ok(length) => Ok(Some(length)),
         Err(Errno::AGAIN | Errno::INTR) => Ok(None),
-        Err(error) => Err(refused("a device is gone", error)),
+        Err(error) => Err(link_failure("cannot read from a device", error)),
     }
 }
 
-/// Run `work` in the namespace that the file at `path` holds, on a thread of its own: a namespace belongs to a thread,
-/// and what was opened in it stays in it wherever it is used later.
+/// Run `work` in the namespace of the file at `path`, on a separate thread, since a thread has one namespace.
+/// Descriptors opened there stay in the namespace when other threads use them.
 pub fn inside<T: Send>(path: &str, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     let namespace =
-        open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(|error| refused(path, error))?;
+        open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(|error| link_failure(path, error))?;
     let enter_and_work = || {
         move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))
-            .map_err(|error| refused(path, error))?;
+            .map_err(|error| link_failure(path, error))?;
         work()
     };
     std::thread::scope(|scope| scope.spawn(enter_and_work).join())
-        .unwrap_or_else(|_| Err(refused(path, "the thread in it panicked")))
+        .unwrap_or_else(|_| Err(link_failure(path, "the thread in this namespace panicked")))
 }

@@ -1,12 +1,13 @@
-//! `costof-engine origin`: the server behind a balancer, which answers `OK` after as long as it is asked to.
+//! `costof-engine origin`: an HTTP server behind a balancer, which answers `OK` after the time that a request
+//! specifies.
 //!
-//! A connection is a [`request`] reader over its bytes, and the response to each. Threads share nothing but the TLS
-//! settings, so that a session ticket of one is good at the others.
+//! Module [`request`] parses requests and holds the responses. Threads share only the TLS settings, so that the session
+//! tickets of one are valid for all.
 
 pub mod request;
 
 use base::error::Result;
-use base::lines::{self, Lines, Question, wrong};
+use base::lines::{self, CountersCommand, Lines, invalid_command};
 use base::{clock, process};
 use net::runtime::Reactor;
 use net::serve::{self, AllCounters, Listeners, Server, TlsFiles};
@@ -23,18 +24,18 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 
 pub fn run() -> ExitCode {
-    process::follow(|| {
-        let mut lines = Lines::of_standard_input();
+    process::run(|| {
+        let mut lines = Lines::from_standard_input();
         let Some(line) = lines.next() else { return Ok(()) };
         let plan = Plan::parse(&line)?;
         process::allow_many_connections();
         let sites: Result<_> =
-            plan.listeners.iter().map(|asked| Ok((asked.address, site(asked.tls.as_ref())?))).collect();
+            plan.listeners.iter().map(|listener| Ok((listener.address, site(listener.tls.as_ref())?))).collect();
         let listeners = Listeners::open(sites?, plan.threads, "origin")?;
-        lines::say(&Answer::Ready(Ready { listeners: listeners.addresses().to_vec() }));
+        lines::write(&Answer::Ready(Ready { listeners: listeners.addresses().to_vec() }));
         for line in lines {
             match lines::parse(&line)? {
-                Question::Counters {} => lines::say(&Answer::Counters(listeners.counters())),
+                CountersCommand::Counters {} => lines::write(&Answer::Counters(listeners.counters())),
             }
         }
         Ok(())
@@ -45,7 +46,7 @@ fn site(tls: Option<&TlsFiles>) -> Result<Site> {
     Ok(Site(tls.map(TlsFiles::open).transpose()?.map(Arc::new)))
 }
 
-/// The first line.
+/// The first line of input.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
@@ -56,16 +57,15 @@ pub struct Plan {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListenerPlan {
-    /// Port 0 is any that is free.
+    /// Port 0 selects a free port.
     pub address: SocketAddr,
     #[serde(default)]
     pub tls: Option<TlsFiles>,
 }
 
-/// What goes out.
 pub type Answer = lines::Answer<Ready, AllCounters<ListenerCounters>>;
 
-/// Connections are being taken on all of these, in the plan's order, with the ports that were free.
+/// The addresses of all listeners in the plan's order, with the ports that were selected. They accept connections now.
 #[derive(Debug, Serialize)]
 pub struct Ready {
     pub listeners: Vec<SocketAddr>,
@@ -75,26 +75,26 @@ impl Plan {
     pub fn parse(line: &[u8]) -> Result<Plan> {
         let plan: Plan = lines::parse(line)?;
         if plan.threads == 0 {
-            return Err(wrong("threads is at least 1"));
+            return Err(invalid_command("threads must be at least 1"));
         }
         if plan.listeners.is_empty() {
-            return Err(wrong("there is no listener in it"));
+            return Err(invalid_command("listeners must contain at least one listener"));
         }
         Ok(plan)
     }
 }
 
-/// One listener on one thread, which alone writes it; another may read.
+/// The counters of one listener on one thread. Only that thread writes them; others may read.
 #[derive(Default)]
 pub struct Counters {
     connections: AtomicU64,
     requests: AtomicU64,
     resumed: AtomicU64,
-    /// By version. A lock beside a handshake costs nothing that could be seen.
+    /// Handshakes by TLS version. The lock's cost is negligible compared with a handshake.
     tls: Mutex<BTreeMap<&'static str, u64>>,
 }
 
-/// As it is told.
+/// The counters of a listener as they are reported.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
 pub struct ListenerCounters {
     pub connections: u64,
@@ -105,22 +105,22 @@ pub struct ListenerCounters {
 
 impl Counters {
     pub fn request(&self) {
-        one_more(&self.requests);
+        increment(&self.requests);
     }
 
-    pub fn handshake(&self, made: &Handshake) {
-        if made.resumed {
-            one_more(&self.resumed);
+    pub fn handshake(&self, handshake: &Handshake) {
+        if handshake.resumed {
+            increment(&self.resumed);
         }
-        *self.tls.lock().expect("nothing panics with it").entry(made.version).or_default() += 1;
+        *self.tls.lock().expect("no holder of the lock panics").entry(handshake.version).or_default() += 1;
     }
 }
 
 impl serve::Counters for Counters {
-    type Told = ListenerCounters;
+    type Totals = ListenerCounters;
 
     fn connection(&self) {
-        one_more(&self.connections);
+        increment(&self.connections);
     }
 
     fn read(&self) -> ListenerCounters {
@@ -128,13 +128,13 @@ impl serve::Counters for Counters {
             connections: self.connections.load(Relaxed),
             requests: self.requests.load(Relaxed),
             resumed: self.resumed.load(Relaxed),
-            tls: self.tls.lock().expect("nothing panics with it").clone(),
+            tls: self.tls.lock().expect("no holder of the lock panics").clone(),
         }
     }
 }
 
-/// With one writer a load and a store are enough, and cost no bus lock.
-fn one_more(counter: &AtomicU64) {
+/// Increment a counter that only this thread writes: a load and a store suffice, without a bus lock.
+fn increment(counter: &AtomicU64) {
     counter.store(counter.load(Relaxed) + 1, Relaxed);
 }
 
@@ -153,25 +153,25 @@ impl Sum for ListenerCounters {
 }
 
 const NANOS_PER_MILLISECOND: u64 = 1_000_000;
-/// How long a client that was refused may go on sending, in nanoseconds.
+/// The time in nanoseconds for which a refused client may continue to send.
 const LINGER: u64 = 1_000_000_000;
-/// And how much.
+/// The number of bytes that a refused client may continue to send.
 const LINGER_BYTES: usize = 1 << 20;
 
-/// A listener's; plain without TLS settings.
+/// The server of a listener; plain without TLS settings.
 #[derive(Clone)]
 pub struct Site(pub Option<Arc<TlsServer>>);
 
 impl Server for Site {
     type Counters = Counters;
 
-    /// Of its errors nobody has to know: the client sees them itself.
+    /// Serve a connection. Errors are not reported, since the client observes them itself.
     async fn serve(self, stream: Stream, reactor: Rc<Reactor>, counters: Arc<Counters>) {
         let stream = match self.0 {
             None => stream,
             Some(server) => {
-                let Ok((stream, made)) = stream.secure_as_server(&server).await else { return };
-                counters.handshake(&made);
+                let Ok((stream, handshake)) = stream.secure_as_server(&server).await else { return };
+                counters.handshake(&handshake);
                 stream
             }
         };
@@ -188,7 +188,7 @@ async fn answer_all(mut stream: Stream, reactor: &Reactor, counters: &Counters) 
                 if request.wait_ms > 0 {
                     reactor.sleep_until(clock::now() + u64::from(request.wait_ms) * NANOS_PER_MILLISECOND).await;
                 }
-                stream.send(request::to(&request)).await?;
+                stream.send(request::response(&request)).await?;
                 if !request.keeps_alive() {
                     stream.close();
                     return Ok(());
@@ -207,15 +207,15 @@ async fn answer_all(mut stream: Stream, reactor: &Reactor, counters: &Counters) 
     }
 }
 
-/// Say why, and wait until the client has gone or used up its time: closing with its bytes unread would reset the
-/// connection, and the answer might be lost on its way (RFC 9112, 9.6).
+/// Send an error response, then read until the client has closed or the limits are reached. Closing with unread bytes
+/// would reset the connection, and the response could be lost (RFC 9112, 9.6).
 async fn refuse(mut stream: Stream, refusal: Refusal, reactor: &Reactor, mut reader: Reader) -> Result<()> {
     reactor.set_deadline(clock::now() + LINGER);
-    stream.send(request::refusing(refusal)).await?;
+    stream.send(request::error_response(refusal)).await?;
     stream.finish_sending()?;
     let mut ignored = 0;
     while ignored < LINGER_BYTES {
-        match stream.receive(reader.room_for_anything()).await? {
+        match stream.receive(reader.discard_buffer()).await? {
             0 => break,
             received => ignored += received,
         }

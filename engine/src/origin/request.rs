@@ -1,4 +1,5 @@
-//! Requests out of bytes, however these come: HTTP/1.1 and 1.0 (RFC 9112), and of a request only what the answer needs.
+//! An incremental parser of HTTP/1.1 and 1.0 requests (RFC 9112), limited to the fields that the response depends on,
+//! and the responses.
 
 #[cfg(test)]
 mod tests;
@@ -6,50 +7,51 @@ mod tests;
 use httparse::{Error, Status};
 use std::mem::MaybeUninit;
 
-/// Bytes of a request's line and header fields together; what is longer is refused.
+/// The maximum length in bytes of a request line with its header fields.
 pub const LONGEST_HEADER: usize = 16 << 10;
-/// Most requests fit, and 10,000 idle connections take 10 MB.
+/// The initial buffer size. Most requests fit, and 10,000 idle connections take 10 MB.
 const FIRST_BUFFER: usize = 1 << 10;
-/// As many as Apache takes.
-const MOST_FIELDS: usize = 100;
+/// The maximum number of header fields, as in Apache.
+const MAX_FIELDS: usize = 100;
 const LONGEST_WAIT_MS: u32 = 60_000;
 
-/// What a request asks for.
+/// The properties of a request on which the response depends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
     pub method: Method,
-    /// How long to wait before the answer, in milliseconds.
+    /// The time to wait before the response, in milliseconds.
     pub wait_ms: u32,
     pub persistence: Persistence,
 }
 
-/// Those that are told apart.
+/// The methods with different responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
     Get,
-    /// The answer without.
+    /// The response of GET without its body.
     Head,
     Other,
 }
 
-/// Whether the connection goes on (RFC 9112, 9.3).
+/// The persistence of the connection after the response (RFC 9112, 9.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Persistence {
-    /// It does: HTTP/1.1 says no more.
+    /// The connection persists by default (HTTP/1.1).
     Implied,
-    /// It does, and a client of HTTP/1.0 wants to be told.
+    /// The connection persists, and the response must say so (HTTP/1.0).
     Stated,
+    /// The connection closes.
     None,
 }
 
-/// A request that is not served: after it the connection's bytes mean nothing.
+/// The reason for which a request is refused. Later bytes of the connection cannot be interpreted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// No request, or one that contradicts itself.
+    /// The bytes are not a request, or the request contradicts itself.
     Malformed,
     LengthRequired,
     ExpectationFailed,
-    /// More than `LONGEST_HEADER`, or more fields than any client sends.
+    /// The header exceeds `LONGEST_HEADER` or `MAX_FIELDS`.
     HeaderTooLong,
 }
 
@@ -59,14 +61,14 @@ impl Request {
     }
 }
 
-/// Takes in bytes, gives out requests. Bodies are skipped as they come and never kept.
+/// A parser that turns received bytes into requests. Bodies are skipped and never stored.
 pub struct Reader {
     buffer: Vec<u8>,
-    /// What of the buffer has been received and not been used.
+    /// The start of the received bytes that have not been parsed.
     start: usize,
     end: usize,
-    /// Understood, but its body is still coming.
-    under_way: Option<Request>,
+    /// A parsed request whose body has not arrived completely.
+    pending: Option<Request>,
     body_left: u64,
 }
 
@@ -84,9 +86,10 @@ impl Default for Reader {
 
 impl Reader {
     pub fn new() -> Self {
-        Reader { buffer: vec![0; FIRST_BUFFER], start: 0, end: 0, under_way: None, body_left: 0 }
+        Reader { buffer: vec![0; FIRST_BUFFER], start: 0, end: 0, pending: None, body_left: 0 }
     }
 
+    /// Return the buffer into which to receive more bytes.
     pub fn room(&mut self) -> &mut [u8] {
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);
@@ -99,7 +102,8 @@ impl Reader {
         &mut self.buffer[self.end..]
     }
 
-    pub fn room_for_anything(&mut self) -> &mut [u8] {
+    /// Return the whole buffer, to receive bytes that are ignored.
+    pub fn discard_buffer(&mut self) -> &mut [u8] {
         &mut self.buffer
     }
 
@@ -107,19 +111,19 @@ impl Reader {
         self.end += bytes;
     }
 
-    /// The next whole request, or none until more is received.
-    /// Errors: a refusal is the last word of a connection.
+    /// Return the next complete request, or None if more bytes are needed.
+    /// Errors: a refusal, after which the connection must be closed.
     pub fn next_request(&mut self) -> Result<Option<Request>, Refusal> {
-        if self.under_way.is_none() {
+        if self.pending.is_none() {
             let Some(header) = read_header(&self.buffer[self.start..self.end])? else { return Ok(None) };
             self.start += header.length;
             self.body_left = header.body_length;
-            self.under_way = Some(header.request);
+            self.pending = Some(header.request);
         }
         let skipped = self.body_left.min((self.end - self.start) as u64);
         self.start += skipped as usize;
         self.body_left -= skipped;
-        Ok(if self.body_left == 0 { self.under_way.take() } else { None })
+        Ok(if self.body_left == 0 { self.pending.take() } else { None })
     }
 }
 
@@ -127,10 +131,10 @@ fn read_header(bytes: &[u8]) -> Result<Option<Header>, Refusal> {
     if bytes.is_empty() {
         return Ok(None);
     }
-    let mut fields = [const { MaybeUninit::uninit() }; MOST_FIELDS];
+    let mut fields = [const { MaybeUninit::uninit() }; MAX_FIELDS];
     let mut parsed = httparse::Request::new(&mut []);
     match parsed.parse_with_uninit_headers(bytes, &mut fields) {
-        Ok(Status::Complete(length)) => understand(&parsed, length).map(Some),
+        Ok(Status::Complete(length)) => interpret(&parsed, length).map(Some),
         Ok(Status::Partial) if bytes.len() >= LONGEST_HEADER => Err(Refusal::HeaderTooLong),
         Ok(Status::Partial) => Ok(None),
         Err(Error::TooManyHeaders) => Err(Refusal::HeaderTooLong),
@@ -138,19 +142,19 @@ fn read_header(bytes: &[u8]) -> Result<Option<Header>, Refusal> {
     }
 }
 
-fn understand(parsed: &httparse::Request, length: usize) -> Result<Header, Refusal> {
+fn interpret(parsed: &httparse::Request, length: usize) -> Result<Header, Refusal> {
     let fields = Fields::read(parsed.headers)?;
     let is_1_1 = parsed.version == Some(1);
-    // RFC 9112, 3.2.
+    // HTTP/1.1 requires exactly one Host field (RFC 9112, 3.2).
     if fields.hosts > 1 || (is_1_1 && fields.hosts == 0) {
         return Err(Refusal::Malformed);
     }
     if fields.transfer_encoding {
-        // RFC 9112, 6.1: both lengths, or an encoding that its version does not have, may be an attempt to smuggle.
+        // Both lengths, or an encoding in HTTP/1.0, may be an attempt of request smuggling (RFC 9112, 6.1).
         let contradicts = fields.content_length.is_some() || !is_1_1;
         return Err(if contradicts { Refusal::Malformed } else { Refusal::LengthRequired });
     }
-    // RFC 9110, 10.1.1: one of HTTP/1.0 is ignored.
+    // An expectation in HTTP/1.0 is ignored (RFC 9110, 10.1.1).
     if fields.expects && is_1_1 {
         return Err(Refusal::ExpectationFailed);
     }
@@ -169,7 +173,7 @@ fn understand(parsed: &httparse::Request, length: usize) -> Result<Header, Refus
     Ok(Header { request, length, body_length: fields.content_length.unwrap_or(0) })
 }
 
-/// Of the header fields, what decides anything.
+/// The header fields on which the response depends.
 #[derive(Default)]
 struct Fields {
     hosts: u32,
@@ -191,7 +195,7 @@ impl Fields {
 
     fn add(&mut self, header: &httparse::Header) -> Result<(), Refusal> {
         let is = |name: &str| header.name.eq_ignore_ascii_case(name);
-        // The length of a name rules most of them out.
+        // Comparing lengths first rules out most names.
         match header.name.len() {
             4 if is("host") => self.hosts += 1,
             6 if is("expect") => self.expects = true,
@@ -221,7 +225,7 @@ fn wait_ms(target: &str) -> Result<u32, Refusal> {
     wait.filter(|&wait| wait <= LONGEST_WAIT_MS).ok_or(Refusal::Malformed)
 }
 
-/// Digits and nothing else: `parse` would take a sign.
+/// Parse digits only; `str::parse` would also accept a sign.
 fn decimal(text: &[u8]) -> Option<u64> {
     if !text.iter().all(u8::is_ascii_digit) {
         return None;
@@ -244,7 +248,7 @@ macro_rules! error {
 
 const BODY: &[u8] = b"OK";
 
-pub fn to(request: &Request) -> &'static [u8] {
+pub fn response(request: &Request) -> &'static [u8] {
     match request.method {
         Method::Get => ok(request.persistence),
         Method::Head => ok(request.persistence).strip_suffix(BODY).unwrap_or_default(),
@@ -252,7 +256,7 @@ pub fn to(request: &Request) -> &'static [u8] {
     }
 }
 
-pub fn refusing(refusal: Refusal) -> &'static [u8] {
+pub fn error_response(refusal: Refusal) -> &'static [u8] {
     match refusal {
         Refusal::Malformed => error!("400 Bad Request", "Connection: close\r\n"),
         Refusal::LengthRequired => error!("411 Length Required", "Connection: close\r\n"),

@@ -1,13 +1,13 @@
-//! A repeated operation allocates nothing: it would be measured with the server's time, and memory would not be flat.
+//! Repeated operations allocate no memory: allocations would add to the measured time, and memory would grow.
 
 use crate::decryption::{decrypting, encrypted};
 use crate::support::authority::{Authority, VALID};
 use crate::support::counting::allocations;
-use crate::support::http::{Http, OK, Says};
+use crate::support::http::{Http, OK, Response};
 use crate::support::mysql::{Mysql, PASSWORD};
 use crate::support::postgres::Postgres;
 use crate::support::redis::Redis;
-use crate::support::server::{self, Manner};
+use crate::support::server::{self, Behaviour};
 use crate::support::{
     TIMEOUT_NS, http_service, mysql_service, on_runtime, postgres_service, redis_service, service, tls,
 };
@@ -26,100 +26,100 @@ use wire::{Settings, postgres, redis};
 use workload::{Data, Job, OPENING_AT_A_TIME, Order, Share, Slot, Window, ycsb};
 
 #[test]
-fn a_plain_query_allocates_nothing() {
-    assert_eq!(of_queries(service(&server::start(Manner::Plain)), Transport::Plain {}), 0);
+fn plain_mongodb_query_allocates_nothing() {
+    assert_eq!(query_allocations(service(&server::start(Behaviour::Plain)), Transport::Plain {}), 0);
 }
 
 #[test]
-fn a_plain_mysql_query_allocates_nothing() {
+fn plain_mysql_query_allocates_nothing() {
     for without_eof in [true, false] {
         let address = Mysql { without_eof, ..Mysql::default() }.start();
         for statements in [Statements::Prepared, Statements::Text] {
-            assert_eq!(of_queries(mysql_service(&address, PASSWORD, statements), Transport::Plain {}), 0);
+            assert_eq!(query_allocations(mysql_service(&address, PASSWORD, statements), Transport::Plain {}), 0);
         }
     }
 }
 
-/// Neither where a gateway encrypts nor where it does not.
+/// Covers answers that a gateway encrypted and answers that it did not.
 #[test]
-fn a_query_that_is_decrypted_allocates_nothing() {
+fn decrypted_query_allocates_nothing() {
     for algorithm in Algorithm::ALL {
         let server = Mysql { answers: encrypted(algorithm, 3), ..Mysql::default() };
         let address = server.start();
         for statements in [Statements::Prepared, Statements::Text] {
             let settings = decrypting(mysql_service(&address, PASSWORD, statements));
-            assert_eq!(of_queries(settings, Transport::Plain {}), 0, "{algorithm}");
+            assert_eq!(query_allocations(settings, Transport::Plain {}), 0, "{algorithm}");
         }
     }
     let settings = decrypting(mysql_service(&Mysql::default().start(), PASSWORD, Statements::Prepared));
-    assert_eq!(of_queries(settings, Transport::Plain {}), 0);
+    assert_eq!(query_allocations(settings, Transport::Plain {}), 0);
 }
 
 #[test]
-fn a_postgres_operation_allocates_nothing() {
+fn postgres_operations_allocate_nothing() {
     let address = Postgres::default().start();
     for statements in [postgres::Statements::Prepared, postgres::Statements::Extended, postgres::Statements::Simple] {
         for kind in ["query", "pipeline", "tpcb"] {
             let settings = postgres::Settings { statements, ..postgres_service(&address) };
             let workload = json!({"name": kind, "kind": kind});
-            assert_eq!(allocations_of(workload, settings, Transport::Plain {}), 0, "{kind}, {statements:?}");
+            assert_eq!(extra_allocations(workload, settings, Transport::Plain {}), 0, "{kind}, {statements:?}");
         }
     }
-    assert_eq!(allocations_of(mix(), postgres_service(&address), Transport::Plain {}), 0);
+    assert_eq!(extra_allocations(mix(), postgres_service(&address), Transport::Plain {}), 0);
 }
 
-/// Of every kind but the load, whose batches are as large as they are few.
+/// Covers all kinds except `load`, whose few batches are large.
 #[test]
-fn a_redis_operation_allocates_nothing() {
+fn redis_operations_allocate_nothing() {
     let address = Redis::default().start();
     for resp in [2, 3] {
         let settings = redis::Settings { resp, ..redis_service(&address) };
         for workload in
             [query(), json!({"name": "w", "kind": "write"}), json!({"name": "p", "kind": "pipeline"}), mix()]
         {
-            assert_eq!(allocations_of(workload.clone(), settings.clone(), Transport::Plain {}), 0, "{workload}");
+            assert_eq!(extra_allocations(workload.clone(), settings.clone(), Transport::Plain {}), 0, "{workload}");
         }
     }
 }
 
 #[test]
-fn a_request_allocates_nothing() {
-    let settings = http_service(&Http::start(Says::Bytes(OK)).address);
+fn http_request_allocates_nothing() {
+    let settings = http_service(&Http::start(Response::Bytes(OK)).address);
     let request = json!({"name": "request", "kind": "request"});
-    assert_eq!(allocations_of(request, settings, Transport::Plain {}), 0);
+    assert_eq!(extra_allocations(request, settings, Transport::Plain {}), 0);
 }
 
 #[test]
-fn a_query_under_tls_allocates_nothing() {
+fn query_over_tls_allocates_nothing() {
     let authority = Authority::new();
-    let manner = || server::tls(&authority.identity("127.0.0.1", VALID), None);
-    let acceptor = || match manner() {
-        Manner::Tls(acceptor) => Some(acceptor),
+    let behaviour = || server::tls(&authority.identity("127.0.0.1", VALID), None);
+    let acceptor = || match behaviour() {
+        Behaviour::Tls(acceptor) => Some(acceptor),
         _ => panic!("TLS"),
     };
     let transport = || tls(&authority.file("allocation"), None, Verify::Full);
-    assert_eq!(of_queries(service(&server::start(manner())), transport()), 0);
+    assert_eq!(query_allocations(service(&server::start(behaviour())), transport()), 0);
     let address = Mysql { tls: acceptor(), ..Mysql::default() }.start();
     for statements in [Statements::Prepared, Statements::Text] {
-        assert_eq!(of_queries(mysql_service(&address, PASSWORD, statements), transport()), 0);
+        assert_eq!(query_allocations(mysql_service(&address, PASSWORD, statements), transport()), 0);
     }
     let address = Postgres { tls: acceptor(), ..Postgres::default() }.start();
-    assert_eq!(of_queries(postgres_service(&address), transport()), 0);
+    assert_eq!(query_allocations(postgres_service(&address), transport()), 0);
     let address = Redis { tls: acceptor(), ..Redis::default() }.start();
-    assert_eq!(of_queries(redis_service(&address), transport()), 0);
-    let address = Http::start_over(manner(), Says::Bytes(OK)).address;
+    assert_eq!(query_allocations(redis_service(&address), transport()), 0);
+    let address = Http::start_over(behaviour(), Response::Bytes(OK)).address;
     let request = json!({"name": "request", "kind": "request"});
-    assert_eq!(allocations_of(request, http_service(&address), transport()), 0);
+    assert_eq!(extra_allocations(request, http_service(&address), transport()), 0);
 }
 
-/// Every operation of YCSB's, with values of their longest length from the first on.
+/// Covers all kinds of YCSB operations. Values have their maximum length from the start, so buffers do not grow.
 #[test]
-fn an_operation_of_ycsb_allocates_nothing() {
-    assert_eq!(allocations_of(mix(), service(&server::start(Manner::Plain)), Transport::Plain {}), 0);
+fn ycsb_operations_allocate_nothing() {
+    assert_eq!(extra_allocations(mix(), service(&server::start(Behaviour::Plain)), Transport::Plain {}), 0);
 }
 
 fn mix() -> Value {
-    // A server that finds two records, however many are asked for, will do.
+    // The test server returns two records for any scan.
     let settings = json!({"record_count": 1000, "read_proportion": 0.2, "update_proportion": 0.2,
         "insert_proportion": 0.2, "scan_proportion": 0.2, "read_modify_write_proportion": 0.2, "read_all_fields": false,
         "min_scan_length": 2, "request_distribution": "latest"});
@@ -130,12 +130,12 @@ fn query() -> Value {
     json!({"name": "query", "kind": "query"})
 }
 
-fn of_queries(settings: impl Settings + 'static, transport: Transport) -> u64 {
-    allocations_of(query(), settings, transport)
+fn query_allocations(settings: impl Settings + 'static, transport: Transport) -> u64 {
+    extra_allocations(query(), settings, transport)
 }
 
-/// How many more a slice of 2,000 operations allocates than one of 1,000, by one worker as the engine spawns it.
-fn allocations_of(workload: Value, settings: impl Settings + 'static, transport: Transport) -> u64 {
+/// Return how many more allocations a slice of 2,000 operations makes than one of 1,000, with one worker.
+fn extra_allocations(workload: Value, settings: impl Settings + 'static, transport: Transport) -> u64 {
     let workloads = [serde_json::from_value(workload).unwrap()];
     let ycsb = ycsb::resolve(&workloads, Share::ALL, [settings.table()].into_iter()).unwrap()[0][0].clone();
     let service =

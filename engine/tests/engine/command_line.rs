@@ -1,8 +1,8 @@
-//! The program itself, by its standard streams.
+//! Tests of the program `drive` through its standard streams.
 
 use crate::support::engine::{Engine, HANG_SECONDS};
 use crate::support::mysql::{Mysql, PASSWORD};
-use crate::support::server::{self, Manner};
+use crate::support::server::{self, Behaviour};
 use serde_json::{Value, json};
 
 fn plan(address: &str) -> Value {
@@ -21,9 +21,9 @@ fn plan(address: &str) -> Value {
 }
 
 #[test]
-fn answers_every_kind_of_slice() {
+fn slices_of_all_kinds_are_answered() {
     let mut engine = Engine::start();
-    let ready = engine.ask(&plan(&server::start(Manner::Plain)))["ready"].take();
+    let ready = engine.ask(&plan(&server::start(Behaviour::Plain)))["ready"].take();
     assert_eq!(ready["arms"][0]["error"], Value::Null);
     assert_eq!(ready["arms"][1]["error"]["class"], "refused");
 
@@ -37,32 +37,33 @@ fn answers_every_kind_of_slice() {
     assert_eq!(sum("connect"), sum("tcp") + sum("hello"));
     assert_eq!(sum("connect_and_first_operation"), sum("connect") + sum("first_operation"));
     assert_eq!(phases["connect_and_first_operation"]["round_trips"], 60);
-    assert_eq!(phases["auth"], Value::Null, "what did not happen is not there");
+    assert_eq!(phases["auth"], Value::Null, "phases that did not occur are absent");
 
     for _ in 0..2 {
         let query = engine.slice("plain", "query", 500, HANG_SECONDS);
         assert_eq!((&query["operations"], &query["errors"]), (&json!(500), &json!([])));
         assert!(query["phases"]["operation"]["histogram"].as_str().unwrap().starts_with("HISTFAAA"));
     }
-    let standing = engine.slice("plain", "query", 10, HANG_SECONDS);
-    assert_eq!(standing["evidence"]["connections"], 0, "connections stand between slices");
+    let persistent = engine.slice("plain", "query", 10, HANG_SECONDS);
+    assert_eq!(persistent["evidence"]["connections"], 0, "connections persist between slices");
     let order = json!({"id": 1, "arm": "plain", "workload": "query", "operations": 10, "seconds": HANG_SECONDS,
         "reconnect": true});
     for _ in 0..2 {
-        let anew = engine.ask(&json!({"slice": order}))["slice"].take();
-        assert_eq!((&anew["operations"], &anew["evidence"]["connections"]), (&json!(10), &json!(3)), "one a worker");
+        let slice = engine.ask(&json!({"slice": order}))["slice"].take();
+        let connections = &slice["evidence"]["connections"];
+        assert_eq!((&slice["operations"], connections), (&json!(10), &json!(3)), "one connection for each worker");
     }
 
     let dead = engine.slice("dead", "query", 10, HANG_SECONDS);
     assert_eq!((&dead["operations"], &dead["errors"][0]["class"]), (&json!(0), &json!("refused")));
-    // Time ends a slice without error.
+    // A slice that ends by time has no errors.
     engine.undisturbed("plain", "query", u64::MAX, 0.01, |_| true);
     drop(engine.input);
     assert!(engine.child.wait().unwrap().success());
 }
 
 #[test]
-fn answers_every_kind_of_slice_of_mysql() {
+fn slices_of_all_kinds_are_answered_for_mysql() {
     let server = Mysql::default();
     let mut plan = plan(&server.start());
     let service = json!({"protocol": "mysql", "addresses": [server.start()], "username": "u", "password": PASSWORD,
@@ -85,7 +86,7 @@ fn answers_every_kind_of_slice_of_mysql() {
     assert_eq!(bare["phases"]["connect_and_first_operation"], Value::Null);
 
     let connect = engine.slice("plain", "connect", 20, HANG_SECONDS);
-    // Prepared, then executed: two more.
+    // Preparing and executing take two more round trips each connection.
     assert_eq!(connect["phases"]["connect_and_first_operation"]["round_trips"], 100);
 
     let query = engine.slice("plain", "query", 500, HANG_SECONDS);
@@ -95,25 +96,26 @@ fn answers_every_kind_of_slice_of_mysql() {
 }
 
 #[test]
-fn a_server_that_never_answers_is_a_timeout() {
-    let mut plan = plan(&server::start(Manner::Silent));
+fn silent_server_is_a_timeout() {
+    let mut plan = plan(&server::start(Behaviour::Silent));
     plan["plan"]["operation_timeout_ms"] = json!(50);
     let ready = Engine::start().ask(&plan)["ready"].take();
     assert_eq!(ready["arms"][0]["error"]["class"], "timeout");
 }
 
 #[test]
-fn the_end_of_input_ends_a_slice_in_the_middle() {
+fn end_of_input_ends_a_running_slice() {
     let mut engine = Engine::start();
-    engine.ask(&plan(&server::start(Manner::Plain)));
-    engine
-        .say(&json!({"slice": {"id": 1, "arm": "plain", "workload": "query", "operations": u64::MAX, "seconds": 1e6}}));
+    engine.ask(&plan(&server::start(Behaviour::Plain)));
+    engine.send(
+        &json!({"slice": {"id": 1, "arm": "plain", "workload": "query", "operations": u64::MAX, "seconds": 1e6}}),
+    );
     drop(engine.input);
     assert!(engine.child.wait().unwrap().success());
 }
 
 #[test]
-fn what_cannot_be_followed_is_one_fatal_line() {
+fn invalid_plan_is_one_fatal_line() {
     let good = plan("127.0.0.1:1");
     let mut unknown_field = good.clone();
     unknown_field["plan"]["arms"][0]["transport"]["shiny"] = json!(true);
@@ -130,8 +132,8 @@ fn what_cannot_be_followed_is_one_fatal_line() {
 }
 
 #[test]
-fn a_password_is_in_no_line_of_output() {
-    let mut plan = plan(&server::start(Manner::Plain));
+fn password_does_not_appear_in_output() {
+    let mut plan = plan(&server::start(Behaviour::Plain));
     for arm in 0..2 {
         plan["plan"]["arms"][arm]["service"]["username"] = json!("somebody");
         plan["plan"]["arms"][arm]["service"]["password"] = json!("s3cret-Password");

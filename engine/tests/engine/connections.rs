@@ -1,9 +1,8 @@
-//! Connections, whatever the protocol: round trips are counted where the bytes go, so a handshake's are the protocol's own; servers
-//! that are not there, or are something else; and what is wrong with a certificate, said by its class and in words that name what
-//! was asked and what was found.
+//! Tests of connections: round trips of each phase, servers that are unreachable or speak another protocol, and the
+//! class and text of certificate errors.
 
 use crate::support::authority::{Authority, EXPIRED, VALID};
-use crate::support::server::{self, Manner};
+use crate::support::server::{self, Behaviour};
 use crate::support::{open, tls};
 use base::error::{Class, Failure};
 use net::settings::{TlsVersion, Transport, Verify};
@@ -15,14 +14,14 @@ fn round_trips(timeline: &Timeline) -> Vec<(Phase, u64)> {
 }
 
 #[test]
-fn plain_takes_one_for_tcp_and_one_for_hello() {
-    let (timeline, connection) = open(&server::start(Manner::Plain), Transport::Plain {}).unwrap();
+fn plain_connection_takes_one_round_trip_for_tcp_and_hello_each() {
+    let (timeline, connection) = open(&server::start(Behaviour::Plain), Transport::Plain {}).unwrap();
     assert_eq!(round_trips(&timeline), [(Phase::Tcp, 1), (Phase::Hello, 1)]);
     assert_eq!(connection.security, None);
 }
 
 #[test]
-fn tls_1_2_takes_two_more() {
+fn tls_1_2_takes_two_more_round_trips() {
     let authority = Authority::new();
     let address = server::start(server::tls(&authority.identity("127.0.0.1", VALID), Some(SslVersion::TLS1_2)));
     let (timeline, connection) = open(&address, tls(&authority.file("tls12"), None, Verify::Full)).unwrap();
@@ -31,7 +30,7 @@ fn tls_1_2_takes_two_more() {
 }
 
 #[test]
-fn tls_1_3_takes_one_more_although_its_tickets_come_late() {
+fn tls_1_3_takes_one_more_round_trip_despite_late_tickets() {
     let authority = Authority::new();
     let address = server::start(server::tls(&authority.identity("127.0.0.1", VALID), None));
     let transport = tls(&authority.file("tls13"), Some(TlsVersion::V1_3), Verify::Full);
@@ -43,38 +42,38 @@ fn tls_1_3_takes_one_more_although_its_tickets_come_late() {
 }
 
 #[test]
-fn a_session_is_resumed_where_it_is_asked_for_alone() {
+fn sessions_are_resumed_only_if_configured() {
     let authority = Authority::new();
     let ca_file = authority.file("resumption");
     let address = server::start(server::tls(&authority.identity("127.0.0.1", VALID), None));
     for (resumption, version) in [(true, TlsVersion::V1_3), (true, TlsVersion::V1_2), (false, TlsVersion::V1_3)] {
         let Transport::Tls(settings) = tls(&ca_file, Some(version), Verify::Full) else { panic!("TLS") };
         let transport = Transport::Tls(net::settings::Tls { resumption, ..settings });
-        // Discovery's connections come first: the one measured here is never the first.
+        // Discovery has connected before, so the measured connection is never the first.
         let (_, connection) = open(&address, transport).unwrap();
         assert_eq!(connection.security.unwrap().resumed, resumption, "{version:?}");
     }
 }
 
 #[test]
-fn a_name_is_resolved_first_and_every_address_of_it_is_tried() {
-    // localhost may well be ::1 first, where nobody listens.
-    let address = server::start(Manner::Plain).replace("127.0.0.1", "localhost");
+fn name_is_resolved_and_all_its_addresses_are_tried() {
+    // localhost may resolve to ::1 first, where no server listens.
+    let address = server::start(Behaviour::Plain).replace("127.0.0.1", "localhost");
     let (timeline, connection) = open(&address, Transport::Plain {}).unwrap();
     assert_eq!(round_trips(&timeline), [(Phase::Resolve, 0), (Phase::Tcp, 1), (Phase::Hello, 1)]);
     assert_eq!(connection.server, address);
 }
 
-fn plain(manner: Manner) -> Class {
-    open(&server::start(manner), Transport::Plain {}).unwrap_err().class
+fn plain_error(behaviour: Behaviour) -> Class {
+    open(&server::start(behaviour), Transport::Plain {}).unwrap_err().class
 }
 
-fn under_tls(test: &str, manner: Manner) -> Class {
-    open(&server::start(manner), tls(&Authority::new().file(test), None, Verify::Full)).unwrap_err().class
+fn tls_error(test: &str, behaviour: Behaviour) -> Class {
+    open(&server::start(behaviour), tls(&Authority::new().file(test), None, Verify::Full)).unwrap_err().class
 }
 
 #[test]
-fn nobody_listens() {
+fn refused_connection_is_reported_with_its_address() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let failure = open(&free, Transport::Plain {}).unwrap_err();
     assert_eq!(failure.class, Class::Refused);
@@ -82,29 +81,29 @@ fn nobody_listens() {
 }
 
 #[test]
-fn a_name_without_an_address() {
+fn name_without_address_is_a_resolve_error() {
     assert_eq!(open("no-such-host.invalid:1", Transport::Plain {}).unwrap_err().class, Class::Resolve);
 }
 
 #[test]
-fn a_server_that_closes_on_plain() {
-    assert_eq!(plain(Manner::Closes), Class::PlainRefused);
+fn server_that_closes_plain_connections_is_plain_refused() {
+    assert_eq!(plain_error(Behaviour::Closes), Class::PlainRefused);
 }
 
 #[test]
-fn a_server_without_tls() {
-    assert_eq!(under_tls("closes", Manner::Closes), Class::TlsRefused);
-    assert_eq!(under_tls("http", Manner::Says(b"HTTP/1.1 400 Bad Request\r\n\r\n")), Class::TlsRefused);
+fn server_without_tls_is_tls_refused() {
+    assert_eq!(tls_error("closes", Behaviour::Closes), Class::TlsRefused);
+    assert_eq!(tls_error("http", Behaviour::Response(b"HTTP/1.1 400 Bad Request\r\n\r\n")), Class::TlsRefused);
 }
 
 #[test]
-fn bytes_that_are_not_the_protocol() {
-    assert_eq!(plain(Manner::Says(b"HTTP/1.1 400 Bad Request\r\n\r\n")), Class::Protocol);
-    assert_eq!(plain(Manner::Says(b"\xff\xff\xff\x7f")), Class::Protocol);
-    assert_eq!(plain(Manner::Says(&[0; 64])), Class::Protocol);
+fn invalid_bytes_are_a_protocol_error() {
+    assert_eq!(plain_error(Behaviour::Response(b"HTTP/1.1 400 Bad Request\r\n\r\n")), Class::Protocol);
+    assert_eq!(plain_error(Behaviour::Response(b"\xff\xff\xff\x7f")), Class::Protocol);
+    assert_eq!(plain_error(Behaviour::Response(&[0; 64])), Class::Protocol);
 }
 
-fn meet(test: &str, host: &str, days: i64, verify: Verify) -> Result<bool, Failure> {
+fn verify_certificate(test: &str, host: &str, days: i64, verify: Verify) -> Result<bool, Failure> {
     let authority = Authority::new();
     let address = server::start(server::tls(&authority.identity(host, days), None));
     let (_, connection) = open(&address, tls(&authority.file(test), None, verify))?;
@@ -112,43 +111,43 @@ fn meet(test: &str, host: &str, days: i64, verify: Verify) -> Result<bool, Failu
 }
 
 #[test]
-fn another_name_is_refused_and_both_are_said() {
-    let failure = meet("name", "db.example.org", VALID, Verify::Full).unwrap_err();
+fn wrong_certificate_name_is_reported_with_both_names() {
+    let failure = verify_certificate("name", "db.example.org", VALID, Verify::Full).unwrap_err();
     assert_eq!(failure.class, Class::TlsCertificateName);
-    assert!(failure.detail.contains("asked for 127.0.0.1, but the certificate is for db.example.org"), "{failure}");
+    assert!(failure.detail.contains("the host is 127.0.0.1, but the certificate is for db.example.org"), "{failure}");
 }
 
 #[test]
-fn another_address_is_refused_too() {
-    let failure = meet("address", "127.0.0.9", VALID, Verify::Full).unwrap_err();
+fn wrong_certificate_address_is_refused() {
+    let failure = verify_certificate("address", "127.0.0.9", VALID, Verify::Full).unwrap_err();
     assert_eq!(failure.class, Class::TlsCertificateName);
     assert!(failure.detail.ends_with("127.0.0.9"), "{failure}");
 }
 
 #[test]
-fn another_name_passes_where_the_name_is_not_asked_for() {
-    assert_eq!(meet("ca-only", "db.example.org", VALID, Verify::CaOnly), Ok(true));
+fn wrong_certificate_name_passes_with_ca_only() {
+    assert_eq!(verify_certificate("ca-only", "db.example.org", VALID, Verify::CaOnly), Ok(true));
 }
 
 #[test]
-fn an_expired_certificate_is_refused_with_its_date() {
-    let failure = meet("expired", "127.0.0.1", EXPIRED, Verify::Full).unwrap_err();
+fn expired_certificate_is_reported_with_its_dates() {
+    let failure = verify_certificate("expired", "127.0.0.1", EXPIRED, Verify::Full).unwrap_err();
     assert_eq!(failure.class, Class::TlsCertificateExpired);
     assert!(failure.detail.contains("notAfter"), "{failure}");
 }
 
 #[test]
-fn another_authority_is_not_trusted() {
+fn certificate_of_another_authority_is_untrusted() {
     let server = server::start(server::tls(&Authority::new().identity("127.0.0.1", VALID), None));
-    let others = Authority::new().file("untrusted");
-    let failure = open(&server, tls(&others, None, Verify::Full)).unwrap_err();
+    let other_authority = Authority::new().file("untrusted");
+    let failure = open(&server, tls(&other_authority, None, Verify::Full)).unwrap_err();
     assert_eq!(failure.class, Class::TlsCertificateUntrusted);
-    let (_, connection) = open(&server, tls(&others, None, Verify::None)).unwrap();
-    assert!(!connection.security.unwrap().verified, "what was not asked for is not verified");
+    let (_, connection) = open(&server, tls(&other_authority, None, Verify::None)).unwrap();
+    assert!(!connection.security.unwrap().verified, "verified without verification");
 }
 
 #[test]
-fn a_ca_file_that_is_none_is_said_to_be_so() {
+fn invalid_ca_file_is_reported_by_name() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
     let failure = open("127.0.0.1:1", tls(&path, None, Verify::Full)).unwrap_err();
     assert_eq!(failure.class, Class::TlsConfiguration);

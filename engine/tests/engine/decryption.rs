@@ -1,4 +1,4 @@
-//! The driver behind a gateway: what a server would send if one stood before it, and what the program makes of it.
+//! Tests of decryption in the MySQL client, with a test server that answers as if a gateway encrypted its results.
 
 use crate::support::engine::{Engine, HANG_SECONDS};
 use crate::support::mysql::{Answer, Answers, COLUMN, Mysql, NONCE, NextAnswer, PASSWORD};
@@ -13,22 +13,22 @@ use std::sync::atomic::Ordering;
 use wire::mysql::Settings;
 
 const KEY: &str = "00112233445566778899aabbccddeeff";
-/// Bytes of COLUMN before the part that a gateway replaces, and of that part.
+/// The number of bytes in COLUMN before the part that a gateway replaces.
 const HEAD: usize = COLUMN.len() - 12;
 
-/// The fake server's answers, their column encrypted: a value of so many bytes.
+/// Return answers of the test server with an encrypted column, whose value has `length` bytes.
 pub fn encrypted(algorithm: Algorithm, length: usize) -> Answers {
     changed(algorithm, length, |_| {})
 }
 
-fn changed(algorithm: Algorithm, length: usize, how: fn(&mut Answer)) -> Answers {
+fn changed(algorithm: Algorithm, length: usize, change: fn(&mut Answer)) -> Answers {
     Arc::new(move |nonce| match nonce {
         Some(nonce) => {
             let nonce = ClientNonce::from_hex(nonce.as_bytes()).unwrap();
             let mut next = sealing(algorithm, length, SessionSalt::of(NONCE, &nonce));
             Box::new(move || {
                 let mut answer = next();
-                how(&mut answer);
+                change(&mut answer);
                 answer
             })
         }
@@ -42,8 +42,8 @@ fn sealing(algorithm: Algorithm, length: usize, salt: SessionSalt) -> NextAnswer
     let original = OriginalType::from_bytes(COLUMN[HEAD..HEAD + OriginalType::LENGTH].try_into().unwrap());
     let mut definition = COLUMN.to_vec();
     definition[HEAD..HEAD + OriginalType::LENGTH].copy_from_slice(&encrypted_type(original, algorithm).bytes());
-    let key_told = Some(WrappedKey { master_key: "app", number: 0, data_key: &wrapped });
-    Envelope { algorithm, original, key: key_told }.append(&mut definition).unwrap();
+    let wrapped_key = Some(WrappedKey { master_key: "app", number: 0, data_key: &wrapped });
+    Envelope { algorithm, original, key: wrapped_key }.append(&mut definition).unwrap();
     let mut sealer = key.sealer(algorithm).unwrap();
     let mut row = move |format, start: &[u8]| {
         let associated = associated_data(algorithm, original, format, [b"sbtest", b"sbtest1", b"c"]);
@@ -90,7 +90,7 @@ fn decrypted(values: u64) -> Value {
 }
 
 #[test]
-fn values_are_decrypted_and_counted_and_workloads_see_nothing_of_it() {
+fn values_are_decrypted_and_counted() {
     for algorithm in Algorithm::ALL {
         for statements in ["text", "prepared"] {
             let server = Mysql { answers: encrypted(algorithm, 7), ..Mysql::default() };
@@ -107,10 +107,10 @@ fn values_are_decrypted_and_counted_and_workloads_see_nothing_of_it() {
 }
 
 #[test]
-fn only_a_client_with_keys_says_so_and_counts() {
+fn only_a_client_with_decryption_announces_it_and_counts() {
     let server = Mysql::default();
     let mut engine = start(&server, "prepared", &json!({}));
-    // One when the arm was proved.
+    // Discovery of the arm made one connection.
     assert_eq!(server.decrypting.load(Ordering::Relaxed), 1);
     let direct = engine.slice("direct", "connect", 5, HANG_SECONDS);
     assert_eq!((&direct["operations"], &direct["counts"]), (&json!(5), &json!({})));
@@ -121,8 +121,8 @@ fn only_a_client_with_keys_says_so_and_counts() {
 }
 
 #[test]
-fn what_cannot_be_decrypted_is_one_class_of_error_and_the_engine_lives_on() {
-    let changed = |how| changed(Algorithm::Aes128Gcm, 7, how);
+fn decryption_failures_are_encryption_errors_and_the_engine_continues() {
+    let changed = |change| changed(Algorithm::Aes128Gcm, 7, change);
     let answers = changed(|_| {});
     let recorded: Answers = Arc::new(|_| encrypted(Algorithm::Aes128Gcm, 7)(Some(&"0".repeat(64))));
     let app = json!({"app": KEY});
@@ -146,14 +146,14 @@ fn what_cannot_be_decrypted_is_one_class_of_error_and_the_engine_lives_on() {
         assert_eq!(
             engine.slice("direct", "query", 3, HANG_SECONDS)["operations"],
             3,
-            "who does not look sees a string"
+            "a client without keys receives the value as a string"
         );
     }
 }
 
-/// Keys are bound to the greeting's scramble, whatever the server asks a proof about later.
+/// Keys are bound to the scramble in the greeting, not to that of a later authentication switch.
 #[test]
-fn another_proof_changes_no_keys() {
+fn authentication_switch_does_not_change_keys() {
     let answers = encrypted(Algorithm::Aes128Gcm, 7);
     let server = Mysql { plugin: "client_ed25519", answers, ..Mysql::default() };
     let mut engine = start(&server, "prepared", &json!({"app": KEY}));
@@ -162,7 +162,7 @@ fn another_proof_changes_no_keys() {
 }
 
 #[test]
-fn a_column_that_must_be_encrypted_and_is_not_is_an_error() {
+fn plaintext_column_that_must_be_encrypted_is_an_error() {
     for (must, operations) in [("SBTEST.sbtest1.C", 0), ("sbtest.sbtest1.pad", 3)] {
         let mut engine = Engine::start();
         let mut plan = plan(&Mysql::default().start(), "prepared", &json!({"app": KEY}));
@@ -176,7 +176,7 @@ fn a_column_that_must_be_encrypted_and_is_not_is_an_error() {
 }
 
 #[test]
-fn only_mysql_has_decryption() {
+fn decryption_is_rejected_for_other_protocols() {
     let mut engine = Engine::start();
     let mut plan = plan("127.0.0.1:1", "text", &json!({"app": KEY}));
     let service = &mut plan["plan"]["arms"][0]["service"];

@@ -1,13 +1,14 @@
-//! The gateway between a client and a server of these tests: what becomes of a server that goes, lies or stutters.
+//! Tests of the gateway's program with test clients and servers, including servers that break off or violate the
+//! protocol.
 
 use crate::support::authority::{Authority, VALID};
 use crate::support::counting::allocations;
 use crate::support::gateway::{
-    END, Gateway, OK, QUERY, RULES, Then, beginning, definition, greeting, identity_file, last_words, packet,
+    END, Gateway, OK, QUERY, RULES, ServerScript, beginning, definition, final_error, greeting, identity_file, packet,
     pinned_answers, process, receive, response, rules_file, scripted,
 };
 use crate::support::mysql::{Mysql, PASSWORD};
-use crate::support::server::{self, Manner};
+use crate::support::server::{self, Behaviour};
 use crate::support::{TIMEOUT_NS, mysql_service, open_mysql, tls};
 use gateway::Limits;
 use gateway::rules::{ColumnFacts, Rules};
@@ -20,57 +21,57 @@ use std::time::Duration;
 use wire::mysql::Statements;
 
 #[test]
-fn a_server_that_is_lost_in_the_middle_of_a_result() {
-    let (server, _) = scripted(Then::Goes([beginning(), b"\x05\0\0\x04\x05jo".to_vec()].concat()));
+fn lost_server_during_a_result_is_reported() {
+    let (server, _) = scripted(ServerScript::SendsAndCloses([beginning(), b"\x05\0\0\x04\x05jo".to_vec()].concat()));
     let mut gateway = Gateway::start("lost", &server);
     for _ in 0..2 {
         let answer = gateway.answer("shop");
-        assert_eq!(answer.len(), 4, "what was whole, and an error");
-        assert_eq!(last_words(&answer, "shop"), "the server behind the gateway was lost");
+        assert_eq!(answer.len(), 4, "the complete packets, then an error");
+        assert_eq!(final_error(&answer, "shop"), "the server behind the gateway was lost");
     }
-    // The gateway lives on.
+    // The gateway continues.
     assert_eq!((gateway.counter("connections"), gateway.counter("errors")), (2, 2));
 }
 
 #[test]
-fn bytes_that_are_not_the_protocol_end_the_session_alone() {
+fn protocol_violation_ends_only_its_session() {
     let oversized = [beginning(), vec![0xFF, 0xFF, 0xFF, 4], vec![b'x'; 100]].concat();
     for (test, bytes) in
         [("malformed", packet(1, b"\xfb/etc/passwd")), ("sequence", packet(9, OK)), ("oversized", oversized)]
     {
-        let (server, ends) = scripted(Then::Stutters(bytes));
+        let (server, ends) = scripted(ServerScript::Sends(bytes));
         let mut gateway = Gateway::start(test, &server);
-        let told = last_words(&gateway.answer("shop"), "shop");
-        assert!(told.starts_with("the gateway ended this session: "), "{told}");
-        ends.recv_timeout(Duration::from_nanos(TIMEOUT_NS)).expect("the server's side ends too");
+        let answer = final_error(&gateway.answer("shop"), "shop");
+        assert!(answer.starts_with("the gateway ended this session: "), "{answer}");
+        ends.recv_timeout(Duration::from_nanos(TIMEOUT_NS)).expect("the connection to the server ends too");
         assert_eq!((gateway.counter("connections"), gateway.counter("errors")), (1, 1));
     }
 }
 
-/// Keys are in its memory, and so are values: neither a core dump nor swap is to hold them.
+/// Keys and values in memory must reach neither a core dump nor swap.
 #[test]
-fn its_memory_is_its_own() {
-    let (server, _) = scripted(Then::Stutters([beginning(), packet(4, END)].concat()));
+fn memory_is_locked_and_not_dumped() {
+    let (server, _) = scripted(ServerScript::Sends([beginning(), packet(4, END)].concat()));
     let gateway = Gateway::start("memory", &server);
-    let told = |file: &str| std::fs::read_to_string(format!("/proc/{}/{file}", gateway.engine.child.id())).unwrap();
-    let limits = told("limits");
+    let read = |file: &str| std::fs::read_to_string(format!("/proc/{}/{file}", gateway.engine.child.id())).unwrap();
+    let limits = read("limits");
     let cores = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
     assert_eq!(cores.split_whitespace().skip(4).take(2).collect::<Vec<_>>(), ["0", "0"]);
     let locked = || {
-        let status = told("status");
+        let status = read("status");
         let line = status.lines().find_map(|line| line.strip_prefix("VmLck:")).unwrap();
         line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap()
     };
     let master_key = locked();
-    assert!(master_key > 0, "not even a page, or RLIMIT_MEMLOCK is 0 here");
-    // Guarded sessions have keys of their own.
+    assert!(master_key > 0, "no page is locked, or RLIMIT_MEMLOCK is 0");
+    // Each guarded session has a separate key.
     let _clients: Vec<_> = (0..50).map(|_| gateway.client("shop")).collect();
     assert!(locked() > master_key);
 }
 
 #[test]
-fn half_packets_make_no_difference() {
-    let (server, _) = scripted(Then::Stutters([beginning(), packet(4, END)].concat()));
+fn packets_may_arrive_byte_by_byte() {
+    let (server, _) = scripted(ServerScript::Sends([beginning(), packet(4, END)].concat()));
     let mut gateway = Gateway::start("halves", &server);
     for account in ["u", "shop"] {
         let mut stream = gateway.client(account);
@@ -85,18 +86,18 @@ fn half_packets_make_no_difference() {
 }
 
 #[test]
-fn a_client_that_goes_takes_its_servers_session_with_it() {
-    let (server, ends) = scripted(Then::Stutters(beginning()));
+fn client_disconnect_ends_the_server_session() {
+    let (server, ends) = scripted(ServerScript::Sends(beginning()));
     let gateway = Gateway::start("goes", &server);
     let mut stream = gateway.client("u");
     stream.write_all(&packet(0, QUERY)).unwrap();
     receive(&mut stream).unwrap();
     drop(stream);
-    ends.recv_timeout(Duration::from_nanos(TIMEOUT_NS)).expect("in the middle of an answer");
+    ends.recv_timeout(Duration::from_nanos(TIMEOUT_NS)).expect("the connection to the server ends during the answer");
 }
 
 #[test]
-fn every_proof_passes_through_in_plain_and_under_tls() {
+fn every_authentication_method_works_with_and_without_tls() {
     let authority = Authority::new();
     let (ca_file, identity) = (authority.file("gateway-proofs"), authority.identity("127.0.0.1", VALID));
     let file = identity_file("gateway-proofs", &identity);
@@ -116,7 +117,7 @@ fn every_proof_passes_through_in_plain_and_under_tls() {
             let wrong = open_mysql(&service("wrong"), Transport::Plain {}).unwrap_err();
             assert!(wrong.detail.contains("Access denied"), "{wrong}");
 
-            let Manner::Tls(acceptor) = server::tls(&identity, version) else { panic!("TLS") };
+            let Behaviour::Tls(acceptor) = server::tls(&identity, version) else { panic!("TLS") };
             let secure = Mysql { tls: Some(acceptor), ..plain };
             let gateway = Gateway::start_without_rules(
                 "proofs-tls",
@@ -128,7 +129,8 @@ fn every_proof_passes_through_in_plain_and_under_tls() {
             );
             let service = mysql_service(&gateway.address, PASSWORD, Statements::Prepared);
             let (_, connection) = open_mysql(&service, tls(&ca_file, None, Verify::Full)).unwrap();
-            assert_eq!(connection.security.map(|made| made.protocol), Some("TLSv1.3"), "the client's side is its own");
+            let protocol = connection.security.map(|security| security.protocol);
+            assert_eq!(protocol, Some("TLSv1.3"), "both sides negotiate independently");
             let plain = open_mysql(&service, Transport::Plain {}).unwrap_err();
             assert!(plain.detail.contains("takes connections under TLS only"), "{plain}");
         }
@@ -136,10 +138,10 @@ fn every_proof_passes_through_in_plain_and_under_tls() {
 }
 
 #[test]
-fn a_server_whose_certificate_is_anothers_is_not_gone_to() {
+fn server_with_untrusted_certificate_is_not_used() {
     let authority = Authority::new();
     let file = identity_file("gateway-other", &authority.identity("127.0.0.1", VALID));
-    let Manner::Tls(acceptor) = server::tls(&Authority::new().identity("127.0.0.1", VALID), None) else {
+    let Behaviour::Tls(acceptor) = server::tls(&Authority::new().identity("127.0.0.1", VALID), None) else {
         panic!("TLS")
     };
     let secure = Mysql { tls: Some(acceptor), ..Mysql::default() };
@@ -157,9 +159,9 @@ fn a_server_whose_certificate_is_anothers_is_not_gone_to() {
     assert!(failure.detail.contains("cannot be reached"), "{failure}");
 }
 
-/// Neither where bytes pass as they are nor where every value is encrypted, as text or prepared.
+/// Covers unguarded and guarded accounts, with text and prepared statements.
 #[test]
-fn a_command_that_was_seen_before_allocates_nothing() {
+fn repeated_command_allocates_nothing() {
     let text = (packet(0, QUERY), [beginning(), packet(4, END)].concat());
     let row = [&b"\x00\x00\x05"[..], b"smith"].concat();
     let binary = [packet(1, b"\x01"), packet(2, &definition()), packet(3, &row), packet(4, END)].concat();
@@ -175,8 +177,8 @@ fn a_command_that_was_seen_before_allocates_nothing() {
             session.from_server(&pinned_answers(), &mut to_client, &mut to_server);
         }
         session.from_client(&packet(0, &[b"\x16", &QUERY[1..]].concat()), &mut to_server, &mut to_client);
-        let told = [packet(1, b"\x00\x07\0\0\0\x01\0\0\0\0\0\0"), packet(2, &definition())].concat();
-        session.from_server(&told, &mut to_client, &mut to_server);
+        let answer = [packet(1, b"\x00\x07\0\0\0\x01\0\0\0\0\0\0"), packet(2, &definition())].concat();
+        session.from_server(&answer, &mut to_client, &mut to_server);
         for (command, answer) in [&text, &prepared] {
             let mut ask = || {
                 to_client.clear();
@@ -202,8 +204,8 @@ fn rules_of_one_column() -> Rules {
 }
 
 #[test]
-fn a_server_that_cannot_be_asked_which_tables_it_has_is_fatal() {
-    let (server, _) = scripted(Then::Stutters(Vec::new()));
+fn failing_catalogue_check_is_fatal() {
+    let (server, _) = scripted(ServerScript::Sends(Vec::new()));
     let unknown = RULES.replace("column = 'name'", "column = 'nome'");
     for (server, rules, words) in [
         ("127.0.0.1:1", RULES, "[check]: cannot ask 127.0.0.1:1"),
@@ -211,14 +213,14 @@ fn a_server_that_cannot_be_asked_which_tables_it_has_is_fatal() {
     ] {
         let file = rules_file("unasked", rules);
         let listener = json!({"address": "127.0.0.1:0", "rules_file": file, "server": server});
-        let told = process().ask(&json!({"threads": 1, "listeners": [listener]}));
-        let detail = told["error"]["detail"].as_str().unwrap_or_else(|| panic!("{told}"));
-        assert!(told["error"]["class"] == "plan" && detail.contains(words), "{told}");
+        let answer = process().ask(&json!({"threads": 1, "listeners": [listener]}));
+        let detail = answer["error"]["detail"].as_str().unwrap_or_else(|| panic!("{answer}"));
+        assert!(answer["error"]["class"] == "plan" && detail.contains(words), "{answer}");
     }
 }
 
 #[test]
-fn a_plan_that_cannot_be_followed_is_fatal() {
+fn invalid_plan_is_fatal() {
     let rules = rules_file("plan", "");
     let listener = json!({"address": "127.0.0.1:0", "rules_file": rules, "server": "127.0.0.1:1"});
     let with = |name: &str, value: Value| {
@@ -231,12 +233,12 @@ fn a_plan_that_cannot_be_followed_is_fatal() {
         (json!({"threads": 1, "listeners": []}), "no listener"),
         (with("colour", json!("red")), "unknown field `colour`"),
         (with("rules_file", json!("/no/such/file")), "No such file"),
-        (with("server", json!("")), "is no address"),
+        (with("server", json!("")), "is not an address"),
         (with("server_transport", json!({"kind": "tls", "verify": "none", "resumption": false})), "go together"),
         (with("address", json!("192.0.2.1:1")), "cannot listen on"),
     ] {
-        let told = process().ask(&plan);
-        let detail = told["error"]["detail"].as_str().unwrap_or_else(|| panic!("{told}"));
-        assert!(told["error"]["class"] == "plan" && detail.contains(words) && !detail.contains('\n'), "{told}");
+        let answer = process().ask(&plan);
+        let detail = answer["error"]["detail"].as_str().unwrap_or_else(|| panic!("{answer}"));
+        assert!(answer["error"]["class"] == "plan" && detail.contains(words) && !detail.contains('\n'), "{answer}");
     }
 }

@@ -1,7 +1,7 @@
-//! What one client may take of the gateway: connections, and time.
+//! Tests of the gateway's limits for one client: connections and time.
 
 use crate::support::TIMEOUT_NS;
-use crate::support::gateway::{END, Gateway, OK, QUERY, Then, beginning, packet, receive, response, scripted};
+use crate::support::gateway::{END, Gateway, OK, QUERY, ServerScript, beginning, packet, receive, response, scripted};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -17,9 +17,9 @@ fn connect(gateway: &Gateway) -> TcpStream {
     stream
 }
 
-fn farewell(mut stream: TcpStream, sequence: u8) -> (u16, String) {
-    let (told_sequence, payload) = receive(&mut stream).unwrap();
-    assert_eq!(told_sequence, sequence);
+fn read_final_error(mut stream: TcpStream, sequence: u8) -> (u16, String) {
+    let (received_sequence, payload) = receive(&mut stream).unwrap();
+    assert_eq!(received_sequence, sequence);
     assert_eq!(stream.read(&mut [0]).unwrap(), 0);
     error(&payload)
 }
@@ -29,7 +29,7 @@ fn error(payload: &[u8]) -> (u16, String) {
     (u16::from_le_bytes([payload[1], payload[2]]), String::from_utf8_lossy(&payload[3..]).into_owned())
 }
 
-/// Connect until there is a greeting; what is told before it is given to `refused`.
+/// Connect repeatedly until there is a greeting, and call `refused` with each error before.
 fn eventually_greeted(gateway: &Gateway, refused: impl Fn(&str)) -> TcpStream {
     let until = Instant::now() + Duration::from_nanos(TIMEOUT_NS);
     loop {
@@ -39,60 +39,60 @@ fn eventually_greeted(gateway: &Gateway, refused: impl Fn(&str)) -> TcpStream {
             return stream;
         }
         refused(&error(&payload).1);
-        assert!(Instant::now() < until, "there is never a greeting");
+        assert!(Instant::now() < until, "no greeting arrived");
     }
 }
 
 #[test]
-fn connections_are_taken_up_to_a_limit_and_the_next_is_told_so() {
-    let (server, _) = scripted(Then::Stutters(Vec::new()));
+fn connections_above_the_limit_are_refused() {
+    let (server, _) = scripted(ServerScript::Sends(Vec::new()));
     for (limits, words) in [
         (json!({"connections": 2}), "2 connections"),
         (json!({"connections_an_address": 2}), "2 connections of one address"),
     ] {
         let mut gateway = limited("connections", &server, limits);
         let held = [gateway.client("u"), gateway.client("shop")];
-        let (code, told) = farewell(connect(&gateway), 0);
-        assert_eq!((code, told), (1040, format!("Too many connections: the gateway takes {words}")));
+        let (code, error) = read_final_error(connect(&gateway), 0);
+        assert_eq!((code, error), (1040, format!("Too many connections: the gateway takes {words}")));
         assert_eq!((gateway.counter("connections"), gateway.counter("errors")), (3, 1));
         drop(held);
-        // Places become free a moment after their connections have ended.
-        drop(eventually_greeted(&gateway, |told| assert!(told.contains(words), "{told}")));
+        // Connections are released shortly after their end.
+        drop(eventually_greeted(&gateway, |error| assert!(error.contains(words), "{error}")));
     }
 }
 
 #[test]
-fn who_is_not_logged_in_leaves_room_for_others() {
-    let (server, _) = scripted(Then::Stutters(Vec::new()));
+fn clients_that_are_logging_in_have_a_separate_limit() {
+    let (server, _) = scripted(ServerScript::Sends(Vec::new()));
     let gateway = limited("logins", &server, json!({"logins": 1}));
     let _logged_in = [gateway.client("u"), gateway.client("shop")];
     let mut first = connect(&gateway);
     receive(&mut first).unwrap();
-    let (code, told) = farewell(connect(&gateway), 0);
-    assert!(code == 1040 && told.contains("1 connections that are not logged in"), "{told}");
+    let (code, error) = read_final_error(connect(&gateway), 0);
+    assert!(code == 1040 && error.contains("1 connections that are not logged in"), "{error}");
     first.write_all(&response("u")).unwrap();
     assert_eq!(receive(&mut first).unwrap().1, OK);
     drop(gateway.client("u"));
 }
 
 #[test]
-fn a_login_has_its_time() {
-    let (server, ends) = scripted(Then::Stutters(Vec::new()));
+fn login_times_out() {
+    let (server, ends) = scripted(ServerScript::Sends(Vec::new()));
     let gateway = limited("login", &server, json!({"login_seconds": 1}));
-    let ended_in_time = |told: &str| {
-        assert!(told.contains("no answer in time"), "{told}");
-        ends.recv_timeout(Duration::from_nanos(TIMEOUT_NS)).expect("the server's side ends too");
+    let ended_in_time = |error: &str| {
+        assert!(error.contains("no answer in time"), "{error}");
+        ends.recv_timeout(Duration::from_nanos(TIMEOUT_NS)).expect("the connection to the server ends too");
     };
-    // On a machine that stalls the server's greeting may come too late.
+    // On a machine that stalls, the server's greeting may arrive too late.
     let stream = eventually_greeted(&gateway, ended_in_time);
-    ended_in_time(&farewell(stream, 1).1);
+    ended_in_time(&read_final_error(stream, 1).1);
 }
 
 #[test]
-fn a_guarded_session_may_neither_idle_nor_dawdle_and_another_may() {
-    let (server, _) = scripted(Then::Stutters([beginning(), packet(4, END)].concat()));
+fn only_guarded_sessions_have_idle_and_command_timeouts() {
+    let (server, _) = scripted(ServerScript::Sends([beginning(), packet(4, END)].concat()));
     let command = packet(0, QUERY);
-    // By one limit each: a stall before the first bytes would be idleness.
+    // Each gateway has one limit, because a stall before the first bytes would count as idle time.
     for (limit, begun, sequence, code, words) in
         [("idle_seconds", 0, 0, 4031, "idle for too long"), ("command_seconds", 5, 1, 1159, "too long to come")]
     {
@@ -101,9 +101,9 @@ fn a_guarded_session_may_neither_idle_nor_dawdle_and_another_may() {
         for stream in [&mut plain, &mut guarded] {
             stream.write_all(&command[..begun]).unwrap();
         }
-        let (told_code, told) = farewell(guarded, sequence);
-        assert!(told_code == code && told.contains(words), "{told}");
-        // It came before the other, and stays.
+        let (received_code, error) = read_final_error(guarded, sequence);
+        assert!(received_code == code && error.contains(words), "{error}");
+        // The unguarded session was idle for longer and is still open.
         plain.write_all(&command[begun..]).unwrap();
         let answer: Vec<_> = (0..4).map(|_| receive(&mut plain).unwrap()).collect();
         assert_eq!(answer[3], (4, END.to_vec()));
@@ -111,14 +111,14 @@ fn a_guarded_session_may_neither_idle_nor_dawdle_and_another_may() {
 }
 
 #[test]
-fn a_guarded_client_that_never_reads_is_not_waited_for() {
-    let (server, ends) = scripted(Then::Floods);
+fn guarded_client_that_never_reads_is_disconnected() {
+    let (server, ends) = scripted(ServerScript::SendsWithoutEnd);
     let mut gateway = limited("stall", &server, json!({"write_seconds": 1}));
     let mut stream = gateway.client("shop");
     stream.write_all(&packet(0, QUERY)).unwrap();
-    ends.recv_timeout(Duration::from_nanos(TIMEOUT_NS)).expect("the server's side ends");
+    ends.recv_timeout(Duration::from_nanos(TIMEOUT_NS)).expect("the connection to the server ends");
     drop(stream);
-    // Others are served.
+    // Other clients are served.
     drop(gateway.client("shop"));
     assert!(gateway.counter("values_encrypted") > 0);
 }

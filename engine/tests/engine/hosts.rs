@@ -1,8 +1,8 @@
-//! An engine that is one of several: its share of a population, windows that open at an instant, a plan that is sealed to it,
-//! and a program without a file.
+//! Tests of an engine that is one of several hosts: its share of the work, windows that open at a given instant, a plan
+//! sealed to it, and a program that runs from memory.
 
 use crate::support::engine::{Engine, HANG_SECONDS};
-use crate::support::server::{self, Manner};
+use crate::support::server::{self, Behaviour};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use hpke::aead::AesGcm256;
@@ -42,8 +42,8 @@ fn host(host: u64, address: &str) -> Engine {
     engine
 }
 
-fn number(of: &Value) -> u64 {
-    of.as_u64().unwrap_or_else(|| panic!("{of}"))
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value}"))
 }
 
 fn prepare(engine: &mut Engine, id: u64, workload: &str) -> Value {
@@ -59,7 +59,7 @@ fn slice_at(engine: &mut Engine, id: u64, workload: &str, opens_ns: u64) -> Valu
 
 #[test]
 fn hosts_share_workers_and_operations() {
-    let address = server::start(Manner::Plain);
+    let address = server::start(Behaviour::Plain);
     let mut engines: Vec<_> = (0..HOSTS).map(|number| host(number, &address)).collect();
     for (workload, operations, expected) in [
         ("query", 500, [(167, 2), (167, 2), (166, 1)]),
@@ -67,9 +67,9 @@ fn hosts_share_workers_and_operations() {
         ("load", 1050, [(1050, 4), (0, 0), (0, 0)]),
     ] {
         let answers = engines.iter_mut().map(|engine| engine.slice("plain", workload, operations, HANG_SECONDS));
-        let found: Vec<_> =
+        let shares: Vec<_> =
             answers.map(|answer| (number(&answer["operations"]), number(&answer["evidence"]["connections"]))).collect();
-        assert_eq!(found, expected, "{workload}: operations and connections");
+        assert_eq!(shares, expected, "{workload}: operations and connections");
     }
     let mut alone = Engine::start();
     alone.ask(&plan(&address));
@@ -83,9 +83,9 @@ fn hosts_share_workers_and_operations() {
 }
 
 #[test]
-fn a_prepared_slice_opens_at_its_instant() {
-    let mut engine = host(0, &server::start(Manner::Plain));
-    // An engine that hears of the instant when it has passed opens at once: from 50 ms ahead to 51 s.
+fn prepared_slice_opens_at_its_instant() {
+    let mut engine = host(0, &server::start(Behaviour::Plain));
+    // A slow engine gets the command after the instant and opens at once, so try instants from 50 ms to 51 s ahead.
     let in_time = (0..=10).find(|doublings| {
         let id = 7 + doublings;
         assert_eq!(prepare(&mut engine, id, "query"), json!({"id": id, "errors": []}));
@@ -98,24 +98,24 @@ fn a_prepared_slice_opens_at_its_instant() {
         assert_eq!(number(&window["last_ended_ns"]) - opened, number(&answer["elapsed_ns"]));
         opened == opens
     });
-    assert!(in_time.is_some(), "it never opens at its instant");
+    assert!(in_time.is_some(), "no slice opened at its instant");
 
-    // Asked for twice, and late.
+    // A slice that is prepared twice, with an instant in the past.
     let before = base::clock::now();
     prepare(&mut engine, 1, "query");
     prepare(&mut engine, 1, "query");
     let late = slice_at(&mut engine, 1, "query", 1)["slice"].take();
     assert!(number(&late["window"]["opened_ns"]) > before);
-    assert_eq!(late["evidence"]["connections"], 2, "what was prepared and not measured is forgotten");
+    assert_eq!(late["evidence"]["connections"], 2, "the first preparation is discarded");
     let plain = engine.slice("plain", "query", 30, HANG_SECONDS);
     assert_eq!((&plain["evidence"]["connections"], &plain["window"]), (&json!(0), &Value::Null));
 }
 
 #[test]
-fn a_host_without_a_worker_answers_at_once() {
-    let mut engine = host(2, &server::start(Manner::Plain));
+fn host_without_a_worker_answers_at_once() {
+    let mut engine = host(2, &server::start(Behaviour::Plain));
     prepare(&mut engine, 1, "few");
-    // Nearly as far ahead as it may be: it is still ahead when a slow engine hears of it.
+    // Nearly the maximum, so that the instant is still ahead when a slow engine gets the command.
     let opens = base::clock::now() + 55_000_000_000;
     let answer = slice_at(&mut engine, 1, "few", opens)["slice"].take();
     assert_eq!((&answer["operations"], &answer["elapsed_ns"]), (&json!(0), &json!(0)));
@@ -123,8 +123,8 @@ fn a_host_without_a_worker_answers_at_once() {
 }
 
 #[test]
-fn what_was_not_prepared_does_not_open() {
-    let address = server::start(Manner::Plain);
+fn slice_that_was_not_prepared_is_rejected() {
+    let address = server::start(Behaviour::Plain);
     for (prepared, opens_ns) in
         [(None, 1), (Some((1, "few")), 1), (Some((2, "query")), 1), (Some((1, "query")), u64::MAX)]
     {
@@ -152,13 +152,13 @@ fn sealed(key: &str, plan: &Value) -> Value {
 }
 
 #[test]
-fn a_program_in_memory_opens_a_sealed_plan() {
+fn program_in_memory_opens_a_sealed_plan() {
     let mut memory = File::from(memfd_create("costof-engine", MemfdFlags::CLOEXEC).unwrap());
     memory.write_all(&std::fs::read(PROGRAM).unwrap()).unwrap();
     let path = format!("/proc/self/fd/{}", memory.as_raw_fd());
     let mut engine = Engine::start_with(Command::new(path).args(["drive", "--sealed"]));
-    let key = engine.hear()["public_key"].as_str().unwrap().to_owned();
-    let mut plan = plan(&server::start(Manner::Plain));
+    let key = engine.receive()["public_key"].as_str().unwrap().to_owned();
+    let mut plan = plan(&server::start(Behaviour::Plain));
     plan["plan"]["arms"][0]["service"]["username"] = json!("somebody");
     plan["plan"]["arms"][0]["service"]["password"] = json!(SECRET);
     let ready = engine.ask(&sealed(&key, &plan)).to_string();
@@ -168,13 +168,13 @@ fn a_program_in_memory_opens_a_sealed_plan() {
 }
 
 #[test]
-fn a_plan_that_is_not_sealed_to_it_is_one_fatal_line() {
+fn unsealed_or_invalid_plan_is_one_fatal_line() {
     let mut misplaced = plan("127.0.0.1:1");
     misplaced["plan"]["seed"] = json!(SECRET);
-    for seals in [true, false] {
+    for is_sealed in [true, false] {
         let mut engine = Engine::start_with(Command::new(PROGRAM).args(["drive", "--sealed"]));
-        let key = engine.hear()["public_key"].as_str().unwrap().to_owned();
-        let line = if seals { sealed(&key, &misplaced) } else { misplaced.clone() };
+        let key = engine.receive()["public_key"].as_str().unwrap().to_owned();
+        let line = if is_sealed { sealed(&key, &misplaced) } else { misplaced.clone() };
         let error = engine.ask(&line)["error"].take();
         assert!(error["class"] == "plan" && !error.to_string().contains(SECRET), "{error}");
         assert_eq!(engine.child.wait().unwrap().code(), Some(2));

@@ -1,9 +1,9 @@
-//! Requests of HTTP, as the program makes and measures them, and load at a pace.
+//! Tests of HTTP requests through the program, and of paces and think times.
 
 use crate::support::authority::{Authority, VALID};
 use crate::support::engine::{Engine, HANG_SECONDS};
-use crate::support::http::{Http, OK, OK_CLOSE, Says};
-use crate::support::server::{self, Manner};
+use crate::support::http::{Http, OK, OK_CLOSE, Response};
+use crate::support::server::{self, Behaviour};
 use openssl::ssl::SslVersion;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -29,14 +29,15 @@ pub fn requests(workers: u64) -> Value {
     json!([{"name": "request", "kind": "request", "workers": workers}])
 }
 
-/// One engine with one arm and the workload `request`.
+/// Start an engine with this plan, whose arm must be able to run.
 fn engine(plan: &Value) -> Engine {
     let mut engine = Engine::start();
-    assert_eq!(prove(&mut engine, plan), Value::Null);
+    assert_eq!(arm_error(&mut engine, plan), Value::Null);
     engine
 }
 
-fn prove(engine: &mut Engine, plan: &Value) -> Value {
+/// Send the plan and return the error of its arm.
+fn arm_error(engine: &mut Engine, plan: &Value) -> Value {
     engine.ask(plan)["ready"]["arms"][0]["error"].take()
 }
 
@@ -44,19 +45,20 @@ fn sum(slice: &Value, phase: &str) -> u64 {
     slice["phases"][phase]["sum_ns"].as_u64().unwrap_or_else(|| panic!("{phase} in {slice}"))
 }
 
-fn error_of(says: Says) -> (String, String) {
-    error_within(says, 300_000)
+fn request_error(response: Response) -> (String, String) {
+    error_within(response, 300_000)
 }
 
-/// With twice the patience, and all anew, where a machine that stalls has used it up when the server is discovered.
-fn error_within(says: Says, operation_timeout_ms: u64) -> (String, String) {
-    let server = Http::start(Says::OneByOne(vec![Says::Bytes(OK), says.clone()]));
+/// Return class and detail of a request's error. If discovery times out on a machine that stalls, retry with twice the
+/// timeout.
+fn error_within(response: Response, operation_timeout_ms: u64) -> (String, String) {
+    let server = Http::start(Response::OneByOne(vec![Response::Bytes(OK), response.clone()]));
     let mut plan = plan(&server.address, &plain(), &requests(1));
     plan["plan"]["operation_timeout_ms"] = json!(operation_timeout_ms);
     let mut engine = Engine::start();
-    let error = prove(&mut engine, &plan);
+    let error = arm_error(&mut engine, &plan);
     if error["class"] == "timeout" && operation_timeout_ms < 60_000 {
-        return error_within(says, 2 * operation_timeout_ms);
+        return error_within(response, 2 * operation_timeout_ms);
     }
     assert_eq!(error, Value::Null);
     let slice = engine.slice("arm", "request", 1, HANG_SECONDS);
@@ -69,10 +71,10 @@ fn error_within(says: Says, operation_timeout_ms: u64) -> (String, String) {
 }
 
 #[test]
-fn a_standing_connection_carries_all_requests() {
-    let server = Http::start(Says::Bytes(OK));
+fn persistent_connection_carries_all_requests() {
+    let server = Http::start(Response::Bytes(OK));
     let mut plan = plan(&server.address, &plain(), &requests(2));
-    // Both workers claim a request before any is answered, so that both connect.
+    // Both workers claim a request before one is answered, so both connect.
     plan["plan"]["threads"] = json!(1);
     let mut engine = engine(&plan);
     let first = engine.slice("arm", "request", 300, HANG_SECONDS);
@@ -90,21 +92,21 @@ fn a_standing_connection_carries_all_requests() {
 
     let second = engine.slice("arm", "request", 300, HANG_SECONDS);
     assert_eq!((&second["evidence"]["connections"], &second["counts"]["http.reused"]), (&json!(0), &json!(300)));
-    assert_eq!(second["evidence"]["server"], server.address.as_str(), "what stood is told");
+    assert_eq!(second["evidence"]["server"], server.address.as_str(), "evidence includes persistent connections");
     assert_eq!((&second["phases"]["connect"], sum(&second, "request")), (&Value::Null, sum(&second, "processing")));
-    // One more proved the arm.
+    // Discovery made one more connection.
     assert_eq!(server.connections.load(Ordering::SeqCst), 3);
 }
 
 #[test]
-fn a_connection_carries_as_many_requests_as_it_may() {
-    for (most, workers, connections) in [(1, 1, 30), (10, 1, 3), (10, 2, 4), (100, 1, 1)] {
-        let server = Http::start(Says::Bytes(OK));
+fn connection_carries_its_maximum_number_of_requests() {
+    for (maximum, workers, connections) in [(1, 1, 30), (10, 1, 3), (10, 2, 4), (100, 1, 1)] {
+        let server = Http::start(Response::Bytes(OK));
         let mut plan = plan(&server.address, &plain(), &requests(workers));
-        plan["plan"]["arms"][0]["service"]["requests_per_connection"] = json!(most);
+        plan["plan"]["arms"][0]["service"]["requests_per_connection"] = json!(maximum);
         plan["plan"]["threads"] = json!(1);
-        // The second of two workers begins as if it had made one request already, so both together need four: whichever
-        // makes how many of thirty, between three and five.
+        // The second of two workers counts one request more on its first connection. Depending on how the thirty
+        // requests are distributed, both workers need three to five connections.
         let slice = engine(&plan).slice("arm", "request", 30, HANG_SECONDS);
         assert_eq!(slice["errors"], json!([]));
         let opened = slice["evidence"]["connections"].as_u64().unwrap();
@@ -115,8 +117,8 @@ fn a_connection_carries_as_many_requests_as_it_may() {
 }
 
 #[test]
-fn first_connections_do_not_end_all_at_once() {
-    let server = Http::start(Says::Bytes(OK));
+fn first_connections_do_not_all_end_at_once() {
+    let server = Http::start(Response::Bytes(OK));
     let mut plan = plan(
         &server.address,
         &plain(),
@@ -126,32 +128,32 @@ fn first_connections_do_not_end_all_at_once() {
     plan["plan"]["arms"][0]["service"]["requests_per_connection"] = json!(4);
     plan["plan"]["threads"] = json!(1);
     let mut engine = engine(&plan);
-    // Worker 0 alone begins with nothing carried: two connections for eight requests.
+    // Worker 0 starts counting at zero, so eight requests need two connections.
     assert_eq!(engine.slice("arm", "even", 8, HANG_SECONDS)["evidence"]["connections"], 2);
-    // Four claim one request each before any is answered. Worker 3's is the fourth of its connection, so the next slice
-    // opens that one again, and no other.
+    // Each of four workers claims one request before any is answered. Worker 3's counts as the fourth of its
+    // connection, so the next slice reopens only that connection.
     assert_eq!(engine.slice("arm", "four", 4, HANG_SECONDS)["evidence"]["connections"], 4);
     assert_eq!(engine.slice("arm", "four", 4, HANG_SECONDS)["evidence"]["connections"], 1);
 }
 
 #[test]
-fn a_server_that_ends_connections_is_followed() {
-    let server = Http::start(Says::Bytes(OK_CLOSE));
+fn announced_close_opens_a_new_connection() {
+    let server = Http::start(Response::Bytes(OK_CLOSE));
     let slice = engine(&plan(&server.address, &plain(), &requests(1))).slice("arm", "request", 20, HANG_SECONDS);
     assert_eq!((&slice["operations"], &slice["errors"]), (&json!(20), &json!([])));
     assert_eq!((&slice["evidence"]["connections"], &slice["counts"]["http.reused"]), (&json!(20), &json!(0)));
-    assert_eq!(slice["phases"]["request"]["round_trips"], 40, "a new connection and its request take two");
+    assert_eq!(slice["phases"]["request"]["round_trips"], 40, "connecting and the request take one round trip each");
 }
 
 #[test]
-fn a_connection_that_ended_between_slices_is_no_error() {
-    // It says nothing of an end, and ends it all the same.
-    let server = Http::start(Says::ThenCloses(OK));
+fn connection_closed_between_slices_is_not_an_error() {
+    // The server closes the connection without announcing it.
+    let server = Http::start(Response::ThenCloses(OK));
     let mut engine = engine(&plan(&server.address, &plain(), &requests(1)));
     for slices in 1..=5 {
         let slice = engine.slice("arm", "request", 1, HANG_SECONDS);
         assert_eq!((&slice["operations"], &slice["evidence"]["connections"]), (&json!(1), &json!(1)), "{slice}");
-        // Discovery's connection, and one a slice.
+        // Discovery's connection, and one for each slice.
         while server.ended.load(Ordering::SeqCst) < slices + 1 {
             std::thread::yield_now();
         }
@@ -159,7 +161,7 @@ fn a_connection_that_ended_between_slices_is_no_error() {
 }
 
 #[test]
-fn every_framing_is_read() {
+fn all_kinds_of_framing_are_parsed() {
     const NO_LENGTH: &[u8] = b"HTTP/1.1 200 OK\r\n\r\nuntil the end";
     const OLD: &[u8] = b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nOK";
     const OLD_KEEPING: &[u8] = b"HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\nContent-Length: 2\r\n\r\nOK";
@@ -168,15 +170,15 @@ fn every_framing_is_read() {
     const NOTHING: &[u8] = b"HTTP/1.1 204 No Content\r\nContent-Length: 7\r\n\r\n";
     const INTERIM: &[u8] =
         b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nOK";
-    for (says, body, reused) in [
-        (Says::ThenCloses(NO_LENGTH), 13, 0),
-        (Says::ThenCloses(OLD), 2, 0),
-        (Says::Bytes(OLD_KEEPING), 2, 2),
-        (Says::Bytes(CHUNKED), 15, 2),
-        (Says::Bytes(NOTHING), 0, 2),
-        (Says::Bytes(INTERIM), 2, 2),
+    for (response, body, reused) in [
+        (Response::ThenCloses(NO_LENGTH), 13, 0),
+        (Response::ThenCloses(OLD), 2, 0),
+        (Response::Bytes(OLD_KEEPING), 2, 2),
+        (Response::Bytes(CHUNKED), 15, 2),
+        (Response::Bytes(NOTHING), 0, 2),
+        (Response::Bytes(INTERIM), 2, 2),
     ] {
-        let server = Http::start(says);
+        let server = Http::start(response);
         let slice = engine(&plan(&server.address, &plain(), &requests(1))).slice("arm", "request", 3, HANG_SECONDS);
         assert_eq!((&slice["operations"], &slice["errors"]), (&json!(3), &json!([])), "{slice}");
         let counts = &slice["counts"];
@@ -188,45 +190,50 @@ fn every_framing_is_read() {
 }
 
 #[test]
-fn what_goes_wrong_is_counted_by_class() {
-    for (says, class) in [
-        (Says::ThenCloses(b"HTTP/1.1 200 O"), "closed"),
-        (Says::ThenResets(b""), "reset"),
-        (Says::ThenCloses(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nOK"), "short_body"),
-        (Says::Bytes(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nOKmore"), "protocol"),
-        (Says::Bytes(b"\x15\x03\x03\x00\x02\x02\x0a"), "plain_refused"),
+fn failures_are_counted_by_class() {
+    for (response, class) in [
+        (Response::ThenCloses(b"HTTP/1.1 200 O"), "closed"),
+        (Response::ThenResets(b""), "reset"),
+        (Response::ThenCloses(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nOK"), "short_body"),
+        (Response::Bytes(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nOKmore"), "protocol"),
+        (Response::Bytes(b"\x15\x03\x03\x00\x02\x02\x0a"), "plain_refused"),
     ] {
-        assert_eq!(error_of(says).0, class);
+        assert_eq!(request_error(response).0, class);
     }
 }
 
 #[test]
-fn an_endless_header_is_no_header() {
-    let endless = Says::ThenForEver(b"HTTP/1.1 200 OK\r\n", b"X-Filler: filler filler filler filler filler filler\r\n");
-    let (class, detail) = error_of(endless);
+fn endless_header_is_a_protocol_error() {
+    let endless =
+        Response::ThenForEver(b"HTTP/1.1 200 OK\r\n", b"X-Filler: filler filler filler filler filler filler\r\n");
+    let (class, detail) = request_error(endless);
     assert_eq!((class.as_str(), detail.contains("64 KiB")), ("protocol", true), "{detail}");
 }
 
 #[test]
-fn what_has_no_end_ends_by_the_deadline() {
+fn endless_response_times_out() {
     const FILLER: &[u8] = &[b'x'; 65536];
     const CHUNKS: &[u8] =
         b"4\r\nmore\r\n4\r\nmore\r\n4\r\nmore\r\n4\r\nmore\r\n4\r\nmore\r\n4\r\nmore\r\n4\r\nmore\r\n";
-    for says in [
-        Says::ThenForEver(b"HTTP/1.1 200 OK\r\n\r\n", FILLER),
-        Says::ThenForEver(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", CHUNKS),
-        Says::ThenForEver(b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 100 Continue\r\n\r\n"),
-        Says::Bytes(b"HTTP/1.1 200 OK\r\nX: never"),
+    for response in [
+        Response::ThenForEver(b"HTTP/1.1 200 OK\r\n\r\n", FILLER),
+        Response::ThenForEver(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", CHUNKS),
+        Response::ThenForEver(b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 100 Continue\r\n\r\n"),
+        Response::Bytes(b"HTTP/1.1 200 OK\r\nX: never"),
     ] {
-        assert_eq!(error_within(says, 300).0, "timeout");
+        assert_eq!(error_within(response, 300).0, "timeout");
     }
 }
 
 #[test]
-fn a_status_is_an_error_unless_any_will_do_and_ends_no_connection() {
+fn error_status_is_an_error_unless_any_status_is_allowed() {
     const BUSY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 4\r\n\r\nbusy";
-    let server =
-        Http::start(Says::OneByOne(vec![Says::Bytes(OK), Says::Bytes(OK), Says::Bytes(BUSY), Says::Bytes(OK)]));
+    let server = Http::start(Response::OneByOne(vec![
+        Response::Bytes(OK),
+        Response::Bytes(OK),
+        Response::Bytes(BUSY),
+        Response::Bytes(OK),
+    ]));
     let slice = engine(&plan(&server.address, &plain(), &requests(1))).slice("arm", "request", 3, HANG_SECONDS);
     assert_eq!((&slice["operations"], &slice["evidence"]["connections"]), (&json!(2), &json!(1)));
     assert_eq!((&slice["errors"][0]["class"], &slice["errors"][0]["count"]), (&json!("status"), &json!(1)));
@@ -235,7 +242,7 @@ fn a_status_is_an_error_unless_any_will_do_and_ends_no_connection() {
     assert_eq!((&counts["http.status.200"], &counts["http.status.503"]), (&json!(2), &json!(1)));
     assert_eq!((&counts["http.body_bytes"], &counts["http.other_length"]), (&json!(8), &json!(1)));
 
-    let server = Http::start(Says::Bytes(BUSY));
+    let server = Http::start(Response::Bytes(BUSY));
     let mut plan = plan(&server.address, &plain(), &requests(1));
     let ready = Engine::start().ask(&plan);
     assert_eq!(ready["ready"]["arms"][0]["error"]["class"], "status");
@@ -244,22 +251,22 @@ fn a_status_is_an_error_unless_any_will_do_and_ends_no_connection() {
 }
 
 #[test]
-fn an_arm_that_cannot_run_says_why() {
-    let why = |address: &str, transport: &Value| {
+fn arm_that_cannot_run_has_an_error_class() {
+    let error_class = |address: &str, transport: &Value| {
         let ready = Engine::start().ask(&plan(address, transport, &requests(1)));
         ready["ready"]["arms"][0]["error"]["class"].as_str().unwrap().to_owned()
     };
-    assert_eq!(why("127.0.0.1:1", &plain()), "refused");
-    assert_eq!(why("no-such-host.invalid:1", &plain()), "resolve");
-    assert_eq!(why(&server::start(Manner::Says(b"220 mail.example ESMTP\r\n")), &plain()), "protocol");
-    assert_eq!(why(&server::start(Manner::Closes), &plain()), "plain_refused");
+    assert_eq!(error_class("127.0.0.1:1", &plain()), "refused");
+    assert_eq!(error_class("no-such-host.invalid:1", &plain()), "resolve");
+    assert_eq!(error_class(&server::start(Behaviour::Response(b"220 mail.example ESMTP\r\n")), &plain()), "protocol");
+    assert_eq!(error_class(&server::start(Behaviour::Closes), &plain()), "plain_refused");
     let ca_file = Authority::new().file("http-refused");
-    let no_tls = server::start(Manner::Says(b"HTTP/1.1 400 Bad Request\r\n\r\n"));
-    assert_eq!(why(&no_tls, &tls(&ca_file, false)), "tls_refused");
+    let no_tls = server::start(Behaviour::Response(b"HTTP/1.1 400 Bad Request\r\n\r\n"));
+    assert_eq!(error_class(&no_tls, &tls(&ca_file, false)), "tls_refused");
 }
 
 #[test]
-fn a_dead_arm_of_http_has_counted_no_responses() {
+fn unreachable_arm_counts_no_responses() {
     let mut engine = Engine::start();
     engine.ask(&plan("127.0.0.1:1", &plain(), &requests(1)));
     let slice = engine.slice("arm", "request", 3, HANG_SECONDS);
@@ -268,8 +275,8 @@ fn a_dead_arm_of_http_has_counted_no_responses() {
 }
 
 #[test]
-fn a_name_is_resolved_when_the_arm_is_proved() {
-    let server = Http::start(Says::Bytes(OK));
+fn name_is_resolved_only_during_discovery() {
+    let server = Http::start(Response::Bytes(OK));
     let named = server.address.replace("127.0.0.1", "localhost");
     let mut engine = engine(&plan(&named, &plain(), &requests(1)));
     let slice = engine.slice("arm", "request", 3, HANG_SECONDS);
@@ -278,8 +285,8 @@ fn a_name_is_resolved_when_the_arm_is_proved() {
 }
 
 #[test]
-fn a_trial_is_a_connection_one_request_and_its_end() {
-    let server = Http::start(Says::Bytes(OK));
+fn connect_trial_opens_requests_and_closes() {
+    let server = Http::start(Response::Bytes(OK));
     let workloads = json!([{"name": "connect", "kind": "connect", "workers": 2},
                            {"name": "bare", "kind": "connect", "first_operation": false}]);
     let mut engine = engine(&plan(&server.address, &plain(), &workloads));
@@ -299,8 +306,8 @@ fn a_trial_is_a_connection_one_request_and_its_end() {
 }
 
 #[test]
-fn a_paced_trial_may_ask_more_than_once_and_its_connection_counts_from_its_instant() {
-    let server = Http::start(Says::Bytes(OK));
+fn paced_trial_with_further_operations_counts_from_its_instant() {
+    let server = Http::start(Response::Bytes(OK));
     let pace = json!({"per_second": 200.0, "arrivals": "constant"});
     let workloads = json!([{"name": "load", "kind": "connect", "workers": 8, "further_operations": 4, "pace": pace}]);
     let mut engine = engine(&plan(&server.address, &plain(), &workloads));
@@ -317,23 +324,24 @@ fn a_paced_trial_may_ask_more_than_once_and_its_connection_counts_from_its_insta
 }
 
 #[test]
-fn a_connection_that_is_asked_more_than_once_may_outlive_its_slice_by_as_much() {
-    let server = Http::start(Says::After(Duration::from_millis(400), OK));
+fn further_operations_extend_the_grace_after_the_slice() {
+    let server = Http::start(Response::After(Duration::from_millis(400), OK));
     let pace = json!({"per_second": 10.0, "arrivals": "constant"});
     let workloads = json!([{"name": "load", "kind": "connect", "workers": 4, "further_operations": 4, "pace": pace}]);
-    // Both last 2 s: longer than the window and a second. A machine that stalls may begin the second one too late.
+    // Both trials last 2 s, longer than the window and a grace of 1 s. A stalling machine may start the second too
+    // late.
     engine(&plan(&server.address, &plain(), &workloads))
         .undisturbed("arm", "load", 2, 0.5, |load| load["operations"] == 2);
 }
 
 #[test]
-fn tls_adds_its_handshake_and_verifies() {
+fn tls_adds_its_handshake_and_verifies_the_certificate() {
     for (name, version, shown, round_trips) in
         [("http-13", None, "TLSv1.3", 3), ("http-12", Some(SslVersion::TLS1_2), "TLSv1.2", 4)]
     {
         let authority = Authority::new();
-        let manner = server::tls(&authority.identity("127.0.0.1", VALID), version);
-        let server = Http::start_over(manner, Says::Bytes(OK_CLOSE));
+        let behaviour = server::tls(&authority.identity("127.0.0.1", VALID), version);
+        let server = Http::start_over(behaviour, Response::Bytes(OK_CLOSE));
         let transport = tls(&authority.file(name), false);
         let slice = engine(&plan(&server.address, &transport, &requests(1))).slice("arm", "request", 10, HANG_SECONDS);
         assert_eq!((&slice["operations"], &slice["errors"]), (&json!(10), &json!([])), "{slice}");
@@ -349,11 +357,11 @@ fn tls_adds_its_handshake_and_verifies() {
 }
 
 #[test]
-fn a_standing_connection_under_tls_is_told_and_outlives_slices() {
+fn persistent_tls_connection_is_in_the_evidence_of_later_slices() {
     let authority = Authority::new();
-    let server = Http::start_over(server::tls(&authority.identity("127.0.0.1", VALID), None), Says::Bytes(OK));
+    let server = Http::start_over(server::tls(&authority.identity("127.0.0.1", VALID), None), Response::Bytes(OK));
     let mut plan = plan(&server.address, &tls(&authority.file("http-standing"), false), &requests(3));
-    // All three workers claim a request before any is answered, so that all have connected when the second slice comes.
+    // All three workers claim a request before one is answered, so all are connected before the second slice.
     plan["plan"]["threads"] = json!(1);
     let mut engine = engine(&plan);
     assert_eq!(engine.slice("arm", "request", 60, HANG_SECONDS)["errors"], json!([]));
@@ -364,31 +372,31 @@ fn a_standing_connection_under_tls_is_told_and_outlives_slices() {
 }
 
 #[test]
-fn sessions_are_resumed_where_it_is_asked_for() {
+fn sessions_are_resumed_only_if_configured() {
     let authority = Authority::new();
     let ca_file = authority.file("http-resumption");
     for (resumption, resumed) in [(true, 10), (false, 0)] {
-        let manner = server::tls(&authority.identity("127.0.0.1", VALID), None);
-        let server = Http::start_over(manner, Says::Bytes(OK_CLOSE));
+        let behaviour = server::tls(&authority.identity("127.0.0.1", VALID), None);
+        let server = Http::start_over(behaviour, Response::Bytes(OK_CLOSE));
         let mut engine = engine(&plan(&server.address, &tls(&ca_file, resumption), &requests(1)));
         assert_eq!(engine.slice("arm", "request", 10, HANG_SECONDS)["evidence"]["resumed"], resumed);
     }
 }
 
 #[test]
-fn another_name_than_the_certificates_is_refused() {
+fn wrong_certificate_name_is_refused() {
     let authority = Authority::new();
-    let manner = server::tls(&authority.identity("shop.example", VALID), None);
-    let server = Http::start_over(manner, Says::Bytes(OK));
+    let behaviour = server::tls(&authority.identity("shop.example", VALID), None);
+    let server = Http::start_over(behaviour, Response::Bytes(OK));
     let mut plan = plan(&server.address, &tls(&authority.file("http-name"), false), &requests(1));
-    // Whom the request is for is no statement about who may answer it.
+    // The Host field of a request does not change which certificate is accepted.
     plan["plan"]["arms"][0]["service"]["host"] = json!("shop.example");
     let ready = Engine::start().ask(&plan);
     assert_eq!(ready["ready"]["arms"][0]["error"]["class"], "tls_certificate_name");
 }
 
 #[test]
-fn headers_are_in_no_line_of_output() {
+fn headers_do_not_appear_in_output() {
     let mut plan = plan("127.0.0.1:1", &plain(), &requests(1));
     for (headers, class) in
         [(json!(["Cookie: s3cret"]), None), (json!(["s3cret"]), Some("plan")), (json!([["s3cret"]]), Some("plan"))]
@@ -401,7 +409,7 @@ fn headers_are_in_no_line_of_output() {
 }
 
 #[test]
-fn a_plan_that_cannot_be_followed_is_one_line() {
+fn invalid_plan_is_one_fatal_line() {
     let good = plan("127.0.0.1:1", &plain(), &requests(1));
     let with = |change: &dyn Fn(&mut Value)| {
         let mut plan = good.clone();
@@ -422,7 +430,7 @@ fn a_plan_that_cannot_be_followed_is_one_line() {
             with(&|plan| plan["workloads"][0] = json!({"name": "c", "kind": "connect", "keep_connections": true})),
             "keep_c",
         ),
-        (with(&|plan| plan["workloads"][0] = both.clone()), "a pace says"),
+        (with(&|plan| plan["workloads"][0] = both.clone()), "exclude each other"),
         (with(&|plan| plan["arms"][0]["service"]["path"] = json!("no slash")), "slash"),
         (with(&|plan| plan["arms"][0]["service"]["requests_per_connection"] = json!(0)), "0"),
         (with(&|plan| plan["workloads"][0]["workers"] = json!(50_000_000)), "open files"),
@@ -440,13 +448,13 @@ fn paced(kind: &str, workers: u64, per_second: f64, arrivals: &str) -> Value {
 }
 
 #[test]
-fn a_late_workers_latency_counts_from_the_schedule() {
-    let server = Http::start(Says::After(Duration::from_millis(40), OK));
+fn latency_counts_from_the_scheduled_instant() {
+    let server = Http::start(Response::After(Duration::from_millis(40), OK));
     let mut engine = Engine::start();
     engine.ask(&plan(&server.address, &plain(), &paced("request", 1, 100.0, "constant")));
     let slice = engine.slice("arm", "request", 6, HANG_SECONDS);
     assert_eq!((&slice["operations"], &slice["errors"]), (&json!(6), &json!([])));
-    // Due every 10 ms, and not answered before 40 ms: the n-th waits for its worker n times 30 ms at least.
+    // Requests are due every 10 ms and take at least 40 ms, so the n-th waits at least n times 30 ms for the worker.
     assert_eq!(slice["phases"]["delay"]["count"], 6);
     assert!(sum(&slice, "delay") >= 30_000_000 * (1 + 2 + 3 + 4 + 5));
     assert!(slice["phases"]["delay"]["max_ns"].as_u64().unwrap() >= 150_000_000);
@@ -455,68 +463,68 @@ fn a_late_workers_latency_counts_from_the_schedule() {
 }
 
 #[test]
-fn operations_begin_no_earlier_than_scheduled_on_all_threads_together() {
-    let server = Http::start(Says::Bytes(OK));
+fn operations_of_all_threads_follow_one_schedule() {
+    let server = Http::start(Response::Bytes(OK));
     let mut engine = Engine::start();
     engine.ask(&plan(&server.address, &plain(), &paced("request", 8, 200.0, "constant")));
     let slice = engine.slice("arm", "request", 21, HANG_SECONDS);
     assert_eq!((&slice["operations"], &slice["phases"]["delay"]["count"]), (&json!(21), &json!(21)));
-    // The last one's instant is 20 gaps of 5 ms after the start, whoever makes it.
+    // The last operation is due 20 gaps of 5 ms after the start.
     assert!(slice["elapsed_ns"].as_u64().unwrap() >= 100_000_000);
     engine.undisturbed("arm", "request", 1_000_000, 0.1, |closed| {
-        assert!(closed["operations"].as_u64().unwrap() <= 20, "none begins at or after the window's close");
+        assert!(closed["operations"].as_u64().unwrap() <= 20, "an operation began after the window's close");
         true
     });
 }
 
 #[test]
-fn what_has_no_end_when_its_slice_is_closed_is_counted_as_abandoned() {
-    let never = Says::After(Duration::from_secs(3600), OK);
-    let server = Http::start(Says::OneByOne(vec![Says::Bytes(OK), never]));
+fn unfinished_operations_are_counted_as_abandoned() {
+    let never = Response::After(Duration::from_secs(3600), OK);
+    let server = Http::start(Response::OneByOne(vec![Response::Bytes(OK), never]));
     let mut engine = Engine::start();
     engine.ask(&plan(&server.address, &plain(), &json!([{"name": "r", "kind": "request", "workers": 3}])));
     let mut abandoned_in = |seconds| {
         let slice = engine.slice("arm", "r", 100, seconds);
         assert_eq!((&slice["operations"], &slice["phases"]), (&json!(0), &json!({})));
         match slice["errors"].as_array().unwrap().as_slice() {
-            // A busy machine may need longer until any worker has begun, or each.
+            // On a busy machine not all workers may have begun.
             [] => 0,
             [error] if error["class"] == "abandoned" => error["count"].as_u64().unwrap(),
             _ => panic!("{slice}"),
         }
     };
-    let of_all = [2.0, 4.0, 8.0, 16.0, 32.0, 64.0].into_iter().map(&mut abandoned_in).find(|count| *count >= 3);
-    assert_eq!(of_all, Some(3));
+    let abandoned = [2.0, 4.0, 8.0, 16.0, 32.0, 64.0].into_iter().map(&mut abandoned_in).find(|count| *count >= 3);
+    assert_eq!(abandoned, Some(3));
 }
 
 #[test]
-fn random_arrivals_are_followed() {
-    let server = Http::start(Says::Bytes(OK));
+fn random_arrivals_are_scheduled() {
+    let server = Http::start(Response::Bytes(OK));
     let mut engine = Engine::start();
     engine.ask(&plan(&server.address, &plain(), &paced("request", 4, 2000.0, "poisson")));
     let slice = engine.slice("arm", "request", 50, HANG_SECONDS);
     assert_eq!((&slice["operations"], &slice["phases"]["delay"]["count"]), (&json!(50), &json!(50)));
     let endless =
         json!({"slice": {"id": 1, "arm": "arm", "workload": "request", "operations": u64::MAX, "seconds": 1e9}});
-    assert_eq!(engine.ask(&endless)["error"]["class"], "plan", "more than can be drawn beforehand");
+    assert_eq!(engine.ask(&endless)["error"]["class"], "plan", "too many random instants");
 }
 
 #[test]
-fn users_think_before_each_operation_and_in_no_phase() {
-    let server = Http::start(Says::Bytes(OK));
+fn think_time_counts_in_no_phase() {
+    let server = Http::start(Response::Bytes(OK));
     let mut engine = Engine::start();
     let thinking = json!([{"name": "request", "kind": "request", "workers": 4, "think_ms": 20.0}]);
     engine.ask(&plan(&server.address, &plain(), &thinking));
     let slice = engine.slice("arm", "request", 100, HANG_SECONDS);
     assert_eq!((&slice["operations"], &slice["errors"]), (&json!(100), &json!([])));
     assert!(slice["phases"].get("delay").is_none());
-    // Four users with 25 operations each would take 500 ms in the mean; theirs are the seed's, whatever the machine.
+    // Four users with 25 operations each take 500 ms on average. Their think times depend only on the seed.
     assert!(slice["elapsed_ns"].as_u64().unwrap() >= 300_000_000);
 }
 
 #[test]
-fn the_first_operations_on_new_connections_wait_for_no_instant_and_no_thought() {
-    let server = Http::start(Says::Bytes(OK));
+fn slice_with_reconnect_ignores_pace_and_think_time() {
+    let server = Http::start(Response::Bytes(OK));
     let mut engine = Engine::start();
     let pace = json!({"per_second": 0.000_1, "arrivals": "constant"});
     let workloads = json!([
@@ -524,17 +532,17 @@ fn the_first_operations_on_new_connections_wait_for_no_instant_and_no_thought() 
         {"name": "thinking", "kind": "request", "workers": 4, "think_ms": 3_600_000.0}]);
     engine.ask(&plan(&server.address, &plain(), &workloads));
     for workload in ["paced", "thinking"] {
-        let anew = json!({"slice": {"id": 1, "arm": "arm", "workload": workload, "operations": 4,
+        let command = json!({"slice": {"id": 1, "arm": "arm", "workload": workload, "operations": 4,
             "seconds": HANG_SECONDS, "reconnect": true}});
-        let slice = &engine.ask(&anew)["slice"];
+        let slice = &engine.ask(&command)["slice"];
         assert_eq!((&slice["operations"], &slice["errors"]), (&json!(4), &json!([])), "{workload}");
     }
 }
 
 #[test]
-fn any_kind_of_workload_may_have_a_pace() {
+fn all_kinds_of_workloads_support_a_pace() {
     let mut engine = Engine::start();
-    let service = json!({"protocol": "mongodb", "addresses": [server::start(Manner::Plain)], "username": null,
+    let service = json!({"protocol": "mongodb", "addresses": [server::start(Behaviour::Plain)], "username": null,
         "password": null, "database": "d", "collection": "c"});
     let kinds = ["connect", "query", "load"];
     let workloads: Vec<_> =
@@ -551,31 +559,31 @@ fn any_kind_of_workload_may_have_a_pace() {
     }
 }
 
-/// The policies (sched(7)) of the threads that measure, while a slice of a workload is under way.
+/// Return the scheduling policies (sched(7)) of the measuring threads during a slice of a workload.
 fn policies_in(workload: &Value, workers: u64) -> Vec<i32> {
-    let never = Says::After(Duration::from_secs(3600), OK);
-    let server = Http::start(Says::OneByOne(vec![Says::Bytes(OK), never]));
+    let never = Response::After(Duration::from_secs(3600), OK);
+    let server = Http::start(Response::OneByOne(vec![Response::Bytes(OK), never]));
     let mut engine = Engine::start();
     let mut plan = plan(&server.address, &plain(), workload);
     plan["plan"]["threads"] = json!(1);
     engine.ask(&plan);
-    let all_asked = 1 + workers as usize;
-    engine.say(&json!({"slice": {"id": 1, "arm": "arm", "workload": "r", "operations": workers, "seconds": 3600.0}}));
-    while server.requests.load(Ordering::Relaxed) < all_asked {
+    let expected_requests = 1 + workers as usize;
+    engine.send(&json!({"slice": {"id": 1, "arm": "arm", "workload": "r", "operations": workers, "seconds": 3600.0}}));
+    while server.requests.load(Ordering::Relaxed) < expected_requests {
         std::thread::yield_now();
     }
     let tasks =
         std::fs::read_dir(format!("/proc/{}/task", engine.child.id())).unwrap().map(|task| task.unwrap().path());
     let pools = tasks.filter(|task| std::fs::read_to_string(task.join("comm")).unwrap().starts_with("pool-"));
     let number = |task: std::path::PathBuf| task.file_name().unwrap().to_str().unwrap().parse().unwrap();
-    // SAFETY: it takes and gives numbers.
+    // SAFETY: it takes and returns numbers.
     let policies = pools.map(|task| unsafe { libc::sched_getscheduler(number(task)) }).collect();
     engine.child.kill().unwrap();
     policies
 }
 
 #[test]
-fn a_thread_of_many_workers_interrupts_no_server_and_another_is_as_it_was() {
+fn only_closed_loop_threads_with_several_workers_are_batch_scheduled() {
     let many = json!([{"name": "r", "kind": "request", "workers": 3}]);
     assert_eq!(policies_in(&many, 3), [libc::SCHED_BATCH]);
     let one = json!([{"name": "r", "kind": "request", "workers": 1}]);

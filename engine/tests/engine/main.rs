@@ -1,4 +1,4 @@
-//! The engine against servers of these tests' own, in this process, on loopback: what cannot be seen beside the code.
+//! Tests of the engine as a whole, with test servers in this process on loopback.
 
 mod allocation;
 mod command_line;

@@ -1,8 +1,9 @@
-//! MySQL's connection phase: every proof, TLS on the same connection, and what is no MySQL server.
+//! Tests of MySQL's connection phase: all authentication methods, TLS on the same connection, and servers of other
+//! protocols.
 
 use crate::support::authority::{Authority, VALID};
 use crate::support::mysql::{Mysql, PASSWORD};
-use crate::support::server::{self, Manner};
+use crate::support::server::{self, Behaviour};
 use crate::support::{mysql_service, open_mysql, tls};
 use base::error::{Class, Failure, Result};
 use net::settings::{Transport, Verify};
@@ -26,18 +27,18 @@ fn round_trips(server: &Mysql, transport: Transport) -> Vec<(Phase, u64)> {
 
 fn secure(test: &str, version: Option<SslVersion>) -> (Option<Arc<SslAcceptor>>, PathBuf) {
     let authority = Authority::new();
-    let Manner::Tls(acceptor) = server::tls(&authority.identity("127.0.0.1", VALID), version) else { panic!("TLS") };
+    let Behaviour::Tls(acceptor) = server::tls(&authority.identity("127.0.0.1", VALID), version) else { panic!("TLS") };
     (Some(acceptor), authority.file(test))
 }
 
 #[test]
-fn plain_takes_a_round_trip_for_each_phase() {
+fn plain_connection_takes_one_round_trip_for_each_phase() {
     let expected = [(Phase::Tcp, 1), (Phase::Greeting, 1), (Phase::Auth, 1)];
     assert_eq!(round_trips(&Mysql::default(), PLAIN), expected);
 }
 
 #[test]
-fn tls_adds_its_handshake_and_nothing_for_asking() {
+fn tls_adds_only_its_handshake() {
     for (name, version, expected) in
         [("mysql-tls12", Some(SslVersion::TLS1_2), 2), ("mysql-tls13", Some(SslVersion::TLS1_3), 1)]
     {
@@ -49,7 +50,7 @@ fn tls_adds_its_handshake_and_nothing_for_asking() {
 }
 
 #[test]
-fn every_proof_convinces_and_takes_its_round_trips() {
+fn every_authentication_method_works_with_its_round_trips() {
     let sha2 = "caching_sha2_password";
     for (proposes, plugin, cached, expected) in [
         ("mysql_native_password", "mysql_native_password", false, 1),
@@ -57,7 +58,7 @@ fn every_proof_convinces_and_takes_its_round_trips() {
         ("mysql_native_password", "client_ed25519", false, 2),
         ("auth_gssapi_client", "client_ed25519", false, 2),
         (sha2, sha2, true, 1),
-        // The proof, the request for the key, the encrypted password.
+        // The scramble, the request for the public key, the encrypted password.
         (sha2, sha2, false, 3),
         ("mysql_native_password", sha2, false, 4),
     ] {
@@ -67,7 +68,7 @@ fn every_proof_convinces_and_takes_its_round_trips() {
 }
 
 #[test]
-fn under_tls_the_password_itself_is_said_where_it_is_wanted() {
+fn caching_sha2_sends_the_password_itself_over_tls() {
     let (tls_of_server, ca_file) = secure("mysql-sha2", None);
     let plugin = "caching_sha2_password";
     let server = Mysql { proposes: plugin, plugin, tls: tls_of_server, ..Mysql::default() };
@@ -76,7 +77,7 @@ fn under_tls_the_password_itself_is_said_where_it_is_wanted() {
 }
 
 #[test]
-fn a_wrong_password_is_an_authentication_error_with_every_proof() {
+fn wrong_password_is_an_authentication_error_with_every_method() {
     for plugin in ["mysql_native_password", "caching_sha2_password", "client_ed25519"] {
         for cached in [true, false] {
             let address = Mysql { plugin, cached, ..Mysql::default() }.start();
@@ -88,57 +89,60 @@ fn a_wrong_password_is_an_authentication_error_with_every_proof() {
 }
 
 #[test]
-fn a_proof_that_nobody_here_knows_is_named() {
+fn unknown_authentication_method_is_named() {
     let failure = open(&Mysql { plugin: "dialog", ..Mysql::default() }, PLAIN).unwrap_err();
     assert_eq!(failure.class, Class::Authentication);
     assert!(failure.detail.contains("'dialog'"), "{failure}");
 }
 
 #[test]
-fn a_server_without_tls_is_said_to_be_so() {
+fn server_without_tls_is_tls_refused() {
     let failure = open(&Mysql::default(), tls(&Authority::new().file("mysql-no-tls"), None, Verify::Full)).unwrap_err();
     assert_eq!(failure.class, Class::TlsRefused);
 }
 
-/// Somebody on the way could have said it, and it would be taken for the server's once TLS stands.
+/// An attacker could inject plaintext, which would pass for the server's data after the TLS handshake.
 #[test]
-fn what_is_said_in_plain_before_tls_is_refused() {
+fn plaintext_before_tls_is_refused() {
     let (acceptor, ca_file) = secure("mysql-injection", None);
-    let server = Mysql { tls: acceptor, says_more: b"\x07\0\0\x02\0\0\0\x02\0\0\0", ..Mysql::default() };
+    let server = Mysql { tls: acceptor, extra_bytes: b"\x07\0\0\x02\0\0\0\x02\0\0\0", ..Mysql::default() };
     let failure = open(&server, tls(&ca_file, None, Verify::Full)).unwrap_err();
     assert_eq!(failure.class, Class::Protocol);
 }
 
 #[test]
-fn the_certificate_is_checked() {
+fn certificate_is_verified() {
     let (acceptor, _) = secure("mysql-certificate", None);
     let server = Mysql { tls: acceptor, ..Mysql::default() };
-    let others = Authority::new().file("mysql-untrusted");
-    assert_eq!(open(&server, tls(&others, None, Verify::Full)).unwrap_err().class, Class::TlsCertificateUntrusted);
+    let other_authority = Authority::new().file("mysql-untrusted");
+    assert_eq!(
+        open(&server, tls(&other_authority, None, Verify::Full)).unwrap_err().class,
+        Class::TlsCertificateUntrusted
+    );
 }
 
-fn meet(greets_with: &'static [u8]) -> Failure {
-    let address = server::start(Manner::Greets(greets_with));
+fn greeting_error(greets_with: &'static [u8]) -> Failure {
+    let address = server::start(Behaviour::Greets(greets_with));
     open_mysql(&mysql_service(&address, PASSWORD, Statements::Text), PLAIN).unwrap_err()
 }
 
 #[test]
-fn what_is_no_mysql_server_is_told_from_its_first_bytes() {
-    assert_eq!(meet(b"SSH-2.0-OpenSSH_9.2p1 Debian\r\n").class, Class::Protocol);
-    assert_eq!(meet(b"220 mail.example.org ESMTP\r\n").class, Class::Protocol);
-    assert_eq!(meet(b"\x01\0\0\0\x09").class, Class::Protocol);
-    assert_eq!(meet(b"").class, Class::Closed);
+fn other_protocols_are_recognised_by_their_first_bytes() {
+    assert_eq!(greeting_error(b"SSH-2.0-OpenSSH_9.2p1 Debian\r\n").class, Class::Protocol);
+    assert_eq!(greeting_error(b"220 mail.example.org ESMTP\r\n").class, Class::Protocol);
+    assert_eq!(greeting_error(b"\x01\0\0\0\x09").class, Class::Protocol);
+    assert_eq!(greeting_error(b"").class, Class::Closed);
 }
 
 #[test]
-fn a_server_that_is_full_says_so() {
-    let failure = meet(b"\x17\0\0\0\xff\x10\x04Too many connections");
+fn server_without_free_connections_is_reported() {
+    let failure = greeting_error(b"\x17\0\0\0\xff\x10\x04Too many connections");
     assert_eq!(failure.class, Class::Server);
     assert!(failure.detail.ends_with("1040 (HY000): Too many connections"), "{failure}");
 }
 
 #[test]
-fn the_first_address_that_can_be_reached_is_measured() {
+fn first_reachable_address_is_measured() {
     let address = Mysql::default().start();
     let mut settings = mysql_service(&address, PASSWORD, Statements::Text);
     settings.addresses.insert(0, "127.0.0.1:1".into());
@@ -149,10 +153,10 @@ fn the_first_address_that_can_be_reached_is_measured() {
 }
 
 #[test]
-fn an_end_is_announced() {
+fn closing_sends_quit() {
     let server = Mysql::default();
     open(&server, PLAIN).unwrap();
-    // Discovery's connection and the measured one; the server's threads may come to them a little later.
+    // Discovery's connection and the measured one; the server's threads may count them a little later.
     while server.quits.load(Ordering::Relaxed) < 2 {
         std::thread::yield_now();
     }

@@ -1,4 +1,4 @@
-//! The origin, asked over its sockets and its standard streams.
+//! Tests of the origin through its sockets and its standard streams.
 
 use crate::support::TIMEOUT_NS;
 use crate::support::authority::{Authority, Identity, VALID};
@@ -60,7 +60,7 @@ impl Origin {
     }
 }
 
-/// Ends with its input, whatever becomes of the test.
+/// Ends the process even if the test fails.
 impl Drop for Origin {
     fn drop(&mut self) {
         self.end();
@@ -99,7 +99,7 @@ fn with(field: &str) -> String {
 }
 
 #[test]
-fn a_connection_lasts_as_long_as_its_client_wants() {
+fn connection_persists_as_the_client_requests() {
     let (mut origin, plain, _) = Origin::start("lasting", 1);
     let mut stream = connect(&plain);
     for _ in 0..3 {
@@ -130,7 +130,7 @@ fn pipelined_requests_are_answered_in_order() {
 }
 
 #[test]
-fn the_answer_waits_as_long_as_it_is_asked_to() {
+fn response_waits_for_the_requested_time() {
     let (_origin, plain, _) = Origin::start("waiting", 1);
     let mut stream = connect(&plain);
     for wait_ms in [1, 40] {
@@ -141,7 +141,7 @@ fn the_answer_waits_as_long_as_it_is_asked_to() {
 }
 
 #[test]
-fn who_waits_holds_nobody_up() {
+fn waiting_requests_do_not_delay_others() {
     let (mut origin, plain, _) = Origin::start("held-up", 1);
     let mut waiting: Vec<_> = (0..100).map(|_| connect(&plain)).collect();
     for stream in &mut waiting {
@@ -155,13 +155,13 @@ fn who_waits_holds_nobody_up() {
         stream.set_nonblocking(true).unwrap();
         assert_eq!(stream.read(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
     }
-    assert_eq!(origin.end(), Some(0), "the end of input does not wait for those who wait");
+    assert_eq!(origin.end(), Some(0), "the process ends without waiting for pending responses");
 }
 
 #[test]
-fn what_cannot_be_served_is_told_and_ends_the_connection() {
+fn invalid_request_gets_an_error_response_and_closes() {
     let (_origin, plain, _) = Origin::start("refused", 1);
-    // More than the origin takes, and sent by one call: a client that stalls between two would find the origin gone.
+    // More than the origin accepts, sent by one call: between two calls a stalled client could lose the connection.
     let endless = [b"GET / HTTP/1.1\r\nHost: h\r\nX: ", vec![b'x'; 20_000].as_slice()].concat();
     for (request, status) in [
         (&b"GET / HTTP/1.1\r\n\r\n"[..], "400 Bad Request"),
@@ -173,14 +173,15 @@ fn what_cannot_be_served_is_told_and_ends_the_connection() {
         let mut refused = connect(&plain);
         let answer = until_end(&mut refused, request);
         assert_eq!(answer, format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"));
-        // By then its one thread has done with the other, or waits for more.
+        // This response shows that the single thread has handled the refused connection, or waits for more of its
+        // bytes.
         expect(&mut connect(&plain), GET, OK);
-        assert!(refused.take_error().unwrap().is_none(), "it was reset: something was left unread");
+        assert!(refused.take_error().unwrap().is_none(), "the connection was reset: bytes were left unread");
     }
 }
 
 #[test]
-fn a_client_that_comes_in_pieces_or_leaves_early_is_no_trouble() {
+fn split_requests_and_early_disconnects_are_handled() {
     let (mut origin, plain, tls) = Origin::start("pieces", 1);
     for address in [&plain, &tls] {
         drop(connect(address));
@@ -213,7 +214,7 @@ fn tls_client(
     builder.set_session_cache_mode(SslSessionCacheMode::OFF);
     let mut ssl = builder.build().configure().unwrap().verify_hostname(false).into_ssl("127.0.0.1").unwrap();
     if let Some(session) = session {
-        // SAFETY: sessions are taken on by other contexts, as long as their settings are the same, which they are here.
+        // SAFETY: a session may be used in another context with the same settings, as here.
         unsafe { ssl.set_session(session).unwrap() };
     }
     let mut stream = SslStream::new(ssl, connect(to)).unwrap();
@@ -222,16 +223,16 @@ fn tls_client(
 }
 
 #[test]
-fn tls_is_of_the_version_that_the_client_chooses_and_resumes() {
+fn client_chooses_the_tls_version_and_can_resume() {
     let (mut origin, _, tls) = Origin::start("versions", 2);
     let versions = [SslVersion::TLS1, SslVersion::TLS1_1, SslVersion::TLS1_2, SslVersion::TLS1_3];
     for version in versions {
         let mut first = tls_client(version, None, None, &tls);
-        // TLS 1.3 gives tickets after the handshake: they come with the answer.
+        // TLS 1.3 sends tickets after the handshake; they arrive with the response.
         expect(&mut first, GET, OK);
         let session = first.ssl().session().unwrap().to_owned();
         assert!(!first.ssl().session_reused());
-        // Unless a connection is shut down its session may not be resumed.
+        // A session may be resumed only after its connection was shut down.
         first.shutdown().unwrap();
         let mut again = tls_client(version, None, Some(&session), &tls);
         assert!(again.ssl().session_reused(), "{}", again.ssl().version_str());
@@ -243,7 +244,7 @@ fn tls_is_of_the_version_that_the_client_chooses_and_resumes() {
 }
 
 #[test]
-fn tls_is_of_the_suite_that_the_client_chooses() {
+fn client_chooses_the_cipher_suite() {
     let (_origin, _, tls) = Origin::start("suites", 1);
     for suite in ["ECDHE-ECDSA-AES256-SHA", "ECDHE-ECDSA-AES128-GCM-SHA256", "ADH-AES256-SHA"] {
         let mut stream = tls_client(SslVersion::TLS1_2, Some(suite), None, &tls);
@@ -253,7 +254,7 @@ fn tls_is_of_the_suite_that_the_client_chooses() {
 }
 
 #[test]
-fn all_threads_count_together() {
+fn counters_include_all_threads() {
     let (mut origin, plain, _) = Origin::start("threads", 3);
     let mut streams: Vec<_> = (0..30).map(|_| connect(&plain)).collect();
     for stream in &mut streams {
@@ -263,8 +264,8 @@ fn all_threads_count_together() {
 }
 
 #[test]
-fn what_cannot_be_followed_is_one_fatal_line() {
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+fn invalid_plan_is_one_fatal_line() {
+    let occupied = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let authority = Authority::new();
     let ours = identity_file("fatal", &authority.identity("127.0.0.1", VALID));
     let other = identity_file("fatal-other", &authority.identity("127.0.0.1", VALID));
@@ -280,7 +281,7 @@ fn what_cannot_be_followed_is_one_fatal_line() {
         (json!({"threads": 1, "listeners": []}), "plan", "listener"),
         (json!({"threads": 1, "listeners": [], "shiny": 1}), "plan", "shiny"),
         (at("somewhere:80"), "plan", "address"),
-        (at(&taken.local_addr().unwrap().to_string()), "plan", "in use"),
+        (at(&occupied.local_addr().unwrap().to_string()), "plan", "in use"),
         (at("192.0.2.1:80"), "plan", "192.0.2.1:80"),
         (with_tls(&"/no/such.pem".into(), &ours), "tls_configuration", "/no/such.pem"),
         (with_tls(&ours, &text), "tls_configuration", "Cargo.toml"),
@@ -298,12 +299,12 @@ fn what_cannot_be_followed_is_one_fatal_line() {
 }
 
 #[test]
-fn a_request_on_a_standing_connection_allocates_nothing() {
+fn request_on_a_persistent_connection_allocates_nothing() {
     let socket = listening_sockets("127.0.0.1:0".parse().unwrap(), 1).unwrap().pop().unwrap();
     let address = local_address(&socket).unwrap().to_string();
     let mut executor = Executor::new().unwrap();
     let reactor = executor.reactor().clone();
-    executor.spawn(Listener::new(socket, Site(None)).take_all(reactor));
+    executor.spawn(Listener::new(socket, Site(None)).accept_all(reactor));
     let answered = Arc::new(AtomicUsize::new(0));
     let count = answered.clone();
     let client = std::thread::spawn(move || {

@@ -1,9 +1,9 @@
-//! PostgreSQL's start of a connection, and what is no PostgreSQL server. Log-ins, and everything that a server may say against
-//! them, are tested on real servers (tests/integration/test_postgres.py).
+//! Tests of PostgreSQL's connection start, and of servers of other protocols. Logins and their errors are tested on
+//! real servers (tests/integration/test_postgres.py).
 
 use crate::support::authority::{Authority, VALID};
 use crate::support::postgres::Postgres;
-use crate::support::server::{self, Manner};
+use crate::support::server::{self, Behaviour};
 use crate::support::{open_postgres, postgres_service, query_postgres, tls};
 use base::error::{Class, Failure};
 use net::settings::{Transport, Verify};
@@ -13,11 +13,11 @@ use wire::postgres::{Negotiation, Settings};
 
 const PLAIN: Transport = Transport::Plain {};
 
-fn secure(test: &str, version: Option<SslVersion>, says_more: &'static [u8]) -> (Postgres, Transport) {
+fn secure(test: &str, version: Option<SslVersion>, extra_bytes: &'static [u8]) -> (Postgres, Transport) {
     let authority = Authority::new();
-    let Manner::Tls(acceptor) = server::tls(&authority.identity("127.0.0.1", VALID), version) else { panic!("TLS") };
+    let Behaviour::Tls(acceptor) = server::tls(&authority.identity("127.0.0.1", VALID), version) else { panic!("TLS") };
     let transport = tls(&authority.file(test), None, Verify::Full);
-    (Postgres { tls: Some(acceptor), says_more, ..Postgres::default() }, transport)
+    (Postgres { tls: Some(acceptor), extra_bytes, ..Postgres::default() }, transport)
 }
 
 fn round_trips(server: &Postgres, transport: Transport) -> Vec<(Phase, u64)> {
@@ -25,14 +25,14 @@ fn round_trips(server: &Postgres, transport: Transport) -> Vec<(Phase, u64)> {
     timeline.spans().map(|span| (span.phase, span.traffic.round_trips)).collect()
 }
 
-/// A server that asks for no proof says all it has to say at once.
+/// Without authentication the server sends its whole answer at once.
 #[test]
-fn a_plain_start_is_one_round_trip() {
+fn plain_connection_start_is_one_round_trip() {
     assert_eq!(round_trips(&Postgres::default(), PLAIN), [(Phase::Tcp, 1), (Phase::Hello, 1), (Phase::Auth, 0)]);
 }
 
 #[test]
-fn tls_is_asked_for_and_the_answer_waited_for() {
+fn tls_request_takes_one_round_trip() {
     for (name, version, handshake) in
         [("postgres-tls12", Some(SslVersion::TLS1_2), 2), ("postgres-tls13", Some(SslVersion::TLS1_3), 1)]
     {
@@ -44,24 +44,24 @@ fn tls_is_asked_for_and_the_answer_waited_for() {
 }
 
 #[test]
-fn a_server_without_tls_is_said_to_be_so() {
+fn server_without_tls_is_tls_refused() {
     let transport = tls(&Authority::new().file("postgres-no-tls"), None, Verify::Full);
     let failure = open_postgres(&postgres_service(&Postgres::default().start()), transport).unwrap_err();
     assert_eq!(failure.class, Class::TlsRefused);
     assert!(failure.detail.ends_with("the server does not offer TLS"), "{failure}");
 }
 
-/// Somebody on the way could have said it, and it would be taken for the server's once TLS stands (CVE-2021-23222).
+/// An attacker could inject plaintext, which would pass for the server's data after the TLS handshake (CVE-2021-23222).
 #[test]
-fn what_is_said_in_plain_before_tls_is_refused() {
+fn plaintext_before_tls_is_refused() {
     let (server, transport) = secure("postgres-injection", None, b"R\0\0\0\x08\0\0\0\0");
     let failure = open_postgres(&postgres_service(&server.start()), transport).unwrap_err();
     assert!(matches!(failure.class, Class::TlsRefused | Class::TlsHandshake), "{failure:?}");
 }
 
-/// TLS at once, from a server that does not say that it speaks PostgreSQL.
+/// With direct TLS a server that does not negotiate PostgreSQL by ALPN is refused.
 #[test]
-fn a_server_that_takes_tls_at_once_must_name_the_protocol() {
+fn direct_tls_requires_alpn() {
     let authority = Authority::new();
     let address = server::start(server::tls(&authority.identity("127.0.0.1", VALID), None));
     let settings = Settings { negotiation: Negotiation::Direct, ..postgres_service(&address) };
@@ -70,35 +70,34 @@ fn a_server_that_takes_tls_at_once_must_name_the_protocol() {
 }
 
 #[test]
-fn a_proof_cannot_be_bound_where_none_is_asked_for() {
+fn channel_binding_without_authentication_is_an_error() {
     let settings = Settings { channel_binding: true, ..postgres_service(&Postgres::default().start()) };
     assert_eq!(open_postgres(&settings, PLAIN).unwrap_err().class, Class::Authentication);
 }
 
-fn meet(greets_with: &'static [u8]) -> Failure {
-    open_postgres(&postgres_service(&server::start(Manner::Greets(greets_with))), PLAIN).unwrap_err()
+fn greeting_error(greets_with: &'static [u8]) -> Failure {
+    open_postgres(&postgres_service(&server::start(Behaviour::Greets(greets_with))), PLAIN).unwrap_err()
 }
 
 #[test]
-fn what_is_no_postgres_server_is_told_from_its_first_bytes() {
-    assert_eq!(meet(b"SSH-2.0-OpenSSH_9.2p1 Debian\r\n").class, Class::Protocol);
-    assert_eq!(meet(b"HTTP/1.1 400 Bad Request\r\n").class, Class::Protocol);
-    assert_eq!(meet(b"R\x7f\xff\xff\xff").class, Class::Protocol);
-    assert_eq!(meet(b"Z\0\0\0\x05I").class, Class::Protocol);
-    // It ends the connection with our message unread.
-    assert!(matches!(meet(b"").class, Class::Closed | Class::Reset));
+fn other_protocols_are_recognised_by_their_first_bytes() {
+    assert_eq!(greeting_error(b"SSH-2.0-OpenSSH_9.2p1 Debian\r\n").class, Class::Protocol);
+    assert_eq!(greeting_error(b"HTTP/1.1 400 Bad Request\r\n").class, Class::Protocol);
+    assert_eq!(greeting_error(b"R\x7f\xff\xff\xff").class, Class::Protocol);
+    assert_eq!(greeting_error(b"Z\0\0\0\x05I").class, Class::Protocol);
+    // The server closes without reading the client's message.
+    assert!(matches!(greeting_error(b"").class, Class::Closed | Class::Reset));
 }
 
 #[test]
-fn a_server_that_is_full_says_so() {
-    let failure = meet(b"E\0\0\0\x19SFATAL\0C53300\0Mfull\0\0");
+fn server_without_free_connections_is_reported() {
+    let failure = greeting_error(b"E\0\0\0\x19SFATAL\0C53300\0Mfull\0\0");
     assert_eq!(failure.class, Class::Server);
     assert!(failure.detail.ends_with("53300: full"), "{failure}");
 }
 
-/// What breaks an answer is one error, soon, by its class.
 #[test]
-fn an_answer_that_breaks_is_told_by_its_class() {
+fn broken_answer_is_reported_by_its_class() {
     for (broken, class) in [
         (&b""[..], Class::Closed),
         (b"D\0\0\0\x0b\0\x01\0\0\0", Class::Closed),

@@ -1,8 +1,8 @@
-//! Redis's start of a connection, and what is no Redis server. What real servers say is tested on them.
+//! Tests of Redis's connection start, and of servers of other protocols. Answers of real servers are tested on them.
 
 use crate::support::authority::{Authority, VALID};
 use crate::support::redis::Redis;
-use crate::support::server::{self, Manner};
+use crate::support::server::{self, Behaviour};
 use crate::support::{open_redis, query_redis, redis_service, tls};
 use base::error::{Class, Failure};
 use net::settings::{Transport, Verify};
@@ -14,7 +14,7 @@ const PLAIN: Transport = Transport::Plain {};
 
 fn secure(test: &str, version: Option<SslVersion>) -> (Redis, Transport) {
     let authority = Authority::new();
-    let Manner::Tls(acceptor) = server::tls(&authority.identity("127.0.0.1", VALID), version) else { panic!("TLS") };
+    let Behaviour::Tls(acceptor) = server::tls(&authority.identity("127.0.0.1", VALID), version) else { panic!("TLS") };
     let transport = tls(&authority.file(test), None, Verify::Full);
     (Redis { tls: Some(acceptor), ..Redis::default() }, transport)
 }
@@ -25,7 +25,7 @@ fn round_trips(settings: &Settings, transport: Transport) -> Vec<(Phase, u64)> {
 }
 
 #[test]
-fn a_log_in_is_one_round_trip_of_either_version() {
+fn login_is_one_round_trip_in_both_versions() {
     for resp in [2, 3] {
         let settings = Settings { resp, ..redis_service(&Redis::default().start()) };
         assert_eq!(round_trips(&settings, PLAIN), [(Phase::Tcp, 1), (Phase::Auth, 1)]);
@@ -33,14 +33,14 @@ fn a_log_in_is_one_round_trip_of_either_version() {
 }
 
 #[test]
-fn without_a_password_a_session_of_resp2_sends_nothing() {
-    let nobody = Settings { password: None, ..redis_service(&Redis::default().start()) };
-    assert_eq!(round_trips(&nobody, PLAIN), [(Phase::Tcp, 1)]);
-    assert_eq!(round_trips(&Settings { resp: 3, ..nobody }, PLAIN), [(Phase::Tcp, 1), (Phase::Hello, 1)]);
+fn resp2_session_without_password_sends_nothing() {
+    let settings = Settings { password: None, ..redis_service(&Redis::default().start()) };
+    assert_eq!(round_trips(&settings, PLAIN), [(Phase::Tcp, 1)]);
+    assert_eq!(round_trips(&Settings { resp: 3, ..settings }, PLAIN), [(Phase::Tcp, 1), (Phase::Hello, 1)]);
 }
 
 #[test]
-fn tls_begins_with_the_connection() {
+fn tls_starts_with_the_connection() {
     for (name, version, handshake) in [("redis-tls12", SslVersion::TLS1_2, 2), ("redis-tls13", SslVersion::TLS1_3, 1)] {
         let (server, transport) = secure(name, Some(version));
         let expected = [(Phase::Tcp, 1), (Phase::Tls, handshake), (Phase::Auth, 1)];
@@ -48,9 +48,9 @@ fn tls_begins_with_the_connection() {
     }
 }
 
-/// Nothing listens where `addresses` say.
+/// No server listens at the plain address.
 #[test]
-fn tls_goes_to_its_own_port() {
+fn tls_uses_its_separate_port() {
     let (server, transport) = secure("redis-port", None);
     let tls_addresses = Some(vec![server.start()]);
     let settings = Settings { tls_addresses, ..redis_service("127.0.0.1:1") };
@@ -59,7 +59,7 @@ fn tls_goes_to_its_own_port() {
 }
 
 #[test]
-fn a_refused_log_in_is_told_by_its_class() {
+fn refused_login_is_reported_by_its_class() {
     for (refusal, class) in [
         (&b"-WRONGPASS invalid username-password pair\r\n"[..], Class::Authentication),
         (b"-ERR AUTH <password> called without any password configured\r\n", Class::Authentication),
@@ -75,20 +75,19 @@ fn a_refused_log_in_is_told_by_its_class() {
     }
 }
 
-fn meet(greets_with: &'static [u8]) -> Failure {
-    open_redis(&redis_service(&server::start(Manner::Greets(greets_with))), PLAIN).unwrap_err()
+fn greeting_error(greets_with: &'static [u8]) -> Failure {
+    open_redis(&redis_service(&server::start(Behaviour::Greets(greets_with))), PLAIN).unwrap_err()
 }
 
 #[test]
-fn what_is_no_redis_server_is_told_from_its_first_bytes() {
-    assert_eq!(meet(b"SSH-2.0-OpenSSH_9.2p1 Debian\r\n").class, Class::Protocol);
-    assert_eq!(meet(b"HTTP/1.1 400 Bad Request\r\n").class, Class::Protocol);
-    assert_eq!(meet(b"").class, Class::PlainRefused);
+fn other_protocols_are_recognised_by_their_first_bytes() {
+    assert_eq!(greeting_error(b"SSH-2.0-OpenSSH_9.2p1 Debian\r\n").class, Class::Protocol);
+    assert_eq!(greeting_error(b"HTTP/1.1 400 Bad Request\r\n").class, Class::Protocol);
+    assert_eq!(greeting_error(b"").class, Class::PlainRefused);
 }
 
-/// What breaks an answer is one error, soon, by its class.
 #[test]
-fn an_answer_that_breaks_is_told_by_its_class() {
+fn broken_answer_is_reported_by_its_class() {
     for (broken, class) in [
         (&b""[..], Class::Closed),
         (b"$100\r\nabc", Class::Closed),

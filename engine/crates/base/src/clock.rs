@@ -1,10 +1,10 @@
-//! The clocks, all in nanoseconds.
+//! Clocks, all in nanoseconds.
 
 use rustix::time::{ClockId, clock_gettime};
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
-/// `CLOCK_MONOTONIC`: every measured duration is a difference of two of these.
+/// Return the time of `CLOCK_MONOTONIC`. Every measured duration is the difference of two such times.
 pub fn now() -> u64 {
     read(ClockId::Monotonic)
 }
@@ -13,12 +13,12 @@ pub fn process_cpu() -> u64 {
     read(ClockId::ProcessCPUTime)
 }
 
-/// Nanoseconds since 1970 UTC; only ever to say when a slice was, never to measure.
+/// Return the nanoseconds since 1970 UTC. They record when a slice was measured and never serve to measure a duration.
 pub fn unix() -> u64 {
     read(ClockId::Realtime)
 }
 
-/// Seconds as a plan states them, in nanoseconds.
+/// Convert a plan's seconds to nanoseconds.
 pub fn from_seconds(seconds: f64) -> u64 {
     (seconds * NANOS_PER_SECOND as f64) as u64
 }

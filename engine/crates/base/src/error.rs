@@ -1,40 +1,40 @@
-//! What can go wrong, as one list: the classes by which errors are counted, and the mapping into them.
+//! Errors: the classes by which they are counted, and the mapping of system errors to classes.
 
 use rustix::io::Errno;
 use serde::Serialize;
 use std::{fmt, io};
 
-/// The words of `docs/ipc.md`; the same everywhere in a run, its ledger and its reports.
+/// An error class, spelt as in `docs/ipc.md`. Results on disk and reports use the same names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
-    /// The host's name has no address.
+    /// The host name has no address.
     Resolve,
-    /// Nothing listens there.
+    /// No process listens at the address.
     Refused,
-    /// No route, or no local port or address left.
+    /// There is no route to the address, or no local port is free.
     Unreachable,
-    /// No answer within the plan's `operation_timeout_ms`.
+    /// The answer did not arrive within the plan's `operation_timeout_ms`.
     Timeout,
-    /// An operation without an end by the time that its slice had to be closed.
+    /// The operation was still in flight when its slice had to close.
     Abandoned,
     /// The connection was reset.
     Reset,
     /// The server closed the connection.
     Closed,
-    /// The other side does not speak TLS.
+    /// The peer does not speak TLS.
     TlsRefused,
-    /// The other side closes on plain.
+    /// The peer closes plain connections.
     PlainRefused,
     /// The certificate is for another name or address.
     TlsCertificateName,
-    /// The certificate is past its date, or before it.
+    /// The certificate has expired or is not valid yet.
     TlsCertificateExpired,
-    /// The certificate does not lead to a trusted authority.
+    /// The certificate does not chain to a trusted authority.
     TlsCertificateUntrusted,
-    /// The two ends found no common ground.
+    /// The handshake failed, for instance because the peers share no cipher suite.
     TlsHandshake,
-    /// Our own TLS settings do not work, such as a CA file that is none.
+    /// The client's TLS settings are unusable, for instance a CA file without certificates.
     TlsConfiguration,
     /// The user or the password is wrong, or the server could not prove that it knows the password.
     Authentication,
@@ -44,65 +44,62 @@ pub enum Class {
     Server,
     /// A master key is missing or wrong, or a ciphertext was changed.
     Encryption,
-    /// An HTTP status that is no 2xx.
+    /// The HTTP status was not 2xx.
     Status,
     /// The connection ended within a response's body.
     ShortBody,
-    /// Bytes that are not the protocol.
+    /// The peer violated the protocol.
     Protocol,
-    /// Fatal: the plan or a command cannot be followed.
+    /// Fatal: the plan or a command is invalid.
     Plan,
-    /// Fatal: the machine refuses what a link needs.
+    /// Fatal: the operating system refuses what a link needs.
     Link,
     /// Fatal: a defect of the engine.
     Internal,
 }
 
-/// An error as it is counted and shown: its class, and what happened in words. Never holds credentials.
+/// An error as it is counted and shown. It never holds credentials.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Failure {
-    /// By what it is counted.
     pub class: Class,
-    /// For people, one line.
+    /// One line for people.
     pub detail: String,
-    /// What was being done, by its phase's name, where an operation is one of several kinds.
+    /// The name of the phase that failed, in workloads with several kinds of operations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<&'static str>,
-    /// The server says that it is not, or not any more, the one to ask.
+    /// The server answered that another server is responsible (it is not, or no longer, the primary).
     #[serde(skip)]
     pub moved: bool,
-    /// The server's own number for it, where it has one.
+    /// The server's error number, if it sent one.
     #[serde(skip)]
     pub code: Option<u16>,
 }
 
-/// What everything on the path of a measured byte returns.
+/// A result whose error is a [`Failure`].
 pub type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {
-    /// A failure of this class, with what happened in words.
     pub fn new(class: Class, detail: impl Into<String>) -> Self {
         Failure { class, detail: detail.into(), phase: None, moved: false, code: None }
     }
 
-    /// The answer is not what the protocol allows.
     pub fn protocol(detail: impl Into<String>) -> Self {
         Failure::new(Class::Protocol, detail)
     }
 
-    /// The same failure, said to have happened with `whom` (a server's address).
-    pub fn with(mut self, whom: &impl fmt::Display) -> Self {
-        self.detail = format!("{whom}: {}", self.detail);
+    /// Put `subject` (such as a server's address) in front of the detail.
+    pub fn with(mut self, subject: &impl fmt::Display) -> Self {
+        self.detail = format!("{subject}: {}", self.detail);
         self
     }
 
-    /// The same failure, of this phase, where it is not known to be of another.
+    /// Set the failed phase, unless one is set already.
     pub fn during(mut self, phase: &'static str) -> Self {
         self.phase.get_or_insert(phase);
         self
     }
 
-    /// A failing system call on a connection, by its error number.
+    /// Map an error of a system call on a connection, by its error number.
     pub fn from_io(error: &io::Error) -> Self {
         let class = match error.raw_os_error().map(Errno::from_raw_os_error) {
             Some(Errno::CONNREFUSED) => Class::Refused,
@@ -112,28 +109,27 @@ impl Failure {
             None if error.kind() == io::ErrorKind::UnexpectedEof => Class::Closed,
             None => Class::Reset,
         };
-        Failure::new(class, in_words(class, error))
+        Failure::new(class, describe(class, error))
     }
 
-    /// The same failure, of a server that has accepted this transport before: when it ends a connection it refuses
-    /// nothing, it goes away.
-    pub fn of_a_known_server(self) -> Self {
+    /// Replace a refusal of TLS or plain by `closed`, for a server that has accepted this transport before: when such a
+    /// server ends a connection, it is shutting down rather than refusing the transport.
+    pub fn from_known_server(self) -> Self {
         match self.class {
             Class::TlsRefused | Class::PlainRefused => Failure::closed(),
             _ => self,
         }
     }
 
-    /// The server ended the connection where an answer was due.
     pub fn closed() -> Self {
         Failure::new(Class::Closed, "the server closed the connection")
     }
 }
 
-/// The system's own text says less than the class does, except for a missing route.
-fn in_words(class: Class, error: &io::Error) -> String {
+/// Describe an error by its class, which is clearer than the system's text except for unreachable addresses.
+fn describe(class: Class, error: &io::Error) -> String {
     match class {
-        Class::Refused => "nothing listens there (connection refused)".into(),
+        Class::Refused => "nothing listens at this address (connection refused)".into(),
         Class::Reset => "the connection was reset".into(),
         Class::Closed => "the server closed the connection".into(),
         Class::Timeout => "the connection timed out".into(),

@@ -1,6 +1,6 @@
-//! Errors, clocks, random numbers, secrets, and this process with its lines in and out.
+//! Errors, clocks, random numbers, secrets, JSON lines over standard streams, and settings of this process.
 //!
-//! Every other part of the engine stands on it, and it stands on none of them.
+//! All other crates depend on it, and it depends on none of them.
 
 pub mod clock;
 pub mod error;

@@ -1,6 +1,6 @@
-//! Standard input, one JSON object a line, and standard output likewise. Three programs wait for input in three ways, by
-//! one reader: those that have nothing else to do iterate over it; one that measures has it read on a thread of its own;
-//! one that forwards packets waits for its descriptor beside theirs, and reads when there is something to read.
+//! Messages over standard input and output, one JSON object a line. Programs read [`Lines`] in three ways: idle ones
+//! iterate over it, the measuring engine reads it on a separate thread, and the packet forwarder polls its descriptor
+//! together with those of its links.
 
 use crate::error::{Class, Failure, Result};
 use rustix::fd::{AsFd, BorrowedFd};
@@ -11,17 +11,17 @@ use serde::{Deserialize, Serialize};
 use std::io::{Stdin, Write, stdin};
 use std::sync::mpsc::{Receiver, channel};
 
-/// No plan is longer; something else is at the other end.
+/// The longest accepted line, in bytes; plans are far shorter.
 const LONGEST_LINE: usize = 1 << 26;
 
-/// Standard input's lines but empty ones: what has come in and was not used yet.
+/// A reader of the non-empty lines of standard input.
 pub struct Lines {
     source: Stdin,
     received: Vec<u8>,
 }
 
 impl Lines {
-    pub fn of_standard_input() -> Self {
+    pub fn from_standard_input() -> Self {
         Lines { source: stdin(), received: Vec::new() }
     }
 
@@ -29,18 +29,18 @@ impl Lines {
         self.source.as_fd()
     }
 
-    /// Read once. False at the end of the input.
-    /// Errors: `internal`, where it cannot be read; `plan`, for a line that does not end.
+    /// Read once and return false at the end of the input.
+    /// Errors: `internal` if reading fails; `plan` if a line is too long.
     pub fn receive(&mut self) -> Result<bool> {
         let mut chunk = [0; 65536];
         let length = match rustix::io::read(&self.source, &mut chunk) {
             Err(Errno::INTR | Errno::AGAIN) => return Ok(true),
             other => other.map_err(|error| Failure::new(Class::Internal, format!("standard input: {error}")))?,
         };
-        let come = &chunk[..length];
-        self.received.extend_from_slice(come);
-        if self.received.len() > LONGEST_LINE && !come.contains(&b'\n') {
-            return Err(Failure::new(Class::Plan, format!("a line of more than {LONGEST_LINE} bytes")));
+        let read = &chunk[..length];
+        self.received.extend_from_slice(read);
+        if self.received.len() > LONGEST_LINE && !read.contains(&b'\n') {
+            return Err(Failure::new(Class::Plan, format!("a line of standard input exceeds {LONGEST_LINE} bytes")));
         }
         Ok(length > 0)
     }
@@ -61,7 +61,8 @@ impl Lines {
 impl Iterator for Lines {
     type Item = Vec<u8>;
 
-    /// Blocks until there is a line; none when the input ends before, or cannot be read. Its last line may lack its end.
+    /// Block until there is a line. Return None if the input has ended or reading fails. The last line needs no
+    /// newline.
     fn next(&mut self) -> Option<Vec<u8>> {
         loop {
             if let Some(line) = self.next_line() {
@@ -75,12 +76,12 @@ impl Iterator for Lines {
     }
 }
 
-/// The lines, read on a thread of its own, because the end of a pipe or terminal must end this process even in the middle
-/// of a slice: whoever asked is gone. A file is answered to its end, so that a person can drive the engine with one.
-pub fn on_a_thread() -> Receiver<Vec<u8>> {
+/// Read lines on a separate thread. The end of a pipe or terminal exits the process, even in the middle of a slice,
+/// because the parent process has gone. The end of a file does not: all commands of a file are executed.
+pub fn read_on_thread() -> Receiver<Vec<u8>> {
     let (sender, receiver) = channel();
     let reader = move || {
-        for line in Lines::of_standard_input() {
+        for line in Lines::from_standard_input() {
             if sender.send(line).is_err() {
                 return;
             }
@@ -97,34 +98,36 @@ fn is_file() -> bool {
     fstat(stdin()).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
 }
 
-/// What a line asks for.
-/// Errors: `plan`. serde's message names the field and the column, and quotes no value of ours but an unknown word.
+/// Parse a command.
+/// Errors: `plan`. serde's message names the field and the column, and quotes no value except an unknown word.
 pub fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T> {
-    serde_json::from_slice(line).map_err(|error| wrong(&error.to_string()))
+    serde_json::from_slice(line).map_err(|error| invalid_command(&error.to_string()))
 }
 
-pub fn wrong(what: &str) -> Failure {
-    Failure::new(Class::Plan, format!("cannot follow this command: {what}"))
+/// Return a failure of class `plan` for an invalid command.
+pub fn invalid_command(reason: &str) -> Failure {
+    Failure::new(Class::Plan, format!("invalid command: {reason}"))
 }
 
-pub fn say(answer: &impl Serialize) {
+/// Write an answer as one line. Exit the process if standard output is closed.
+pub fn write(answer: &impl Serialize) {
     let mut line = serde_json::to_vec(answer).expect("the answers are JSON");
     line.push(b'\n');
     let mut out = std::io::stdout().lock();
     if out.write_all(&line).and_then(|()| out.flush()).is_err() {
-        // Nobody reads any more: the parent is gone, and so is the reason to measure.
+        // The parent process has gone, so the answers are no longer needed.
         std::process::exit(0);
     }
 }
 
-/// What a program that counts is asked, on each line after its plan.
+/// A command to a program that counts, sent any number of times after its plan.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Question {
+pub enum CountersCommand {
     Counters {},
 }
 
-/// What such a program says: once that it is ready, and what it has counted whenever it is asked.
+/// An answer of such a program: ready once after the plan, then its counters for each [`CountersCommand`].
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer<R, C> {
@@ -132,12 +135,12 @@ pub enum Answer<R, C> {
     Counters(C),
 }
 
-/// The last line, after which the process ends.
+/// The last line before the process ends.
 #[derive(Serialize)]
 struct Fatal {
     error: Failure,
 }
 
-pub fn say_fatal(error: Failure) {
-    say(&Fatal { error });
+pub fn write_fatal(error: Failure) {
+    write(&Fatal { error });
 }

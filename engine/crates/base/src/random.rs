@@ -1,12 +1,12 @@
-//! Random numbers: which keys are asked for, what the records hold.
+//! Pseudorandom numbers, for the keys of operations and the contents of records.
 
-/// Printable, as YCSB's random strings: 64 characters from the space on, so that six random bits choose one. Eight
-/// characters at a time: no sum overflows its byte.
+/// Six random bits in each of eight bytes. Added to [`FIRST_PRINTABLE`] they give eight of the 64 printable characters
+/// from the space on, as in YCSB's random strings; no sum overflows its byte.
 const SIX_BITS: u64 = 0x3F3F_3F3F_3F3F_3F3F;
 const FIRST_PRINTABLE: u64 = 0x2020_2020_2020_2020;
 
-/// SplitMix64 (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014): a few instructions,
-/// and the same numbers on every machine and in every version.
+/// A SplitMix64 generator (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014). It needs
+/// a few instructions and gives the same numbers on every machine and in every version.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
@@ -15,7 +15,7 @@ impl Random {
         Random(seed)
     }
 
-    /// A sequence of its own for each number: workers of one run must not ask for the same keys in step.
+    /// Return the generator of one stream. Each worker uses its own stream, or all would read the same keys in step.
     pub fn for_stream(seed: u64, stream: u64) -> Self {
         Random(Random(seed ^ Random(stream).bits()).bits())
     }
@@ -27,7 +27,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// Uniform in `0..limit` (Lemire's multiplication; its bias is below one in 2^64 / limit).
+    /// Draw uniformly from `0..limit` (by Lemire's multiplication, with a bias below one in 2^64 / limit).
     pub fn below(&mut self, limit: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(limit)) >> 64) as u64
     }
@@ -36,7 +36,7 @@ impl Random {
         (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Negatively exponential, of mean 1. The logarithm of 0 is none, and `fraction` never gives 1.
+    /// Draw from the exponential distribution with mean 1. `fraction` is below 1, so the logarithm is always defined.
     pub fn exponential(&mut self) -> f64 {
         -(1.0 - self.fraction()).ln()
     }
@@ -54,20 +54,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn random_stays_below_and_reaches_everything() {
+    fn below_draws_every_number_about_equally_often() {
         let mut random = Random::for_stream(7, 3);
-        let mut seen = [0; 10];
-        (0..10_000).for_each(|_| seen[random.below(10) as usize] += 1);
-        assert!(seen.iter().all(|count| (800..1200).contains(count)), "{seen:?}");
+        let mut counts = [0; 10];
+        (0..10_000).for_each(|_| counts[random.below(10) as usize] += 1);
+        assert!(counts.iter().all(|count| (800..1200).contains(count)), "{counts:?}");
     }
 
     #[test]
-    fn a_filled_text_has_every_character_as_often_and_no_other() {
+    fn printable_characters_are_uniform_and_no_others_occur() {
         let mut text = vec![0; 64_003];
         Random::new(5).fill_printable(&mut text);
-        let mut seen = [0; 256];
-        text.iter().for_each(|byte| seen[usize::from(*byte)] += 1);
-        for (byte, count) in seen.iter().enumerate() {
+        let mut counts = [0; 256];
+        text.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
+        for (byte, count) in counts.iter().enumerate() {
             // Six standard deviations of a binomial with a mean of 1000.
             let expected = if (32..96).contains(&byte) { 810..1190 } else { 0..1 };
             assert!(expected.contains(count), "{byte}: {count}");

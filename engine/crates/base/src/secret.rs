@@ -1,10 +1,10 @@
-//! What must be shown nowhere.
+//! Secrets, which must not be shown.
 
 use serde::Deserialize;
 use std::fmt;
 use zeroize::Zeroizing;
 
-/// A password, or a header that may hold one: read from a plan, shown nowhere, and erased when dropped.
+/// A password, or a header that may hold one. It is read from a plan, hidden in debug output, and erased when dropped.
 #[derive(Clone, Deserialize)]
 #[serde(from = "String")]
 pub struct Secret(Zeroizing<String>);

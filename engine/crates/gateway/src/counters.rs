@@ -69,7 +69,7 @@ impl Counters {
 }
 
 impl serve::Counters for Counters {
-    type Told = ListenerCounters;
+    type Totals = ListenerCounters;
 
     fn connection(&self) {
         self.change(|counters| counters.connections += 1);

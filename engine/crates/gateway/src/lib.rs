@@ -35,11 +35,11 @@ use std::sync::Arc;
 
 /// Serve the plan on standard input until the input ends.
 pub fn run() -> ExitCode {
-    process::follow(serve)
+    process::run(serve)
 }
 
 fn serve() -> Result<()> {
-    let mut lines = Lines::of_standard_input();
+    let mut lines = Lines::from_standard_input();
     let Some(line) = lines.next() else { return Ok(()) };
     let plan = Plan::parse(&line)?;
     // Before any key is read.
@@ -50,11 +50,11 @@ fn serve() -> Result<()> {
     reload_on_hangup(gateway.clone())?;
     gateway.watch()?;
     let (listeners, warnings) = (gateway.addresses().to_vec(), gateway.warnings());
-    lines::say(&Answer::Ready(Ready { listeners, warnings }));
+    lines::write(&Answer::Ready(Ready { listeners, warnings }));
     for line in lines {
         match lines::parse(&line)? {
-            Command::Counters {} => lines::say(&Answer::Counters(gateway.counters())),
-            Command::Reload {} => lines::say(&Answer::Reloaded(gateway.reload())),
+            Command::Counters {} => lines::write(&Answer::Counters(gateway.counters())),
+            Command::Reload {} => lines::write(&Answer::Reloaded(gateway.reload())),
         }
     }
     Ok(())
@@ -64,7 +64,7 @@ fn serve() -> Result<()> {
 fn reload_on_hangup(gateway: Arc<Gateway>) -> Result<()> {
     let refused = |error: std::io::Error| Failure::new(Class::Internal, format!("cannot take SIGHUP: {error}"));
     let mut signals = Signals::new([SIGHUP]).map_err(refused)?;
-    let work = move || signals.forever().for_each(|_| lines::say(&Answer::Reloaded(gateway.reload())));
+    let work = move || signals.forever().for_each(|_| lines::write(&Answer::Reloaded(gateway.reload())));
     std::thread::Builder::new().name("signals".into()).spawn(work).map_err(refused)?;
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use crate::counters::ListenerCounters;
 use base::error::Result;
-use base::lines::{self, wrong};
+use base::lines::{self, invalid_command};
 use net::serve::{AllCounters, TlsFiles};
 use net::settings::Transport;
 use serde::{Deserialize, Serialize};
@@ -124,19 +124,19 @@ impl Plan {
     pub fn parse(line: &[u8]) -> Result<Plan> {
         let plan: Plan = lines::parse(line)?;
         if plan.threads == 0 {
-            return Err(wrong("threads is at least 1"));
+            return Err(invalid_command("threads is at least 1"));
         }
         if plan.listeners.is_empty() {
-            return Err(wrong("there is no listener in it"));
+            return Err(invalid_command("there is no listener in it"));
         }
         for listener in &plan.listeners {
             if listener.learn.as_ref().is_some_and(|learn| learn.accounts.is_empty()) {
-                return Err(wrong("learn names no account"));
+                return Err(invalid_command("learn names no account"));
             }
             // The proofs of MySQL's accounts differ: a password that is safe under TLS would go on in plain.
             if listener.tls.is_some() != matches!(listener.server_transport, Transport::Tls(_)) {
                 let why = "tls and server_transport go together: both sides under TLS, or neither";
-                return Err(wrong(&format!("{}: {why}", listener.address)));
+                return Err(invalid_command(&format!("{}: {why}", listener.address)));
             }
         }
         Ok(plan)

@@ -1,7 +1,7 @@
-//! The runtime and what goes over a socket on it: TCP, TLS, servers of our own.
+//! A single-threaded runtime for sockets, connections over TCP and TLS, and servers.
 //!
-//! The thread that measures and the sockets it waits for are the [`runtime`]. The [`transport`] goes over TCP and TLS, by the
-//! [`settings`] of an arm. [`serve`] turns it round, for servers of our own.
+//! [`runtime`] waits for sockets, [`transport`] connects with the [`settings`] of an arm, and [`serve`] accepts
+//! connections for the servers among the engine's programs.
 
 pub mod runtime;
 pub mod serve;

@@ -1,8 +1,8 @@
-//! What processes that serve connections have in common, whatever they serve: a [`Server`] for each listener, taken by
-//! as many threads as the plan says.
+//! The common part of programs that serve connections: listeners with a [`Server`] each, on the plan's number of
+//! threads.
 //!
-//! Every thread has its own socket for each listener, its own executor and its own counters: what threads share is the
-//! server's own affair.
+//! Each thread has one socket and one set of counters for each listener, and one executor. Threads share nothing unless
+//! the server itself does.
 
 use crate::runtime::{Executor, Reactor, Watched};
 use crate::transport::{Stream, TlsServer};
@@ -22,33 +22,34 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Of a thread, in bytes: a statement nested as deep as the gateway reads it takes some megabytes. Untouched pages cost nothing.
+/// The stack size of a thread in bytes: parsing statements of the gateway's maximum nesting takes several megabytes.
+/// Untouched pages cost nothing.
 pub const STACK: usize = 32 << 20;
 
-/// What becomes of a listener's connections; each thread has a clone.
+/// A handler of a listener's connections; each thread has a clone.
 pub trait Server: Clone + Send + 'static {
-    /// Of one thread.
+    /// The counters of one thread.
     type Counters: Counters;
 
     async fn serve(self, stream: Stream, reactor: Rc<Reactor>, counters: Arc<Self::Counters>);
 }
 
-/// One listener's on one thread, which alone writes them; another may read.
+/// The counters of one listener on one thread. Only that thread writes them; others may read.
 pub trait Counters: Default + Send + Sync + 'static {
-    /// As they are told.
-    type Told: Sum;
+    /// The counts as they are reported, summed over threads.
+    type Totals: Sum;
 
-    /// A connection was taken, whatever becomes of it.
+    /// Count an accepted connection.
     fn connection(&self);
 
-    fn read(&self) -> Self::Told;
+    fn read(&self) -> Self::Totals;
 }
 
-/// PEM files; one may be both.
+/// The PEM files of a certificate and its key, which may be the same file.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TlsFiles {
-    /// The leaf first.
+    /// The leaf certificate, then its chain.
     pub certificate_file: PathBuf,
     pub key_file: PathBuf,
 }
@@ -59,7 +60,7 @@ impl TlsFiles {
     }
 }
 
-/// Since the start.
+/// The counters of all listeners since the start.
 #[derive(Debug, Serialize)]
 pub struct AllCounters<T> {
     pub cpu_ns: u64,
@@ -69,19 +70,20 @@ pub struct AllCounters<T> {
 /// All listeners of a process, on all of its threads.
 pub struct Listeners<C> {
     addresses: Vec<SocketAddr>,
-    /// Of each thread, in the order of the addresses.
+    /// One entry for each thread, with counters in the order of the addresses.
     counters: Vec<Vec<Arc<C>>>,
 }
 
 impl<C: Counters> Listeners<C> {
-    /// Listen on all addresses before any of them is served; port 0 is any that is free. Threads are called `name`, and
-    /// serve until the process ends.
-    pub fn open<S: Server<Counters = C>>(asked: Vec<(SocketAddr, S)>, threads: usize, name: &str) -> Result<Self> {
+    /// Listen on all addresses, then start threads called `name` that serve until the process ends. Port 0 selects a
+    /// free port.
+    /// Errors: `plan` if an address cannot be used.
+    pub fn open<S: Server<Counters = C>>(servers: Vec<(SocketAddr, S)>, threads: usize, name: &str) -> Result<Self> {
         let mut addresses = Vec::new();
         let mut shares: Vec<Vec<Listener<S>>> = (0..threads).map(|_| Vec::new()).collect();
-        for (address, server) in asked {
-            let unheard = |error| Failure::new(Class::Plan, format!("cannot listen on {address}: {error}"));
-            let sockets = listening_sockets(address, threads).map_err(unheard)?;
+        for (address, server) in servers {
+            let failure = |error| Failure::new(Class::Plan, format!("cannot listen on {address}: {error}"));
+            let sockets = listening_sockets(address, threads).map_err(failure)?;
             addresses.push(local_address(&sockets[0])?);
             for (share, socket) in shares.iter_mut().zip(sockets) {
                 share.push(Listener::new(socket, server.clone()));
@@ -96,7 +98,7 @@ impl<C: Counters> Listeners<C> {
         &self.addresses
     }
 
-    pub fn counters(&self) -> AllCounters<C::Told> {
+    pub fn counters(&self) -> AllCounters<C::Totals> {
         let total = |place: usize| self.counters.iter().map(|thread| thread[place].read()).sum();
         let listeners = self.addresses.iter().enumerate().map(|(place, address)| (*address, total(place)));
         AllCounters { cpu_ns: clock::process_cpu(), listeners: listeners.collect() }
@@ -108,20 +110,20 @@ fn start<S: Server>(share: Vec<Listener<S>>, name: &str) {
         let outcome = Executor::new().and_then(|mut executor| {
             for listener in share {
                 let reactor = executor.reactor().clone();
-                executor.spawn(listener.take_all(reactor));
+                executor.spawn(listener.accept_all(reactor));
             }
             executor.run_to_end()
         });
-        // Listeners never end, so it is an error that did.
-        panic!("a thread that serves ended: {outcome:?}");
+        // Listeners never end, so the executor must have failed.
+        panic!("a serving thread ended: {outcome:?}");
     };
     std::thread::Builder::new().name(name.into()).stack_size(STACK).spawn(work).expect("a thread can be started");
 }
 
-/// In nanoseconds; until then another connection may have ended and left its descriptor.
+/// The pause in nanoseconds before accepting again without free descriptors; a connection may end meanwhile.
 const OUT_OF_DESCRIPTORS_PAUSE: u64 = 10_000_000;
 
-/// A socket that takes connections, and what becomes of them.
+/// A listening socket and the server for its connections.
 pub struct Listener<S: Server> {
     socket: OwnedFd,
     server: S,
@@ -137,14 +139,14 @@ impl<S: Server> Listener<S> {
         self.counters.clone()
     }
 
-    pub async fn take_all(self, reactor: Rc<Reactor>) {
+    pub async fn accept_all(self, reactor: Rc<Reactor>) {
         let socket = Watched::new(&reactor, self.socket).expect("a socket can be watched");
         loop {
             socket.readable().await.expect("listening has no deadline");
             match accept_with(&socket, SOCKET_FLAGS) {
                 Ok(accepted) => {
                     self.counters.connection();
-                    // Where the kernel cannot watch one more, this connection ends, and the others go on.
+                    // If the kernel cannot watch another descriptor, only this connection ends.
                     let Ok(watched) = Watched::new(&reactor, accepted) else { continue };
                     let stream = Stream::accepted(watched);
                     reactor.spawn(self.server.clone().serve(stream, reactor.clone(), self.counters.clone()));
@@ -153,28 +155,29 @@ impl<S: Server> Listener<S> {
                 Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
                     reactor.sleep_until(clock::now() + OUT_OF_DESCRIPTORS_PAUSE).await;
                 }
-                // accept(2): what went wrong with this connection already is told here, and concerns no other.
+                // accept(2) reports pending errors of the new connection; they do not affect others.
                 Err(_) => {}
             }
         }
     }
 }
 
-/// How sockets are made and taken.
+/// The flags of all sockets, listening or accepted.
 pub const SOCKET_FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
-/// Connections that the kernel completes before they are taken: a burst of clients is no reason to lose a SYN. The
-/// kernel's own bound, `net.core.somaxconn`, is 4096 as well.
+/// The maximum number of completed connections waiting to be accepted, so that a burst of clients loses no SYN. The
+/// kernel's default bound, `net.core.somaxconn`, is 4096 as well.
 const BACKLOG: i32 = 4096;
-/// One listening socket for each thread, among which the kernel shares new connections out.
-/// Errors: the address is not this machine's, or in use.
-pub fn listening_sockets(asked: SocketAddr, threads: usize) -> io::Result<Vec<OwnedFd>> {
-    let alone = bound(asked, false)?;
+
+/// Open one listening socket for each thread; the kernel distributes new connections among them.
+/// Errors: the address does not belong to this machine or is in use.
+pub fn listening_sockets(requested: SocketAddr, threads: usize) -> io::Result<Vec<OwnedFd>> {
+    let alone = bound(requested, false)?;
     let address = local_address(&alone)?;
     let sockets = if threads == 1 {
         vec![alone]
     } else {
-        // Sockets that share a port share it with any other program of this user that does so too. The first was bound
-        // alone to learn that there is none, and which port is free.
+        // SO_REUSEPORT would also share the port with other programs of this user. Binding one socket without it first
+        // shows that the port is free, and which port was chosen for port 0.
         drop(alone);
         (0..threads).map(|_| bound(address, true)).collect::<io::Result<_>>()?
     };
@@ -191,11 +194,11 @@ pub fn local_address(socket: &OwnedFd) -> io::Result<SocketAddr> {
 fn bound(address: SocketAddr, shared: bool) -> io::Result<OwnedFd> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket_with(family, SocketType::STREAM, SOCKET_FLAGS, Some(ipproto::TCP))?;
-    // Connections of a process before us may still be in TIME_WAIT.
+    // Connections of an earlier process may still be in TIME_WAIT.
     sockopt::set_socket_reuseaddr(&socket, true)?;
     sockopt::set_socket_reuseport(&socket, shared)?;
-    // Linux hands these on to the connections that are taken, which saves each two system calls. A client's machine that is
-    // gone without a word would hold its connection for ever.
+    // Accepted connections inherit these options, which saves two system calls each. Without keepalive the connection
+    // of a client machine that has vanished would stay open for ever.
     sockopt::set_tcp_nodelay(&socket, true)?;
     sockopt::set_socket_keepalive(&socket, true)?;
     bind(&socket, &address)?;
@@ -207,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_taken_once_whatever_the_threads() {
+    fn address_in_use_is_refused_for_any_number_of_threads() {
         let any = "127.0.0.1:0".parse().unwrap();
         for (first, second) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
             let held = listening_sockets(any, first).unwrap();
@@ -218,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn all_threads_share_one_address() {
+    fn sockets_of_all_threads_share_one_address() {
         let held = listening_sockets("[::1]:0".parse().unwrap(), 3).unwrap();
         let addresses: Vec<_> = held.iter().map(|socket| local_address(socket).unwrap()).collect();
         assert_ne!(addresses[0].port(), 0);

@@ -1,9 +1,9 @@
-//! How the bytes of an arm go, as a plan has it.
+//! The transport settings of an arm in a plan.
 
 use serde::Deserialize;
 use std::path::PathBuf;
 
-/// How the bytes of an arm go.
+/// The transport of an arm: plain TCP or TLS.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Transport {
@@ -15,21 +15,22 @@ pub enum Transport {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tls {
-    /// PEM; the system's authorities where absent.
+    /// A PEM file of trusted certificates; the system's authorities if absent.
     pub ca_file: Option<PathBuf>,
-    /// What both ends agree on where absent.
+    /// The only offered version; negotiated if absent.
     pub version: Option<TlsVersion>,
     pub verify: Verify,
     pub resumption: bool,
-    /// The one suite that is offered, by OpenSSL's name, with TLS 1.2 at most; OpenSSL's own choice where absent.
+    /// The only offered cipher suite, by OpenSSL's name, with TLS 1.2 at most; the library's list if absent.
     pub cipher: Option<String>,
-    /// OpenSSL's: what it refuses as too weak. Where absent 0 with a `cipher`, else the library's.
+    /// OpenSSL's security level, which rejects weak algorithms. If absent, it is 0 with a `cipher` and the library's
+    /// default without.
     pub security_level: Option<SecurityLevel>,
-    /// The one group for the key exchange that is offered; the library's list where absent.
+    /// The only offered group for the key exchange; the library's list if absent.
     pub group: Option<Group>,
 }
 
-/// A group of TLS's key exchange (RFC 8446, 4.2.7).
+/// A group for TLS's key exchange (RFC 8446, 4.2.7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Group {
@@ -37,8 +38,8 @@ pub enum Group {
     Prime256v1,
     /// Curve25519 (RFC 7748).
     X25519,
-    /// Curve25519 and ML-KEM-768, so that it holds as long as one of the two does (draft-ietf-tls-ecdhe-mlkem). Not every
-    /// library has it.
+    /// A hybrid of Curve25519 and ML-KEM-768, secure as long as either is (draft-ietf-tls-ecdhe-mlkem). Not every TLS
+    /// library supports it.
     #[serde(rename = "X25519MLKEM768")]
     X25519Mlkem768,
 }
@@ -53,13 +54,13 @@ impl Group {
     }
 }
 
-/// OpenSSL's security levels that still meet servers of today (SSL_CTX_set_security_level(3)).
+/// An OpenSSL security level from 0 to 2 (SSL_CTX_set_security_level(3)); higher levels reject most servers of today.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "u32")]
 pub struct SecurityLevel(u32);
 
 impl SecurityLevel {
-    /// Nothing is refused.
+    /// The level that rejects nothing.
     pub const ANYTHING: SecurityLevel = SecurityLevel(0);
 
     pub fn number(self) -> u32 {
@@ -71,11 +72,11 @@ impl TryFrom<u32> for SecurityLevel {
     type Error = &'static str;
 
     fn try_from(number: u32) -> Result<Self, Self::Error> {
-        if number <= 2 { Ok(SecurityLevel(number)) } else { Err("security_level is 0, 1 or 2") }
+        if number <= 2 { Ok(SecurityLevel(number)) } else { Err("security_level must be 0, 1 or 2") }
     }
 }
 
-/// A version that is pinned.
+/// A pinned TLS version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum TlsVersion {
     /// RFC 5246.
@@ -86,7 +87,7 @@ pub enum TlsVersion {
     V1_3,
 }
 
-/// What of the server's certificate is checked.
+/// The verification of the server's certificate: chain and name, only the chain, or neither.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verify {

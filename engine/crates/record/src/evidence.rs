@@ -1,48 +1,48 @@
-//! What proves that an arm really was what it says, as this end of the connection saw it.
+//! Evidence of what an arm's connections really were, as observed by the client.
 
 use serde::Serialize;
 
-/// What one connection turned out to be.
+/// The server and the security of one connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Connection {
     pub server: String,
-    /// None: plain.
+    /// None for a plain connection.
     pub security: Option<Security>,
 }
 
-/// What a TLS handshake agreed on.
+/// The outcome of a TLS handshake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Security {
     pub protocol: &'static str,
     pub cipher: &'static str,
     pub key: String,
     pub verified: bool,
-    /// The group of the key exchange; None for one that no setting asks for.
+    /// The group of the key exchange; None if it is not one of the groups that settings can select.
     pub group: Option<&'static str>,
     pub resumed: bool,
 }
 
-/// What the connections of a slice turned out to be.
+/// The evidence collected in a slice.
 #[derive(Debug, Default)]
 pub struct Evidence {
-    /// Every different connection that was seen: one, if the arm is what it says.
-    seen: Vec<Connection>,
+    /// One entry for each distinct kind of connection; a healthy arm has exactly one.
+    kinds: Vec<Connection>,
     opened: u64,
     handshakes: u64,
     resumed: u64,
 }
 
-/// What the connections of a slice really were. Where connections differ, their values are joined by commas.
+/// The evidence of a slice as it is sent to Python. Values that differ between connections are joined by commas.
 #[derive(Debug, Serialize)]
 pub struct EvidenceAnswer {
     pub connections: u64,
-    /// As OpenSSL names it; null for plain.
+    /// The TLS version by OpenSSL's name; null for plain.
     pub protocol: Option<String>,
-    /// As OpenSSL names it; null for plain.
+    /// The cipher suite by OpenSSL's name; null for plain.
     pub cipher: Option<String>,
-    /// The server's, such as `rsa-2048`; null for plain.
+    /// The type of the server's key, such as `rsa-2048`; null for plain.
     pub key: Option<String>,
-    /// Of the key exchange, as PostgreSQL names it; null for plain, and for one that no setting asks for.
+    /// The group of the key exchange by PostgreSQL's name; null for plain and for groups that settings cannot select.
     pub group: Option<String>,
     pub verified: bool,
     pub resumed: u64,
@@ -61,12 +61,12 @@ impl Evidence {
     }
 
     pub fn used(&mut self, mut connection: Connection) {
-        // Whether it resumed is counted, and no difference in kind.
+        // Resumption is counted separately and does not make a connection a different kind.
         if let Some(security) = &mut connection.security {
             security.resumed = false;
         }
-        if !self.seen.contains(&connection) {
-            self.seen.push(connection);
+        if !self.kinds.contains(&connection) {
+            self.kinds.push(connection);
         }
     }
 
@@ -74,28 +74,28 @@ impl Evidence {
         self.opened += other.opened;
         self.handshakes += other.handshakes;
         self.resumed += other.resumed;
-        other.seen.into_iter().for_each(|connection| self.used(connection));
+        other.kinds.into_iter().for_each(|connection| self.used(connection));
     }
 
     pub fn answer(&self) -> EvidenceAnswer {
-        let securities = || self.seen.iter().map(|connection| connection.security.as_ref());
-        let fact = |name: fn(&Security) -> &str| joined(securities().map(|found| found.map_or("plain", name)));
-        let encrypted = securities().any(|found| found.is_some());
+        let securities = || self.kinds.iter().map(|connection| connection.security.as_ref());
+        let values = |name: fn(&Security) -> &str| joined(securities().map(|security| security.map_or("plain", name)));
+        let encrypted = securities().any(|security| security.is_some());
         EvidenceAnswer {
             connections: self.opened,
-            protocol: fact(|security| security.protocol).filter(|_| encrypted),
-            cipher: fact(|security| security.cipher).filter(|_| encrypted),
-            key: fact(|security| &security.key).filter(|_| encrypted),
-            group: joined(securities().filter_map(|found| found?.group)),
-            verified: encrypted && securities().all(|found| found.is_some_and(|security| security.verified)),
+            protocol: values(|security| security.protocol).filter(|_| encrypted),
+            cipher: values(|security| security.cipher).filter(|_| encrypted),
+            key: values(|security| &security.key).filter(|_| encrypted),
+            group: joined(securities().filter_map(|security| security?.group)),
+            verified: encrypted && securities().all(|security| security.is_some_and(|tls| tls.verified)),
             resumed: self.resumed,
             handshakes: self.handshakes,
-            server: joined(self.seen.iter().map(|connection| connection.server.as_str())),
+            server: joined(self.kinds.iter().map(|connection| connection.server.as_str())),
         }
     }
 }
 
-/// Different values, sorted, joined by commas: more than one is for the reader to see, not for us to choose from.
+/// Join the distinct values by commas, sorted, so that the reader sees all of them.
 fn joined<'a>(values: impl Iterator<Item = &'a str>) -> Option<String> {
     let mut values: Vec<_> = values.collect();
     values.sort_unstable();

@@ -1,4 +1,4 @@
-//! What a slice leaves: times of phases, errors by class, counts, evidence.
+//! The records of a slice: times of phases, errors by class, counts and evidence.
 
 mod evidence;
 mod log;

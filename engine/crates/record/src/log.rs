@@ -1,11 +1,11 @@
-//! One thread's share of a slice: times, errors by class and phase, and counts by name.
+//! The log of one thread in a slice: times, errors by class and phase, and counts by name.
 
 use crate::{Evidence, Recorder, Timeline};
 use base::error::Failure;
 use serde::{Serialize, Serializer};
 use std::fmt;
 
-/// What a thread's workers write into; merged with the other threads' for the answer.
+/// The log that a thread's workers write into. The logs of all threads are merged for the answer.
 #[derive(Default)]
 pub struct SliceLog {
     pub recorder: Recorder,
@@ -13,9 +13,9 @@ pub struct SliceLog {
     pub counts: Counts,
     pub evidence: Evidence,
     pub operations: u64,
-    /// The first beginning of an attempt, on the monotonic clock.
+    /// The start of the first attempt, on the monotonic clock.
     pub first_began: Option<u64>,
-    /// The last end of an attempt, whatever came of it, on the monotonic clock; 0 before the first.
+    /// The end of the last attempt, successful or not, on the monotonic clock; 0 before any has ended.
     pub last_end: u64,
 }
 
@@ -38,7 +38,7 @@ impl SliceLog {
         self.errors.count(failure);
     }
 
-    /// Add another thread's, and leave that one empty for the next slice, its memory kept.
+    /// Merge another thread's log and empty it for the next slice; its memory stays allocated.
     pub fn absorb(&mut self, other: &mut SliceLog) {
         self.recorder.merge(&other.recorder);
         self.errors.merge(std::mem::take(&mut other.errors));
@@ -63,7 +63,7 @@ impl SliceLog {
     }
 }
 
-/// Errors of one class, and of one phase where that is told.
+/// The number of errors with one class and phase, and the first of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ErrorCount {
     #[serde(flatten)]
@@ -71,7 +71,7 @@ pub struct ErrorCount {
     pub count: u64,
 }
 
-/// Counts, in the order in which their kinds were first seen.
+/// Errors counted by class and phase, in the order of their first occurrence.
 #[derive(Debug, Default)]
 pub struct ErrorTally(Vec<ErrorCount>);
 
@@ -89,21 +89,23 @@ impl ErrorTally {
     }
 
     fn add(&mut self, errors: ErrorCount) {
-        let alike = |known: &&mut ErrorCount| {
+        let same_kind = |known: &&mut ErrorCount| {
             (known.first.class, known.first.phase) == (errors.first.class, errors.first.phase)
         };
-        match self.0.iter_mut().find(alike) {
+        match self.0.iter_mut().find(same_kind) {
             Some(known) => known.count += errors.count,
             None => self.0.push(errors),
         }
     }
 }
 
-/// Counts of a slice. The first part of a dotted name says who counted: `http.reused`, `tpcc.committed.payment`.
+/// Counts of a slice by dotted name. The first part is the protocol or workload: `http.reused`,
+/// `tpcc.committed.payment`.
 #[derive(Debug, Default)]
 pub struct Counts(Vec<(Name, u64)>);
 
-/// A count's name, written out only where it is answered: workers hand their counts over while others still measure.
+/// The name of a count. It is formatted only for the answer, because workers hand over their counts while other workers
+/// still measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Name {
     words: &'static str,
@@ -151,12 +153,11 @@ impl Serialize for Counts {
     }
 }
 
-/// One worker's counts while it measures: plain integers, which get their names when its slice is over.
+/// Counts of one worker while it measures: plain integers, which get their names after the slice.
 pub trait Tally: Default {
     fn add_to(&self, counts: &mut Counts);
 }
 
-/// Nothing is counted.
 impl Tally for () {
     fn add_to(&self, _counts: &mut Counts) {}
 }
@@ -166,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_add_up_and_none_are_told() {
+    fn merged_counts_add_up_and_zeros_are_kept() {
         let (mut one, mut other) = (Counts::default(), Counts::default());
         one.add("http.reused", 0);
         one.add(("http.status", 200), 2);

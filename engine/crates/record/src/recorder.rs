@@ -1,4 +1,4 @@
-//! Phases' times, added up exactly and as histograms. One recorder a thread, used again in every slice.
+//! Times of phases, as exact sums and as histograms. Each thread reuses one recorder in every slice.
 
 use super::Phase;
 use super::timeline::{Span, Timeline, Traffic};
@@ -8,12 +8,12 @@ use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Longer than any operation may take; what is longer is recorded as this in the histogram, and exactly in the
-/// sum. `costof/statistics/histogram.py` has the same bounds.
+/// The upper bound of histograms, above every operation timeout. Longer times enter the histogram as this value and the
+/// sum exactly. `costof/statistics/histogram.py` has the same bounds.
 const LONGEST_NS: u64 = 600_000_000_000;
 const SIGNIFICANT_DIGITS: u8 = 3;
 
-/// All phases' times of a slice.
+/// The times of all phases in a slice.
 #[derive(Default)]
 pub struct Recorder {
     phases: [PhaseRecord; Phase::ALL.len()],
@@ -22,11 +22,11 @@ pub struct Recorder {
 #[derive(Default)]
 struct PhaseRecord {
     totals: Totals,
-    /// A quarter of a megabyte: of a phase that has never happened there is none.
+    /// Allocated at the phase's first occurrence, because each histogram takes a quarter of a megabyte.
     histogram: Option<Histogram<u64>>,
 }
 
-/// What is exact.
+/// Exact figures of a phase.
 #[derive(Default)]
 struct Totals {
     count: u64,
@@ -37,7 +37,7 @@ struct Totals {
     traffic: Traffic,
 }
 
-/// One phase's times, exact and as a histogram.
+/// The times of one phase as they are sent to Python.
 #[derive(Debug, Serialize)]
 pub struct PhaseAnswer {
     pub count: u64,
@@ -45,7 +45,7 @@ pub struct PhaseAnswer {
     pub sum_squares_ns2: f64,
     pub min_ns: u64,
     pub max_ns: u64,
-    /// Times that bytes arrived after bytes were sent since the last arrival.
+    /// See [`Traffic::round_trips`].
     pub round_trips: u64,
     pub bytes_sent: u64,
     pub bytes_received: u64,
@@ -54,7 +54,7 @@ pub struct PhaseAnswer {
 }
 
 impl Recorder {
-    /// Write down an operation that succeeded. Its totals are derived here, from the very spans that are recorded.
+    /// Record the phases of a successful operation, and the totals derived from them.
     pub fn record(&mut self, timeline: &Timeline) {
         let mut delay = Span::none(Phase::Request);
         let mut connect = Span::none(Phase::Connect);
@@ -66,7 +66,7 @@ impl Recorder {
                 self.add(span);
             }
             match span.phase {
-                // It is all there is of its operation, but for the delay before it.
+                // The operation has no other phase except a delay before it.
                 Phase::Operation => {
                     operation += *span;
                     steps = 1;
@@ -112,7 +112,7 @@ impl Recorder {
             }
         }
         if steps > 1 {
-            // The only operation of two steps is a read and an update.
+            // Only a read-modify-write has two steps.
             self.add(&Span { phase: Phase::ReadModifyWrite, ..operation });
         }
         if steps > 0 {
@@ -220,10 +220,10 @@ mod tests {
     use base::clock;
 
     fn timeline() -> Timeline {
-        through(&[Phase::Resolve, Phase::Tcp, Phase::Tls, Phase::Hello, Phase::Auth, Phase::FirstOperation])
+        timeline_of(&[Phase::Resolve, Phase::Tcp, Phase::Tls, Phase::Hello, Phase::Auth, Phase::FirstOperation])
     }
 
-    fn through(phases: &[Phase]) -> Timeline {
+    fn timeline_of(phases: &[Phase]) -> Timeline {
         let mut timeline = Timeline::default();
         timeline.start(Traffic::default());
         for (round_trips, phase) in phases.iter().enumerate() {
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn the_phases_add_up_to_the_nanosecond() {
+    fn phases_add_up_to_the_nanosecond() {
         let mut recorder = Recorder::default();
         (0..100).for_each(|_| recorder.record(&timeline()));
         let phases = recorder.answer();
@@ -246,9 +246,9 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_without_a_query_has_one_total() {
+    fn connection_without_operation_has_only_connect_time() {
         let mut recorder = Recorder::default();
-        recorder.record(&through(&[Phase::Tcp, Phase::Greeting, Phase::Auth]));
+        recorder.record(&timeline_of(&[Phase::Tcp, Phase::Greeting, Phase::Auth]));
         let phases = recorder.answer();
         let sum: u64 = ["tcp", "greeting", "auth"].iter().map(|name| phases[*name].sum_ns).sum();
         assert_eq!(phases["connect"].sum_ns, sum);
@@ -256,9 +256,9 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_its_delay_its_connection_and_its_processing() {
+    fn request_time_is_delay_plus_connect_plus_processing() {
         let mut recorder = Recorder::default();
-        recorder.record(&through(&[Phase::Waiting, Phase::Receiving]));
+        recorder.record(&timeline_of(&[Phase::Waiting, Phase::Receiving]));
         assert!(!recorder.answer().contains_key("connect") && !recorder.answer().contains_key("delay"));
         let mut timeline = Timeline::default();
         timeline.schedule(clock::now());
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delay_is_beside_a_connection_and_not_in_it() {
+    fn connect_time_excludes_the_delay() {
         let mut recorder = Recorder::default();
         let mut timeline = Timeline::default();
         timeline.schedule(clock::now() - 1_000_000_000);
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delay_is_in_the_operation_that_it_delays() {
+    fn operation_time_includes_the_delay() {
         let mut recorder = Recorder::default();
         let mut timeline = Timeline::default();
         timeline.schedule(clock::now() - 1_000_000_000);
@@ -309,11 +309,11 @@ mod tests {
     }
 
     #[test]
-    fn a_read_and_an_update_are_one_operation() {
+    fn read_and_update_count_as_one_operation() {
         let mut recorder = Recorder::default();
-        recorder.record(&through(&[Phase::Read, Phase::Update]));
-        recorder.record(&through(&[Phase::Read]));
-        recorder.record(&through(&[Phase::Insert]));
+        recorder.record(&timeline_of(&[Phase::Read, Phase::Update]));
+        recorder.record(&timeline_of(&[Phase::Read]));
+        recorder.record(&timeline_of(&[Phase::Insert]));
         let phases = recorder.answer();
         let counts = |names: [&str; 5]| names.map(|name| phases.get(name).map_or(0, |phase| phase.count));
         assert_eq!(counts(["read", "update", "insert", "read_modify_write", "operation"]), [2, 1, 1, 1, 3]);
@@ -323,10 +323,10 @@ mod tests {
     }
 
     #[test]
-    fn a_transaction_is_an_operation() {
+    fn transaction_counts_as_operation() {
         let mut recorder = Recorder::default();
-        recorder.record(&through(&[Phase::NewOrder]));
-        recorder.record(&through(&[Phase::Delivery]));
+        recorder.record(&timeline_of(&[Phase::NewOrder]));
+        recorder.record(&timeline_of(&[Phase::Delivery]));
         let phases = recorder.answer();
         let sum = phases["new_order"].sum_ns + phases["delivery"].sum_ns;
         assert_eq!((phases["operation"].count, phases["operation"].sum_ns), (2, sum));
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_merge_and_a_reset_recorder_is_empty() {
+    fn recorders_merge_and_reset() {
         let (mut one, mut other) = (Recorder::default(), Recorder::default());
         one.record(&timeline());
         other.record(&timeline());
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_longer_than_the_histogram_keeps_its_exact_sum() {
+    fn time_above_the_histogram_bound_keeps_its_exact_sum() {
         let mut record = PhaseRecord::default();
         record.add(&Span { phase: Phase::Operation, nanos: LONGEST_NS * 3, traffic: Traffic::default() });
         let answer = record.answer().unwrap();

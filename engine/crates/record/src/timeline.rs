@@ -1,13 +1,13 @@
-//! The way of one operation through its phases. Neighbouring phases share a time stamp, so that their sum is the whole
-//! to the nanosecond. A timeline is written down only when its operation has succeeded: phases of a broken connection
-//! would otherwise be counted among those of whole ones.
+//! The phases of one operation. Consecutive phases share a time stamp, so their sum is the operation's time to the
+//! nanosecond. Only timelines of successful operations are recorded: a failed operation would add phases without the
+//! ones that should have followed.
 
 use base::clock;
 use std::ops::{AddAssign, Sub};
 
 macro_rules! phases {
     ($($(#[$about:meta])* $phase:ident = $name:literal,)*) => {
-        /// In the order in which they happen; from `Connect` on they are derived from the others.
+        /// A phase, in the order of occurrence. The phases from `Connect` on are totals derived from the others.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[repr(u8)]
         pub enum Phase {
@@ -15,7 +15,7 @@ macro_rules! phases {
         }
 
         impl Phase {
-            /// A phase's place here is its number.
+            /// All phases; each phase's index is its discriminant.
             pub const ALL: [Phase; [$($name),*].len()] = [$(Phase::$phase),*];
 
             pub fn name(self) -> &'static str {
@@ -28,9 +28,9 @@ macro_rules! phases {
 }
 
 phases! {
-    /// From the instant of a pace's schedule to the start; only with a pace.
+    /// From the scheduled instant to the start; only with a pace.
     Delay = "delay",
-    /// Name to address; only where a name was given.
+    /// Resolution of the host name; absent if the host is an IP address.
     Resolve = "resolve",
     Tcp = "tcp",
     Greeting = "greeting",
@@ -46,7 +46,7 @@ phases! {
     Read = "read",
     Update = "update",
     Scan = "scan",
-    /// TPC-C's, with its retries (clause 2.4).
+    /// TPC-C's New-Order transaction (clause 2.4), including its retries.
     NewOrder = "new_order",
     Payment = "payment",
     OrderStatus = "order_status",
@@ -66,12 +66,12 @@ phases! {
     ReadModifyWrite = "read_modify_write",
 }
 
-/// What has gone over a connection so far.
+/// The bytes and round trips of a connection so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
     pub bytes_sent: u64,
     pub bytes_received: u64,
-    /// Times that bytes arrived after bytes were sent since the last arrival; and one for the TCP handshake.
+    /// One for the TCP handshake, and one for each arrival of bytes after bytes were sent.
     pub round_trips: u64,
 }
 
@@ -95,7 +95,7 @@ impl AddAssign for Traffic {
     }
 }
 
-/// One phase that was gone through.
+/// The time and traffic of one phase of an operation.
 #[derive(Debug, Clone, Copy)]
 pub struct Span {
     pub phase: Phase,
@@ -116,21 +116,21 @@ impl AddAssign for Span {
     }
 }
 
-/// A connection goes through seven phases at most, after its delay (no protocol has both `greeting` and `tls_request`).
-const MOST_SPANS: usize = 8;
+/// A delay and at most seven phases of a connection (no protocol has both `greeting` and `tls_request`).
+const MAX_SPANS: usize = 8;
 
-/// The phases of one operation, as they are gone through.
+/// The phases of one operation in progress.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Timeline {
     scheduled: Option<u64>,
     at: u64,
     traffic: Traffic,
-    spans: [Option<Span>; MOST_SPANS],
+    spans: [Option<Span>; MAX_SPANS],
     count: usize,
 }
 
 impl Timeline {
-    /// The next operation was to begin at this instant: what it is late by is its first phase, `delay`.
+    /// Set the instant at which the next operation should begin; its lateness becomes the phase `delay`.
     pub fn schedule(&mut self, instant: u64) {
         self.scheduled = Some(instant);
     }
@@ -155,7 +155,7 @@ impl Timeline {
         self.count += 1;
     }
 
-    /// As `end_phase`, of a phase that is none of the operation's own but is written down by itself.
+    /// Return the phase that ends now without adding it to the timeline; the caller records it separately.
     pub fn lap(&mut self, phase: Phase, traffic: Traffic) -> Span {
         let now = clock::now();
         let span = Span { phase, nanos: now - self.at, traffic: traffic - self.traffic };

@@ -43,7 +43,7 @@ impl<S: OneServer> workload::Client for Client<S> {
 
     async fn open(&self, _target: Target, timeline: &mut Timeline) -> Result<S::Session> {
         let opened = self.service.open(&self.reactor, timeline).await;
-        opened.map_err(|failure| failure.of_a_known_server().with(self.service.address()))
+        opened.map_err(|failure| failure.from_known_server().with(self.service.address()))
     }
 }
 

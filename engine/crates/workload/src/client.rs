@@ -1,5 +1,5 @@
-//! What a protocol does for workloads: it opens sessions, and over a session it can be asked what its kind allows. Workloads
-//! are written against these traits and do not know which protocol they run over.
+//! The traits that a protocol implements for workloads: clients open sessions, and sessions perform operations.
+//! Workloads use only these traits and work with any protocol that implements them.
 
 use crate::ycsb::{Fields, Key, Shape, Values};
 use base::Random;
@@ -8,59 +8,58 @@ use record::{Connection, Tally, Timeline, Traffic};
 use std::num::NonZeroU64;
 use std::ops::Range;
 
-/// To which of a service's servers a session goes.
+/// The server of a service to which a session connects.
 #[derive(Debug, Clone, Copy)]
 pub enum Target {
-    /// One that fits the read preference; workers, by number, are spread over all that do.
+    /// A server that fits the read preference. Workers are spread over all such servers by their number.
     Reader(usize),
     Writer,
 }
 
-/// Opens sessions.
+/// A client of a service, which opens sessions.
 pub trait Client: 'static {
-    /// A connection that is ready for operations.
     type Session: Session;
 
+    /// Return true if both targets are the same server.
     fn is_one_server(&self, _one: Target, _other: Target) -> bool {
         true
     }
 
-    /// A session to this target broke: find out anew where it is, within the present operation's deadline. Nothing,
-    /// where there is only one server.
+    /// Locate this target again after a session to it broke, within the current operation's deadline. Services with one
+    /// server need not do anything.
     async fn rediscover(&self, _target: Target) -> Result<()> {
         Ok(())
     }
 
-    /// After so many requests a connection is ended; None where the server decides.
+    /// Return the number of requests after which a connection ends, or None if the server decides.
     fn requests_per_connection(&self) -> Option<NonZeroU64> {
         None
     }
 
-    /// Open a session, from the name's resolution to the proof of who we are, and mark each phase in the timeline.
+    /// Open a session, from name resolution to authentication, and end each phase in the timeline.
     async fn open(&self, target: Target, timeline: &mut Timeline) -> Result<Self::Session>;
 }
 
 /// A connection that is ready for operations.
 pub trait Session {
-    /// What its answers are counted in; `()`, where times say all of them.
+    /// The counts of its answers; `()` without any.
     type Tally: Tally;
 
     fn traffic(&self) -> Traffic;
 
-    /// What it turned out to be. Not for the measured path.
+    /// Return the evidence about this connection. Keep it out of measured time.
     fn connection(&self) -> Connection;
 
-    /// Do now, unmeasured, what the first of many operations would have to do: what a pool does when it opens a
-    /// connection.
+    /// Do the one-time work of the first operation, unmeasured, as a pool does when it opens a connection.
     async fn prepare(&mut self) -> Result<()> {
         Ok(())
     }
 
-    /// End it as the protocol asks, without waiting.
+    /// End the session as the protocol requires, without waiting.
     fn close(self);
 
-    /// As `close`, once the other side has ended it, where it was asked to: whoever ends a connection first keeps its port
-    /// for a minute, and the client has ports for a few hundred connections a second.
+    /// As `close`, but wait for the server to close first if it was requested to. The side that closes first keeps the
+    /// port in TIME_WAIT for a minute, and the client's ports suffice for only a few hundred connections a second.
     async fn end(self)
     where
         Self: Sized,
@@ -69,22 +68,23 @@ pub trait Session {
     }
 }
 
-/// A session that can be asked one thing: what a new connection is for.
+/// A session that performs one kind of query.
 pub trait Ask: Session {
-    /// What it is asked about: a table of records; nothing, where every question is the same.
+    /// The data of the queries, such as a table of records; `()` if all queries are the same.
     type About: 'static;
 
+    /// Perform one query.
     async fn ask(&mut self, about: &Self::About, random: &mut Random, tally: &mut Self::Tally) -> Result<()>;
 
+    /// Perform one query that is not the last of its connection.
     async fn ask_and_go_on(&mut self, about: &Self::About, random: &mut Random, tally: &mut Self::Tally) -> Result<()> {
         self.ask(about, random, tally).await
     }
 }
 
-/// A session over which YCSB's operations go, on records that a workload names by their keys.
+/// A session that performs YCSB's operations on records by their keys.
 pub trait Records: Session {
-    /// Do now, unmeasured, what the first operation on records of this shape would have to do. Once it has been done
-    /// it costs nothing.
+    /// Do the one-time work of the first operation on records of this shape, unmeasured. Later calls cost nothing.
     async fn get_ready(&mut self, _shape: &Shape) -> Result<()> {
         Ok(())
     }
@@ -95,50 +95,51 @@ pub trait Records: Session {
 
     async fn update_record(&mut self, key: &Key, values: Values<'_>) -> Result<()>;
 
-    /// Read so many records from this key on, in the order of their keys; fewer, where the table ends.
+    /// Read `count` records from this key on in the order of keys, or fewer at the end of the table.
     async fn scan_records(&mut self, from: &Key, count: u64, fields: Fields) -> Result<()>;
 }
 
-/// A session over which records are read, one at a time, by random keys, and written in batches.
+/// A session that reads single records by random keys and writes records in batches.
 pub trait KeyValue: Ask {
     async fn insert(&mut self, table: &Self::About, records: Range<u64>) -> Result<()>;
 }
 
-/// A session that can be asked many things at once.
+/// A session that can pipeline queries.
 pub trait Pipeline: Ask {
-    /// Ask so often without waiting for an answer in between, then take all of them.
+    /// Send `count` queries without waiting for answers, then receive all answers.
     async fn ask_at_once(&mut self, about: &Self::About, count: usize, random: &mut Random) -> Result<()>;
 }
 
-/// A session over which a record is written whether it is there or not, as a cache's are.
+/// A session that writes a record whether it exists or not, as caches do.
 pub trait Overwrite: KeyValue {
     async fn overwrite(&mut self, about: &Self::About, random: &mut Random) -> Result<()>;
 }
 
-/// A session that carries out pgbench's transactions.
+/// A session that performs pgbench's transactions.
 pub trait Pgbench: KeyValue + Pipeline {
     async fn transact(&mut self, about: &Self::About, random: &mut Random) -> Result<()>;
 }
 
-/// A session that carries requests, one at a time, and that its server may end between two of them.
+/// A session that carries one request at a time. The server may end it between two requests.
 pub trait Requests: Session {
-    /// Make one request, the last of this connection or not, and take the response. `arrived` is called with what has gone
-    /// over the connection once the response begins. The response is counted whatever its status.
-    /// Errors: `status`, after which the connection may go on; `short_body`, `protocol`, and those of a broken
-    /// connection.
+    /// Send one request and receive the response, which is counted whatever its status. `last` marks the last request
+    /// of the connection. `arrived` is called with the connection's traffic when the response begins.
+    /// Errors: `status`, after which the connection may still be usable; `short_body`, `protocol`, and those of a
+    /// broken connection.
     async fn request(&mut self, last: bool, tally: &mut Self::Tally, arrived: impl FnMut(Traffic)) -> Result<()>;
 
+    /// Return true if the session can carry another request.
     fn may_go_on(&self) -> bool;
 
-    /// Whether the server has not ended it meanwhile; the kernel is asked only where this thread was told of something.
+    /// Return false if the server has ended the session. Without an event on it, no system call is made.
     async fn is_still_open(&mut self) -> bool;
 
-    /// As `is_still_open`, and the kernel is asked.
+    /// As `is_still_open`, always asking the kernel.
     async fn is_open(&mut self) -> bool;
 }
 
-/// What a client's sessions count in.
+/// The counts of a client's sessions.
 pub type TallyOf<C> = <<C as Client>::Session as Session>::Tally;
 
-/// What a client's sessions are asked about.
+/// The data of a client's queries.
 pub type AboutOf<C> = <<C as Client>::Session as Ask>::About;

@@ -1,5 +1,5 @@
-//! `connect`: what a client without a pool does. A trial is a new connection, its first operation unless it goes without, any
-//! further ones, and its end. The end is in the slice's time and in no phase.
+//! Workload `connect`, a client without a pool. A trial opens a connection, performs its operations (a first one unless
+//! disabled, and any further ones) and ends it. The end counts in the slice's time but in no phase.
 
 use super::Workload;
 use crate::client::{AboutOf, Ask, Client, Session, TallyOf, Target};
@@ -8,34 +8,34 @@ use base::error::Result;
 use record::{Counts, Evidence, Phase, Recorder, Span, Tally, Timeline};
 use std::ops::Range;
 
-/// One worker's trials, one after the other.
+/// The trials of one worker.
 pub struct Connect<C: Client<Session: Ask>> {
     client: C,
     target: Target,
     about: AboutOf<C>,
     random: Random,
-    asks: Asks,
+    operations: TrialOperations,
     further: Vec<Span>,
     tally: TallyOf<C>,
 }
 
-/// What a trial asks of its connection.
+/// The operations of a trial.
 #[derive(Debug, Clone, Copy)]
-pub struct Asks {
-    /// Whether anything; a connection is else ended as soon as it is ready.
+pub struct TrialOperations {
+    /// Whether there is a first operation; without one the connection ends as soon as it is ready.
     pub first: bool,
     pub further: u32,
 }
 
 impl<C: Client<Session: Ask>> Connect<C> {
-    pub fn new(client: C, target: Target, about: AboutOf<C>, random: Random, asks: Asks) -> Self {
-        let further = Vec::with_capacity(asks.further as usize);
-        Connect { client, target, about, random, asks, further, tally: TallyOf::<C>::default() }
+    pub fn new(client: C, target: Target, about: AboutOf<C>, random: Random, operations: TrialOperations) -> Self {
+        let further = Vec::with_capacity(operations.further as usize);
+        Connect { client, target, about, random, operations, further, tally: TallyOf::<C>::default() }
     }
 
-    async fn ask(&mut self, session: &mut C::Session, timeline: &mut Timeline) -> Result<()> {
-        for number in 0..=self.asks.further {
-            if number == self.asks.further {
+    async fn query(&mut self, session: &mut C::Session, timeline: &mut Timeline) -> Result<()> {
+        for number in 0..=self.operations.further {
+            if number == self.operations.further {
                 session.ask(&self.about, &mut self.random, &mut self.tally).await?;
             } else {
                 session.ask_and_go_on(&self.about, &mut self.random, &mut self.tally).await?;
@@ -52,7 +52,7 @@ impl<C: Client<Session: Ask>> Connect<C> {
 
 impl<C: Client<Session: Ask>> Workload for Connect<C> {
     fn in_a_row(&self) -> u64 {
-        1 + u64::from(self.asks.further)
+        1 + u64::from(self.operations.further)
     }
 
     async fn prepare(&mut self, _evidence: &mut Evidence) -> Result<()> {
@@ -62,10 +62,10 @@ impl<C: Client<Session: Ask>> Workload for Connect<C> {
     async fn operate(&mut self, _claimed: Range<u64>, timeline: &mut Timeline, evidence: &mut Evidence) -> Result<()> {
         self.further.clear();
         let mut session = self.client.open(self.target, timeline).await?;
-        let asked = if self.asks.first { self.ask(&mut session, timeline).await } else { Ok(()) };
+        let outcome = if self.operations.first { self.query(&mut session, timeline).await } else { Ok(()) };
         evidence.opened(session.connection());
         session.end().await;
-        asked
+        outcome
     }
 
     fn record_further(&mut self, recorder: &mut Recorder) {

@@ -1,9 +1,9 @@
-//! From a workload's settings to the worker that does it, over whatever protocol: what a protocol's `spawn` calls, once a
-//! worker, so that the loop that is measured is compiled for its protocol and its workload.
+//! Spawning of workers from a workload's settings. A protocol's `spawn` calls this once for each worker, so that the
+//! measured loop is compiled for each pair of protocol and workload.
 
 use crate::client::{AboutOf, Ask, Client, KeyValue, Overwrite, Pgbench, Pipeline, Records, Requests, Target};
-use crate::connect::Asks;
-use crate::query::{OneByOne, Overwritten, Pipelined, Question, Transactions};
+use crate::connect::TrialOperations;
+use crate::query::{Overwriting, PgbenchTransactions, Pipelining, QueryKind, SingleQuery};
 use crate::schedule::Think;
 use crate::settings::{Data, Kind, Settings};
 use crate::sql::Sql;
@@ -15,12 +15,12 @@ use base::Random;
 use net::runtime::{Executor, Reactor, Semaphore, TaskId};
 use std::rc::Rc;
 
-/// A thread opens at most so many connections at a time, where its protocol waits for [`Job::opening`]; more wait, in no
-/// phase but `delay`. A server's queue of new connections may be as short as nginx's 511: what does not fit is tried
-/// again by TCP, ever later, until it is too late.
+/// The maximum number of connections that a thread opens at the same time, for protocols that wait for
+/// [`Job::opening`]. The wait counts in no phase except `delay`. A server's listen queue may be as short as nginx's
+/// 511; TCP retries connections beyond it with growing pauses until they time out.
 pub const OPENING_AT_A_TIME: usize = 256;
 
-/// What one worker is to do.
+/// The task of one worker.
 pub struct Job<'a> {
     pub executor: &'a mut Executor,
     pub slot: Rc<Slot>,
@@ -28,7 +28,7 @@ pub struct Job<'a> {
     pub workload: &'a Settings,
     pub data: Data,
     pub seed: u64,
-    /// The same sequence on every arm: arms must differ in nothing but the factor.
+    /// The same sequence on every arm, because arms may differ only in their levels.
     pub random: Random,
     pub opening: Rc<Semaphore>,
     pub ycsb: Option<(ycsb::Core, ycsb::Shared)>,
@@ -42,8 +42,8 @@ impl Job<'_> {
     pub fn queries<C: Client<Session: Ask>>(self, client: C, about: AboutOf<C>) -> TaskId {
         match self.workload.kind {
             Kind::Connect => self.connect(client, about),
-            Kind::Query => self.ask::<C, OneByOne>(client, about),
-            _ => unreachable!("refused with the plan"),
+            Kind::Query => self.query::<C, SingleQuery>(client, about),
+            _ => unreachable!("plans with other kinds are rejected"),
         }
     }
 
@@ -54,7 +54,7 @@ impl Job<'_> {
         match self.workload.kind {
             Kind::Load => self.spawn(Load::new(client, table)),
             Kind::Ycsb => {
-                let (core, shared) = self.ycsb.clone().expect("resolved with the plan");
+                let (core, shared) = self.ycsb.clone().expect("resolved before workers are spawned");
                 let ycsb = Ycsb::new(client, self.worker, core, shared, self.random.clone());
                 self.spawn(ycsb)
             }
@@ -88,8 +88,8 @@ impl Job<'_> {
         C: Client<Session: Pgbench + Records> + Clone,
     {
         match self.workload.kind {
-            Kind::Pipeline => self.ask::<C, Pipelined>(client, table),
-            Kind::Tpcb => self.ask::<C, Transactions>(client, table),
+            Kind::Pipeline => self.query::<C, Pipelining>(client, table),
+            Kind::Tpcb => self.query::<C, PgbenchTransactions>(client, table),
             _ => self.records(client, table),
         }
     }
@@ -99,8 +99,8 @@ impl Job<'_> {
         C: Client<Session: Overwrite + Pipeline + Records> + Clone,
     {
         match self.workload.kind {
-            Kind::Pipeline => self.ask::<C, Pipelined>(client, table),
-            Kind::Write => self.ask::<C, Overwritten>(client, table),
+            Kind::Pipeline => self.query::<C, Pipelining>(client, table),
+            Kind::Write => self.query::<C, Overwriting>(client, table),
             _ => self.records(client, table),
         }
     }
@@ -112,24 +112,24 @@ impl Job<'_> {
         match self.workload.kind {
             Kind::Connect => self.connect(client, ()),
             Kind::Request => {
-                let most = client.requests_per_connection().filter(|_| !self.workload.keep_connections);
-                let requests = Request::new(client, self.worker, most);
+                let limit = client.requests_per_connection().filter(|_| !self.workload.keep_connections);
+                let requests = Request::new(client, self.worker, limit);
                 self.spawn(requests)
             }
-            _ => unreachable!("refused with the plan"),
+            _ => unreachable!("plans with other kinds are rejected"),
         }
     }
 
-    fn ask<C: Client<Session: Ask>, Q: Question<C::Session>>(self, client: C, about: AboutOf<C>) -> TaskId {
+    fn query<C: Client<Session: Ask>, Q: QueryKind<C::Session>>(self, client: C, about: AboutOf<C>) -> TaskId {
         let queries = Query::<C, Q>::new(client, Target::Reader(self.worker), about, self.random.clone());
         self.spawn(queries)
     }
 
     fn connect<C: Client<Session: Ask>>(self, client: C, about: AboutOf<C>) -> TaskId {
         let first = self.workload.first_operation.unwrap_or(true);
-        let asks = Asks { first, further: self.workload.further_operations };
+        let operations = TrialOperations { first, further: self.workload.further_operations };
         let target = Target::Reader(self.worker);
-        let connect = Connect::new(client, target, about, self.random.clone(), asks);
+        let connect = Connect::new(client, target, about, self.random.clone(), operations);
         self.spawn(connect)
     }
 

@@ -1,8 +1,8 @@
-//! What is done to a service, whatever protocol it speaks, and the workers that do it.
+//! Workloads, independent of protocols, and the workers that run them.
 //!
-//! A workload says how to get ready and what one operation is; when operations begin, how many there are and what becomes of a
-//! failed one is the worker's business and the same for all. What a protocol must be able to do for a workload are the
-//! traits of [`client`] and [`sql`].
+//! A workload defines its preparation and its operation. The worker, the same for all workloads, decides when
+//! operations begin and how many there are, and handles failures. The traits in [`client`] and [`sql`] are what
+//! workloads need of a protocol.
 
 mod client;
 mod connect;
@@ -22,7 +22,7 @@ pub mod ycsb;
 pub use client::{
     AboutOf, Ask, Client, KeyValue, Overwrite, Pgbench, Pipeline, Records, Requests, Session, TallyOf, Target,
 };
-pub use connect::{Asks, Connect};
+pub use connect::{Connect, TrialOperations};
 pub use job::{Job, OPENING_AT_A_TIME};
 pub use query::{Load, Query};
 pub use request::Request;
@@ -35,34 +35,36 @@ use base::error::Result;
 use record::{Counts, Evidence, Recorder, Timeline};
 use std::ops::Range;
 
-/// One worker's part of a workload. It lives through the whole run and keeps its connection between slices
-/// until it is told to end it.
+/// One worker's part of a workload. It lives through the whole run and keeps its connection between slices until
+/// [`Workload::disconnect`].
 pub trait Workload: 'static {
-    /// So many operations are done at once: a batch.
+    /// The number of operations in one call of [`Workload::operate`].
     const BATCH: u64 = 1;
 
+    /// Return the number of consecutive server operations in one operation, by which its timeouts are multiplied.
     fn in_a_row(&self) -> u64 {
         1
     }
 
-    /// So long its user takes before the next operation can begin, in nanoseconds and in no phase.
+    /// Return the simulated user's pause before the next operation in nanoseconds. It counts in no phase.
     fn rest_ns(&mut self) -> u64 {
         0
     }
 
-    /// End the connection that stands between slices, where one does.
+    /// End the connection that is kept between slices, if any.
     fn disconnect(&mut self) {}
 
-    /// Get ready, unmeasured, before a slice begins.
-    /// Errors: they are counted, and the slice is begun nevertheless.
+    /// Prepare for a slice, unmeasured.
+    /// Errors: the worker counts them and runs the slice nevertheless.
     async fn prepare(&mut self, evidence: &mut Evidence) -> Result<()>;
 
-    /// Do the operations of these numbers (of the slice, from 0) and leave their phases in the timeline.
-    /// Errors: they are counted; the next operation begins with whatever this one left.
+    /// Perform the operations with these numbers, counted from 0 in the slice, and put their phases into the timeline.
+    /// Errors: the worker counts them and continues with the next operation.
     async fn operate(&mut self, claimed: Range<u64>, timeline: &mut Timeline, evidence: &mut Evidence) -> Result<()>;
 
+    /// Record the operations that are not in the timeline.
     fn record_further(&mut self, _recorder: &mut Recorder) {}
 
-    /// Hand over what was counted since this was called last, once an order has been followed.
+    /// Move the counts since the last call into `into`. The worker calls it after each order.
     fn take_counts(&mut self, _into: &mut Counts) {}
 }

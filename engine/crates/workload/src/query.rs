@@ -1,6 +1,6 @@
-//! Workloads over a persistent connection, which is opened again, unmeasured, when it broke. `query`, `write`, `pipeline` and
-//! `tpcb` ask one question after the other, about records whose keys are uniformly random. `load` writes the table's records in
-//! batches, to the server that takes writes: an operation is a record, and the phase `operation` is a batch.
+//! Workloads over a persistent connection, which is reopened, unmeasured, after it broke. `query`, `write`, `pipeline`
+//! and `tpcb` perform operations on records with uniformly random keys. `load` writes the table's records in batches to
+//! the server that accepts writes: an operation is a record, and the phase `operation` is a batch.
 
 use crate::Workload;
 use crate::client::{AboutOf, Ask, Client, KeyValue, Overwrite, Pgbench, Pipeline, Session, TallyOf, Target};
@@ -10,67 +10,67 @@ use record::{Counts, Evidence, Phase, Tally, Timeline};
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// Queries that are sent before the first of them is answered.
-const PIPELINED: usize = 16;
+/// The number of queries that are sent before the first answer is awaited.
+const PIPELINE_LENGTH: usize = 16;
 
-/// What one operation asks.
-pub trait Question<S: Ask>: 'static {
+/// The kind of operation of a [`Query`] workload.
+pub trait QueryKind<S: Ask>: 'static {
     async fn ask(session: &mut S, about: &S::About, random: &mut Random, tally: &mut S::Tally) -> Result<()>;
 }
 
-/// One query.
-pub struct OneByOne;
+/// One query at a time.
+pub struct SingleQuery;
 
-impl<S: Ask> Question<S> for OneByOne {
+impl<S: Ask> QueryKind<S> for SingleQuery {
     async fn ask(session: &mut S, about: &S::About, random: &mut Random, tally: &mut S::Tally) -> Result<()> {
         session.ask(about, random, tally).await
     }
 }
 
-/// One record written anew.
-pub struct Overwritten;
+/// Writes of one record, which may exist.
+pub struct Overwriting;
 
-impl<S: Overwrite> Question<S> for Overwritten {
+impl<S: Overwrite> QueryKind<S> for Overwriting {
     async fn ask(session: &mut S, about: &S::About, random: &mut Random, _tally: &mut S::Tally) -> Result<()> {
         session.overwrite(about, random).await
     }
 }
 
-/// Sixteen queries at once.
-pub struct Pipelined;
+/// Sixteen queries at once, pipelined.
+pub struct Pipelining;
 
-impl<S: Pipeline> Question<S> for Pipelined {
+impl<S: Pipeline> QueryKind<S> for Pipelining {
     async fn ask(session: &mut S, about: &S::About, random: &mut Random, _tally: &mut S::Tally) -> Result<()> {
-        session.ask_at_once(about, PIPELINED, random).await
+        session.ask_at_once(about, PIPELINE_LENGTH, random).await
     }
 }
 
-/// One transaction of pgbench's.
-pub struct Transactions;
+/// pgbench's transactions.
+pub struct PgbenchTransactions;
 
-impl<S: Pgbench> Question<S> for Transactions {
+impl<S: Pgbench> QueryKind<S> for PgbenchTransactions {
     async fn ask(session: &mut S, about: &S::About, random: &mut Random, _tally: &mut S::Tally) -> Result<()> {
         session.transact(about, random).await
     }
 }
 
-/// One worker's questions, one after the other.
-pub struct Query<C: Client<Session: Ask>, Q = OneByOne> {
+/// The operations of one worker on a persistent session.
+pub struct Query<C: Client<Session: Ask>, Q = SingleQuery> {
     session: Persistent<C>,
     table: AboutOf<C>,
     random: Random,
     tally: TallyOf<C>,
-    question: PhantomData<Q>,
+    kind: PhantomData<Q>,
 }
 
 impl<C: Client<Session: Ask>, Q> Query<C, Q> {
     pub fn new(client: C, target: Target, table: AboutOf<C>, random: Random) -> Self {
-        let session = Persistent::new(client, target, AsPooled);
-        Query { session, table, random, tally: TallyOf::<C>::default(), question: PhantomData }
+        let session = Persistent::new(client, target, SessionPreparation);
+        Query { session, table, random, tally: TallyOf::<C>::default(), kind: PhantomData }
     }
 }
 
-impl<C: Client<Session: Ask>, Q: Question<C::Session>> Workload for Query<C, Q> {
+impl<C: Client<Session: Ask>, Q: QueryKind<C::Session>> Workload for Query<C, Q> {
     fn disconnect(&mut self) {
         self.session.disconnect();
     }
@@ -92,35 +92,35 @@ impl<C: Client<Session: Ask>, Q: Question<C::Session>> Workload for Query<C, Q> 
     }
 }
 
-/// What a new session needs before its first operation, unmeasured.
+/// The unmeasured preparation of a new session before its first operation.
 pub trait Preparation<S> {
-    /// Whether a connection that broke may have to go to another server: to the new primary, where one was elected.
+    /// Whether to look for the server again after a connection broke, since a new primary may have been elected.
     const REDISCOVERS: bool = false;
 
     async fn prepare(&self, session: &mut S) -> Result<()>;
 }
 
-/// As a pool does it when it opens a connection.
-pub struct AsPooled;
+/// The preparation that the protocol defines ([`Session::prepare`]).
+pub struct SessionPreparation;
 
-impl<S: Session> Preparation<S> for AsPooled {
+impl<S: Session> Preparation<S> for SessionPreparation {
     async fn prepare(&self, session: &mut S) -> Result<()> {
         session.prepare().await
     }
 }
 
-/// One worker's persistent session.
-pub struct Persistent<C: Client, P = AsPooled> {
+/// The persistent session of one worker.
+pub struct Persistent<C: Client, P = SessionPreparation> {
     client: C,
     target: Target,
     preparation: P,
     session: Option<C::Session>,
-    lost: bool,
+    broken: bool,
 }
 
 impl<C: Client, P: Preparation<C::Session>> Persistent<C, P> {
     pub fn new(client: C, target: Target, preparation: P) -> Self {
-        Persistent { client, target, preparation, session: None, lost: false }
+        Persistent { client, target, preparation, session: None, broken: false }
     }
 
     pub fn disconnect(&mut self) {
@@ -129,8 +129,8 @@ impl<C: Client, P: Preparation<C::Session>> Persistent<C, P> {
         }
     }
 
-    /// See that it is open, and note what it is.
-    /// Errors: those of looking for the server, of opening a session and of its preparation.
+    /// Open the session unless it is open, and record its evidence.
+    /// Errors: those of locating the server, of opening the session and of its preparation.
     pub async fn prepare(&mut self, evidence: &mut Evidence) -> Result<()> {
         match &self.session {
             Some(session) => evidence.used(session.connection()),
@@ -139,8 +139,8 @@ impl<C: Client, P: Preparation<C::Session>> Persistent<C, P> {
         Ok(())
     }
 
-    /// Take the session for one operation; [`Persistent::settle`] gets it back. So an operation that is abandoned half-way
-    /// can never leave its answer to the next one.
+    /// Take the session for one operation; [`Persistent::settle`] returns it. The answer of an abandoned operation can
+    /// therefore never reach the next one.
     pub async fn take(&mut self, evidence: &mut Evidence) -> Result<C::Session> {
         match self.session.take() {
             Some(session) => Ok(session),
@@ -148,42 +148,44 @@ impl<C: Client, P: Preparation<C::Session>> Persistent<C, P> {
         }
     }
 
-    /// The operation has ended, well or not. The session is kept, unless it is not known what comes next on it (an error
-    /// that the server answered is an answer), or its server says that another is to be asked.
+    /// Return the session after an operation. It is closed if it failed without an error answer of the server, since
+    /// its state is then unknown, or if the server answered that another server is responsible.
     pub fn settle(&mut self, session: C::Session, outcome: Result<()>) -> Result<()> {
         match &outcome {
-            Err(failure) if failure.class != Class::Server || P::REDISCOVERS && failure.moved => self.lose(session),
+            Err(failure) if failure.class != Class::Server || P::REDISCOVERS && failure.moved => self.discard(session),
             _ => self.keep(session),
         }
         outcome
     }
 
+    /// Keep the session for the next operation.
     pub fn keep(&mut self, session: C::Session) {
         self.session = Some(session);
     }
 
-    pub fn lose(&mut self, session: C::Session) {
+    /// Close a session that is no longer usable.
+    pub fn discard(&mut self, session: C::Session) {
         session.close();
-        self.lost = true;
+        self.broken = true;
     }
 
     async fn open(&mut self, evidence: &mut Evidence) -> Result<C::Session> {
-        if P::REDISCOVERS && self.lost {
+        if P::REDISCOVERS && self.broken {
             self.client.rediscover(self.target).await?;
         }
-        self.lost = true;
+        self.broken = true;
         let mut session = self.client.open(self.target, &mut Timeline::default()).await?;
         evidence.opened(session.connection());
         if let Err(failure) = self.preparation.prepare(&mut session).await {
             session.close();
             return Err(failure);
         }
-        self.lost = false;
+        self.broken = false;
         Ok(session)
     }
 }
 
-/// One worker's batches, one after the other.
+/// The batches that one worker writes.
 pub struct Load<C: Client<Session: KeyValue>> {
     session: Persistent<C>,
     table: AboutOf<C>,
@@ -191,12 +193,13 @@ pub struct Load<C: Client<Session: KeyValue>> {
 
 impl<C: Client<Session: KeyValue>> Load<C> {
     pub fn new(client: C, table: AboutOf<C>) -> Self {
-        Load { session: Persistent::new(client, Target::Writer, AsPooled), table }
+        Load { session: Persistent::new(client, Target::Writer, SessionPreparation), table }
     }
 }
 
 impl<C: Client<Session: KeyValue>> Workload for Load<C> {
-    /// About 110 KB of YCSB's records, 20 KB of sysbench's: enough to make a round trip's share small, little enough to show progress.
+    /// About 110 KB of YCSB's records or 20 KB of sysbench's: large enough for a small share of round trips, and small
+    /// enough to show progress.
     const BATCH: u64 = 100;
 
     fn disconnect(&mut self) {

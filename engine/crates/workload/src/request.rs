@@ -1,5 +1,5 @@
-//! `request`: requests of HTTP, one after the other, on connections that are opened as they are needed. Opening one is
-//! measured with the request that needed it.
+//! Workload `request`: HTTP requests on connections that are opened when needed. Opening a connection is measured with
+//! the request that needed it.
 
 use super::Workload;
 use crate::client::{Client, Requests, Session, TallyOf, Target};
@@ -8,70 +8,77 @@ use record::{Counts, Evidence, Phase, Tally, Timeline};
 use std::num::NonZeroU64;
 use std::ops::Range;
 
-/// One worker's requests.
+/// The requests of one worker.
 pub struct Request<C: Client> {
     client: C,
     worker: usize,
     requests_per_connection: Option<NonZeroU64>,
-    carrier: Option<Carrier<C::Session>>,
+    connection: Option<OpenConnection<C::Session>>,
     head_start: u64,
     tally: TallyOf<C>,
 }
 
-struct Carrier<S> {
+struct OpenConnection<S> {
     session: S,
-    carried: u64,
+    requests: u64,
 }
 
 impl<C: Client<Session: Requests>> Request<C> {
-    /// Worker w's first connection counts as if it had carried w requests already, modulo how many one may carry:
-    /// otherwise those of all workers would end at once.
+    /// The first connection of worker w counts as if it had carried w modulo `requests_per_connection` requests, or the
+    /// connections of all workers would end at the same time.
     pub fn new(client: C, worker: usize, requests_per_connection: Option<NonZeroU64>) -> Self {
-        let head_start = requests_per_connection.map_or(0, |most| worker as u64 % most);
-        Request { client, worker, requests_per_connection, carrier: None, head_start, tally: TallyOf::<C>::default() }
+        let head_start = requests_per_connection.map_or(0, |limit| worker as u64 % limit);
+        Request {
+            client,
+            worker,
+            requests_per_connection,
+            connection: None,
+            head_start,
+            tally: TallyOf::<C>::default(),
+        }
     }
 
-    fn is_last(&self, carried: u64) -> bool {
-        self.requests_per_connection.is_some_and(|most| carried + 1 >= most.get())
+    fn is_last(&self, requests: u64) -> bool {
+        self.requests_per_connection.is_some_and(|limit| requests + 1 >= limit.get())
     }
 
-    async fn take_carrier(&mut self) -> Option<Carrier<C::Session>> {
-        let mut carrier = self.carrier.take()?;
-        carrier.session.is_still_open().await.then_some(carrier)
+    async fn take_connection(&mut self) -> Option<OpenConnection<C::Session>> {
+        let mut connection = self.connection.take()?;
+        connection.session.is_still_open().await.then_some(connection)
     }
 }
 
 impl<C: Client<Session: Requests>> Workload for Request<C> {
     fn disconnect(&mut self) {
-        if let Some(Carrier { session, .. }) = self.carrier.take() {
+        if let Some(OpenConnection { session, .. }) = self.connection.take() {
             session.close();
         }
     }
 
     async fn prepare(&mut self, evidence: &mut Evidence) -> Result<()> {
-        if let Some(mut carrier) = self.carrier.take()
-            && carrier.session.is_open().await
+        if let Some(mut connection) = self.connection.take()
+            && connection.session.is_open().await
         {
-            evidence.used(carrier.session.connection());
-            self.carrier = Some(carrier);
+            evidence.used(connection.session.connection());
+            self.connection = Some(connection);
         }
         Ok(())
     }
 
     async fn operate(&mut self, _claimed: Range<u64>, timeline: &mut Timeline, evidence: &mut Evidence) -> Result<()> {
-        let carrier = self.take_carrier().await;
-        let is_new = carrier.is_none();
-        let Carrier { mut session, carried } = match carrier {
-            Some(carrier) => {
-                timeline.start(carrier.session.traffic());
-                carrier
+        let connection = self.take_connection().await;
+        let is_new = connection.is_none();
+        let OpenConnection { mut session, requests } = match connection {
+            Some(connection) => {
+                timeline.start(connection.session.traffic());
+                connection
             }
             None => {
                 let session = self.client.open(Target::Reader(self.worker), timeline).await?;
-                Carrier { session, carried: std::mem::take(&mut self.head_start) }
+                OpenConnection { session, requests: std::mem::take(&mut self.head_start) }
             }
         };
-        let last = self.is_last(carried);
+        let last = self.is_last(requests);
         let arrived = |traffic| timeline.end_phase(Phase::Waiting, traffic);
         let outcome = session.request(last, &mut self.tally, arrived).await;
         timeline.end_phase(Phase::Receiving, session.traffic());
@@ -79,7 +86,7 @@ impl<C: Client<Session: Requests>> Workload for Request<C> {
             evidence.opened(session.connection());
         }
         if session.may_go_on() {
-            self.carrier = Some(Carrier { session, carried: carried + 1 });
+            self.connection = Some(OpenConnection { session, requests: requests + 1 });
         } else {
             session.end().await;
         }

@@ -1,23 +1,23 @@
-//! When the operations of a slice begin. A pace is a pure function of an operation's number: nothing that happens in a slice
-//! changes it, so that a slow server cannot put off the load that it is measured under. Think times are a worker's own.
+//! The start times of a slice's operations. A pace is a pure function of the operation's number, so a slow server
+//! cannot delay the load that it is measured under. Think times belong to a worker instead.
 
 use crate::{Arrivals, Pace, Share};
 use base::Random;
 use base::error::Result;
-use base::lines::wrong;
+use base::lines::invalid_command;
 
 const NANOS_PER_SECOND: f64 = 1e9;
-/// Random instants are drawn beforehand, eight bytes each.
-const MOST_DRAWN: f64 = 10_000_000.0;
-/// Keeps the random numbers of paces apart from those of keys, which follow from the same seed.
+/// The maximum number of random instants, which are drawn before the slice and take eight bytes each.
+const MAX_DRAWN: f64 = 10_000_000.0;
+/// Separates the random numbers of paces from those of keys, which come from the same seed.
 const DOMAIN: u64 = 0x7061_6365;
 
-/// The instants of one slice, or those of them that are this host's; operations are numbered likewise.
+/// The instants of one slice, or this host's share of them. This host's operations are numbered without gaps.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Schedule {
-    /// At equal distances, the first at once.
+    /// Equal gaps, with the first operation at the start.
     Constant {
-        /// Between two of them, of all hosts'.
+        /// The gap between two operations of all hosts together.
         gap_ns: f64,
         share: Share,
     },
@@ -25,15 +25,15 @@ pub enum Schedule {
 }
 
 impl Schedule {
-    /// For a slice of so many operations, of all hosts together, within so many nanoseconds. What is random in it follows
-    /// from the seed and from which slice it is: the same for all arms, and for all hosts.
-    /// Errors: `plan`, where more instants would have to be drawn than memory is given for.
+    /// Return the schedule of a slice with at most `operations` operations of all hosts together in `lasts_ns`
+    /// nanoseconds. Random instants follow from the seed and the slice's number, so all arms and hosts agree on them.
+    /// Errors: `plan` if more than [`MAX_DRAWN`] instants would have to be drawn.
     pub fn new(pace: Pace, share: Share, operations: u64, lasts_ns: u64, (seed, slice): (u64, u64)) -> Result<Self> {
         let gap_ns = NANOS_PER_SECOND / pace.per_second;
         match pace.arrivals {
             Arrivals::Constant => Ok(Schedule::Constant { gap_ns, share }),
-            Arrivals::Poisson if (lasts_ns as f64 / gap_ns).min(operations as f64) > MOST_DRAWN => {
-                Err(wrong("a slice has at most 10 million operations with arrivals 'poisson'"))
+            Arrivals::Poisson if (lasts_ns as f64 / gap_ns).min(operations as f64) > MAX_DRAWN => {
+                Err(invalid_command("a slice can have at most 10 million operations with arrivals 'poisson'"))
             }
             Arrivals::Poisson => {
                 let random = Random::for_stream(seed ^ DOMAIN, slice);
@@ -43,6 +43,7 @@ impl Schedule {
         }
     }
 
+    /// Return the number of this host's operations in the slice.
     pub fn count(&self, operations: u64, lasts_ns: u64) -> u64 {
         match self {
             Schedule::Constant { gap_ns, share } => {
@@ -52,7 +53,7 @@ impl Schedule {
         }
     }
 
-    /// When this operation begins, in nanoseconds from the slice's start; None where it is not in the slice.
+    /// Return the start of this operation in nanoseconds from the slice's start, or None if it is not in the slice.
     pub fn offset(&self, operation: u64) -> Option<u64> {
         match self {
             Schedule::Constant { gap_ns, share } => Some((share.number(operation) as f64 * gap_ns) as u64),
@@ -61,7 +62,7 @@ impl Schedule {
     }
 }
 
-/// A Poisson process: its gaps are exponentially distributed and know nothing of each other.
+/// Draw a Poisson process, whose gaps are independent and exponentially distributed.
 fn draw(mut random: Random, gap_ns: f64, operations: u64, lasts_ns: u64) -> impl Iterator<Item = u64> {
     let mut at = 0.0;
     let next = move || {
@@ -73,10 +74,10 @@ fn draw(mut random: Random, gap_ns: f64, operations: u64, lasts_ns: u64) -> impl
 }
 
 const NANOS_PER_MILLISECOND: f64 = 1e6;
-/// Keeps the random numbers of think times apart from those of keys, which follow from the same seed.
+/// Separates the random numbers of think times from those of keys, which come from the same seed.
 const THINK_DOMAIN: u64 = 0x7468_696e;
 
-/// One worker's user: the same on every arm.
+/// The think times of one worker's simulated user, the same on every arm.
 #[derive(Debug)]
 pub struct Think {
     mean_ns: f64,
@@ -84,7 +85,7 @@ pub struct Think {
 }
 
 impl Think {
-    /// Of so many milliseconds on average; of none where absent.
+    /// `mean_ms` is the mean think time in milliseconds; without it all are 0.
     pub fn new(mean_ms: Option<f64>, seed: u64, worker: usize) -> Self {
         let mean_ns = mean_ms.unwrap_or(0.0) * NANOS_PER_MILLISECOND;
         Think { mean_ns, random: Random::for_stream(seed ^ THINK_DOMAIN, worker as u64) }
@@ -134,24 +135,24 @@ mod tests {
     }
 
     #[test]
-    fn as_many_are_counted_as_have_an_instant() {
+    fn count_equals_the_number_of_instants() {
         for (paced, operations) in [(Arrivals::Constant, u64::MAX), (Arrivals::Constant, 7), (Arrivals::Poisson, 7)] {
             let pace = Pace { per_second: 500.0, arrivals: paced };
-            let made = Schedule::new(pace, Share::ALL, operations, SECOND, (42, 0)).unwrap();
-            let counted = made.count(operations, SECOND);
-            let begin = |n: u64| n < operations && made.offset(n).is_some_and(|offset| offset < SECOND);
+            let schedule = Schedule::new(pace, Share::ALL, operations, SECOND, (42, 0)).unwrap();
+            let counted = schedule.count(operations, SECOND);
+            let begin = |n: u64| n < operations && schedule.offset(n).is_some_and(|offset| offset < SECOND);
             assert!(begin(counted - 1) && !begin(counted), "{paced:?} {operations} {counted}");
         }
     }
 
     #[test]
-    fn a_schedule_follows_from_the_seed_and_the_slice() {
+    fn schedule_depends_on_seed_and_slice() {
         assert_eq!(schedule(Arrivals::Poisson, 3), schedule(Arrivals::Poisson, 3));
         assert_ne!(schedule(Arrivals::Poisson, 3), schedule(Arrivals::Poisson, 4));
     }
 
     #[test]
-    fn no_more_is_drawn_than_the_slice_can_use() {
+    fn random_instants_are_limited_by_operations_and_memory() {
         let pace = Pace { per_second: 1e6, arrivals: Arrivals::Poisson };
         let drawn = Schedule::new(pace, Share::ALL, 10, 1000 * SECOND, (1, 0)).unwrap();
         assert!(drawn.offset(9).is_some() && drawn.offset(10).is_none());
@@ -161,7 +162,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn hosts_share_the_instants_of_one_machine(hosts in 1..=8_u64, operations in 0..600_u64, seed in any::<u64>()) {
+        fn hosts_together_have_the_instants_of_a_single_host(hosts in 1..=8_u64, operations in 0..600_u64, seed in any::<u64>()) {
             for arrivals in [Arrivals::Constant, Arrivals::Poisson] {
                 let pace = Pace { per_second: 500.0, arrivals };
                 let instants = |share: Share| {
@@ -183,9 +184,9 @@ mod tests {
 
     #[test]
     fn think_times_have_their_mean_and_are_memoryless() {
-        let found = times(Some(2.0), 0);
-        let share = |limit: u64| found.iter().filter(|each| **each > limit * 1_000_000).count() as f64 / 50_000.0;
-        let mean = found.iter().sum::<u64>() as f64 / 50_000.0;
+        let times = times(Some(2.0), 0);
+        let share = |limit: u64| times.iter().filter(|time| **time > limit * 1_000_000).count() as f64 / 50_000.0;
+        let mean = times.iter().sum::<u64>() as f64 / 50_000.0;
         // Four standard deviations of such a mean are 1.8 %.
         assert!((mean / 2e6 - 1.0).abs() < 0.018, "{mean}");
         for limit in [1, 2, 4] {
@@ -194,13 +195,13 @@ mod tests {
     }
 
     #[test]
-    fn a_user_follows_from_seed_and_worker() {
+    fn think_times_depend_on_seed_and_worker() {
         assert_eq!(times(Some(2.0), 3), times(Some(2.0), 3));
         assert_ne!(times(Some(2.0), 3), times(Some(2.0), 4));
     }
 
     #[test]
-    fn without_a_mean_nobody_thinks() {
+    fn think_times_are_zero_without_a_mean() {
         assert!(times(None, 0).iter().all(|each| *each == 0));
     }
 }

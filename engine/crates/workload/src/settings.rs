@@ -1,16 +1,16 @@
-//! What a plan says of a workload, and of the data that it is about.
+//! The settings of a workload and of its data in a plan.
 
 use crate::tpcc;
 use crate::ycsb;
 use base::error::Result;
-use base::lines::wrong;
+use base::lines::invalid_command;
 use serde::Deserialize;
 
-/// The size of the table: YCSB's `usertable`, or sysbench's, of which only the number of records is free.
+/// The size of the table: YCSB's `usertable`, or sysbench's, whose record size is fixed.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Data {
-    /// Records; keys are made of the numbers below it.
+    /// The number of records; keys are made of the numbers below it.
     pub records: u64,
     #[serde(default = "ten")]
     pub fields: u32,
@@ -26,82 +26,84 @@ fn a_hundred() -> u32 {
     100
 }
 
-/// What a slice does.
+/// The settings of a workload.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename = "Workload")]
 pub struct Settings {
     pub name: String,
     pub kind: Kind,
-    /// Operations under way at the same time, each on a connection of its own.
+    /// The number of concurrent operations, each on a separate connection.
     #[serde(default = "one")]
     pub workers: usize,
-    /// Of `connect` alone: whether a new connection is asked a query; it is where absent.
+    /// Only for `connect`: whether a new connection performs a first operation; true if absent.
     pub first_operation: Option<bool>,
-    /// Of `connect` alone: so many more follow the first query, on the same connection.
+    /// Only for `connect`: the number of operations after the first on the same connection.
     #[serde(default)]
     pub further_operations: u32,
-    /// Of `request` alone: a connection is kept until the server ends it, however few requests the service says one carries.
+    /// Only for `request`: keep each connection until the server ends it, even beyond the service's
+    /// `requests_per_connection`.
     #[serde(default)]
     pub keep_connections: bool,
-    /// When operations begin; where absent, each as soon as its worker is free.
+    /// The schedule of operations; if absent, each begins as soon as its worker is free.
     pub pace: Option<Pace>,
-    /// So long each worker's user thinks before an operation, on average; not at all where absent.
+    /// The mean think time of each worker before an operation; none if absent.
     pub think_ms: Option<f64>,
     pub ycsb: Option<ycsb::Settings>,
     pub tpcc: Option<tpcc::Settings>,
 }
 
 impl Settings {
+    /// Errors: `plan` if settings are invalid or contradict each other.
     pub fn check(&self) -> Result<()> {
         let Settings { name, kind, workers, .. } = self;
+        let refuse = |reason: &str| Err(invalid_command(&format!("workload '{name}': {reason}")));
         if *workers == 0 {
-            return Err(wrong(&format!("workload '{name}' has no workers")));
+            return refuse("workers must be at least 1");
         }
-        let refuse = |what: &str| Err(wrong(&format!("workload '{name}': {what}")));
         if self.first_operation.is_some() && *kind != Kind::Connect {
-            return refuse("first_operation is a matter of connect alone");
+            return refuse("first_operation needs kind 'connect'");
         }
         if self.further_operations > 0 && (*kind != Kind::Connect || self.first_operation == Some(false)) {
-            return refuse("further_operations are a matter of connect alone, after a first one");
+            return refuse("further_operations needs kind 'connect' with a first operation");
         }
         if self.keep_connections && *kind != Kind::Request {
-            return refuse("keep_connections is a matter of request alone");
+            return refuse("keep_connections needs kind 'request'");
         }
         if self.pace.is_some_and(|pace| !(pace.per_second.is_finite() && pace.per_second > 0.0)) {
-            return refuse("per_second is a number above 0");
+            return refuse("per_second must be a number above 0");
         }
         if self.think_ms.is_some_and(|mean| !(mean.is_finite() && mean > 0.0)) {
-            return refuse("think_ms is a number above 0");
+            return refuse("think_ms must be a number above 0");
         }
         if self.think_ms.is_some() && self.pace.is_some() {
-            return refuse("a pace says when operations begin, and think_ms does");
+            return refuse("pace and think_ms exclude each other; remove one");
         }
         if self.ycsb.is_some() && *kind != Kind::Ycsb {
-            return refuse("ycsb is a matter of kind ycsb alone");
+            return refuse("ycsb needs kind 'ycsb'");
         }
         let Some(tpcc) = &self.tpcc else { return Ok(()) };
         if *kind != Kind::Tpcc {
-            return refuse("tpcc is a matter of kind tpcc alone");
+            return refuse("tpcc needs kind 'tpcc'");
         }
         tpcc.check(self.pace.is_some() || self.think_ms.is_some()).or_else(refuse)
     }
 }
 
-/// When the operations of a slice begin, whichever worker is free.
+/// The rate at which operations begin, on any free worker.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pace {
-    /// Of all workers together, on average.
+    /// The mean rate of all workers together.
     pub per_second: f64,
     pub arrivals: Arrivals,
 }
 
-/// How the instants of a pace lie.
+/// The distribution of a pace's gaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Arrivals {
     Constant,
-    /// As independent clients come: exponentially distributed gaps.
+    /// Exponentially distributed gaps, as of independent clients.
     Poisson,
 }
 
@@ -109,22 +111,22 @@ fn one() -> usize {
     1
 }
 
-/// What one operation of a workload is.
+/// The kind of a workload's operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// A new connection, its first query unless the workload goes without, and its end.
+    /// A new connection, its operations and its end.
     Connect,
     Query,
     Load,
     Request,
     Ycsb,
-    /// A transaction of TPC-C, or a part of its data.
+    /// A TPC-C transaction, or a part of TPC-C's data.
     Tpcc,
-    /// Sixteen queries over a persistent connection, sent before the first answer.
+    /// Sixteen queries over a persistent connection, all sent before the first answer.
     Pipeline,
     Tpcb,
-    /// A record written over a persistent connection, whether it is there or not.
+    /// A record written over a persistent connection, whether it exists or not.
     Write,
 }
 
@@ -144,17 +146,17 @@ impl Kind {
     }
 }
 
-/// What a session that answers one question after the other can be asked.
+/// The kinds for sessions that only query ([`crate::Ask`]).
 pub const QUERIES: &[Kind] = &[Kind::Connect, Kind::Query];
-/// What a session that reads and writes records by their keys can be asked.
+/// The kinds for sessions that read and write records by their keys ([`crate::KeyValue`], [`crate::Records`]).
 pub const RECORDS: &[Kind] = &[Kind::Connect, Kind::Query, Kind::Load, Kind::Ycsb];
-/// What one that speaks SQL can be asked.
+/// The kinds for sessions that also speak SQL ([`crate::sql::Sql`]).
 pub const SQL: &[Kind] = &[Kind::Connect, Kind::Query, Kind::Load, Kind::Ycsb, Kind::Tpcc];
-/// What one that reads and writes records besides, several at once, and carries out pgbench's transactions, can be asked.
+/// The kinds for sessions that also pipeline and perform pgbench's transactions ([`crate::Pgbench`]).
 pub const PGBENCH: &[Kind] = &[Kind::Connect, Kind::Query, Kind::Load, Kind::Ycsb, Kind::Pipeline, Kind::Tpcb];
-/// What one that reads and writes records by their keys, there or not, and several at once, can be asked.
+/// The kinds for sessions of caches, which also pipeline and overwrite records ([`crate::Overwrite`]).
 pub const CACHE: &[Kind] = &[Kind::Connect, Kind::Query, Kind::Load, Kind::Ycsb, Kind::Pipeline, Kind::Write];
-/// What one that carries requests can be asked.
+/// The kinds for sessions that carry requests ([`crate::Requests`]).
 pub const REQUESTS: &[Kind] = &[Kind::Connect, Kind::Request];
 
 #[cfg(test)]
@@ -163,7 +165,7 @@ mod tests {
     use crate::ycsb::YcsbPhase;
 
     #[test]
-    fn reads_a_pace() {
+    fn pace_is_parsed_and_unknown_values_are_rejected() {
         let paced =
             r#"{"name": "r", "kind": "request", "workers": 2, "pace": {"per_second": 5.5, "arrivals": "poisson"}}"#;
         let workload: Settings = serde_json::from_str(paced).unwrap();
@@ -178,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_connection_that_is_asked_once_is_asked_again() {
+    fn further_operations_need_connect_and_a_first_operation() {
         let text = r#"{"name": "c", "kind": "connect", "further_operations": 19}"#;
         let refused = |text: &str| serde_json::from_str::<Settings>(text).unwrap().check().is_err();
         assert!(!refused(text));
@@ -187,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_a_workload_of_ycsb() {
+    fn ycsb_settings_are_parsed() {
         let text = r#"{"name": "y", "kind": "ycsb", "ycsb": {"phase": "load", "record_count": 5}}"#;
         let workload: Settings = serde_json::from_str(text).unwrap();
         let settings = workload.ycsb.unwrap();

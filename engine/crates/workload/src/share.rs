@@ -1,13 +1,13 @@
-//! Which part of a population's work is this host's, where several hosts load a service together. All of them are told the
-//! same, and what is numbered (workers, operations, new records) is divided by its numbers: n is of host n modulo `hosts`.
+//! This host's share of the work when several hosts load a service together. All hosts get the same commands and divide
+//! workers, operations and new records by number: number n belongs to host n modulo `hosts`.
 
 use crate::settings::{Kind, Settings};
 use crate::tpcc::TpccPhase;
 use serde::Deserialize;
 
-/// One of several hosts; a host that is alone does all.
+/// One of several hosts. A single host has the whole work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "Written")]
+#[serde(try_from = "UncheckedShare")]
 pub struct Share {
     host: u64,
     hosts: u64,
@@ -15,16 +15,16 @@ pub struct Share {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename = "Share")]
-struct Written {
+struct UncheckedShare {
     host: u64,
     hosts: u64,
 }
 
-impl TryFrom<Written> for Share {
+impl TryFrom<UncheckedShare> for Share {
     type Error = &'static str;
 
-    fn try_from(Written { host, hosts }: Written) -> Result<Self, Self::Error> {
-        if host < hosts { Ok(Share { host, hosts }) } else { Err("hosts are counted from 0: host is below hosts") }
+    fn try_from(UncheckedShare { host, hosts }: UncheckedShare) -> Result<Self, Self::Error> {
+        if host < hosts { Ok(Share { host, hosts }) } else { Err("host must be below hosts; hosts are counted from 0") }
     }
 }
 
@@ -35,44 +35,50 @@ impl Default for Share {
 }
 
 impl Share {
-    /// A host's that is alone.
+    /// The share of a single host.
     pub const ALL: Share = Share { host: 0, hosts: 1 };
 
-    /// Of one workload's work; None where this host has no worker of it. A load is not divided: it is measured by nobody,
-    /// and begins with its first record.
-    pub fn of(self, workload: &Settings) -> Option<Share> {
+    /// Return this host's share of a workload, or None if it has no worker of it. The first host does the whole of a
+    /// load, because a load is not measured and must begin with the first record.
+    pub fn for_workload(self, workload: &Settings) -> Option<Share> {
         let parts = if only_loads(workload) { 1 } else { workload.workers as u64 };
-        self.among(parts)
+        self.divided_into(parts)
     }
 
-    /// Of what is divided into so many parts at most.
-    pub fn among(self, parts: u64) -> Option<Share> {
+    /// Return this host's share of work that can be divided into at most `parts` parts, or None if it gets no part.
+    pub fn divided_into(self, parts: u64) -> Option<Share> {
         let hosts = self.hosts.min(parts);
         (self.host < hosts).then_some(Share { host: self.host, hosts })
     }
 
+    /// Return the numbers of this host's workers.
     pub fn workers(self, workload: &Settings) -> impl ExactSizeIterator<Item = usize> + use<> {
-        let Share { host, hosts } = self.of(workload).unwrap_or(Share { host: workload.workers as u64, hosts: 1 });
+        let Share { host, hosts } =
+            self.for_workload(workload).unwrap_or(Share { host: workload.workers as u64, hosts: 1 });
         (host as usize..workload.workers).step_by(hosts as usize)
     }
 
+    /// Return how many of the numbers below `below` belong to this host.
     pub fn count(self, below: u64) -> u64 {
         below.saturating_sub(self.host).div_ceil(self.hosts)
     }
 
+    /// Return this host's `nth` number, counted from 0.
     pub fn number(self, nth: u64) -> u64 {
         nth.saturating_mul(self.hosts).saturating_add(self.host)
     }
 
-    /// This host's first number that is at least so high.
+    /// Return this host's first number that is at least `least`.
     pub fn first_from(self, least: u64) -> u64 {
         self.number(self.count(least))
     }
 
+    /// Return this host's items of a sequence.
     pub fn part<T>(self, all: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
         all.skip(self.host as usize).step_by(self.hosts as usize)
     }
 
+    /// Return the distance between two numbers of this host.
     pub fn step(self) -> u64 {
         self.hosts
     }
@@ -97,7 +103,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_host_is_one_of_those_that_there_are() {
+    fn host_must_be_below_hosts() {
         let read = |text| serde_json::from_str::<Share>(text);
         assert_eq!(read(r#"{"host": 1, "hosts": 3}"#).unwrap(), Share { host: 1, hosts: 3 });
         for wrong in [r#"{"host": 3, "hosts": 3}"#, r#"{"host": 0, "hosts": 0}"#, r#"{"host": 0, "hosts": 1, "of": 1}"#]
@@ -107,41 +113,40 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_only_loads_is_the_first_hosts() {
-        let mut of_tpcc = workload("tpcc", 5);
-        of_tpcc.tpcc = Some(crate::tpcc::Settings { phase: TpccPhase::Load, ..Default::default() });
-        for load in [workload("load", 4), of_tpcc] {
-            let found: Vec<_> = shares(3).iter().map(|share| share.of(&load)).collect();
-            assert_eq!(found, [Some(Share::ALL), None, None]);
+    fn first_host_does_the_whole_load() {
+        let mut tpcc_load = workload("tpcc", 5);
+        tpcc_load.tpcc = Some(crate::tpcc::Settings { phase: TpccPhase::Load, ..Default::default() });
+        for load in [workload("load", 4), tpcc_load] {
+            let parts: Vec<_> = shares(3).iter().map(|share| share.for_workload(&load)).collect();
+            assert_eq!(parts, [Some(Share::ALL), None, None]);
             assert_eq!(Share { host: 0, hosts: 3 }.workers(&load).len(), load.workers);
         }
-        assert_eq!(shares(3)[2].of(&workload("tpcc", 5)), Some(shares(3)[2]));
+        assert_eq!(shares(3)[2].for_workload(&workload("tpcc", 5)), Some(shares(3)[2]));
     }
 
     proptest! {
         #[test]
-        fn every_worker_is_of_one_host(hosts in 1..=8_u64, workers in 1..100_usize) {
+        fn every_worker_belongs_to_one_host(hosts in 1..=8_u64, workers in 1..100_usize) {
             let workload = workload("query", workers);
             let mut all: Vec<_> = shares(hosts).iter().flat_map(|share| share.workers(&workload)).collect();
             all.sort_unstable();
             prop_assert_eq!(all, (0..workers).collect::<Vec<_>>());
             for share in shares(hosts) {
-                prop_assert_eq!(share.of(&workload).is_some(), share.workers(&workload).len() > 0);
+                prop_assert_eq!(share.for_workload(&workload).is_some(), share.workers(&workload).len() > 0);
             }
         }
 
-        /// Operations are numbered within a slice: those of hosts that have a worker.
         #[test]
-        fn every_number_is_of_one_host(hosts in 1..=8_u64, workers in 1..10_u64, below in 0..1000_u64) {
-            let of_host = |share: Share| (0..share.count(below)).map(move |nth| share.number(nth));
-            let parts = shares(hosts).into_iter().filter_map(|share| share.among(workers));
-            let mut all: Vec<_> = parts.flat_map(of_host).collect();
+        fn every_operation_belongs_to_one_host(hosts in 1..=8_u64, workers in 1..10_u64, below in 0..1000_u64) {
+            let numbers = |share: Share| (0..share.count(below)).map(move |nth| share.number(nth));
+            let parts = shares(hosts).into_iter().filter_map(|share| share.divided_into(workers));
+            let mut all: Vec<_> = parts.flat_map(numbers).collect();
             all.sort_unstable();
             prop_assert_eq!(all, (0..below).collect::<Vec<_>>());
         }
 
         #[test]
-        fn ceilings_of_any_size_are_divided(hosts in 1..=8_u64, ceiling in any::<u64>()) {
+        fn counts_of_any_size_are_divided_evenly(hosts in 1..=8_u64, ceiling in any::<u64>()) {
             let counts: Vec<_> = shares(hosts).iter().map(|share| share.count(ceiling)).collect();
             prop_assert_eq!(counts.iter().map(|count| u128::from(*count)).sum::<u128>(), u128::from(ceiling));
             prop_assert!(counts[0] - counts[counts.len() - 1] <= 1);

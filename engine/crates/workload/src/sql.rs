@@ -1,20 +1,20 @@
-//! What workloads that are written for SQL need of a protocol, beside sessions: statements that a connection prepares once,
-//! parameters of several types that are given one after the other, and rows that are read column by column where they lie.
+//! The SQL traits of a protocol: statements that a connection prepares once, typed parameters that are appended one
+//! after the other, and rows that are read column by column without copying.
 
 use crate::client::Session;
 use base::error::Result;
 
-/// How a parameter is sent.
+/// The type of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parameter {
     Integer,
-    /// As `DECIMAL`: the server then counts exactly, where a string would make it count with floating point.
+    /// `DECIMAL`, with which the server calculates exactly; with a string it would use floating point.
     Decimal,
     Text,
     DateTime,
 }
 
-/// What is prepared: its text, its question marks, and the columns of its result, none where it has none.
+/// A statement to prepare: its text, the types of its parameters, and the columns of its result, if any.
 #[derive(Debug)]
 pub struct Statement {
     pub text: String,
@@ -22,15 +22,15 @@ pub struct Statement {
     pub columns: &'static [Column],
 }
 
-/// How a column's values are written.
+/// The type of a result's column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Column {
     Tiny,
     Short,
     Int,
-    /// `BIGINT`; counts are such.
+    /// `BIGINT`, the type of counts.
     Big,
-    /// `DECIMAL`; sums are such.
+    /// `DECIMAL`, the type of sums.
     Decimal,
     /// `CHAR`, `VARCHAR`.
     Text,
@@ -41,45 +41,45 @@ pub enum Column {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DateTime {
     pub year: u16,
-    /// From 1.
+    /// 1 to 12.
     pub month: u8,
-    /// From 1.
+    /// 1 to 31.
     pub day: u8,
-    /// From 0; so it is with minutes and seconds.
+    /// 0 to 23.
     pub hour: u8,
-    /// To 59.
+    /// 0 to 59.
     pub minute: u8,
-    /// To 59.
+    /// 0 to 59.
     pub second: u8,
 }
 
 impl DateTime {
-    /// In UTC, from seconds since 1970 (Hinnant, "chrono-compatible low-level date algorithms", `civil_from_days`).
+    /// Convert seconds since 1970 to UTC (Hinnant, "chrono-compatible low-level date algorithms", `civil_from_days`).
     pub fn from_unix(seconds: u64) -> Self {
-        let (days, of_day) = (seconds / 86_400, seconds % 86_400);
-        // Counted from 1 March of year 0, so that a leap day is a year's last.
+        let (days, second_of_day) = (seconds / 86_400, seconds % 86_400);
+        // Days count from 1 March of year 0, so that a leap day is the last day of its year.
         let shifted = days + 719_468;
-        let (era, of_era) = (shifted / 146_097, shifted % 146_097);
-        let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-        let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-        let shifted_month = (5 * of_year + 2) / 153;
+        let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
+        let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+        let shifted_month = (5 * day_of_year + 2) / 153;
         let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
         DateTime {
             year: (year_of_era + era * 400 + u64::from(month <= 2)) as u16,
             month: month as u8,
-            day: (of_year - (153 * shifted_month + 2) / 5 + 1) as u8,
-            hour: (of_day / 3600) as u8,
-            minute: (of_day / 60 % 60) as u8,
-            second: (of_day % 60) as u8,
+            day: (day_of_year - (153 * shifted_month + 2) / 5 + 1) as u8,
+            hour: (second_of_day / 3600) as u8,
+            minute: (second_of_day / 60 % 60) as u8,
+            second: (second_of_day % 60) as u8,
         }
     }
 }
 
-/// A statement's parameters, given one after the other.
+/// A statement's parameters, appended one after the other.
 pub trait Parameters {
     fn integer(&mut self, number: i64) -> &mut Self;
 
-    /// A `DECIMAL` of two places, in units of the second: money.
+    /// Append an amount of money in cents as a `DECIMAL` of two places.
     fn cents(&mut self, cents: i64) -> &mut Self;
 
     fn text(&mut self, text: &[u8]) -> &mut Self;
@@ -89,23 +89,23 @@ pub trait Parameters {
     fn null(&mut self) -> &mut Self;
 }
 
-/// A row of which columns are read one after the other. A column of another type, or NULL where it is not asked for, is an
-/// error of class `protocol`; so it is with a row that has no more.
+/// A row whose columns are read one after the other. A column of another type, an unexpected NULL, and reading past the
+/// last column are errors of class `protocol`.
 pub trait Row<'a> {
     fn integer(&mut self) -> Result<i64>;
 
-    /// As `integer`; None, where it is NULL.
+    /// As `integer`, with None for NULL.
     fn integer_or_null(&mut self) -> Result<Option<i64>>;
 
-    /// A `DECIMAL` in units of its last place, of which it has at most so many: 12.5 is 1250 with two.
+    /// Read a `DECIMAL` with at most `places` decimal places, in units of the last place: 12.5 is 1250 with two places.
     fn decimal(&mut self, places: u32) -> Result<i64>;
 
     fn text(&mut self) -> Result<&'a [u8]>;
 
-    /// A `DATETIME`; None, where it is NULL.
+    /// Read a `DATETIME`, with None for NULL.
     fn datetime_or_null(&mut self) -> Result<Option<DateTime>>;
 
-    /// So many strings, of which only the terminal makes something.
+    /// Read and ignore `count` strings.
     fn texts(&mut self, count: usize) -> Result<()> {
         for _ in 0..count {
             self.text()?;
@@ -114,29 +114,29 @@ pub trait Row<'a> {
     }
 }
 
-/// A session that speaks SQL. Nothing on the way of a statement allocates once buffers have grown.
+/// A session that speaks SQL. Executing a statement does not allocate once buffers have grown.
 pub trait Sql: Session {
-    /// Where a statement's parameters go.
     type Parameters: Parameters;
-    /// Where a row is read.
     type Row<'a>: Row<'a>;
 
-    /// Prepare these, unmeasured: from then on they are named by their places.
-    /// Errors: `server`, where a table is missing or has other columns; `protocol`, those of a broken connection.
+    /// Prepare these statements, unmeasured. Other methods refer to them by their index.
+    /// Errors: `server` if a table is missing or has other columns; `protocol`; those of a broken connection.
     async fn prepare_all(&mut self, statements: &'static [Statement]) -> Result<()>;
 
     fn statements_sent(&self) -> u64;
 
-    /// Send a statement that has neither parameters nor a result, as text: `COMMIT`.
-    /// Errors: the server's own; `protocol`, those of a broken connection. So it is with those that follow.
+    /// Execute a statement without parameters and result as text, such as `COMMIT`.
+    /// Errors, also of the methods below: `server`; `protocol`; those of a broken connection.
     async fn say(&mut self, text: &str) -> Result<()>;
 
-    /// Write these rows, `(1,'a'),(2,'b')`, after what begins an INSERT: how many were written.
+    /// Execute an INSERT whose text is `into` followed by `rows`, such as `(1,'a'),(2,'b')`, and return the number of
+    /// rows written.
     async fn insert_rows(&mut self, into: &str, rows: &[u8]) -> Result<u64>;
 
-    /// Execute a statement without a result: how many rows it has changed.
+    /// Execute a prepared statement without a result and return the number of changed rows.
     async fn change(&mut self, place: usize, fill: impl Fill<Self>) -> Result<u64>;
 
+    /// Execute a prepared query, call `each` for each row and return the number of rows.
     async fn select(
         &mut self,
         place: usize,
@@ -145,7 +145,7 @@ pub trait Sql: Session {
     ) -> Result<u64>;
 }
 
-/// What gives a statement its parameters: it hands back what it was given, so that one chain of calls is enough.
+/// A function that appends a statement's parameters. It returns its argument so that it can be one chain of calls.
 pub trait Fill<S: Sql + ?Sized>: for<'a> FnOnce(&'a mut S::Parameters) -> &'a mut S::Parameters {}
 
 impl<S: Sql + ?Sized, F> Fill<S> for F where F: for<'a> FnOnce(&'a mut S::Parameters) -> &'a mut S::Parameters {}
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn days_of_the_calendar() {
+    fn unix_seconds_convert_to_calendar_dates() {
         let date = |seconds| {
             let DateTime { year, month, day, hour, minute, second } = DateTime::from_unix(seconds);
             format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")

@@ -1,13 +1,12 @@
-//! sysbench's data: the rows of its table `sbtest1`, the same for the same seed (sysbench 1.0, `oltp_common.lua`). Only
-//! the order of the random numbers is our own: sysbench's follow from its threads.
+//! sysbench's data: the rows of its table `sbtest1` (sysbench 1.0, `oltp_common.lua`). They follow from the seed,
+//! unlike sysbench's, whose random numbers depend on its threads.
 
 use base::Random;
 use std::io::Write;
 
-/// Groups of digits in `c` and in `pad`, with hyphens between: 119 and 59 characters.
+/// Groups of eleven digits in `c` and in `pad`, joined by hyphens to 119 and 59 characters.
 const GROUPS_OF_C: usize = 10;
 const GROUPS_OF_PAD: usize = 5;
-/// A group has eleven digits.
 const GROUP_LIMIT: u64 = 100_000_000_000;
 
 /// The table of a run.
@@ -18,17 +17,17 @@ pub struct Table {
 }
 
 impl Table {
-    /// Of this many rows; what is in them follows from the seed and the row's number.
+    /// The contents of a row follow from the seed and the row's number.
     pub fn new(records: u64, seed: u64) -> Self {
         Table { records, seed }
     }
 
-    /// How many records there are; they are asked for by number, from 0.
+    /// Return the number of records; records are numbered from 0.
     pub fn records(&self) -> u64 {
         self.records
     }
 
-    /// The primary key of a record: they are counted from 0, keys from 1.
+    /// Return the primary key of a record. Records are counted from 0, keys from 1.
     pub fn id(&self, record: u64) -> u64 {
         record + 1
     }
@@ -36,7 +35,7 @@ impl Table {
     pub fn append_row(&self, record: u64, sql: &mut Vec<u8>) {
         let mut random = Random::for_stream(self.seed, record);
         let k = 1 + random.below(self.records);
-        write!(sql, "({},{k},'", self.id(record)).expect("memory takes what is written");
+        write!(sql, "({},{k},'", self.id(record)).expect("writing to memory does not fail");
         append_groups(&mut random, GROUPS_OF_C, sql);
         sql.extend_from_slice(b"','");
         append_groups(&mut random, GROUPS_OF_PAD, sql);
@@ -47,7 +46,7 @@ impl Table {
 fn append_groups(random: &mut Random, groups: usize, sql: &mut Vec<u8>) {
     for group in 0..groups {
         let hyphen = if group == 0 { "" } else { "-" };
-        write!(sql, "{hyphen}{:011}", random.below(GROUP_LIMIT)).expect("memory takes what is written");
+        write!(sql, "{hyphen}{:011}", random.below(GROUP_LIMIT)).expect("writing to memory does not fail");
     }
 }
 
@@ -62,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_has_sysbenchs_shape() {
+    fn row_has_the_format_of_sysbench() {
         for record in 0..100 {
             let row = row(1, record);
             let values: Vec<_> = row.strip_prefix('(').unwrap().strip_suffix(')').unwrap().split(',').collect();
@@ -77,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_follows_from_seed_and_number() {
+    fn row_depends_on_seed_and_number() {
         assert_eq!(row(1, 5), row(1, 5));
         assert_ne!(row(1, 5), row(2, 5));
         assert_ne!(row(1, 5)[5..], row(1, 6)[5..]);

@@ -1,5 +1,5 @@
-//! A worker: one loop for every workload. It follows orders through the whole run, so that its connection stands while
-//! other arms have their turn.
+//! The worker: one loop for every workload. A worker executes orders through the whole run, so its connection persists
+//! while other arms are measured.
 
 use crate::Workload;
 use crate::schedule::{Schedule, Think};
@@ -15,18 +15,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 
-/// An operation that is under way when its slice closes may still end, within this time, and is counted: leaving it
-/// out would favour short ones. What takes longer is abandoned: an error of a class of its own, with its age. An
-/// operation of several in a row has as many times as long.
+/// The time for which an operation in flight may continue after its slice has closed. It is counted then, because
+/// leaving it out would favour short operations. An operation that takes longer is abandoned, an error of a separate
+/// class. The time is multiplied by [`Workload::in_a_row`].
 const GRACE_NS: u64 = 1_000_000_000;
-/// After a failure a worker waits, twice as long after each further one: a dead server must not make it spin.
+/// The pause after a failure. It doubles with each consecutive failure, so that a dead server does not cause a busy
+/// loop.
 const FIRST_PAUSE_NS: u64 = 1_000_000;
 const LONGEST_PAUSE_NS: u64 = 100_000_000;
 
+/// Execute the orders in a slot, one after the other, for ever.
 pub async fn work<W: Workload>(mut workload: W, slot: Rc<Slot>, mut think: Think) {
     loop {
         let mut evidence = Evidence::default();
-        match slot.order().await {
+        match slot.next_order().await {
             Order::Prepare { reconnect } => {
                 if reconnect {
                     workload.disconnect();
@@ -52,18 +54,18 @@ async fn prepare<W: Workload>(workload: &mut W, slot: &Slot, evidence: &mut Evid
 async fn run<W: Workload>(workload: &mut W, slot: &Slot, window: &Window, think: &mut Think, evidence: &mut Evidence) {
     let mut timeline = Timeline::default();
     let mut pause = FIRST_PAUSE_NS;
-    let mut now = opened(slot, window).await;
+    let mut now = wait_until_open(slot, window).await;
     let mut began = false;
     let in_a_row = workload.in_a_row();
-    let last_call = window.closes_at() + GRACE_NS * in_a_row;
+    let grace_ends_at = window.closes_at() + GRACE_NS * in_a_row;
     loop {
         if window.rests() {
             now = rest(workload.rest_ns() + think.next_ns(), slot, now, window.closes_at()).await;
         }
         let Some(claimed) = window.claim(W::BATCH, now) else { return };
         if let Some(instant) = window.instant(claimed.start) {
-            let Some(begun) = wait_for(slot, instant, now, window.closes_at()).await else { return };
-            now = begun;
+            let Some(start) = wait_for(slot, instant, now, window.closes_at()).await else { return };
+            now = start;
             timeline.schedule(instant);
         }
         if !began {
@@ -72,7 +74,7 @@ async fn run<W: Workload>(workload: &mut W, slot: &Slot, window: &Window, think:
         }
         let operations = claimed.end - claimed.start;
         let times_out_at = now + slot.timeout_ns * in_a_row;
-        slot.reactor.set_deadline(times_out_at.min(last_call));
+        slot.reactor.set_deadline(times_out_at.min(grace_ends_at));
         match workload.operate(claimed, &mut timeline, evidence).await {
             Ok(()) => {
                 let mut log = slot.log.borrow_mut();
@@ -81,7 +83,7 @@ async fn run<W: Workload>(workload: &mut W, slot: &Slot, window: &Window, think:
                 now = timeline.at();
                 pause = FIRST_PAUSE_NS;
             }
-            Err(failure) if failure.class == Class::Timeout && last_call < times_out_at => {
+            Err(failure) if failure.class == Class::Timeout && grace_ends_at < times_out_at => {
                 return fail(slot, abandoned(clock::now() - now));
             }
             Err(failure) => {
@@ -94,8 +96,8 @@ async fn run<W: Workload>(workload: &mut W, slot: &Slot, window: &Window, think:
     }
 }
 
-/// Wait until the window has opened; when that was seen.
-async fn opened(slot: &Slot, window: &Window) -> u64 {
+/// Wait until the window opens and return the time.
+async fn wait_until_open(slot: &Slot, window: &Window) -> u64 {
     let now = clock::now();
     if now >= window.opens_at() {
         return now;
@@ -104,7 +106,7 @@ async fn opened(slot: &Slot, window: &Window) -> u64 {
     clock::now()
 }
 
-/// Let the user take this long, at most until the window has closed; when that was.
+/// Pause for `lasts` nanoseconds, but not beyond the close of the window, and return the time.
 async fn rest(lasts: u64, slot: &Slot, now: u64, closes_at: u64) -> u64 {
     if lasts == 0 {
         return now;
@@ -113,7 +115,7 @@ async fn rest(lasts: u64, slot: &Slot, now: u64, closes_at: u64) -> u64 {
     clock::now()
 }
 
-/// Wait for an operation's instant; when it begins. None where that would be when the window has closed.
+/// Wait for an operation's instant and return the time, or None if the window closes before.
 async fn wait_for(slot: &Slot, instant: u64, mut now: u64, closes_at: u64) -> Option<u64> {
     if instant >= closes_at {
         return None;
@@ -136,14 +138,14 @@ fn fail(slot: &Slot, failure: Failure) {
     log.ended(clock::now());
 }
 
-/// What a worker is told.
+/// An order to a worker.
 #[derive(Clone)]
 pub enum Order {
     Prepare { reconnect: bool },
     Run(Arc<Window>),
 }
 
-/// How long a slice lasts, and how much of it is left: shared by all its workers.
+/// The duration and the remaining operations of a slice, shared by all its workers.
 pub struct Window {
     claimed: AtomicU64,
     operations: u64,
@@ -154,44 +156,44 @@ pub struct Window {
 }
 
 impl Window {
-    /// So many operations, none begun before the first of these instants, or at or after the second.
+    /// A window for at most `operations` operations that begin from `opens_at` to before `closes_at`.
     pub fn new(operations: u64, opens_at: u64, closes_at: u64) -> Self {
         Window { claimed: AtomicU64::new(0), operations, opens_at, closes_at, schedule: None, at_once: false }
     }
 
-    /// The same, its operations at the instants of this schedule, counted from its opening.
+    /// Begin the operations by this schedule, counted from the opening.
     pub fn paced(self, schedule: Schedule) -> Self {
         Window { schedule: Some(schedule), ..self }
     }
 
-    /// The same, whose users do not rest before an operation.
+    /// Omit think times.
     pub fn at_once(self) -> Self {
         Window { at_once: true, ..self }
     }
 
-    /// Whether users rest before an operation.
+    /// Return true if think times apply.
     pub fn rests(&self) -> bool {
         !self.at_once
     }
 
-    /// When this operation is to begin: at this instant, or not at all in this window; None without a pace.
+    /// Return the scheduled start of this operation, `u64::MAX` if it is not in this window, or None without a pace.
     pub fn instant(&self, operation: u64) -> Option<u64> {
         let schedule = self.schedule.as_ref()?;
         Some(schedule.offset(operation).map_or(u64::MAX, |offset| self.opens_at.saturating_add(offset)))
     }
 
-    /// The next operations, at most `batch`; None once the window is closed or all are taken. A failed operation was
-    /// taken all the same: a slice on a dead server ends too.
+    /// Claim the next operations, at most `batch`. Return None once the window is closed or all are claimed. Failed
+    /// operations stay claimed, so that a slice ends even on a dead server.
     pub fn claim(&self, batch: u64, now: u64) -> Option<Range<u64>> {
         if now >= self.closes_at {
             return None;
         }
-        // Only the number counts, nothing is published by it.
+        // Relaxed suffices: the counter publishes no other data.
         let first = self.claimed.fetch_add(batch, Ordering::Relaxed);
         (first < self.operations).then(|| first..self.operations.min(first + batch))
     }
 
-    /// On the monotonic clock; it may have passed.
+    /// Return the opening on the monotonic clock, which may lie in the past.
     pub fn opens_at(&self) -> u64 {
         self.opens_at
     }
@@ -201,18 +203,18 @@ impl Window {
     }
 }
 
-/// One worker's slot; the thread holds the other end.
+/// The slot through which a thread gives orders to one worker.
 pub struct Slot {
     pub reactor: Rc<Reactor>,
     pub log: Rc<RefCell<SliceLog>>,
-    /// After so many nanoseconds an operation has failed.
+    /// The timeout of an operation.
     pub timeout_ns: u64,
     order: RefCell<Option<Order>>,
     busy: Rc<Cell<usize>>,
 }
 
 impl Slot {
-    /// `busy` is the thread's count of workers that have not finished their order.
+    /// `busy` counts the thread's workers with unfinished orders.
     pub fn new(reactor: Rc<Reactor>, log: Rc<RefCell<SliceLog>>, busy: Rc<Cell<usize>>, timeout_ns: u64) -> Self {
         Slot { reactor, log, timeout_ns, order: RefCell::default(), busy }
     }
@@ -223,7 +225,7 @@ impl Slot {
         self.reactor.wake(task);
     }
 
-    pub async fn order(&self) -> Order {
+    pub async fn next_order(&self) -> Order {
         poll_fn(|_| self.order.borrow_mut().take().map_or(Poll::Pending, Poll::Ready)).await
     }
 
@@ -237,14 +239,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_window_gives_out_every_operation_once() {
+    fn every_operation_is_claimed_once() {
         let window = Window::new(250, 0, 10);
         let claims: Vec<_> = std::iter::from_fn(|| window.claim(100, 9)).collect();
         assert_eq!(claims, [0..100, 100..200, 200..250]);
     }
 
     #[test]
-    fn a_closed_window_gives_out_nothing() {
+    fn closed_window_grants_no_operations() {
         assert_eq!(Window::new(250, 0, 10).claim(1, 10), None);
     }
 }

@@ -4,17 +4,17 @@ use proptest::prelude::*;
 
 type Outcome = (Vec<Request>, Option<Refusal>);
 
-fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Outcome {
+fn read<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Outcome {
     let mut reader = Reader::new();
     let mut requests = Vec::new();
-    for mut piece in pieces {
-        while !piece.is_empty() {
+    for mut part in parts {
+        while !part.is_empty() {
             let room = reader.room();
-            let taken = room.len().min(piece.len());
-            assert!(taken > 0, "there is room for what comes next");
-            room[..taken].copy_from_slice(&piece[..taken]);
-            piece = &piece[taken..];
-            reader.received(taken);
+            let copied = room.len().min(part.len());
+            assert!(copied > 0, "the buffer has no room");
+            room[..copied].copy_from_slice(&part[..copied]);
+            part = &part[copied..];
+            reader.received(copied);
             loop {
                 match reader.next_request() {
                     Ok(Some(request)) => requests.push(request),
@@ -39,7 +39,7 @@ fn get(wait_ms: u32) -> Request {
 }
 
 #[test]
-fn the_query_says_how_long_to_wait() {
+fn query_specifies_the_wait() {
     for (target, wait_ms) in [
         ("/", 0),
         ("/?wait=200", 200),
@@ -56,7 +56,7 @@ fn the_query_says_how_long_to_wait() {
 }
 
 #[test]
-fn a_connection_persists_as_its_version_and_client_say() {
+fn persistence_depends_on_version_and_connection_field() {
     for (version, field, persistence) in [
         ("1.1", "", Persistence::Implied),
         ("1.1", "Connection: keep-alive\r\n", Persistence::Implied),
@@ -73,7 +73,7 @@ fn a_connection_persists_as_its_version_and_client_say() {
 }
 
 #[test]
-fn what_is_no_request_or_contradicts_itself_is_refused() {
+fn malformed_and_contradictory_requests_are_refused() {
     for (text, refusal) in [
         ("GET / HTTP/1.1\r\n\r\n", Refusal::Malformed),
         ("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", Refusal::Malformed),
@@ -93,7 +93,7 @@ fn what_is_no_request_or_contradicts_itself_is_refused() {
 }
 
 #[test]
-fn a_body_is_skipped_before_its_request_counts() {
+fn request_is_returned_after_its_body_is_skipped() {
     let header = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n";
     assert_eq!(one(&format!("{header}GET ")), Ok(None));
     let (requests, refusal) = read([format!("{header}GET /GET / HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes()]);
@@ -101,14 +101,14 @@ fn a_body_is_skipped_before_its_request_counts() {
 }
 
 #[test]
-fn the_longest_header_is_16_kib_exactly() {
-    let of = |length: usize| {
+fn header_limit_is_exactly_16_kib() {
+    let request = |length: usize| {
         let start = "GET / HTTP/1.1\r\nHost: h\r\nX: ";
         format!("{start}{}\r\n\r\n", "x".repeat(length - start.len() - 4))
     };
-    assert_eq!(one(&of(LONGEST_HEADER)), Ok(Some(get(0))));
-    assert_eq!(one(&of(LONGEST_HEADER + 1)), Err(Refusal::HeaderTooLong));
-    let many = "X: x\r\n".repeat(MOST_FIELDS);
+    assert_eq!(one(&request(LONGEST_HEADER)), Ok(Some(get(0))));
+    assert_eq!(one(&request(LONGEST_HEADER + 1)), Err(Refusal::HeaderTooLong));
+    let many = "X: x\r\n".repeat(MAX_FIELDS);
     assert_eq!(one(&format!("GET / HTTP/1.1\r\nHost: h\r\n{many}\r\n")), Err(Refusal::HeaderTooLong));
 }
 
@@ -143,7 +143,7 @@ fn cut<'a>(bytes: &'a [u8], places: &[prop::sample::Index]) -> Vec<&'a [u8]> {
 
 proptest! {
     #[test]
-    fn the_same_requests_are_read_however_bytes_are_split(
+    fn parsing_does_not_depend_on_how_bytes_are_split(
         messages in vec(message(), 1..6),
         places in vec(any::<prop::sample::Index>(), 0..12),
     ) {
@@ -152,7 +152,7 @@ proptest! {
     }
 
     #[test]
-    fn bytes_of_any_kind_are_read_one_by_one_as_at_once(bytes in vec(any::<u8>(), 0..200), message in message()) {
+    fn arbitrary_bytes_parse_the_same_one_by_one(bytes in vec(any::<u8>(), 0..200), message in message()) {
         let bytes = [&message[..message.len().min(2000)], &bytes].concat();
         prop_assert_eq!(read([bytes.as_slice()]), read(bytes.chunks(1)));
     }

@@ -1,4 +1,4 @@
-//! Certificates made for a test.
+//! Certificates for tests.
 
 use openssl::asn1::Asn1Time;
 use openssl::bn::BigNum;
@@ -10,9 +10,9 @@ use openssl::x509::extension::{BasicConstraints, SubjectAlternativeName};
 use openssl::x509::{X509, X509Builder, X509Name, X509NameBuilder};
 use std::path::PathBuf;
 
-/// Days from now at which a certificate ends.
+/// Days until a valid certificate expires.
 pub const VALID: i64 = 30;
-/// It ended yesterday.
+/// The certificate expired yesterday.
 pub const EXPIRED: i64 = -1;
 
 /// A certificate authority.
@@ -37,7 +37,7 @@ impl Authority {
         Authority { certificate: builder.build(), key }
     }
 
-    /// A certificate for a host, by name or address, that ends in so many days.
+    /// Issue a certificate for a host name or address that expires in `days` days.
     pub fn identity(&self, host: &str, days: i64) -> Identity {
         let key = new_key();
         let mut builder = builder("server", &key, days);

@@ -1,4 +1,4 @@
-//! An allocator that counts what this thread allocates.
+//! An allocator that counts the allocations of each thread.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -13,7 +13,7 @@ pub fn allocations() -> u64 {
     ALLOCATIONS.get()
 }
 
-// SAFETY: everything is the system allocator's; only a thread-local number without a destructor is changed beside it.
+// SAFETY: it calls the system allocator and changes only a thread-local number, which has no destructor.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);

@@ -1,12 +1,12 @@
-//! The program itself, by its standard streams.
+//! The engine's process and its standard streams.
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// Of a slice that its operations end: one that takes so long hangs.
+/// The duration of slices that should end by their operations; a slice that takes so long hangs.
 pub const HANG_SECONDS: f64 = 600.0;
-/// Enough for a machine that stalls in some of them.
+/// The number of attempts on a machine that stalls in some of them.
 const ATTEMPTS: usize = 20;
 
 pub struct Engine {
@@ -27,16 +27,17 @@ impl Engine {
         Engine { child, input, output }
     }
 
-    pub fn say(&mut self, line: &Value) {
+    pub fn send(&mut self, line: &Value) {
         writeln!(self.input, "{line}").unwrap();
     }
 
+    /// Send a line and return the answer.
     pub fn ask(&mut self, line: &Value) -> Value {
-        self.say(line);
-        self.hear()
+        self.send(line);
+        self.receive()
     }
 
-    pub fn hear(&mut self) -> Value {
+    pub fn receive(&mut self) -> Value {
         let mut answer = String::new();
         self.output.read_line(&mut answer).unwrap();
         serde_json::from_str(&answer).unwrap()
@@ -47,8 +48,8 @@ impl Engine {
         self.ask(&json!({ "slice": slice }))["slice"].take()
     }
 
-    /// Measure slices that time ends, until one has no error and is as it should be. A machine that stalls uses up the time
-    /// that operations have after a slice's end: those that are abandoned then are the only errors before.
+    /// Measure slices that end by time until one has no errors and satisfies `is_right`. On a machine that stalls,
+    /// operations may exceed the grace after the slice; only such abandoned operations are tolerated as errors.
     pub fn undisturbed(
         &mut self,
         arm: &str,
@@ -63,6 +64,6 @@ impl Engine {
             assert!(errors.iter().all(|error| error["class"] == "abandoned"), "{slice}");
             is_right(slice) && errors.is_empty()
         });
-        assert!(right.is_some(), "no slice of {ATTEMPTS} is undisturbed");
+        assert!(right.is_some(), "all {ATTEMPTS} slices were disturbed");
     }
 }

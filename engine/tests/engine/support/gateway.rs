@@ -1,4 +1,4 @@
-//! The gateway's program, and servers behind it that do what they are told.
+//! The gateway's process, and scripted servers behind it.
 
 use crate::support::TIMEOUT_NS;
 use crate::support::authority::Identity;
@@ -54,31 +54,34 @@ pub fn beginning() -> Vec<u8> {
     [packet(1, b"\x01"), packet(2, &definition()), packet(3, b"\x05smith")].concat()
 }
 
-/// What a server does once it has accepted a login and read a command.
+/// The behaviour of a server after it has accepted a login and read a command.
 #[derive(Clone)]
-pub enum Then {
-    Goes(Vec<u8>),
-    /// Says this, a byte at a time, and waits for the client's end, which it tells.
-    Stutters(Vec<u8>),
-    Floods,
+pub enum ServerScript {
+    SendsAndCloses(Vec<u8>),
+    /// Sends the bytes one by one and waits for the client to close.
+    Sends(Vec<u8>),
+    /// Sends rows without end.
+    SendsWithoutEnd,
 }
 
-/// Who has come to a server.
-enum Came {
+/// The kind of a connection to a server.
+enum ConnectionKind {
     Client,
+    /// The gateway's check of the catalogue.
     Catalogue,
 }
 
-pub fn scripted(then: Then) -> (String, Receiver<()>) {
+/// Start a server. Return its address and a receiver that gets a message at the end of each client connection.
+pub fn scripted(script: ServerScript) -> (String, Receiver<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let (ended, ends) = channel();
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            let (then, ended) = (then.clone(), ended.clone());
+            let (script, ended) = (script.clone(), ended.clone());
             std::thread::spawn(move || {
-                // One that the gateway ends while the server still speaks has ended, too.
-                if !matches!(perform(stream, &then), Ok(Came::Catalogue)) {
+                // A client connection that ended with an error, while the server was sending, counts as well.
+                if !matches!(run_script(stream, &script), Ok(ConnectionKind::Catalogue)) {
                     let _ = ended.send(());
                 }
             });
@@ -87,7 +90,7 @@ pub fn scripted(then: Then) -> (String, Receiver<()>) {
     (address, ends)
 }
 
-fn perform(mut stream: TcpStream, then: &Then) -> std::io::Result<Came> {
+fn run_script(mut stream: TcpStream, script: &ServerScript) -> std::io::Result<ConnectionKind> {
     stream.set_nodelay(true)?;
     stream.write_all(&greeting())?;
     receive(&mut stream)?;
@@ -95,38 +98,38 @@ fn perform(mut stream: TcpStream, then: &Then) -> std::io::Result<Came> {
     let (_, command) = receive(&mut stream)?;
     if command.starts_with(b"\x03SET NAMES utf8mb4, ") {
         stream.write_all(&packet(1, OK))?;
-        tell_tables(&mut stream);
-        return Ok(Came::Catalogue);
+        answer_catalogue_queries(&mut stream);
+        return Ok(ConnectionKind::Catalogue);
     }
     if command.starts_with(b"\x03SET NAMES") {
-        // Those that the gateway sends of its own.
+        // Read and answer the statements that the gateway itself sends.
         receive(&mut stream)?;
         stream.write_all(&pinned_answers())?;
         receive(&mut stream)?;
     }
-    match then {
-        Then::Goes(bytes) => stream.write_all(bytes)?,
-        Then::Stutters(bytes) => {
+    match script {
+        ServerScript::SendsAndCloses(bytes) => stream.write_all(bytes)?,
+        ServerScript::Sends(bytes) => {
             for byte in bytes {
                 stream.write_all(&[*byte])?;
             }
             stream.read_to_end(&mut Vec::new())?;
         }
-        Then::Floods => {
+        ServerScript::SendsWithoutEnd => {
             stream.write_all(&beginning())?;
             for sequence in (0..=u8::MAX).cycle().skip(4) {
                 stream.write_all(&packet(sequence, b"\x05smith"))?;
             }
         }
     }
-    Ok(Came::Client)
+    Ok(ConnectionKind::Client)
 }
 
-fn tell_tables(stream: &mut TcpStream) {
+fn answer_catalogue_queries(stream: &mut TcpStream) {
     while let Ok((_, command)) = receive(stream) {
         let sql = String::from_utf8_lossy(&command);
-        let is_of_columns = sql.contains("FROM information_schema.columns");
-        let row: &[&str] = if is_of_columns { &["d", "people", "name", "0"] } else { &[] };
+        let queries_columns = sql.contains("FROM information_schema.columns");
+        let row: &[&str] = if queries_columns { &["d", "people", "name", "0"] } else { &[] };
         if stream.write_all(&result(row)).is_err() {
             return;
         }
@@ -167,7 +170,7 @@ impl Gateway {
         Self::start_under(test, RULES, listener)
     }
 
-    /// Without a column to encrypt, so that the server is asked nothing.
+    /// Start without columns to encrypt, so that the gateway does not query the server's catalogue.
     pub fn start_without_rules(test: &str, listener: Value) -> Self {
         Self::start_under(test, "", listener)
     }
@@ -176,7 +179,7 @@ impl Gateway {
         listener["rules_file"] = json!(rules_file(test, rules));
         let limits = &mut listener["limits"];
         if limits["login_seconds"].is_null() {
-            // Only a test of this limit is about how long a login takes.
+            // Only tests of this limit need a short timeout.
             limits["login_seconds"] = json!(600);
         }
         let mut engine = process();
@@ -201,8 +204,8 @@ impl Gateway {
     }
 
     pub fn counter(&mut self, name: &str) -> u64 {
-        let told = self.engine.ask(&json!({"counters": {}}));
-        told["counters"]["listeners"][&self.address][name].as_u64().unwrap_or_else(|| panic!("{told}"))
+        let answer = self.engine.ask(&json!({"counters": {}}));
+        answer["counters"]["listeners"][&self.address][name].as_u64().unwrap_or_else(|| panic!("{answer}"))
     }
 }
 
@@ -228,12 +231,13 @@ pub fn rules_file(test: &str, rules: &str) -> PathBuf {
     path
 }
 
-/// The one error that ends an answer, in sequence; nothing that is to be encrypted was said before it.
-pub fn last_words(answer: &[(u8, Vec<u8>)], account: &str) -> String {
+/// Return the error that ends an answer. Check that packets are in sequence and that a guarded account got no
+/// plaintext.
+pub fn final_error(answer: &[(u8, Vec<u8>)], account: &str) -> String {
     let numbers: Vec<_> = answer.iter().map(|(sequence, _)| *sequence).collect();
     assert_eq!(numbers, (1..=answer.len() as u8).collect::<Vec<_>>());
-    let shows = answer.iter().any(|(_, payload)| payload.windows(5).any(|five| five == b"smith"));
-    assert!(!shows || account == "u");
+    let has_plaintext = answer.iter().any(|(_, payload)| payload.windows(5).any(|five| five == b"smith"));
+    assert!(!has_plaintext || account == "u");
     let (_, last) = answer.last().unwrap();
     assert_eq!(last[0], 0xFF);
     String::from_utf8_lossy(&last[9..]).into_owned()

@@ -1,6 +1,6 @@
-//! A server of HTTP that answers as it is told, one thread a connection.
+//! An HTTP server with scripted responses, with one thread for each connection.
 
-use super::server::Manner;
+use super::server::Behaviour;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
@@ -9,26 +9,27 @@ use std::time::Duration;
 
 /// The response of a well-behaved server that keeps the connection.
 pub const OK: &[u8] = b"HTTP/1.1 200 OK\r\nServer: test\r\nContent-Length: 2\r\n\r\nOK";
-/// The same from one that ends it.
+/// The response of a server that closes the connection.
 pub const OK_CLOSE: &[u8] = b"HTTP/1.1 200 OK\r\nServer: test\r\nContent-Length: 2\r\nConnection: close\r\n\r\nOK";
 
-/// What is said upon a request.
+/// The response to a request.
 #[derive(Clone)]
-pub enum Says {
-    /// These bytes; the connection goes on unless either end asked for its end.
+pub enum Response {
+    /// Send these bytes and keep the connection, unless the request or the response has `Connection: close`.
     Bytes(&'static [u8]),
-    /// These bytes, and the connection ends.
+    /// Send these bytes and close the connection.
     ThenCloses(&'static [u8]),
-    /// These bytes, and the connection is reset.
+    /// Send these bytes and reset the connection.
     ThenResets(&'static [u8]),
-    /// These bytes, then these without an end.
+    /// Send the first bytes, then repeat the second without end.
     ThenForEver(&'static [u8], &'static [u8]),
-    /// These bytes after so long.
+    /// Send these bytes after a delay.
     After(Duration, &'static [u8]),
-    OneByOne(Vec<Says>),
+    /// Use a different response for each request, then the last one.
+    OneByOne(Vec<Response>),
 }
 
-/// A server, and what it has seen.
+/// A running server and its counts.
 pub struct Http {
     pub address: String,
     pub connections: Arc<AtomicUsize>,
@@ -37,12 +38,12 @@ pub struct Http {
 }
 
 impl Http {
-    pub fn start(says: Says) -> Self {
-        Self::start_over(Manner::Plain, says)
+    pub fn start(response: Response) -> Self {
+        Self::start_over(Behaviour::Plain, response)
     }
 
-    /// Plain or with the manner's TLS.
-    pub fn start_over(manner: Manner, says: Says) -> Self {
+    /// Start a server, with TLS if `behaviour` has it.
+    pub fn start_over(behaviour: Behaviour, response: Response) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let server = Http { address, connections: Arc::default(), requests: Arc::default(), ended: Arc::default() };
@@ -51,18 +52,19 @@ impl Http {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 connections.fetch_add(1, Ordering::SeqCst);
-                let (manner, says, requests, ended) = (manner.clone(), says.clone(), requests.clone(), ended.clone());
+                let (behaviour, response, requests, ended) =
+                    (behaviour.clone(), response.clone(), requests.clone(), ended.clone());
                 std::thread::spawn(move || {
                     stream.set_nodelay(true).unwrap();
                     let socket = stream.try_clone().unwrap();
-                    match manner {
-                        Manner::Tls(acceptor) => {
+                    match behaviour {
+                        Behaviour::Tls(acceptor) => {
                             if let Ok(mut stream) = acceptor.accept(stream) {
-                                converse(&mut stream, &socket, &says, &requests);
+                                converse(&mut stream, &socket, &response, &requests);
                                 let _ = stream.shutdown();
                             }
                         }
-                        _ => converse(stream, &socket, &says, &requests),
+                        _ => converse(stream, &socket, &response, &requests),
                     }
                     drop(socket);
                     ended.fetch_add(1, Ordering::SeqCst);
@@ -73,37 +75,43 @@ impl Http {
     }
 }
 
-fn converse(mut stream: impl Read + Write, socket: &TcpStream, says: &Says, requests: &AtomicUsize) {
+fn converse(mut stream: impl Read + Write, socket: &TcpStream, response: &Response, requests: &AtomicUsize) {
     while let Some(request) = read_request(&mut stream) {
         let number = requests.fetch_add(1, Ordering::SeqCst);
-        let asked_to_close = request.contains("Connection: close");
-        if !answer(&mut stream, socket, says, number, asked_to_close) {
+        let requests_close = request.contains("Connection: close");
+        if !answer(&mut stream, socket, response, number, requests_close) {
             return;
         }
     }
 }
 
-fn answer(stream: &mut (impl Read + Write), socket: &TcpStream, says: &Says, number: usize, last: bool) -> bool {
-    match says {
-        Says::OneByOne(all) => answer(stream, socket, &all[number.min(all.len() - 1)], 0, last),
-        Says::After(time, bytes) => {
+fn answer(
+    stream: &mut (impl Read + Write),
+    socket: &TcpStream,
+    response: &Response,
+    number: usize,
+    last: bool,
+) -> bool {
+    match response {
+        Response::OneByOne(all) => answer(stream, socket, &all[number.min(all.len() - 1)], 0, last),
+        Response::After(time, bytes) => {
             std::thread::sleep(*time);
-            answer(stream, socket, &Says::Bytes(bytes), 0, last)
+            answer(stream, socket, &Response::Bytes(bytes), 0, last)
         }
-        Says::Bytes(bytes) => {
+        Response::Bytes(bytes) => {
             let bytes = if last && *bytes == OK { OK_CLOSE } else { bytes };
             stream.write_all(bytes).is_ok() && !last && !bytes.ends_with(b"Connection: close\r\n\r\nOK")
         }
-        Says::ThenCloses(bytes) => {
+        Response::ThenCloses(bytes) => {
             let _ = stream.write_all(bytes);
             false
         }
-        Says::ThenResets(bytes) => {
+        Response::ThenResets(bytes) => {
             let _ = stream.write_all(bytes);
             rustix::net::sockopt::set_socket_linger(socket, Some(Duration::ZERO)).unwrap();
             false
         }
-        Says::ThenForEver(bytes, again) => {
+        Response::ThenForEver(bytes, again) => {
             let _ = stream.write_all(bytes);
             while stream.write_all(again).is_ok() {}
             false

@@ -1,4 +1,4 @@
-//! Servers, certificates, and the runtime to meet them on.
+//! Test servers, certificates, settings, and a runtime for clients.
 
 pub mod authority;
 pub mod counting;
@@ -24,9 +24,10 @@ use wire::{OneServer, mongodb, mysql as mysql_wire, postgres as postgres_wire, r
 use workload::pgbench::Bank;
 use workload::{Ask, Client, Session, Target};
 
-/// Long enough for any machine; no test waits for it.
+/// A timeout that no test reaches on any machine.
 pub const TIMEOUT_NS: u64 = 300_000_000_000;
 
+/// Run a future on a new runtime and return its result.
 pub fn on_runtime<T: 'static, F: Future<Output = T>>(start: impl FnOnce(Rc<Reactor>) -> F + 'static) -> T {
     let mut executor = Executor::new().unwrap();
     let reactor = executor.reactor().clone();

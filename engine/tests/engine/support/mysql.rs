@@ -1,5 +1,5 @@
-//! A server that speaks just enough MySQL: a greeting, every proof, point selects and inserts, one thread a connection.
-//! What is said in words is `mysql_common`'s, so that it is not checked by the code that wrote it.
+//! A minimal MySQL server: greeting, all authentication methods, point selects and inserts, with one thread for each
+//! connection. It encodes messages with `mysql_common`, so that the engine's code is not tested against itself.
 
 use super::server::serve_each;
 use base64::Engine;
@@ -18,39 +18,42 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
-/// The one user's.
+/// The password of the only user.
 pub const PASSWORD: &str = "secret";
-/// Its ed25519 public key, from MariaDB's documentation.
+/// The ed25519 public key for this password, from MariaDB's documentation.
 const ED25519_KEY: &str = "ZIgUREUg5PVgQ6LskhXmO+eZLS0nC8be6HPjYWR4YJY=";
-/// Of the greeting.
+/// The scramble of the greeting.
 pub const NONCE: &[u8; 20] = b"01234567abcdefghijkl";
 const LONG_NONCE: [u8; 32] = [7; 32];
-/// Of all servers, and made before they start: on a slow machine that takes seconds, and logins have a time limit.
+/// The key of all servers. It is generated before they start, since that can take seconds and logins have a timeout.
 static RSA_KEY: LazyLock<Rsa<Private>> = LazyLock::new(|| Rsa::generate(2048).unwrap());
 const OK: &[u8] = b"\x00\x00\x00\x02\x00\x00\x00";
 const DENIED: &[u8] = b"\xff\x15\x04#28000Access denied";
 
-/// How a server behaves.
+/// The behaviour of a server.
 #[derive(Clone)]
 pub struct Mysql {
+    /// The authentication method in the greeting.
     pub proposes: &'static str,
+    /// The user's authentication method.
     pub plugin: &'static str,
-    /// Whether `caching_sha2_password` knows the user from before.
+    /// Whether `caching_sha2_password` has the user in its cache.
     pub cached: bool,
     pub tls: Option<Arc<SslAcceptor>>,
     pub without_eof: bool,
-    pub says_more: &'static [u8],
+    /// Bytes to send in plain after the greeting.
+    pub extra_bytes: &'static [u8],
     pub quits: Arc<AtomicUsize>,
     pub decrypting: Arc<AtomicUsize>,
     pub answers: Answers,
 }
 
-/// For a connection of which the client has said this `costof_nonce`.
+/// Returns the answers of a connection, given the `costof_nonce` that the client sent.
 pub type Answers = Arc<dyn Fn(Option<&str>) -> NextAnswer + Send + Sync>;
-/// What answers a query, or tells of its definitions.
+/// Returns the next answer of a connection.
 pub type NextAnswer = Box<dyn FnMut() -> Answer + Send>;
 
-/// The one row with one column that answers every query.
+/// The answer to every query: one row with one column.
 #[derive(Clone)]
 pub struct Answer {
     pub definition: Vec<u8>,
@@ -76,7 +79,7 @@ impl Default for Mysql {
             cached: false,
             tls: None,
             without_eof: true,
-            says_more: &[],
+            extra_bytes: &[],
             quits: Arc::default(),
             decrypting: Arc::default(),
             answers: Arc::new(|_| Box::new(Answer::default)),
@@ -90,7 +93,7 @@ impl Mysql {
         if self.plugin == "caching_sha2_password" {
             LazyLock::force(&RSA_KEY);
         }
-        // A client that goes away in the middle is what some tests are about.
+        // Some tests disconnect during an answer.
         serve_each("127.0.0.1", move |stream| _ = server.serve(stream))
     }
 
@@ -98,7 +101,7 @@ impl Mysql {
         stream.set_nodelay(true)?;
         let mut plain = Packets { stream, sequence: 0 };
         let mut greeting = self.greeting();
-        greeting.extend_from_slice(self.says_more);
+        greeting.extend_from_slice(self.extra_bytes);
         plain.write_raw(&greeting)?;
         let first = plain.read()?;
         match &self.tls {
@@ -147,15 +150,15 @@ impl Mysql {
             return packets.write(DENIED);
         }
         packets.write(OK)?;
-        self.follow(packets, next)
+        self.answer_commands(packets, next)
     }
 
     fn accepts<S: Read + Write>(&self, proof: &[u8], packets: &mut Packets<S>, tls: bool) -> std::io::Result<bool> {
         let password = PASSWORD.as_bytes();
         match self.plugin {
             "mysql_native_password" => {
-                let kept = sha1(&sha1(password));
-                Ok(sha1(&xor(proof, &sha1(&[&NONCE[..], &kept].concat()))) == kept)
+                let stored = sha1(&sha1(password));
+                Ok(sha1(&xor(proof, &sha1(&[&NONCE[..], &stored].concat()))) == stored)
             }
             "client_ed25519" => {
                 let key = BASE64.decode(ED25519_KEY).unwrap();
@@ -163,22 +166,22 @@ impl Mysql {
                 Ok(Verifier::new_without_digest(&key)?.verify_oneshot(proof, &LONG_NONCE).unwrap_or(false))
             }
             "caching_sha2_password" if self.cached => {
-                let kept = sha256(&sha256(password));
-                let known = sha256(&xor(proof, &sha256(&[&kept[..], NONCE].concat()))) == kept;
+                let stored = sha256(&sha256(password));
+                let known = sha256(&xor(proof, &sha256(&[&stored[..], NONCE].concat()))) == stored;
                 packets.write(&[1, 3])?;
                 Ok(known)
             }
             "caching_sha2_password" => {
                 packets.write(&[1, 4])?;
-                let said = if tls { packets.read()? } else { exchange_key(packets)? };
-                Ok(said == [password, &[0]].concat())
+                let received = if tls { packets.read()? } else { exchange_key(packets)? };
+                Ok(received == [password, &[0]].concat())
             }
-            // One that no client has.
+            // A method that the client does not know.
             _ => Ok(false),
         }
     }
 
-    fn follow<S: Read + Write>(&self, mut packets: Packets<S>, mut next: NextAnswer) -> std::io::Result<()> {
+    fn answer_commands<S: Read + Write>(&self, mut packets: Packets<S>, mut next: NextAnswer) -> std::io::Result<()> {
         loop {
             packets.sequence = 0;
             let command = packets.read()?;
@@ -193,7 +196,7 @@ impl Mysql {
                 }
                 Some(3) => {
                     let Answer { definition, text_row, .. } = next();
-                    self.answer_with_a_row(&mut packets, &definition, &text_row)?;
+                    self.send_row(&mut packets, &definition, &text_row)?;
                 }
                 Some(0x16) => {
                     packets.write(b"\x00\x07\0\0\0\x01\0\x01\0\0\0\0")?;
@@ -204,14 +207,14 @@ impl Mysql {
                 }
                 Some(0x17) => {
                     let Answer { definition, binary_row, .. } = next();
-                    self.answer_with_a_row(&mut packets, &definition, &binary_row)?;
+                    self.send_row(&mut packets, &definition, &binary_row)?;
                 }
                 _ => return packets.write(b"\xff\x17\x04#08S01Unknown command"),
             }
         }
     }
 
-    fn answer_with_a_row<S: Read + Write>(
+    fn send_row<S: Read + Write>(
         &self,
         packets: &mut Packets<S>,
         definition: &[u8],
@@ -230,7 +233,7 @@ impl Mysql {
 }
 
 fn exchange_key<S: Read + Write>(packets: &mut Packets<S>) -> std::io::Result<Vec<u8>> {
-    assert_eq!(packets.read()?, [2], "a client asks for the key");
+    assert_eq!(packets.read()?, [2], "the client must request the key");
     packets.write(&[&[1], &RSA_KEY.public_key_to_pem()?[..]].concat())?;
     let mut read = vec![0; RSA_KEY.size() as usize];
     let length = RSA_KEY.private_decrypt(&packets.read()?, &mut read, Padding::PKCS1_OAEP)?;
@@ -250,7 +253,7 @@ impl<S: Read + Write> Packets<S> {
     fn read(&mut self) -> std::io::Result<Vec<u8>> {
         let mut header = [0; 4];
         self.stream.read_exact(&mut header)?;
-        assert_eq!(header[3], self.sequence, "both ends count together");
+        assert_eq!(header[3], self.sequence, "wrong sequence number");
         self.sequence += 1;
         let mut payload = vec![0; u32::from_le_bytes([header[0], header[1], header[2], 0]) as usize];
         self.stream.read_exact(&mut payload)?;

@@ -1,5 +1,5 @@
-//! A server that speaks just enough PostgreSQL: it lets everybody in, and answers every statement of ours with what it asks
-//! for, one thread a connection. It writes its messages by hand, so that they are not checked by the code that reads them.
+//! A minimal PostgreSQL server without authentication, which answers all statements of the engine, with one thread for
+//! each connection. It encodes messages itself, so that the engine's code is not tested against itself.
 
 use super::server::serve_each;
 use openssl::ssl::SslAcceptor;
@@ -14,19 +14,20 @@ const WELCOME: &[u8] = b"R\0\0\0\x08\0\0\0\0K\0\0\0\x0c\0\0\0\x07secrZ\0\0\0\x05
 
 const NOTICE: &[u8] = b"N\0\0\0\x15SWARNING\0C01000\0\0";
 
-/// How a server behaves.
+/// The behaviour of a server.
 #[derive(Clone, Default)]
 pub struct Postgres {
     pub tls: Option<Arc<SslAcceptor>>,
-    pub says_more: &'static [u8],
-    /// Instead of the answer to the first statement after the one that proves the arm; then the connection ends.
+    /// Bytes to send in plain after accepting TLS.
+    pub extra_bytes: &'static [u8],
+    /// Bytes to send instead of the answer to the first statement after discovery's; then the connection closes.
     pub breaks_with: Option<&'static [u8]>,
 }
 
 impl Postgres {
     pub fn start(&self) -> String {
         let server = self.clone();
-        // A client that goes away in the middle is what some tests are about.
+        // Some tests disconnect during an answer.
         serve_each("127.0.0.1", move |stream| _ = server.serve(stream))
     }
 
@@ -37,7 +38,7 @@ impl Postgres {
             return self.converse(stream);
         }
         let Some(acceptor) = &self.tls else { return stream.write_all(b"N") };
-        stream.write_all(&[b"S", self.says_more].concat())?;
+        stream.write_all(&[b"S", self.extra_bytes].concat())?;
         let Ok(mut secure) = acceptor.accept(stream) else { return Ok(()) };
         read_untyped(&mut secure)?;
         self.converse(secure)
@@ -81,7 +82,7 @@ impl Postgres {
                     Some(broken) if !String::from_utf8_lossy(&body).contains("pg_stat_ssl") => {
                         return stream.write_all(broken);
                     }
-                    // A notice may come at any time, and so in the same packet.
+                    // A notice may arrive at any time, also in the same packet.
                     _ => stream.write_all(&[&answer[..], NOTICE].concat())?,
                 }
                 answer.clear();
@@ -90,7 +91,7 @@ impl Postgres {
     }
 }
 
-/// What Bind has said: a statement's text, its first parameter, and the last.
+/// The content of a Bind message: the statement's text, its first and its last parameter.
 #[derive(Default)]
 struct Bound {
     text: String,

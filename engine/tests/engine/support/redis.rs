@@ -1,5 +1,5 @@
-//! A server that speaks just enough Redis: it lets everybody in, and answers every command of ours with what it asks for, one
-//! thread a connection. It reads commands and writes replies by hand, so that they are not checked by the code that they test.
+//! A minimal Redis server, which accepts all passwords and answers all commands of the engine, with one thread for each
+//! connection. It decodes and encodes messages itself, so that the engine's code is not tested against itself.
 
 use super::server::serve_each;
 use openssl::ssl::SslAcceptor;
@@ -7,20 +7,20 @@ use std::io::{BufRead, BufReader, Read, Result, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 
-/// How a server behaves.
+/// The behaviour of a server.
 #[derive(Clone, Default)]
 pub struct Redis {
     pub tls: Option<Arc<SslAcceptor>>,
-    /// Instead of the answer to the first GET; then the connection ends.
+    /// Bytes to send instead of the answer to the first GET; then the connection closes.
     pub breaks_with: Option<&'static [u8]>,
-    /// Instead of the answer to AUTH or HELLO.
+    /// Bytes to send instead of the answer to AUTH or HELLO.
     pub refuses_with: Option<&'static [u8]>,
 }
 
 impl Redis {
     pub fn start(&self) -> String {
         let server = self.clone();
-        // A client that goes away in the middle is what some tests are about.
+        // Some tests disconnect during an answer.
         serve_each("127.0.0.1", move |stream| _ = server.serve(stream))
     }
 

@@ -1,4 +1,5 @@
-//! A server that speaks just enough: hello, find, scans, insert and update over OP_MSG, plain or under TLS, one thread a connection.
+//! A minimal MongoDB server: hello, find, scans, insert and update over OP_MSG, plain or with TLS, with one thread for
+//! each connection.
 
 use super::authority::Identity;
 use bson::raw::{CStr, cstr};
@@ -8,38 +9,38 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 
-/// How connections are answered.
+/// The behaviour of a server.
 #[derive(Clone)]
-pub enum Manner {
+pub enum Behaviour {
     Plain,
     Tls(Arc<SslAcceptor>),
-    /// Reads, and never answers.
+    /// Reads and never answers.
     Silent,
     Closes,
     /// Answers anything with these bytes.
-    Says(&'static [u8]),
-    /// Says these bytes upon a connection, and ends it when the other side does or once there are none.
+    Response(&'static [u8]),
+    /// Sends these bytes to a new connection and waits for bytes or the end; closes at once without bytes to send.
     Greets(&'static [u8]),
 }
 
-/// TLS with this identity, of this version alone where one is given.
-pub fn tls(identity: &Identity, version: Option<SslVersion>) -> Manner {
+/// Return TLS with this identity, up to this version if one is given.
+pub fn tls(identity: &Identity, version: Option<SslVersion>) -> Behaviour {
     let mut builder = SslAcceptor::mozilla_intermediate_v5(SslMethod::tls()).unwrap();
     builder.set_private_key(&identity.key).unwrap();
     builder.set_certificate(&identity.certificate).unwrap();
     builder.set_max_proto_version(version).unwrap();
-    Manner::Tls(Arc::new(builder.build()))
+    Behaviour::Tls(Arc::new(builder.build()))
 }
 
-pub fn start(manner: Manner) -> String {
-    start_on("127.0.0.1", manner)
+pub fn start(behaviour: Behaviour) -> String {
+    start_on("127.0.0.1", behaviour)
 }
 
-pub fn start_on(host: &str, manner: Manner) -> String {
-    serve_each(host, move |stream| serve(stream, manner.clone()))
+pub fn start_on(host: &str, behaviour: Behaviour) -> String {
+    serve_each(host, move |stream| serve(stream, behaviour.clone()))
 }
 
-/// Serve each connection on a thread of its own, until the process ends; the address.
+/// Serve each connection on a separate thread until the process ends, and return the address.
 pub fn serve_each(host: &str, serve: impl Fn(TcpStream) + Clone + Send + 'static) -> String {
     let listener = TcpListener::bind((host, 0)).unwrap();
     let address = listener.local_addr().unwrap();
@@ -52,27 +53,27 @@ pub fn serve_each(host: &str, serve: impl Fn(TcpStream) + Clone + Send + 'static
     address.to_string()
 }
 
-fn serve(mut stream: TcpStream, manner: Manner) {
+fn serve(mut stream: TcpStream, behaviour: Behaviour) {
     stream.set_nodelay(true).unwrap();
-    match manner {
-        Manner::Plain => converse(stream),
-        Manner::Tls(acceptor) => {
+    match behaviour {
+        Behaviour::Plain => converse(stream),
+        Behaviour::Tls(acceptor) => {
             if let Ok(stream) = acceptor.accept(stream) {
                 converse(stream);
             }
         }
-        Manner::Silent => while stream.read(&mut [0; 4096]).is_ok_and(|read| read > 0) {},
-        Manner::Greets(bytes) => {
+        Behaviour::Silent => while stream.read(&mut [0; 4096]).is_ok_and(|read| read > 0) {},
+        Behaviour::Greets(bytes) => {
             let _ = stream.write_all(bytes);
             if !bytes.is_empty() {
                 let _ = stream.read(&mut [0; 4096]);
             }
         }
-        Manner::Closes => drop(stream.read(&mut [0; 4096])),
-        Manner::Says(bytes) => {
+        Behaviour::Closes => drop(stream.read(&mut [0; 4096])),
+        Behaviour::Response(bytes) => {
             let _ = stream.read(&mut [0; 4096]);
             let _ = stream.write_all(bytes);
-            // Let the client read it: closing with unread bytes would reset the connection.
+            // Wait for the client to read: closing with unread bytes would reset the connection.
             let _ = stream.read(&mut [0; 4096]);
         }
     }
@@ -113,9 +114,9 @@ fn answer(command: &RawDocument) -> RawDocumentBuf {
 
 fn batch(name: &CStr, key: &str, cursor: i64) -> RawDocumentBuf {
     let documents: RawArrayBuf = [rawdoc! { "_id": key }].into_iter().collect();
-    let mut found = rawdoc! { "id": cursor, "ns": "ycsb.usertable" };
-    found.append(name, documents);
-    rawdoc! { "cursor": found, "ok": 1.0 }
+    let mut body = rawdoc! { "id": cursor, "ns": "ycsb.usertable" };
+    body.append(name, documents);
+    rawdoc! { "cursor": body, "ok": 1.0 }
 }
 
 fn message(request_id: &[u8], body: &RawDocumentBuf) -> Vec<u8> {

@@ -1,4 +1,5 @@
-//! Waiting by epoll: a descriptor is registered once and edge-triggered, and costs nothing more.
+//! Waiting with epoll. Each descriptor is registered once, edge-triggered, so that waiting needs no further system
+//! calls for it.
 
 use super::reactor::{Alarm, Sources, TaskId};
 use super::watched::Source;
@@ -7,12 +8,12 @@ use std::cell::RefCell;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-/// Events taken from the kernel at once.
+/// The maximum number of events per call of `epoll_wait`.
 const EVENTS: usize = 256;
-/// The alarm's place among the sources, which no source ever has.
+/// The alarm's key, which no source has.
 const ALARM: u64 = u64::MAX;
 
-/// One thread's.
+/// The epoll instance of one thread.
 pub(super) struct Epoll {
     fd: OwnedFd,
     events: RefCell<Vec<Event>>,
@@ -25,12 +26,13 @@ impl Epoll {
         Ok(Epoll { fd, events: RefCell::new(Vec::with_capacity(EVENTS)) })
     }
 
-    /// Closing the descriptor ends it.
+    /// Watch a descriptor until it is closed.
     pub(super) fn watch(&self, fd: BorrowedFd<'_>, key: usize) -> io::Result<()> {
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         Ok(epoll::add(&self.fd, fd, EventData::new_u64(key as u64), flags)?)
     }
 
+    /// Wait for events, mark their sources and wake the waiting tasks. Return true if the alarm rang.
     pub(super) fn wait(&self, sources: &Sources, wake: impl Fn(TaskId)) -> io::Result<bool> {
         let mut events = self.events.borrow_mut();
         events.clear();
@@ -44,8 +46,8 @@ impl Epoll {
             if key == ALARM {
                 rang = true;
             } else if let Some(source) = sources.get(key as usize) {
-                // A source may have gone in the same batch; its place may even hold a new one, for which a mistaken
-                // edge costs one failing read and nothing else.
+                // A source may be removed while a batch is handled, and its key reused. The new source then gets a
+                // false edge, which costs one failing read.
                 source.take_edge(event.flags);
                 source.waiter.take().map(&wake);
             }

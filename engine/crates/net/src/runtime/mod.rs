@@ -1,8 +1,8 @@
-//! A small single-threaded runtime: one epoll a thread, and workers that are plain futures.
+//! A small single-threaded runtime: one epoll instance for each thread, and workers that are plain futures.
 //!
-//! Why not a general one: the engine's own time per operation is a figure of every report. A task here is polled by the
-//! thread that waits for it, straight from the event, so an operation costs one `send`, one `recv`, a share of an
-//! `epoll_wait`, and no allocation, lock, wake-up queue or cross-thread message.
+//! A general-purpose runtime would add to the engine's own time per operation, which every report shows. Here the
+//! thread that waits for events also polls the tasks, so an operation costs one `send`, one `recv`, a share of an
+//! `epoll_wait`, and no allocation, lock, wake-up queue or message between threads.
 
 mod epoll;
 mod reactor;

@@ -1,5 +1,5 @@
-//! What tasks wait for (descriptors that become ready, instants, and each other), and the loop of a thread: wait for events,
-//! poll the tasks that waited for them.
+//! The reactor, through which tasks wait for descriptors, instants and each other, and the executor, the loop of a
+//! thread: wait for events, then poll the tasks that waited for them.
 
 use super::epoll::Epoll;
 use super::watched::Source;
@@ -19,16 +19,15 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-/// A task of the executor, by its place there.
+/// The index of a task in its executor.
 pub type TaskId = usize;
 
-/// A task itself.
 type Task = Pin<Box<dyn Future<Output = ()>>>;
 
-/// The descriptors of a thread, each by its key.
+/// The descriptors of a thread by their keys.
 pub(super) type Sources = Slab<Rc<Source>>;
 
-/// What a thread's tasks wait for: the kernel's events, timers and deadlines. Tasks reach it through an `Rc`.
+/// The events, timers and deadlines of one thread's tasks.
 pub struct Reactor {
     epoll: Epoll,
     alarm: Alarm,
@@ -40,8 +39,8 @@ pub struct Reactor {
     current: Cell<TaskId>,
 }
 
-/// Until when a task's present operation may take. It is checked by a coarse sweep, not by a timer each: setting it
-/// costs an operation nothing, and a timeout need not be exact.
+/// The instant at which a task's current operation times out. A periodic sweep checks all deadlines, so that setting
+/// one costs no timer; timeouts are therefore not exact.
 #[derive(Clone, Copy)]
 struct Deadline {
     at: u64,
@@ -73,7 +72,7 @@ impl Reactor {
         self.spawned.borrow_mut().push(Box::pin(task));
     }
 
-    /// The present task's waits end with `timeout` once this instant has passed.
+    /// Set the current task's deadline: its waits fail with `timeout` after this instant.
     pub fn set_deadline(&self, at: u64) {
         self.deadlines.borrow_mut()[self.current.get()] = Deadline { at, passed: false };
     }
@@ -88,15 +87,16 @@ impl Reactor {
         poll_fn(|_| if clock::now() >= instant { Poll::Ready(()) } else { Poll::Pending }).await;
     }
 
-    /// Let the others have their turn and the deadlines be looked at: for a task that always finds something to do.
+    /// Let other tasks run and deadlines be checked, for a task that would otherwise never wait.
     pub async fn yield_now(&self) -> Result<()> {
         let now = clock::now();
         self.timers.borrow_mut().push(Reverse((now, self.current.get())));
         self.alarm.at_latest(now);
-        let mut given = false;
-        poll_fn(|_| if std::mem::replace(&mut given, true) { Poll::Ready(()) } else { Poll::Pending }).await;
+        let mut yielded = false;
+        poll_fn(|_| if std::mem::replace(&mut yielded, true) { Poll::Ready(()) } else { Poll::Pending }).await;
         self.check_deadline()
     }
+
     pub(super) fn check_deadline(&self) -> Result<()> {
         if self.deadlines.borrow()[self.current.get()].passed {
             Err(Failure::new(Class::Timeout, "no answer in time"))
@@ -122,7 +122,7 @@ impl Reactor {
         self.spawned.borrow_mut().pop()
     }
 
-    /// Be woken at this instant at the latest, or at that of the earliest timer.
+    /// Set the alarm to this instant or to the earliest timer, whichever is earlier.
     fn ring_at_latest(&self, instant: u64) {
         let timer = self.timers.borrow().peek().map_or(u64::MAX, |Reverse((instant, _))| *instant);
         self.alarm.at_latest(instant.min(timer));
@@ -138,7 +138,7 @@ impl Reactor {
         }
     }
 
-    /// Wake the tasks whose deadline has passed; their next wait fails.
+    /// Wake the tasks whose deadline has passed, so that their waits fail.
     fn sweep_deadlines(&self, now: u64) {
         for (task, deadline) in self.deadlines.borrow_mut().iter_mut().enumerate() {
             if deadline.at <= now && !deadline.passed {
@@ -148,6 +148,7 @@ impl Reactor {
         }
     }
 
+    /// Wait for events and return true if the alarm rang.
     fn wait(&self) -> io::Result<bool> {
         let rang = self.epoll.wait(&self.sources.borrow(), |task| self.wake(task))?;
         if rang {
@@ -171,7 +172,7 @@ impl Reactor {
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
-/// A timer descriptor and the instant it is set to.
+/// A timer descriptor and the instant to which it is set.
 pub(super) struct Alarm {
     fd: OwnedFd,
     set_to: Cell<u64>,
@@ -191,25 +192,26 @@ impl Alarm {
         self.set_to.set(u64::MAX);
     }
 
-    /// Ring at this instant, unless it rings earlier. An instant in the past rings at once.
+    /// Set the alarm to this instant unless it is set to an earlier one. It rings at once for an instant in the past.
     pub(super) fn at_latest(&self, instant: u64) {
         if instant >= self.set_to.get() {
             return;
         }
-        // Zero would mean never.
+        // Zero would disarm the timer.
         let at = instant.max(1);
         let it_value = Timespec { tv_sec: (at / NANOS_PER_SECOND) as i64, tv_nsec: (at % NANOS_PER_SECOND) as i64 };
         let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value };
-        // It can only fail for a time that is none. Setting also forgets an earlier ring, so nothing has to be read.
+        // This fails only for invalid times. It also resets the descriptor's readiness, so the descriptor is never
+        // read.
         timerfd_settime(&self.fd, TimerfdTimerFlags::ABSTIME, &once).expect("the instant is a valid time");
         self.set_to.set(instant);
     }
 }
 
-/// How often deadlines are looked at, in nanoseconds; so a timeout comes late by this much at most.
+/// The interval between checks of deadlines in nanoseconds, by which a timeout can be late.
 const SWEEP_EVERY: u64 = 20_000_000;
 
-/// One thread's tasks.
+/// The tasks of one thread.
 pub struct Executor {
     reactor: Rc<Reactor>,
     tasks: Slab<Task>,
@@ -235,39 +237,39 @@ impl Executor {
         id
     }
 
-    /// Run the tasks until `done` holds. It is looked at after every turn.
-    /// Errors: where waiting for events fails, which it only does for a defect of this program.
+    /// Run the tasks until `done` returns true; it is called after each batch of events.
+    /// Errors: waiting for events fails, which only a defect of this program can cause.
     pub fn run_until(&mut self, done: impl Fn() -> bool) -> io::Result<()> {
-        self.look_at_the_clock();
+        self.check_clock();
         loop {
             self.poll_woken();
             if done() {
                 return Ok(());
             }
-            self.turn()?;
+            self.handle_events()?;
         }
     }
 
     pub fn run_to_end(&mut self) -> io::Result<()> {
-        self.look_at_the_clock();
+        self.check_clock();
         loop {
             self.poll_woken();
             if self.tasks.is_empty() {
                 return Ok(());
             }
-            self.turn()?;
+            self.handle_events()?;
         }
     }
 
-    fn turn(&mut self) -> io::Result<()> {
+    fn handle_events(&mut self) -> io::Result<()> {
         if self.reactor.wait()? {
-            self.look_at_the_clock();
+            self.check_clock();
         }
         Ok(())
     }
 
-    /// Only when the alarm has rung: no operation pays for the timers of others.
-    fn look_at_the_clock(&self) {
+    /// Check deadlines and timers. This happens only when the alarm has rung, to keep it out of other operations' time.
+    fn check_clock(&self) {
         let now = clock::now();
         self.reactor.sweep_deadlines(now);
         self.reactor.fire_timers(now);
@@ -275,10 +277,10 @@ impl Executor {
     }
 
     fn poll_woken(&mut self) {
-        // Nothing here is woken through a `Waker`: a task is polled because the reactor saw what it waits for.
+        // Tasks are woken by the reactor and never through a `Waker`.
         let mut context = Context::from_waker(Waker::noop());
         while !self.reactor.woken.borrow().is_empty() {
-            // The two vectors change places, so none is ever allocated.
+            // Swapping the two vectors reuses their allocations.
             std::mem::swap(&mut *self.reactor.woken.borrow_mut(), &mut self.polling);
             for &id in &self.polling {
                 let Some(task) = self.tasks.get_mut(id) else { continue };

@@ -1,4 +1,4 @@
-//! A semaphore: so many hold a permit at a time, given out in the order in which they were asked for.
+//! A fair semaphore: permits are granted in the order of requests.
 
 use super::{Reactor, TaskId};
 use base::error::Result;
@@ -8,14 +8,14 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
 
-/// One thread's.
+/// A semaphore for the tasks of one thread.
 pub struct Semaphore {
     reactor: Rc<Reactor>,
     free: Cell<usize>,
     waiting: RefCell<VecDeque<TaskId>>,
 }
 
-/// Given back when it is dropped.
+/// A permit, returned when dropped.
 pub struct Permit<'a>(&'a Semaphore);
 
 impl Semaphore {
@@ -23,6 +23,8 @@ impl Semaphore {
         Semaphore { reactor, free: Cell::new(permits), waiting: RefCell::default() }
     }
 
+    /// Wait for a permit.
+    /// Errors: `timeout` at the task's deadline.
     pub async fn acquire(&self) -> Result<Permit<'_>> {
         let task = self.reactor.current();
         let mut queued = false;
@@ -44,13 +46,13 @@ impl Semaphore {
             Poll::Pending
         })
         .await
-        .inspect_err(|_| self.call_next())?;
-        // There may be more permits than this one, and nobody else to say so.
-        self.call_next();
+        .inspect_err(|_| self.wake_next())?;
+        // More permits may be free, and no other task would wake the next waiter.
+        self.wake_next();
         Ok(Permit(self))
     }
 
-    fn call_next(&self) {
+    fn wake_next(&self) {
         if self.free.get() > 0
             && let Some(&next) = self.waiting.borrow().front()
         {
@@ -62,7 +64,7 @@ impl Semaphore {
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
         self.0.free.set(self.0.free.get() + 1);
-        self.0.call_next();
+        self.0.wake_next();
     }
 }
 
@@ -74,7 +76,7 @@ mod tests {
     use base::error::Class;
 
     #[test]
-    fn no_more_hold_a_permit_than_there_are_and_all_get_one() {
+    fn permits_are_limited_and_granted_in_order() {
         let mut executor = Executor::new().unwrap();
         let reactor = executor.reactor().clone();
         let semaphore = Rc::new(Semaphore::new(reactor.clone(), 3));
@@ -97,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_too_long_gives_up_and_is_in_nobodys_way() {
+    fn waiter_that_times_out_leaves_the_queue() {
         let mut executor = Executor::new().unwrap();
         let reactor = executor.reactor().clone();
         let semaphore = Rc::new(Semaphore::new(reactor.clone(), 1));
@@ -109,7 +111,7 @@ mod tests {
                 let outcome = semaphore.acquire().await;
                 outcomes.borrow_mut().push((number, outcome.as_ref().err().map(|failure| failure.class)));
                 if number == 0 {
-                    // Long enough for the deadlines to be looked at.
+                    // Keep the permit until task 1 has timed out.
                     while outcomes.borrow().len() < 2 {
                         reactor.yield_now().await.unwrap();
                     }

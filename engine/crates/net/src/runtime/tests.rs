@@ -1,4 +1,4 @@
-//! What a task sees of a connection.
+//! Tests of the runtime with connections between tasks and threads.
 
 use super::{Executor, Reactor, Watched};
 use rustix::io::Errno;
@@ -23,32 +23,33 @@ fn pair(reactor: &Rc<Reactor>) -> (Watched, UnixStream) {
     (Watched::new(reactor, OwnedFd::from(ours)).unwrap(), theirs)
 }
 
-async fn receive(watched: &Watched, room: &mut [u8]) -> rustix::io::Result<usize> {
+async fn receive(watched: &Watched, buffer: &mut [u8]) -> rustix::io::Result<usize> {
     loop {
-        match watched.receive(room) {
+        match watched.receive(buffer) {
             Err(Errno::AGAIN) => watched.readable().await.unwrap(),
             outcome => return outcome,
         }
     }
 }
 
-async fn to_the_end(watched: &Watched) -> Vec<u8> {
-    let (mut all, mut room) = (Vec::new(), [0; 3000]);
+async fn receive_all(watched: &Watched) -> Vec<u8> {
+    let (mut all, mut buffer) = (Vec::new(), [0; 3000]);
     loop {
-        match receive(watched, &mut room).await.unwrap() {
+        match receive(watched, &mut buffer).await.unwrap() {
             0 => return all,
-            received => all.extend(&room[..received]),
+            received => all.extend(&buffer[..received]),
         }
     }
 }
 
-/// Numbers that repeat after a prime, so that no two places of a buffer look alike.
+/// Return bytes with a period of 251; being prime, it does not align with buffer sizes, so misplaced bytes are
+/// detected.
 fn pattern(seed: usize, length: usize) -> Vec<u8> {
     (0..length).map(|place| ((place + seed) % 251) as u8).collect()
 }
 
 #[test]
-fn all_that_many_connections_send_at_once_is_received_in_order() {
+fn many_connections_receive_all_bytes_in_order() {
     let mut executor = Executor::new().unwrap();
     let reactor = executor.reactor().clone();
     let received: Rc<RefCell<Vec<Vec<u8>>>> = Rc::new(RefCell::new(vec![Vec::new(); CONNECTIONS]));
@@ -56,9 +57,9 @@ fn all_that_many_connections_send_at_once_is_received_in_order() {
         let (ours, mut theirs) = pair(&reactor);
         let received = received.clone();
         executor.spawn(async move {
-            // A reader with little room leaves the rest to the next.
+            // A first read into a small buffer must leave the rest for the next one.
             receive(&ours, &mut [0; 1]).await.unwrap();
-            let rest = to_the_end(&ours).await;
+            let rest = receive_all(&ours).await;
             received.borrow_mut()[number] = rest;
         });
         theirs.write_all(&pattern(number, 10_001)).unwrap();
@@ -70,24 +71,24 @@ fn all_that_many_connections_send_at_once_is_received_in_order() {
 }
 
 #[test]
-fn a_long_answer_is_received_whole_while_it_is_sent() {
+fn long_answer_is_received_completely_while_it_is_sent() {
     run(|reactor| async move {
         let (ours, mut theirs) = pair(&reactor);
         let sender = std::thread::spawn(move || theirs.write_all(&pattern(0, 5_000_000)).unwrap());
-        assert!(to_the_end(&ours).await == pattern(0, 5_000_000));
+        assert!(receive_all(&ours).await == pattern(0, 5_000_000));
         sender.join().unwrap();
     });
 }
 
 #[test]
-fn a_connection_that_is_dropped_while_it_waits_ends_at_once_and_leaves_the_next_alone() {
+fn dropped_connection_closes_at_once_and_does_not_disturb_the_next() {
     run(|reactor| async move {
         for round in 0..20 {
             let (ours, mut theirs) = pair(&reactor);
             reactor.set_deadline(0);
-            assert!(ours.readable().await.is_err(), "nothing comes");
+            assert!(ours.readable().await.is_err(), "the peer sent nothing");
             reactor.set_deadline(u64::MAX);
-            // Half of them with bytes that are on their way, to a place that the next one has by then.
+            // In half of the rounds an event is pending for the key that the next connection reuses.
             if round % 2 == 0 {
                 theirs.write_all(b"late").unwrap();
             }
@@ -96,15 +97,15 @@ fn a_connection_that_is_dropped_while_it_waits_ends_at_once_and_leaves_the_next_
             assert!(matches!(end, Ok(0)) || end.is_err_and(|error| error.kind() == ErrorKind::ConnectionReset));
             let (next, mut peer) = pair(&reactor);
             peer.write_all(b"own").unwrap();
-            let mut room = [0; 16];
-            let received = receive(&next, &mut room).await.unwrap();
-            assert_eq!(&room[..received], b"own");
+            let mut buffer = [0; 16];
+            let received = receive(&next, &mut buffer).await.unwrap();
+            assert_eq!(&buffer[..received], b"own");
         }
     });
 }
 
 #[test]
-fn an_end_that_nobody_waits_for_is_known_after_the_next_wait() {
+fn hang_up_is_noticed_without_a_waiting_task() {
     run(|reactor| async move {
         let (quiet, mut theirs) = pair(&reactor);
         theirs.write_all(b"x").unwrap();
@@ -119,7 +120,7 @@ fn an_end_that_nobody_waits_for_is_known_after_the_next_wait() {
 }
 
 #[test]
-fn whoever_waits_for_two_is_woken_by_either() {
+fn waiting_for_two_connections_ends_with_either() {
     for speaks in [0, 1] {
         run(move |reactor| async move {
             let (one, other) = (pair(&reactor), pair(&reactor));
@@ -129,7 +130,7 @@ fn whoever_waits_for_two_is_woken_by_either() {
                 theirs
             });
             let ours = [&one.0, &other.0];
-            Watched::until(ours, || ours[speaks].is_readable()).await.unwrap();
+            Watched::wait_for_either(ours, || ours[speaks].is_readable()).await.unwrap();
             assert!(!ours[1 - speaks].is_readable());
             drop(sender.join().unwrap());
         });

@@ -1,4 +1,4 @@
-//! A descriptor that tasks wait for, and what is known of it meanwhile.
+//! A descriptor that tasks can wait for, and its last known readiness.
 
 use super::reactor::{Reactor, TaskId};
 use base::clock;
@@ -12,11 +12,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 use std::task::Poll;
 
-/// What is known of one descriptor between two waits.
+/// The last known readiness of one descriptor, and the task waiting for it.
 pub(super) struct Source {
     pub(super) readable: Cell<bool>,
     pub(super) writable: Cell<bool>,
-    /// The peer has ended or broken the connection: no further edge will come, so reading must go on to its end.
+    /// The peer has ended or reset the connection. No further edge will follow, so the descriptor stays readable.
     pub(super) hung_up: Cell<bool>,
     pub(super) waiter: Cell<Option<TaskId>>,
 }
@@ -32,19 +32,19 @@ impl Source {
     }
 }
 
-/// While it lives, another deadline holds for the task that made it.
-pub struct Within<'a> {
+/// A temporary deadline of a task; dropping it restores the previous one.
+pub struct TemporaryDeadline<'a> {
     reactor: &'a Reactor,
     before: u64,
 }
 
-impl Drop for Within<'_> {
+impl Drop for TemporaryDeadline<'_> {
     fn drop(&mut self) {
         self.reactor.set_deadline(self.before);
     }
 }
 
-/// A descriptor whose readiness is known; closed when dropped.
+/// A descriptor with known readiness, closed when dropped.
 pub struct Watched {
     fd: OwnedFd,
     reactor: Rc<Reactor>,
@@ -53,7 +53,7 @@ pub struct Watched {
 }
 
 impl Watched {
-    /// Errors: where the kernel cannot watch this descriptor.
+    /// Errors: the kernel cannot watch this descriptor.
     pub fn new(reactor: &Rc<Reactor>, fd: OwnedFd) -> io::Result<Self> {
         let source = Rc::new(Source::new());
         let key = reactor.add_source(source.clone());
@@ -62,29 +62,29 @@ impl Watched {
         Ok(watched)
     }
 
-    /// Receive what is there into `room`; 0 bytes are the end. After a request the answer is always still on its way, so
-    /// what is known to be empty is not asked.
-    /// Errors: `AGAIN` where nothing is there; those of a broken connection.
-    pub fn receive(&self, room: &mut [u8]) -> rustix::io::Result<usize> {
+    /// Receive available bytes; 0 is the end of the stream. Without a known readable event it makes no system call,
+    /// because right after a request the answer has never arrived yet.
+    /// Errors: `AGAIN` if nothing is available, and those of a broken connection.
+    pub fn receive(&self, buffer: &mut [u8]) -> rustix::io::Result<usize> {
         if !self.is_readable() {
             return Err(Errno::AGAIN);
         }
-        let asked = room.len();
-        let outcome = rustix::net::recv(&self.fd, room, RecvFlags::empty()).map(|(_, received)| received);
-        // Fewer bytes than there was room for: that was all.
-        if outcome.is_ok_and(|received| received < asked) || outcome == Err(Errno::AGAIN) {
+        let capacity = buffer.len();
+        let outcome = rustix::net::recv(&self.fd, buffer, RecvFlags::empty()).map(|(_, received)| received);
+        // A read that did not fill the buffer has emptied the socket.
+        if outcome.is_ok_and(|received| received < capacity) || outcome == Err(Errno::AGAIN) {
             self.drained();
         }
         outcome
     }
 
-    /// Send as much of it as there is room for.
-    /// Errors: `AGAIN` where there is no room; those of a broken connection.
+    /// Send as many of the bytes as the kernel accepts.
+    /// Errors: `AGAIN` if it accepts none, and those of a broken connection.
     pub fn send(&self, bytes: &[u8]) -> rustix::io::Result<usize> {
         if !self.source.writable.get() {
             return Err(Errno::AGAIN);
         }
-        // A peer that is gone is an error to count, not a signal to die of.
+        // A closed connection must be an error and not raise SIGPIPE.
         let outcome = rustix::net::send(&self.fd, bytes, SendFlags::NOSIGNAL);
         if outcome.is_ok_and(|sent| sent < bytes.len()) || outcome == Err(Errno::AGAIN) {
             self.source.writable.set(false);
@@ -96,39 +96,43 @@ impl Watched {
         self.source.readable.get()
     }
 
+    /// Return true if the peer has ended or reset the connection, as far as events have shown.
     pub fn is_over(&self) -> bool {
         self.source.hung_up.get()
     }
 
-    /// A read found all there was: wait for the next edge. Not after a hang-up, which is the last edge there is.
+    /// Mark the descriptor unreadable until the next edge, after a read that emptied it. After a hang-up, the last
+    /// edge, it stays readable.
     pub fn drained(&self) {
         self.source.readable.set(self.source.hung_up.get());
     }
 
-    /// For the present task's next wait, a deadline in so many nanoseconds holds in place of its own.
-    pub fn within(&self, timeout_ns: u64) -> Within<'_> {
+    /// Replace the current task's deadline by one in `timeout_ns` nanoseconds, until the result is dropped.
+    pub fn with_timeout(&self, timeout_ns: u64) -> TemporaryDeadline<'_> {
         let before = self.reactor.deadline();
         self.reactor.set_deadline(clock::now().saturating_add(timeout_ns));
-        Within { reactor: &self.reactor, before }
+        TemporaryDeadline { reactor: &self.reactor, before }
     }
+
     pub async fn readable(&self) -> Result<()> {
         self.ready(&self.source.readable).await
     }
+
     pub async fn writable(&self) -> Result<()> {
         self.ready(&self.source.writable).await
     }
 
-    /// Wait until this holds. It is looked at whenever something has happened to one of these, which are of one reactor.
-    pub async fn until(these: [&Watched; 2], holds: impl Fn() -> bool) -> Result<()> {
+    /// Wait until `done` returns true. It is called after each event of either descriptor; both must have one reactor.
+    pub async fn wait_for_either(pair: [&Watched; 2], done: impl Fn() -> bool) -> Result<()> {
         poll_fn(|_| {
-            if holds() {
+            if done() {
                 return Poll::Ready(Ok(()));
             }
-            for watched in these {
+            for watched in pair {
                 if let Err(failure) = watched.reactor.check_deadline() {
                     return Poll::Ready(Err(failure));
                 }
-                watched.wake_us();
+                watched.register_waiter();
             }
             Poll::Pending
         })
@@ -143,13 +147,13 @@ impl Watched {
             if let Err(failure) = self.reactor.check_deadline() {
                 return Poll::Ready(Err(failure));
             }
-            self.wake_us();
+            self.register_waiter();
             Poll::Pending
         })
         .await
     }
 
-    fn wake_us(&self) {
+    fn register_waiter(&self) {
         self.source.waiter.set(Some(self.reactor.current()));
     }
 }
@@ -162,7 +166,7 @@ impl AsFd for Watched {
 
 impl Drop for Watched {
     fn drop(&mut self) {
-        // Closing the descriptor takes it out of an epoll: it is never duplicated.
+        // Closing the descriptor also removes it from epoll, since it is never duplicated.
         self.reactor.remove_source(self.key);
     }
 }

@@ -1,4 +1,4 @@
-//! Where a server is.
+//! The address of a server.
 
 use base::error::{Class, Failure, Result};
 use std::fmt;
@@ -13,23 +13,23 @@ pub struct Address {
 }
 
 impl Address {
-    /// `host`, `host:port`, `[v6]`, `[v6]:port` or a bare IPv6 address.
-    /// Errors: `plan`, where it is none of these.
+    /// Parse `host`, `host:port`, `[v6]`, `[v6]:port` or a bare IPv6 address.
+    /// Errors: `plan` for any other text.
     pub fn parse(text: &str, default_port: u16) -> Result<Self> {
-        let wrong = || Failure::new(Class::Plan, format!("'{text}' is no address such as host:port"));
+        let invalid = || Failure::new(Class::Plan, format!("'{text}' is not an address such as host:port"));
         let (host, port) = match text.strip_prefix('[') {
             Some(rest) => {
-                let (host, rest) = rest.split_once(']').ok_or_else(wrong)?;
-                (host, if rest.is_empty() { None } else { Some(rest.strip_prefix(':').ok_or_else(wrong)?) })
+                let (host, rest) = rest.split_once(']').ok_or_else(invalid)?;
+                (host, if rest.is_empty() { None } else { Some(rest.strip_prefix(':').ok_or_else(invalid)?) })
             }
             None => match text.split_once(':') {
                 Some((host, port)) if !port.contains(':') => (host, Some(port)),
                 _ => (text, None),
             },
         };
-        let port = port.map_or(Ok(default_port), |port| port.parse().map_err(|_| wrong()))?;
+        let port = port.map_or(Ok(default_port), |port| port.parse().map_err(|_| invalid()))?;
         if host.is_empty() || port == 0 {
-            return Err(wrong());
+            return Err(invalid());
         }
         Ok(Address { host: host.into(), port, ip: host.parse().ok() })
     }
@@ -42,7 +42,7 @@ impl Address {
         self.port
     }
 
-    /// The host as an IP address, where it is one.
+    /// Return the host if it is an IP address.
     pub fn ip(&self) -> Option<IpAddr> {
         self.ip
     }
@@ -67,7 +67,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn reads_names_and_both_kinds_of_address() {
+    fn parses_names_ipv4_and_ipv6_addresses() {
         let shown = |text| Address::parse(text, 27017).unwrap().to_string();
         assert_eq!(shown("db1"), "db1:27017");
         assert_eq!(shown("db1:1"), "db1:1");
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_address() {
+    fn rejects_invalid_addresses() {
         for text in ["", ":1", "h:", "h:x", "h:70000", "h:0", "[::1", "[::1]x"] {
             assert_eq!(Address::parse(text, 1).unwrap_err().class, Class::Plan, "{text}");
         }
@@ -86,7 +86,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn never_panics_and_reads_back_what_it_shows(text in ".{0,40}") {
+        fn displayed_address_parses_to_the_same_port(text in ".{0,40}") {
             if let Ok(address) = Address::parse(&text, 1) {
                 prop_assert_eq!(Address::parse(&address.to_string(), 1).ok().map(|read| read.port), Some(address.port));
             }

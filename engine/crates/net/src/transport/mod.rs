@@ -1,4 +1,4 @@
-//! How bytes go: plain or under TLS, behind one [`Stream`] so that a protocol does not know which.
+//! Connections, plain or over TLS, behind one [`Stream`], so that protocols work with either.
 
 mod address;
 mod library;
@@ -22,7 +22,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// How the connections of an arm are made; TLS settings are shared by all threads.
+/// The transport of an arm's connections. All threads share the TLS settings.
 #[derive(Clone, Debug)]
 pub enum Transport {
     Plain,
@@ -34,12 +34,12 @@ impl Transport {
         Self::with(settings, SslMode::empty(), None)
     }
 
-    /// As `new`, for a protocol that names itself while TLS begins (RFC 7301).
+    /// As `new`, offering this protocol by ALPN (RFC 7301).
     pub fn speaking(settings: &settings::Transport, protocol: &'static str) -> Result<Self> {
         Self::with(settings, SslMode::empty(), Some(protocol))
     }
 
-    /// As `new`, for thousands of connections most of which are idle: their 16 KiB of buffers are given back meanwhile.
+    /// As `new`, for thousands of mostly idle connections: OpenSSL frees the buffers of an idle connection.
     pub fn for_many(settings: &settings::Transport) -> Result<Self> {
         Self::with(settings, SslMode::RELEASE_BUFFERS, None)
     }
@@ -54,12 +54,12 @@ impl Transport {
     }
 }
 
-/// What one read takes at most, from a connection whose data nobody keeps.
-const ROOM: usize = 64 * 1024;
+/// The size of the shared receive buffer, in bytes.
+const SHARED_BUFFER_SIZE: usize = 64 * 1024;
 
 thread_local! {
-    /// Shared by all connections of a thread: thousands of idle ones need no room of their own.
-    static SHARED_ROOM: RefCell<Vec<u8>> = RefCell::new(vec![0; ROOM]);
+    /// A receive buffer that all connections of a thread share, so that thousands of idle ones need no memory for it.
+    static SHARED_BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; SHARED_BUFFER_SIZE]);
 }
 
 /// A connection, plain or encrypted.
@@ -72,7 +72,7 @@ enum Layer {
     Tls(SslStream<Tcp>),
 }
 
-/// What a layer did with an attempt to read or write without blocking.
+/// The outcome of reading or writing without blocking.
 enum Attempt {
     Done(usize),
     WantsReadable,
@@ -80,16 +80,16 @@ enum Attempt {
 }
 
 impl Stream {
-    /// Connect to the first of the host's addresses that answers, marking `resolve` (for a name) and `tcp`.
-    /// Errors: `resolve`, or that of the last address tried.
+    /// Connect to the first of the host's addresses that accepts, and end the phases `resolve` (for a name) and `tcp`.
+    /// Errors: `resolve`, or the error of the last address.
     pub async fn connect(reactor: &Rc<Reactor>, address: &Address, timeline: &mut Timeline) -> Result<Self> {
         timeline.start(Traffic::default());
         let addresses = match address.literal() {
             Some(known) => vec![known],
             None => {
-                let found = resolve(reactor, address.host(), address.port()).await?;
+                let resolved = resolve(reactor, address.host(), address.port()).await?;
                 timeline.end_phase(Phase::Resolve, Traffic::default());
-                found
+                resolved
             }
         };
         let mut outcome = Err(Failure::closed());
@@ -102,6 +102,7 @@ impl Stream {
         Ok(Self::over(outcome?, timeline))
     }
 
+    /// Connect to a known address and end the phase `tcp`.
     pub async fn reach(reactor: &Rc<Reactor>, address: SocketAddr, timeline: &mut Timeline) -> Result<Self> {
         timeline.start(Traffic::default());
         Ok(Self::over(Tcp::connect(reactor, address).await?, timeline))
@@ -112,10 +113,10 @@ impl Stream {
         Stream { layer: Layer::Plain(tcp) }
     }
 
-    /// Go on under TLS, marking `tls`, where the transport says so. The protocol decides when: MySQL after a greeting.
+    /// Perform the TLS handshake and end the phase `tls`. The protocol decides when: MySQL does it after a greeting.
     pub async fn secure(self, transport: &Transport, address: &Address, timeline: &mut Timeline) -> Result<Self> {
         let (Transport::Tls(client), Layer::Plain(tcp)) = (transport, self.layer) else {
-            return Err(Failure::protocol("TLS was asked for twice, or without settings"));
+            return Err(Failure::protocol("TLS is already active, or the transport has no TLS settings"));
         };
         let stream = Stream { layer: Layer::Tls(client.handshake(tcp, address).await?) };
         timeline.end_phase(Phase::Tls, stream.traffic());
@@ -130,7 +131,8 @@ impl Stream {
         self.tcp().traffic()
     }
 
-    /// What the handshake agreed on; None for plain. Not for the measured path: it decodes the certificate.
+    /// Return the handshake's outcome, or None for a plain connection. It decodes the certificate, so keep it out of
+    /// measured time.
     pub fn security(&self, transport: &Transport) -> Option<Security> {
         match (&self.layer, transport) {
             (Layer::Tls(stream), Transport::Tls(client)) => Some(client.security(stream.ssl())),
@@ -138,8 +140,8 @@ impl Stream {
         }
     }
 
-    /// What ties a proof of who we are to this very server (channel binding `tls-server-end-point`, RFC 5929); None where
-    /// there is no TLS, or its certificate's signature names no hash.
+    /// Return the data of channel binding `tls-server-end-point` (RFC 5929), which ties an authentication to this
+    /// server's certificate. None without TLS, or if the certificate's signature names no hash.
     pub fn server_end_point(&self) -> Option<Vec<u8>> {
         match &self.layer {
             Layer::Plain(_) => None,
@@ -147,6 +149,7 @@ impl Stream {
         }
     }
 
+    /// Return the protocol that ALPN negotiated.
     pub fn agreed_protocol(&self) -> Option<&[u8]> {
         match &self.layer {
             Layer::Plain(_) => None,
@@ -158,36 +161,36 @@ impl Stream {
         self.send_within(bytes, None).await
     }
 
-    /// As `send`, to an end that takes something within so many nanoseconds, again and again; without them the task's own
-    /// deadline holds, which otherwise does not.
+    /// As `send`. With `timeout_ns`, each wait for the peer to accept more bytes has this timeout instead of the task's
+    /// deadline.
     pub async fn send_within(&mut self, mut bytes: &[u8], timeout_ns: Option<u64>) -> Result<()> {
         while !bytes.is_empty() {
             match (self.layer.write(bytes)?, timeout_ns) {
                 (Attempt::Done(sent), _) => bytes = &bytes[sent..],
                 (wait, None) => self.wait(wait).await?,
                 (wait, Some(timeout_ns)) => {
-                    let within = self.tcp().watched().within(timeout_ns);
+                    let deadline = self.tcp().watched().with_timeout(timeout_ns);
                     self.wait(wait).await?;
-                    drop(within);
+                    drop(deadline);
                 }
             }
         }
         Ok(())
     }
 
-    /// Receive what is there, at least one byte; 0 is the end of the stream.
-    pub async fn receive(&mut self, room: &mut [u8]) -> Result<usize> {
+    /// Wait for bytes and receive them; 0 is the end of the stream.
+    pub async fn receive(&mut self, buffer: &mut [u8]) -> Result<usize> {
         loop {
-            match self.layer.read(room)? {
+            match self.layer.read(buffer)? {
                 Attempt::Done(received) => return Ok(received),
                 wait => self.wait(wait).await?,
             }
         }
     }
 
-    /// Receive what is there now: 0 is the end of the stream, None nothing yet.
-    pub fn try_receive(&mut self, room: &mut [u8]) -> Result<Option<usize>> {
-        match self.layer.read(room)? {
+    /// Receive available bytes without waiting. Return 0 at the end of the stream and None if nothing has arrived.
+    pub fn try_receive(&mut self, buffer: &mut [u8]) -> Result<Option<usize>> {
+        match self.layer.read(buffer)? {
             Attempt::Done(received) => Ok(Some(received)),
             Attempt::WantsReadable | Attempt::WantsWritable => Ok(None),
         }
@@ -198,37 +201,37 @@ impl Stream {
         SocketAddr::try_from(address?).ok().map(|address| address.ip())
     }
 
-    /// Whether the other side has ended or broken it, as far as this thread has been told; what it sent before may still be
-    /// read.
+    /// Return true if the peer has ended or reset the connection, as far as events have shown. Bytes that it sent
+    /// before can still be read.
     pub fn is_over(&self) -> bool {
         self.tcp().watched().is_over()
     }
 
-    /// Wait until this holds. It is looked at whenever something has happened to one of the two.
-    pub async fn wait_for(one: &Stream, other: &Stream, holds: impl Fn() -> bool) -> Result<()> {
-        Watched::until([one.tcp().watched(), other.tcp().watched()], holds).await
+    /// Wait until `done` returns true. It is called after each event of either stream.
+    pub async fn wait_for(one: &Stream, other: &Stream, done: impl Fn() -> bool) -> Result<()> {
+        Watched::wait_for_either([one.tcp().watched(), other.tcp().watched()], done).await
     }
 
-    /// As `receive`, into room that the thread's connections share, for what is looked at once: no bytes are the end of
-    /// the stream.
+    /// As `receive`, into the thread's shared buffer: call `look` with the bytes, none at the end of the stream, and
+    /// return its result.
     pub async fn receive_for<T>(&mut self, look: impl FnOnce(&[u8]) -> T) -> Result<T> {
-        // Borrowed within a turn only, never while it waits.
+        // The buffer is never borrowed across an await.
         loop {
-            let attempt = SHARED_ROOM.with_borrow_mut(|room| self.layer.read(room))?;
+            let attempt = SHARED_BUFFER.with_borrow_mut(|buffer| self.layer.read(buffer))?;
             match attempt {
-                Attempt::Done(received) => return Ok(SHARED_ROOM.with_borrow(|room| look(&room[..received]))),
+                Attempt::Done(received) => return Ok(SHARED_BUFFER.with_borrow(|buffer| look(&buffer[..received]))),
                 wait => self.wait(wait).await?,
             }
         }
     }
 
-    /// Whether nothing has come since it was last read, as far as this thread has been told.
+    /// Return true if nothing has arrived since the last read, as far as events have shown.
     pub fn is_quiet(&self) -> bool {
         !self.tcp().watched().is_readable()
     }
 
-    /// Whether the other side still holds it and has said nothing unasked: the kernel is asked. TLS's own messages, such as
-    /// late tickets, are taken in.
+    /// Return true if the peer has kept the connection open and sent no application data, by asking the kernel.
+    /// Messages of TLS itself, such as late tickets, are consumed.
     pub async fn is_open(&mut self) -> bool {
         loop {
             if !matches!(self.layer.read(&mut [0; 1]), Ok(Attempt::WantsReadable)) {
@@ -237,7 +240,7 @@ impl Stream {
             match self.tcp().peek() {
                 Ok(None) => return true,
                 Ok(Some(0)) | Err(_) => return false,
-                // It is there, and the event that says so is still to be taken.
+                // Bytes have arrived, but their event has not been handled yet.
                 Ok(Some(_)) => {
                     if self.tcp().watched().readable().await.is_err() {
                         return false;
@@ -247,15 +250,15 @@ impl Stream {
         }
     }
 
-    /// Say goodbye without waiting for an answer. With TLS a `close_notify` (RFC 8446, 6.1): without one OpenSSL holds
-    /// the session for broken and will not resume it.
+    /// Close without waiting for an answer. With TLS it sends `close_notify` (RFC 8446, 6.1), without which OpenSSL
+    /// would not resume the session.
     pub fn close(self) {
         if let Layer::Tls(mut stream) = self.layer {
             let _ = stream.shutdown();
         }
     }
 
-    /// As `close`, after these few last bytes of the protocol's own. They are tried once: nobody waits for them to fit.
+    /// As `close`, after one attempt to send the protocol's last few bytes.
     pub fn close_with(mut self, farewell: &[u8]) {
         let _ = self.layer.write(farewell);
         self.close();
@@ -277,10 +280,10 @@ impl Stream {
 }
 
 impl Layer {
-    fn read(&mut self, room: &mut [u8]) -> Result<Attempt> {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<Attempt> {
         match self {
-            Layer::Plain(tcp) => plain_attempt(tcp.read(room), Attempt::WantsReadable),
-            Layer::Tls(stream) => tls_attempt(stream.ssl_read(room)),
+            Layer::Plain(tcp) => plain_attempt(tcp.read(buffer), Attempt::WantsReadable),
+            Layer::Tls(stream) => tls_attempt(stream.ssl_read(buffer)),
         }
     }
 
@@ -316,12 +319,12 @@ fn tls_attempt(result: std::result::Result<usize, openssl::ssl::Error>) -> Resul
 pub struct Tcp {
     watched: Watched,
     traffic: Traffic,
-    /// Something was sent since the last arrival, so the next arrival ends a round trip.
+    /// True if bytes were sent since the last arrival, so that the next arrival completes a round trip.
     awaiting: bool,
 }
 
 impl Tcp {
-    /// The three-way handshake, `TCP_NODELAY` on as drivers have it.
+    /// Connect with `TCP_NODELAY`, as drivers do.
     pub async fn connect(reactor: &Rc<Reactor>, address: SocketAddr) -> Result<Self> {
         let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
@@ -334,7 +337,8 @@ impl Tcp {
         let watched = Watched::new(reactor, socket)?;
         watched.writable().await?;
         sockopt::socket_error(&watched)??;
-        // The handshake's last packet was ours too: what a server says upon it, unasked, comes a round trip later.
+        // The client sends the handshake's last packet, so a server's unsolicited greeting arrives one round trip
+        // later.
         Ok(Tcp { watched, traffic: Traffic { round_trips: 1, ..Traffic::default() }, awaiting: true })
     }
 
@@ -346,10 +350,10 @@ impl Tcp {
         self.traffic
     }
 
-    /// What is there to be read, without reading it: None where there is nothing yet, 0 bytes where nothing will come.
+    /// Return 1 if a byte can be read, 0 at the end of the stream, None if nothing has arrived. It consumes nothing.
     pub fn peek(&self) -> Result<Option<usize>> {
         match rustix::net::recv(&self.watched, &mut [0; 1][..], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
-            Ok((_, there)) => Ok(Some(there)),
+            Ok((_, available)) => Ok(Some(available)),
             Err(Errno::AGAIN) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -361,8 +365,8 @@ impl Tcp {
 }
 
 impl Read for Tcp {
-    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        let received = self.watched.receive(room)?;
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let received = self.watched.receive(buffer)?;
         self.traffic.bytes_received += received as u64;
         if received > 0 && std::mem::take(&mut self.awaiting) {
             self.traffic.round_trips += 1;

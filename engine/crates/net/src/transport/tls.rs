@@ -1,6 +1,5 @@
-//! TLS by OpenSSL, since that is what most drivers link, or a library that is called as it is, over our own counting connection;
-//! certificates in words, what a server's says and what was wrong with it; and the other end, connections that a listener
-//! took.
+//! TLS over the counting TCP connection: the client, descriptions of certificates and of verification errors, and the
+//! server side of accepted connections. The library is OpenSSL, which most drivers link, or AWS-LC with the same API.
 
 use super::{Address, Layer, Stream, Tcp, library};
 use crate::runtime::Watched;
@@ -33,11 +32,12 @@ pub struct TlsClient {
     context: SslContext,
     verify: Verify,
     resumption: Option<Resumption>,
-    /// The certificate seen last and its key's name: to decode a key costs a tenth of a handshake, and a server shows one.
+    /// A cache of the last certificate and its key's name: decoding the key costs a tenth of a handshake, and a server
+    /// usually has one certificate.
     last_key: Mutex<Option<(Vec<u8>, String)>>,
 }
 
-/// Sessions to resume, the newest of each server (its address is the connection's extra data).
+/// The newest session of each server, for resumption. A connection's extra data holds its server's address.
 struct Resumption {
     sessions: Arc<Mutex<HashMap<String, SslSession>>>,
     server: Index<Ssl, String>,
@@ -54,24 +54,24 @@ impl TlsClient {
         let mut builder = context(settings.version, settings.verify).map_err(|error| misconfigured(&error))?;
         builder.set_mode(mode);
         if let Some(protocol) = protocol {
-            let named = [&[protocol.len() as u8], protocol.as_bytes()].concat();
-            builder.set_alpn_protos(&named).map_err(|error| misconfigured(&error))?;
+            let list = [&[protocol.len() as u8], protocol.as_bytes()].concat();
+            builder.set_alpn_protos(&list).map_err(|error| misconfigured(&error))?;
         }
         if let Some(level) = settings.security_level.or(settings.cipher.as_ref().map(|_| SecurityLevel::ANYTHING)) {
             library::set_security_level(&mut builder, level.number());
         }
         if let Some(suite) = &settings.cipher {
-            offer_alone(&mut builder, suite, settings.version)?;
+            offer_only(&mut builder, suite, settings.version)?;
         }
         if let Some(group) = settings.group {
             builder.set_groups_list(group.name()).map_err(|_| {
-                let lacking = format!("{} has no group {}", library::named(), group.name());
-                Failure::new(Class::TlsConfiguration, lacking)
+                let detail = format!("{} has no group {}", library::label(), group.name());
+                Failure::new(Class::TlsConfiguration, detail)
             })?;
         }
         match &settings.ca_file {
             Some(path) => trust_file(&mut builder, path)?,
-            // OpenSSL builds a chain all the same, and looks for an unknown issuer through the system's whole folder each time.
+            // Without verification OpenSSL would still build a chain and search the system's folder for each issuer.
             None if settings.verify == Verify::None => {}
             None => builder.set_default_verify_paths().map_err(|error| misconfigured(&error))?,
         }
@@ -124,7 +124,7 @@ impl TlsClient {
     fn prepare(&self, server: &Address) -> std::result::Result<Ssl, ErrorStack> {
         let mut ssl = Ssl::new(&self.context)?;
         match server.ip() {
-            // RFC 6066, 3: an address is not sent as a server name.
+            // IP addresses are not sent as server names (RFC 6066, 3).
             Some(ip) if self.verify == Verify::Full => ssl.param_mut().set_ip(ip)?,
             Some(_) => {}
             None => {
@@ -153,27 +153,25 @@ fn context(version: Option<TlsVersion>, verify: Verify) -> std::result::Result<S
         Verify::None => builder.set_verify(SslVerifyMode::NONE),
         _ => builder.set_verify_callback(SslVerifyMode::PEER, remember_objection),
     }
-    // One read takes a whole record, or several: half the system calls of reading a header, then its body.
+    // Reading whole records halves the system calls, compared with reading a header and then its body.
     builder.set_read_ahead(true);
     builder.set_session_cache_mode(SslSessionCacheMode::OFF);
     Ok(builder)
 }
 
-/// Offer one suite and no other, with TLS 1.2 at most: later versions name their suites differently, and earlier ones
-/// are what such suites were published with.
-fn offer_alone(builder: &mut SslContextBuilder, suite: &str, version: Option<TlsVersion>) -> Result<()> {
+/// Offer only this suite, with TLS 1.2 at most: TLS 1.3 has other suites, and earlier versions are allowed because old
+/// suites were published with them.
+fn offer_only(builder: &mut SslContextBuilder, suite: &str, version: Option<TlsVersion>) -> Result<()> {
     let unusable = |why: &str| Failure::new(Class::TlsConfiguration, format!("the cipher suite '{suite}' {why}"));
     if version == Some(TlsVersion::V1_3) {
-        return Err(unusable("cannot be asked for with TLS 1.3, whose suites are its own"));
+        return Err(unusable("cannot be used with TLS 1.3; remove the cipher or choose version 1.2"));
     }
-    // OpenSSL's words for groups of suites have no hyphen within, names of suites have; anything else is its syntax.
+    // Suite names have a hyphen inside, unlike OpenSSL's names for groups of suites; other characters are list syntax.
     let is_name = suite.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     if !is_name || !suite.trim_matches('-').contains('-') || suite.starts_with('-') {
         return Err(unusable("is not a name such as DHE-RSA-AES256-SHA"));
     }
-    builder
-        .set_cipher_list(suite)
-        .map_err(|_| unusable(&format!("is not one that {} has for TLS 1.2", library::named())))?;
+    builder.set_cipher_list(suite).map_err(|_| unusable(&format!("is unknown to {} for TLS 1.2", library::label())))?;
     if version.is_none() {
         builder.set_min_proto_version(None).map_err(|error| misconfigured(&error))?;
     }
@@ -184,11 +182,11 @@ impl Resumption {
     fn new(builder: &mut SslContextBuilder) -> Result<Self> {
         let server = Ssl::new_ex_index::<String>().map_err(|error| misconfigured(&error))?;
         let sessions = Arc::new(Mutex::new(HashMap::<String, SslSession>::new()));
-        let kept = sessions.clone();
+        let store = sessions.clone();
         builder.set_session_cache_mode(SslSessionCacheMode::CLIENT | SslSessionCacheMode::NO_INTERNAL);
         builder.set_new_session_callback(move |ssl, session| {
             if let (Some(server), Ok(session)) = (ssl.ex_data(server), library::copy(&session)) {
-                kept.lock().unwrap_or_else(PoisonError::into_inner).insert(server.clone(), session);
+                store.lock().unwrap_or_else(PoisonError::into_inner).insert(server.clone(), session);
             }
         });
         Ok(Resumption { sessions, server })
@@ -197,7 +195,7 @@ impl Resumption {
     fn offer(&self, ssl: &mut Ssl, server: String) -> std::result::Result<(), ErrorStack> {
         let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(session) = sessions.get(&server) {
-            // SAFETY: the session came from a connection of this very context.
+            // SAFETY: the session came from a connection of the same context.
             unsafe { ssl.set_session(&*library::copy(session)?)? };
         }
         drop(sessions);
@@ -209,14 +207,14 @@ impl Resumption {
 pub(super) fn broken(error: &openssl::ssl::Error) -> Failure {
     match error.io_error() {
         Some(io) => Failure::from_io(io),
-        // OpenSSL reports an end of the stream without close_notify as an error without a cause.
+        // OpenSSL reports the end of a stream without close_notify as an error without a cause.
         None if error.code() == ErrorCode::SYSCALL => Failure::closed(),
         None if is_unexpected_end(error) => Failure::closed(),
         None => Failure::protocol(format!("TLS: {}", reasons(error))),
     }
 }
 
-/// Why a handshake failed. `silent`: the server had not sent a byte by then.
+/// Classify a failed handshake. `silent`: the server had not sent a byte.
 fn failed_handshake(error: &openssl::ssl::Error, ssl: &SslRef, server: &Address, silent: bool) -> Failure {
     if let Some(objection) = take_objection() {
         return objection.into_failure(server);
@@ -228,14 +226,14 @@ fn failed_handshake(error: &openssl::ssl::Error, ssl: &SslRef, server: &Address,
     if error.ssl_error().is_none() || is_unexpected_end(error) {
         return broken(error);
     }
-    let words = reasons(error);
-    if ["wrong version number", "packet length too long", "http request"].iter().any(|said| words.contains(said)) {
-        return Failure::new(Class::TlsRefused, format!("the server's answer is not TLS ({words})"));
+    let reasons = reasons(error);
+    if ["wrong version number", "packet length too long", "http request"].iter().any(|part| reasons.contains(part)) {
+        return Failure::new(Class::TlsRefused, format!("the server's answer is not TLS ({reasons})"));
     }
-    if ssl.verify_result() != X509VerifyResult::OK && words.contains("certificate verify failed") {
+    if ssl.verify_result() != X509VerifyResult::OK && reasons.contains("certificate verify failed") {
         return Failure::new(Class::TlsCertificateUntrusted, ssl.verify_result().error_string());
     }
-    Failure::new(Class::TlsHandshake, format!("the TLS handshake failed: {words}"))
+    Failure::new(Class::TlsHandshake, format!("the TLS handshake failed: {reasons}"))
 }
 
 fn is_unexpected_end(error: &openssl::ssl::Error) -> bool {
@@ -243,28 +241,29 @@ fn is_unexpected_end(error: &openssl::ssl::Error) -> bool {
 }
 
 fn reasons(error: &openssl::ssl::Error) -> String {
-    error.ssl_error().map_or_else(|| "no reason given".into(), in_words)
+    error.ssl_error().map_or_else(|| "no reason given".into(), describe)
 }
 
-fn in_words(stack: &ErrorStack) -> String {
-    let words: Vec<_> = stack.errors().iter().filter_map(|error| error.reason()).collect();
-    // AWS-LC says "WRONG_VERSION_NUMBER" where OpenSSL says "wrong version number".
-    if words.is_empty() { "no reason given".into() } else { words.join(", ").to_lowercase().replace('_', " ") }
+fn describe(stack: &ErrorStack) -> String {
+    let reasons: Vec<_> = stack.errors().iter().filter_map(|error| error.reason()).collect();
+    // AWS-LC's "WRONG_VERSION_NUMBER" is OpenSSL's "wrong version number".
+    if reasons.is_empty() { "no reason given".into() } else { reasons.join(", ").to_lowercase().replace('_', " ") }
 }
 
 fn misconfigured(stack: &ErrorStack) -> Failure {
-    Failure::new(Class::TlsConfiguration, format!("{} cannot do what is asked: {}", library::named(), in_words(stack)))
+    Failure::new(Class::TlsConfiguration, format!("{} rejects the TLS settings: {}", library::label(), describe(stack)))
 }
 
-/// What OpenSSL objected to, while it still had the certificate at hand.
+/// The reason for which a certificate was rejected, recorded while OpenSSL still holds the certificate.
 pub(super) struct Objection {
     class: Class,
-    words: String,
+    detail: String,
+    /// The names in the certificate, if it is for another name.
     names: Option<String>,
 }
 
 thread_local! {
-    /// OpenSSL forgets the certificate when it fails a handshake, but tells the callback, on this thread, just before.
+    /// A failed handshake drops the certificate; the verification callback runs on the same thread just before.
     static OBJECTION: Cell<Option<Objection>> = const { Cell::new(None) };
 }
 
@@ -289,45 +288,45 @@ impl Objection {
         let certificate = store.current_cert();
         let reason = error.error_string();
         // The numbers are OpenSSL's X509_V_ERR_* (x509_vfy.h), stable since 1.0.2.
-        let (class, words) = match error.as_raw() {
+        let (class, detail) = match error.as_raw() {
             62 | 64 => (Class::TlsCertificateName, String::new()),
             10 => (Class::TlsCertificateExpired, format!("the certificate expired: {}", dates(certificate))),
             9 => (Class::TlsCertificateExpired, format!("the certificate is not valid yet: {}", dates(certificate))),
             _ => (Class::TlsCertificateUntrusted, format!("the certificate is not trusted: {reason}")),
         };
         let names = certificate.filter(|_| class == Class::TlsCertificateName).map(names);
-        Objection { class, words, names }
+        Objection { class, detail, names }
     }
 
     pub(super) fn into_failure(self, server: &Address) -> Failure {
-        let Some(names) = self.names else { return Failure::new(self.class, self.words) };
-        let asked = server.host();
-        Failure::new(self.class, format!("asked for {asked}, but the certificate is for {names}"))
+        let Some(names) = self.names else { return Failure::new(self.class, self.detail) };
+        let host = server.host();
+        Failure::new(self.class, format!("the host is {host}, but the certificate is for {names}"))
     }
 }
 
 fn dates(certificate: Option<&X509Ref>) -> String {
     match certificate {
         Some(it) => format!("notBefore {}, notAfter {}", it.not_before(), it.not_after()),
-        None => "its dates are not known".into(),
+        None => "validity dates unknown".into(),
     }
 }
 
-/// The names and addresses a certificate is for: its subjectAltName, or the common name without one.
+/// Return the names and addresses in a certificate's subjectAltName, or its common name without one.
 fn names(certificate: &X509Ref) -> String {
-    let mut found = Vec::new();
+    let mut names = Vec::new();
     for name in certificate.subject_alt_names().iter().flatten() {
         match (name.dnsname(), name.ipaddress().and_then(ip)) {
-            (Some(dns), _) => found.push(dns.to_owned()),
-            (None, Some(ip)) => found.push(ip.to_string()),
+            (Some(dns), _) => names.push(dns.to_owned()),
+            (None, Some(ip)) => names.push(ip.to_string()),
             (None, None) => {}
         }
     }
-    if found.is_empty() {
+    if names.is_empty() {
         let common = certificate.subject_name().entries_by_nid(Nid::COMMONNAME);
-        found.extend(common.filter_map(|entry| entry.data().to_string().ok()));
+        names.extend(common.filter_map(|entry| entry.data().to_string().ok()));
     }
-    if found.is_empty() { "no name at all".into() } else { found.join(", ") }
+    if names.is_empty() { "no name".into() } else { names.join(", ") }
 }
 
 fn ip(octets: &[u8]) -> Option<IpAddr> {
@@ -346,15 +345,15 @@ pub(super) fn key_name(certificate: &X509Ref) -> String {
             _ => format!("ecdsa-{}", key.bits()),
         },
         Id::ED25519 => "ed25519".into(),
-        // AWS-LC has no such keys.
+        // AWS-LC does not support Ed448.
         #[cfg(not(feature = "aws-lc"))]
         Id::ED448 => "ed448".into(),
         _ => format!("other-{}", key.bits()),
     }
 }
 
-/// What channel binding `tls-server-end-point` binds to (RFC 5929, 4.1): the certificate, hashed as its signature does, but by
-/// SHA-256 at least. None, where its signature names no hash, as Ed25519's.
+/// Return the data of channel binding `tls-server-end-point` (RFC 5929, 4.1): the certificate's hash by its signature's
+/// algorithm, or by SHA-256 instead of MD5 or SHA-1. None if the signature names no hash, as with Ed25519.
 pub(super) fn end_point(certificate: &X509Ref) -> Option<Vec<u8>> {
     let signature = certificate.signature_algorithm().object().nid().signature_algorithms()?;
     let hash = match signature.digest {
@@ -365,50 +364,51 @@ pub(super) fn end_point(certificate: &X509Ref) -> Option<Vec<u8>> {
     certificate.digest(hash).ok().map(|hashed| hashed.to_vec())
 }
 
-/// Trust the authorities of this PEM file, and no others.
-/// Errors: `tls_configuration`, where it cannot be read or holds no certificate.
+/// Trust only the authorities in this PEM file.
+/// Errors: `tls_configuration` if it cannot be read or holds no certificate.
 pub(super) fn trust_file(builder: &mut SslContextBuilder, path: &Path) -> Result<()> {
     let shown = path.display();
-    let wrong = |why: String| Failure::new(Class::TlsConfiguration, format!("CA file {shown}: {why}"));
-    let pem = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
-    let authorities = X509::stack_from_pem(&pem).map_err(|_| wrong("not a PEM certificate".into()))?;
+    let failure = |reason: String| Failure::new(Class::TlsConfiguration, format!("CA file {shown}: {reason}"));
+    let pem = std::fs::read(path).map_err(|error| failure(error.to_string()))?;
+    let authorities = X509::stack_from_pem(&pem).map_err(|_| failure("not a PEM certificate".into()))?;
     if authorities.is_empty() {
-        return Err(wrong("holds no PEM certificate".into()));
+        return Err(failure("holds no PEM certificate".into()));
     }
-    let mut store = X509StoreBuilder::new().map_err(|error| wrong(error.to_string()))?;
+    let mut store = X509StoreBuilder::new().map_err(|error| failure(error.to_string()))?;
     for authority in authorities {
-        store.add_cert(authority).map_err(|error| wrong(error.to_string()))?;
+        store.add_cert(authority).map_err(|error| failure(error.to_string()))?;
     }
     builder.set_cert_store(store.build());
     Ok(())
 }
 
+/// All cipher suites up to TLS 1.2, at any security level.
 const EARLIER_SUITES: &str = "ALL:@SECLEVEL=0";
 
-/// The TLS settings of a listener, which leave everything to the client; shared by all threads.
+/// The TLS settings of a listener, shared by all threads. It accepts whatever the client chooses.
 pub struct TlsServer {
     context: SslContext,
 }
 
-/// What a handshake came to.
+/// The outcome of a handshake for the server.
 pub struct Handshake {
-    /// As OpenSSL says it: `TLSv1.3`.
+    /// OpenSSL's name, such as `TLSv1.3`.
     pub version: &'static str,
     pub resumed: bool,
 }
 
 impl TlsServer {
-    /// From PEM files; the certificate's may hold its chain after it, and the key.
-    /// Errors: `tls_configuration`, naming the file.
+    /// Load PEM files. The certificate's file may also hold its chain and the key.
+    /// Errors: `tls_configuration` with the file's name.
     pub fn new(certificate_file: &Path, key_file: &Path) -> Result<Self> {
         let chain = read_pem(certificate_file, "certificate", X509::stack_from_pem)?;
-        // An empty passphrase, lest OpenSSL ask a terminal for one.
+        // The empty passphrase keeps OpenSSL from prompting for one.
         let key = read_pem(key_file, "key", |pem| PKey::private_key_from_pem_passphrase(pem, b""))?;
         if chain.is_empty() {
-            return Err(wrong_file(certificate_file, "holds no PEM certificate"));
+            return Err(file_failure(certificate_file, "holds no PEM certificate"));
         }
         let context = server_context(chain, &key).map_err(|error| {
-            wrong_file(certificate_file, &format!("does not go with {}: {error}", key_file.display()))
+            file_failure(certificate_file, &format!("does not match {}: {error}", key_file.display()))
         })?;
         Ok(TlsServer { context })
     }
@@ -420,7 +420,7 @@ impl Stream {
     }
 
     pub async fn secure_as_server(self, server: &TlsServer) -> Result<(Self, Handshake)> {
-        let Layer::Plain(tcp) = self.layer else { return Err(Failure::protocol("TLS was asked for twice")) };
+        let Layer::Plain(tcp) = self.layer else { return Err(Failure::protocol("TLS is already active")) };
         let failed = |error: &dyn std::fmt::Display| Failure::new(Class::TlsHandshake, error.to_string());
         let ssl = Ssl::new(&server.context).map_err(|error| failed(&error))?;
         let mut stream = SslStream::new(ssl, tcp).map_err(|error| failed(&error))?;
@@ -431,12 +431,12 @@ impl Stream {
                 _ => return Err(failed(&error)),
             }
         }
-        let made = Handshake { version: stream.ssl().version_str(), resumed: stream.ssl().session_reused() };
-        Ok((Stream { layer: Layer::Tls(stream) }, made))
+        let handshake = Handshake { version: stream.ssl().version_str(), resumed: stream.ssl().session_reused() };
+        Ok((Stream { layer: Layer::Tls(stream) }, handshake))
     }
 
-    /// Say that nothing more will be sent. The other side may still send.
-    /// Errors: where the connection has been reset.
+    /// Close the sending direction. The peer may still send.
+    /// Errors: the connection has been reset.
     pub fn finish_sending(&mut self) -> Result<()> {
         if let Layer::Tls(stream) = &mut self.layer {
             let _ = stream.shutdown();
@@ -450,36 +450,36 @@ fn server_context(chain: Vec<X509>, key: &PKey<Private>) -> std::result::Result<
     builder.set_min_proto_version(Some(SslVersion::TLS1))?;
     library::set_security_level(&mut builder, 0);
     builder.set_cipher_list(EARLIER_SUITES)?;
-    library::take_all_suites_of_1_3(&mut builder)?;
+    library::accept_all_tls13_suites(&mut builder)?;
     builder.set_tmp_dh(dh_2048()?.as_ref())?;
     let mut chain = chain.into_iter();
-    if let Some(own) = chain.next() {
-        builder.set_certificate(&own)?;
+    if let Some(leaf) = chain.next() {
+        builder.set_certificate(&leaf)?;
     }
     chain.try_for_each(|issuer| builder.add_extra_chain_cert(issuer))?;
     builder.set_private_key(key)?;
     builder.check_private_key()?;
-    // Tickets are kept by the clients; sessions kept here would be memory for each connection there ever was.
+    // Clients keep their tickets; a session cache here would grow with each connection.
     builder.set_session_cache_mode(SslSessionCacheMode::OFF);
     builder.set_read_ahead(true);
-    // A connection that is idle holds none of OpenSSL's two buffers of 16 KiB.
+    // Idle connections free OpenSSL's two buffers of 16 KiB.
     builder.set_mode(SslMode::RELEASE_BUFFERS);
     Ok(builder.build())
 }
 
-/// The 2048-bit group of RFC 3526, which is what OpenSSL itself picks beside a 2048-bit RSA key (`SSL_CTX_set_dh_auto`).
-/// It is the same for every key, so that a larger one does not bring a larger group with it.
+/// Return the 2048-bit group of RFC 3526, which OpenSSL itself chooses for a 2048-bit RSA key (`SSL_CTX_set_dh_auto`).
+/// It is the same for every key, so that a change of the key's size does not change the group as well.
 fn dh_2048() -> std::result::Result<Dh<openssl::pkey::Params>, ErrorStack> {
     Dh::from_pqg(BigNum::get_rfc3526_prime_2048()?, None, BigNum::from_u32(2)?)
 }
 
 fn read_pem<T>(path: &Path, what: &str, parse: impl Fn(&[u8]) -> std::result::Result<T, ErrorStack>) -> Result<T> {
-    let pem = std::fs::read(path).map_err(|error| wrong_file(path, &error.to_string()))?;
-    parse(&pem).map_err(|_| wrong_file(path, &format!("not a PEM {what}")))
+    let pem = std::fs::read(path).map_err(|error| file_failure(path, &error.to_string()))?;
+    parse(&pem).map_err(|_| file_failure(path, &format!("not a PEM {what}")))
 }
 
-fn wrong_file(path: &Path, why: &str) -> Failure {
-    Failure::new(Class::TlsConfiguration, format!("{}: {why}", path.display()))
+fn file_failure(path: &Path, reason: &str) -> Failure {
+    Failure::new(Class::TlsConfiguration, format!("{}: {reason}", path.display()))
 }
 
 #[cfg(test)]
@@ -497,14 +497,14 @@ mod tests {
     }
 
     #[test]
-    fn the_published_suites_can_be_offered() {
+    fn legacy_suites_can_be_offered() {
         client("AES256-SHA", None).unwrap();
-        // AWS-LC has none with DHE.
+        // AWS-LC has no suite with DHE.
         assert_eq!(client("DHE-RSA-AES256-SHA", None).is_ok(), !cfg!(feature = "aws-lc"));
     }
 
     #[test]
-    fn what_is_not_one_suite_of_this_library_is_named() {
+    fn unknown_or_multiple_suites_are_rejected_by_name() {
         for suite in ["NO-SUCH-SUITE", "TLS_AES_256_GCM_SHA384", "HIGH", "AES256-SHA:ALL", "-AES256-SHA", "AES-", ""] {
             let failure = client(suite, None).unwrap_err();
             assert_eq!(failure.class, Class::TlsConfiguration, "{suite}");

@@ -240,7 +240,7 @@ impl workload::Client for Client {
             let stream = Stream::reach(reactor, service.place, timeline).await?;
             service.secure(stream, timeline).await
         };
-        let stream = opened.await.map_err(|failure: Failure| failure.of_a_known_server().with(&service.address))?;
+        let stream = opened.await.map_err(|failure: Failure| failure.from_known_server().with(&service.address))?;
         Ok(Session::new(service.clone(), reactor.clone(), stream))
     }
 }

@@ -243,7 +243,7 @@ impl workload::Client for Client {
     async fn open(&self, target: Target, timeline: &mut Timeline) -> Result<Session> {
         let address = self.address(target)?;
         let opened = self.service.open(&self.reactor, &address, timeline).await;
-        let channel = opened.map_err(|failure| failure.of_a_known_server().with(&address))?;
+        let channel = opened.map_err(|failure| failure.from_known_server().with(&address))?;
         Ok(Session { service: self.service.clone(), address, channel, last_key: Vec::new() })
     }
 

@@ -1,5 +1,5 @@
-//! `tpcc` with phase `load`: the data as SQL (clause 4.3.3.1), a unit an operation and a transaction, in parts that fit a
-//! statement each. A unit is the same whatever came before it.
+//! Workload `tpcc` with phase `load`: the data as SQL (clause 4.3.3.1). Each operation writes one unit in one
+//! transaction, in parts of one statement each. A unit's contents do not depend on other units.
 
 use super::numbers::{
     Constants, LastName, append_data, append_digits, append_letters, append_text, append_zip, between, percent,
@@ -16,7 +16,7 @@ use std::fmt::Arguments;
 use std::io::Write;
 use std::ops::Range;
 
-/// One worker's units, one after the other.
+/// The units that one worker writes.
 pub struct Loader<C: Client> {
     connection: Connection<C>,
     warehouses: u32,
@@ -30,9 +30,9 @@ impl<C: Client<Session: Sql>> Loader<C> {
 }
 
 impl<C: Client<Session: Sql>> Workload for Loader<C> {
-    /// A busy server takes seconds for each statement, and has its time for each.
+    /// A busy server may take seconds for each statement, so the timeout counts for each.
     fn in_a_row(&self) -> u64 {
-        u64::from(MOST_STATEMENTS)
+        u64::from(MAX_STATEMENTS)
     }
 
     fn disconnect(&mut self) {
@@ -44,12 +44,12 @@ impl<C: Client<Session: Sql>> Workload for Loader<C> {
     }
 
     async fn operate(&mut self, claimed: Range<u64>, timeline: &mut Timeline, evidence: &mut Evidence) -> Result<()> {
-        let unit = Unit::of(claimed.start, self.warehouses)
-            .ok_or_else(|| Failure::new(Class::Plan, "the data has no more units than that"))?;
+        let unit = Unit::numbered(claimed.start, self.warehouses)
+            .ok_or_else(|| Failure::new(Class::Plan, "the load has more operations than the data has units"))?;
         let mut session = self.connection.take(evidence).await?;
         let rows = Rows::new(self.seed, claimed.start, DateTime::from_unix(clock::unix() / 1_000_000_000));
         timeline.start(session.traffic());
-        let mut outcome = rows.each(unit, async |part| write(&mut session, part).await).await;
+        let mut outcome = rows.for_each_part(unit, async |part| write(&mut session, part).await).await;
         if outcome.is_ok() {
             outcome = session.say("COMMIT").await;
         }
@@ -63,7 +63,7 @@ async fn write(session: &mut impl Sql, Part { into, rows, count }: Part) -> Resu
     if written == count {
         return Ok(());
     }
-    Err(Failure::new(Class::Server, format!("{written} rows of {count} were written")))
+    Err(Failure::new(Class::Server, format!("the server wrote {written} of {count} rows")))
 }
 
 const CUSTOMER: &str = "INSERT INTO customer (c_w_id, c_d_id, c_id, c_last, c_middle, c_first, c_street_1, c_street_2, \
@@ -84,43 +84,44 @@ const STOCK: &str = "INSERT INTO stock (s_w_id, s_i_id, s_quantity, s_dist_01, s
     s_dist_05, s_dist_06, s_dist_07, s_dist_08, s_dist_09, s_dist_10, s_ytd, s_order_cnt, s_remote_cnt, s_data) VALUES ";
 const ITEM: &str = "INSERT INTO item (i_id, i_im_id, i_name, i_price, i_data) VALUES ";
 
-/// Customers of a statement: about 300 KB, where the rows of other tables are shorter.
+/// Customers in one statement, about 300 KB.
 const CUSTOMERS_AT_ONCE: u32 = 500;
-/// Orders of a statement, with their lines in another: 300 KB too.
+/// Orders in one statement. Their lines, in another, take about 300 KB.
 const ORDERS_AT_ONCE: u32 = 300;
-/// Statements of a unit's transaction, where it has the most: a district's own row, its customers, their history, its orders and
-/// their lines, those that are new, and `COMMIT`.
-pub const MOST_STATEMENTS: u32 = 4 + CUSTOMERS / CUSTOMERS_AT_ONCE + 2 * ORDERS / ORDERS_AT_ONCE;
+/// The maximum number of statements in a unit's transaction, for a district: its row, its customers, their history, its
+/// orders and their lines, the new orders, and `COMMIT`.
+pub const MAX_STATEMENTS: u32 = 4 + CUSTOMERS / CUSTOMERS_AT_ONCE + 2 * ORDERS / ORDERS_AT_ONCE;
 
-/// What begins an INSERT, its rows, and how many there are.
+/// The rows of one INSERT statement.
 pub struct Part {
+    /// The statement's text before the rows.
     pub into: &'static str,
     pub rows: Vec<u8>,
     pub count: u64,
 }
 
-/// Makes the rows of one unit.
+/// The generator of one unit's rows.
 pub struct Rows {
     constants: Constants,
     random: Random,
-    /// Now, in quotes: everything begins with the load.
+    /// The time of the load in quotes, which all dates in the data have.
     date: String,
 }
 
 impl Rows {
-    /// Of a unit: what is in them follows from the seed and the unit's number.
+    /// The rows follow from the seed and the unit's number.
     pub fn new(seed: u64, number: u64, now: DateTime) -> Self {
         let DateTime { year, month, day, hour, minute, second } = now;
         Rows {
-            constants: Constants::drawn(seed),
+            constants: Constants::draw(seed),
             random: Random::for_stream(seed, number),
             date: format!("'{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}'"),
         }
     }
 
-    /// All of the unit's, each part handed over in its turn; until it says that this was enough.
-    /// Errors: the taker's own.
-    pub async fn each<E>(
+    /// Call `take` with each part of the unit.
+    /// Errors: the first error of `take`, which ends the iteration.
+    pub async fn for_each_part<E>(
         mut self,
         unit: Unit,
         mut take: impl AsyncFnMut(Part) -> std::result::Result<(), E>,
@@ -132,7 +133,7 @@ impl Rows {
                     take(self.customers(warehouse, district, first)).await?;
                 }
                 take(self.history(warehouse, district)).await?;
-                // A permutation of all of them (clause 4.3.3.1).
+                // Orders belong to a permutation of the customers (clause 4.3.3.1).
                 let mut customers: Vec<u32> = (1..=CUSTOMERS).collect();
                 shuffle(&mut customers, &mut self.random);
                 for first in (1..=ORDERS).step_by(ORDERS_AT_ONCE as usize) {
@@ -152,7 +153,7 @@ impl Rows {
         let mut part = Part::new(WAREHOUSE);
         part.begin(format_args!("{warehouse},"));
         self.append_place(&mut part);
-        // As much as its districts have taken together: W_YTD = sum(D_YTD).
+        // W_YTD is the sum of the districts' D_YTD.
         part.end(format_args!(",{:.4},300000.00", self.tenthousandths(2000)));
         part
     }
@@ -184,7 +185,7 @@ impl Rows {
     fn customers(&mut self, warehouse: u32, district: u32, first: u32) -> Part {
         let mut part = Part::new(CUSTOMER);
         for customer in first..first + CUSTOMERS_AT_ONCE {
-            // Each name once, then as often as NURand has it.
+            // The first 1,000 customers have all names once; further names are drawn by NURand.
             let name = if customer <= 1000 { customer - 1 } else { self.constants.loaded_name(&mut self.random) };
             let last = LastName::new(name);
             let last = str::from_utf8(last.as_bytes()).expect("syllables are letters");
@@ -274,7 +275,7 @@ impl Rows {
         part
     }
 
-    /// A tax or a discount, up to so many tenths of a thousandth.
+    /// Draw a tax or a discount of up to `most` ten-thousandths.
     fn tenthousandths(&mut self, most: u32) -> f64 {
         f64::from(between(&mut self.random, 0, most)) / 10_000.0
     }
@@ -306,18 +307,18 @@ impl Part {
     }
 
     fn write(&mut self, columns: Arguments<'_>) {
-        self.rows.write_fmt(columns).expect("memory takes what is written");
+        self.rows.write_fmt(columns).expect("writing to memory does not fail");
     }
 }
 
-/// Rows of `stock` or of `item`.
+/// Rows of `stock` or `item` in one unit.
 pub const ROWS: u32 = 1000;
 const PARTS: u64 = (ITEMS / ROWS) as u64;
 
-/// What one operation of a load writes.
+/// The data that one operation of a load writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Unit {
-    /// A district with its customers, their history, and its orders.
+    /// A district with its customers, their history, and their orders.
     District {
         warehouse: u32,
         district: u32,
@@ -335,9 +336,9 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// The unit of this number, from 0; None, where there are no more. The largest come first, so that workers end
-    /// together.
-    pub fn of(number: u64, warehouses: u32) -> Option<Unit> {
+    /// Return the unit with this number, counted from 0, or None past the last. The largest units come first, so that
+    /// workers finish at about the same time.
+    pub fn numbered(number: u64, warehouses: u32) -> Option<Unit> {
         let all = u64::from(warehouses);
         let districts = all * u64::from(DISTRICTS);
         let first = |part: u64| (part % PARTS) as u32 * ROWS + 1;
@@ -369,8 +370,8 @@ mod tests {
     use std::task::{Context, Poll, Waker};
 
     fn rows(unit: Unit, seed: u64) -> Vec<(String, Vec<Vec<String>>)> {
-        let found = RefCell::new(Vec::new());
-        let made = Rows::new(seed, 0, DateTime::from_unix(0)).each(unit, async |part: Part| {
+        let tables = RefCell::new(Vec::new());
+        let generation = Rows::new(seed, 0, DateTime::from_unix(0)).for_each_part(unit, async |part: Part| {
             let text = str::from_utf8(&part.rows).unwrap();
             let text = text.strip_prefix('(').unwrap().strip_suffix(')').unwrap();
             let columns = |row: &str| row.split(',').map(|column| column.trim_matches('\'').to_owned()).collect();
@@ -378,15 +379,15 @@ mod tests {
             assert_eq!(rows.len() as u64, part.count);
             let width = part.into.split([',', '(']).count() - 1;
             assert!(rows.iter().all(|row| row.len() == width), "{}", part.into);
-            found.borrow_mut().push((part.into.split(' ').nth(2).unwrap().to_owned(), rows));
+            tables.borrow_mut().push((part.into.split(' ').nth(2).unwrap().to_owned(), rows));
             Ok::<_, ()>(())
         });
-        let mut made = pin!(made);
-        assert!(made.as_mut().poll(&mut Context::from_waker(Waker::noop())) == Poll::Ready(Ok(())));
-        found.take()
+        let mut generation = pin!(generation);
+        assert!(generation.as_mut().poll(&mut Context::from_waker(Waker::noop())) == Poll::Ready(Ok(())));
+        tables.take()
     }
 
-    fn of<'a>(parts: &'a [(String, Vec<Vec<String>>)], table: &str) -> Vec<&'a Vec<String>> {
+    fn rows_of<'a>(parts: &'a [(String, Vec<Vec<String>>)], table: &str) -> Vec<&'a Vec<String>> {
         parts.iter().filter(|(name, _)| name == table).flat_map(|(_, rows)| rows).collect()
     }
 
@@ -395,33 +396,34 @@ mod tests {
     }
 
     #[test]
-    fn a_district_is_as_clause_4_3_3_1_has_it() {
+    fn district_follows_clause_4_3_3_1() {
         let parts = rows(Unit::District { warehouse: 3, district: 7 }, 1);
         assert!(parts.iter().flat_map(|(_, rows)| rows).all(|row| row[0] == "3" && row[1] == "7"));
-        let counts = ["district", "customer", "history", "orders", "new_order"].map(|table| of(&parts, table).len());
+        let counts =
+            ["district", "customer", "history", "orders", "new_order"].map(|table| rows_of(&parts, table).len());
         assert_eq!(counts, [1, 3000, 3000, 3000, 900]);
-        assert_eq!(parts.len() + 1, MOST_STATEMENTS as usize);
+        assert_eq!(parts.len() + 1, MAX_STATEMENTS as usize);
 
-        let orders = of(&parts, "orders");
+        let orders = rows_of(&parts, "orders");
         let mut customers: Vec<_> = orders.iter().map(|row| number(&row[3])).collect();
         assert!(!customers.is_sorted());
         customers.sort_unstable();
         assert!(customers.into_iter().eq(1..=3000), "a permutation");
         assert!(orders.iter().all(|row| (row[5] == "NULL") == (number(&row[2]) >= 2101)));
-        let lines = of(&parts, "order_line");
+        let lines = rows_of(&parts, "order_line");
         assert_eq!(lines.len() as u32, orders.iter().map(|row| number(&row[6])).sum::<u32>());
         for line in lines {
             let delivered = number(&line[2]) < 2101;
             assert_eq!((line[6] != "NULL", line[8] == "0.00"), (delivered, delivered));
         }
-        let new: Vec<_> = of(&parts, "new_order").iter().map(|row| number(&row[2])).collect();
+        let new: Vec<_> = rows_of(&parts, "new_order").iter().map(|row| number(&row[2])).collect();
         assert!(new.into_iter().eq(2101..=3000));
     }
 
     #[test]
-    fn customers_have_the_names_and_credits_of_the_specification() {
+    fn customers_have_the_specified_names_and_credits() {
         let parts = rows(Unit::District { warehouse: 1, district: 1 }, 2);
-        let customers = of(&parts, "customer");
+        let customers = rows_of(&parts, "customer");
         for (place, customer) in customers.iter().take(1000).enumerate() {
             assert_eq!(customer[3].as_bytes(), LastName::new(place as u32).as_bytes());
         }
@@ -432,28 +434,28 @@ mod tests {
     }
 
     #[test]
-    fn stock_and_items_are_parts_of_a_thousand() {
+    fn stock_and_item_units_have_a_thousand_rows() {
         let parts = rows(Unit::Stock { warehouse: 2, from: 5001 }, 3);
-        let stock = of(&parts, "stock");
+        let stock = rows_of(&parts, "stock");
         assert!(stock.iter().map(|row| number(&row[1])).eq(5001..=6000));
         assert!(stock.iter().all(|row| (10..=100).contains(&number(&row[2]))));
         let parts = rows(Unit::Items { from: 99_001 }, 3);
-        let items = of(&parts, "item");
+        let items = rows_of(&parts, "item");
         assert!(items.iter().map(|row| number(&row[0])).eq(99_001..=100_000));
         assert!(items.iter().all(|row| (1.0..=100.0).contains(&row[3].parse::<f64>().unwrap())));
     }
 
     #[test]
-    fn a_unit_follows_from_seed_and_number() {
+    fn unit_depends_on_seed_and_number() {
         let unit = Unit::Warehouse { warehouse: 1 };
         assert_eq!(rows(unit, 5), rows(unit, 5));
         assert_ne!(rows(unit, 5), rows(unit, 6));
     }
 
     #[test]
-    fn every_part_is_in_one_unit() {
+    fn units_cover_all_data_once() {
         for warehouses in [1, 3] {
-            let units: Vec<_> = (0..).map_while(|number| Unit::of(number, warehouses)).collect();
+            let units: Vec<_> = (0..).map_while(|number| Unit::numbered(number, warehouses)).collect();
             assert_eq!(units.len() as u32, 111 * warehouses + 100);
             assert_eq!(units.iter().collect::<HashSet<_>>().len(), units.len());
             assert_eq!(units[0], Unit::District { warehouse: 1, district: 1 });
@@ -461,6 +463,6 @@ mod tests {
             assert!(units.contains(&Unit::Stock { warehouse: warehouses, from: 99_001 }));
             assert!(units.contains(&Unit::Items { from: 1 }));
         }
-        assert_eq!(Unit::of(u64::MAX, u32::MAX), None);
+        assert_eq!(Unit::numbered(u64::MAX, u32::MAX), None);
     }
 }

@@ -1,6 +1,6 @@
-//! TPC-C by the clauses of its specification, revision 5.11: the data of clause 4.3 and the five transactions of clause 2,
-//! in the mix of clause 5.2, for MySQL and MariaDB. Tables are those of `costof/tpcc.py`. Priced systems, response-time
-//! limits and reports of a result are none of ours: times are `costof`'s own.
+//! TPC-C for MySQL and MariaDB by its specification, revision 5.11: the data of clause 4.3 and the five transactions of
+//! clause 2 in the mix of clause 5.2. The tables are those of `costof/datasets/tpcc.py`. The specification's prices,
+//! response-time limits and result reports are not implemented; `costof` reports times in its usual form.
 
 mod load;
 mod numbers;
@@ -13,14 +13,14 @@ pub use terminal::{Place, Terminal};
 
 use serde::Deserialize;
 
-/// What a workload of kind `tpcc` does. Every field may be absent.
+/// The settings of a workload of kind `tpcc`. Every field may be absent.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename = "Tpcc")]
 pub struct Settings {
     pub phase: TpccPhase,
-    /// How many there are; everything else follows from it (clause 4.2).
+    /// The number of warehouses, from which the size of all tables follows (clause 4.2).
     pub warehouses: u32,
-    /// Of every transaction; a load has the server's own.
+    /// The isolation level of every transaction; a load uses the server's default.
     pub isolation: Isolation,
     /// Whether terminals keep keying and think times (clause 5.2.5).
     pub keying: bool,
@@ -32,24 +32,24 @@ impl Default for Settings {
     }
 }
 
-/// More would be 10 GB of data for each hundred of them, and no number of a unit overflows.
-const MOST_WAREHOUSES: u32 = 100_000;
+/// The maximum number of warehouses, for which no unit number overflows. A hundred take about 10 GB.
+const MAX_WAREHOUSES: u32 = 100_000;
 
 impl Settings {
-    /// What of them can be refused before any server is asked.
-    /// Errors: what is wrong, in words.
+    /// Check the settings without a server.
+    /// Errors: the reason for which they are invalid.
     pub fn check(&self, paced: bool) -> Result<(), &'static str> {
-        if !(1..=MOST_WAREHOUSES).contains(&self.warehouses) {
-            return Err("warehouses is a number from 1 to 100,000");
+        if !(1..=MAX_WAREHOUSES).contains(&self.warehouses) {
+            return Err("warehouses must be a number from 1 to 100,000");
         }
         if self.keying && (paced || self.phase == TpccPhase::Load) {
-            return Err("keying is a matter of phase run, and of terminals without a pace of their own");
+            return Err("keying needs phase 'run' without pace and think_ms");
         }
         Ok(())
     }
 }
 
-/// What an operation is.
+/// The phase of the benchmark, on which the kind of operation depends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TpccPhase {
@@ -80,29 +80,29 @@ impl Isolation {
 
 /// Rows of `item`, and of each warehouse's `stock` (clause 1.2.1).
 pub const ITEMS: u32 = 100_000;
-/// Of a warehouse.
+/// Districts of each warehouse.
 pub const DISTRICTS: u32 = 10;
-/// Of a district.
+/// Customers of each district.
 pub const CUSTOMERS: u32 = 3000;
-/// Of a district, once it is loaded: each customer has one (clause 4.3.3.1).
+/// Orders of each district after loading, one for each customer (clause 4.3.3.1).
 pub const ORDERS: u32 = 3000;
-/// From this one on, a loaded order is not delivered yet (clause 4.3.3.1).
+/// The first loaded order that is not delivered yet (clause 4.3.3.1).
 pub const FIRST_UNDELIVERED: u32 = 2101;
-/// Lines of an order (clause 2.4.1.3).
+/// The possible numbers of lines in an order (clause 2.4.1.3).
 pub const LINES: std::ops::RangeInclusive<u32> = 5..=15;
-/// The most of them.
-pub const MOST_LINES: usize = 15;
+/// The maximum number of lines in an order.
+pub const MAX_LINES: usize = 15;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn reads_a_workload_of_tpcc() {
+    fn tpcc_settings_are_parsed_and_unknown_values_are_rejected() {
         let settings = |text: &str| serde_json::from_str::<Settings>(text);
-        let least = settings("{}").unwrap();
-        assert_eq!((least.phase, least.warehouses, least.keying), (TpccPhase::Run, 1, false));
-        assert_eq!(least.isolation, Isolation::Serializable);
+        let defaults = settings("{}").unwrap();
+        assert_eq!((defaults.phase, defaults.warehouses, defaults.keying), (TpccPhase::Run, 1, false));
+        assert_eq!(defaults.isolation, Isolation::Serializable);
         let all = r#"{"phase": "load", "warehouses": 3, "isolation": "read-committed", "keying": true}"#;
         assert_eq!(settings(all).unwrap().isolation, Isolation::ReadCommitted);
         for (known, unknown) in [("read-committed", "snapshot"), ("keying", "thinking"), ("load", "check")] {

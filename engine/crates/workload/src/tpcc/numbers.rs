@@ -1,32 +1,34 @@
-//! Random numbers as TPC-C draws them, uniform (clause 4.3.2.5) and non-uniform, `NURand` (clause 2.1.6); random strings
-//! (clauses 4.3.2.2, 4.3.2.7 and 4.3.3.1), of which none holds what would have to be escaped in SQL; and last names
-//! (clause 4.3.2.3).
+//! TPC-C's random numbers, uniform (clause 4.3.2.5) and non-uniform (`NURand`, clause 2.1.6), random strings (clauses
+//! 4.3.2.2, 4.3.2.7 and 4.3.3.1) and last names (clause 4.3.2.3). No string contains characters that SQL must escape.
 
 use super::{CUSTOMERS, ITEMS};
 use base::Random;
 
-/// Streams of random numbers that belong to no worker; workers' numbers are far below.
+/// The stream of random numbers for the constants; workers' streams have far lower numbers.
 const CONSTANTS_STREAM: u64 = u64::MAX;
 
 pub fn between(random: &mut Random, low: u32, high: u32) -> u32 {
     low + random.below(u64::from(high - low) + 1) as u32
 }
 
+/// Return true with a probability of `share` percent.
 pub fn percent(random: &mut Random, share: u32) -> bool {
     between(random, 1, 100) <= share
 }
 
-/// The constants C of `NURand`: drawn once for a run, the same for all of its terminals.
+/// The constants C of `NURand`, draw once for a run and the same for all its terminals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Constants {
+    /// C for last names in the loaded data.
     pub last_load: u32,
+    /// C for last names in transactions.
     pub last_run: u32,
     customer: u32,
     item: u32,
 }
 
 impl Constants {
-    pub fn drawn(seed: u64) -> Self {
+    pub fn draw(seed: u64) -> Self {
         let mut random = Random::for_stream(seed, CONSTANTS_STREAM);
         let last_load = between(&mut random, 0, 255);
         let allowed: Vec<u32> = (0..=255).filter(|c| is_allowed(last_load.abs_diff(*c))).collect();
@@ -42,7 +44,7 @@ impl Constants {
         nurand(random, 1023, 1, CUSTOMERS, self.customer)
     }
 
-    /// OL_I_ID (A = 8191).
+    /// Draw OL_I_ID (A = 8191).
     pub fn item(&self, random: &mut Random) -> u32 {
         nurand(random, 8191, 1, ITEMS, self.item)
     }
@@ -51,12 +53,12 @@ impl Constants {
         nurand(random, 255, 0, 999, self.last_load)
     }
 
-    pub fn asked_name(&self, random: &mut Random) -> u32 {
+    pub fn requested_name(&self, random: &mut Random) -> u32 {
         nurand(random, 255, 0, 999, self.last_run)
     }
 }
 
-/// The difference between the C that C_LAST was loaded with and the one it is asked with (clause 2.1.6.1).
+/// Return true if the constants of loaded and requested last names may differ by `delta` (clause 2.1.6.1).
 fn is_allowed(delta: u32) -> bool {
     (65..=119).contains(&delta) && delta != 96 && delta != 112
 }
@@ -68,33 +70,33 @@ fn nurand(random: &mut Random, a: u32, x: u32, y: u32, c: u32) -> u32 {
 const LETTERS: &[u8; 26] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 const ALPHANUMERIC: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const DIGITS: &[u8; 10] = b"0123456789";
-/// What a tenth of all data says.
+/// The text in a tenth of I_DATA and S_DATA.
 pub const ORIGINAL: &[u8; 8] = b"ORIGINAL";
 
 pub fn append_text(random: &mut Random, low: u32, high: u32, sql: &mut Vec<u8>) {
     quoted(sql, |sql| {
         let length = between(random, low, high);
-        append_of(random, ALPHANUMERIC, length, sql);
+        append_random(random, ALPHANUMERIC, length, sql);
     });
 }
 
 pub fn append_letters(random: &mut Random, count: u32, sql: &mut Vec<u8>) {
-    quoted(sql, |sql| append_of(random, LETTERS, count, sql));
+    quoted(sql, |sql| append_random(random, LETTERS, count, sql));
 }
 
 pub fn append_digits(random: &mut Random, count: u32, sql: &mut Vec<u8>) {
-    quoted(sql, |sql| append_of(random, DIGITS, count, sql));
+    quoted(sql, |sql| append_random(random, DIGITS, count, sql));
 }
 
-/// A zip code: four random digits and 11111 (clause 4.3.2.7), in quotes.
+/// Append a quoted zip code: four random digits and 11111 (clause 4.3.2.7).
 pub fn append_zip(random: &mut Random, sql: &mut Vec<u8>) {
     quoted(sql, |sql| {
-        append_of(random, DIGITS, 4, sql);
+        append_random(random, DIGITS, 4, sql);
         sql.extend_from_slice(b"11111");
     });
 }
 
-/// I_DATA or S_DATA: an a-string of 26 to 50, in a tenth of all with ORIGINAL somewhere in it, in quotes.
+/// Append a quoted I_DATA or S_DATA: 26 to 50 alphanumeric characters. A tenth of these strings contain ORIGINAL.
 pub fn append_data(random: &mut Random, sql: &mut Vec<u8>) {
     let begins = sql.len() + 1;
     append_text(random, 26, 50, sql);
@@ -105,7 +107,7 @@ pub fn append_data(random: &mut Random, sql: &mut Vec<u8>) {
     }
 }
 
-/// Whether a data field says that it is original (clause 2.4.2.2).
+/// Return true if I_DATA or S_DATA contains ORIGINAL (clause 2.4.2.2).
 pub fn is_original(data: &[u8]) -> bool {
     data.windows(ORIGINAL.len()).any(|window| window == ORIGINAL)
 }
@@ -116,8 +118,8 @@ fn quoted(sql: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
     sql.push(b'\'');
 }
 
-/// Four characters of each 64 random bits; 16 of them choose one of 62 with an error below a thousandth.
-fn append_of(random: &mut Random, characters: &[u8], count: u32, sql: &mut Vec<u8>) {
+/// Append random characters. Each takes 16 random bits, which choose one of 62 characters with an error below 0.1 %.
+fn append_random(random: &mut Random, characters: &[u8], count: u32, sql: &mut Vec<u8>) {
     let mut bits = 0;
     for place in 0..count {
         if place % 4 == 0 {
@@ -128,12 +130,12 @@ fn append_of(random: &mut Random, characters: &[u8], count: u32, sql: &mut Vec<u
     }
 }
 
-/// For the digits from 0 on.
+/// The syllables of last names for the digits 0 to 9.
 const SYLLABLES: [&str; 10] = ["BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING"];
-/// Three of the longest.
+/// The length of three longest syllables.
 const LONGEST: usize = 15;
 
-/// A C_LAST.
+/// A customer's last name, C_LAST.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LastName {
     letters: [u8; LONGEST],
@@ -162,19 +164,19 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn the_constants_differ_as_clause_2_1_6_1_wants() {
+    fn constants_differ_as_clause_2_1_6_1_requires() {
         for seed in 0..2000 {
-            let Constants { last_load, last_run, customer, item } = Constants::drawn(seed);
+            let Constants { last_load, last_run, customer, item } = Constants::draw(seed);
             let delta = last_load.abs_diff(last_run);
             assert!((65..=119).contains(&delta) && delta != 96 && delta != 112, "{delta}");
             assert!(last_load <= 255 && last_run <= 255 && customer <= 1023 && item <= 8191);
         }
-        assert_eq!(Constants::drawn(7), Constants::drawn(7));
-        assert_ne!(Constants::drawn(7), Constants::drawn(8));
+        assert_eq!(Constants::draw(7), Constants::draw(7));
+        assert_ne!(Constants::draw(7), Constants::draw(8));
     }
 
     #[test]
-    fn nurand_stays_in_its_range_and_reaches_its_ends() {
+    fn nurand_covers_its_range() {
         let mut random = Random::new(1);
         for (a, x, y) in [(255, 0, 999), (1023, 1, 3000), (8191, 1, 100_000)] {
             for c in [0, 7, a] {
@@ -187,9 +189,9 @@ mod tests {
         }
     }
 
-    /// The distribution itself, counted exactly over both draws, against what is drawn.
+    /// Compares draw numbers with the exact distribution, counted over all pairs of draws.
     #[test]
-    fn nurand_is_as_uneven_as_its_definition() {
+    fn nurand_has_its_exact_distribution() {
         let (a, x, y, c) = (255, 0, 999, 77);
         let mut exact = vec![0_u32; 1000];
         for one in 0..=a {
@@ -199,23 +201,23 @@ mod tests {
         }
         let draws = 2_000_000;
         let mut random = Random::new(3);
-        let mut drawn = vec![0_u32; 1000];
-        (0..draws).for_each(|_| drawn[nurand(&mut random, a, x, y, c) as usize] += 1);
+        let mut draw = vec![0_u32; 1000];
+        (0..draws).for_each(|_| draw[nurand(&mut random, a, x, y, c) as usize] += 1);
         let scale = f64::from(draws) / f64::from((a + 1) * 1000);
         let chi_squared: f64 = (0..1000)
             .filter(|at| exact[*at] > 0)
             .map(|at| {
                 let expected = f64::from(exact[at]) * scale;
-                (f64::from(drawn[at]) - expected).powi(2) / expected
+                (f64::from(draw[at]) - expected).powi(2) / expected
             })
             .sum();
-        // 999 degrees of freedom at most: 6 standard deviations above their mean is 1267.
+        // With at most 999 degrees of freedom, 6 standard deviations above the mean are 1267.
         assert!(chi_squared < 1267.0, "{chi_squared}");
-        assert!((0..1000).all(|at| (exact[at] == 0) <= (drawn[at] == 0)));
+        assert!((0..1000).all(|at| (exact[at] == 0) <= (draw[at] == 0)));
     }
 
     #[test]
-    fn a_percentage_is_one() {
+    fn percent_is_true_with_its_probability() {
         let mut random = Random::new(5);
         let hits = (0..100_000).filter(|_| percent(&mut random, 10)).count();
         assert!((9_500..10_500).contains(&hits), "{hits}");
@@ -234,44 +236,44 @@ mod tests {
     }
 
     #[test]
-    fn strings_have_every_length_and_every_character() {
+    fn strings_use_all_lengths_and_characters() {
         let texts = strings(20_000, |random, sql| append_text(random, 6, 10, sql));
         let mut lengths: Vec<_> = texts.iter().map(String::len).collect();
         lengths.sort_unstable();
         lengths.dedup();
         assert_eq!(lengths, [6, 7, 8, 9, 10]);
         let all: String = texts.concat();
-        assert!(ALPHANUMERIC.iter().all(|wanted| all.bytes().any(|byte| byte == *wanted)));
+        assert!(ALPHANUMERIC.iter().all(|character| all.bytes().any(|byte| byte == *character)));
         assert!(all.bytes().all(|byte| byte.is_ascii_alphanumeric()));
     }
 
     #[test]
-    fn a_zip_code_ends_in_ones() {
+    fn zip_code_ends_in_11111() {
         let zips = strings(100, append_zip);
         assert!(zips.iter().all(|zip| zip.len() == 9 && zip.ends_with("11111")));
         assert!(zips.iter().all(|zip| zip.bytes().all(|byte| byte.is_ascii_digit())));
     }
 
     #[test]
-    fn a_tenth_of_data_is_original_wherever_in_it() {
+    fn a_tenth_of_data_contains_original_at_any_position() {
         let data = strings(20_000, append_data);
         assert!(data.iter().all(|data| (26..=50).contains(&data.len())));
-        let found: Vec<_> = data.iter().filter(|data| is_original(data.as_bytes())).collect();
-        assert!((1800..2200).contains(&found.len()), "{}", found.len());
-        assert!(found.iter().any(|data| data.starts_with("ORIGINAL")));
-        assert!(found.iter().any(|data| data.ends_with("ORIGINAL")));
+        let original: Vec<_> = data.iter().filter(|data| is_original(data.as_bytes())).collect();
+        assert!((1800..2200).contains(&original.len()), "{}", original.len());
+        assert!(original.iter().any(|data| data.starts_with("ORIGINAL")));
+        assert!(original.iter().any(|data| data.ends_with("ORIGINAL")));
         assert!(!is_original(b"ORIGINA") && !is_original(b""));
     }
 
     #[test]
-    fn the_specifications_example() {
+    fn last_names_match_the_example_in_the_specification() {
         assert_eq!(LastName::new(371).as_bytes(), b"PRICALLYOUGHT");
         assert_eq!(LastName::new(40).as_bytes(), b"BARPRESBAR");
         assert_eq!(LastName::new(777).as_bytes(), b"CALLYCALLYCALLY");
     }
 
     #[test]
-    fn a_thousand_different_names() {
+    fn a_thousand_last_names_are_different() {
         let names: HashSet<Vec<u8>> = (0..1000).map(|number| LastName::new(number).as_bytes().to_vec()).collect();
         assert_eq!(names.len(), 1000);
     }

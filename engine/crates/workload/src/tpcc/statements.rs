@@ -1,13 +1,13 @@
-//! The statements of the transactions. In each transaction rows are locked in one order, rows of customers first, then
-//! stock, districts, warehouses: so hardly any two wait for each other in a ring, and what all terminals share, the
-//! warehouse's row, is held for the shortest time. Values travel in parameters and result sets alone.
+//! The statements of the transactions. Each transaction locks rows in one order: customers, then stock, districts,
+//! warehouses. So deadlocks are rare, and the row that all terminals share, the warehouse's, is locked for the shortest
+//! time. Values appear only in parameters and result sets.
 
-use super::{DISTRICTS, LINES, MOST_LINES};
+use super::{DISTRICTS, LINES, MAX_LINES};
 use crate::sql::Parameter::{self, DateTime, Decimal, Integer, Text};
 use crate::sql::{Column, Statement};
 use std::sync::LazyLock;
 
-/// Places in [`all`].
+/// This and the following constants are indices into [`all`].
 pub const ITEMS: usize = 0;
 pub const CUSTOMER_OF_ORDER: usize = 1;
 pub const DISTRICT_FOR_ORDER: usize = 2;
@@ -15,42 +15,43 @@ pub const NEXT_ORDER: usize = 3;
 pub const WAREHOUSE_TAX: usize = 4;
 pub const INSERT_ORDER: usize = 5;
 pub const INSERT_NEW_ORDER: usize = 6;
-pub const NAMESAKES: usize = 7;
+pub const CUSTOMERS_WITH_NAME: usize = 7;
 pub const PAYING_CUSTOMER: usize = 8;
 pub const CUSTOMER_DATA: usize = 9;
 pub const PAY: usize = 10;
 pub const PAY_WITH_DATA: usize = 11;
-pub const DISTRICT_TAKES: usize = 12;
-pub const WAREHOUSE_TAKES: usize = 13;
-pub const PLACES: usize = 14;
+pub const ADD_TO_DISTRICT: usize = 12;
+pub const ADD_TO_WAREHOUSE: usize = 13;
+pub const WAREHOUSE_AND_DISTRICT: usize = 14;
 pub const INSERT_HISTORY: usize = 15;
 pub const CUSTOMER_STATUS: usize = 16;
 pub const LAST_ORDER: usize = 17;
 pub const ORDER_LINES: usize = 18;
 pub const OLDEST_ORDERS: usize = 19;
 pub const DELETE_NEW_ORDERS: usize = 20;
-pub const CARRY: usize = 21;
+pub const SET_CARRIER: usize = 21;
 pub const ORDERING_CUSTOMERS: usize = 22;
 pub const DELIVER_LINES: usize = 23;
 pub const AMOUNTS: usize = 24;
-pub const CHARGE: usize = 25;
+pub const CHARGE_CUSTOMER: usize = 25;
 pub const NEXT_ORDER_OF_DISTRICT: usize = 26;
 pub const LOW_STOCK: usize = 27;
 const FIRST_STOCK: usize = 28;
 const FIRST_UPDATE: usize = FIRST_STOCK + DISTRICTS as usize;
 const FIRST_LINES: usize = FIRST_UPDATE + UPDATE_SIZES.len();
 
-/// Stock rows of an update: more are updated than there are, without effect, so that these are enough.
-pub const UPDATE_SIZES: [usize; 3] = [5, 10, MOST_LINES];
-/// An order that is rolled back lacks its last line.
+/// The numbers of rows in the prepared updates of stock. An update that is larger than needed repeats a row without
+/// effect.
+pub const UPDATE_SIZES: [usize; 3] = [5, 10, MAX_LINES];
+/// The minimum number of lines to insert: an order that is rolled back lacks its last line.
 const FEWEST_LINES: usize = *LINES.start() as usize - 1;
 
-pub fn stock_of(district: u32) -> usize {
+pub fn stock_query(district: u32) -> usize {
     FIRST_STOCK + district as usize - 1
 }
 
-/// The update of so many stock rows at least: its place, and how many they are.
-pub fn update_of(rows: usize) -> (usize, usize) {
+/// Return the index and the size of the smallest update with at least `rows` rows of stock.
+pub fn smallest_update(rows: usize) -> (usize, usize) {
     let place = UPDATE_SIZES.iter().position(|size| *size >= rows).expect("an order has no more lines");
     (FIRST_UPDATE + place, UPDATE_SIZES[place])
 }
@@ -60,11 +61,11 @@ pub fn insert_lines(count: usize) -> usize {
 }
 
 pub fn all() -> &'static [Statement] {
-    static ALL: LazyLock<Vec<Statement>> = LazyLock::new(made);
+    static ALL: LazyLock<Vec<Statement>> = LazyLock::new(build_all);
     &ALL
 }
 
-fn made() -> Vec<Statement> {
+fn build_all() -> Vec<Statement> {
     let mut all = new_order();
     all.extend(payment());
     all.extend(order_status());
@@ -72,7 +73,7 @@ fn made() -> Vec<Statement> {
     all.extend(stock_level());
     all.extend((1..=DISTRICTS).map(stock));
     all.extend(UPDATE_SIZES.map(update_stock));
-    all.extend((FEWEST_LINES..=MOST_LINES).map(lines));
+    all.extend((FEWEST_LINES..=MAX_LINES).map(lines));
     all
 }
 
@@ -80,13 +81,13 @@ fn statement(text: impl Into<String>, parameters: &[Parameter], columns: &'stati
     Statement { text: text.into(), parameters: parameters.to_vec(), columns }
 }
 
-/// Clause 2.4.2.2.
+/// The statements of New-Order (clause 2.4.2.2).
 fn new_order() -> Vec<Statement> {
-    let marks = vec!["?"; MOST_LINES].join(",");
+    let marks = vec!["?"; MAX_LINES].join(",");
     vec![
         statement(
             format!("SELECT i_id, i_price, i_name, i_data FROM item WHERE i_id IN ({marks})"),
-            &[Integer; MOST_LINES],
+            &[Integer; MAX_LINES],
             &[Column::Int, Column::Decimal, Column::Text, Column::Text],
         ),
         statement(
@@ -111,20 +112,20 @@ fn new_order() -> Vec<Statement> {
     ]
 }
 
-/// Clause 2.4.2.2; of one warehouse, which for 99 % of the lines is the terminal's own.
+/// The query of New-Order for stock of one warehouse, for 99 % of the lines the terminal's (clause 2.4.2.2).
 fn stock(district: u32) -> Statement {
-    let marks = vec!["?"; MOST_LINES].join(",");
+    let marks = vec!["?"; MAX_LINES].join(",");
     statement(
         format!(
             "SELECT s_i_id, s_quantity, s_dist_{district:02}, s_data FROM stock \
              WHERE s_w_id = ? AND s_i_id IN ({marks}) FOR UPDATE"
         ),
-        &[Integer; MOST_LINES + 1],
+        &[Integer; MAX_LINES + 1],
         &[Column::Int, Column::Short, Column::Text, Column::Text],
     )
 }
 
-/// All rows are there, and locked: the way of one statement to give each of them its own values.
+/// The update of stock rows. It is an INSERT of existing, locked rows, which can set different values for each row.
 fn update_stock(rows: usize) -> Statement {
     let marks = vec!["(?, ?, ?, ?, ?, ?)"; rows].join(", ");
     statement(
@@ -151,10 +152,10 @@ fn lines(count: usize) -> Statement {
     )
 }
 
-/// Clause 2.5.2.2.
+/// The statements of Payment (clause 2.5.2.2).
 fn payment() -> Vec<Statement> {
     vec![
-        // The index holds all of it, so that no row of a namesake is locked.
+        // An index covers this query, so it locks no row of another customer with the same name.
         statement(
             "SELECT c_id FROM customer WHERE c_w_id = ? AND c_d_id = ? AND c_last = ? ORDER BY c_first",
             &[Integer, Integer, Text],
@@ -220,7 +221,7 @@ fn payment() -> Vec<Statement> {
     ]
 }
 
-/// Clause 2.6.2.2.
+/// The statements of Order-Status (clause 2.6.2.2).
 fn order_status() -> Vec<Statement> {
     vec![
         statement(
@@ -243,19 +244,19 @@ fn order_status() -> Vec<Statement> {
     ]
 }
 
-/// One order of each district: its districts and orders are parameters in turns.
-fn of_each_district(district: &str, order: &str) -> String {
+/// Return a condition for one order of each district, with a district and an order as alternating parameters.
+fn one_order_per_district(district: &str, order: &str) -> String {
     let one = format!("({district} = ? AND {order} = ?)");
     vec![one; DISTRICTS as usize].join(" OR ")
 }
 
-/// Clause 2.7.4.2, all ten districts in one database transaction.
+/// The statements of Delivery for all ten districts in one database transaction (clause 2.7.4.2).
 fn delivery() -> Vec<Statement> {
     const ORDERS: usize = 2 * DISTRICTS as usize;
-    let new_orders = of_each_district("no_d_id", "no_o_id");
-    let orders = of_each_district("o_d_id", "o_id");
-    let lines = of_each_district("ol_d_id", "ol_o_id");
-    // A minimum of each group would read and lock every new order of the warehouse (seen on MariaDB 10.11).
+    let new_orders = one_order_per_district("no_d_id", "no_o_id");
+    let orders = one_order_per_district("o_d_id", "o_id");
+    let lines = one_order_per_district("ol_d_id", "ol_o_id");
+    // GROUP BY with MIN would read and lock every new order of the warehouse (observed on MariaDB 10.11).
     let oldest = (1..=DISTRICTS).map(|district| {
         format!(
             "(SELECT no_d_id, no_o_id FROM new_order WHERE no_w_id = ? AND no_d_id = {district} \
@@ -300,7 +301,7 @@ fn delivery() -> Vec<Statement> {
     ]
 }
 
-/// Clause 2.8.2.2.
+/// The statements of Stock-Level (clause 2.8.2.2).
 fn stock_level() -> Vec<Statement> {
     vec![
         statement("SELECT d_next_o_id FROM district WHERE d_w_id = ? AND d_id = ?", &[Integer; 2], &[Column::Int]),
@@ -318,15 +319,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_parameter_for_each_question_mark() {
+    fn each_question_mark_has_a_parameter() {
         for Statement { text, parameters, .. } in all() {
             assert_eq!(text.matches('?').count(), parameters.len(), "{text}");
         }
     }
 
-    /// A gateway lets these pass and no others.
+    /// The study's gateway approves exactly these statements.
     #[test]
-    fn the_study_approves_every_statement() {
+    fn study_approves_exactly_these_statements() {
         let file = include_str!("../../../../../costof/studies/mysql-column-encryption/statements.toml");
         for Statement { text, .. } in all() {
             assert!(file.contains(&format!("\ntext = \"{text}\"\n")), "{text}");
@@ -335,27 +336,27 @@ mod tests {
     }
 
     #[test]
-    fn places_are_what_they_are_called() {
+    fn indices_refer_to_their_statements() {
         let begins = |place: usize, with: &str| {
             let text = &all()[place].text;
             assert!(text.starts_with(with), "{text}");
         };
         begins(INSERT_NEW_ORDER, "INSERT INTO new_order");
-        begins(NAMESAKES, "SELECT c_id FROM customer");
+        begins(CUSTOMERS_WITH_NAME, "SELECT c_id FROM customer");
         begins(INSERT_HISTORY, "INSERT INTO history");
         begins(CUSTOMER_STATUS, "SELECT c_balance");
         begins(ORDER_LINES, "SELECT ol_i_id");
         begins(OLDEST_ORDERS, "SELECT no_d_id, no_o_id FROM (");
-        begins(CHARGE, "UPDATE customer SET c_balance = c_balance + ?");
+        begins(CHARGE_CUSTOMER, "UPDATE customer SET c_balance = c_balance + ?");
         begins(LOW_STOCK, "SELECT COUNT(DISTINCT");
-        begins(stock_of(10), "SELECT s_i_id, s_quantity, s_dist_10");
-        begins(update_of(7).0, "INSERT INTO stock");
-        assert_eq!(all()[update_of(7).0].parameters.len(), 6 * update_of(7).1);
-        assert_eq!((update_of(1).1, update_of(10).1, update_of(15).1), (5, 10, 15));
-        for count in FEWEST_LINES..=MOST_LINES {
+        begins(stock_query(10), "SELECT s_i_id, s_quantity, s_dist_10");
+        begins(smallest_update(7).0, "INSERT INTO stock");
+        assert_eq!(all()[smallest_update(7).0].parameters.len(), 6 * smallest_update(7).1);
+        assert_eq!((smallest_update(1).1, smallest_update(10).1, smallest_update(15).1), (5, 10, 15));
+        for count in FEWEST_LINES..=MAX_LINES {
             begins(insert_lines(count), "INSERT INTO order_line");
             assert_eq!(all()[insert_lines(count)].parameters.len(), 9 * count);
         }
-        assert_eq!(insert_lines(MOST_LINES), all().len() - 1);
+        assert_eq!(insert_lines(MAX_LINES), all().len() - 1);
     }
 }

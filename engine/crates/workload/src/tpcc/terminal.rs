@@ -1,11 +1,11 @@
-//! `tpcc` with phase `run`: a terminal's transactions, one after the other. A transaction that met a deadlock, or waited for
-//! a lock for too long, is rolled back and begun again with the same input.
+//! Workload `tpcc` with phase `run`: the transactions of a terminal. A transaction that met a deadlock or a lock
+//! timeout is rolled back and retried with the same input.
 //!
-//! The mix (clause 5.2.3) is dealt from a deck of cards that is shuffled when it is empty (clause 5.2.4.2); users take their
-//! times (clause 5.2.5).
+//! The mix (clause 5.2.3) is dealt from a deck of cards, which is shuffled when it is used up (clause 5.2.4.2). Keying
+//! and think times follow clause 5.2.5.
 
 use super::numbers::{Constants, LastName, between};
-use super::statements::{self, NAMESAKES};
+use super::statements::{self, CUSTOMERS_WITH_NAME};
 use super::transactions::{Delivery, NewOrder, NewOrderBuffers, OrderStatus, Payment, PaymentBuffers, StockLevel};
 use super::{DISTRICTS, Settings};
 use crate::Workload;
@@ -18,28 +18,28 @@ use record::{Counts, Evidence, Phase, Tally, Timeline};
 use std::hint::black_box;
 use std::ops::Range;
 
-/// `ER_LOCK_WAIT_TIMEOUT`: the statement was undone, not the transaction.
+/// `ER_LOCK_WAIT_TIMEOUT`: the server rolled back the statement but not the transaction.
 const LOCK_WAIT_TIMEOUT: u16 = 1205;
-/// `ER_LOCK_DEADLOCK`: the transaction was undone.
+/// `ER_LOCK_DEADLOCK`: the server rolled back the transaction.
 const DEADLOCK: u16 = 1213;
 
-/// Where a terminal stands.
+/// The warehouse and district of a terminal.
 #[derive(Debug, Clone, Copy)]
 pub struct Home {
     pub warehouse: u32,
-    /// Of its Stock-Levels (clause 2.8.1.1).
+    /// The district of its Stock-Level transactions (clause 2.8.1.1).
     pub district: u32,
     pub warehouses: u32,
 }
 
 impl Home {
-    fn of(worker: usize, warehouses: u32) -> Self {
+    fn for_worker(worker: usize, warehouses: u32) -> Self {
         let (round, place) = (worker as u32 / warehouses, worker as u32 % warehouses);
         Home { warehouse: place + 1, district: round % DISTRICTS + 1, warehouses }
     }
 
-    /// Another warehouse, each as likely; its own, where there is none.
-    pub fn other(self, random: &mut Random) -> u32 {
+    /// Draw another warehouse, all equally likely; with one warehouse, return it.
+    pub fn other_warehouse(self, random: &mut Random) -> u32 {
         if self.warehouses == 1 {
             return self.warehouse;
         }
@@ -48,51 +48,52 @@ impl Home {
     }
 }
 
-/// How a customer is asked for.
+/// The selection of a customer, by number or by last name.
 #[derive(Debug, Clone)]
-pub enum Who {
+pub enum CustomerSelection {
     Number(u32),
     Name(LastName),
 }
 
-impl Who {
-    /// The customer's number: of namesakes, sorted by first name, that in the middle, rounded up (clause 2.5.2.2).
-    /// Errors: those of the statement; `protocol`, where nobody has the name.
+impl CustomerSelection {
+    /// Return the customer's number. Among customers with the same last name, sorted by first name, it is the one in
+    /// the middle, rounded up (clause 2.5.2.2).
+    /// Errors: those of the statement; `protocol` if no customer has the name.
     pub async fn customer(
         &self,
         session: &mut impl Sql,
         (warehouse, district): (u32, u32),
-        namesakes: &mut Vec<i64>,
+        same_name: &mut Vec<i64>,
     ) -> Result<i64> {
         let name = match self {
-            Who::Number(number) => return Ok((*number).into()),
-            Who::Name(name) => name.as_bytes(),
+            CustomerSelection::Number(number) => return Ok((*number).into()),
+            CustomerSelection::Name(name) => name.as_bytes(),
         };
-        namesakes.clear();
+        same_name.clear();
         session
             .select(
-                NAMESAKES,
+                CUSTOMERS_WITH_NAME,
                 |fill| fill.integer(warehouse.into()).integer(district.into()).text(name),
-                |row| row.integer().map(|number| namesakes.push(number)),
+                |row| row.integer().map(|number| same_name.push(number)),
             )
             .await?;
-        let middle = namesakes.len().div_ceil(2);
-        match namesakes.get(middle.wrapping_sub(1)) {
+        let middle = same_name.len().div_ceil(2);
+        match same_name.get(middle.wrapping_sub(1)) {
             Some(number) => Ok(*number),
-            None => Err(Failure::protocol("nobody has a last name that customers have: is the data loaded?")),
+            None => Err(Failure::protocol("no customer has a last name that the data must contain; load the data")),
         }
     }
 }
 
-/// How a transaction that did not fail has ended.
+/// The outcome of a successful transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum TransactionEnd {
     Committed,
-    /// As it should too (clause 2.4.1.4).
+    /// Rolled back as intended (clause 2.4.1.4).
     RolledBack,
 }
 
-/// A transaction with its input, so that it can be begun again.
+/// A transaction with its input, so that it can be retried.
 enum Request {
     NewOrder(NewOrder),
     Payment(Payment),
@@ -101,52 +102,53 @@ enum Request {
     StockLevel(StockLevel),
 }
 
-/// Room for what transactions read, used again.
+/// Reusable buffers for rows that transactions read.
 #[derive(Default)]
-struct Room {
+struct Buffers {
     new_order: NewOrderBuffers,
     payment: PaymentBuffers,
-    namesakes: Vec<i64>,
+    same_name: Vec<i64>,
 }
 
-/// Whose terminal this is.
+/// The worker of a terminal and the run's seed.
 #[derive(Debug, Clone, Copy)]
 pub struct Place {
     pub worker: usize,
-    /// The plan's: the constants of the random numbers follow from it.
+    /// The plan's seed, from which the constants of `NURand` follow.
     pub seed: u64,
 }
 
-/// One worker's transactions.
+/// The transactions of one worker.
 pub struct Terminal<C: Client> {
     connection: Connection<C>,
     home: Home,
     constants: Constants,
     keying: bool,
     deck: Deck,
-    /// What is asked for next, and for how long its user still thinks and types.
+    /// The next transaction, if its keying time has been used already.
     next: Option<Card>,
+    /// The think time that remains of the last transaction.
     thinks_ns: u64,
     random: Random,
-    room: Room,
+    buffers: Buffers,
     tally: Transactions,
 }
 
 impl<C: Client<Session: Sql>> Terminal<C> {
     pub fn new(client: C, settings: &Settings, Place { worker, seed }: Place, random: Random) -> Self {
         let isolation = format!("SET SESSION TRANSACTION ISOLATION LEVEL {}", settings.isolation.sql());
-        // So a transaction begins with its first statement, and no round trip says that it does.
-        let said = vec![isolation, "SET autocommit = 0".into()];
+        // With autocommit off a transaction begins with its first statement, without a round trip for BEGIN.
+        let settings_sql = vec![isolation, "SET autocommit = 0".into()];
         Terminal {
-            connection: Connection::with(client, statements::all(), said),
-            home: Home::of(worker, settings.warehouses),
-            constants: Constants::drawn(seed),
+            connection: Connection::with(client, statements::all(), settings_sql),
+            home: Home::for_worker(worker, settings.warehouses),
+            constants: Constants::draw(seed),
             keying: settings.keying,
             deck: Deck::new(),
             next: None,
             thinks_ns: 0,
             random,
-            room: Room::default(),
+            buffers: Buffers::default(),
             tally: Transactions::default(),
         }
     }
@@ -154,11 +156,11 @@ impl<C: Client<Session: Sql>> Terminal<C> {
     fn draw(&mut self, card: Card) -> Request {
         let Terminal { home, constants, random, .. } = self;
         match card {
-            Card::NewOrder => Request::NewOrder(NewOrder::drawn(*home, constants, random)),
-            Card::Payment => Request::Payment(Payment::drawn(*home, constants, random)),
-            Card::OrderStatus => Request::OrderStatus(OrderStatus::drawn(*home, constants, random)),
-            Card::Delivery => Request::Delivery(Delivery::drawn(*home, random)),
-            Card::StockLevel => Request::StockLevel(StockLevel::drawn(*home, random)),
+            Card::NewOrder => Request::NewOrder(NewOrder::draw(*home, constants, random)),
+            Card::Payment => Request::Payment(Payment::draw(*home, constants, random)),
+            Card::OrderStatus => Request::OrderStatus(OrderStatus::draw(*home, constants, random)),
+            Card::Delivery => Request::Delivery(Delivery::draw(*home, random)),
+            Card::StockLevel => Request::StockLevel(StockLevel::draw(*home, random)),
         }
     }
 }
@@ -186,13 +188,13 @@ impl<C: Client<Session: Sql>> Workload for Terminal<C> {
         let request = self.draw(card);
         let before = session.statements_sent();
         timeline.start(session.traffic());
-        let outcome = run(&request, &mut session, &mut self.room, &mut self.tally).await;
+        let outcome = run(&request, &mut session, &mut self.buffers, &mut self.tally).await;
         timeline.end_phase(card.phase(), session.traffic());
         self.tally.statements += session.statements_sent() - before;
         let ended = self.connection.settle_transaction(session, outcome).await;
         match ended.map_err(|failure| failure.during(card.phase().name()))? {
-            Ended::Committed => self.tally.committed[card as usize] += 1,
-            Ended::RolledBack => self.tally.rolled_back += 1,
+            TransactionEnd::Committed => self.tally.committed[card as usize] += 1,
+            TransactionEnd::RolledBack => self.tally.rolled_back += 1,
         }
         if self.keying {
             self.thinks_ns = card.think_ns(&mut self.random);
@@ -205,10 +207,15 @@ impl<C: Client<Session: Sql>> Workload for Terminal<C> {
     }
 }
 
-/// Until it has ended, or failed for another reason than others' locks.
-async fn run(request: &Request, session: &mut impl Sql, room: &mut Room, tally: &mut Transactions) -> Result<Ended> {
+/// Run a transaction, retrying after deadlocks and lock timeouts, until it ends or fails for another reason.
+async fn run(
+    request: &Request,
+    session: &mut impl Sql,
+    buffers: &mut Buffers,
+    tally: &mut Transactions,
+) -> Result<TransactionEnd> {
     loop {
-        let outcome = attempt(request, session, room).await;
+        let outcome = attempt(request, session, buffers).await;
         match outcome.as_ref().err().and_then(|failure| failure.code) {
             Some(DEADLOCK) => tally.deadlocks += 1,
             Some(LOCK_WAIT_TIMEOUT) => tally.lock_timeouts += 1,
@@ -218,36 +225,36 @@ async fn run(request: &Request, session: &mut impl Sql, room: &mut Room, tally: 
     }
 }
 
-async fn attempt(request: &Request, session: &mut impl Sql, room: &mut Room) -> Result<Ended> {
+async fn attempt(request: &Request, session: &mut impl Sql, buffers: &mut Buffers) -> Result<TransactionEnd> {
     let now = DateTime::from_unix(clock::unix() / 1_000_000_000);
     match request {
-        Request::NewOrder(order) => order.run(session, &mut room.new_order, now).await,
-        Request::Payment(payment) => payment.run(session, &mut room.payment, now).await,
-        Request::OrderStatus(status) => status.run(session, &mut room.namesakes).await,
+        Request::NewOrder(order) => order.run(session, &mut buffers.new_order, now).await,
+        Request::Payment(payment) => payment.run(session, &mut buffers.payment, now).await,
+        Request::OrderStatus(status) => status.run(session, &mut buffers.same_name).await,
         Request::Delivery(delivery) => delivery.run(session, now).await,
         Request::StockLevel(level) => level.run(session).await,
     }
 }
 
-/// What the terminal shows: nobody reads it here, and it is worked out all the same.
-pub fn shown<T>(output: T) {
+/// Consume what a terminal would display, so that the compiler keeps its computation.
+pub fn display<T>(output: T) {
     black_box(output);
 }
 
-/// Exactly one row was there.
-/// Errors: `protocol`; what was begun is then undone with the connection.
+/// Check that a query returned exactly one row.
+/// Errors: `protocol`. Closing the connection then rolls the transaction back.
 pub fn one_row(rows: u64, what: &str) -> Result<()> {
-    if rows == 1 { Ok(()) } else { Err(Failure::protocol(format!("{rows} rows of a {what}: is the data loaded?"))) }
+    if rows == 1 { Ok(()) } else { Err(Failure::protocol(format!("{rows} rows instead of one {what}; load the data"))) }
 }
 
 pub fn rows_changed(changed: u64, expected: u64, what: &str) -> Result<()> {
     if changed == expected {
         return Ok(());
     }
-    Err(Failure::protocol(format!("{changed} rows of {what} were changed, where {expected} should be")))
+    Err(Failure::protocol(format!("the server changed {changed} rows of {what} instead of {expected}")))
 }
 
-/// What a terminal is asked for.
+/// A kind of transaction in the deck.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Card {
     /// Clause 2.4.
@@ -262,11 +269,11 @@ pub enum Card {
     StockLevel,
 }
 
-/// Cards in a deck: 45, 43, 4, 4 and 4 of a hundred.
+/// The hundred cards of a deck.
 const COUNTS: [(Card, usize); 5] =
     [(Card::NewOrder, 45), (Card::Payment, 43), (Card::OrderStatus, 4), (Card::Delivery, 4), (Card::StockLevel, 4)];
 const SECOND_NS: f64 = 1e9;
-/// A think time is cut there, in means (clause 5.2.5.4).
+/// The maximum think time as a multiple of the mean (clause 5.2.5.4).
 const LONGEST_THINK: f64 = 10.0;
 
 impl Card {
@@ -280,7 +287,7 @@ impl Card {
         }
     }
 
-    /// How long its input takes to type (clause 5.2.5.2), in nanoseconds.
+    /// Return the keying time (clause 5.2.5.2) in nanoseconds.
     pub fn keying_ns(self) -> u64 {
         let seconds = match self {
             Card::NewOrder => 18.0,
@@ -290,7 +297,7 @@ impl Card {
         (seconds * SECOND_NS) as u64
     }
 
-    /// How long its output is looked at: exponentially distributed (clause 5.2.5.4), in nanoseconds.
+    /// Draw an exponentially distributed think time (clause 5.2.5.4) in nanoseconds.
     pub fn think_ns(self, random: &mut Random) -> u64 {
         let mean = match self {
             Card::NewOrder | Card::Payment => 12.0,
@@ -301,7 +308,7 @@ impl Card {
     }
 }
 
-/// One terminal's.
+/// The deck of one terminal.
 pub struct Deck {
     cards: Vec<Card>,
     dealt: usize,
@@ -323,17 +330,17 @@ impl Deck {
     }
 }
 
-/// Every order is as likely as another (Fisher and Yates).
+/// Shuffle with all orders equally likely (Fisher and Yates).
 pub fn shuffle<T>(things: &mut [T], random: &mut Random) {
     for last in (1..things.len()).rev() {
         things.swap(last, random.below(last as u64 + 1) as usize);
     }
 }
 
-/// What its sessions are prepared with.
+/// The preparation of a session: statements and settings.
 pub struct Statements {
     prepared: &'static [Statement],
-    /// Said once, before the first statement.
+    /// Statements to execute once on each new session.
     settings: Vec<String>,
 }
 
@@ -347,7 +354,7 @@ impl<S: Sql> Preparation<S> for Statements {
     }
 }
 
-/// One worker's persistent session.
+/// The persistent session of one worker.
 pub type Connection<C> = Persistent<C, Statements>;
 
 impl<C: Client<Session: Sql>> Connection<C> {
@@ -355,8 +362,8 @@ impl<C: Client<Session: Sql>> Connection<C> {
         Persistent::new(client, Target::Writer, Statements { prepared, settings })
     }
 
-    /// The operation has ended, well or not. After an error that the server answered its transaction is rolled back; after
-    /// any other it is not known what comes next, and the server does so itself once the session is gone.
+    /// Return the session after an operation. After an error answer of the server, roll the transaction back. After any
+    /// other failure close the session, whose state is unknown; the server then rolls back itself.
     pub async fn settle_transaction<T>(&mut self, mut session: C::Session, outcome: Result<T>) -> Result<T> {
         let keep = match &outcome {
             Ok(_) => true,
@@ -365,13 +372,13 @@ impl<C: Client<Session: Sql>> Connection<C> {
         if keep {
             self.keep(session)
         } else {
-            self.lose(session)
+            self.discard(session)
         }
         outcome
     }
 }
 
-/// In the order of [`Card`](Card).
+/// The counts of committed transactions, in the order of [`Card`].
 const COMMITTED: [&str; 5] = [
     "tpcc.committed.new_order",
     "tpcc.committed.payment",
@@ -383,11 +390,11 @@ const COMMITTED: [&str; 5] = [
 /// Counts of one terminal's transactions.
 #[derive(Debug, Default)]
 pub struct Transactions {
-    /// By [`Card`](Card), from 0.
+    /// Indexed by [`Card`].
     pub committed: [u64; COMMITTED.len()],
-    /// New-Orders that end so by intent (clause 2.4.1.4).
+    /// New-Orders that are rolled back as intended (clause 2.4.1.4).
     pub rolled_back: u64,
-    /// Round trips with a statement, those of failed and retried transactions too.
+    /// Round trips with a statement, including those of failed and retried transactions.
     pub statements: u64,
     pub deadlocks: u64,
     pub lock_timeouts: u64,
@@ -410,38 +417,38 @@ mod tests {
     #[test]
     fn terminals_are_spread_over_warehouses_and_their_districts() {
         let homes: Vec<_> =
-            (0..40).map(|worker| Home::of(worker, 2)).map(|home| (home.warehouse, home.district)).collect();
+            (0..40).map(|worker| Home::for_worker(worker, 2)).map(|home| (home.warehouse, home.district)).collect();
         assert_eq!(homes[..4], [(1, 1), (2, 1), (1, 2), (2, 2)]);
         assert_eq!(homes[19], (2, 10));
-        assert_eq!(homes[20], (1, 1), "there are no more");
+        assert_eq!(homes[20], (1, 1), "districts are assigned again from the first");
     }
 
     #[test]
-    fn another_warehouse_is_any_but_the_own() {
+    fn other_warehouse_is_never_the_home_warehouse() {
         let mut random = Random::new(1);
-        let mut seen = [0; 5];
-        (0..4000).for_each(|_| seen[Home::of(2, 4).other(&mut random) as usize] += 1);
-        assert_eq!((seen[0], seen[3]), (0, 0));
-        assert!([1, 2, 4].iter().all(|warehouse| (1200..1470).contains(&seen[*warehouse])), "{seen:?}");
-        assert_eq!(Home::of(7, 1).other(&mut random), 1);
+        let mut counts = [0; 5];
+        (0..4000).for_each(|_| counts[Home::for_worker(2, 4).other_warehouse(&mut random) as usize] += 1);
+        assert_eq!((counts[0], counts[3]), (0, 0));
+        assert!([1, 2, 4].iter().all(|warehouse| (1200..1470).contains(&counts[*warehouse])), "{counts:?}");
+        assert_eq!(Home::for_worker(7, 1).other_warehouse(&mut random), 1);
     }
 
     #[test]
-    fn every_hundred_transactions_are_the_mix() {
+    fn every_hundred_transactions_have_the_mix() {
         let (mut deck, mut random) = (Deck::new(), Random::new(1));
-        let mut first = Vec::new();
+        let mut previous = Vec::new();
         for _ in 0..20 {
             let dealt: Vec<_> = (0..100).map(|_| deck.deal(&mut random)).collect();
             for (card, count) in COUNTS {
-                assert_eq!(dealt.iter().filter(|found| **found == card).count(), count, "{card:?}");
+                assert_eq!(dealt.iter().filter(|other| **other == card).count(), count, "{card:?}");
             }
-            assert_ne!(first, dealt, "it is shuffled anew");
-            first = dealt;
+            assert_ne!(previous, dealt, "the deck was not shuffled");
+            previous = dealt;
         }
     }
 
     #[test]
-    fn a_shuffle_puts_each_anywhere() {
+    fn shuffle_puts_every_card_first_equally_often() {
         let mut random = Random::new(2);
         let mut firsts = [0; 5];
         for _ in 0..50_000 {
@@ -449,13 +456,13 @@ mod tests {
             shuffle(&mut cards, &mut random);
             firsts[cards[0]] += 1;
             cards.sort_unstable();
-            assert_eq!(cards, [0, 1, 2, 3, 4], "none is lost");
+            assert_eq!(cards, [0, 1, 2, 3, 4], "a card is missing");
         }
         assert!(firsts.iter().all(|count| (9_500..10_500).contains(count)), "{firsts:?}");
     }
 
     #[test]
-    fn users_think_as_long_as_clause_5_2_5_wants() {
+    fn keying_and_think_times_follow_clause_5_2_5() {
         let mut random = Random::new(3);
         for (card, mean) in [(Card::NewOrder, 12.0), (Card::OrderStatus, 10.0), (Card::StockLevel, 5.0)] {
             let times: Vec<_> = (0..200_000).map(|_| card.think_ns(&mut random) as f64 / 1e9).collect();

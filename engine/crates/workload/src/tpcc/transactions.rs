@@ -1,34 +1,36 @@
-//! The five transactions of clause 2: what is typed in at the terminal, and the statements that follow.
+//! The five transactions of clause 2: their random input and their statements.
 
 use super::numbers::{Constants, LastName, between, is_original, percent};
 use super::statements::{
-    AMOUNTS, CARRY, CHARGE, CUSTOMER_DATA, CUSTOMER_OF_ORDER, CUSTOMER_STATUS, DELETE_NEW_ORDERS, DELIVER_LINES,
-    DISTRICT_FOR_ORDER, DISTRICT_TAKES, INSERT_HISTORY, INSERT_NEW_ORDER, INSERT_ORDER, ITEMS, LAST_ORDER, LOW_STOCK,
-    NEXT_ORDER, NEXT_ORDER_OF_DISTRICT, OLDEST_ORDERS, ORDER_LINES, ORDERING_CUSTOMERS, PAY, PAY_WITH_DATA,
-    PAYING_CUSTOMER, PLACES, WAREHOUSE_TAKES, WAREHOUSE_TAX, insert_lines, stock_of, update_of,
+    ADD_TO_DISTRICT, ADD_TO_WAREHOUSE, AMOUNTS, CHARGE_CUSTOMER, CUSTOMER_DATA, CUSTOMER_OF_ORDER, CUSTOMER_STATUS,
+    DELETE_NEW_ORDERS, DELIVER_LINES, DISTRICT_FOR_ORDER, INSERT_HISTORY, INSERT_NEW_ORDER, INSERT_ORDER, ITEMS,
+    LAST_ORDER, LOW_STOCK, NEXT_ORDER, NEXT_ORDER_OF_DISTRICT, OLDEST_ORDERS, ORDER_LINES, ORDERING_CUSTOMERS, PAY,
+    PAY_WITH_DATA, PAYING_CUSTOMER, SET_CARRIER, WAREHOUSE_AND_DISTRICT, WAREHOUSE_TAX, insert_lines, smallest_update,
+    stock_query,
 };
-use super::terminal::{Ended, Home, Who, one_row, rows_changed, shown};
-use super::{DISTRICTS, LINES, MOST_LINES};
+use super::terminal::{CustomerSelection, Home, TransactionEnd, display, one_row, rows_changed};
+use super::{DISTRICTS, LINES, MAX_LINES};
 use crate::sql::{DateTime, Parameters, Row, Sql};
 use base::Random;
 use base::error::{Failure, Result};
 use std::io::Write;
 
-/// An item that nobody sells (clause 2.4.1.5).
+/// The number of an item that does not exist (clause 2.4.1.5).
 const UNUSED_ITEM: u32 = super::ITEMS + 1;
+/// The length of S_DIST_xx.
 const DIST_INFO: usize = 24;
 
-/// What is typed in at the terminal.
+/// The input of a New-Order transaction.
 #[derive(Debug, Clone)]
 pub struct NewOrder {
     warehouse: u32,
     district: u32,
     customer: u32,
-    lines: [Ordered; MOST_LINES],
+    lines: [Ordered; MAX_LINES],
     count: usize,
 }
 
-/// A line as it is typed in.
+/// The input of one line.
 #[derive(Debug, Clone, Copy, Default)]
 struct Ordered {
     item: u32,
@@ -36,21 +38,22 @@ struct Ordered {
     quantity: u32,
 }
 
-/// What becomes of a line.
+/// The data of a line that the transaction reads.
 #[derive(Debug, Clone, Copy, Default)]
 struct Line {
     price_cents: i64,
-    found: bool,
+    exists: bool,
     original: bool,
+    /// The index in [`NewOrderBuffers::stock`].
     stock: usize,
 }
 
-/// A row of stock of which something is ordered: by two lines, where an item is typed in twice.
+/// A row of stock that is ordered, possibly by several lines.
 #[derive(Debug, Clone, Copy, Default)]
 struct Stock {
     warehouse: u32,
     item: u32,
-    found: bool,
+    exists: bool,
     original: bool,
     quantity: i64,
     dist_info: [u8; DIST_INFO],
@@ -59,14 +62,14 @@ struct Stock {
     remote_orders: i64,
 }
 
-/// Room for what is read, used again.
+/// Reusable buffers for the rows that a New-Order reads.
 #[derive(Debug, Default)]
 pub struct NewOrderBuffers {
-    lines: [Line; MOST_LINES],
+    lines: [Line; MAX_LINES],
     stock: Vec<Stock>,
 }
 
-/// What the customer pays of the sum of the lines, with both taxes (clause 2.4.2.2), rates in tenths of a thousandth.
+/// The discount and taxes of an order (clause 2.4.2.2), in ten-thousandths.
 #[derive(Debug, Clone, Copy, Default)]
 struct Rates {
     discount: i64,
@@ -75,8 +78,8 @@ struct Rates {
 }
 
 impl NewOrder {
-    /// Clause 2.4.1.
-    pub fn drawn(home: Home, constants: &Constants, random: &mut Random) -> Self {
+    /// Draw the input (clause 2.4.1).
+    pub fn draw(home: Home, constants: &Constants, random: &mut Random) -> Self {
         let mut order = NewOrder {
             warehouse: home.warehouse,
             district: between(random, 1, DISTRICTS),
@@ -85,30 +88,36 @@ impl NewOrder {
             count: between(random, *LINES.start(), *LINES.end()) as usize,
         };
         for line in &mut order.lines[..order.count] {
-            // 2.4.1.5: 1 % from another warehouse, where there is one.
-            let supply = if percent(random, 1) { home.other(random) } else { home.warehouse };
+            // 1 % of the lines are supplied by another warehouse, if there is one (clause 2.4.1.5).
+            let supply = if percent(random, 1) { home.other_warehouse(random) } else { home.warehouse };
             *line = Ordered { item: constants.item(random), supply, quantity: between(random, 1, 10) };
         }
-        // 2.4.1.4: of 1 % the last item is none.
+        // In 1 % of the orders the last item does not exist (clause 2.4.1.4).
         if percent(random, 1) {
             order.lines[order.count - 1].item = UNUSED_ITEM;
         }
         order
     }
 
-    /// Clause 2.4.2.2. An order with an unused item is processed like any other and then rolled back (clause 2.4.2.3).
-    /// Errors: those of its statements; `protocol`, where a row that must be there is not.
-    pub async fn run(&self, session: &mut impl Sql, buffers: &mut NewOrderBuffers, now: DateTime) -> Result<Ended> {
-        let all_found = self.read_items(session, buffers).await?;
+    /// Run the transaction (clause 2.4.2.2). An order with an unused item is processed like any other and then rolled
+    /// back (clause 2.4.2.3).
+    /// Errors: those of its statements; `protocol` if a required row is missing.
+    pub async fn run(
+        &self,
+        session: &mut impl Sql,
+        buffers: &mut NewOrderBuffers,
+        now: DateTime,
+    ) -> Result<TransactionEnd> {
+        let all_exist = self.read_items(session, buffers).await?;
         let mut rates = Rates { discount: self.read_customer(session).await?, ..Rates::default() };
-        self.take_stock(session, buffers).await?;
-        let (district_tax, order) = self.take_number(session).await?;
+        self.process_stock(session, buffers).await?;
+        let (district_tax, order) = self.claim_order_number(session).await?;
         self.insert(session, buffers, order, now).await?;
         rates.district_tax = district_tax;
         rates.warehouse_tax = self.read_warehouse(session).await?;
-        shown((rates.total(self.sum_cents(buffers)), self.brands(buffers)));
-        session.say(if all_found { "COMMIT" } else { "ROLLBACK" }).await?;
-        Ok(if all_found { Ended::Committed } else { Ended::RolledBack })
+        display((rates.total(self.sum_cents(buffers)), self.brands(buffers)));
+        session.say(if all_exist { "COMMIT" } else { "ROLLBACK" }).await?;
+        Ok(if all_exist { TransactionEnd::Committed } else { TransactionEnd::RolledBack })
     }
 
     fn ordered(&self) -> &[Ordered] {
@@ -122,8 +131,8 @@ impl NewOrder {
             .select(
                 ITEMS,
                 |fill| {
-                    // The last one again, where there are fewer: the list is a set.
-                    for place in 0..MOST_LINES {
+                    // Repeat the last item in unused places, which does not change the result.
+                    for place in 0..MAX_LINES {
                         fill.integer(self.lines[place.min(self.count - 1)].item.into());
                     }
                     fill
@@ -134,17 +143,19 @@ impl NewOrder {
                     let original = is_original(row.text()?);
                     for (ordered, line) in self.ordered().iter().zip(lines.iter_mut()) {
                         if i64::from(ordered.item) == item {
-                            *line = Line { price_cents, found: true, original, ..*line };
+                            *line = Line { price_cents, exists: true, original, ..*line };
                         }
                     }
                     Ok(())
                 },
             )
             .await?;
-        match self.ordered().iter().zip(&buffers.lines).find(|(_, line)| !line.found) {
+        match self.ordered().iter().zip(&buffers.lines).find(|(_, line)| !line.exists) {
             None => Ok(true),
             Some((Ordered { item: UNUSED_ITEM, .. }, _)) => Ok(false),
-            Some((ordered, _)) => Err(Failure::protocol(format!("there is no item {}", ordered.item))),
+            Some((ordered, _)) => {
+                Err(Failure::protocol(format!("item {} does not exist; load the data", ordered.item)))
+            }
         }
     }
 
@@ -165,7 +176,7 @@ impl NewOrder {
         Ok(discount)
     }
 
-    async fn take_stock(&self, session: &mut impl Sql, buffers: &mut NewOrderBuffers) -> Result<()> {
+    async fn process_stock(&self, session: &mut impl Sql, buffers: &mut NewOrderBuffers) -> Result<()> {
         self.list_stock(buffers);
         let mut begin = 0;
         while begin < buffers.stock.len() {
@@ -174,31 +185,32 @@ impl NewOrder {
             self.read_stock(session, &mut buffers.stock[begin..begin + length]).await?;
             begin += length;
         }
-        self.count_off(buffers);
+        self.reduce_stock(buffers);
         update_stock(session, &buffers.stock).await
     }
 
     fn list_stock(&self, NewOrderBuffers { lines, stock }: &mut NewOrderBuffers) {
         stock.clear();
-        for (ordered, _) in self.ordered().iter().zip(lines.iter()).filter(|(_, line)| line.found) {
+        for (ordered, _) in self.ordered().iter().zip(lines.iter()).filter(|(_, line)| line.exists) {
             let key = |stock: &Stock| (stock.warehouse, stock.item);
             if let Err(at) = stock.binary_search_by_key(&(ordered.supply, ordered.item), key) {
                 stock.insert(at, Stock { warehouse: ordered.supply, item: ordered.item, ..Stock::default() });
             }
         }
-        for (ordered, line) in self.ordered().iter().zip(lines.iter_mut()).filter(|(_, line)| line.found) {
+        for (ordered, line) in self.ordered().iter().zip(lines.iter_mut()).filter(|(_, line)| line.exists) {
             let key = |stock: &Stock| (stock.warehouse, stock.item);
-            line.stock = stock.binary_search_by_key(&(ordered.supply, ordered.item), key).expect("it was put there");
+            line.stock =
+                stock.binary_search_by_key(&(ordered.supply, ordered.item), key).expect("the loop above inserted it");
         }
     }
 
-    async fn read_stock(&self, session: &mut impl Sql, wanted: &mut [Stock]) -> Result<()> {
-        let (warehouse, last) = (wanted[0].warehouse, wanted.len() - 1);
-        let mut items = [0; MOST_LINES];
-        items.iter_mut().enumerate().for_each(|(place, item)| *item = wanted[place.min(last)].item);
+    async fn read_stock(&self, session: &mut impl Sql, rows: &mut [Stock]) -> Result<()> {
+        let (warehouse, last) = (rows[0].warehouse, rows.len() - 1);
+        let mut items = [0; MAX_LINES];
+        items.iter_mut().enumerate().for_each(|(place, item)| *item = rows[place.min(last)].item);
         session
             .select(
-                stock_of(self.district),
+                stock_query(self.district),
                 |fill| {
                     fill.integer(warehouse.into());
                     items.iter().fold(fill, |fill, item| fill.integer((*item).into()))
@@ -206,8 +218,8 @@ impl NewOrder {
                 |row| {
                     let (item, quantity, dist_info) = (row.integer()?, row.integer()?, row.text()?);
                     let original = is_original(row.text()?);
-                    for stock in wanted.iter_mut().filter(|stock| i64::from(stock.item) == item) {
-                        (stock.found, stock.quantity, stock.original) = (true, quantity, original);
+                    for stock in rows.iter_mut().filter(|stock| i64::from(stock.item) == item) {
+                        (stock.exists, stock.quantity, stock.original) = (true, quantity, original);
                         let length = dist_info.len().min(DIST_INFO);
                         stock.dist_info[..length].copy_from_slice(&dist_info[..length]);
                     }
@@ -215,7 +227,7 @@ impl NewOrder {
                 },
             )
             .await?;
-        match wanted.iter().find(|stock| !stock.found) {
+        match rows.iter().find(|stock| !stock.exists) {
             None => Ok(()),
             Some(Stock { warehouse, item, .. }) => {
                 Err(Failure::protocol(format!("warehouse {warehouse} has no stock of item {item}")))
@@ -223,19 +235,19 @@ impl NewOrder {
         }
     }
 
-    /// What each row of stock is after the order (clause 2.4.2.2).
-    fn count_off(&self, NewOrderBuffers { lines, stock }: &mut NewOrderBuffers) {
-        for (ordered, line) in self.ordered().iter().zip(lines.iter()).filter(|(_, line)| line.found) {
+    /// Compute each row of stock after the order (clause 2.4.2.2).
+    fn reduce_stock(&self, NewOrderBuffers { lines, stock }: &mut NewOrderBuffers) {
+        for (ordered, line) in self.ordered().iter().zip(lines.iter()).filter(|(_, line)| line.exists) {
             let stock = &mut stock[line.stock];
             let quantity = i64::from(ordered.quantity);
-            stock.quantity = left(stock.quantity, quantity);
+            stock.quantity = remaining(stock.quantity, quantity);
             stock.ordered += quantity;
             stock.orders += 1;
             stock.remote_orders += i64::from(ordered.supply != self.warehouse);
         }
     }
 
-    async fn take_number(&self, session: &mut impl Sql) -> Result<(i64, i64)> {
+    async fn claim_order_number(&self, session: &mut impl Sql) -> Result<(i64, i64)> {
         let (warehouse, district) = (self.warehouse.into(), self.district.into());
         let (mut tax, mut order) = (0, 0);
         let rows = session
@@ -255,7 +267,7 @@ impl NewOrder {
         Ok((tax, order))
     }
 
-    /// The warehouse's tax: last, since every payment waits for those who have read it.
+    /// Read the warehouse's tax. It comes last because payments wait for the lock of this row.
     async fn read_warehouse(&self, session: &mut impl Sql) -> Result<i64> {
         let mut tax = 0;
         let rows = session
@@ -285,11 +297,11 @@ impl NewOrder {
         let changed =
             session.change(INSERT_NEW_ORDER, |fill| fill.integer(warehouse).integer(district).integer(order)).await?;
         rows_changed(changed, 1, "new order")?;
-        let found = || self.ordered().iter().zip(&buffers.lines).enumerate().filter(|(_, (_, line))| line.found);
-        let count = found().count();
+        let existing = || self.ordered().iter().zip(&buffers.lines).enumerate().filter(|(_, (_, line))| line.exists);
+        let count = existing().count();
         let changed = session
             .change(insert_lines(count), |fill| {
-                for (place, (ordered, line)) in found() {
+                for (place, (ordered, line)) in existing() {
                     fill.integer(warehouse).integer(district).integer(order).integer(place as i64 + 1);
                     fill.integer(ordered.item.into()).integer(ordered.supply.into()).integer(ordered.quantity.into());
                     fill.cents(amount_cents(ordered, line)).text(&buffers.stock[line.stock].dist_info);
@@ -304,7 +316,7 @@ impl NewOrder {
         self.ordered().iter().zip(&buffers.lines).map(|(ordered, line)| amount_cents(ordered, line)).sum()
     }
 
-    /// A line is of brand B where item and stock are original, else G: how many are.
+    /// Count the lines of brand B, whose item and stock are both original.
     fn brands(&self, NewOrderBuffers { lines, stock }: &NewOrderBuffers) -> usize {
         lines[..self.count].iter().filter(|line| line.original && stock[line.stock].original).count()
     }
@@ -314,19 +326,19 @@ fn amount_cents(ordered: &Ordered, line: &Line) -> i64 {
     i64::from(ordered.quantity) * line.price_cents
 }
 
-/// S_QUANTITY after so many were taken: it is filled up before it falls below ten.
-fn left(there: i64, taken: i64) -> i64 {
-    if there >= taken + 10 { there - taken } else { there - taken + 91 }
+/// Return S_QUANTITY after an order. Stock is refilled before it falls below ten.
+fn remaining(quantity: i64, ordered: i64) -> i64 {
+    if quantity >= ordered + 10 { quantity - ordered } else { quantity - ordered + 91 }
 }
 
-/// A row counts twice where it was there, and once where nothing changed: as those do that are only there to fill up.
+/// Update the stock. The server counts a changed row as two and an unchanged one, such as a repeated last row, as one.
 async fn update_stock(session: &mut impl Sql, stock: &[Stock]) -> Result<()> {
-    let (place, rows) = update_of(stock.len());
-    let nothing = |last: &Stock| Stock { ordered: 0, orders: 0, remote_orders: 0, ..*last };
+    let (place, rows) = smallest_update(stock.len());
+    let unchanged = |last: &Stock| Stock { ordered: 0, orders: 0, remote_orders: 0, ..*last };
     let changed = session
         .change(place, |fill| {
             for at in 0..rows {
-                let stock = stock.get(at).copied().unwrap_or_else(|| nothing(&stock[stock.len() - 1]));
+                let stock = stock.get(at).copied().unwrap_or_else(|| unchanged(&stock[stock.len() - 1]));
                 fill.integer(stock.warehouse.into()).integer(stock.item.into()).integer(stock.quantity);
                 fill.integer(stock.ordered).integer(stock.orders).integer(stock.remote_orders);
             }
@@ -337,7 +349,7 @@ async fn update_stock(session: &mut impl Sql, stock: &[Stock]) -> Result<()> {
 }
 
 impl Rates {
-    /// In cents, rounded.
+    /// Return the total in cents, rounded.
     fn total(self, sum_cents: i64) -> i64 {
         const WHOLE: i128 = 10_000;
         let discounted = i128::from(sum_cents) * (WHOLE - i128::from(self.discount));
@@ -346,53 +358,58 @@ impl Rates {
     }
 }
 
-/// Of C_DATA.
+/// The maximum length of C_DATA.
 const LONGEST_DATA: usize = 500;
 
-/// What is typed in at the terminal.
+/// The input of a Payment transaction.
 #[derive(Debug, Clone)]
 pub struct Payment {
     warehouse: u32,
     district: u32,
     customer_warehouse: u32,
     customer_district: u32,
-    who: Who,
+    selection: CustomerSelection,
     cents: i64,
 }
 
-/// Room for what is read, used again.
+/// Reusable buffers for the rows that a Payment reads.
 #[derive(Debug, Default)]
 pub struct PaymentBuffers {
-    namesakes: Vec<i64>,
+    same_name: Vec<i64>,
     bad_credit: bool,
     data: Vec<u8>,
     history: Vec<u8>,
 }
 
 impl Payment {
-    /// Clause 2.5.1.
-    pub fn drawn(home: Home, constants: &Constants, random: &mut Random) -> Self {
+    /// Draw the input (clause 2.5.1).
+    pub fn draw(home: Home, constants: &Constants, random: &mut Random) -> Self {
         let district = between(random, 1, DISTRICTS);
-        // 2.5.1.2: 15 % are customers of another warehouse, where there is one.
+        // 15 % of the customers belong to another warehouse, if there is one (clause 2.5.1.2).
         let remote = percent(random, 15) && home.warehouses > 1;
         Payment {
             warehouse: home.warehouse,
             district,
-            customer_warehouse: if remote { home.other(random) } else { home.warehouse },
+            customer_warehouse: if remote { home.other_warehouse(random) } else { home.warehouse },
             customer_district: if remote { between(random, 1, DISTRICTS) } else { district },
-            who: Who::drawn(constants, random),
+            selection: CustomerSelection::draw(constants, random),
             cents: between(random, 100, 500_000).into(),
         }
     }
 
-    /// Clause 2.5.2.2.
-    /// Errors: those of its statements; `protocol`, where a row that must be there is not.
-    pub async fn run(&self, session: &mut impl Sql, buffers: &mut PaymentBuffers, now: DateTime) -> Result<Ended> {
-        let of = (self.customer_warehouse, self.customer_district);
-        let customer = self.who.customer(session, of, &mut buffers.namesakes).await?;
+    /// Run the transaction (clause 2.5.2.2).
+    /// Errors: those of its statements; `protocol` if a required row is missing.
+    pub async fn run(
+        &self,
+        session: &mut impl Sql,
+        buffers: &mut PaymentBuffers,
+        now: DateTime,
+    ) -> Result<TransactionEnd> {
+        let district = (self.customer_warehouse, self.customer_district);
+        let customer = self.selection.customer(session, district, &mut buffers.same_name).await?;
         self.read_customer(session, customer, buffers).await?;
         self.pay(session, customer, buffers).await?;
-        self.take(session, buffers).await?;
+        self.add_to_totals(session, buffers).await?;
         let changed = session
             .change(INSERT_HISTORY, |fill| {
                 fill.integer(self.customer_warehouse.into()).integer(self.customer_district.into()).integer(customer);
@@ -402,7 +419,7 @@ impl Payment {
             .await?;
         rows_changed(changed, 1, "history")?;
         session.say("COMMIT").await?;
-        Ok(Ended::Committed)
+        Ok(TransactionEnd::Committed)
     }
 
     async fn read_customer(&self, session: &mut impl Sql, customer: i64, buffers: &mut PaymentBuffers) -> Result<()> {
@@ -416,9 +433,9 @@ impl Payment {
                 },
                 |row| {
                     row.texts(9)?;
-                    shown(row.datetime_or_null()?);
+                    display(row.datetime_or_null()?);
                     *bad_credit = row.text()? == b"BC";
-                    shown((row.decimal(2)?, row.decimal(4)?, row.decimal(2)?));
+                    display((row.decimal(2)?, row.decimal(4)?, row.decimal(2)?));
                     Ok(())
                 },
             )
@@ -467,20 +484,24 @@ impl Payment {
             data,
             "{customer} {customer_district} {customer_warehouse} {district} {warehouse} {whole}.{fraction:02} "
         )
-        .expect("memory takes what is written");
+        .expect("writing to memory does not fail");
     }
 
-    /// District and warehouse take the money; their names make H_DATA.
-    async fn take(&self, session: &mut impl Sql, PaymentBuffers { history, .. }: &mut PaymentBuffers) -> Result<()> {
+    /// Add the amount to the totals of district and warehouse, and build H_DATA from their names.
+    async fn add_to_totals(
+        &self,
+        session: &mut impl Sql,
+        PaymentBuffers { history, .. }: &mut PaymentBuffers,
+    ) -> Result<()> {
         let (warehouse, district) = (self.warehouse.into(), self.district.into());
         let changed =
-            session.change(DISTRICT_TAKES, |fill| fill.cents(self.cents).integer(warehouse).integer(district)).await?;
+            session.change(ADD_TO_DISTRICT, |fill| fill.cents(self.cents).integer(warehouse).integer(district)).await?;
         rows_changed(changed, 1, "district")?;
-        let changed = session.change(WAREHOUSE_TAKES, |fill| fill.cents(self.cents).integer(warehouse)).await?;
+        let changed = session.change(ADD_TO_WAREHOUSE, |fill| fill.cents(self.cents).integer(warehouse)).await?;
         rows_changed(changed, 1, "warehouse")?;
         let rows = session
             .select(
-                PLACES,
+                WAREHOUSE_AND_DISTRICT,
                 |fill| fill.integer(warehouse).integer(warehouse).integer(district),
                 |row| {
                     history.clear();
@@ -496,47 +517,46 @@ impl Payment {
     }
 }
 
-impl Who {
-    /// Clause 2.5.1.2: 60 % by last name.
-    pub fn drawn(constants: &Constants, random: &mut Random) -> Self {
+impl CustomerSelection {
+    /// Draw a selection, 60 % by last name (clause 2.5.1.2).
+    pub fn draw(constants: &Constants, random: &mut Random) -> Self {
         if percent(random, 60) {
-            Who::Name(LastName::new(constants.asked_name(random)))
+            CustomerSelection::Name(LastName::new(constants.requested_name(random)))
         } else {
-            Who::Number(constants.customer(random))
+            CustomerSelection::Number(constants.customer(random))
         }
     }
 }
 
-/// What is typed in at the terminal.
+/// The input of an Order-Status transaction.
 #[derive(Debug, Clone)]
 pub struct OrderStatus {
     warehouse: u32,
     district: u32,
-    who: Who,
+    selection: CustomerSelection,
 }
 
 impl OrderStatus {
-    /// Clause 2.6.1.
-    pub fn drawn(home: Home, constants: &Constants, random: &mut Random) -> Self {
+    /// Draw the input (clause 2.6.1).
+    pub fn draw(home: Home, constants: &Constants, random: &mut Random) -> Self {
         OrderStatus {
             warehouse: home.warehouse,
             district: between(random, 1, DISTRICTS),
-            who: Who::drawn(constants, random),
+            selection: CustomerSelection::draw(constants, random),
         }
     }
 
-    /// Clause 2.6.2.2.
-    /// Errors: those of its statements; `protocol`, where a row that must be there is not.
-    pub async fn run(&self, session: &mut impl Sql, namesakes: &mut Vec<i64>) -> Result<Ended> {
-        let of = (self.warehouse, self.district);
+    /// Run the transaction (clause 2.6.2.2).
+    /// Errors: those of its statements; `protocol` if a required row is missing.
+    pub async fn run(&self, session: &mut impl Sql, same_name: &mut Vec<i64>) -> Result<TransactionEnd> {
         let (warehouse, district) = (self.warehouse.into(), self.district.into());
-        let customer = self.who.customer(session, of, namesakes).await?;
+        let customer = self.selection.customer(session, (self.warehouse, self.district), same_name).await?;
         let rows = session
             .select(
                 CUSTOMER_STATUS,
                 |fill| fill.integer(warehouse).integer(district).integer(customer),
                 |row| {
-                    shown(row.decimal(2)?);
+                    display(row.decimal(2)?);
                     row.texts(3)
                 },
             )
@@ -549,7 +569,7 @@ impl OrderStatus {
                 |fill| fill.integer(warehouse).integer(district).integer(customer),
                 |row| {
                     order = row.integer()?;
-                    shown((row.datetime_or_null()?, row.integer_or_null()?));
+                    display((row.datetime_or_null()?, row.integer_or_null()?));
                     Ok(())
                 },
             )
@@ -560,8 +580,8 @@ impl OrderStatus {
                 ORDER_LINES,
                 |fill| fill.integer(warehouse).integer(district).integer(order),
                 |row| {
-                    shown((row.integer()?, row.integer()?, row.integer()?));
-                    shown((row.decimal(2)?, row.datetime_or_null()?));
+                    display((row.integer()?, row.integer()?, row.integer()?));
+                    display((row.decimal(2)?, row.datetime_or_null()?));
                     Ok(())
                 },
             )
@@ -570,18 +590,18 @@ impl OrderStatus {
             return Err(Failure::protocol(format!("order {order} of district {district} has no lines")));
         }
         session.say("COMMIT").await?;
-        Ok(Ended::Committed)
+        Ok(TransactionEnd::Committed)
     }
 }
 
-/// What is typed in at the terminal.
+/// The input of a Delivery transaction.
 #[derive(Debug, Clone)]
 pub struct Delivery {
     warehouse: u32,
     carrier: u32,
 }
 
-/// A district's order that is delivered; number 0 where it has none (clause 2.7.4.2).
+/// The order to deliver in one district. Its number is 0 if the district has no new order (clause 2.7.4.2).
 #[derive(Debug, Clone, Copy, Default)]
 struct Delivered {
     order: i64,
@@ -589,23 +609,23 @@ struct Delivered {
     cents: i64,
 }
 
-type OfDistricts = [Delivered; DISTRICTS as usize];
+type DistrictOrders = [Delivered; DISTRICTS as usize];
 
 impl Delivery {
-    /// Clause 2.7.1.
-    pub fn drawn(home: Home, random: &mut Random) -> Self {
+    /// Draw the input (clause 2.7.1).
+    pub fn draw(home: Home, random: &mut Random) -> Self {
         Delivery { warehouse: home.warehouse, carrier: between(random, 1, 10) }
     }
 
-    /// Clause 2.7.4.2.
-    /// Errors: those of its statements; `protocol`, where a row that must be there is not.
-    pub async fn run(&self, session: &mut impl Sql, now: DateTime) -> Result<Ended> {
-        let mut orders = OfDistricts::default();
+    /// Run the transaction (clause 2.7.4.2).
+    /// Errors: those of its statements; `protocol` if a required row is missing.
+    pub async fn run(&self, session: &mut impl Sql, now: DateTime) -> Result<TransactionEnd> {
+        let mut orders = DistrictOrders::default();
         let warehouse = i64::from(self.warehouse);
         session
             .select(
                 OLDEST_ORDERS,
-                |fill| orders_of(fill, warehouse),
+                |fill| warehouse_for_each_district(fill, warehouse),
                 |row| {
                     let delivered = district(&mut orders, row)?;
                     delivered.order = row.integer()?;
@@ -613,27 +633,35 @@ impl Delivery {
                 },
             )
             .await?;
-        let there = orders.iter().filter(|delivered| delivered.order > 0).count() as u64;
-        if there > 0 {
-            self.deliver(session, &mut orders, there, now).await?;
+        let count = orders.iter().filter(|delivered| delivered.order > 0).count() as u64;
+        if count > 0 {
+            self.deliver(session, &mut orders, count, now).await?;
         }
         session.say("COMMIT").await?;
-        Ok(Ended::Committed)
+        Ok(TransactionEnd::Committed)
     }
 
-    async fn deliver(&self, session: &mut impl Sql, orders: &mut OfDistricts, there: u64, now: DateTime) -> Result<()> {
+    async fn deliver(
+        &self,
+        session: &mut impl Sql,
+        orders: &mut DistrictOrders,
+        count: u64,
+        now: DateTime,
+    ) -> Result<()> {
         let warehouse = i64::from(self.warehouse);
         let numbers = *orders;
-        let changed = session.change(DELETE_NEW_ORDERS, |fill| of_districts(fill.integer(warehouse), &numbers)).await?;
-        rows_changed(changed, there, "new orders")?;
-        let carrier = i64::from(self.carrier);
         let changed =
-            session.change(CARRY, |fill| of_districts(fill.integer(carrier).integer(warehouse), &numbers)).await?;
-        rows_changed(changed, there, "orders")?;
+            session.change(DELETE_NEW_ORDERS, |fill| append_district_orders(fill.integer(warehouse), &numbers)).await?;
+        rows_changed(changed, count, "new orders")?;
+        let carrier = i64::from(self.carrier);
+        let changed = session
+            .change(SET_CARRIER, |fill| append_district_orders(fill.integer(carrier).integer(warehouse), &numbers))
+            .await?;
+        rows_changed(changed, count, "orders")?;
         session
             .select(
                 ORDERING_CUSTOMERS,
-                |fill| of_districts(fill.integer(warehouse), &numbers),
+                |fill| append_district_orders(fill.integer(warehouse), &numbers),
                 |row| {
                     let delivered = district(orders, row)?;
                     delivered.customer = row.integer()?;
@@ -641,11 +669,13 @@ impl Delivery {
                 },
             )
             .await?;
-        session.change(DELIVER_LINES, |fill| of_districts(fill.datetime(now).integer(warehouse), &numbers)).await?;
+        session
+            .change(DELIVER_LINES, |fill| append_district_orders(fill.datetime(now).integer(warehouse), &numbers))
+            .await?;
         session
             .select(
                 AMOUNTS,
-                |fill| of_districts(fill.integer(warehouse), &numbers),
+                |fill| append_district_orders(fill.integer(warehouse), &numbers),
                 |row| {
                     let delivered = district(orders, row)?;
                     delivered.cents = row.decimal(2)?;
@@ -655,7 +685,7 @@ impl Delivery {
             .await?;
         for (place, delivered) in orders.iter().enumerate().filter(|(_, delivered)| delivered.order > 0) {
             let changed = session
-                .change(CHARGE, |fill| {
+                .change(CHARGE_CUSTOMER, |fill| {
                     fill.cents(delivered.cents).integer(warehouse).integer(place as i64 + 1).integer(delivered.customer)
                 })
                 .await?;
@@ -665,27 +695,27 @@ impl Delivery {
     }
 }
 
-fn district<'a, 'r>(orders: &'a mut OfDistricts, row: &mut impl Row<'r>) -> Result<&'a mut Delivered> {
+fn district<'a, 'r>(orders: &'a mut DistrictOrders, row: &mut impl Row<'r>) -> Result<&'a mut Delivered> {
     let number = row.integer()?;
     let place = usize::try_from(number - 1).ok().and_then(|place| orders.get_mut(place));
-    place.ok_or_else(|| Failure::protocol(format!("there is no district {number}")))
+    place.ok_or_else(|| Failure::protocol(format!("district {number} does not exist")))
 }
 
-fn orders_of<P: Parameters>(fill: &mut P, warehouse: i64) -> &mut P {
+fn warehouse_for_each_district<P: Parameters>(fill: &mut P, warehouse: i64) -> &mut P {
     (0..DISTRICTS).fold(fill, |fill, _| fill.integer(warehouse))
 }
 
-fn of_districts<'a, P: Parameters>(fill: &'a mut P, orders: &OfDistricts) -> &'a mut P {
+fn append_district_orders<'a, P: Parameters>(fill: &'a mut P, orders: &DistrictOrders) -> &'a mut P {
     for (place, Delivered { order, .. }) in orders.iter().enumerate() {
         fill.integer(place as i64 + 1).integer(*order);
     }
     fill
 }
 
-/// Orders that are looked at.
+/// The number of last orders that Stock-Level examines.
 const LAST_ORDERS: i64 = 20;
 
-/// What is typed in at the terminal.
+/// The input of a Stock-Level transaction.
 #[derive(Debug, Clone)]
 pub struct StockLevel {
     home: Home,
@@ -693,14 +723,14 @@ pub struct StockLevel {
 }
 
 impl StockLevel {
-    /// Clause 2.8.1.
-    pub fn drawn(home: Home, random: &mut Random) -> Self {
+    /// Draw the input (clause 2.8.1).
+    pub fn draw(home: Home, random: &mut Random) -> Self {
         StockLevel { home, threshold: between(random, 10, 20) }
     }
 
-    /// Clause 2.8.2.2.
-    /// Errors: those of its statements; `protocol`, where a row that must be there is not.
-    pub async fn run(&self, session: &mut impl Sql) -> Result<Ended> {
+    /// Run the transaction (clause 2.8.2.2).
+    /// Errors: those of its statements; `protocol` if a required row is missing.
+    pub async fn run(&self, session: &mut impl Sql) -> Result<TransactionEnd> {
         let (warehouse, district) = (self.home.warehouse.into(), self.home.district.into());
         let mut next = 0;
         let rows = session
@@ -721,12 +751,12 @@ impl StockLevel {
                     fill.integer(warehouse).integer(district).integer(next).integer(next - LAST_ORDERS);
                     fill.integer(warehouse).integer(self.threshold.into())
                 },
-                |row| row.integer().map(shown),
+                |row| row.integer().map(display),
             )
             .await?;
         one_row(rows, "count")?;
         session.say("COMMIT").await?;
-        Ok(Ended::Committed)
+        Ok(TransactionEnd::Committed)
     }
 }
 
@@ -735,18 +765,18 @@ mod tests {
     use super::*;
     use crate::tpcc::CUSTOMERS;
 
-    fn drawn(warehouses: u32, count: usize) -> Vec<NewOrder> {
-        let (mut random, constants) = (Random::new(1), Constants::drawn(1));
+    fn draw(warehouses: u32, count: usize) -> Vec<NewOrder> {
+        let (mut random, constants) = (Random::new(1), Constants::draw(1));
         (0..count)
-            .map(|_| NewOrder::drawn(Home { warehouse: 2, district: 1, warehouses }, &constants, &mut random))
+            .map(|_| NewOrder::draw(Home { warehouse: 2, district: 1, warehouses }, &constants, &mut random))
             .collect()
     }
 
     #[test]
-    fn orders_are_typed_in_as_clause_2_4_1_has_it() {
-        let orders = drawn(3, 50_000);
+    fn new_order_input_follows_clause_2_4_1() {
+        let orders = draw(3, 50_000);
         let share =
-            |wanted: fn(&NewOrder) -> bool| orders.iter().filter(|order| wanted(order)).count() as f64 / 50_000.0;
+            |condition: fn(&NewOrder) -> bool| orders.iter().filter(|order| condition(order)).count() as f64 / 50_000.0;
         assert!((0.008..0.012).contains(&share(|order| order.ordered().last().unwrap().item == UNUSED_ITEM)));
         let lines: Vec<_> = orders.iter().flat_map(NewOrder::ordered).collect();
         let remote = lines.iter().filter(|line| line.supply != 2).count() as f64 / lines.len() as f64;
@@ -754,35 +784,39 @@ mod tests {
         assert!(lines.iter().all(|line| (1..=10).contains(&line.quantity) && (1..=3).contains(&line.supply)));
         let mean = lines.len() as f64 / 50_000.0;
         assert!((9.9..10.1).contains(&mean), "{mean}");
-        assert!(drawn(1, 1000).iter().flat_map(NewOrder::ordered).all(|line| line.supply == 2), "there is no other");
+        assert!(
+            draw(1, 1000).iter().flat_map(NewOrder::ordered).all(|line| line.supply == 2),
+            "there is one warehouse"
+        );
     }
 
     #[test]
-    fn stock_is_filled_up_before_it_falls_below_ten() {
-        assert_eq!((left(20, 10), left(19, 10), left(11, 1), left(10, 1)), (10, 100, 10, 100));
+    fn stock_is_refilled_before_it_falls_below_ten() {
+        let quantities = [(20, 10), (19, 10), (11, 1), (10, 1)].map(|(quantity, ordered)| remaining(quantity, ordered));
+        assert_eq!(quantities, [10, 100, 10, 100]);
     }
 
     #[test]
-    fn the_total_has_both_taxes_and_the_discount() {
+    fn total_includes_both_taxes_and_the_discount() {
         let rates = Rates { discount: 1000, district_tax: 500, warehouse_tax: 1500 };
         assert_eq!(rates.total(10_000), 10_800);
         assert_eq!(Rates { discount: 1, district_tax: 1, warehouse_tax: 0 }.total(1), 1);
     }
 
     #[test]
-    fn an_item_that_is_typed_in_twice_is_one_row_of_stock() {
-        let mut order = drawn(3, 1).remove(0);
+    fn item_ordered_twice_is_one_row_of_stock() {
+        let mut order = draw(3, 1).remove(0);
         order.count = 5;
         for (place, (item, supply)) in [(7, 2), (5, 2), (7, 2), (7, 1), (UNUSED_ITEM, 2)].into_iter().enumerate() {
             order.lines[place] = Ordered { item, supply, quantity: 10 };
         }
         let mut buffers = NewOrderBuffers::default();
-        buffers.lines[..4].iter_mut().for_each(|line| line.found = true);
+        buffers.lines[..4].iter_mut().for_each(|line| line.exists = true);
         order.list_stock(&mut buffers);
         let keys: Vec<_> = buffers.stock.iter().map(|stock| (stock.warehouse, stock.item)).collect();
         assert_eq!(keys, [(1, 7), (2, 5), (2, 7)]);
         buffers.stock.iter_mut().for_each(|stock| stock.quantity = 25);
-        order.count_off(&mut buffers);
+        order.reduce_stock(&mut buffers);
         let Stock { quantity, ordered, orders, remote_orders, .. } = buffers.stock[2];
         assert_eq!((quantity, ordered, orders, remote_orders), (96, 20, 2, 0));
         let Stock { quantity, ordered, orders, remote_orders, .. } = buffers.stock[0];
@@ -790,34 +824,35 @@ mod tests {
     }
 
     #[test]
-    fn payments_are_typed_in_as_clause_2_5_1_has_it() {
-        let (mut random, constants) = (Random::new(1), Constants::drawn(1));
+    fn payment_input_follows_clause_2_5_1() {
+        let (mut random, constants) = (Random::new(1), Constants::draw(1));
         let mut draw =
-            |warehouses| Payment::drawn(Home { warehouse: 2, district: 1, warehouses }, &constants, &mut random);
+            |warehouses| Payment::draw(Home { warehouse: 2, district: 1, warehouses }, &constants, &mut random);
         let payments: Vec<_> = (0..50_000).map(|_| draw(3)).collect();
-        let share = |wanted: fn(&Payment) -> bool| payments.iter().filter(|one| wanted(one)).count() as f64 / 50_000.0;
+        let share =
+            |condition: fn(&Payment) -> bool| payments.iter().filter(|one| condition(one)).count() as f64 / 50_000.0;
         assert!((0.145..0.155).contains(&share(|one| one.customer_warehouse != 2)));
-        assert!((0.59..0.61).contains(&share(|one| matches!(one.who, Who::Name(_)))));
+        assert!((0.59..0.61).contains(&share(|one| matches!(one.selection, CustomerSelection::Name(_)))));
         let at_home = |one: &Payment| one.customer_warehouse == 2;
         assert!(payments.iter().filter(|one| at_home(one)).all(|one| one.customer_district == one.district));
         assert!(payments.iter().all(|one| (100..=500_000).contains(&one.cents)));
-        assert!(
-            payments.iter().all(|one| !matches!(one.who, Who::Number(number) if number == 0 || number > CUSTOMERS))
-        );
-        assert!((0..1000).all(|_| draw(1).customer_warehouse == 2), "there is no other");
+        assert!(payments.iter().all(
+            |one| !matches!(one.selection, CustomerSelection::Number(number) if number == 0 || number > CUSTOMERS)
+        ));
+        assert!((0..1000).all(|_| draw(1).customer_warehouse == 2), "there is one warehouse");
     }
 
     #[test]
-    fn data_begins_with_the_payment() {
+    fn customer_data_begins_with_the_payment() {
         let payment = Payment {
             warehouse: 1,
             district: 2,
             customer_warehouse: 3,
             customer_district: 4,
-            who: Who::Number(5),
+            selection: CustomerSelection::Number(5),
             cents: 123_405,
         };
-        let mut data = b"of before".to_vec();
+        let mut data = b"earlier data".to_vec();
         payment.begin_data(5, &mut data);
         assert_eq!(data, b"5 4 3 2 1 1234.05 ");
     }

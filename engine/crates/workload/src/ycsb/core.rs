@@ -1,34 +1,34 @@
-//! A workload's settings, checked, as what is drawn from in every operation.
+//! YCSB settings after validation, as the distributions from which operations are drawn.
 
-use super::records::{LONGEST_KEY, MOST_DIGITS};
+use super::records::{LONGEST_KEY, MAX_DIGITS};
 use super::{
     FieldLengthDistribution, Fields, KeyNames, Lengths, RequestDistribution, Requests, ScanLengthDistribution,
-    ScrambledZipfian, Sequence, Settings, Shape, Shared, Turn, Values, YcsbPhase, Zipfian,
+    ScrambledZipfian, Sequence, SequentialPosition, Settings, Shape, Shared, Values, YcsbPhase, Zipfian,
 };
 use crate::Share;
 use crate::settings::Kind;
 use base::Random;
-use base::lines::wrong;
+use base::lines::invalid_command;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// `Client.DEFAULT_RECORD_COUNT`, 0, stands for `Integer.MAX_VALUE`.
+/// The number of records for a `record_count` of 0 (`Client.DEFAULT_RECORD_COUNT`), as in YCSB `Integer.MAX_VALUE`.
 const ALL_RECORDS: u64 = i32::MAX as u64;
-/// Numbers are exact as fractions too, and sums of them do not overflow.
-const MOST_RECORDS: u64 = 1 << 53;
-/// A document of MongoDB is not longer.
+/// The maximum number of records, up to which `f64` is exact and sums do not overflow.
+const MAX_RECORDS: u64 = 1 << 53;
+/// The maximum size of a MongoDB document.
 const LONGEST_RECORD: u64 = 16 << 20;
-/// 2: YCSB's "fudge factor" for how many new records a run may bring.
+/// YCSB's "fudge factor" for the number of records that a run may insert.
 const ROOM_FOR_NEW: f64 = 2.0;
 
-/// What a workload does, resolved; of each worker a copy, since what is drawn may change with the table's size.
+/// A resolved workload. Each worker has a copy, because distributions may change with the table's size.
 #[derive(Debug, Clone)]
 pub struct Core {
     pub mix: Mix,
     pub requests: Requests,
     pub keys: KeyNames,
     pub scan_lengths: Lengths,
-    /// The records below this number are there, or not this workload's to write.
+    /// The number of the first record that this workload may insert.
     pub begins_at: u64,
     field_count: u32,
     field_lengths: Lengths,
@@ -37,16 +37,16 @@ pub struct Core {
 }
 
 impl Core {
-    /// Errors: what is wrong with the settings, in words.
+    /// Errors: the reason for which the settings are invalid.
     pub fn new(settings: &Settings) -> Result<Self, String> {
-        let records = Records::of(settings)?;
+        let records = Records::from_settings(settings)?;
         check_fields(settings)?;
         check_scans(settings)?;
         check_keys(settings)?;
         let mix = mix(settings)?;
         let requests = match settings.phase {
             YcsbPhase::Run => requests(settings, &records)?,
-            // A load asks for nothing.
+            // A load reads nothing.
             YcsbPhase::Load => Requests::Uniform(0..1),
         };
         let (least, most) = (u64::from(settings.min_field_length), u64::from(settings.field_length));
@@ -108,26 +108,26 @@ impl Core {
     }
 }
 
-/// Which records there are, as three settings say together.
+/// The existing records: `record_count`, `insert_start` and `insert_count` resolved together.
 struct Records {
     count: u64,
     loaded: std::ops::Range<u64>,
 }
 
 impl Records {
-    fn of(settings: &Settings) -> Result<Self, String> {
+    fn from_settings(settings: &Settings) -> Result<Self, String> {
         let &Settings { insert_start, record_count, phase, .. } = settings;
         if phase == YcsbPhase::Run && record_count == 0 {
-            return Err("record_count says how many records were loaded, and is at least 1".into());
+            return Err("record_count must be the number of loaded records, at least 1".into());
         }
         let count = if record_count == 0 { ALL_RECORDS } else { record_count };
         let insert_count = settings.insert_count.unwrap_or(count.saturating_sub(insert_start));
         if insert_count == 0 {
-            return Err("insert_count is at least 1, and insert_start below record_count".into());
+            return Err("insert_count must be at least 1, and insert_start below record_count".into());
         }
-        let end = insert_start.checked_add(insert_count).filter(|end| *end <= count && count <= MOST_RECORDS);
+        let end = insert_start.checked_add(insert_count).filter(|end| *end <= count && count <= MAX_RECORDS);
         let end =
-            end.ok_or("insert_start and insert_count together are at most record_count, which is at most 2^53")?;
+            end.ok_or("insert_start plus insert_count must be at most record_count, and record_count at most 2^53")?;
         Ok(Records { count, loaded: insert_start..end })
     }
 }
@@ -135,33 +135,33 @@ impl Records {
 fn check_fields(settings: &Settings) -> Result<(), String> {
     let &Settings { field_count, field_length, min_field_length, field_length_distribution, .. } = settings;
     if field_count == 0 || field_length == 0 {
-        return Err("field_count and field_length are at least 1".into());
+        return Err("field_count and field_length must be at least 1".into());
     }
     if min_field_length > field_length && field_length_distribution != FieldLengthDistribution::Constant {
-        return Err("min_field_length is at most field_length".into());
+        return Err("min_field_length must be at most field_length".into());
     }
     if u64::from(field_count) * (u64::from(field_length) + 20) > LONGEST_RECORD {
-        return Err("a record is at most 16 MB: field_count times field_length is too much".into());
+        return Err("field_count times field_length exceeds the 16 MB of a record".into());
     }
     Ok(())
 }
 
 fn check_scans(settings: &Settings) -> Result<(), String> {
     if settings.min_scan_length == 0 || settings.max_scan_length < settings.min_scan_length {
-        return Err("min_scan_length is at least 1, and at most max_scan_length".into());
+        return Err("min_scan_length must be at least 1 and at most max_scan_length".into());
     }
     if settings.max_scan_length > i32::MAX as u64 {
-        return Err("max_scan_length is at most 2147483647".into());
+        return Err("max_scan_length must be at most 2147483647".into());
     }
     Ok(())
 }
 
 fn check_keys(settings: &Settings) -> Result<(), String> {
-    if settings.key_prefix.len().saturating_add(settings.zero_padding.max(MOST_DIGITS)) > LONGEST_KEY {
-        return Err(format!("a key is at most {LONGEST_KEY} bytes: key_prefix or zero_padding is too long"));
+    if settings.key_prefix.len().saturating_add(settings.zero_padding.max(MAX_DIGITS)) > LONGEST_KEY {
+        return Err(format!("key_prefix or zero_padding is too long: a key has at most {LONGEST_KEY} bytes"));
     }
     if settings.key_prefix.contains('\0') {
-        return Err("key_prefix cannot hold a zero byte".into());
+        return Err("key_prefix must not contain a zero byte".into());
     }
     Ok(())
 }
@@ -178,10 +178,10 @@ fn mix(settings: &Settings) -> Result<Mix, String> {
         (Operation::ReadModifyWrite, settings.read_modify_write_proportion),
     ];
     if weights.iter().any(|(_, weight)| !(0.0..=1e9).contains(weight)) {
-        return Err("a proportion is a number from 0 to 1e9".into());
+        return Err("each proportion must be a number from 0 to 1e9".into());
     }
     let mix = Mix::new(weights);
-    if mix.is_empty() { Err("the proportions add up to 0: nothing is to be done".into()) } else { Ok(mix) }
+    if mix.is_empty() { Err("all proportions are 0; set at least one".into()) } else { Ok(mix) }
 }
 
 fn requests(settings: &Settings, records: &Records) -> Result<Requests, String> {
@@ -192,7 +192,7 @@ fn requests(settings: &Settings, records: &Records) -> Result<Requests, String> 
         RequestDistribution::Latest => Ok(Requests::Latest(Zipfian::new(records.count - 1))),
         RequestDistribution::Zipfian => {
             let new = (settings.operation_count as f64 * settings.insert_proportion * ROOM_FOR_NEW) as u64;
-            // As in YCSB the last number is one past the records that are expected.
+            // As in YCSB, one number more than the expected records.
             let items = (loaded.end - loaded.start).saturating_add(new).saturating_add(1);
             Ok(Requests::Zipfian(ScrambledZipfian::new(loaded.start, items)))
         }
@@ -204,7 +204,7 @@ fn requests(settings: &Settings, records: &Records) -> Result<Requests, String> 
 fn exponential(settings: &Settings, records: u64) -> Result<Requests, String> {
     let &Settings { exponential_percentile: percentile, exponential_fraction: fraction, .. } = settings;
     if !(percentile > 0.0 && percentile < 100.0 && fraction > 0.0 && fraction.is_finite()) {
-        return Err("exponential_percentile lies between 0 and 100, and exponential_fraction is above 0".into());
+        return Err("exponential_percentile must lie between 0 and 100, and exponential_fraction above 0".into());
     }
     Ok(Requests::exponential(percentile, records as f64 * fraction))
 }
@@ -212,17 +212,17 @@ fn exponential(settings: &Settings, records: u64) -> Result<Requests, String> {
 fn hotspot(settings: &Settings, loaded: std::ops::Range<u64>) -> Result<Requests, String> {
     let &Settings { hotspot_data_fraction: data, hotspot_operation_fraction: operations, .. } = settings;
     if !(0.0..=1.0).contains(&data) || !(0.0..=1.0).contains(&operations) {
-        return Err("hotspot_data_fraction and hotspot_operation_fraction are numbers from 0 to 1".into());
+        return Err("hotspot_data_fraction and hotspot_operation_fraction must be numbers from 0 to 1".into());
     }
     let hot_end = loaded.start + ((loaded.end - loaded.start) as f64 * data) as u64;
     let (hot, cold) = (loaded.start..hot_end, hot_end..loaded.end);
     if hot.is_empty() && operations > 0.0 || cold.is_empty() && operations < 1.0 {
-        return Err("hotspot_data_fraction leaves no record for the operations that ask for them".into());
+        return Err("hotspot_data_fraction leaves no record for a share of the operations".into());
     }
     Ok(Requests::Hotspot { hot, cold, operations })
 }
 
-/// What YCSB's client does.
+/// A kind of YCSB operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     Read,
@@ -232,12 +232,12 @@ pub enum Operation {
     ReadModifyWrite,
 }
 
-/// Operations and how often each comes.
+/// Operations and their probabilities.
 #[derive(Debug, Clone)]
 pub struct Mix(Vec<(Operation, f64)>);
 
 impl Mix {
-    /// By weights, whose sum is 1 or something else; what has none is left out.
+    /// Normalise weights, which need not add up to 1. Operations with weight 0 are left out.
     pub fn new(weights: impl IntoIterator<Item = (Operation, f64)>) -> Self {
         let weights: Vec<_> = weights.into_iter().filter(|(_, weight)| *weight > 0.0).collect();
         let sum: f64 = weights.iter().map(|(_, weight)| weight).sum();
@@ -260,15 +260,15 @@ impl Mix {
             }
             rest -= share;
         }
-        // Shares that add up to a little less than 1.
+        // By rounding the shares may add up to slightly less than 1.
         self.0[self.0.len() - 1].0
     }
 }
 
-/// By arm, then workload; None for another kind.
+/// The resolved workloads by arm, then by workload; None for workloads of other kinds and arms without a table.
 pub type Resolved = Vec<Vec<Option<(Core, Shared)>>>;
 
-/// Where records are: addresses, database, table or collection.
+/// The location of records: addresses, database, and table or collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TablePlace<'a> {
     pub addresses: &'a [String],
@@ -276,30 +276,30 @@ pub struct TablePlace<'a> {
     pub table: &'a str,
 }
 
-/// Resolve the workloads, for arms whose records are at these places: once for all workers, since adding up a large
-/// table's zeta takes its time. Arms with the same place have the same table, and number its new records together, of all
-/// hosts' numbers with this host's share.
-/// Errors: `plan`, where a setting cannot be.
+/// Resolve the workloads for arms with these tables. This happens once for all workers, because computing zeta for a
+/// large table takes long. Arms with the same table share one sequence of new records, from this host's share of
+/// numbers.
+/// Errors: `plan` if a setting is invalid.
 pub fn resolve<'a>(
     workloads: &[crate::Settings],
     share: Share,
     arms: impl Iterator<Item = Option<TablePlace<'a>>>,
 ) -> base::error::Result<Resolved> {
     let most_workers = workloads.iter().filter(|workload| workload.kind == Kind::Ycsb).map(|workload| workload.workers);
-    // One division for all that insert into a table: by several ones two hosts would insert the same.
-    let numbers = share.among(most_workers.max().unwrap_or(1) as u64).unwrap_or_default();
+    // All workloads must divide new records in the same way, or two hosts would insert the same record.
+    let numbers = share.divided_into(most_workers.max().unwrap_or(1) as u64).unwrap_or_default();
     let cores = workloads.iter().map(core).collect::<base::error::Result<Vec<_>>>()?;
     let mut sequences: HashMap<TablePlace<'_>, Arc<Sequence>> = HashMap::new();
-    let of_arm = |place: Option<TablePlace<'a>>| {
+    let resolve_arm = |place: Option<TablePlace<'a>>| {
         let sequence =
             place.map(|place| sequences.entry(place).or_insert_with(|| Arc::new(Sequence::new(numbers))).clone());
         let shared = |(core, workload): (&Option<Core>, &crate::Settings)| {
-            let turn = Turn::new(share.of(workload).unwrap_or_default());
-            Some((core.clone()?, Shared { sequence: sequence.clone()?, turn: Arc::new(turn) }))
+            let position = SequentialPosition::new(share.for_workload(workload).unwrap_or_default());
+            Some((core.clone()?, Shared { sequence: sequence.clone()?, position: Arc::new(position) }))
         };
         cores.iter().zip(workloads).map(shared).collect()
     };
-    Ok(arms.map(of_arm).collect())
+    Ok(arms.map(resolve_arm).collect())
 }
 
 fn core(workload: &crate::Settings) -> base::error::Result<Option<Core>> {
@@ -307,7 +307,7 @@ fn core(workload: &crate::Settings) -> base::error::Result<Option<Core>> {
         return Ok(None);
     }
     let core = Core::new(&workload.ycsb.clone().unwrap_or_default());
-    core.map(Some).map_err(|what| wrong(&format!("workload '{}': {what}", workload.name)))
+    core.map(Some).map_err(|reason| invalid_command(&format!("workload '{}': {reason}", workload.name)))
 }
 
 #[cfg(test)]
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn without_settings_it_is_ycsbs_defaults() {
+    fn defaults_are_those_of_ycsb() {
         let core = core(json!({"record_count": 1000})).unwrap();
         assert!(core.mix.has(Operation::Read) && core.mix.has(Operation::Update));
         assert!(!core.mix.has(Operation::Insert) && !core.mix.has(Operation::Scan));
@@ -342,53 +342,54 @@ mod tests {
     }
 
     #[test]
-    fn a_load_inserts_from_its_start() {
+    fn load_inserts_from_insert_start() {
         let core = core(json!({"phase": "load", "insert_start": 500, "record_count": 1000})).unwrap();
         assert_eq!(core.begins_at, 500);
         assert!(core.mix.has(Operation::Insert) && !core.mix.has(Operation::Read));
         assert!(core.shape().inserts && !core.shape().reads);
     }
 
-    /// CoreWorkload makes room for twice the inserts that are expected, so that popular records stay popular.
+    /// CoreWorkload reserves room for twice the expected inserts, so that popular records stay popular.
     #[test]
     fn zipfian_leaves_room_for_new_records() {
         let settings = json!({"record_count": 1000, "operation_count": 10000, "insert_proportion": 0.05,
             "scan_proportion": 0.95, "read_proportion": 0, "update_proportion": 0, "request_distribution": "zipfian"});
         let mut core = core(settings).unwrap();
-        let (turn, mut random) = (Turn::default(), Random::new(2));
+        let (position, mut random) = (SequentialPosition::default(), Random::new(2));
         let mut counts = vec![0; 2001];
-        (0..50_000).for_each(|_| counts[core.requests.next(2001, &turn, &mut random) as usize] += 1);
+        (0..50_000).for_each(|_| counts[core.requests.next(2001, &position, &mut random) as usize] += 1);
         let popular = (0..2001).max_by_key(|at| counts[*at]).unwrap() as u64;
         assert_eq!(popular, fnv_hash(0) % 2001);
     }
 
-    /// Of the reads of YCSB 0.17.0 itself, its five most popular records and their shares (three runs, in percent):
-    /// `site.ycsb.Client -t -db site.ycsb.BasicDB -p recordcount=1000 -p operationcount=200000 -p readproportion=0.95
-    /// -p updateproportion=0 -p insertproportion=0.05 -p requestdistribution=zipfian -p basicdb.verbose=true`.
+    /// The expected values are the five most popular records of YCSB 0.17.0 and their shares in percent, from three
+    /// runs: `site.ycsb.Client -t -db site.ycsb.BasicDB -p recordcount=1000 -p operationcount=200000 -p
+    /// readproportion=0.95 -p updateproportion=0 -p insertproportion=0.05 -p requestdistribution=zipfian -p
+    /// basicdb.verbose=true`.
     #[test]
-    fn zipfian_asks_for_the_records_that_ycsb_asks_for() {
+    fn zipfian_reads_the_same_popular_records_as_ycsb() {
         let settings = json!({"record_count": 1000, "operation_count": 200_000, "insert_proportion": 0.05,
             "read_proportion": 0.95, "update_proportion": 0, "request_distribution": "zipfian"});
         let mut core = core(settings).unwrap();
-        let (turn, mut random) = (Turn::default(), Random::new(3));
+        let (position, mut random) = (SequentialPosition::default(), Random::new(3));
         let (mut readable, mut counts) = (1000, HashMap::<u64, f64>::new());
         for operation in 1..=200_000 {
             if operation % 20 == 0 {
                 readable += 1;
             } else {
-                *counts.entry(core.requests.next(readable, &turn, &mut random)).or_default() += 100.0 / 190_000.0;
+                *counts.entry(core.requests.next(readable, &position, &mut random)).or_default() += 100.0 / 190_000.0;
             }
         }
         let mut popular: Vec<_> = counts.into_iter().collect();
         popular.sort_by(|(_, one), (_, other)| other.total_cmp(one));
-        for ((record, share), (key, of_ycsb)) in popular.into_iter().zip(POPULAR) {
+        for ((record, share), (key, expected)) in popular.into_iter().zip(POPULAR) {
             assert_eq!(String::from_utf8_lossy(core.keys.key(record).as_bytes()), key);
-            assert!((share - of_ycsb).abs() < 0.05 * of_ycsb, "{key}: {share}");
+            assert!((share - expected).abs() < 0.05 * expected, "{key}: {share}");
         }
     }
 
     #[test]
-    fn what_cannot_be_is_refused_in_one_line() {
+    fn invalid_settings_are_rejected_in_one_line() {
         for (settings, word) in [
             (json!({}), "record_count"),
             (json!({"record_count": 10, "insert_start": 5, "insert_count": 6}), "insert_start"),
@@ -423,13 +424,13 @@ mod tests {
     }
 
     #[test]
-    fn each_comes_as_often_as_its_weight() {
+    fn operations_are_drawn_by_their_weights() {
         let mix = Mix::new([(Operation::Read, 1.9), (Operation::Insert, 0.1), (Operation::Scan, 0.0)]);
         assert!(mix.has(Operation::Insert) && !mix.has(Operation::Scan) && !mix.has(Operation::Update));
         let mut random = Random::new(6);
         let drawn: Vec<_> = (0..100_000).map(|_| mix.next(&mut random)).collect();
         let inserts = drawn.iter().filter(|operation| **operation == Operation::Insert).count();
-        // 5 % of them, with a deviation of 69.
+        // 5,000 are expected, with a standard deviation of 69.
         assert!((4655..5345).contains(&inserts), "{inserts}");
         assert!(drawn.iter().all(|operation| matches!(operation, Operation::Read | Operation::Insert)));
         assert!(Mix::new([(Operation::Read, 0.0)]).is_empty());

@@ -1,45 +1,45 @@
-//! Zipfian numbers (Gray et al., "Quickly Generating Billion-Record Synthetic Databases", SIGMOD 1994) and YCSB's ways
-//! with them (`site.ycsb.generator.ZipfianGenerator`, `ScrambledZipfianGenerator`).
+//! Zipfian distributions (Gray et al., "Quickly Generating Billion-Record Synthetic Databases", SIGMOD 1994), as YCSB
+//! implements them (`site.ycsb.generator.ZipfianGenerator`, `ScrambledZipfianGenerator`).
 
 use super::fnv_hash;
 use base::Random;
 
-/// `ZIPFIAN_CONSTANT`: theta.
+/// The exponent theta, `ZIPFIAN_CONSTANT` in YCSB.
 const THETA: f64 = 0.99;
-/// `ScrambledZipfianGenerator` draws from 0 to this, included, whose zeta it does not compute but knows.
+/// The largest number that `ScrambledZipfianGenerator` draws, for which YCSB has a precomputed zeta.
 const SCRAMBLED_ITEMS: u64 = 10_000_000_000;
 const SCRAMBLED_ZETA: f64 = 26.469_028_201_783_02;
 
-/// Numbers from 0: the smaller, the more often.
+/// A Zipfian distribution over numbers from 0, in which smaller numbers are more frequent.
 #[derive(Debug, Clone)]
 pub struct Zipfian {
-    /// At first; what YCSB computes eta with for ever.
+    /// The initial number of items, from which YCSB computes eta even after growth.
     items: u64,
-    /// For so many items `zeta` is the sum.
-    counted: u64,
+    /// The number of items that `zeta` covers.
+    summed_items: u64,
     zeta: f64,
     eta: f64,
 }
 
 impl Zipfian {
-    /// So many of them. Adds up as many powers: seconds for a hundred million.
+    /// A distribution over `items` numbers. It adds up as many powers, which takes seconds for a hundred million.
     pub fn new(items: u64) -> Self {
         Zipfian::with_zeta(items, zeta(0, items, 0.0))
     }
 
     fn with_zeta(items: u64, zeta: f64) -> Self {
-        Zipfian { items, counted: items, zeta, eta: eta(items, zeta) }
+        Zipfian { items, summed_items: items, zeta, eta: eta(items, zeta) }
     }
 
     pub fn next(&self, random: &mut Random) -> u64 {
         self.draw(self.items, random)
     }
 
-    /// One of the first `items` numbers, which may have grown since the last time.
-    pub fn next_of(&mut self, items: u64, random: &mut Random) -> u64 {
-        if items > self.counted {
-            self.zeta = zeta(self.counted, items, self.zeta);
-            self.counted = items;
+    /// Draw one of the first `items` numbers. `items` may have grown since the last call.
+    pub fn next_below(&mut self, items: u64, random: &mut Random) -> u64 {
+        if items > self.summed_items {
+            self.zeta = zeta(self.summed_items, items, self.zeta);
+            self.summed_items = items;
             self.eta = eta(self.items, self.zeta);
         }
         self.draw(items, random)
@@ -55,12 +55,12 @@ impl Zipfian {
             return 1;
         }
         let rank = items as f64 * (self.eta * fraction - self.eta + 1.0).powf(1.0 / (1.0 - THETA));
-        // YCSB lets a table that has grown from almost nothing, or a rounding, go past the end.
+        // As YCSB keeps the initial eta, the rank can exceed the end after growth from a tiny table, or by rounding.
         (rank as u64).min(items - 1)
     }
 }
 
-/// Popular numbers scattered over all of them.
+/// A Zipfian distribution whose popular numbers are scattered over the range by a hash.
 #[derive(Debug, Clone)]
 pub struct ScrambledZipfian {
     zipfian: Zipfian,
@@ -70,7 +70,7 @@ pub struct ScrambledZipfian {
 
 impl ScrambledZipfian {
     pub fn new(first: u64, items: u64) -> Self {
-        // From 0 to SCRAMBLED_ITEMS is one more than zeta was made for; so it is in YCSB.
+        // As in YCSB, the range has one number more than the precomputed zeta covers.
         ScrambledZipfian { zipfian: Zipfian::with_zeta(SCRAMBLED_ITEMS + 1, SCRAMBLED_ZETA), first, items }
     }
 
@@ -79,46 +79,46 @@ impl ScrambledZipfian {
     }
 }
 
-/// The sum of 1 / i^theta for i up to `items`, where it is `sum` up to `counted`.
-fn zeta(counted: u64, items: u64, sum: f64) -> f64 {
-    (counted..items).fold(sum, |sum, item| sum + 1.0 / ((item + 1) as f64).powf(THETA))
+/// Return the sum of 1 / i^theta for i up to `items`, given the `sum` up to `summed_items`.
+fn zeta(summed_items: u64, items: u64, sum: f64) -> f64 {
+    (summed_items..items).fold(sum, |sum, item| sum + 1.0 / ((item + 1) as f64).powf(THETA))
 }
 
 fn eta(items: u64, zeta_of_items: f64) -> f64 {
     (1.0 - (2.0 / items as f64).powf(1.0 - THETA)) / (1.0 - zeta(0, 2, 0.0) / zeta_of_items)
 }
 
-/// How a length is drawn.
+/// A distribution of lengths.
 #[derive(Debug, Clone)]
 pub enum Lengths {
     Constant(u64),
-    /// Each from `least` to `most` as often.
+    /// Uniform from `minimum` to `maximum`.
     Uniform {
-        least: u64,
-        most: u64,
+        minimum: u64,
+        maximum: u64,
     },
     Zipfian {
-        least: u64,
+        minimum: u64,
         above: Zipfian,
     },
 }
 
 impl Lengths {
-    /// From `least` to `most`, both included: `UniformLongGenerator`.
-    pub fn uniform(least: u64, most: u64) -> Self {
-        Lengths::Uniform { least, most }
+    /// YCSB's `UniformLongGenerator` from `minimum` to `maximum`, both included.
+    pub fn uniform(minimum: u64, maximum: u64) -> Self {
+        Lengths::Uniform { minimum, maximum }
     }
 
-    /// From `least` to `most`, both included: `ZipfianGenerator`.
-    pub fn zipfian(least: u64, most: u64) -> Self {
-        Lengths::Zipfian { least, above: Zipfian::new(most - least + 1) }
+    /// YCSB's `ZipfianGenerator` from `minimum` to `maximum`, both included.
+    pub fn zipfian(minimum: u64, maximum: u64) -> Self {
+        Lengths::Zipfian { minimum, above: Zipfian::new(maximum - minimum + 1) }
     }
 
     pub fn next(&self, random: &mut Random) -> u64 {
         match self {
             Lengths::Constant(length) => *length,
-            Lengths::Uniform { least, most } => least + random.below(most - least + 1),
-            Lengths::Zipfian { least, above } => least + above.next(random),
+            Lengths::Uniform { minimum, maximum } => minimum + random.below(maximum - minimum + 1),
+            Lengths::Zipfian { minimum, above } => minimum + above.next(random),
         }
     }
 }
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn zeta_is_the_sum_of_the_paper() {
+    fn zeta_matches_its_integral_approximation() {
         for items in [100, 1000, 1_000_000_u64] {
             let difference = zeta(0, items, 0.0) - zeta_by_integral(items as f64);
             assert!(difference.abs() < 1e-7, "{items}: {difference}");
@@ -146,15 +146,15 @@ mod tests {
     }
 
     #[test]
-    fn growing_is_counting_anew() {
+    fn growth_gives_the_same_zeta_as_a_new_distribution() {
         let mut grown = Zipfian::new(100);
-        grown.next_of(1000, &mut Random::new(1));
+        grown.next_below(1000, &mut Random::new(1));
         assert!((grown.zeta - Zipfian::new(1000).zeta).abs() < 1e-12);
     }
 
-    /// Gray's first two numbers are exact: 1 / (i^theta zeta).
+    /// Gray's method is exact for the first two numbers, with frequencies 1 / (i^theta zeta).
     #[test]
-    fn the_most_popular_come_as_often_as_zipf_says() {
+    fn most_popular_numbers_have_zipfian_frequencies() {
         const DRAWS: usize = 200_000;
         let zipfian = Zipfian::new(1000);
         let mut random = Random::new(3);
@@ -176,16 +176,16 @@ mod tests {
         let mut counts = vec![0_u32; 1050];
         (0..DRAWS).for_each(|_| counts[scrambled.next(&mut random) as usize] += 1);
         assert_eq!(counts[..50], [0; 50]);
-        let most = (0..1050).max_by_key(|at| counts[*at]).unwrap();
-        assert_eq!(most as u64, 50 + 6_284_781_860_667_377_211 % 1000, "the hash of 0");
-        let share = f64::from(counts[most]) / DRAWS as f64;
-        // Its own 1 / zeta, and about a thousandth of all others.
+        let popular = (0..1050).max_by_key(|at| counts[*at]).unwrap();
+        assert_eq!(popular as u64, 50 + 6_284_781_860_667_377_211 % 1000, "the hash of 0");
+        let share = f64::from(counts[popular]) / DRAWS as f64;
+        // 1 / zeta for the hash of 0, and about a thousandth of the other numbers.
         assert!((0.0378..0.0410).contains(&share), "{share}");
     }
 
     proptest! {
         #[test]
-        fn every_number_is_in_range(items in 1..5000_u64, more in 0..5000_u64, seed in any::<u64>()) {
+        fn numbers_are_in_range(items in 1..5000_u64, more in 0..5000_u64, seed in any::<u64>()) {
             let mut random = Random::new(seed);
             let mut zipfian = Zipfian::new(items);
             let scrambled = ScrambledZipfian::new(more, items);
@@ -194,7 +194,7 @@ mod tests {
                 prop_assert!((more..more + items).contains(&scrambled.next(&mut random)));
             }
             for _ in 0..20 {
-                prop_assert!(zipfian.next_of(items + more, &mut random) < items + more);
+                prop_assert!(zipfian.next_below(items + more, &mut random) < items + more);
             }
         }
     }
@@ -205,23 +205,23 @@ mod tests {
     }
 
     #[test]
-    fn means_are_those_of_the_distributions() {
+    fn mean_lengths_match_the_distributions() {
         assert_eq!(mean(&Lengths::Constant(100)), 100.0);
-        // A uniform number's deviation is 28.9, its mean's 0.09.
+        // The standard deviation of a uniform number is 28.9, of the mean 0.09.
         assert!((mean(&Lengths::uniform(1, 100)) - 50.5).abs() < 0.5);
         let weights: f64 = (1..=100).map(|item| f64::from(item).powf(-0.99)).sum();
         let zipf: f64 = (1..=100).map(|item| f64::from(item) * f64::from(item).powf(-0.99) / weights).sum();
-        // Gray's method is an approximation past its second number.
+        // Gray's method is approximate from the third number on.
         let drawn = mean(&Lengths::zipfian(1, 100));
         assert!((drawn - zipf).abs() < 0.1 * zipf, "{drawn}, not {zipf}");
     }
 
     proptest! {
         #[test]
-        fn every_length_is_in_range(least in 0..300_u64, more in 0..300_u64, seed in any::<u64>()) {
+        fn lengths_are_in_range(minimum in 0..300_u64, more in 0..300_u64, seed in any::<u64>()) {
             let mut random = Random::new(seed);
-            for lengths in [Lengths::uniform(least, least + more), Lengths::zipfian(least, least + more)] {
-                prop_assert!((0..20).all(|_| (least..=least + more).contains(&lengths.next(&mut random))));
+            for lengths in [Lengths::uniform(minimum, minimum + more), Lengths::zipfian(minimum, minimum + more)] {
+                prop_assert!((0..20).all(|_| (minimum..=minimum + more).contains(&lengths.next(&mut random))));
             }
         }
     }

@@ -1,6 +1,6 @@
-//! YCSB: its data and its core workloads (Cooper et al., "Benchmarking Cloud Serving Systems with YCSB", SoCC 2010), by
-//! the definitions of YCSB 0.17 (`site.ycsb.workloads.CoreWorkload`, `site.ycsb.generator`). What is drawn has YCSB's
-//! distributions; the random numbers are our own, since Java's differ from run to run too.
+//! YCSB's data and core workloads (Cooper et al., "Benchmarking Cloud Serving Systems with YCSB", SoCC 2010), as
+//! defined by YCSB 0.17 (`site.ycsb.workloads.CoreWorkload`, `site.ycsb.generator`). The distributions are YCSB's. The
+//! random numbers are not, since Java's differ from run to run anyway.
 
 mod core;
 mod distributions;
@@ -12,30 +12,30 @@ pub use core::{Core, Mix, Operation, Resolved, TablePlace, resolve};
 pub use distributions::{Lengths, ScrambledZipfian, Zipfian};
 pub use operations::{Shared, Ycsb};
 pub use records::{Fields, Key, KeyNames, Shape, Table, Values, fnv_hash};
-pub use requests::{Requests, Sequence, Turn};
+pub use requests::{Requests, Sequence, SequentialPosition};
 
 use serde::Deserialize;
 
-/// What a workload of kind `ycsb` does. Every field may be absent.
+/// The settings of a workload of kind `ycsb`. Every field may be absent.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename = "Ycsb")]
 pub struct Settings {
     pub phase: YcsbPhase,
-    /// Records that there are once they are loaded; new ones of the phase `run` are numbered from there.
+    /// The number of records after loading. Records that phase `run` inserts are numbered from there.
     pub record_count: u64,
     pub insert_start: u64,
-    /// How many are, from there on; all the others where absent.
+    /// The number of records from `insert_start` on; all up to `record_count` if absent.
     pub insert_count: Option<u64>,
-    /// Operations of a whole run: how much room zipfian requests leave for new records.
+    /// The operations of the whole run, from which zipfian requests estimate the number of new records.
     pub operation_count: u64,
     pub insert_order: InsertOrder,
-    /// A key's number has at least so many digits.
+    /// The minimum number of digits in a key.
     pub zero_padding: usize,
     pub key_prefix: String,
     pub field_count: u32,
-    /// Bytes of a field, at most where they vary.
+    /// The bytes of a field, or their maximum if lengths vary.
     pub field_length: u32,
-    /// Bytes of a field, at least where they vary.
+    /// The minimum bytes of a field if lengths vary.
     pub min_field_length: u32,
     pub field_length_distribution: FieldLengthDistribution,
     pub read_proportion: f64,
@@ -51,7 +51,7 @@ pub struct Settings {
     pub min_scan_length: u64,
     pub max_scan_length: u64,
     pub scan_length_distribution: ScanLengthDistribution,
-    /// Whether reads and scans are about all fields, or about one of them.
+    /// Whether reads and scans return all fields or a random one.
     pub read_all_fields: bool,
     pub write_all_fields: bool,
 }
@@ -90,7 +90,7 @@ impl Default for Settings {
     }
 }
 
-/// YCSB's phases.
+/// A phase of YCSB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum YcsbPhase {
@@ -98,7 +98,7 @@ pub enum YcsbPhase {
     Run,
 }
 
-/// How numbers become keys.
+/// The mapping of record numbers to keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InsertOrder {
@@ -106,7 +106,7 @@ pub enum InsertOrder {
     Ordered,
 }
 
-/// How the lengths of fields vary.
+/// The distribution of field lengths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FieldLengthDistribution {
@@ -115,7 +115,7 @@ pub enum FieldLengthDistribution {
     Zipfian,
 }
 
-/// Which records are asked for.
+/// The distribution of requested records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RequestDistribution {
@@ -127,7 +127,7 @@ pub enum RequestDistribution {
     Hotspot,
 }
 
-/// How the lengths of scans vary.
+/// The distribution of scan lengths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ScanLengthDistribution {

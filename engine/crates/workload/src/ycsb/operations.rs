@@ -1,6 +1,6 @@
-//! `ycsb`: one operation of a core workload after the other, over persistent connections.
+//! Workload `ycsb`: the operations of a YCSB core workload over persistent connections.
 
-use super::{Core, Key, Operation, Sequence, Shape, Turn};
+use super::{Core, Key, Operation, Sequence, SequentialPosition, Shape};
 use crate::Workload;
 use crate::client::{Client, Records, Session, Target};
 use crate::query::{Persistent, Preparation};
@@ -10,12 +10,12 @@ use record::{Evidence, Phase, Timeline};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What the workers of a workload on an arm share.
+/// The state that the workers of a workload on an arm share.
 #[derive(Clone)]
 pub struct Shared {
-    /// With all that insert into the table and read from it, on whatever arm.
+    /// The record numbers of the table, also shared with other workloads and arms on the same table.
     pub sequence: Arc<Sequence>,
-    pub turn: Arc<Turn>,
+    pub position: Arc<SequentialPosition>,
 }
 
 impl<S: Records> Preparation<S> for Shape {
@@ -29,7 +29,7 @@ impl<S: Records> Preparation<S> for Shape {
 /// A worker's connection to one member of a service.
 type Member<C> = Persistent<C, Shape>;
 
-/// One worker's operations.
+/// The operations of one worker.
 pub struct Ycsb<C: Client<Session: Records>> {
     client: C,
     reads_from: Target,
@@ -66,7 +66,7 @@ impl<C: Client<Session: Records>> Workload for Ycsb<C> {
     async fn prepare(&mut self, evidence: &mut Evidence) -> Result<()> {
         self.shared.sequence.begin_at_least(self.core.begins_at);
         let shape = self.core.shape();
-        self.look_who_is_who();
+        self.update_one_server();
         if shape.inserts || shape.updates || self.one_server {
             self.writer.prepare(evidence).await?;
         }
@@ -82,11 +82,11 @@ impl<C: Client<Session: Records>> Workload for Ycsb<C> {
             Operation::Read => (Phase::Read, self.read(timeline, evidence).await),
             Operation::Update => (Phase::Update, self.update(timeline, evidence).await),
             Operation::Scan => (Phase::Scan, self.scan(timeline, evidence).await),
-            // Up to its update, which says so itself.
+            // Failures of the update already have its phase.
             Operation::ReadModifyWrite => (Phase::Read, self.read_modify_write(timeline, evidence).await),
         };
         outcome.map_err(|failure| {
-            self.look_who_is_who();
+            self.update_one_server();
             failure.during(phase.name())
         })
     }
@@ -94,7 +94,7 @@ impl<C: Client<Session: Records>> Workload for Ycsb<C> {
 
 impl<C: Client<Session: Records>> Ycsb<C> {
     async fn insert(&mut self, timeline: &mut Timeline, evidence: &mut Evidence) -> Result<()> {
-        // Before a number is claimed: without a connection none is lost.
+        // Connect before claiming a number, so that a failure to connect wastes none.
         let mut session = self.writer.take(evidence).await?;
         let place = self.shared.sequence.claim();
         let key = self.core.keys.key(self.shared.sequence.record(place));
@@ -148,41 +148,42 @@ impl<C: Client<Session: Records>> Ycsb<C> {
             if outcome.is_ok() {
                 outcome = session.update_record(&key, self.core.updated(&mut self.random)).await;
                 timeline.end_phase(Phase::Update, session.traffic());
-                outcome = outcome.map_err(of_update);
+                outcome = outcome.map_err(during_update);
             }
             return self.writer.settle(session, outcome);
         }
-        // Both stand before the first is asked: opening one is in no phase.
+        // Open both connections before the read, because opening counts in no phase.
         self.writer.prepare(evidence).await?;
         let mut session = self.reader.take(evidence).await?;
         timeline.start(session.traffic());
         let outcome = session.read_record(&key, fields).await;
         timeline.end_phase(Phase::Read, session.traffic());
         self.reader.settle(session, outcome)?;
-        let mut session = self.writer.take(evidence).await.map_err(of_update)?;
+        let mut session = self.writer.take(evidence).await.map_err(during_update)?;
         timeline.change(session.traffic());
         let outcome = session.update_record(&key, self.core.updated(&mut self.random)).await;
         timeline.end_phase(Phase::Update, session.traffic());
-        self.writer.settle(session, outcome).map_err(of_update)
+        self.writer.settle(session, outcome).map_err(during_update)
     }
 
     fn next_key(&mut self) -> Key {
-        let Shared { sequence, turn } = &self.shared;
-        let place = self.core.requests.next(sequence.readable(), turn, &mut self.random);
+        let Shared { sequence, position } = &self.shared;
+        let place = self.core.requests.next(sequence.readable(), position, &mut self.random);
         self.core.keys.key(sequence.record(place))
     }
 
-    /// A server that is written and read has one connection from a worker, as a client with a pool would take.
+    /// Return the connection for reads. A worker uses one connection for reads and writes on the same server, as a
+    /// client with a pool does.
     fn member_to_read(&mut self) -> &mut Member<C> {
         if self.one_server { &mut self.writer } else { &mut self.reader }
     }
 
-    /// Another primary may be the one that is read, or none.
-    fn look_who_is_who(&mut self) {
+    /// Check again whether reads and writes use the same server, since the primary may have changed.
+    fn update_one_server(&mut self) {
         self.one_server = self.client.is_one_server(self.reads_from, Target::Writer);
     }
 }
 
-fn of_update(failure: Failure) -> Failure {
+fn during_update(failure: Failure) -> Failure {
     failure.during(Phase::Update.name())
 }

@@ -1,5 +1,5 @@
-//! Records: their keys, `user` and a number, as `CoreWorkload.buildKeyName` makes them; what is written into them and which of
-//! their fields are read; and the table of the kinds `connect`, `query` and `load`, the same for the same seed.
+//! Records: their keys (`user` and a number, as in `CoreWorkload.buildKeyName`), the values and fields of an operation,
+//! and the table of the kinds `connect`, `query` and `load`, whose contents follow from the seed.
 
 use super::{InsertOrder, Lengths};
 use crate::Data;
@@ -7,19 +7,19 @@ use base::Random;
 use std::io::Write;
 use std::ops::Range;
 
-/// Of MySQL's column `YCSB_KEY VARCHAR(255)`.
+/// The maximum length of a key, that of MySQL's column `YCSB_KEY VARCHAR(255)`.
 pub const LONGEST_KEY: usize = 255;
-/// Of a number that is not negative as Java's `long` has it.
-pub const MOST_DIGITS: usize = 19;
-/// FNV-1a's, as `site.ycsb.Utils` has them.
+/// The maximum number of digits in a non-negative `long` of Java.
+pub const MAX_DIGITS: usize = 19;
+/// The constants of FNV-1a, as in `site.ycsb.Utils`.
 const FNV_OFFSET_BASIS: u64 = 0xCBF2_9CE4_8422_2325;
 const FNV_PRIME: u64 = 1_099_511_628_211;
 
-/// How the numbers of records become their keys.
+/// The mapping of record numbers to keys.
 #[derive(Debug, Clone)]
 pub struct KeyNames {
     pub prefix: String,
-    /// A number has at least so many digits.
+    /// The minimum number of digits.
     pub zero_padding: usize,
     pub order: InsertOrder,
 }
@@ -34,7 +34,7 @@ impl KeyNames {
     }
 }
 
-/// A record's key, without a heap.
+/// A record's key, stored without heap allocation.
 #[derive(Debug, Clone, Copy)]
 pub struct Key {
     bytes: [u8; LONGEST_KEY],
@@ -42,7 +42,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// YCSB's default: hashed, not padded.
+    /// Return the key by YCSB's defaults: hashed and not padded.
     pub fn new(record: u64) -> Self {
         Key::from_parts("user", fnv_hash(record), 0)
     }
@@ -50,7 +50,7 @@ impl Key {
     fn from_parts(prefix: &str, number: u64, zero_padding: usize) -> Self {
         let mut bytes = [0; LONGEST_KEY];
         let mut rest = &mut bytes[..];
-        write!(rest, "{prefix}{number:0zero_padding$}").expect("longer keys are refused with the plan");
+        write!(rest, "{prefix}{number:0zero_padding$}").expect("plans with longer keys are rejected");
         let length = LONGEST_KEY - rest.len();
         Key { bytes, length }
     }
@@ -60,7 +60,8 @@ impl Key {
     }
 }
 
-/// `Utils.fnvhash64`: the number's octets from low to high, the result made positive as Java's `Math.abs` does.
+/// YCSB's `Utils.fnvhash64`: hash the number's octets from low to high and take the absolute value as Java's
+/// `Math.abs`.
 pub fn fnv_hash(number: u64) -> u64 {
     let hash = number
         .to_le_bytes()
@@ -69,14 +70,14 @@ pub fn fnv_hash(number: u64) -> u64 {
     (hash as i64).wrapping_abs() as u64
 }
 
-/// Which fields of a record an operation is about.
+/// The fields of a record that an operation reads or writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fields {
     All,
     One(u32),
 }
 
-/// What a table's records look like to a workload: what a protocol must know to get ready for it.
+/// The number of fields and the operations of a workload, from which a protocol prepares its statements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
     pub fields: u32,
@@ -88,7 +89,7 @@ pub struct Shape {
     pub scans: bool,
 }
 
-/// New values for fields, made as they are written down.
+/// New values for fields, generated while they are appended to a message.
 pub struct Values<'a> {
     fields: Range<u32>,
     lengths: &'a Lengths,
@@ -108,11 +109,12 @@ impl<'a> Values<'a> {
         self.fields.clone()
     }
 
-    /// Append each value, after what `head` has written for a field of this number and this length.
-    pub fn append(self, message: &mut Vec<u8>, mut head: impl FnMut(&mut Vec<u8>, u32, usize)) {
+    /// Append each value to a message. Before each value `append_header` appends its header, given the field's number
+    /// and length.
+    pub fn append(self, message: &mut Vec<u8>, mut append_header: impl FnMut(&mut Vec<u8>, u32, usize)) {
         for field in self.fields {
             let length = self.lengths.next(self.random) as usize;
-            head(message, field, length);
+            append_header(message, field, length);
             let at = message.len();
             message.resize(at + length, 0);
             self.random.fill_printable(&mut message[at..]);
@@ -165,8 +167,8 @@ mod tests {
     }
 
     #[test]
-    fn hashes_as_ycsb_does() {
-        // The first records of a table loaded by YCSB 0.17 with its default, hashed, insert order.
+    fn hashed_keys_are_those_of_ycsb() {
+        // The first records of a table that YCSB 0.17 loaded with its default insert order, hashed.
         for (record, key) in
             [(0, "user6284781860667377211"), (1, "user8517097267634966620"), (2, "user1820151046732198393")]
         {
@@ -183,8 +185,8 @@ mod tests {
         assert_eq!(text(names(InsertOrder::Hashed, 22).key(0)), "user0006284781860667377211");
     }
 
-    /// FNV-1a of 64 bits (draft-eastlake-fnv-17, 2), a bit at a time and in wide numbers.
-    fn published(number: u64) -> u64 {
+    /// FNV-1a with 64 bits as specified (draft-eastlake-fnv-17, 2), computed with 128-bit integers.
+    fn reference_hash(number: u64) -> u64 {
         let (mut hash, prime) = (14_695_981_039_346_656_037_u128, (1_u128 << 40) + 0x1b3);
         for octet in 0..8 {
             hash ^= u128::from(number >> (8 * octet) & 0xff);
@@ -195,12 +197,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_hash_is_the_published_algorithms(number in any::<u64>()) {
-            prop_assert_eq!(fnv_hash(number), published(number));
+        fn hash_equals_the_reference_algorithm(number in any::<u64>()) {
+            prop_assert_eq!(fnv_hash(number), reference_hash(number));
         }
 
         #[test]
-        fn ordered_keys_of_enough_padding_sort_as_their_numbers(one in any::<u32>(), other in any::<u32>()) {
+        fn padded_ordered_keys_sort_like_their_numbers(one in any::<u32>(), other in any::<u32>()) {
             let names = names(InsertOrder::Ordered, 10);
             let (one, other) = (u64::from(one), u64::from(other));
             prop_assert_eq!(names.key(one).as_bytes().cmp(names.key(other).as_bytes()), one.cmp(&other));
@@ -208,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn each_value_follows_its_head() {
+    fn each_value_follows_its_header() {
         let (mut message, mut random) = (Vec::new(), Random::new(1));
         let lengths = Lengths::uniform(1, 9);
         Values::new(Fields::All, 3, &lengths, &mut random).append(&mut message, |message, field, length| {
@@ -216,7 +218,7 @@ mod tests {
         });
         let mut rest = &message[..];
         for field in 0..3 {
-            let [number, length, after @ ..] = rest else { panic!("a head") };
+            let [number, length, after @ ..] = rest else { panic!("no header") };
             assert_eq!(*number, field);
             let (value, after) = after.split_at(usize::from(*length));
             assert!((1..=9).contains(length) && value.iter().all(|byte| (32..127).contains(byte)));
@@ -228,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_printable_and_follow_from_seed_and_record() {
+    fn values_are_printable_and_depend_on_seed_and_record() {
         let data = Data { records: 10, fields: 10, field_length: 100 };
         let fields = |seed, record| {
             let mut all = Vec::new();

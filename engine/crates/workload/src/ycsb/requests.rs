@@ -1,5 +1,5 @@
-//! Which records are asked for (`CoreWorkload.nextKeynum` and the generators it asks), the numbers of new records, and which of
-//! them can be read (`site.ycsb.generator.AcknowledgedCounterGenerator`).
+//! The choice of records to read or update (`CoreWorkload.nextKeynum` and its generators), the numbers of new records,
+//! and the tracking of which new records exist (`site.ycsb.generator.AcknowledgedCounterGenerator`).
 
 use super::{ScrambledZipfian, Zipfian};
 use crate::Share;
@@ -9,18 +9,18 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// How the number of a record is drawn.
+/// A distribution of record numbers.
 #[derive(Debug, Clone)]
 pub enum Requests {
     Uniform(Range<u64>),
     Zipfian(ScrambledZipfian),
-    /// The newer, the more often: `SkewedLatestGenerator`.
+    /// Newer records are more frequent: `SkewedLatestGenerator`.
     Latest(Zipfian),
     Sequential(Range<u64>),
     Exponential {
         gamma: f64,
     },
-    /// A few records, the first ones, get most: `HotspotIntegerGenerator`.
+    /// The first records get the share `operations`: `HotspotIntegerGenerator`.
     Hotspot {
         hot: Range<u64>,
         cold: Range<u64>,
@@ -29,31 +29,31 @@ pub enum Requests {
 }
 
 impl Requests {
-    /// `percentile` percent of what is asked for is among the newest `records`.
+    /// A distribution with `percentile` percent of the requests among the newest `records` records.
     pub fn exponential(percentile: f64, records: f64) -> Self {
         Requests::Exponential { gamma: -(1.0 - percentile / 100.0).ln() / records }
     }
 
-    /// The number of the next record, of those below `readable`, which is at least 1. `turn` is whose turn it is in
-    /// sequence.
-    pub fn next(&mut self, readable: u64, turn: &Turn, random: &mut Random) -> u64 {
+    /// Draw the next record among those below `readable`, which is at least 1. `position` is that of sequential
+    /// requests.
+    pub fn next(&mut self, readable: u64, position: &SequentialPosition, random: &mut Random) -> u64 {
         loop {
-            let number = self.draw(readable, turn, random);
+            let number = self.draw(readable, position, random);
             if let Some(number) = number.filter(|number| *number < readable) {
                 return number;
             }
         }
     }
 
-    fn draw(&mut self, readable: u64, turn: &Turn, random: &mut Random) -> Option<u64> {
+    fn draw(&mut self, readable: u64, position: &SequentialPosition, random: &mut Random) -> Option<u64> {
         let last = readable - 1;
         let within = |range: &Range<u64>, random: &mut Random| range.start + random.below(range.end - range.start);
         match self {
             Requests::Uniform(range) => Some(within(range, random)),
             Requests::Zipfian(scrambled) => Some(scrambled.next(random)),
             Requests::Latest(_) if last == 0 => Some(0),
-            Requests::Latest(zipfian) => Some(last - zipfian.next_of(last, random)),
-            Requests::Sequential(range) => Some(range.start + turn.take() % (range.end - range.start)),
+            Requests::Latest(zipfian) => Some(last - zipfian.next_below(last, random)),
+            Requests::Sequential(range) => Some(range.start + position.advance() % (range.end - range.start)),
             Requests::Exponential { gamma } => last.checked_sub((-random.fraction().ln() / *gamma) as u64),
             Requests::Hotspot { hot, cold, operations } => {
                 let chosen = if random.fraction() < *operations { hot } else { cold };
@@ -63,46 +63,47 @@ impl Requests {
     }
 }
 
-/// How many records were asked for in sequence: of all hosts' turns, this one's.
+/// The position of sequential requests. Each host uses its share of the positions.
 #[derive(Debug, Default)]
-pub struct Turn {
-    taken: AtomicU64,
+pub struct SequentialPosition {
+    count: AtomicU64,
     share: Share,
 }
 
-impl Turn {
+impl SequentialPosition {
     pub fn new(share: Share) -> Self {
-        Turn { taken: AtomicU64::new(0), share }
+        SequentialPosition { count: AtomicU64::new(0), share }
     }
 
-    fn take(&self) -> u64 {
-        self.share.number(self.taken.fetch_add(1, Ordering::Relaxed))
+    fn advance(&self) -> u64 {
+        self.share.number(self.count.fetch_add(1, Ordering::Relaxed))
     }
 }
 
-/// One table's: shared by all that insert into it and read from it.
+/// The record numbers of one table, shared by all workers that insert into it or read from it.
 ///
-/// It counts places: one for each record that was loaded, by its number, then one for each that this host inserts. Of a host
-/// that is alone a record's place is its number.
+/// It counts places: one for each loaded record by its number, then one for each record that this host inserts. With a
+/// single host a record's place is its number.
 #[derive(Debug, Default)]
 pub struct Sequence {
     share: Share,
     loaded: AtomicU64,
-    /// … and this is the number of the first one that this host inserts.
+    /// The number of the first record that this host inserts.
     first_new: AtomicU64,
     next: AtomicU64,
+    /// The number of places from 0 whose records can be read.
     readable: AtomicU64,
-    /// From `readable` on: whose insert has ended, before one below it.
+    /// For places from `readable` on, whether the insert has ended while one before it has not.
     ended: Mutex<VecDeque<bool>>,
 }
 
 impl Sequence {
-    /// Of no records yet; of the new ones' numbers this host has a share.
+    /// A sequence without records, from whose numbers this host uses its share.
     pub fn new(share: Share) -> Self {
         Sequence { share, first_new: AtomicU64::new(share.number(0)), ..Sequence::default() }
     }
 
-    /// The records below this number are there, whoever inserted them. Not while inserts are under way.
+    /// Treat all records below `records` as existing. It must not be called while inserts are in flight.
     pub fn begin_at_least(&self, records: u64) {
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         if records <= self.loaded.load(Ordering::Relaxed) {
@@ -118,6 +119,7 @@ impl Sequence {
         self.readable.store(next, Ordering::Release);
     }
 
+    /// Return the record number of a place.
     pub fn record(&self, place: u64) -> u64 {
         match place.checked_sub(self.loaded.load(Ordering::Relaxed)) {
             None => place,
@@ -125,12 +127,13 @@ impl Sequence {
         }
     }
 
+    /// Claim the place of a new record.
     pub fn claim(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Its insert has ended, well or not: as in YCSB, a place that was never acknowledged would keep all later ones
-    /// from being read.
+    /// Mark the insert of a place as ended, successful or not: as in YCSB, a place that is never acknowledged would
+    /// keep all later ones from being read.
     pub fn acknowledge(&self, place: u64) {
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         let readable = self.readable.load(Ordering::Relaxed);
@@ -148,7 +151,7 @@ impl Sequence {
         self.readable.store(readable + more, Ordering::Release);
     }
 
-    /// The records at so many places, from 0, can be asked for.
+    /// Return the number of places, from 0, whose records can be read.
     pub fn readable(&self) -> u64 {
         self.readable.load(Ordering::Acquire)
     }
@@ -163,9 +166,9 @@ mod tests {
     const DRAWS: usize = 100_000;
 
     fn counts(mut requests: Requests, readable: u64) -> Vec<u32> {
-        let (turn, mut random) = (Turn::default(), Random::new(8));
+        let (position, mut random) = (SequentialPosition::default(), Random::new(8));
         let mut counts = vec![0; readable as usize];
-        (0..DRAWS).for_each(|_| counts[requests.next(readable, &turn, &mut random) as usize] += 1);
+        (0..DRAWS).for_each(|_| counts[requests.next(readable, &position, &mut random) as usize] += 1);
         counts
     }
 
@@ -174,64 +177,64 @@ mod tests {
     }
 
     #[test]
-    fn uniform_asks_for_each_alike() {
+    fn uniform_draws_every_record_equally_often() {
         let counts = counts(Requests::Uniform(20..120), 150);
         assert_eq!((share(&counts[..20]), share(&counts[120..])), (0.0, 0.0));
-        // 1000 each, with a deviation of 32.
+        // 1000 each are expected, with a standard deviation of 32.
         assert!(counts[20..120].iter().all(|count| (840..1160).contains(count)), "{counts:?}");
     }
 
     #[test]
-    fn sequential_goes_round() {
-        let (turn, mut random) = (Turn::default(), Random::new(8));
+    fn sequential_requests_wrap_around() {
+        let (position, mut random) = (SequentialPosition::default(), Random::new(8));
         let mut requests = Requests::Sequential(5..8);
-        let drawn: Vec<_> = (0..7).map(|_| requests.next(100, &turn, &mut random)).collect();
+        let drawn: Vec<_> = (0..7).map(|_| requests.next(100, &position, &mut random)).collect();
         assert_eq!(drawn, [5, 6, 7, 5, 6, 7, 5]);
         for share in shares(2) {
-            let turn = Turn::new(share);
-            let part: Vec<_> = (0..3).map(|_| requests.next(100, &turn, &mut random)).collect();
+            let position = SequentialPosition::new(share);
+            let part: Vec<_> = (0..3).map(|_| requests.next(100, &position, &mut random)).collect();
             assert_eq!(part, share.part(drawn.iter().copied()).take(3).collect::<Vec<_>>());
         }
     }
 
     #[test]
-    fn hotspot_gives_the_hot_ones_their_share() {
+    fn hot_records_get_their_share_of_requests() {
         let counts = counts(Requests::Hotspot { hot: 0..200, cold: 200..1000, operations: 0.8 }, 1000);
-        assert!((share(&counts[..200]) - 0.8).abs() < 0.007, "five deviations of 0.0013");
+        assert!((share(&counts[..200]) - 0.8).abs() < 0.007, "five standard deviations of 0.0013");
     }
 
     #[test]
-    fn exponential_keeps_its_percentile_among_the_newest() {
+    fn exponential_requests_have_their_percentile_among_the_newest() {
         let counts = counts(Requests::exponential(95.0, 1000.0 * 0.5), 1000);
-        // What falls below 0 is drawn again: 0.05^2 of all.
+        // Numbers below 0, a share of 0.05^2, are drawn again.
         let expected = 0.95 / (1.0 - 0.05_f64.powi(2));
         assert!((share(&counts[500..]) - expected).abs() < 0.004, "{}", share(&counts[500..]));
     }
 
     #[test]
-    fn latest_prefers_the_newest_as_zipf_says() {
+    fn latest_requests_are_zipfian_from_the_newest() {
         let counts = counts(Requests::Latest(Zipfian::new(999)), 1000);
         let zeta: f64 = (1..1000).map(|item| f64::from(item).powf(-0.99)).sum();
         for (back, count) in [(0, counts[999]), (1, counts[998])] {
             let expected = DRAWS as f64 * f64::from(back + 1).powf(-0.99) / zeta;
             assert!((f64::from(count) - expected).abs() < 5.0 * expected.sqrt(), "{count}, not {expected}");
         }
-        assert_eq!(counts[0], 0, "as in YCSB, the oldest is never asked for");
+        assert_eq!(counts[0], 0, "as in YCSB, the oldest record is never read");
     }
 
     #[test]
-    fn what_is_not_there_yet_is_not_asked_for() {
+    fn records_not_yet_inserted_are_not_drawn() {
         let counts = counts(Requests::Zipfian(ScrambledZipfian::new(0, 200)), 100);
         let popular = (0..100).max_by_key(|at| counts[*at]).unwrap() as u64;
-        // The key space has 200 numbers, so the most popular is the first whose hash's remainder is there.
+        // The key space has 200 numbers, so the most popular record is the first whose hash modulo 200 is below 100.
         let expected = (0..).map(|rank| super::super::fnv_hash(rank) % 200).find(|number| *number < 100).unwrap();
         assert_eq!(popular, expected);
     }
 
     proptest! {
         #[test]
-        fn only_readable_records_are_asked_for(readable in 2..500_u64, more in 0..500_u64, seed in any::<u64>()) {
-            let (turn, mut random) = (Turn::default(), Random::new(seed));
+        fn only_readable_records_are_drawn(readable in 2..500_u64, more in 0..500_u64, seed in any::<u64>()) {
+            let (position, mut random) = (SequentialPosition::default(), Random::new(seed));
             for mut requests in [
                 Requests::Uniform(0..readable),
                 Requests::Zipfian(ScrambledZipfian::new(0, readable + more)),
@@ -241,14 +244,14 @@ mod tests {
                 Requests::Hotspot { hot: 0..1, cold: 1..readable, operations: 0.5 },
             ] {
                 for grown in [readable, readable + more] {
-                    prop_assert!((0..20).all(|_| requests.next(grown, &turn, &mut random) < grown));
+                    prop_assert!((0..20).all(|_| requests.next(grown, &position, &mut random) < grown));
                 }
             }
         }
     }
 
     #[test]
-    fn only_what_has_ended_can_be_read() {
+    fn only_records_with_ended_inserts_are_readable() {
         let sequence = Sequence::default();
         sequence.begin_at_least(10);
         let numbers: Vec<_> = (0..4).map(|_| sequence.claim()).collect();
@@ -264,19 +267,19 @@ mod tests {
     }
 
     #[test]
-    fn what_the_hosts_have_loaded_is_there_for_each() {
+    fn each_host_reads_loaded_records_and_those_it_inserts() {
         for share in shares(3) {
             let sequence = Sequence::new(share);
             (0..share.count(5)).for_each(|_| sequence.acknowledge(sequence.claim()));
             sequence.begin_at_least(1);
             let readable: Vec<_> = (0..sequence.readable()).map(|place| sequence.record(place)).collect();
-            let own = (1..5).filter(|record| share.first_from(*record) == *record);
-            assert_eq!(readable, [0].into_iter().chain(own).collect::<Vec<_>>());
+            let inserted = (1..5).filter(|record| share.first_from(*record) == *record);
+            assert_eq!(readable, [0].into_iter().chain(inserted).collect::<Vec<_>>());
         }
     }
 
     #[test]
-    fn threads_share_it() {
+    fn threads_share_one_sequence() {
         let sequence = Sequence::default();
         std::thread::scope(|scope| {
             for _ in 0..4 {
@@ -288,7 +291,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn hosts_insert_the_records_of_one_machine(
+        fn hosts_together_insert_the_records_of_a_single_host(
             hosts in 1..=8_u64,
             begins_at in 0..1000_u64,
             inserted in 0..200_u64,
@@ -311,21 +314,21 @@ mod tests {
         }
 
         #[test]
-        fn a_host_asks_for_what_was_loaded_and_for_its_own(hosts in 1..=8_u64, begins_at in 0..100_u64) {
+        fn host_reads_loaded_records_and_its_inserts(hosts in 1..=8_u64, begins_at in 0..100_u64) {
             for share in shares(hosts) {
                 let sequence = Sequence::new(share);
                 sequence.begin_at_least(begins_at);
                 let inserted: Vec<_> = (0..5).map(|_| sequence.claim()).collect();
                 inserted.iter().for_each(|place| sequence.acknowledge(*place));
-                let own = inserted.iter().map(|place| sequence.record(*place));
-                let expected: Vec<_> = (0..begins_at).chain(own).collect();
+                let records = inserted.iter().map(|place| sequence.record(*place));
+                let expected: Vec<_> = (0..begins_at).chain(records).collect();
                 let readable: Vec<_> = (0..sequence.readable()).map(|place| sequence.record(place)).collect();
                 prop_assert_eq!(readable, expected);
             }
         }
 
         #[test]
-        fn all_can_be_read_in_the_end(order in Just((0..50_u64).collect::<Vec<_>>()).prop_shuffle()) {
+        fn all_records_become_readable_in_any_order(order in Just((0..50_u64).collect::<Vec<_>>()).prop_shuffle()) {
             let sequence = Sequence::default();
             (0..50).for_each(|_| { sequence.claim(); });
             let mut ended = std::collections::BTreeSet::new();

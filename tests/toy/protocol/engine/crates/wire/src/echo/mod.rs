@@ -100,7 +100,7 @@ impl workload::Client for Client {
     async fn open(&self, _target: Target, timeline: &mut Timeline) -> Result<Session> {
         let service = self.service.clone();
         let connected = service.connect(&self.reactor, timeline).await;
-        let stream = connected.map_err(|failure| failure.of_a_known_server().with(&service.address))?;
+        let stream = connected.map_err(|failure| failure.from_known_server().with(&service.address))?;
         Ok(Session { service, stream })
     }
 }
