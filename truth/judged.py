@@ -72,7 +72,7 @@ def _row(done: Judged, about: Row, arm: str, long_run_ms: float) -> EffectRow:
         high=found.difference.high,
         ratio_low=found.ratio.low,
         ratio_high=found.ratio.high,
-        usual=found.usual.value,
+        usual=found.typical_difference.value,
         verdict=found.verdict.value,
         intermittent=bool(comes_and_goes) and arm in comes_and_goes.arms,
         tail_told=bool(tails) and any(each.arm == arm for each in worse_than_the_mean(Index(done.result), tails)),
@@ -91,7 +91,7 @@ def _truth_ratio(done: Judged, arm: str) -> float:
 def slices_of(ledger: Ledger, arm: str) -> list[SliceRecord]:
     """Return slices of queries, without the warm-up and those in which nothing succeeded."""
     slices = [record for record in ledger.records() if isinstance(record, SliceRecord) and not record.warm_up]
-    return [each for each in slices if (each.workload, each.turn.role) == ("query", arm) and each.answer.operations]
+    return [each for each in slices if (each.workload, each.key.role) == ("query", arm) and each.answer.operations]
 
 
 def mean_ms(plan: Plan, record: SliceRecord) -> float:

@@ -79,7 +79,7 @@ def document(result: Result, *more: Part) -> Document:
         subtitle=" · ".join([result.study, f"profile {result.profile}", index.extent, measured]),
         started=result.started,
         parts=[*(part for _, part in placed), *more],
-        made=f"Made by costof from the ledger of run {result.run}.",
+        origin=f"Made by costof from the ledger of run {result.run}.",
     )
 
 

@@ -80,11 +80,11 @@ class Check(Model):
 
     passed: bool | None
     label: str
-    but: str = ""
+    detail: str = ""
 
     @property
     def words(self) -> str:
-        return f"{MARKS[self.passed]} {self.label}{f': {self.but}' if self.but else ''}"
+        return f"{MARKS[self.passed]} {self.label}{f': {self.detail}' if self.detail else ''}"
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ class Table(Block):
         return any(row.kind == "group" for row in self.rows)
 
     @property
-    def judged(self) -> bool:
+    def has_verdicts(self) -> bool:
         return any(column.kind == "verdict" for column in self.columns)
 
     def repeats(self, index: int) -> bool:
@@ -252,11 +252,11 @@ class Part:
     blocks: list[Block]
     order: int | None = None
 
-    def of(self, medium: Medium) -> list[Block]:
-        return of_medium(self.blocks, medium)
+    def select(self, medium: Medium) -> list[Block]:
+        return select_blocks(self.blocks, medium)
 
 
-def of_medium(blocks: Sequence[Block], medium: Medium) -> list[Block]:
+def select_blocks(blocks: Sequence[Block], medium: Medium) -> list[Block]:
     return [block for block in blocks if medium in block.media]
 
 
@@ -268,4 +268,4 @@ class Document:
     subtitle: str
     started: str
     parts: list[Part]
-    made: str
+    origin: str

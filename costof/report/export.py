@@ -29,9 +29,9 @@ _NOT_IN_A_TAG = re.compile(r"[\s,]+")
 
 def rows(run: Run) -> Iterator[dict[str, Any]]:
     """Yield a row for each phase of each slice, in order of measurement; one of a slice without any."""
-    for piece in run.slices:
-        about = _about(run, piece)
-        for name, phase in piece.answer.phases.items() or [("", None)]:
+    for record in run.slices:
+        about = _about(run, record)
+        for name, phase in record.answer.phases.items() or [("", None)]:
             yield {**about, "phase": name, **_times(phase)}
 
 
@@ -56,11 +56,11 @@ def write_hdr(run: Run, file: IO[str]) -> None:
     'arm/workload/phase'."""
     file.write("#[Histogram log format version 1.2]\n")
     file.write('"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"\n')
-    for piece in sorted(run.counted, key=lambda piece: piece.answer.started_unix_ns):
-        answer = piece.answer
+    for record in sorted(run.counted, key=lambda record: record.answer.started_unix_ns):
+        answer = record.answer
         start, seconds = answer.started_unix_ns / NS_PER_SECOND, answer.elapsed_ns / NS_PER_SECOND
         for name, phase in answer.phases.items():
-            tag = _NOT_IN_A_TAG.sub("_", f"{answer.arm}/{piece.workload}/{name}")
+            tag = _NOT_IN_A_TAG.sub("_", f"{answer.arm}/{record.workload}/{name}")
             file.write(f"Tag={tag},{start:.6f},{seconds:.6f},{phase.max_ns / NS_PER_MS:.6f},{phase.histogram}\n")
 
 
@@ -80,21 +80,21 @@ def write_openmetrics(result: Result, file: IO[bytes]) -> None:
     file.write(generate_latest(registry))  # type: ignore[no-untyped-call]
 
 
-def _about(run: Run, piece: SliceRecord) -> dict[str, Any]:
-    answer = piece.answer
+def _about(run: Run, record: SliceRecord) -> dict[str, Any]:
+    answer = record.answer
     arm = run.plan.arm(answer.arm)
     levels = {f"level_{name}": arm.levels.get(name, "") for name in run.plan.study.factors}
-    why = "warm-up" if piece.warm_up else piece.mismatch or ("" if run.counts(piece) else "disturbed")
+    why = "warm-up" if record.warm_up else record.mismatch or ("" if run.counts(record) else "disturbed")
     started = datetime.datetime.fromtimestamp(answer.started_unix_ns / NS_PER_SECOND, datetime.UTC)
     return {
-        "round": piece.round,
+        "round": record.round,
         "arm": answer.arm,
         "is_control": arm.control,
-        "is_twin": arm.replicate,
-        "stands_for": piece.turn.role,
+        "is_replicate": arm.replicate,
+        "stands_for": record.key.role,
         **levels,
-        "view": piece.view,
-        "workload": piece.workload,
+        "view": record.view,
+        "workload": record.workload,
         "discarded": why,
         "started": started.isoformat(),
         "elapsed_ns": answer.elapsed_ns,

@@ -9,7 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from costof.report import palette
-from costof.report.blocks import Block, Document, Medium, of_medium
+from costof.report.blocks import Block, Document, Medium, select_blocks
 from costof.report.canvas import picture
 
 
@@ -26,7 +26,7 @@ def render_html(document: Document) -> str:
         kind=lambda block: type(block).__name__, on_page=_on_page, palette=palette, picture=picture
     )
     environment.filters["breakable"] = _breakable
-    parts = [(part, found) for part in document.parts if (found := part.of(Medium.HTML))]
+    parts = [(part, found) for part in document.parts if (found := part.select(Medium.HTML))]
     return environment.get_template("page.html.j2").render(document=document, parts=parts)
 
 
@@ -36,4 +36,4 @@ def _breakable(name: str) -> Markup:
 
 
 def _on_page(blocks: list[Block]) -> list[Block]:
-    return of_medium(blocks, Medium.HTML)
+    return select_blocks(blocks, Medium.HTML)

@@ -20,7 +20,7 @@ from costof.report.blocks import (
     Paragraph,
     Row,
     Table,
-    of_medium,
+    select_blocks,
 )
 
 SPECIAL = re.compile(r"[\\`*<>|~]|^[#+-](?= )|(?<!\w)_|_(?!\w)|\](?=[(:\[])")
@@ -31,7 +31,7 @@ CALL_OUTS = {"partial": "> **Partial run.** {}", "warning": "Warning: {}", "erro
 def render_markdown(document: Document) -> str:
     found = [f"# {escape(document.title)}", f"{escape(document.subtitle)} · {escape(document.started)}"]
     for part in document.parts:
-        if blocks := part.of(Medium.MARKDOWN):
+        if blocks := part.select(Medium.MARKDOWN):
             found += [f"## {escape(part.title)}"] if part.title else []
             found += [text for block in blocks for text in _block(block)]
     return "\n\n".join(found).replace(fmt.NBSP, " ") + "\n"
@@ -61,7 +61,7 @@ def _block(block: Block) -> Iterator[str]:
         case Table():
             yield from _table(block)
         case Details(blocks=inner) | Interactive(instead=inner):
-            for each in of_medium(inner, Medium.MARKDOWN):
+            for each in select_blocks(inner, Medium.MARKDOWN):
                 yield from _block(each)
 
 

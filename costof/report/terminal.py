@@ -32,7 +32,7 @@ from costof.report.blocks import (
     Medium,
     Paragraph,
     Table,
-    of_medium,
+    select_blocks,
 )
 from costof.statistics.estimate import Verdict
 
@@ -62,7 +62,7 @@ ASCII = str.maketrans(
 def render_terminal(document: Document, console: Console) -> None:
     head: list[RenderableType] = [Text(), _prose(document.title, console.width, "bold")]
     head.append(_prose(document.subtitle, console.width, "dim"))
-    blocks = [block for part in document.parts for block in part.of(Medium.TERMINAL)]
+    blocks = [block for part in document.parts for block in part.select(Medium.TERMINAL)]
     body = Group(*head, *(each for block in blocks for each in _block(block, console.width)))
     unicode = (console.encoding or "utf-8").lower().startswith("utf")
     if console.is_terminal and unicode:
@@ -113,7 +113,7 @@ def _block(block: Block, width: int) -> Iterator[RenderableType]:
         case Table():
             yield from _table(block, width)
         case Details(blocks=inner) | Interactive(instead=inner):
-            for each in of_medium(inner, Medium.TERMINAL):
+            for each in select_blocks(inner, Medium.TERMINAL):
                 yield from _block(each, width)
 
 
@@ -130,7 +130,7 @@ def _table(table: Table, width: int) -> Iterator[RenderableType]:
     yield Text()
     if table.title:
         yield _prose(table.title, width, "bold")
-    if table.judged and width < NARROWEST:
+    if table.has_verdicts and width < NARROWEST:
         yield from (_prose(line, width) for line in _sentences(table))
     else:
         yield from (Padding(each, (0, 0, 0, 2)) for each in _grids(table, width))
@@ -158,7 +158,7 @@ def _grids(table: Table, width: int) -> Iterator[RenderableType]:
 
     Columns fold between words where nothing else helps, those of figures with verdicts never.
     """
-    gap = 2 if width >= (WIDE if table.judged else ROOMY) else 0
+    gap = 2 if width >= (WIDE if table.has_verdicts else ROOMY) else 0
     heads = [table.group if table.grouped else table.columns[0].text, *(each.text for each in table.columns[1:])]
     room = width - 2 - (gap + 1) * (len(heads) - 1)
     for whole, longest in product((True, False), NAMES):
@@ -189,7 +189,7 @@ def _grid(table: Table, heads: Sequence[str], widths: Sequence[int] | None, gap:
             _text(head),
             justify="right" if figure else "left",
             overflow="fold",
-            no_wrap=figure and table.judged,
+            no_wrap=figure and table.has_verdicts,
             width=width,
         )
     return grid
@@ -205,7 +205,7 @@ def _widths(
     for index, (column, head) in enumerate(zip(table.columns, heads, strict=True)):
         lines = [line for row in cells if index < len(row) for line in row[index].split("\n")]
         words = [word for line in [head, *lines] for word in line.split(" ")]
-        kept = index == 0 or (whole and column.kind != "text") or (table.judged and column.kind == "figure")
+        kept = index == 0 or (whole and column.kind != "text") or (table.has_verdicts and column.kind == "figure")
         widths.append(max(map(cell_len, [head, *lines])))
         least.append(max(map(cell_len, [*words, *(lines if kept else [])])))
     while sum(widths) > room:

@@ -17,7 +17,7 @@ from costof.lab.program import Counters
 from costof.messages.answers import PopulationAnswer
 from costof.messages.process import HostLostError
 from costof.results.ledger import Ledger, LookRecord, LostRecord, SliceRecord
-from costof.results.samples import Samples, ServersSide, SliceKey, add_samples
+from costof.results.samples import Samples, ServerReadings, SliceKey, add_samples
 from costof.run.evidence import mismatch
 from costof.run.instruments import Instruments
 from costof.run.machine import read_machine
@@ -154,7 +154,7 @@ def _measure_or_repeat(state: State, turn: SliceKey, number: int) -> MeasuredSli
         if last_attempt or record.warm_up or not late:
             break
     if record.mismatch is None and not record.warm_up:
-        servers = ServersSide(record.server_figures, record.server_cpu_seconds)
+        servers = ServerReadings(record.server_figures, record.server_cpu_seconds)
         add_samples(state.plan, state.before.samples, number, turn, record.answer, servers)
     return MeasuredSlice(turn, record.answer, start_up_seconds)
 

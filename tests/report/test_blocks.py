@@ -15,7 +15,7 @@ from costof.report.blocks import Cell, Column, Document, Part, Row, Table
 from costof.report.markdown import escape
 from costof.report.result import Result
 from costof.report.terminal import render_terminal
-from costof.results.models import Open, Sentence
+from costof.results.models import Sentence, Unresolved
 from costof.statistics.estimate import Estimate, Verdict
 from tests.fake_run import Truth, fake_result
 from tests.report.results import (
@@ -103,8 +103,10 @@ def test_arm_in_error_is_named_with_its_reason() -> None:
 
 def with_needed(seconds: float | None) -> Result:
     """All unresolved."""
-    why = Open(needed_seconds=seconds, between_rounds=0.12, smallest=0.08, within_noise=False)
-    return with_effects(verdict=Verdict.UNRESOLVED, open=why)
+    why = Unresolved(
+        needed_seconds=seconds, deviation_between_rounds=0.12, smallest_detectable=0.08, within_noise=False
+    )
+    return with_effects(verdict=Verdict.UNRESOLVED, unresolved=why)
 
 
 def with_effects(**changes: Any) -> Result:
@@ -132,16 +134,16 @@ def test_what_cannot_be_resolved_says_why_and_what_would_help() -> None:
 
 
 def test_an_effect_that_is_there_and_within_the_noise_is_said_to_be() -> None:
-    why = Open(needed_seconds=60.0, between_rounds=0.12, smallest=0.08, within_noise=True)
+    why = Unresolved(needed_seconds=60.0, deviation_between_rounds=0.12, smallest_detectable=0.08, within_noise=True)
     ratio = Estimate(value=1.05, low=1.02, high=1.08, rounds=10)
-    text = printed(with_effects(verdict=Verdict.UNRESOLVED, open=why, ratio=ratio), 140)
+    text = printed(with_effects(verdict=Verdict.UNRESOLVED, unresolved=why, ratio=ratio), 140)
     assert "unresolved; within the noise" in text
-    told = answered(with_effects(verdict=Verdict.UNRESOLVED, open=why, ratio=ratio), "answer")
+    told = answered(with_effects(verdict=Verdict.UNRESOLVED, unresolved=why, ratio=ratio), "answer")
     _, *costs = told
     assert costs
     assert all("within this run's own noise" in sentence for sentence in costs)
     wide = ratio.model_copy(update={"low": 0.98})
-    text = printed(with_effects(verdict=Verdict.UNRESOLVED, open=why, ratio=wide), 140)
+    text = printed(with_effects(verdict=Verdict.UNRESOLVED, unresolved=why, ratio=wide), 140)
     assert "unresolved; about 60 s more" in spaced(text), "its own interval says why"
 
 

@@ -45,13 +45,13 @@ def exported(ledger: Ledger, form: str, out: Path) -> Path:
 def test_the_table_has_every_phase_of_every_slice(ledger: Ledger, run: Run, tmp_path: Path) -> None:
     read = list(csv.DictReader(io.StringIO(exported(ledger, "csv", tmp_path / "run.csv").read_text())))
     assert read == [{name: "" if value is None else str(value) for name, value in row.items()} for row in rows(run)]
-    assert len(read) == sum(len(piece.answer.phases) for piece in run.slices)
-    for piece in run.slices:
-        for name, phase in piece.answer.phases.items():
-            where = (str(piece.round), piece.answer.arm, piece.workload, name)
+    assert len(read) == sum(len(record.answer.phases) for record in run.slices)
+    for record in run.slices:
+        for name, phase in record.answer.phases.items():
+            where = (str(record.round), record.answer.arm, record.workload, name)
             (row,) = (each for each in read if tuple(each[c] for c in ("round", "arm", "workload", "phase")) == where)
             assert (int(row["count"]), int(row["sum_ns"])) == (phase.count, phase.sum_ns)
-            assert (row["discarded"] == "") == run.counts(piece)
+            assert (row["discarded"] == "") == run.counts(record)
             assert float(row["p99_ns"]) == merged([phase.histogram]).at_percentiles([99.0])[0]
 
 
@@ -82,11 +82,11 @@ def test_the_log_is_read_by_hdrhistograms_reader(ledger: Ledger, run: Run, tmp_p
     while (histogram := reader.get_next_interval_histogram()) is not None:
         read.append(histogram)
     reader.close()
-    pieces = sorted(run.counted, key=lambda piece: piece.answer.started_unix_ns)
+    records = sorted(run.counted, key=lambda record: record.answer.started_unix_ns)
     expected = [
-        (f"{piece.answer.arm}/{piece.workload}/{name}", phase)
-        for piece in pieces
-        for name, phase in piece.answer.phases.items()
+        (f"{record.answer.arm}/{record.workload}/{name}", phase)
+        for record in records
+        for name, phase in record.answer.phases.items()
     ]
     assert [histogram.get_tag() for histogram in read] == [tag for tag, _ in expected]
     for histogram, (_, phase) in zip(read, expected, strict=True):

@@ -133,7 +133,7 @@ def test_a_run_that_never_started_or_was_killed_says_so(tmp_path: Path) -> None:
         analyse(ledger)
     assert caught.value.problem is ErrorText.NOTHING_MEASURED
     ledger.append(EnvironmentRecord(started="2026-01-01T00:00:00+00:00", facts={}))
-    assert analyse(ledger).partial == "it was ended from outside"
+    assert analyse(ledger).partial == "the process was killed, or is still running"
 
 
 HTTP_PLAN = plan_of(HTTP, "default")

@@ -14,11 +14,11 @@ import pytest
 
 from costof.report import analyse, render_markdown
 from costof.report.result import Result
-from costof.results.changes import every_change, judged
+from costof.results.changes import every_change, judge_changes
 from costof.results.disturbances import FEWEST_ROUNDS, MOST_DISCARDED, disturbances
 from costof.results.ledger import SLICES, EndRecord, EnvironmentRecord, Ledger, SliceRecord
 from costof.results.run import read_run
-from costof.results.samples import Samples, ServersSide, SliceKey, of_slice
+from costof.results.samples import Samples, ServerReadings, SliceKey, slice_figure
 from costof.statistics.estimate import Estimate, Verdict
 from costof.statistics.units import Units, own_share
 from costof.studies import study_names
@@ -60,10 +60,10 @@ def test_nothing_against_nothing_is_no_difference(value: float, verdict: Verdict
     """Such as failed transactions, of which neither arm has any."""
     samples, control = Samples(), PLAN.controls[0]
     for each in (control, PLAN.replicate_of(control), TLS):
-        samples.succeeded(SliceKey(PLAN.study.metrics[QUERY].workload, each.name))
+        samples.mark_succeeded(SliceKey(PLAN.study.metrics[QUERY].workload, each.name))
         for number in range(6):
             samples.add(QUERY, each.name, number, value if each is TLS else 0.0)
-    (found,) = (each for each in judged(PLAN, every_change(PLAN, samples)) if each.metric == QUERY)
+    (found,) = (each for each in judge_changes(PLAN, every_change(PLAN, samples)) if each.metric == QUERY)
     assert found.verdict is verdict
     assert (found.change.relative() is None) == bool(value), "nothing is no share of nothing"
 
@@ -82,7 +82,7 @@ def test_a_count_is_a_second_s_and_that_of_all_below_its_name(phase: str, per_se
     counts = {"tpcc.committed.payment": 40, "tpcc.committed.delivery": 4, "tpcc.committed_late": 1, "tpcc.deadlocks": 0}
     metric = Metric(label="", description="", workload="w", phase=phase, unit="per_second", margin=0.1)
     answer = answer_of(Slice(50, 2.0, {}, {}, {}, counts=counts), "w", "arm")
-    assert of_slice(metric, answer, ServersSide({}, {})) == per_second
+    assert slice_figure(metric, answer, ServerReadings({}, {})) == per_second
 
 
 QUIET_ROUNDS = 20
@@ -99,11 +99,11 @@ def quiet(tmp_path_factory: pytest.TempPathFactory) -> Slices:
 def with_load(slices: Slices, rounds: set[int], **load: float) -> Slices:
     """The same slices, in these rounds with so much a second."""
 
-    def changed(piece: SliceRecord) -> SliceRecord:
-        seconds = piece.answer.elapsed_ns / 1e9 if piece.round in rounds else 0.0
-        return piece.model_copy(update={name: each * seconds for name, each in load.items()})
+    def changed(record: SliceRecord) -> SliceRecord:
+        seconds = record.answer.elapsed_ns / 1e9 if record.round in rounds else 0.0
+        return record.model_copy(update={name: each * seconds for name, each in load.items()})
 
-    return [changed(piece) for piece in slices]
+    return [changed(record) for record in slices]
 
 
 discarded = partial(disturbances, cores=2)
@@ -113,26 +113,26 @@ EVERY = set(range(QUIET_ROUNDS))
 @pytest.mark.parametrize("kind", ["foreign_cpu_seconds", "steal_seconds"])
 def test_a_round_in_which_others_had_the_machine_is_left_out(quiet: Slices, kind: str) -> None:
     found = discarded(with_load(quiet, {3, 11}, **{kind: 0.5}))
-    assert (found.discarded, found.usual) == ({3, 11}, 0.0)
+    assert (found.discarded, found.typical_share) == ({3, 11}, 0.0)
 
 
 def test_what_others_always_have_disturbs_no_round_and_is_a_share_of_the_time_that_was_watched(quiet: Slices) -> None:
     found = discarded(with_load(quiet, EVERY, foreign_cpu_seconds=0.6))
-    assert (found.discarded, found.usual) == (frozenset(), pytest.approx(0.3))
+    assert (found.discarded, found.typical_share) == (frozenset(), pytest.approx(0.3))
     # The readings lie around a slice, which may be short beside what gets it ready.
-    watched = [piece.model_copy(update={"observed_seconds": 4 * piece.answer.elapsed_ns / 1e9}) for piece in quiet]
-    assert discarded(with_load(watched, EVERY, foreign_cpu_seconds=2.0)).usual == pytest.approx(0.25)
+    watched = [record.model_copy(update={"observed_seconds": 4 * record.answer.elapsed_ns / 1e9}) for record in quiet]
+    assert discarded(with_load(watched, EVERY, foreign_cpu_seconds=2.0)).typical_share == pytest.approx(0.25)
 
 
 def test_rounds_stay_where_most_would_go_or_few_are_there_or_a_slice_was_slow_alone(quiet: Slices) -> None:
     many = set(range(int(MOST_DISCARDED * QUIET_ROUNDS) + 1))
-    few = [piece for piece in quiet if piece.round < FEWEST_ROUNDS - 1]
+    few = [record for record in quiet if record.round < FEWEST_ROUNDS - 1]
     # It may be the cost that was asked for.
     slow = [
-        piece.model_copy(update={"answer": piece.answer.model_copy(update={"elapsed_ns": 10**11})})
-        if piece.round == 5
-        else piece
-        for piece in quiet
+        record.model_copy(update={"answer": record.answer.model_copy(update={"elapsed_ns": 10**11})})
+        if record.round == 5
+        else record
+        for record in quiet
     ]
     busy = with_load(quiet, many, foreign_cpu_seconds=1.0), with_load(few, {0}, foreign_cpu_seconds=1.5)
     assert [discarded(slices).discarded for slices in (*busy, slow)] == [frozenset()] * 3
@@ -146,8 +146,8 @@ def test_a_machine_that_stood_still_spoils_the_round(quiet: Slices) -> None:
 
 def test_a_round_is_left_out_for_all_arms_alike(quiet: Slices, tmp_path: Path) -> None:
     ledger = Ledger.create(PLAN, tmp_path / "run")
-    for piece in with_load(quiet, {7}, foreign_cpu_seconds=1.5):
-        ledger.append(piece)
+    for record in with_load(quiet, {7}, foreign_cpu_seconds=1.5):
+        ledger.append(record)
     samples = read_run(ledger).samples
     for arm in PLAN.arms:
         assert [*samples.by_round(QUERY, arm.name)] == [each for each in range(QUIET_ROUNDS) if each != 7]
@@ -220,7 +220,7 @@ def coverage(starts: int, rounds: int, *, over_starts: bool = True) -> float:
     units = Units({number: number // rounds for number in range(starts * rounds)} if over_starts else {})
     for _ in range(runs):
         samples = Samples(units)
-        samples.succeeded(SliceKey(PLAN.study.metrics[QUERY].workload, TLS.baseline or ""))
+        samples.mark_succeeded(SliceKey(PLAN.study.metrics[QUERY].workload, TLS.baseline or ""))
         luck = np.repeat(chance.normal(0, LUCK, starts), rounds)
         logs = math.log(TIMES) + luck + chance.normal(0, OF_ROUND, starts * rounds)
         for number, each in enumerate(np.exp(logs)):
@@ -247,9 +247,9 @@ def test_a_start_has_the_mean_of_the_rounds_that_both_arms_have() -> None:
         samples.add(QUERY, "plain", number, control)
         if arm is not None:
             samples.add(QUERY, "tls", number, arm)
-    assert samples.of(QUERY, "plain") == [2.0, 1.5]
+    assert samples.means(QUERY, "plain") == [2.0, 1.5]
     assert samples.pairs(QUERY, "plain", "tls") == ([2.0, 2.0], [3.5, 4.0])
-    assert samples.together((QUERY, "plain"), (QUERY, "tls")) == [[2.0, 2.0], [3.5, 4.0]]
+    assert samples.common_values((QUERY, "plain"), (QUERY, "tls")) == [[2.0, 2.0], [3.5, 4.0]]
 
 
 @pytest.mark.parametrize("luck", [0.0, 0.004, 0.02])
@@ -318,7 +318,7 @@ def test_a_start_that_is_missing_makes_a_run_partial(tmp_path: Path) -> None:
     for number in range(2):
         start(number)
         ledger.append(EndRecord(partial=None, steal_share=0.0))
-    assert analyse(ledger).partial == "it was ended from outside"
+    assert analyse(ledger).partial == "the process was killed, or is still running"
     start(2)
     assert read_run(ledger).whole_starts == 2
     ledger.append(EndRecord(partial="interrupted", steal_share=0.0))
@@ -368,7 +368,7 @@ def test_errors_before_and_within_the_figures_are_counted_apart() -> None:
     within = sum(each.failed for each in result.failures)
     before = sum(each.count for each in result.errors) - within
     assert before > 0
-    assert check.but == f"{within:,} errors and {before:,} errors in warm-up or discarded slices"
+    assert check.detail == f"{within:,} errors and {before:,} errors in warm-up or discarded slices"
 
 
 def test_what_all_arms_fail_alike_is_said_without_a_difference() -> None:
@@ -405,7 +405,7 @@ def test_a_cost_that_comes_and_goes_is_named_and_never_called_none(times: float)
     effect = effect_of(result, QUERY, "tls")
     assert effect.verdict in (Verdict.COSTS, Verdict.UNRESOLVED)
     assert effect.difference.value == pytest.approx((times - 1) / 10, rel=0.1)
-    assert effect.usual.high < 0.05
+    assert effect.typical_difference.high < 0.05
     (each,) = (each for each in result.sections.intermittent.found if each.metric == QUERY)
     assert (each.arm, each.slices, each.of, each.usual) == ("tls", 6, 60, 0)
     assert each.times == pytest.approx(times, rel=0.1)
