@@ -72,8 +72,8 @@ class Scale:
         span = self.high - self.low
         decade = 10.0 ** floor(log10(span / most))
         step = next(each * decade for each in (1, 2, 5, 10) if span / (each * decade) <= most)
-        found = [step * count for count in range(ceil(self.low / step - 1e-9), floor(self.high / step + 1e-9) + 1)]
-        return found if len(found) > 1 else self.ticks(most + 1)
+        ticks = [step * count for count in range(ceil(self.low / step - 1e-9), floor(self.high / step + 1e-9) + 1)]
+        return ticks if len(ticks) > 1 else self.ticks(most + 1)
 
 
 @dataclass
@@ -156,12 +156,12 @@ class Panel:
         """Return the ticks along x, fewer on a short axis."""
         if self.x_ticks is not None:
             return [each for each in self.x_ticks if self.x.shows(each)]
-        found: list[float] = []
+        ticks: list[float] = []
         for most in range(self.most_x_ticks, 0, -1):
-            found = self.x.ticks(most)
-            if sum(text_width(tick(each), TICK_SIZE) + TICK_GAP for each in found) <= pixels:
+            ticks = self.x.ticks(most)
+            if sum(text_width(tick(each), TICK_SIZE) + TICK_GAP for each in ticks) <= pixels:
                 break
-        return found
+        return ticks
 
     def y_marks(self, pixels: float) -> dict[float, str]:
         if self.y_ticks is not None:

@@ -128,16 +128,18 @@ def _times(answers: Sequence[SliceAnswer], name: str, complete: int) -> AbTimes:
     variance = max(0.0, squares - complete * mean**2) / max(1, complete - 1)
     highest = max(phase.max_ns for phase in phases)
     middle = complete // 2
-    found = _at_ranks(merged(phase.histogram for phase in phases), [middle - none, middle - none - (complete % 2 == 0)])
+    middles = _at_ranks(
+        merged(phase.histogram for phase in phases), [middle - none, middle - none - (complete % 2 == 0)]
+    )
     return AbTimes(
         min=(0 if none > 0 else min(phase.min_ns for phase in phases)) / NS_PER_MS,
         mean=mean / NS_PER_MS,
         sd=math.sqrt(variance) / NS_PER_MS,
-        median=min(sum(found) / 2, highest) / NS_PER_MS,
+        median=min(sum(middles) / 2, highest) / NS_PER_MS,
         max=highest / NS_PER_MS,
     )
 
 
-def _at_ranks(found: Counts, ranks: Sequence[int]) -> list[float]:
+def _at_ranks(counts: Counts, ranks: Sequence[int]) -> list[float]:
     """Return the sorted values at these ranks, counted from 0; 0 at negative ranks, for requests without the phase."""
-    return [0.0 if rank < 0 else value for rank, value in zip(ranks, found.at_ranks(ranks), strict=True)]
+    return [0.0 if rank < 0 else value for rank, value in zip(ranks, counts.at_ranks(ranks), strict=True)]

@@ -48,7 +48,7 @@ def build_arm(run: Run, arm: PlannedArm, same_set_up: list[str]) -> Arm:
 def set_ups(run: Run, arm: PlannedArm) -> Counter[str]:
     """Count the set-ups of the servers over the arm's slices; empty if no slice has that fact."""
     facts = (record.server_facts for record in run.all_slices(arm.name) if run.counts(record))
-    return Counter(found[SET_UP] for found in facts if SET_UP in found)
+    return Counter(each[SET_UP] for each in facts if SET_UP in each)
 
 
 def same_set_ups(run: Run) -> dict[str, list[str]]:
@@ -90,8 +90,8 @@ def _context_in_words(run: Run, arm: PlannedArm) -> str:
     if not arm.context:
         return ""
     distance, place = study.distance_factor, ""
-    others = [name for name, factor in study.factors.items() if factor.context and name != distance]
-    changed = [study.factors[name].phrase(arm.levels[name]) for name in others if arm.levels[name] != default[name]]
+    names = [name for name, factor in study.factors.items() if factor.context and name != distance]
+    changed = [study.factors[name].phrase(arm.levels[name]) for name in names if arm.levels[name] != default[name]]
     if distance and len({control.levels[distance] for control in run.plan.controls}) > 1:
         level = arm.levels[distance]
         place = f"at {level if level in study.factors[distance].milliseconds else milliseconds(float(level))}"

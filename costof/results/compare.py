@@ -55,7 +55,7 @@ def compare_runs(first: Core, second: Core, changed_arms: Container[str] = ()) -
             mean = combined([(-1, _logarithm(a.ratio)), (1, _logarithm(b.ratio))])
             rounds = min(a.rounds, b.rounds)
             contrasts[a.metric, a.arm] = Contrast(mean, rounds, metric.margin, noise, metric.headline, metric.better)
-    found = dict(zip(contrasts, verdicts([*contrasts.values()]), strict=True))
+    verdict_by_effect = dict(zip(contrasts, verdicts([*contrasts.values()]), strict=True))
     changes = []
     for a, b in both:
         assert a.ratio is not None
@@ -69,7 +69,7 @@ def compare_runs(first: Core, second: Core, changed_arms: Container[str] = ()) -
                 first=a.ratio,
                 second=b.ratio,
                 change=contrast and contrast.change.estimate(contrast.rounds).through(math.exp),
-                verdict=found.get((a.metric, a.arm)),
+                verdict=verdict_by_effect.get((a.metric, a.arm)),
             )
         )
     return changes

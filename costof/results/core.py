@@ -136,15 +136,21 @@ def find_missing_figures(run: Run) -> list[MissingFigure]:
             continue
         for arm in run.plan.arms:
             records = [record for record in run.counted_slices(metric.workload, arm.name) if record.answer.operations]
-            lacking = [record for record in records if figure not in record.answer.figures]
-            if lacking and not arm.replicate:
-                reasons = (record.answer.evidence.get(MISSING, {}).get(figure) for record in lacking)
+            without_figure = [record for record in records if figure not in record.answer.figures]
+            if without_figure and not arm.replicate:
+                reasons = (record.answer.evidence.get(MISSING, {}).get(figure) for record in without_figure)
                 why = next((f" ({each})" for each in reasons if each), "")
-                some = "" if len(lacking) == len(records) else f" in {len(lacking)} of {len(records)} slices"
+                some = (
+                    "" if len(without_figure) == len(records) else f" in {len(without_figure)} of {len(records)} slices"
+                )
                 reason = f"the output of {arm.label} does not have it{some}{why}"
                 missing.append(
                     MissingFigure(
-                        metric=name, arm=arm.name, missing_slices=len(lacking), total_slices=len(records), reason=reason
+                        metric=name,
+                        arm=arm.name,
+                        missing_slices=len(without_figure),
+                        total_slices=len(records),
+                        reason=reason,
                     )
                 )
     return missing

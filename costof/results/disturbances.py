@@ -41,18 +41,22 @@ NO_DISTURBANCES = Disturbances(frozenset(), {})
 
 def disturbances(slices: Iterable[SliceRecord], cores: int) -> Disturbances:
     """Return the disturbed rounds, and the share of the machine's CPU time that others used in each round."""
-    others: dict[int, float] = {}
+    foreign_seconds: dict[int, float] = {}
     observed: dict[int, float] = {}
     stood_still = set()
     for record in slices:
         if record.warm_up:
             continue
-        others[record.round] = others.get(record.round, 0.0) + record.foreign_cpu_seconds + record.steal_seconds
+        foreign_seconds[record.round] = (
+            foreign_seconds.get(record.round, 0.0) + record.foreign_cpu_seconds + record.steal_seconds
+        )
         observed[record.round] = observed.get(record.round, 0.0) + record.observed_seconds
         if abs(record.clock_jump_seconds) > CLOCK_JUMP_SECONDS:
             stood_still.add(record.round)
-    shares = {number: others[number] / (observed[number] * cores) for number in others if observed[number]}
+    shares = {
+        number: foreign_seconds[number] / (observed[number] * cores) for number in foreign_seconds if observed[number]
+    }
     above = far_above([*shares.values()], LEAST_SHARE) if shares else ()
-    found = {number for number, is_far in zip(shares, above, strict=True) if is_far} | stood_still
-    all_stay = len(shares) < FEWEST_ROUNDS or len(found) > MOST_DISCARDED * len(shares)
-    return Disturbances(frozenset() if all_stay else frozenset(found), shares)
+    disturbed = {number for number, is_far in zip(shares, above, strict=True) if is_far} | stood_still
+    all_stay = len(shares) < FEWEST_ROUNDS or len(disturbed) > MOST_DISCARDED * len(shares)
+    return Disturbances(frozenset() if all_stay else frozenset(disturbed), shares)

@@ -127,11 +127,13 @@ def _value(run: Run, name: str, arm: PlannedArm) -> Value:
     highest = max(phase.max_ns for phase in phases)
 
     quantiles = [*PERCENTILES.values(), *QUANTILES]
-    found = dict(zip(quantiles, merged(phase.histogram for phase in phases).at_percentiles(quantiles), strict=True))
+    nanoseconds = dict(
+        zip(quantiles, merged(phase.histogram for phase in phases).at_percentiles(quantiles), strict=True)
+    )
 
     def at(percentile: float) -> float:
         # The histogram has three digits; the maximum is known exactly.
-        return in_unit(metric, max(1.0, min(found[percentile], float(highest))), workers)
+        return in_unit(metric, max(1.0, min(nanoseconds[percentile], float(highest))), workers)
 
     def per_operation(total: int | None) -> float | None:
         return total / count if total is not None else None
@@ -159,8 +161,8 @@ def _value_of_slices(run: Run, name: str, arm: PlannedArm, operations: int) -> V
     numbers = run.samples.by_round(name, arm.name).values()
     quantiles = [*PERCENTILES.values(), *QUANTILES]
     # One call for all: the overhead of a call exceeds its work.
-    found = sign * np.percentile([sign * number for number in numbers], quantiles)
-    at = dict(zip(quantiles, map(float, found), strict=True))
+    values = sign * np.percentile([sign * number for number in numbers], quantiles)
+    at = dict(zip(quantiles, map(float, values), strict=True))
 
     return Value(
         metric=name,
@@ -189,5 +191,5 @@ def build_metric(name: str, metric: StudyMetric, run: Run) -> Metric:
 
 def metric_view(metric: StudyMetric, run: Run) -> str:
     views = {SERVER_PREFIX: "server", CPU_PREFIX: "cpu"}
-    found = (view for prefix, view in views.items() if metric.phase.startswith(prefix))
-    return next(found, run.plan.study.workloads[metric.workload].view)
+    special = (view for prefix, view in views.items() if metric.phase.startswith(prefix))
+    return next(special, run.plan.study.workloads[metric.workload].view)

@@ -20,7 +20,7 @@ from costof.statistics.change_points import change_points
 from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import CONFIDENCE, half_width, t_quantile
 
-#: With fewer runs, chance cannot be told from a change.
+#: With fewer runs, a change cannot be distinguished from chance.
 FEWEST_RUNS = 6
 #: Least number of runs between two changes; a single run may be an outlier.
 FEWEST_BETWEEN = 2

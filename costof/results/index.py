@@ -151,8 +151,8 @@ class Index:
 
     def label_at(self, arm: str) -> str:
         """Return the arm's label with its context, such as 'TLS 1.3 at us-us'."""
-        found = self._arms[arm]
-        return found.label + found.at
+        entry = self._arms[arm]
+        return entry.label + entry.at
 
     def metric_label(self, name: str) -> str:
         """Return the metric's label, or its name if the result does not have the metric."""

@@ -75,9 +75,9 @@ def _outcome(index: Index, limit: Limit, arm: Arm, effect: Effect | None) -> Out
 def unusable(index: Index, metric: str, arm: Arm) -> str | None:
     """Return why no limit can count as kept: a figure of arm or control is missing, or too many operations failed."""
     both = [name for name in (arm.name, arm.baseline) if name is not None]
-    lacking = next((each for each in index.core.missing if each.metric == metric and each.arm in both), None)
-    if lacking is not None:
-        return lacking.reason
+    missing = next((each for each in index.core.missing if each.metric == metric and each.arm in both), None)
+    if missing is not None:
+        return missing.reason
     workload = index.metrics[metric].workload if metric in index.metrics else None
     failing = [each for each in index.core.failures if each.workload == workload and each.arm in both]
     too_many = (each for each in failing if each.share > (FAILED_MORE if each.fails_more else MOST_FAILED))

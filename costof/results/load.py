@@ -21,12 +21,12 @@ def way_to_target_ms(run: Run) -> float:
     Returns 0 if no TCP handshake was timed.
     """
     controls = {arm.name for arm in run.plan.controls}
-    found = [
+    handshakes_ms = [
         record.answer.phases[TCP].min_ns / 1e6
         for record in run.counted
         if record.answer.arm in controls and TCP in record.answer.phases
     ]
-    return min(found, default=0.0)
+    return min(handshakes_ms, default=0.0)
 
 
 #: An instrument's count of the operations that its schedule should begin.

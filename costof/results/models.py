@@ -197,7 +197,9 @@ class Cpu(Model):
     throttled: dict[str, Finite] = Field(
         default={}, description="Share of the time, by role, in which it was stopped because its CPU quota was used up."
     )
-    steal: Finite = Field(default=0.0, description="Share of the machine's CPU time that the hypervisor took away.")
+    steal: Finite = Field(
+        default=0.0, description="Share of the machine's CPU time that the hypervisor used for others."
+    )
 
 
 class ErrorCount(Model):
@@ -352,9 +354,9 @@ class Core(Model):
         A figure without a context fits arms of several contexts; it is returned for the first of them only.
         """
         of_metric = [each for each in (self.published.figures if self.published else []) if each.metric == metric]
-        found = []
+        figures = []
         for figure in of_metric:
             first = next((each.context for each in self.arms if figure.fits(each.levels)), None)
             if figure.fits(arm.levels) and first == arm.context:
-                found.append(figure)
-        return found
+                figures.append(figure)
+        return figures

@@ -61,10 +61,10 @@ class Run:
 
     @cached_property
     def _slices_by_arm(self) -> dict[str, list[SliceRecord]]:
-        found: dict[str, list[SliceRecord]] = {}
+        by_arm: dict[str, list[SliceRecord]] = {}
         for record in self.slices:
-            found.setdefault(record.answer.arm, []).append(record)
-        return found
+            by_arm.setdefault(record.answer.arm, []).append(record)
+        return by_arm
 
     def all_slices(self, arm: str) -> list[SliceRecord]:
         """Return every slice of the arm, including warm-up and discarded slices."""
@@ -79,10 +79,10 @@ class Run:
 
     @cached_property
     def _counted_by_key(self) -> dict[tuple[str, str], list[SliceRecord]]:
-        found: dict[tuple[str, str], list[SliceRecord]] = {}
+        by_key: dict[tuple[str, str], list[SliceRecord]] = {}
         for record in self.counted:
-            found.setdefault((record.workload, record.key.role), []).append(record)
-        return found
+            by_key.setdefault((record.workload, record.key.role), []).append(record)
+        return by_key
 
     def counted_slices(self, workload: str, arm: str) -> list[SliceRecord]:
         return self._counted_by_key.get((workload, arm), [])
@@ -97,11 +97,11 @@ class Run:
         if metric in self.dropped.get(arm, []):
             return {}
         definition = self.plan.study.metrics[metric]
-        found: dict[int, list[str]] = {}
+        by_round: dict[int, list[str]] = {}
         for record in self.counted_slices(definition.workload, arm):
             if (phase := record.answer.phases.get(definition.phase)) is not None:
-                found.setdefault(record.round, []).append(phase.histogram)
-        return found
+                by_round.setdefault(record.round, []).append(phase.histogram)
+        return by_round
 
     def refusal_reason(self, arm: PlannedArm) -> str | None:
         # In these views an arm may fail and still have figures in the others.
@@ -114,12 +114,12 @@ class Run:
 
     def tls_library(self, arm: PlannedArm | None = None) -> str:
         """Return the engine's TLS libraries on the arm, or on any arm, such as 'OpenSSL 3.0.19'."""
-        found = [
+        libraries = [
             record.ready.tls_library
             for record in self.ready
             if record.view == "wire" and (arm is None or arm.name in {ready.name for ready in record.ready.arms})
         ]
-        return ", ".join(dict.fromkeys(found))
+        return ", ".join(dict.fromkeys(libraries))
 
     def has_enough_rounds(self, metric: str, arm: PlannedArm) -> bool:
         return len(self.samples.means(metric, arm.name)) >= ROUNDS_FOR_INTERVAL
@@ -140,8 +140,8 @@ class Run:
 
     def common_values(self, *pairs: tuple[str, str], fewest: int) -> list[list[float]] | None:
         """Return the means of each (metric, arm) over the rounds that have all of them; None if fewer than `fewest`."""
-        found = self.samples.common_values(*pairs)
-        return found if len(found[0]) >= fewest else None
+        values = self.samples.common_values(*pairs)
+        return values if len(values[0]) >= fewest else None
 
     @property
     def starts(self) -> list[int]:
@@ -186,7 +186,7 @@ class Run:
 
     @property
     def steal_share(self) -> float | None:
-        """Return the share of the machine's time taken by the hypervisor; None if the run was killed."""
+        """Return the share of the machine's time that the hypervisor used for others; None if the run was killed."""
         ends = self.ends if self.starts else self.ends[-1:]
         return fmean(end.steal_share for end in ends) if self.end else None
 
@@ -287,11 +287,11 @@ def cpu_by_role(record: SliceRecord) -> dict[str, float]:
 
 def slices_with_cpu(records: Sequence[SliceRecord]) -> dict[str, list[SliceRecord]]:
     """Return for each role the slices with a reading of its CPU time; without a reading it is unknown, not 0."""
-    found: dict[str, list[SliceRecord]] = {}
+    by_role: dict[str, list[SliceRecord]] = {}
     for record in records:
         for role in cpu_by_role(record):
-            found.setdefault(role, []).append(record)
-    return found
+            by_role.setdefault(role, []).append(record)
+    return by_role
 
 
 def cpu_seconds_per_operation(records: Sequence[SliceRecord]) -> dict[str, float]:

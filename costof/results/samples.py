@@ -47,7 +47,7 @@ class Samples:
     _succeeded: set[SliceKey] = field(default_factory=set)
 
     def add(self, metric: str, arm: str, round_number: int, value: float, swapped: bool = False) -> None:
-        """Add a number. `swapped` tells that it counts for this arm but was measured on the control's other copy."""
+        """Add a number. `swapped` marks a number measured on the control's other copy."""
         self._values.setdefault((metric, arm), {})[round_number] = value
         if swapped:
             self._swapped.setdefault((metric, arm), set()).add(round_number)
@@ -70,9 +70,9 @@ class Samples:
     def means(self, metric: str, arm: str) -> list[float]:
         return self.units.means(self.by_round(metric, arm))
 
-    def common_values(self, *of: tuple[str, str]) -> list[list[float]]:
-        found = [self.by_round(*pair) for pair in of]
-        return [self.units.means(each) for each in in_common(found)]
+    def common_values(self, *pairs: tuple[str, str]) -> list[list[float]]:
+        numbers = [self.by_round(*pair) for pair in pairs]
+        return [self.units.means(each) for each in in_common(numbers)]
 
     def paired_rounds(self, metric: str, control: str, arm: str) -> list[ByRound]:
         """Return the numbers of control and arm in the rounds that both have, in order.
@@ -81,17 +81,17 @@ class Samples:
         swapped places (`SliceKey.stands_for`), their pair is swapped back, so that a difference is always between the
         same two copies.
         """
-        of_arm, of_control = self.by_round(metric, arm), self.by_round(metric, control)
-        if not of_control and metric not in self._reported:
-            of_control = dict.fromkeys(of_arm, 0.0)
-        common = in_common([of_control, of_arm])
+        arm_numbers, control_numbers = self.by_round(metric, arm), self.by_round(metric, control)
+        if not control_numbers and metric not in self._reported:
+            control_numbers = dict.fromkeys(arm_numbers, 0.0)
+        common = in_common([control_numbers, arm_numbers])
         swapped = self._swapped.get((metric, arm), set())
         return [{n: (one if n not in swapped else other)[n] for n in one} for one, other in (common, common[::-1])]
 
     def pairs(self, metric: str, control: str, arm: str) -> tuple[list[float], list[float]]:
         """Return the means of control and arm over the rounds that both have, one for each unit."""
-        of_control, of_arm = map(self.units.means, self.paired_rounds(metric, control, arm))
-        return of_control, of_arm
+        control_numbers, arm_numbers = map(self.units.means, self.paired_rounds(metric, control, arm))
+        return control_numbers, arm_numbers
 
     def comparable_pairs(self, plan: Plan, metric: str, arm: PlannedArm) -> tuple[list[float], list[float]] | None:
         """Return the paired means of control and arm; None if they cannot be compared.
@@ -104,10 +104,10 @@ class Samples:
         return (control, values) if len(values) >= ROUNDS_FOR_INTERVAL else None
 
 
-def in_common(found: Sequence[ByRound]) -> list[ByRound]:
-    """Return each with only the rounds that all of them have."""
-    common = sorted(set.intersection(*map(set, found)))
-    return [{number: each[number] for number in common} for each in found]
+def in_common(numbers: Sequence[ByRound]) -> list[ByRound]:
+    """Return the numbers of the rounds that are in all of them."""
+    common = sorted(set.intersection(*map(set, numbers)))
+    return [{number: each[number] for number in common} for each in numbers]
 
 
 @dataclass(frozen=True)

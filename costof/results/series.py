@@ -55,8 +55,8 @@ def read_conditions(ledger: Ledger) -> Conditions:
 
 def release_number(version: str) -> str:
     """Return the version without its last number, the patch: '17' for '17.5 (Debian 17.5-1)'."""
-    found = _VERSION.search(version)
-    return found[0].rpartition(".")[0] if found else version
+    number = _VERSION.search(version)
+    return number[0].rpartition(".")[0] if number else version
 
 
 def server_versions(started: EnvironmentRecord) -> dict[str, str]:

@@ -103,11 +103,11 @@ def _left_by_commands(run: Run) -> Iterator[str]:
     for fact, warning in ((LEFT_RUNNING, WarningText.LEFT_RUNNING), (LEFT_BEHIND, WarningText.LEFT_BEHIND)):
         for label, arms in by_label.items():
             left = [record.answer.evidence.get(fact, []) for arm in arms for record in run.all_slices(arm)]
-            found = [names for names in left if names]
-            if found:
-                children = dict.fromkeys(f"'{name}'" for names in found for name in names if name != COPY_OF_ITSELF)
+            leftovers = [names for names in left if names]
+            if leftovers:
+                children = dict.fromkeys(f"'{name}'" for names in leftovers for name in names if name != COPY_OF_ITSELF)
                 names = listed([*children]) or COPY_OF_ITSELF
-                yield warning.text(arm=label, children=names, slices=plural(len(found), "slice"))
+                yield warning.text(arm=label, children=names, slices=plural(len(leftovers), "slice"))
 
 
 def _replicate_differs(run: Run) -> list[str]:
