@@ -74,7 +74,7 @@ def _row(done: Judged, about: Row, arm: str, long_run_ms: float) -> EffectRow:
         high=effect.difference.high,
         ratio_low=effect.ratio.low,
         ratio_high=effect.ratio.high,
-        usual=effect.usual.value,
+        usual=effect.typical_difference.value,
         verdict=effect.verdict.value,
         intermittent=bool(intermittent) and arm in intermittent.arms,
         tail_told=bool(tails) and any(each.arm == arm for each in worse_than_the_mean(Index(done.result), tails)),
@@ -93,7 +93,7 @@ def _truth_ratio(done: Judged, arm: str) -> float:
 def slices_of(ledger: Ledger, arm: str) -> list[SliceRecord]:
     """Return an arm's slices of queries with operations, without the warm-up."""
     slices = [record for record in ledger.records() if isinstance(record, SliceRecord) and not record.warm_up]
-    return [each for each in slices if (each.workload, each.turn.role) == ("query", arm) and each.answer.operations]
+    return [each for each in slices if (each.workload, each.key.role) == ("query", arm) and each.answer.operations]
 
 
 def mean_ms(plan: Plan, record: SliceRecord) -> float:

@@ -21,7 +21,7 @@ from costof.results.compare import Change, compare_runs
 from costof.results.index import Index
 from costof.results.ledger import Ledger
 from costof.results.limits import State, limit_state, unusable
-from costof.results.series import differences, incomparable, read_conditions, unlike_arms
+from costof.results.series import changed_arms, differences, incomparable, read_conditions
 from costof.statistics.estimate import Verdict
 from costof.study.options import Limit, parse_limits
 
@@ -72,7 +72,7 @@ def compare(first: Path, second: Path, limits: tuple[tuple[str, str], ...], as_j
     index, other = Index(analyse(before)), Index(analyse(after))
     one, another = read_conditions(before), read_conditions(after)
     reason = incomparable(one, another)
-    changes = compare_runs(index.core, other.core, {*one.arms} if reason else unlike_arms(one, another))
+    changes = compare_runs(index.core, other.core, {*one.arms} if reason else changed_arms(one, another))
     found = Comparison(
         first=str(first),
         second=str(second),

@@ -237,7 +237,7 @@ def answer(
     if not result.values:
         return EXIT_FAILED
     headline = {metric.name for metric in result.metrics if metric.headline}
-    lacking = any(each.wholly and each.metric in headline for each in result.missing)
+    lacking = any(each.entirely and each.metric in headline for each in result.missing)
     in_part = result.partial or any(arm.error for arm in result.arms) or lacking or too_few_rounds(result) is not None
     return status(outcome.state for outcome in found) or (EXIT_PARTIAL if in_part else EXIT_ANSWERED)
 

@@ -1,6 +1,6 @@
-"""Assembles the `Result` of a run from its ledger, and writes its renderings.
+"""Analysis of a run's ledger into a `Result`, and the reports that show it.
 
-A report shows a `Result` and nothing else, so that any of them can be made again from the ledger.
+Reports show a `Result` and nothing else, so each of them can be rebuilt from the ledger.
 """
 
 from __future__ import annotations
@@ -28,31 +28,30 @@ from costof.results.run import read_run
 __all__ = ["analyse", "answer", "render_html", "render_markdown", "render_terminal", "write_reports"]
 
 
-#: Parts that are printed of a run whose budget held too few rounds for an answer.
-WITHOUT_AN_ANSWER = ("answer", "checks", "evidence", "files")
+#: Parts printed for a run with too few rounds for an answer.
+PARTS_WITHOUT_ANSWER = ("answer", "checks", "evidence", "files")
 
 
 def analyse(ledger: Ledger) -> Result:
-    """Analyse a run. Raises `NOT_A_RUN`, or `NOTHING_MEASURED` when no slice ever ended."""
+    """Analyse a run. Raises `NOT_A_RUN`, or `NOTHING_MEASURED` if the service never started."""
     run = read_run(ledger)
     study = run.plan.study
     specs = {section.name: spec_of(section, study) for section in every_section()}
-    asked = [each for each in every_section() if each.spec is None or specs[each.name] is not None]
+    used = [each for each in every_section() if each.spec is None or specs[each.name] is not None]
     core = build_core(run, ledger.folder.name)
-    found = {each.name: each.compute(run, core, specs[each.name]) for each in asked if each.data is not None}
-    sections = Sections(**found)
+    data = {each.name: each.compute(run, core, specs[each.name]) for each in used if each.data is not None}
+    sections = Sections(**data)
     return Result(**dict(core), answer=answer(core, sections), sections=sections)
 
 
 def answer(core: Core, sections: Sections) -> list[Sentence]:
-    """Return the sentences of all sections; of a run that its budget ended too early, that and the warnings."""
-    known = Index(core)
-    leads = [section.lead(known, data) for section, data in _present(sections)]
+    """Return the sentences of all sections; if the run has too few rounds, only that fact and the warnings."""
+    leads = [section.lead(Index(core), data) for section, data in _present(sections)]
     index = Index(core, leads)
-    told = [sentence for section, data in _present(sections) for sentence in section.answer(index, data)]
+    answers = [sentence for section, data in _present(sections) for sentence in section.answer(index, data)]
     if (too_few := too_few_rounds(core)) is None:
-        return told
-    return [*sentences("answer", [too_few]), *(sentence for sentence in told if sentence.kind == "warning")]
+        return answers
+    return [*sentences("answer", [too_few]), *(sentence for sentence in answers if sentence.kind == "warning")]
 
 
 def _present(sections: Sections) -> Iterator[tuple[Section[Any, Any], Any]]:
@@ -63,7 +62,7 @@ def _present(sections: Sections) -> Iterator[tuple[Section[Any, Any], Any]]:
 
 
 def document(result: Result, *more: Part) -> Document:
-    """Return the report of a result; `more` comes after its parts."""
+    """Return the report of a result, with the parts `more` at its end."""
     index = Index(result, answer=result.answer)
     placed = [
         (section.order if part.order is None else part.order, part)
@@ -73,26 +72,28 @@ def document(result: Result, *more: Part) -> Document:
     placed.sort(key=lambda each: each[0])
     measured = f"{fmt.duration(result.measured_seconds)} measured"
     if result.resolved_early and result.budget_seconds:
-        measured += f" of {fmt.duration(result.budget_seconds)}, ended since every headline effect had a verdict"
+        measured += (
+            f" of {fmt.duration(result.budget_seconds)}, ended early because every headline effect had a verdict"
+        )
     return Document(
         title=result.question,
         subtitle=" · ".join([result.study, f"profile {result.profile}", index.extent, measured]),
         started=result.started,
         parts=[*(part for _, part in placed), *more],
-        made=f"Made by costof from the ledger of run {result.run}.",
+        origin=f"Made by costof from the ledger of run {result.run}.",
     )
 
 
 def render_terminal(result: Result, console: Console, folder: Path | None = None) -> None:
-    """Print the result; `folder` is where its reports lie (the run's name is printed where it is not given)."""
+    """Print the result and the path of its full report in `folder`, by default a folder with the run's name."""
     path = str((folder or Path(result.run)) / "report.html")
     if result.sections.cost_model is not None:
-        path += " (with a calculator for loads of your own)"
+        path += " (with a calculator for your own loads)"
     where = Part("files", "", [Bullets([path], label="Full report", media=TERMINAL)])
     whole = document(result, where)
     if too_few_rounds(result) is not None:
-        # Figures that answer nothing would be read as an answer; whoever wants them has the report.
-        parts = [part for part in whole.parts if part.name in WITHOUT_AN_ANSWER]
+        # Readers would take uncertain figures for an answer; the full report has them.
+        parts = [part for part in whole.parts if part.name in PARTS_WITHOUT_ANSWER]
         whole = replace(whole, parts=parts)
     terminal.render_terminal(whole, console)
 
@@ -102,13 +103,13 @@ def render_markdown(result: Result) -> str:
 
 
 def render_html(result: Result) -> str:
-    from costof.report import html  # only a run that writes reports pays for importing jinja2
+    from costof.report import html  # deferred: importing jinja2 is slow
 
     return html.render_html(document(result))
 
 
 def write_reports(result: Result, folder: Path) -> list[Path]:
-    """Write `report.html` and `report.md` into `folder`, which exists; the paths written, the one to open first."""
+    """Write `report.html` and `report.md` into an existing folder. Return their paths, the one to open first."""
     reports = {folder / "report.html": render_html(result), folder / "report.md": render_markdown(result)}
     for path, text in reports.items():
         write_whole(path, text)

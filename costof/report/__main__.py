@@ -1,4 +1,4 @@
-"""`python -m costof.report` prints the JSON Schema of `result.json`, which `docs/result.schema.json` holds."""
+"""Print the JSON Schema of `result.json`: `python -m costof.report > docs/result.schema.json`."""
 
 import json
 import sys

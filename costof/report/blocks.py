@@ -1,7 +1,7 @@
-"""What a report is made of: parts with blocks, which every renderer shows in its own way and knows nothing more of.
+"""Blocks of a report: paragraphs, tables and figures, independent of the medium that shows them.
 
-A block says in `media` where it is shown: a console has room for less than a page. Words in blocks are plain text;
-a renderer escapes them.
+A block's `media` are where it is shown, because a terminal has room for less than a page. Texts in blocks are plain; a
+renderer escapes them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Paragraph(Block):
-    """`label` stands before the words on a page, such as 'Noise floor.'."""
+    """A paragraph. On a page, `label` such as 'Noise floor.' comes before the text."""
 
     text: str
     tone: Literal["plain", "lead", "note", "warning", "empty"] = "plain"
@@ -48,7 +48,7 @@ class Paragraph(Block):
 
 @dataclass(frozen=True)
 class Headlines(Block):
-    """The sentences that a reader came for; set smaller where more follows."""
+    """The main sentences of the answer. `long` sets them smaller."""
 
     lines: list[str]
     long: bool = False
@@ -61,7 +61,7 @@ class Heading(Block):
 
 @dataclass(frozen=True)
 class Bullets(Block):
-    """Sentences of one kind. On a console they stand beside their `label`; `loose` ones are paragraphs in a file."""
+    """Sentences of one kind. A terminal prints `label` beside them; in files, `loose` ones are paragraphs."""
 
     lines: list[str]
     label: str = ""
@@ -73,18 +73,18 @@ MARKS = {True: "✓", False: "✗", None: "–"}
 
 
 class Check(Model):
-    """Something that has to be so for the figures to be worth much; `but` says what is not.
+    """A check of the conditions under which the figures can be trusted.
 
-    `passed` is None where the run could not check it.
+    `passed` is None if the run could not check it. `detail` says what failed.
     """
 
     passed: bool | None
     label: str
-    but: str = ""
+    detail: str = ""
 
     @property
     def words(self) -> str:
-        return f"{MARKS[self.passed]} {self.label}{f': {self.but}' if self.but else ''}"
+        return f"{MARKS[self.passed]} {self.label}{f': {self.detail}' if self.detail else ''}"
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Checks(Block):
 
 @dataclass(frozen=True)
 class CallOut(Block):
-    """What must not be overlooked: the run is partial, a figure needs care, an arm failed."""
+    """A note that must not be overlooked: the run is partial, a figure has a warning, or an arm failed."""
 
     kind: Literal["partial", "warning", "error"]
     text: str
@@ -102,7 +102,7 @@ class CallOut(Block):
 
 @dataclass(frozen=True)
 class Cell:
-    """`code` and `full`, a longer form of `text`, are shown where there is room: on a page."""
+    """A cell of a table. A page has room for `code`, and for `full`, a longer form of `text`."""
 
     text: str
     interval: str = ""
@@ -115,15 +115,15 @@ class Cell:
         return f"{self.text} {self.interval}".rstrip()
 
     @classmethod
-    def of(cls, shown: str | Text | Cell) -> Cell:
-        if isinstance(shown, Cell):
-            return shown
-        return cls(shown.value, shown.interval) if isinstance(shown, Text) else cls(shown)
+    def of(cls, content: str | Text | Cell) -> Cell:
+        if isinstance(content, Cell):
+            return content
+        return cls(content.value, content.interval) if isinstance(content, Text) else cls(content)
 
 
 @dataclass(frozen=True)
 class Column:
-    """`width` is a share of a page's width in percent."""
+    """A column of a table. `width` is in percent of the page's width."""
 
     text: str
     kind: Literal["text", "figure", "verdict"] = "figure"
@@ -133,7 +133,10 @@ class Column:
 
 @dataclass(frozen=True)
 class Row:
-    """A group row has one cell, and the rows below it are its own. `aside` says a published row in one cell."""
+    """A row of a table. A group row has one cell and heads the rows below it.
+
+    `aside` is a published row in one cell, for media that show it beside its row.
+    """
 
     cells: list[Cell]
     kind: Literal["plain", "headline", "published", "group"] = "plain"
@@ -143,7 +146,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Table(Block):
-    """`group` heads the column of the group rows, where a medium has one for them."""
+    """A table. `group` is the heading for the group rows in media that give them a column."""
 
     columns: list[Column]
     rows: list[Row]
@@ -162,7 +165,7 @@ class Table(Block):
         texts: Sequence[int] = (0,),
         media: Media = EVERYWHERE,
     ) -> Table:
-        """Plain rows under plain headings; the columns with the numbers `texts` hold words, the others figures."""
+        """Return a table of plain rows; columns with an index in `texts` hold words, the others figures."""
         columns = [
             each if isinstance(each, Column) else Column(each, "text" if index in texts else "figure")
             for index, each in enumerate(head)
@@ -174,18 +177,18 @@ class Table(Block):
         return any(row.kind == "group" for row in self.rows)
 
     @property
-    def judged(self) -> bool:
+    def has_verdicts(self) -> bool:
         return any(column.kind == "verdict" for column in self.columns)
 
     def repeats(self, index: int) -> bool:
-        """Return whether a row's first cell repeats that of the row above, with a second column of words beside it."""
+        """Return whether the row's first cell repeats that of the row above, and its second column holds words."""
         two = len(self.columns) > 1 and self.columns[1].kind == "text"
         return two and index > 0 and self.rows[index].cells[0] == self.rows[index - 1].cells[0]
 
 
 @dataclass(frozen=True)
 class Figure(Block):
-    """A picture with its caption in sentences. `draw` gets the width in CSS pixels."""
+    """A picture with a caption in sentences. `draw` takes the width in CSS pixels."""
 
     name: str
     title: str
@@ -196,7 +199,7 @@ class Figure(Block):
 
 @dataclass(frozen=True)
 class Details(Block):
-    """Blocks that a page shows once they are asked for."""
+    """Blocks that a page shows after a click."""
 
     summary: str
     blocks: list[Block]
@@ -212,7 +215,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of the output's rows to be looked at alone: option -> label, the options being the rows' keys."""
+    """A menu that shows a single row of the output. `options` maps the rows' keys to labels."""
 
     name: str
     label: str
@@ -221,7 +224,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Presets:
-    """Values of one field that are one click away: label -> value."""
+    """Buttons that set a field. `values` maps the buttons' labels to values."""
 
     field: str
     label: str
@@ -230,7 +233,7 @@ class Presets:
 
 @dataclass(frozen=True)
 class Interactive(Block):
-    """A form whose script fills the `output` table from `data`; `instead` is shown where no script runs."""
+    """A form whose script fills the `output` table from `data`. Without scripts, `instead` is shown."""
 
     name: str
     fields: list[Field]
@@ -244,28 +247,30 @@ class Interactive(Block):
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the report under a title of its own; one without a title belongs to the report's head. `order` is its
-    place among all parts; None is that of its section."""
+    """A part of the report with a title; a part without a title belongs to the report's head.
+
+    `order` is its position among all parts; None means that of its section.
+    """
 
     name: str
     title: str
     blocks: list[Block]
     order: int | None = None
 
-    def of(self, medium: Medium) -> list[Block]:
-        return of_medium(self.blocks, medium)
+    def select(self, medium: Medium) -> list[Block]:
+        return select_blocks(self.blocks, medium)
 
 
-def of_medium(blocks: Sequence[Block], medium: Medium) -> list[Block]:
+def select_blocks(blocks: Sequence[Block], medium: Medium) -> list[Block]:
     return [block for block in blocks if medium in block.media]
 
 
 @dataclass(frozen=True)
 class Document:
-    """A whole report. `made` says where it comes from, at the foot of a page."""
+    """A whole report. The foot of a page shows `origin`, the run that it was made from."""
 
     title: str
     subtitle: str
     started: str
     parts: list[Part]
-    made: str
+    origin: str

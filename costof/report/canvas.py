@@ -1,8 +1,8 @@
-"""Pictures: panels with scales, ticks and marks in the data's own numbers, in a grid of CSS pixels, put down as SVG.
+"""Pictures as SVG: a grid of panels with scales, ticks and marks in data coordinates.
 
-Written for this page and no more: a general plotting library took 2 to 3 s of CPU time for the few kinds of marks that
-a report has. Text stays text in the page's own font, colours are CSS variables, ids are unique in the page, and nothing
-in a picture names another file or address. The output is the same for the same data.
+A general plotting library took 2 to 3 s of CPU time for the few kinds of marks in a report. Text uses the page's font,
+colours are CSS variables, ids are unique in the page, and pictures refer to no other file. The same data give the same
+output.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LINE_HEIGHT = 16
 TICK_PAD, TICK_GAP = 6, 14
 Point = tuple[float, float]
 Place = Callable[[float, float], Point]
-"""From a point of the data to CSS pixels."""
+"""Converts data coordinates to CSS pixels."""
 Mark = Callable[[Place], str]
 Bend = Callable[[float], float]
 
@@ -32,7 +32,10 @@ def log(value: float) -> float:
 
 
 def near_zero(threshold: float, room: float) -> Bend:
-    """Return a bend that is linear up to the threshold, over so many decades' room, and logarithmic beyond."""
+    """Return a bend that is linear up to the threshold and logarithmic beyond.
+
+    The linear part takes as much room as `room` decades.
+    """
 
     def bend(value: float) -> float:
         size = abs(value) / threshold
@@ -43,7 +46,7 @@ def near_zero(threshold: float, room: float) -> Bend:
 
 @dataclass(frozen=True)
 class Scale:
-    """The values at both ends of an axis, left or bottom first, and how it is bent between them."""
+    """An axis: the values at its ends, left or bottom first, and its transformation (`float` is linear)."""
 
     low: float
     high: float
@@ -51,13 +54,13 @@ class Scale:
 
     @staticmethod
     def around(values: Iterable[float], margin: float) -> Scale:
-        """A linear axis with a margin, a share of the values' span, at both ends."""
+        """Return a linear axis with a margin at both ends, as a share of the values' span."""
         known = list(values)
         span = (max(known) - min(known)) or abs(known[0]) or 1.0
         return Scale(min(known) - margin * span, max(known) + margin * span)
 
     def share(self, value: float) -> float:
-        """How far along the axis a value stands: 0 at its low end, 1 at its high end."""
+        """Return the position of a value on the axis, from 0 at its low end to 1 at its high end."""
         start = self.bend(self.low)
         return (self.bend(value) - start) / (self.bend(self.high) - start)
 
@@ -65,17 +68,17 @@ class Scale:
         return -1e-9 <= self.share(value) <= 1 + 1e-9
 
     def ticks(self, most: int) -> list[float]:
-        """Multiples of 1, 2 or 5 times a power of ten, at most so many steps but two ticks at least."""
+        """Return ticks at multiples of 1, 2 or 5 times a power of ten: at most `most` steps, at least two ticks."""
         span = self.high - self.low
         decade = 10.0 ** floor(log10(span / most))
         step = next(each * decade for each in (1, 2, 5, 10) if span / (each * decade) <= most)
-        found = [step * count for count in range(ceil(self.low / step - 1e-9), floor(self.high / step + 1e-9) + 1)]
-        return found if len(found) > 1 else self.ticks(most + 1)
+        ticks = [step * count for count in range(ceil(self.low / step - 1e-9), floor(self.high / step + 1e-9) + 1)]
+        return ticks if len(ticks) > 1 else self.ticks(most + 1)
 
 
 @dataclass
 class Panel:
-    """One panel. Ticks that are not given are round numbers; names along y are its ticks' words."""
+    """A panel of a picture. Ticks of None are round numbers; `y_ticks` map values to their labels."""
 
     title: str = ""
     x: Scale = Scale(0, 1)
@@ -93,7 +96,7 @@ class Panel:
         self, points: Sequence[Point], colour: str, width: float, *,
         opacity: float = 1, dashes: str = "", offset: float = 0, aside: float = 0,
     ) -> None:  # fmt: skip
-        """A line through the points; `dashes` and their `offset` as SVG has them, `aside` moves it by pixels."""
+        """Draw a line through the points; `dashes` and `offset` are SVG's, `aside` moves the line right by pixels."""
         style = f"stroke:{paint(colour)};stroke-width:{width}" + (f";stroke-opacity:{opacity}" if opacity < 1 else "")
         style += f";stroke-dasharray:{dashes};stroke-dashoffset:{offset}" if dashes else ""
         self.marks.append(lambda place: f'<path d="{_path(place, points, aside)}" style="fill:none;{style}"/>')
@@ -107,7 +110,7 @@ class Panel:
         self._rule(colour, width, dashes, lambda: [(x, self.y.low), (x, self.y.high)])
 
     def _rule(self, colour: str, width: float, dashes: str, ends: Callable[[], list[Point]]) -> None:
-        # The scales may be set after the line is drawn.
+        # The ends are computed late, because the scales may be set after the line.
         style = f"stroke:{paint(colour)};stroke-width:{width}" + (f";stroke-dasharray:{dashes}" if dashes else "")
         self.marks.append(lambda place: f'<path d="{_path(place, ends())}" style="{style}"/>')
 
@@ -121,7 +124,7 @@ class Panel:
         self.area([*there, *back], colour, 0.22)
 
     def box(self, left: float, right: float, y: float, height: float, colour: str, **style: object) -> None:
-        """A bar around `y`, both in the data's numbers; `style` is `area`'s."""
+        """Draw a bar centred at `y`; `style` is that of `area`."""
         low, high = y - height / 2, y + height / 2
         self.area([(left, low), (right, low), (right, high), (left, high)], colour, **style)  # type: ignore[arg-type]
 
@@ -141,7 +144,7 @@ class Panel:
         self, x: float, y: float, text: str, *, right: float = 0, up: float = 0,
         size: float = FONT_SIZE, colour: str = "ink", anchor: str = "start", bold: bool = False,
     ) -> None:  # fmt: skip
-        """Words whose middle line is so many pixels right of and above a point."""
+        """Write words whose vertical middle is `right` and `up` pixels from a point."""
 
         def mark(place: Place) -> str:
             left, top = place(x, y)
@@ -150,15 +153,15 @@ class Panel:
         self.words.append(mark)
 
     def x_marks(self, pixels: float) -> list[float]:
-        """Return the ticks along x, fewer where the axis is too short for them."""
+        """Return the ticks along x, fewer on a short axis."""
         if self.x_ticks is not None:
             return [each for each in self.x_ticks if self.x.shows(each)]
-        found: list[float] = []
+        ticks: list[float] = []
         for most in range(self.most_x_ticks, 0, -1):
-            found = self.x.ticks(most)
-            if sum(text_width(tick(each), TICK_SIZE) + TICK_GAP for each in found) <= pixels:
+            ticks = self.x.ticks(most)
+            if sum(text_width(tick(each), TICK_SIZE) + TICK_GAP for each in ticks) <= pixels:
                 break
-        return found
+        return ticks
 
     def y_marks(self, pixels: float) -> dict[float, str]:
         if self.y_ticks is not None:
@@ -172,14 +175,14 @@ def _path(place: Place, points: Iterable[Point], aside: float = 0) -> str:
 
 
 def tick(value: float) -> str:
-    """A tick's number as the rest of the report writes numbers, without trailing zeros."""
+    """Return a tick's label: its number without trailing zeros."""
     return f"{value:,.6f}".rstrip("0").rstrip(".").replace("-", fmt.MINUS)
 
 
 def text_at(
     x: float, y: float, text: str, size: float, colour: str, anchor: str = "start", *, bold: bool = False
 ) -> str:
-    """Words with their base line at `y`. They take the page's font."""
+    """Return an SVG text with its base line at `y`."""
     weight = ";font-weight:bold" if bold else ""
     end = f";text-anchor:{anchor}" if anchor != "start" else ""
     style = f"fill:{paint(colour)};font-size:{size:g}px{weight}{end}"
@@ -187,14 +190,14 @@ def text_at(
 
 
 def text_width(text: str, size: float) -> float:
-    """Return the width of a text in pixels, rather too many than too few: the reader's font is not known here."""
+    """Return an upper estimate of a text's width in pixels; the reader's font is not known."""
     narrow = sum(letter in "iljtfrI.,:;'|!()[] \N{NO-BREAK SPACE}" for letter in text)
     wide = sum(letter in "mwMW%@" for letter in text)
     return size * (0.6 * len(text) - 0.24 * narrow + 0.33 * wide)
 
 
 WIDE, NARROW = 800, 360
-"""Widths in CSS pixels a picture is drawn in: for a page, and for a phone, where a scaled one could not be read."""
+"""Widths of pictures in CSS pixels: for a page, and for a phone, where a scaled picture would be unreadable."""
 TITLE_SIZE = FONT_SIZE + 1
 TITLE_PAD, EDGE = 10, 3
 GAP, ROW_GAP = 24, 18
@@ -208,7 +211,7 @@ class Legend:
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture for the page: the same drawing for a wide and a narrow window, and sentences that say what to see."""
+    """A picture drawn for a wide and for a narrow window, with a caption in sentences."""
 
     name: str
     title: str
@@ -220,7 +223,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Sheet:
-    """Panels row by row, each row of its own height in pixels: as many beside each other as there are `columns`."""
+    """Panels in rows of `columns`; `heights` are the rows' heights in pixels."""
 
     width: int
     panels: list[Panel]
@@ -228,7 +231,7 @@ class Sheet:
     columns: int = 1
 
     def svg(self, name: str, title: str, description: str) -> str:
-        """The picture; `name` keeps its ids apart from those of the page's other pictures."""
+        """Return the picture as SVG; `name` makes its ids unique in the page."""
         body = "\n".join(
             self._panel(panel, f"{name}-{index}", *place)
             for index, (panel, place) in enumerate(zip(self.panels, self._places(), strict=True))
@@ -241,7 +244,7 @@ class Sheet:
         )
 
     def _places(self) -> list[tuple[float, float, float, float]]:
-        """Left, right, top and bottom of each panel's axes: a column's share their sides, a row's their ends."""
+        """Return left, right, top and bottom of each panel's axes, aligned within columns and rows."""
         rough = self.width / self.columns - 60
         columns = [self.panels[column :: self.columns] for column in range(self.columns)]
         left = [max(_left(panel) for panel in column) for column in columns]
@@ -284,7 +287,7 @@ class Sheet:
 
 
 def _axes(panel: Panel, left: float, right: float, top: float, bottom: float) -> list[str]:
-    """A line at the bottom, a faint grid, and the ticks' words; no frame and no tick marks."""
+    """Return a line at the bottom, a faint grid and the ticks' labels."""
     xs = {value: left + panel.x.share(value) * (right - left) for value in panel.x_marks(right - left)}
     ys = {bottom - panel.y.share(value) * (bottom - top): text for value, text in panel.y_marks(bottom - top).items()}
     lines = [f"M{x:.1f} {top:.1f}V{bottom:.1f}" for x in xs.values()] if "x" in panel.grid else []
@@ -309,13 +312,13 @@ def _axes(panel: Panel, left: float, right: float, top: float, bottom: float) ->
 
 
 def _left(panel: Panel) -> float:
-    """Return the room for the words along y; the panel's height hardly changes how long its numbers are."""
+    """Return the width of the labels along y, at a typical height, which hardly changes the length of the numbers."""
     lines = [line for text in panel.y_marks(200).values() for line in text.split("\n")] if panel.framed else []
     return max([EDGE, *(text_width(line, TICK_SIZE) + TICK_PAD + EDGE for line in lines if line)])
 
 
 def _right(panel: Panel, pixels: float) -> float:
-    """Return the room for the half of the last number along x that stands out."""
+    """Return the width by which the last label along x extends beyond the axis."""
     if not panel.framed:
         return EDGE
     ends = [(text_width(tick(x), TICK_SIZE) / 2 - (1 - panel.x.share(x)) * pixels) for x in panel.x_marks(pixels)]
@@ -343,21 +346,21 @@ def picture(
 
 
 def grid(width: int, panels: list[Panel], panel_height: int, *, columns: int = 2) -> Sheet:
-    """Panels of one height: `columns` beside each other in a wide window, one in a narrow one."""
+    """Return panels of one height, in `columns` in a wide window and in one column in a narrow one."""
     across = 1 if width < WIDE else min(columns, len(panels))
     return Sheet(width, panels, [panel_height] * -(-len(panels) // across), across)
 
 
 def columns_for(contexts: int) -> int:
-    """Return panels beside each other where every row holds one metric: as many as there are contexts, if they fit."""
+    """Return the number of columns if each row shows one metric in every context."""
     return contexts if contexts == 3 else 2
 
 
 def named(index: int, width: int, columns: int, *, many: bool) -> bool:
-    """Return whether a panel has names along its left edge: with many, those of the first serve the whole row."""
+    """Return whether a panel needs names at its left edge; with many contexts, only the first of a row does."""
     return not many or width < WIDE or index % columns == 0
 
 
 def context_title(label: str, context: str, columns: int) -> str:
-    """Return a panel's label and, on its own line, where; a label too long for a third of the page has two lines."""
+    """Return a panel's label and, on the next line, its context; in three columns, long labels are wrapped."""
     return f"{textwrap.fill(label, 24) if columns > 2 else label}\n{context}"

@@ -1,6 +1,6 @@
-"""A run for other programs: its slices as a table, its histograms as HdrHistogram's log, its figures as OpenMetrics.
+"""Export of a run: slices as a table, histograms as an HdrHistogram log, figures as OpenMetrics.
 
-Units stand in the names. What was discarded is there too, with its reason: who counts otherwise may do so.
+Names include units. Discarded slices are in the table with the reason, so that other programs can decide themselves.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from costof.statistics.histogram import merged
 NS_PER_SECOND = 1e9
 NS_PER_MS = 1e6
 PERCENTILES = {"p50_ns": 50.0, "p95_ns": 95.0, "p99_ns": 99.0}
-#: OpenMetrics wants seconds; rates, and what else a metric is in, go by their own names.
+#: OpenMetrics requires seconds as the unit of times; other units are kept.
 SECONDS = {"ms": 1e-3, "us": 1e-6}
-#: What a tag of a histogram log may not hold.
-_NOT_IN_A_TAG = re.compile(r"[\s,]+")
+#: Characters that a tag of a histogram log must not contain.
+_FORBIDDEN_IN_TAG = re.compile(r"[\s,]+")
 
 
 def rows(run: Run) -> Iterator[dict[str, Any]]:
-    """Yield a row for each phase of each slice, in order of measurement; one of a slice without any."""
-    for piece in run.slices:
-        about = _about(run, piece)
-        for name, phase in piece.answer.phases.items() or [("", None)]:
+    """Yield a row for each phase of each slice, in order of measurement; a slice without phases has one row."""
+    for record in run.slices:
+        about = _about(run, record)
+        for name, phase in record.answer.phases.items() or [("", None)]:
             yield {**about, "phase": name, **_times(phase)}
 
 
 def write_csv(run: Run, file: IO[str]) -> None:
-    """RFC 4180, with a line of names."""
-    found = [*rows(run)]
-    writer = csv.DictWriter(file, fieldnames=[*found[0]] if found else [])
+    """Write the rows as CSV (RFC 4180) with a header line."""
+    table = [*rows(run)]
+    writer = csv.DictWriter(file, fieldnames=[*table[0]] if table else [])
     writer.writeheader()
-    writer.writerows(found)
+    writer.writerows(table)
 
 
 def write_parquet(run: Run, file: IO[bytes]) -> None:
-    """Raises `ImportError` without pyarrow."""
+    """Write the rows as Parquet. Raises `ImportError` without pyarrow."""
     import pyarrow
     from pyarrow import parquet
 
@@ -52,20 +52,22 @@ def write_parquet(run: Run, file: IO[bytes]) -> None:
 
 
 def write_hdr(run: Run, file: IO[str]) -> None:
-    """HdrHistogram's log, version 1.2: an interval for each phase of each slice that counts, in nanoseconds, tagged
-    'arm/workload/phase'."""
+    """Write an HdrHistogram log, version 1.2: an interval for each phase of each counted slice.
+
+    Values are in nanoseconds, tags are 'arm/workload/phase'.
+    """
     file.write("#[Histogram log format version 1.2]\n")
     file.write('"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"\n')
-    for piece in sorted(run.counted, key=lambda piece: piece.answer.started_unix_ns):
-        answer = piece.answer
+    for record in sorted(run.counted, key=lambda record: record.answer.started_unix_ns):
+        answer = record.answer
         start, seconds = answer.started_unix_ns / NS_PER_SECOND, answer.elapsed_ns / NS_PER_SECOND
         for name, phase in answer.phases.items():
-            tag = _NOT_IN_A_TAG.sub("_", f"{answer.arm}/{piece.workload}/{name}")
+            tag = _FORBIDDEN_IN_TAG.sub("_", f"{answer.arm}/{record.workload}/{name}")
             file.write(f"Tag={tag},{start:.6f},{seconds:.6f},{phase.max_ns / NS_PER_MS:.6f},{phase.histogram}\n")
 
 
 def write_openmetrics(result: Result, file: IO[bytes]) -> None:
-    """The figures of the answer: means and effects with both ends of their intervals, and percentiles.
+    """Write means and effects with both ends of their intervals, and percentiles.
 
     Raises `ImportError` without prometheus_client.
     """
@@ -80,22 +82,22 @@ def write_openmetrics(result: Result, file: IO[bytes]) -> None:
     file.write(generate_latest(registry))  # type: ignore[no-untyped-call]
 
 
-def _about(run: Run, piece: SliceRecord) -> dict[str, Any]:
-    answer = piece.answer
+def _about(run: Run, record: SliceRecord) -> dict[str, Any]:
+    answer = record.answer
     arm = run.plan.arm(answer.arm)
     levels = {f"level_{name}": arm.levels.get(name, "") for name in run.plan.study.factors}
-    why = "warm-up" if piece.warm_up else piece.mismatch or ("" if run.counts(piece) else "disturbed")
+    discarded = "warm-up" if record.warm_up else record.mismatch or ("" if run.counts(record) else "disturbed")
     started = datetime.datetime.fromtimestamp(answer.started_unix_ns / NS_PER_SECOND, datetime.UTC)
     return {
-        "round": piece.round,
+        "round": record.round,
         "arm": answer.arm,
         "is_control": arm.control,
-        "is_twin": arm.replicate,
-        "stands_for": piece.turn.role,
+        "is_replicate": arm.replicate,
+        "stands_for": record.key.role,
         **levels,
-        "view": piece.view,
-        "workload": piece.workload,
-        "discarded": why,
+        "view": record.view,
+        "workload": record.workload,
+        "discarded": discarded,
         "started": started.isoformat(),
         "elapsed_ns": answer.elapsed_ns,
         "operations": answer.operations,
@@ -134,8 +136,8 @@ def _samples(result: Result) -> Iterator[tuple[str, str, dict[str, str], float]]
                 (number * times),
             )
         for name, number in value.percentiles.items():
-            which = {**labels, "percentile": name}
-            yield f"costof_percentile_{unit}", "Over all operations of all rounds.", which, number * times
+            help_text = "Percentile over all operations of all rounds."
+            yield f"costof_percentile_{unit}", help_text, {**labels, "percentile": name}, number * times
     for effect in result.effects:
         times, unit = _unit(effect.unit)
         labels = {"metric": effect.metric, "arm": effect.arm, "verdict": effect.verdict.value}

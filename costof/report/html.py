@@ -1,6 +1,6 @@
-"""A document as one self-contained HTML file. No network, no font; what runs a script shows something else without it.
+"""A document as one self-contained HTML file, without network access or fonts; it is complete without scripts.
 
-Jinja's autoescape is on for everything: labels, details and facts are other people's words.
+Jinja's autoescape is on for everything, because labels, details and facts come from users and servers.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from costof.report import palette
-from costof.report.blocks import Block, Document, Medium, of_medium
+from costof.report.blocks import Block, Document, Medium, select_blocks
 from costof.report.canvas import picture
 
 
@@ -26,14 +26,14 @@ def render_html(document: Document) -> str:
         kind=lambda block: type(block).__name__, on_page=_on_page, palette=palette, picture=picture
     )
     environment.filters["breakable"] = _breakable
-    parts = [(part, found) for part in document.parts if (found := part.of(Medium.HTML))]
+    parts = [(part, blocks) for part in document.parts if (blocks := part.select(Medium.HTML))]
     return environment.get_template("page.html.j2").render(document=document, parts=parts)
 
 
 def _breakable(name: str) -> Markup:
-    """May go on in the next line after each underscore, so that no word of it is broken in a narrow column."""
+    """Allow a line break after each underscore, so that narrow columns do not break words."""
     return Markup("_<wbr>").join(name.split("_"))
 
 
 def _on_page(blocks: list[Block]) -> list[Block]:
-    return of_medium(blocks, Medium.HTML)
+    return select_blocks(blocks, Medium.HTML)

@@ -1,4 +1,4 @@
-"""A document as GitHub-flavoured Markdown: to be pasted into the ticket or pull request that the decision lives in."""
+"""A document as GitHub-flavoured Markdown, for pasting into a ticket or pull request."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from costof.report.blocks import (
     Paragraph,
     Row,
     Table,
-    of_medium,
+    select_blocks,
 )
 
 SPECIAL = re.compile(r"[\\`*<>|~]|^[#+-](?= )|(?<!\w)_|_(?!\w)|\](?=[(:\[])")
-"""What GitHub's Markdown takes as markup; an interval's brackets and `snake_case` are left as people read them."""
+"""Characters that are markup in GitHub's Markdown. Brackets of intervals and `snake_case` are safe and not escaped."""
 CALL_OUTS = {"partial": "> **Partial run.** {}", "warning": "Warning: {}", "error": "**Arm in error.** {}"}
 
 
 def render_markdown(document: Document) -> str:
-    found = [f"# {escape(document.title)}", f"{escape(document.subtitle)} · {escape(document.started)}"]
+    texts = [f"# {escape(document.title)}", f"{escape(document.subtitle)} · {escape(document.started)}"]
     for part in document.parts:
-        if blocks := part.of(Medium.MARKDOWN):
-            found += [f"## {escape(part.title)}"] if part.title else []
-            found += [text for block in blocks for text in _block(block)]
-    return "\n\n".join(found).replace(fmt.NBSP, " ") + "\n"
+        if blocks := part.select(Medium.MARKDOWN):
+            texts += [f"## {escape(part.title)}"] if part.title else []
+            texts += [text for block in blocks for text in _block(block)]
+    return "\n\n".join(texts).replace(fmt.NBSP, " ") + "\n"
 
 
 def escape(text: str) -> str:
-    """Words of the user's, literally: no markup, no HTML, and no end of a table's cell."""
-    return SPECIAL.sub(lambda found: "\\" + found.group(), " ".join(text.split()))
+    """Escape a text, so that nothing in it is markup, HTML or the end of a table's cell."""
+    return SPECIAL.sub(lambda special: "\\" + special.group(), " ".join(text.split()))
 
 
 def _block(block: Block) -> Iterator[str]:
@@ -61,12 +61,12 @@ def _block(block: Block) -> Iterator[str]:
         case Table():
             yield from _table(block)
         case Details(blocks=inner) | Interactive(instead=inner):
-            for each in of_medium(inner, Medium.MARKDOWN):
+            for each in select_blocks(inner, Medium.MARKDOWN):
                 yield from _block(each)
 
 
 def _table(table: Table) -> Iterator[str]:
-    """A group row becomes a column of its own, and published rows a cell beside the row that they belong to."""
+    """Yield the table; group rows become a column, and published rows a cell in the row that they belong to."""
     if table.title:
         yield f"### {escape(table.title)}"
     words = [column.kind != "figure" for column in table.columns]

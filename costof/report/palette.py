@@ -1,7 +1,7 @@
-"""The colours of the HTML report and its pictures, each with a light and a dark value.
+"""Colours of the HTML report and its pictures, each with a light and a dark value.
 
-The pictures are drawn in CSS variables of the same names, so that one drawing serves both schemes. The hues keep apart
-for the common colour blindnesses (after Okabe and Ito, 2008), and no statement rests on a hue alone.
+Pictures use CSS variables of the same names, so that one drawing fits both schemes. The hues can be told apart with
+the common kinds of colour blindness (after Okabe and Ito, 2008), and no information is in a hue alone.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ ROLES = ("role1", "role2", "role3", "role4", "role5")
 
 
 def paint(name: str) -> str:
-    """The colour to draw with: a CSS variable, and the light value where a picture is taken out of its page."""
+    """Return the CSS colour: a variable, with the light value for pictures copied out of their page."""
     return f"var(--{name}, {COLOURS[name][0].upper()})"
 
 
@@ -53,7 +53,7 @@ def arm_colour(number: int) -> str:
 
 
 def colour_of(index: Index, arm: Arm) -> str:
-    """Return the name of the arm's colour: a protection has the same one at every distance."""
+    """Return the name of the arm's colour, which is the same for a protection at every distance."""
     return "control" if arm.control else arm_colour(list(index.protections).index(arm.protection))
 
 
@@ -62,5 +62,5 @@ def role_colour(index: int) -> str:
 
 
 def css_variables(*, dark: bool) -> str:
-    """'--ink: #1f2730; …' of one scheme."""
+    """Return the declarations of one scheme, such as '--ink: #1f2730; …'."""
     return " ".join(f"--{name}: {pair[dark]};" for name, pair in COLOURS.items())

@@ -1,4 +1,4 @@
-"""The report on paper: a browser prints the page, whose style sheet says how it looks there."""
+"""The report as PDF, printed by a browser with the page's style sheet."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from costof.instruments.commands import process
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
 MOST_SECONDS = 120.0
-#: It needs no network, has no profile of anybody's, and asks nobody anything.
+#: Options against network access, background services and dialogs.
 OPTIONS = [
     "--headless",
     "--disable-gpu",
@@ -30,20 +30,20 @@ OPTIONS = [
 
 def find_browser() -> str:
     """Return a browser that can print. Raises `NO_BROWSER`."""
-    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    if found is None:
+    browser = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    if browser is None:
         raise CostofError(ErrorText.NO_BROWSER, names=", ".join(BROWSERS))
-    return found
+    return browser
 
 
 def print_pdf(browser: str, page: Path, to: Path) -> None:
-    """Print a page to a file, whole or not at all. Raises `NOT_PRINTED` and `OUTPUT_NOT_WRITABLE`."""
-    # The page is ours and loads nothing; Chromium's sandbox refuses to run as root.
-    alone = ["--no-sandbox"] if os.geteuid() == 0 else []
+    """Print a page to a PDF file, complete or not at all. Raises `NOT_PRINTED` and `OUTPUT_NOT_WRITABLE`."""
+    # Chromium's sandbox does not work as root. The page is safe without it: costof made it, and it loads nothing.
+    sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
     with tempfile.TemporaryDirectory() as profile:
         printed = Path(profile) / "report.pdf"
-        places = [f"--user-data-dir={profile}", f"--print-to-pdf={printed}", page.resolve().as_uri()]
-        ended = process.run([browser, *OPTIONS, *alone, *places], os.environ, MOST_SECONDS)
+        paths = [f"--user-data-dir={profile}", f"--print-to-pdf={printed}", page.resolve().as_uri()]
+        ended = process.run([browser, *OPTIONS, *sandbox, *paths], os.environ, MOST_SECONDS)
         if ended.wrong or not printed.is_file():
             detail = f"{ended.wrong or 'it wrote nothing'}{process.last_line(ended)}"
             raise CostofError(ErrorText.NOT_PRINTED, browser=browser, path=to, detail=detail)

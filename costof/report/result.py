@@ -1,7 +1,7 @@
-"""The answer of a run, as data: the core result, each section's numbers by its name, and the sentences.
+"""The result of a run as data: the core result, the numbers of each section, and the sentences of the answer.
 
-It is what `result.json` holds and what every report renders. Its JSON Schema is committed as `docs/result.schema.json`
-and checked against real output in the tests.
+`result.json` holds it and every report renders it. Its JSON Schema is `docs/result.schema.json`; tests check real
+results against it.
 """
 
 from __future__ import annotations
@@ -26,4 +26,4 @@ else:
 
 class Result(Core):
     answer: list[Sentence]
-    sections: Sections = Field(default_factory=Sections, description="What each section has found, by its name.")
+    sections: Sections = Field(default_factory=Sections, description="The numbers of each section, by its name.")

@@ -1,7 +1,7 @@
-"""A document on a terminal: sentences first, then the tables with intervals, then what limits them.
+"""A document on a terminal: sentences first, then tables with intervals, then their limitations.
 
-The layout follows the console's width: intervals stand beside their values from `WIDE` columns on and below them on a
-narrower one, so that no figure is ever cut. Nothing depends on colour, and a pipe gets the same words without it.
+The layout depends on the terminal's width: from `WIDE` columns on, intervals are beside their values, otherwise below
+them, so that no figure is ever cut off. Colour carries no information of its own, and a pipe gets the same text.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from costof.report.blocks import (
     Medium,
     Paragraph,
     Table,
-    of_medium,
+    select_blocks,
 )
 from costof.statistics.estimate import Verdict
 
 WIDE = 112
-"""From here on an interval fits beside its value."""
+"""Width from which an interval fits beside its value."""
 NARROWEST = 76
-"""Below this no table of verdicts fits, and its rows are printed as sentences."""
+"""Width below which no table of verdicts fits; its rows are then printed as sentences."""
 PROSE = 100
-"""Sentences are not set wider than this: long lines are hard to follow."""
+"""Greatest width of sentences: longer lines are hard to read."""
 NAMES = (34, 28, 22, 16)
-"""Names are set no wider than the first of these at which a table fits."""
+"""Greatest widths of names, tried in order until the table fits."""
 ROOMY = 96
-"""From here on columns stand farther apart."""
+"""Width from which columns have more space between them."""
 VERDICT_STYLES = {
     Verdict.COSTS: "bold yellow",
     Verdict.SAVES: "bold cyan",
@@ -62,7 +62,7 @@ ASCII = str.maketrans(
 def render_terminal(document: Document, console: Console) -> None:
     head: list[RenderableType] = [Text(), _prose(document.title, console.width, "bold")]
     head.append(_prose(document.subtitle, console.width, "dim"))
-    blocks = [block for part in document.parts for block in part.of(Medium.TERMINAL)]
+    blocks = [block for part in document.parts for block in part.select(Medium.TERMINAL)]
     body = Group(*head, *(each for block in blocks for each in _block(block, console.width)))
     unicode = (console.encoding or "utf-8").lower().startswith("utf")
     if console.is_terminal and unicode:
@@ -72,7 +72,7 @@ def render_terminal(document: Document, console: Console) -> None:
 
 
 def _plain(body: RenderableType, width: int, *, unicode: bool) -> str:
-    """Render for a pipe: no colours, no trailing blanks, and ASCII where the encoding has no minus sign."""
+    """Render for a pipe: no colours, no trailing blanks, and ASCII unless the encoding is Unicode."""
     buffer = io.StringIO()
     Console(file=buffer, width=width, color_system=None).print(body, highlight=False)
     lines = (line.rstrip() for line in buffer.getvalue().splitlines())
@@ -81,7 +81,7 @@ def _plain(body: RenderableType, width: int, *, unicode: bool) -> str:
 
 
 def _text(text: str, style: str = "") -> Text:
-    """Text without markup, and with ordinary spaces so that `grep '14.2 ms'` finds what it sees."""
+    """Return text without markup, and with ordinary spaces, so that `grep '14.2 ms'` finds them."""
     return Text(text.replace(fmt.NBSP, " "), style=style)
 
 
@@ -113,7 +113,7 @@ def _block(block: Block, width: int) -> Iterator[RenderableType]:
         case Table():
             yield from _table(block, width)
         case Details(blocks=inner) | Interactive(instead=inner):
-            for each in of_medium(inner, Medium.TERMINAL):
+            for each in select_blocks(inner, Medium.TERMINAL):
                 yield from _block(each, width)
 
 
@@ -130,7 +130,7 @@ def _table(table: Table, width: int) -> Iterator[RenderableType]:
     yield Text()
     if table.title:
         yield _prose(table.title, width, "bold")
-    if table.judged and width < NARROWEST:
+    if table.has_verdicts and width < NARROWEST:
         yield from (_prose(line, width) for line in _sentences(table))
     else:
         yield from (Padding(each, (0, 0, 0, 2)) for each in _grids(table, width))
@@ -139,7 +139,7 @@ def _table(table: Table, width: int) -> Iterator[RenderableType]:
 
 
 def _sentences(table: Table) -> Iterator[str]:
-    """Yield 'connect, ms (tls): costs; plain 5.1, tls 6.9, difference +1.9 [1.8, 2.0], …' for each measured row."""
+    """Yield a sentence for each measured row, such as 'connect, ms (tls): costs; plain 5.1, tls 6.9, …'."""
     group, head = "", table.group if table.grouped else table.columns[0].text
     unit = f", {head}" if head else ""
     for row in table.rows:
@@ -154,11 +154,12 @@ def _sentences(table: Table) -> Iterator[str]:
 
 
 def _grids(table: Table, width: int) -> Iterator[RenderableType]:
-    """The rows under their heads; the name of a group has a line of its own, where widths fit at which nothing breaks.
+    """Yield the table as grids, with a line between them for the name of each group of rows.
 
-    Columns fold between words where nothing else helps, those of figures with verdicts never.
+    Widths are chosen so that nothing is broken. If that is not possible, columns fold between words, except figures in
+    tables with verdicts.
     """
-    gap = 2 if width >= (WIDE if table.judged else ROOMY) else 0
+    gap = 2 if width >= (WIDE if table.has_verdicts else ROOMY) else 0
     heads = [table.group if table.grouped else table.columns[0].text, *(each.text for each in table.columns[1:])]
     room = width - 2 - (gap + 1) * (len(heads) - 1)
     for whole, longest in product((True, False), NAMES):
@@ -177,19 +178,19 @@ def _grids(table: Table, width: int) -> Iterator[RenderableType]:
 
 
 def _grid(table: Table, heads: Sequence[str], widths: Sequence[int] | None, gap: int) -> Grid:
-    """Return a grid without rows; without `heads` where the rows go on."""
+    """Return a grid without rows; `heads` is empty if it continues another grid."""
     grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, gap, 0, 0), show_header=bool(heads))
     for index, column in enumerate(table.columns):
         figure, width = column.kind == "figure", widths[index] if widths else None
         head = heads[index] if heads else ""
         if width:
-            # A column of figures with verdicts cuts off what is longer than a line.
+            # In a table with verdicts, a column of figures would cut off a longer heading.
             head = textwrap.fill(head, width, break_long_words=False, break_on_hyphens=False)
         grid.add_column(
             _text(head),
             justify="right" if figure else "left",
             overflow="fold",
-            no_wrap=figure and table.judged,
+            no_wrap=figure and table.has_verdicts,
             width=width,
         )
     return grid
@@ -198,14 +199,16 @@ def _grid(table: Table, heads: Sequence[str], widths: Sequence[int] | None, gap:
 def _widths(
     table: Table, heads: Sequence[str], rows: Sequence[Sequence[Text]], room: int, *, whole: bool
 ) -> list[int] | None:
-    """Widths of columns at which no word and no name's line is broken, the widest giving way first; with `whole` no
-    figure, interval or verdict either. None where no such widths fit."""
+    """Return widths at which no word and no line of a name is broken, narrowing the widest columns first.
+
+    With `whole`, no figure, interval or verdict is broken either. Return None if no such widths fit.
+    """
     cells = [[text.plain for text in row] for row in rows if len(row) > 1]
     widths, least = [], []
     for index, (column, head) in enumerate(zip(table.columns, heads, strict=True)):
         lines = [line for row in cells if index < len(row) for line in row[index].split("\n")]
         words = [word for line in [head, *lines] for word in line.split(" ")]
-        kept = index == 0 or (whole and column.kind != "text") or (table.judged and column.kind == "figure")
+        kept = index == 0 or (whole and column.kind != "text") or (table.has_verdicts and column.kind == "figure")
         widths.append(max(map(cell_len, [head, *lines])))
         least.append(max(map(cell_len, [*words, *(lines if kept else [])])))
     while sum(widths) > room:
@@ -225,8 +228,7 @@ def _cells(table: Table, index: int, width: int, longest: int) -> list[Text]:
 
 
 def _folded(name: str, longest: int, indent: str = "") -> str:
-    """A name on lines that are not too long: broken between words, and after the '-' and '@' of an arm's name, which a
-    console would break anywhere."""
+    """Return the name broken into lines between words and after - and @; a terminal would break it anywhere."""
     folded = textwrap.fill(
         name.replace("@", "@ "), longest, initial_indent=indent, subsequent_indent=indent + "  ", break_long_words=False
     )

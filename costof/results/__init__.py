@@ -1,1 +1,1 @@
-"""Results: the raw records of a run on disk, and what is concluded from them before any report is written."""
+"""Results of a run: the raw records on disk, and the figures computed from them for the report."""

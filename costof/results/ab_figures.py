@@ -1,7 +1,8 @@
-"""ab's figures, from a slice answer's exact sums and histograms: the table that people know.
+"""The figures of Apache's `ab`, computed from the sums and histograms of slices.
 
-As in Apache's `ab` (support/ab.c): Connect is TCP and TLS, and 0 for a request over an open connection; Processing
-is from the request to the end of the response; Waiting to its first byte; Total all of them. `sd` divides by n - 1.
+They are defined as in `ab` (support/ab.c). Connect is TCP and TLS, or 0 on a reused connection. Processing is from the
+request to the end of the response, Waiting from the request to the first byte. Total is Connect and Processing. `sd`
+divides by n - 1.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from costof.messages.answers import SliceAnswer
 from costof.model import Finite, Model
 from costof.statistics.histogram import Counts, merged
 
-#: ab's line of the connection times, and the phase that it is.
+#: Lines of ab's connection times, with their phases.
 PHASES = {"connect": "connect", "processing": "processing", "waiting": "waiting", "total": "request"}
 PERCENTILES = (50, 66, 75, 80, 90, 95, 98, 99, 100)
 NS_PER_MS = 1e6
@@ -26,7 +27,7 @@ RECEIVING = ("reset", "closed", "short_body", "protocol")
 
 
 class AbTimes(Model):
-    """A line of ab's connection times, milliseconds."""
+    """A line of ab's connection times, in milliseconds."""
 
     min: Finite
     mean: Finite
@@ -36,32 +37,34 @@ class AbTimes(Model):
 
 
 class AbFigures(Model):
-    """What ab says of an arm, counted as ab counts: over all requests, a reused connection as a connect of 0.
+    """The figures that ab would print for an arm, over all requests of all slices; a reused connection counts as 0.
 
-    Point figures of all slices together; what a protection costs is in the effects, which have intervals.
+    They have no intervals; the costs of a protection, with intervals, are in the effects.
     """
 
     arm: str
     workload: str
     concurrency: int
     seconds: Finite
-    complete: int = Field(description="Requests that were answered.")
-    failed: dict[str, int] = Field(description="By ab's words: connect, receive, length, exceptions.")
+    complete: int = Field(description="Answered requests.")
+    failed: dict[str, int] = Field(description="Failures by ab's kinds: connect, receive, length, exceptions.")
     not_2xx: int
     keep_alive: int = Field(description="Requests after which the connection stayed open.")
-    transferred_bytes: int = Field(description="Headers and bodies, as they are inside TLS.")
-    html_bytes: int = Field(description="Bodies alone.")
-    document_bytes: int | None = Field(description="Body of the first response.")
+    transferred_bytes: int = Field(description="Bytes of headers and bodies, inside TLS.")
+    html_bytes: int = Field(description="Bytes of bodies.")
+    document_bytes: int | None = Field(description="Body length of the first response.")
     requests_per_second: Finite
-    ms_per_request: Finite = Field(description="Of one worker.")
-    ms_across_all: Finite = Field(description="Across all concurrent requests.")
+    ms_per_request: Finite = Field(description="Mean time of a request on one worker.")
+    ms_across_all: Finite = Field(description="The same divided by the concurrency.")
     kbytes_per_second: Finite
-    times: dict[str, AbTimes] = Field(description="connect, processing, waiting and total.")
-    percentiles: dict[str, Finite] = Field(description="Total time in ms within which so many percent were served.")
+    times: dict[str, AbTimes] = Field(description="Times by phase: connect, processing, waiting and total.")
+    percentiles: dict[str, Finite] = Field(
+        description="Total time in ms within which the percentage (the key) of requests was served."
+    )
 
 
 def ab_figures(arm: str, workload: str, concurrency: int, answers: Sequence[SliceAnswer]) -> AbFigures | None:
-    """Return ab's figures of all slices together; None where no request of them was answered."""
+    """Return ab's figures over all slices; None if no request was answered."""
     total = [phase for answer in answers if (phase := answer.phases.get(PHASES["total"]))]
     complete = sum(phase.count for phase in total)
     seconds = sum(answer.elapsed_ns for answer in answers) / 1e9
@@ -71,13 +74,13 @@ def ab_figures(arm: str, workload: str, concurrency: int, answers: Sequence[Slic
         answer.phases[PHASES["connect"]].count for answer in answers if PHASES["connect"] in answer.phases
     )
     transferred = _counted(answers, "response_bytes")
-    # A response of another length than the first is a failure to ab, though it was answered.
+    # ab counts a response of another length than the first one as failed, although it was answered.
     failed = {"connect": 0, "receive": 0, "length": _counted(answers, "other_length"), "exceptions": 0}
     for error in (error for answer in answers for error in answer.errors):
         connecting = error.error_class in CONNECTING or error.error_class.startswith("tls_")
         receiving = "receive" if error.error_class in RECEIVING else "exceptions"
         failed["connect" if connecting else receiving] += error.count
-    # ab prints the time at rank n * p / 100 of the sorted ones, from 0; the last is the longest.
+    # ab prints the sorted times at rank n * p / 100, counted from 0, and the longest for 100 %.
     highest = max(phase.max_ns for phase in total)
     ranks = [complete * percent // 100 for percent in PERCENTILES[:-1]]
     served = merged(phase.histogram for phase in total)
@@ -91,7 +94,7 @@ def ab_figures(arm: str, workload: str, concurrency: int, answers: Sequence[Slic
         complete=complete,
         failed=failed,
         not_2xx=sum(n for each in answers for name, n in each.counts.items() if NOT_2XX.match(name)),
-        # All but those whose connection had to be replaced by another.
+        # Each connection beyond the first of each worker replaced one that did not stay open.
         keep_alive=max(0, complete - max(0, connections - concurrency)) if _counted(answers, "reused") else 0,
         transferred_bytes=transferred,
         html_bytes=_counted(answers, "body_bytes"),
@@ -106,7 +109,7 @@ def ab_figures(arm: str, workload: str, concurrency: int, answers: Sequence[Slic
 
 
 def without_lengths(figures: AbFigures) -> AbFigures:
-    """Return the figures as ab -l has them: a response of another length is no failure."""
+    """Return the figures of `ab -l`, which accepts responses of another length."""
     return figures.model_copy(update={"failed": {**figures.failed, "length": 0}})
 
 
@@ -115,7 +118,7 @@ def _counted(answers: Sequence[SliceAnswer], name: str) -> int:
 
 
 def _times(answers: Sequence[SliceAnswer], name: str, complete: int) -> AbTimes:
-    """Return times of `complete` requests; those without the phase spent 0 on it."""
+    """Return the times of a phase over `complete` requests; those without the phase count as 0."""
     phases = [phase for answer in answers if (phase := answer.phases.get(name)) and phase.count]
     count, total = sum(phase.count for phase in phases), sum(phase.sum_ns for phase in phases)
     none = complete - count
@@ -125,16 +128,18 @@ def _times(answers: Sequence[SliceAnswer], name: str, complete: int) -> AbTimes:
     variance = max(0.0, squares - complete * mean**2) / max(1, complete - 1)
     highest = max(phase.max_ns for phase in phases)
     middle = complete // 2
-    found = _at_ranks(merged(phase.histogram for phase in phases), [middle - none, middle - none - (complete % 2 == 0)])
+    middles = _at_ranks(
+        merged(phase.histogram for phase in phases), [middle - none, middle - none - (complete % 2 == 0)]
+    )
     return AbTimes(
         min=(0 if none > 0 else min(phase.min_ns for phase in phases)) / NS_PER_MS,
         mean=mean / NS_PER_MS,
         sd=math.sqrt(variance) / NS_PER_MS,
-        median=min(sum(found) / 2, highest) / NS_PER_MS,
+        median=min(sum(middles) / 2, highest) / NS_PER_MS,
         max=highest / NS_PER_MS,
     )
 
 
-def _at_ranks(found: Counts, ranks: Sequence[int]) -> list[float]:
-    """Return the values at these ranks (from 0) of the sorted ones; 0 for requests without the phase."""
-    return [0.0 if rank < 0 else value for rank, value in zip(ranks, found.at_ranks(ranks), strict=True)]
+def _at_ranks(counts: Counts, ranks: Sequence[int]) -> list[float]:
+    """Return the sorted values at these ranks, counted from 0; 0 at negative ranks, for requests without the phase."""
+    return [0.0 if rank < 0 else value for rank, value in zip(ranks, counts.at_ranks(ranks), strict=True)]

@@ -1,4 +1,4 @@
-"""Arms: their evidence added up over the slices, and the CPU time they took."""
+"""Arms with the evidence and CPU time of all their slices."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ from collections import Counter
 
 from costof.format import listed, milliseconds
 from costof.results.models import Arm, Cpu, Evidence, Factor
-from costof.results.run import Run, cpu_by_role, cpu_seconds_each, read_in
+from costof.results.run import Run, cpu_by_role, cpu_seconds_per_operation, slices_with_cpu
 from costof.study.arms import PlannedArm
 
 MEASURING = ("wire", "app", "command")
 """The views of instruments."""
 NEAR_ONE_CORE = 0.8
 SET_UP = "tree"
-"""The servers' fact that says how they stood to each other."""
+"""Name of the servers' fact about the tree in which they replicate."""
 
 
-def arm_result(run: Run, arm: PlannedArm, same_set_up: list[str]) -> Arm:
-    slices = run.slices_of(arm.name)
-    seen = [evidence for view in MEASURING if (evidence := _evidence(run, arm, view))]
-    measured = bool(seen)
-    if arm.name in run.proofs:
-        seen.insert(0, Evidence(view="service", facts=run.proofs[arm.name], slices=len(run.slices)))
+def build_arm(run: Run, arm: PlannedArm, same_set_up: list[str]) -> Arm:
+    slices = run.all_slices(arm.name)
+    evidence = [each for view in MEASURING if (each := _evidence(run, arm, view))]
+    measured = bool(evidence)
+    if arm.name in run.service_evidence:
+        evidence.insert(0, Evidence(view="service", facts=run.service_evidence[arm.name], slices=len(run.slices)))
     if facts := _server_facts(run, arm):
-        seen.append(Evidence(view="server", facts=facts, slices=sum(map(run.counts, slices))))
-    error = run.refused(arm) or run.lost_arms.get(arm.name)
+        evidence.append(Evidence(view="server", facts=facts, slices=sum(map(run.counts, slices))))
+    error = run.refusal_reason(arm) or run.lost_arms.get(arm.name)
     if error is None and not measured and run.slices:
-        error = next((piece.mismatch for piece in slices if piece.mismatch), None)
+        error = next((record.mismatch for record in slices if record.mismatch), None)
     if error is None and not measured and run.slices:
-        detail = next((error.detail for piece in slices for error in piece.answer.errors), "")
-        error = f"no slice of it succeeded{f': {detail}' if detail else ''}"
+        detail = next((error.detail for record in slices for error in record.answer.errors), "")
+        error = f"no slice succeeded{f': {detail}' if detail else ''}"
     return Arm(
         name=arm.name,
         label=arm.label,
@@ -37,24 +37,24 @@ def arm_result(run: Run, arm: PlannedArm, same_set_up: list[str]) -> Arm:
         replicate=arm.replicate,
         baseline=arm.baseline,
         context=arm.context,
-        where=_where(run, arm),
+        context_in_words=_context_in_words(run, arm),
         factors=[Factor(name=name, level=level) for name, level in arm.levels.items()],
         same_set_up=same_set_up,
-        evidence=seen,
+        evidence=evidence,
         error=error,
     )
 
 
 def set_ups(run: Run, arm: PlannedArm) -> Counter[str]:
-    """Count how the servers were set up in the arm's slices; empty where none of them says."""
-    facts = (piece.server_facts for piece in run.slices_of(arm.name) if run.counts(piece))
-    return Counter(found[SET_UP] for found in facts if SET_UP in found)
+    """Count the set-ups of the servers over the arm's slices; empty if no slice has that fact."""
+    facts = (record.server_facts for record in run.all_slices(arm.name) if run.counts(record))
+    return Counter(each[SET_UP] for each in facts if SET_UP in each)
 
 
 def same_set_ups(run: Run) -> dict[str, list[str]]:
-    """Return for each arm those of its context with the very same set-up in all slices."""
-    found = {arm.name: set_ups(run, arm) for arm in run.plan.arms}
-    only = {name: next(iter(seen)) for name, seen in found.items() if len(seen) == 1}
+    """Return for each arm the other arms of its context whose set-up was identical in all slices."""
+    counts = {arm.name: set_ups(run, arm) for arm in run.plan.arms}
+    only = {name: next(iter(each)) for name, each in counts.items() if len(each) == 1}
     return {
         arm.name: [
             other.name
@@ -67,31 +67,31 @@ def same_set_ups(run: Run) -> dict[str, list[str]]:
 
 
 def _server_facts(run: Run, arm: PlannedArm) -> dict[str, str]:
-    """What the servers said of the arm's slices; of a fact that changed, every version of it.
+    """Return the servers' facts on the arm's slices; a fact that changed has all its values.
 
-    Counts are added up, those of the warm-up among them.
+    Counts are summed, including those of the warm-up.
     """
-    said: dict[str, dict[str, None]] = {}
-    for piece in filter(run.counts, run.slices_of(arm.name)):
-        for name, fact in piece.server_facts.items():
-            said.setdefault(name, {})[fact] = None
+    values: dict[str, dict[str, None]] = {}
+    for record in filter(run.counts, run.all_slices(arm.name)):
+        for name, fact in record.server_facts.items():
+            values.setdefault(name, {})[fact] = None
     counted: dict[str, int] = {}
-    # Standing connections are opened in the warm-up.
-    for piece in (piece for piece in run.slices_of(arm.name) if piece.mismatch is None):
-        for name, count in piece.server_counts.items():
+    # Permanent connections are opened in the warm-up.
+    for record in (record for record in run.all_slices(arm.name) if record.mismatch is None):
+        for name, count in record.server_counts.items():
             counted[name] = counted.get(name, 0) + count
-    facts = {name: " | ".join(facts) for name, facts in said.items()}
+    facts = {name: " | ".join(facts) for name, facts in values.items()}
     return facts | {name: f"{count:,}" for name, count in counted.items()}
 
 
-def _where(run: Run, arm: PlannedArm) -> str:
+def _context_in_words(run: Run, arm: PlannedArm) -> str:
     """Return the arm's context in words: 'with keep-alive, 100 requests a connection', 'at 44 ms'."""
-    study, usual = run.plan.study, run.plan.controls[0].levels
+    study, default = run.plan.study, run.plan.controls[0].levels
     if not arm.context:
         return ""
     distance, place = study.distance_factor, ""
-    others = [name for name, factor in study.factors.items() if factor.context and name != distance]
-    changed = [study.factors[name].phrase(arm.levels[name]) for name in others if arm.levels[name] != usual[name]]
+    names = [name for name, factor in study.factors.items() if factor.context and name != distance]
+    changed = [study.factors[name].phrase(arm.levels[name]) for name in names if arm.levels[name] != default[name]]
     if distance and len({control.levels[distance] for control in run.plan.controls}) > 1:
         level = arm.levels[distance]
         place = f"at {level if level in study.factors[distance].milliseconds else milliseconds(float(level))}"
@@ -103,55 +103,56 @@ def _plainly(value: object) -> str:
 
 
 def _evidence(run: Run, arm: PlannedArm, view: str) -> Evidence | None:
-    mine = [piece for piece in run.slices_of(arm.name) if not piece.warm_up and piece.view == view]
-    good = [p for p in mine if p.mismatch is None and p.answer.operations]
+    records = [record for record in run.all_slices(arm.name) if not record.warm_up and record.view == view]
+    good = [p for p in records if p.mismatch is None and p.answer.operations]
     if not good:
         return None
     facts: dict[str, str] = {}
     for name in ("protocol", "cipher", "key", "group", "mechanism", "server_side", "verified", "server"):
-        seen = {piece.answer.evidence[name] for piece in good if piece.answer.evidence.get(name) is not None}
-        if seen:
-            facts[name] = ", ".join(sorted(_plainly(value) for value in seen))
+        values = {record.answer.evidence[name] for record in good if record.answer.evidence.get(name) is not None}
+        if values:
+            facts[name] = ", ".join(sorted(_plainly(value) for value in values))
     if view == "wire" and "protocol" in facts:
         facts["TLS library"] = run.tls_library(arm)
     for name in ("connections", "handshakes", "resumed", "clients"):
-        counts = [int(piece.answer.evidence.get(name, 0)) for piece in good]
-        if any(name in piece.answer.evidence for piece in good):
+        counts = [int(record.answer.evidence.get(name, 0)) for record in good]
+        if any(name in record.answer.evidence for record in good):
             facts[name] = str(sum(counts))
-    if all(piece.server_connections is not None for piece in good):
-        facts["connections counted by the server"] = str(sum(piece.server_connections or 0 for piece in good))
+    if all(record.server_connections is not None for record in good):
+        facts["connections counted by the server"] = str(sum(record.server_connections or 0 for record in good))
         versions: dict[str, int] = {}
-        for piece in good:
-            for version, count in (piece.server_tls or {}).items():
+        for record in good:
+            for version, count in (record.server_tls or {}).items():
                 versions[version] = versions.get(version, 0) + count
         counted = ", ".join(f"{version} {count}" for version, count in versions.items() if count) or "none"
         facts["TLS connections counted by the server"] = counted
-    return Evidence(view=view, facts=facts, slices=len(good), discarded=sum(p.mismatch is not None for p in mine))
+    return Evidence(view=view, facts=facts, slices=len(good), discarded=sum(p.mismatch is not None for p in records))
 
 
-def cpu_of(run: Run, workload: str, arm: PlannedArm) -> Cpu | None:
-    """Return CPU seconds per 1,000 operations by role; None where nothing succeeded."""
-    pieces = run.of(workload, arm.name)
-    operations = sum(piece.answer.operations for piece in pieces)
+def build_cpu(run: Run, workload: str, arm: PlannedArm) -> Cpu | None:
+    """Return the CPU seconds per 1,000 operations by role; None if no operation succeeded."""
+    records = run.counted_slices(workload, arm.name)
+    operations = sum(record.answer.operations for record in records)
     if not operations:
         return None
-    elapsed = sum(piece.answer.elapsed_ns for piece in pieces) / 1e9
+    elapsed = sum(record.answer.elapsed_ns for record in records) / 1e9
     busy = {
-        role: sum(cpu_by_role(piece)[role] for piece in read) / (sum(piece.answer.elapsed_ns for piece in read) / 1e9)
-        for role, read in read_in(pieces).items()
+        role: sum(cpu_by_role(record)[role] for record in measured)
+        / (sum(record.answer.elapsed_ns for record in measured) / 1e9)
+        for role, measured in slices_with_cpu(records).items()
     }
     role = max(busy, key=lambda name: busy[name])
     throttled: dict[str, float] = {}
-    for piece in pieces:
-        for name, seconds in piece.server_throttled_seconds.items():
+    for record in records:
+        for name, seconds in record.server_throttled_seconds.items():
             throttled[name] = throttled.get(name, 0.0) + seconds
     return Cpu(
         workload=workload,
         arm=arm.name,
         operations=operations,
-        seconds_per_1000={name: used * 1000 for name, used in cpu_seconds_each(pieces).items()},
+        seconds_per_1000={name: used * 1000 for name, used in cpu_seconds_per_operation(records).items()},
         busiest=role if busy[role] > NEAR_ONE_CORE else None,
-        # Several threads are throttled at once, so their seconds may add up to more than the time.
+        # Several threads are throttled at once, so their seconds may exceed the elapsed time.
         throttled={name: min(1.0, held / elapsed) for name, held in throttled.items()},
-        steal=min(1.0, sum(piece.steal_seconds for piece in pieces) / (elapsed * run.cores)),
+        steal=min(1.0, sum(record.steal_seconds for record in records) / (elapsed * run.cores)),
     )

@@ -1,4 +1,4 @@
-"""What each arm changes against its control, and what may be said of it: during a run and once it is over."""
+"""Changes of each arm against its control, and their verdicts, during and after a run."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from costof.study.plan import Plan
 
 @dataclass(frozen=True)
 class Change:
-    """An arm against its control in one metric: numbers by round, and their mean ratio and difference.
+    """An arm against its control in one metric: their values by unit, and the mean difference and ratio.
 
-    `ratio` is a logarithm; where a round has nothing of the metric in one of them, the share of the control's mean.
-    None where the control alone has nothing of it at all.
+    If `logarithmic`, `ratio` is the mean log ratio. If a value is 0, so that there are no logarithms, `ratio` is the
+    difference as a share of the control's mean; None if the control is always 0 and the arm is not.
     """
 
     arm: PlannedArm
@@ -43,39 +43,43 @@ class Change:
         return self.ratio.estimate(self.rounds).through(lambda share: 1 + share)
 
 
-#: By metric, in the study's order: of all arms and replicates that have enough rounds.
+#: Changes of all comparable arms and replicates by metric, in the study's order.
 Changes = Mapping[str, list[Change]]
 
 
 def every_change(plan: Plan, samples: Samples) -> Changes:
     """Compare all arms of a run, with variances moderated over the arms of each metric."""
-    found = {}
+    by_metric = {}
     for metric in plan.study.metrics:
-        pairs = [(arm, samples.compared(plan, metric, arm)) for arm in plan.arms]
+        pairs = [(arm, samples.comparable_pairs(plan, metric, arm)) for arm in plan.arms]
         changes = [_change(arm, *both) for arm, both in pairs if both is not None]
-        own = [Variance(each.ratio.error**2 * each.rounds, each.ratio.freedom) for each in changes if each.ratio]
-        lent = iter(moderated(own))
-        found[metric] = [_lent(each, next(lent)) if each.ratio else each for each in changes]
-    return found
+        variances = [Variance(each.ratio.error**2 * each.rounds, each.ratio.freedom) for each in changes if each.ratio]
+        shared = iter(moderated(variances))
+        by_metric[metric] = [_with_variance(each, next(shared)) if each.ratio else each for each in changes]
+    return by_metric
 
 
 def _change(arm: PlannedArm, control: list[float], values: list[float]) -> Change:
-    difference, logs, usual = (
+    difference, logs, control_mean = (
         mean_over_rounds(differences(control, values)),
         log_ratios(control, values),
         fmean(control),
     )
     if logs is not None:
         return Change(arm, control, values, difference, mean_over_rounds(logs), logarithmic=True)
-    share = Mean(difference.value / usual, difference.error / usual, difference.freedom) if usual > 0 else None
+    share = (
+        Mean(difference.value / control_mean, difference.error / control_mean, difference.freedom)
+        if control_mean > 0
+        else None
+    )
     if not any((*control, *values)):
-        # Nothing in either: as much in one as in the other, and known exactly.
+        # Both are always 0: no difference, known exactly.
         share = difference
     return Change(arm, control, values, difference, share, logarithmic=False)
 
 
-def _lent(change: Change, variance: Variance) -> Change:
-    """Return the change with another variance, that of its difference in proportion."""
+def _with_variance(change: Change, variance: Variance) -> Change:
+    """Return the change with another variance of the ratio, and the difference's error scaled in proportion."""
     assert change.ratio is not None
     error = math.sqrt(variance.value / change.rounds)
     times = error / change.ratio.error if change.ratio.error else 1.0
@@ -84,8 +88,8 @@ def _lent(change: Change, variance: Variance) -> Change:
 
 
 @dataclass(frozen=True)
-class Judged:
-    """A change of a protected arm, what of it was judged, and the verdict."""
+class JudgedChange:
+    """A change of a protected arm, its contrast and its verdict."""
 
     metric: str
     change: Change
@@ -93,28 +97,30 @@ class Judged:
     verdict: Verdict
 
 
-def judged(plan: Plan, changes: Changes, error_rate: float = ERROR_RATE) -> list[Judged]:
-    """Judge all arms but control replicates together, in the order of the study's metrics."""
-    found: list[tuple[str, Change, Contrast]] = []
-    for name, of_metric in changes.items():
-        replicates = {each.arm.context: each for each in of_metric if each.arm.replicate}
-        found += [
-            (name, each, contrast_of(plan, name, each, replicates.get(each.arm.context)))
-            for each in of_metric
+def judge_changes(plan: Plan, changes: Changes, error_rate: float = ERROR_RATE) -> list[JudgedChange]:
+    """Return verdicts on all arms except control replicates, corrected together, in the order of the metrics."""
+    contrasts: list[tuple[str, Change, Contrast]] = []
+    for name, changes_of_metric in changes.items():
+        replicates = {each.arm.context: each for each in changes_of_metric if each.arm.replicate}
+        contrasts += [
+            (name, each, build_contrast(plan, name, each, replicates.get(each.arm.context)))
+            for each in changes_of_metric
             if not each.arm.replicate
         ]
-    reached = verdicts([contrast for *_, contrast in found], error_rate)
-    return [Judged(*each, verdict) for each, verdict in zip(found, reached, strict=True)]
+    judgements = verdicts([contrast for *_, contrast in contrasts], error_rate)
+    return [JudgedChange(*each, verdict) for each, verdict in zip(contrasts, judgements, strict=True)]
 
 
-def replicates_of(changes: Changes) -> list[tuple[str, Change]]:
-    """Return what each control replicate changes in each metric: nothing but noise."""
+def replicate_changes(changes: Changes) -> list[tuple[str, Change]]:
+    """Return the changes of each control replicate with their metric: they are only noise."""
     return [(name, each) for name, of_metric in changes.items() for each in of_metric if each.arm.replicate]
 
 
-def noise_of(replicate: Change) -> float:
-    """What two identical arms may differ by: how much more the larger is than the smaller, at the farther end of the
-    interval. So a rate has the noise of the time that it comes from."""
+def relative_noise(replicate: Change) -> float:
+    """Return by how much two identical arms may differ, relative to the smaller one: the farther end of the interval.
+
+    Relative to the smaller one, a rate has the same noise as the time it is computed from.
+    """
     relative = replicate.relative()
     if relative is None:
         return 0.0
@@ -122,27 +128,27 @@ def noise_of(replicate: Change) -> float:
     return max(less, relative.high - 1)
 
 
-def noise_difference_of(replicate: Change) -> float:
-    """Return what two identical arms may differ by, in the metric's unit: the farther end of the interval."""
+def absolute_noise(replicate: Change) -> float:
+    """Return by how much two identical arms may differ, in the metric's unit, at the farther end of the interval."""
     difference = replicate.difference.estimate(replicate.rounds)
     return max(abs(difference.low), abs(difference.high))
 
 
-def contrast_of(plan: Plan, name: str, change: Change, replicate: Change | None = None) -> Contrast:
-    """Return what of a change is judged; it has to exceed what the control's `replicate` changes."""
+def build_contrast(plan: Plan, name: str, change: Change, replicate: Change | None = None) -> Contrast:
+    """Return the contrast to judge for a change; it has to exceed the noise between the control and its `replicate`."""
     metric = plan.study.metrics[name]
     return Contrast(
         change.ratio or change.difference,
         change.rounds,
         metric.margin if change.ratio else None,
-        noise_of(replicate) if replicate else 0.0,
+        relative_noise(replicate) if replicate else 0.0,
         metric.headline,
         metric.better,
         change.difference if change.logarithmic else None,
-        noise_difference_of(replicate) if replicate else 0.0,
+        absolute_noise(replicate) if replicate else 0.0,
     )
 
 
-def all_stand(found: Sequence[Judged]) -> bool:
-    headline = [each for each in found if each.contrast.headline]
+def all_headlines_resolved(changes: Sequence[JudgedChange]) -> bool:
+    headline = [each for each in changes if each.contrast.headline]
     return bool(headline) and all(each.verdict is not Verdict.UNRESOLVED for each in headline)

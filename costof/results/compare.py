@@ -1,8 +1,8 @@
-"""Two runs of one study: did a cost change?
+"""Comparison of two runs of one study: which costs changed?
 
-Costs are compared as ratios, each arm over its own run's control: on another machine, or in another hour, everything
-may be slower, and the cost is the same. The change of the ratio is judged as an effect is, with the uncertainty of both
-runs, corrected for how many there are, and must exceed what the replicates of both runs differ by.
+Costs are compared as ratios of arm to control, because another machine or another hour may slow both alike. The change
+of a ratio gets a verdict like an effect does: with the uncertainty of both runs, corrected for the number of changes,
+and it must exceed the noise between control and replicate of both runs.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from costof.statistics.verdicts import Contrast, verdicts
 
 
 class Change(Model):
-    """One effect in both runs, as ratios. `change` is the second over the first: above 1 the ratio has risen.
+    """An effect in both runs, as ratios. `change` is the second ratio over the first.
 
-    `change`, `margin` and `verdict` are None where the two are no cost of the same.
+    `change`, `margin` and `verdict` are None if the two cannot be compared.
     """
 
     metric: str
@@ -34,12 +34,11 @@ class Change(Model):
     verdict: Verdict | None
 
 
-def compare_runs(first: Core, second: Core, unlike: Container[str] = ()) -> list[Change]:
-    """Compare every effect that both runs have as a ratio; those of `unlike` arms have no verdict.
+def compare_runs(first: Core, second: Core, changed_arms: Container[str] = ()) -> list[Change]:
+    """Compare every effect that both runs have as a ratio.
 
-    Nor has one whose interval reaches down to 0 in either run: it has no logarithm, and may be any change.
-
-    Raises `OTHER_STUDY`.
+    Effects of `changed_arms`, which are not the same in both runs, get no verdict. Neither do those whose interval
+    reaches 0 in either run: they have no logarithm. Raises `OTHER_STUDY`.
     """
     if first.study != second.study:
         raise CostofError(
@@ -49,14 +48,14 @@ def compare_runs(first: Core, second: Core, unlike: Container[str] = ()) -> list
     both = [(a, b) for a in first.effects if (b := after.effect(a.metric, a.arm)) and a.ratio and b.ratio]
     contrasts = {}
     for a, b in both:
-        if a.arm not in unlike and a.ratio and b.ratio and min(a.ratio.low, b.ratio.low) > 0:
+        if a.arm not in changed_arms and a.ratio and b.ratio and min(a.ratio.low, b.ratio.low) > 0:
             metric = before.metrics[a.metric]
             noise = math.hypot(_noise(before, a), _noise(after, b))
-            # The change's logarithm, of two independent runs.
+            # The logarithm of the change; the runs are independent.
             mean = combined([(-1, _logarithm(a.ratio)), (1, _logarithm(b.ratio))])
             rounds = min(a.rounds, b.rounds)
             contrasts[a.metric, a.arm] = Contrast(mean, rounds, metric.margin, noise, metric.headline, metric.better)
-    reached = dict(zip(contrasts, verdicts([*contrasts.values()]), strict=True))
+    verdict_by_effect = dict(zip(contrasts, verdicts([*contrasts.values()]), strict=True))
     changes = []
     for a, b in both:
         assert a.ratio is not None
@@ -70,7 +69,7 @@ def compare_runs(first: Core, second: Core, unlike: Container[str] = ()) -> list
                 first=a.ratio,
                 second=b.ratio,
                 change=contrast and contrast.change.estimate(contrast.rounds).through(math.exp),
-                verdict=reached.get((a.metric, a.arm)),
+                verdict=verdict_by_effect.get((a.metric, a.arm)),
             )
         )
     return changes
@@ -83,7 +82,7 @@ def _logarithm(ratio: Estimate) -> Mean:
 
 
 def _noise(index: Index, effect: Effect) -> float:
-    """Return how far the control replicate may differ from the control in the effect's metric and context."""
+    """Return by how much control and replicate may differ in the effect's metric and context."""
     arm = index.arm(effect.arm)
     floor = index.noise(effect.metric, arm.context) if arm else None
     return floor.relative if floor else 0.0

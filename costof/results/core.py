@@ -1,4 +1,4 @@
-"""The core result: what a ledger shows of a run before any section of the report adds to it."""
+"""The core result: the figures of a run that every report needs, whatever its sections."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from statistics import median
 
 from costof.errors import CostofError, ErrorText
 from costof.messages.answers import MISSING, PEAK_MEMORY
-from costof.results.arms import arm_result, cpu_of, same_set_ups
-from costof.results.figures import between_starts, effects_of, metric_result, noise_floors, values_of
+from costof.results.arms import build_arm, build_cpu, same_set_ups
+from costof.results.figures import between_starts, build_effects, build_metric, build_values, noise_floors
 from costof.results.ledger import SliceRecord
 from costof.results.load import drop_overloaded
-from costof.results.models import CarryOver, Core, Failing, Missing, StartingTogether
+from costof.results.models import CarryOver, Core, FailedOperations, HostStartSpread, MissingFigure
 from costof.results.run import Run
-from costof.results.warnings import errors_of, warnings_of
+from costof.results.warnings import collect_warnings, count_errors
 from costof.statistics.carry_over import carry_over
 from costof.statistics.intervals import FEWEST_ROUNDS, Mean
 from costof.statistics.proportions import newcombe
@@ -23,13 +23,13 @@ from costof.study.load import WORKLOAD
 
 
 def build_core(run: Run, name: str) -> Core:
-    """Return the core result of the run in the folder `name`. Raises `NOTHING_MEASURED` when no slice ever ended."""
+    """Return the core result of the run in folder `name`. Raises `NOTHING_MEASURED` if the service never started."""
     if run.environment is None:
         raise CostofError(ErrorText.NOTHING_MEASURED, detail="the service never started")
     plan, study = run.plan, run.plan.study
     drop_overloaded(run)
     floors = noise_floors(run)
-    effects = effects_of(run)
+    effects = build_effects(run)
     same = same_set_ups(run)
     return Core(
         study=study.name,
@@ -47,29 +47,29 @@ def build_core(run: Run, name: str) -> Core:
         target_precision=plan.precision if plan.starts == 1 else None,
         requested_rounds=plan.most_rounds if plan.precision is None else None,
         slice_shares={name: size.seconds / plan.slices[name].seconds for name, size in (run.sizes or {}).items()},
-        arms=[arm_result(run, arm, same[arm.name]) for arm in plan.arms],
+        arms=[build_arm(run, arm, same[arm.name]) for arm in plan.arms],
         distances={control.context: study.round_trip_ms(control.levels) for control in plan.controls}
         if study.distance_factor
         else {},
         metrics=[
-            metric_result(name, metric, run)
+            build_metric(name, metric, run)
             for name, metric in study.metrics.items()
             if metric.command_figure is None or _is_reported(run, name)
         ],
-        values=values_of(run),
+        values=build_values(run),
         effects=effects,
         noise_floor=floors,
         between_starts=between_starts(run),
-        carry_over=carry_over_of(run),
-        # What others published is of other servers than a user's own.
+        carry_over=find_carry_over(run),
+        # Published figures hold for the lab's servers, not for a user's target.
         published=study.published if plan.target is None else None,
         links=run.links,
-        cpu=[entry for workload in study.workloads for arm in plan.arms if (entry := cpu_of(run, workload, arm))],
-        errors=errors_of(run),
-        failures=failing_of(run),
-        missing=[*missing_of(run), *overloaded_of(run)],
-        warnings=warnings_of(run, len(effects)),
-        starting_together=starting_together(run),
+        cpu=[entry for workload in study.workloads for arm in plan.arms if (entry := build_cpu(run, workload, arm))],
+        errors=count_errors(run),
+        failures=count_failures(run),
+        missing=[*find_missing_figures(run), *find_overloaded_figures(run)],
+        warnings=collect_warnings(run, len(effects)),
+        host_start_spread=host_start_spread(run),
         environment=_environment(run),
     )
 
@@ -82,147 +82,166 @@ def _environment(run: Run) -> dict[str, object]:
         facts[f"{record.view} view"] = ", ".join(named)
         facts.update({"TLS library": run.tls_library()} if record.view == "wire" else record.ready.versions)
         if record.ready.runtime:
-            facts["engine waits by"] = record.ready.runtime
+            facts["engine event loop"] = record.ready.runtime
         for name, nanoseconds in record.ready.self_cost_ns.items():
-            facts[f"engine's own cost: {name}, ns"] = round(nanoseconds, 1)
+            facts[f"engine overhead: {name}, ns"] = round(nanoseconds, 1)
     warehouses = run.plan.study.warehouses
     facts |= {"warehouses": warehouses} if warehouses else {"records": run.plan.records}
-    facts["target"] = run.plan.target or "the run's own lab"
-    if engine := [piece.answer.peak_memory_bytes for piece in run.slices if piece.view == "wire"]:
+    facts["target"] = run.plan.target or "lab"
+    if engine := [record.answer.peak_memory_bytes for record in run.slices if record.view == "wire"]:
         facts["peak memory of the engine, MiB"] = round(max(engine) / 2**20, 1)
     if run.steal_share is not None:
         facts["steal"] = f"{run.steal_share:.2%}"
     return facts
 
 
-def failing_of(run: Run) -> list[Failing]:
-    found = []
+def count_failures(run: Run) -> list[FailedOperations]:
+    failures = []
     for workload in run.plan.study.workloads:
         counts = {}
         for arm in run.plan.arms:
-            answers = [piece.answer for piece in run.of(workload, arm.name)]
+            answers = [record.answer for record in run.counted_slices(workload, arm.name)]
             counts[arm.name] = (sum(answer.failed for answer in answers), sum(answer.begun for answer in answers))
         if not any(failed for failed, _ in counts.values()):
             continue
         for arm in run.plan.arms:
-            (failed, of), control = counts[arm.name], counts.get(arm.baseline or "", (0, 0))
-            if of:
-                more, low, high = newcombe(control, (failed, of)) if control[1] else (None, None, None)
-                found.append(
-                    Failing(
-                        workload=workload, arm=arm.name, failed=failed, of=of, more=more, more_low=low, more_high=high
+            (failed, begun), control = counts[arm.name], counts.get(arm.baseline or "", (0, 0))
+            if begun:
+                excess, low, high = newcombe(control, (failed, begun)) if control[1] else (None, None, None)
+                failures.append(
+                    FailedOperations(
+                        workload=workload,
+                        arm=arm.name,
+                        failed=failed,
+                        begun=begun,
+                        excess=excess,
+                        excess_low=low,
+                        excess_high=high,
                     )
                 )
-    return found
+    return failures
 
 
 def _is_reported(run: Run, metric: str) -> bool:
-    """A reader knows more figures than its program reports in a run."""
+    """Return whether any arm has the metric: a program may not report every figure that its reader knows."""
     return any(run.samples.by_round(metric, arm.name) for arm in run.plan.arms)
 
 
-def missing_of(run: Run) -> list[Missing]:
-    """Return the figures that commands report on some arms and not, or not in every slice, on others."""
-    found = []
+def find_missing_figures(run: Run) -> list[MissingFigure]:
+    """Return the commands' figures that some arms report and others lack, in all slices or in some."""
+    missing = []
     for name, metric in run.plan.study.metrics.items():
         figure = metric.command_figure
         if figure is None or figure == PEAK_MEMORY or not _is_reported(run, name):
             continue
         for arm in run.plan.arms:
-            pieces = [piece for piece in run.of(metric.workload, arm.name) if piece.answer.operations]
-            lacking = [piece for piece in pieces if figure not in piece.answer.figures]
-            if lacking and not arm.replicate:
-                reasons = (piece.answer.evidence.get(MISSING, {}).get(figure) for piece in lacking)
+            records = [record for record in run.counted_slices(metric.workload, arm.name) if record.answer.operations]
+            without_figure = [record for record in records if figure not in record.answer.figures]
+            if without_figure and not arm.replicate:
+                reasons = (record.answer.evidence.get(MISSING, {}).get(figure) for record in without_figure)
                 why = next((f" ({each})" for each in reasons if each), "")
-                some = "" if len(lacking) == len(pieces) else f" in {len(lacking)} of {len(pieces)} slices"
+                some = (
+                    "" if len(without_figure) == len(records) else f" in {len(without_figure)} of {len(records)} slices"
+                )
                 reason = f"the output of {arm.label} does not have it{some}{why}"
-                found.append(Missing(metric=name, arm=arm.name, slices=len(lacking), of=len(pieces), reason=reason))
-    return found
+                missing.append(
+                    MissingFigure(
+                        metric=name,
+                        arm=arm.name,
+                        missing_slices=len(without_figure),
+                        total_slices=len(records),
+                        reason=reason,
+                    )
+                )
+    return missing
 
 
-def overloaded_of(run: Run) -> list[Missing]:
-    found = []
+def find_overloaded_figures(run: Run) -> list[MissingFigure]:
+    missing = []
     for arm, metrics in run.dropped.items():
-        slices = len(run.of(WORKLOAD, arm))
+        slices = len(run.counted_slices(WORKLOAD, arm))
         reason = f"{run.plan.arm(arm).label} cannot carry this load, so its times mean nothing"
-        found += [Missing(metric=name, arm=arm, slices=slices, of=slices, reason=reason) for name in metrics]
-    return [each for each in found if not run.plan.arm(each.arm).replicate]
+        missing += [
+            MissingFigure(metric=name, arm=arm, missing_slices=slices, total_slices=slices, reason=reason)
+            for name in metrics
+        ]
+    return [each for each in missing if not run.plan.arm(each.arm).replicate]
 
 
-#: Chance of a run without carry-over that is said to have some, over all its headline metrics (Bonferroni).
+#: Chance that a run without carry-over is reported to have some, over all its headline metrics (Bonferroni).
 FALSE_ALARMS = 0.01
 
 
-def carry_over_of(run: Run) -> list[CarryOver]:
-    """Return the headline metrics in which slices after another arm differ from those after their own.
+def find_carry_over(run: Run) -> list[CarryOver]:
+    """Return the headline metrics that differ between slices after another arm's slice and slices after the same arm's.
 
-    Differences below the metric's margin are left out. Only pairs of slices of one workload and context are compared.
+    Differences below the metric's margin are left out. Only slices of the same workload and context are paired.
     """
     followers = [
-        (piece, _copy(run, before) is not _copy(run, piece))
-        for before, piece in pairwise(run.slices)
-        if run.counts(piece) and before.workload == piece.workload and _context(run, before) == _context(run, piece)
+        (record, _copy(run, before) is not _copy(run, record))
+        for before, record in pairwise(run.slices)
+        if run.counts(record) and before.workload == record.workload and _context(run, before) == _context(run, record)
     ]
     metrics = [name for name, metric in run.plan.study.metrics.items() if metric.headline]
-    found = []
+    effects = []
     for name in metrics:
         metric, difference = run.plan.study.metrics[name], _difference_after_other(run, name, followers)
         if difference is None or abs(difference.value) < math.log1p(metric.margin):
             continue
         level = FALSE_ALARMS / len(metrics)
         if abs(difference.value) > difference.half(1 - level):
-            found.append(CarryOver(metric=name, ratio=difference.estimate(run.rounds).through(math.exp)))
-    return found
+            effects.append(CarryOver(metric=name, ratio=difference.estimate(run.rounds).through(math.exp)))
+    return effects
 
 
 def _difference_after_other(run: Run, name: str, followers: list[tuple[SliceRecord, bool]]) -> Mean | None:
     logs, rounds, arms, after_other = [], [], [], []
     names = [arm.name for arm in run.plan.arms]
     contexts = [control.context for control in run.plan.controls]
-    for piece, is_after_other in followers:
-        if piece.workload != run.plan.study.metrics[name].workload:
+    for record, is_after_other in followers:
+        if record.workload != run.plan.study.metrics[name].workload:
             continue
-        number = run.samples.by_round(name, piece.turn.role).get(piece.round)
+        number = run.samples.by_round(name, record.key.role).get(record.round)
         if number is not None and number > 0:
             logs.append(math.log(number))
-            rounds.append(piece.round * len(contexts) + contexts.index(_context(run, piece)))
-            arms.append(names.index(_copy(run, piece).name))
+            rounds.append(record.round * len(contexts) + contexts.index(_context(run, record)))
+            arms.append(names.index(_copy(run, record).name))
             after_other.append(is_after_other)
     if len(set(rounds)) < FEWEST_ROUNDS:
         return None
     return carry_over(logs, rounds, arms, after_other)
 
 
-def _copy(run: Run, piece: SliceRecord) -> PlannedArm:
-    return run.plan.original(run.plan.arm(piece.answer.arm))
+def _copy(run: Run, record: SliceRecord) -> PlannedArm:
+    return run.plan.original(run.plan.arm(record.answer.arm))
 
 
-def _context(run: Run, piece: SliceRecord) -> str:
-    return run.plan.arm(piece.answer.arm).context
+def _context(run: Run, record: SliceRecord) -> str:
+    return run.plan.arm(record.answer.arm).context
 
 
 NS_PER_MS = 1e6
 
 
-def starting_together(run: Run) -> StartingTogether | None:
-    """Return None where no two hosts measured at once."""
+def host_start_spread(run: Run) -> HostStartSpread | None:
+    """Return how far apart the hosts began a slice; None unless two hosts measured at once."""
     spreads, clocks = [], []
-    for piece in run.counted:
-        workload = run.plan.study.workloads[piece.workload]
-        # Where operations begin at instants of a schedule, the openings of the hosts' windows count.
+    for record in run.counted:
+        workload = run.plan.study.workloads[record.workload]
+        # Scheduled operations begin at random instants, so compare when the hosts' windows opened instead.
         scheduled = workload.pace is not None or workload.think_ms is not None
-        begun = [part.late_ns if scheduled else part.first_ns for part in piece.hosts if part.participated]
+        begun = [part.late_ns if scheduled else part.first_ns for part in record.hosts if part.participated]
         known = [each for each in begun if each is not None]
         if len(known) > 1:
             spreads.append(max(known) - min(known))
-            clocks += [part.clock_error_ns for part in piece.hosts]
+            clocks += [part.clock_error_ns for part in record.hosts]
     if not spreads:
         return None
     spreads.sort()
-    return StartingTogether(
+    return HostStartSpread(
         slices=len(spreads),
         median_ms=median(spreads) / NS_PER_MS,
         p99_ms=spreads[max(0, round(0.99 * len(spreads)) - 1)] / NS_PER_MS,
-        most_ms=spreads[-1] / NS_PER_MS,
-        clocks_ms=max(clocks) / NS_PER_MS,
+        max_ms=spreads[-1] / NS_PER_MS,
+        clock_error_ms=max(clocks) / NS_PER_MS,
     )

@@ -1,4 +1,4 @@
-"""Figures: effects, noise floors, and values with their distributions."""
+"""Figures of a run: effects, noise floors, and values with their distributions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from statistics import fmean
 
 import numpy as np
 
-from costof.results.changes import Judged, judged, noise_difference_of, noise_of, replicates_of
+from costof.results.changes import JudgedChange, absolute_noise, judge_changes, relative_noise, replicate_changes
 from costof.results.models import (
     LONGEST_WAIT,
     BetweenStarts,
@@ -16,7 +16,7 @@ from costof.results.models import (
     Effect,
     Metric,
     NoiseFloor,
-    Open,
+    Unresolved,
     Value,
 )
 from costof.results.run import Run
@@ -35,94 +35,109 @@ PERCENTILES = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99.9": 99.9, "max": 100.
 QUANTILES = [*range(0, 99), *(99 + i / 10 for i in range(10)), 99.95, 99.99, 100.0]
 
 
-def effects_of(run: Run) -> list[Effect]:
-    found = judged(run.plan, run.changes, run.error_rate)
-    alike = Counter(each.contrast.headline for each in found)
-    return [_effect(run, each, alike[each.contrast.headline]) for each in found]
+def build_effects(run: Run) -> list[Effect]:
+    judged = judge_changes(run.plan, run.changes, run.error_rate)
+    family_sizes = Counter(each.contrast.headline for each in judged)
+    return [_effect(run, each, family_sizes[each.contrast.headline]) for each in judged]
 
 
 def noise_floors(run: Run) -> list[NoiseFloor]:
-    found = []
-    for name, change in replicates_of(run.changes):
+    floors = []
+    for name, change in replicate_changes(run.changes):
         if (relative := change.relative()) is not None:
-            found.append(
+            floors.append(
                 NoiseFloor(
                     metric=name,
                     context=change.arm.context,
                     difference=change.difference.estimate(change.rounds),
                     ratio=relative,
                     differences=differences(change.control, change.values),
-                    absolute=noise_difference_of(change),
-                    relative=noise_of(change),
+                    absolute=absolute_noise(change),
+                    relative=relative_noise(change),
                 )
             )
-    return found
+    return floors
 
 
 def between_starts(run: Run) -> list[BetweenStarts]:
-    """Return one for each headline metric that can be compared; empty where rounds are the units."""
+    """Return the variation between starts for each headline metric; empty unless starts are the units."""
     metrics = [name for name, metric in run.plan.study.metrics.items() if metric.headline] if run.starts else []
-    found = {name: [run.log_ratios_by_round(name, each.arm) for each in run.changes[name]] for name in metrics}
-    shares = {name: variance_share_of_starts([*map(run.samples.units.grouped, logs)]) for name, logs in found.items()}
+    log_ratios = {name: [run.log_ratios_by_round(name, each.arm) for each in run.changes[name]] for name in metrics}
+    shares = {
+        name: variance_share_of_starts([*map(run.samples.units.grouped, logs)]) for name, logs in log_ratios.items()
+    }
     return [BetweenStarts(metric=name, share=share) for name, share in shares.items() if share is not None]
 
 
-def _effect(run: Run, of: Judged, alike: int) -> Effect:
-    """`alike`: how many effects of its kind were judged."""
-    change, metric = of.change, run.plan.study.metrics[of.metric]
+def _effect(run: Run, judged: JudgedChange, family_size: int) -> Effect:
+    """Return the effect. `family_size` is the number of effects whose verdicts are corrected together."""
+    change, metric = judged.change, run.plan.study.metrics[judged.metric]
     return Effect(
-        metric=of.metric,
+        metric=judged.metric,
         unit=metric.unit,
         arm=change.arm.name,
         control_value=fmean(change.control),
         value=fmean(change.values),
         difference=change.difference.estimate(change.rounds),
         ratio=change.relative(),
-        usual=trimmed_mean(differences(change.control, change.values)).estimate(change.rounds),
-        verdict=of.verdict,
+        typical_difference=trimmed_mean(differences(change.control, change.values)).estimate(change.rounds),
+        verdict=judged.verdict,
         rounds=change.rounds,
         differences=differences(change.control, change.values),
-        open=_open(run, of, alike) if of.verdict is Verdict.UNRESOLVED and change.rounds >= FEWEST_ROUNDS else None,
+        unresolved=_unresolved(run, judged, family_size)
+        if judged.verdict is Verdict.UNRESOLVED and change.rounds >= FEWEST_ROUNDS
+        else None,
     )
 
 
-def _open(run: Run, of: Judged, alike: int) -> Open:
-    contrast, relative = of.contrast, of.change.ratio
+def _unresolved(run: Run, judged: JudgedChange, family_size: int) -> Unresolved:
+    contrast, relative = judged.contrast, judged.change.ratio
     unit_seconds = run.measured_seconds / run.units
     most = int(LONGEST_WAIT * (run.plan.budget_seconds or run.measured_seconds) / unit_seconds)
-    rounds = rounds_needed(contrast, alike, max(most, contrast.rounds), run.error_rate)
-    return Open(
+    rounds = rounds_needed(contrast, family_size, max(most, contrast.rounds), run.error_rate)
+    return Unresolved(
         needed_seconds=None if rounds is None else max(1, rounds - contrast.rounds) * unit_seconds,
-        between_rounds=math.expm1(relative.error * math.sqrt(contrast.rounds)) if relative else None,
-        smallest=smallest_detectable(contrast, alike, run.error_rate) if relative else None,
+        deviation_between_rounds=math.expm1(relative.error * math.sqrt(contrast.rounds)) if relative else None,
+        smallest_detectable=smallest_detectable(contrast, family_size, run.error_rate) if relative else None,
         within_noise=contrast.within_noise,
     )
 
 
-def values_of(run: Run) -> list[Value]:
-    return [_value(run, name, arm) for name in run.plan.study.metrics for arm in run.plan.arms if run.has(name, arm)]
+def build_values(run: Run) -> list[Value]:
+    return [
+        _value(run, name, arm)
+        for name in run.plan.study.metrics
+        for arm in run.plan.arms
+        if run.has_enough_rounds(name, arm)
+    ]
 
 
 def _value(run: Run, name: str, arm: PlannedArm) -> Value:
     metric = run.plan.study.metrics[name]
     if metric.phase == WHOLE_SLICE:
-        pieces = [piece.answer for piece in run.of(metric.workload, arm.name) if piece.answer.operations]
-        return _value_of_slices(run, name, arm, sum(each.operations for each in pieces))
+        records = [
+            record.answer for record in run.counted_slices(metric.workload, arm.name) if record.answer.operations
+        ]
+        return _value_of_slices(run, name, arm, sum(each.operations for each in records))
     if metric.is_of_whole_slice:
         return _value_of_slices(run, name, arm, len(run.samples.by_round(name, arm.name)))
-    phases = [p for piece in run.of(metric.workload, arm.name) if (p := piece.answer.phases.get(metric.phase))]
+    phases = [
+        p for record in run.counted_slices(metric.workload, arm.name) if (p := record.answer.phases.get(metric.phase))
+    ]
     workers = run.plan.workers(metric.workload, arm)
     count = sum(phase.count for phase in phases)
     highest = max(phase.max_ns for phase in phases)
 
-    asked = [*PERCENTILES.values(), *QUANTILES]
-    found = dict(zip(asked, merged(phase.histogram for phase in phases).at_percentiles(asked), strict=True))
+    quantiles = [*PERCENTILES.values(), *QUANTILES]
+    nanoseconds = dict(
+        zip(quantiles, merged(phase.histogram for phase in phases).at_percentiles(quantiles), strict=True)
+    )
 
     def at(percentile: float) -> float:
-        # The histogram rounds to three digits; the largest is known exactly.
-        return in_unit(metric, max(1.0, min(found[percentile], float(highest))), workers)
+        # The histogram has three digits; the maximum is known exactly.
+        return in_unit(metric, max(1.0, min(nanoseconds[percentile], float(highest))), workers)
 
-    def each(total: int | None) -> float | None:
+    def per_operation(total: int | None) -> float | None:
         return total / count if total is not None else None
 
     def total(attribute: str) -> int | None:
@@ -132,41 +147,41 @@ def _value(run: Run, name: str, arm: PlannedArm) -> Value:
     return Value(
         metric=name,
         arm=arm.name,
-        mean=estimate(run.samples.of(name, arm.name)),
+        mean=estimate(run.samples.means(name, arm.name)),
         operations=count,
         percentiles={label: at(percentile) for label, percentile in PERCENTILES.items()},
         distribution=[DistributionPoint(value=at(q), fraction=q / 100) for q in QUANTILES],
-        round_trips=each(total("round_trips")),
-        bytes_sent=each(total("bytes_sent")),
-        bytes_received=each(total("bytes_received")),
+        round_trips=per_operation(total("round_trips")),
+        bytes_sent=per_operation(total("bytes_sent")),
+        bytes_received=per_operation(total("bytes_received")),
     )
 
 
 def _value_of_slices(run: Run, name: str, arm: PlannedArm, operations: int) -> Value:
-    """Return the value of a metric of whole slices: their own numbers are distributed, the worst last."""
+    """Return the value of a metric of whole slices, with the distribution over slices, from best to worst."""
     sign = 1 if run.plan.study.metrics[name].better == "lower" else -1
     numbers = run.samples.by_round(name, arm.name).values()
-    asked = [*PERCENTILES.values(), *QUANTILES]
-    # All in one call: each takes longer to begin than to answer.
-    found = sign * np.percentile([sign * number for number in numbers], asked)
-    at = dict(zip(asked, map(float, found), strict=True))
+    quantiles = [*PERCENTILES.values(), *QUANTILES]
+    # One call for all: the overhead of a call exceeds its work.
+    values = sign * np.percentile([sign * number for number in numbers], quantiles)
+    at = dict(zip(quantiles, map(float, values), strict=True))
 
     return Value(
         metric=name,
         arm=arm.name,
-        mean=estimate(run.samples.of(name, arm.name)),
+        mean=estimate(run.samples.means(name, arm.name)),
         operations=operations,
         percentiles={label: at[percentile] for label, percentile in PERCENTILES.items()},
         distribution=[DistributionPoint(value=at[q], fraction=q / 100) for q in QUANTILES],
     )
 
 
-def metric_result(name: str, metric: StudyMetric, run: Run) -> Metric:
+def build_metric(name: str, metric: StudyMetric, run: Run) -> Metric:
     return Metric(
         name=name,
         label=metric.label,
         description=metric.description,
-        view=view_of(metric, run),
+        view=metric_view(metric, run),
         unit=metric.unit,
         headline=metric.headline,
         better=metric.better,
@@ -176,7 +191,7 @@ def metric_result(name: str, metric: StudyMetric, run: Run) -> Metric:
     )
 
 
-def view_of(metric: StudyMetric, run: Run) -> str:
-    own = {SERVER_PREFIX: "server", CPU_PREFIX: "cpu"}
-    found = (view for prefix, view in own.items() if metric.phase.startswith(prefix))
-    return next(found, run.plan.study.workloads[metric.workload].view)
+def metric_view(metric: StudyMetric, run: Run) -> str:
+    views = {SERVER_PREFIX: "server", CPU_PREFIX: "cpu"}
+    special = (view for prefix, view in views.items() if metric.phase.startswith(prefix))
+    return next(special, run.plan.study.workloads[metric.workload].view)

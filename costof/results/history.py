@@ -1,8 +1,8 @@
-"""Effects over many runs of one study, and where they have changed for good.
+"""Effects over many runs of one study, and the runs from which they changed.
 
-Change points (`statistics/change_points.py`) are those of the logarithms of the ratios, in units of how far runs that
-follow each other differ by, or of the runs' own intervals where these are wider. A penalty of 3 log n finds one in at
-most 4 % of 150 simulated series without any, of 6 to 50 runs.
+Change points (`statistics/change_points.py`) are found in the logarithms of the ratios. These are scaled by the
+standard deviation between consecutive runs, or by the median standard error of a run if that is larger. With a penalty
+of 3 log n, at most 4 % of 150 simulated series of 6 to 50 runs without any change showed one.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from costof.statistics.change_points import change_points
 from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import CONFIDENCE, half_width, t_quantile
 
-#: Fewer do not tell a change from luck.
+#: With fewer runs, a change cannot be distinguished from chance.
 FEWEST_RUNS = 6
-#: Runs between two changes, at the least: one alone may be luck.
+#: Least number of runs between two changes; a single run may be an outlier.
 FEWEST_BETWEEN = 2
 PENALTY = 3.0
 
 
 class Point(Model):
-    """One run's effect, as the ratio of arm to control."""
+    """The effect in one run, as the ratio of arm to control."""
 
     run: str
     started: str
@@ -36,7 +36,7 @@ class Point(Model):
 
 
 class Step(Model):
-    """Where an effect has changed: `first` is the first run that has the new one."""
+    """A change of an effect. `first` is the first run with the new ratio."""
 
     first: str
     before: Finite
@@ -44,7 +44,7 @@ class Step(Model):
 
 
 class History(Model):
-    """A headline effect over runs, the oldest first."""
+    """A headline effect over several runs, oldest first. `steps` is None for too few runs."""
 
     metric: str
     arm: str
@@ -53,13 +53,13 @@ class History(Model):
 
 
 def histories(indexes: Sequence[Index]) -> list[History]:
-    """Return every headline effect that any of the runs has, which are of one study."""
+    """Return the history of every headline effect in these runs of one study."""
     ordered = sorted(indexes, key=lambda index: index.core.started)
     headline = {metric.name for index in ordered for metric in index.headline_metrics}
     pairs = dict.fromkeys(
         (effect.metric, effect.arm) for index in ordered for effect in index.core.effects if effect.metric in headline
     )
-    found = []
+    result = []
     for metric, arm in pairs:
         effects = [(index.core, index.effect(metric, arm)) for index in ordered]
         points = [
@@ -69,20 +69,20 @@ def histories(indexes: Sequence[Index]) -> list[History]:
         ]
         if points:
             steps = _steps(points) if len(points) >= FEWEST_RUNS else None
-            found.append(History(metric=metric, arm=arm, points=points, steps=steps))
-    return found
+            result.append(History(metric=metric, arm=arm, points=points, steps=steps))
+    return result
 
 
 def _steps(points: Sequence[Point]) -> list[Step]:
     ratios = [point.ratio for point in points]
     values = np.log([ratio.value for ratio in ratios])
-    apart = float(np.std(np.diff(values))) / math.sqrt(2)
+    deviation = float(np.std(np.diff(values))) / math.sqrt(2)
     # Standard errors of the logarithms.
     errors = [
         half_width(each) / t_quantile(each.rounds - 1, CONFIDENCE) if each.rounds > 1 and each.high > each.low else 0.0
         for each in ratios
     ]
-    scale = max(apart, median(errors))
+    scale = max(deviation, median(errors))
     if scale <= 0:
         return []
     changes = change_points((values / scale).tolist(), PENALTY * math.log(len(points)), FEWEST_BETWEEN)

@@ -1,7 +1,7 @@
-"""A run's core result as the sections read it: looked up by name, in the order of the study.
+"""Look-ups by name in a core result, for the sections of a report.
 
-Nothing is estimated here. What several sections share (which arm is a row, which context comes first) is decided once,
-so that they cannot disagree.
+Choices that several sections share, such as which arms are rows and which context comes first, are made here, so that
+the sections agree. Nothing is estimated.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from costof.results.models import Arm, Core, Effect, Metric, NoiseFloor, Sentenc
 from costof.statistics.estimate import Verdict
 
 VIEWS = {"app": "to the application", "wire": "on the wire", "command": ""}
-"""The views that the answer speaks of, in its words: a command's figures speak for themselves."""
+"""Views in the words of the answer; figures of commands need none."""
 SAME_SET_UP = "no difference: same tree"
-"""Instead of a verdict, where the servers were set up as the control's were."""
+"""Shown instead of a verdict if the servers were set up as for the control."""
 
 
 @dataclass(frozen=True)
 class Lead:
-    """How a section changes the answer: where it leads, all costs are details but those of `reference`."""
+    """A section's changes to the answer. If it `leads`, costs move to the details, except those of `reference`."""
 
     leads: bool = False
     reference: str | None = None
     without: frozenset[str] = frozenset()
-    """Arms that are no protection, but what a step starts from."""
+    """Arms that are not protections but the starting points of a step."""
     follow: frozenset[tuple[str, str]] = frozenset()
-    """Effects, by metric and arm, that another one says already: the answer does not tell them a second time."""
+    """Effects, as (metric, arm), that follow from others in the answer and are not repeated."""
 
 
 @dataclass(frozen=True)
 class Context:
-    """A context of the run, such as a distance, with what was measured in it; a run without contexts has one."""
+    """A context of the run, such as a distance, with its arms. A run without contexts has a single unnamed one."""
 
     name: str
     title: str
@@ -41,36 +41,36 @@ class Context:
     arms: list[Arm]
     shown_arms: list[Arm]
     at: str = ""
-    """' at us-us', ' with keep-alive, …' within a sentence."""
+    """The context as part of a sentence: ' at us-us', ' with keep-alive'."""
 
     @property
     def suffix(self) -> str:
-        """', us-us (44.648 ms)', to be put after a title; '' where there is one alone."""
+        """Return the context to append to a title, such as ', us-us (44.648 ms)'; '' for an unnamed context."""
         return f", {self.title}" if self.title else ""
 
 
 def find_contexts(core: Core) -> list[Context]:
-    """Return the contexts of a run from near to far; those of unknown distance keep their order, behind."""
+    """Return the contexts of a run from near to far, then those of unknown distance in their order."""
     contexts = dict.fromkeys(arm.context for arm in core.arms)
     measured = {value.arm for value in core.values} | {effect.arm for effect in core.effects}
-    found = []
+    ordered = []
     for context in sorted(contexts, key=lambda each: core.distances.get(each, float("inf"))):
-        of = [arm for arm in core.arms if arm.context == context]
-        control = next((arm for arm in of if arm.control and not arm.replicate), None)
-        arms = [arm for arm in of if not arm.control and not arm.replicate]
+        members = [arm for arm in core.arms if arm.context == context]
+        control = next((arm for arm in members if arm.control and not arm.replicate), None)
+        arms = [arm for arm in members if not arm.control and not arm.replicate]
         shown = [arm for arm in ([control, *arms] if control else arms) if arm.name in measured]
-        title, away = of[0].where.removeprefix("with ") or context, core.distances.get(context)
+        title, away = members[0].context_in_words.removeprefix("with ") or context, core.distances.get(context)
         if context and away is not None:
             title = distance = fmt.milliseconds(away)
-            # A distance may be asked for by its milliseconds alone.
+            # A distance given in milliseconds is its own name.
             if context not in (distance.split(fmt.NBSP)[0], f"{away}"):
                 title = f"{context} ({distance})"
-        found.append(Context(context, title, control, arms, shown, of[0].at))
-    return found
+        ordered.append(Context(context, title, control, arms, shown, members[0].at))
+    return ordered
 
 
 class Index:
-    """Look-ups over one result, which may hold several contexts; `nearest` is the first of them."""
+    """Look-ups in one result."""
 
     def __init__(self, core: Core, leads: Sequence[Lead] = (), answer: Sequence[Sentence] = ()) -> None:
         self.core = core
@@ -78,9 +78,9 @@ class Index:
         self.answer = answer
         self.contexts = find_contexts(core)
         self.arms = [arm for arm in core.arms if not arm.control and not arm.replicate]
-        """The arms with the protection in all contexts, those in error included."""
+        """All arms of all contexts except controls and replicates, including arms in error."""
         self.protections = {arm.protection: arm.label for arm in self.arms}
-        """Name -> label of what is protected with, whatever the distance."""
+        """Labels of the protections by name; a protection is the same at every distance."""
         self.replicates = {arm.name for arm in core.arms if arm.replicate}
         self._arms = {arm.name: arm for arm in core.arms}
         self._measured = {value.arm for value in core.values} | {effect.arm for effect in core.effects}
@@ -90,12 +90,12 @@ class Index:
 
     @property
     def nearest(self) -> Context:
-        """The context with the least distance; an empty one where the run has no arms."""
+        """Return the context with the least distance; an empty one if the run has no arms."""
         return self.contexts[0] if self.contexts else Context("", "", None, [], [])
 
     @property
     def many_contexts(self) -> bool:
-        """Whether a table has to name its context."""
+        """Return whether tables have to name their context."""
         return len(self.contexts) > 1
 
     def arm(self, name: str) -> Arm | None:
@@ -105,24 +105,24 @@ class Index:
         return self._arms[arm].context if arm in self._arms else ""
 
     def short(self, name: str) -> str:
-        """The arm's name without its context, for where the context is said already."""
+        """Return the arm's name without its context."""
         arm = self._arms.get(name)
         return arm.protection if arm else name
 
     @property
     def shown_arms(self) -> list[Arm]:
-        """Controls and protected arms that have figures, without control replicates."""
+        """Return the controls and protected arms that have figures."""
         return [arm for context in self.contexts for arm in context.shown_arms]
 
     @property
     def answered(self) -> list[Arm]:
-        """The protected arms that the answer is about, from near to far."""
+        """Return the protected arms of the answer, from near to far."""
         without = {name for lead in self.leads for name in lead.without}
         arms = [arm for context in self.contexts for arm in context.arms]
         return [arm for arm in arms if arm.error is None and arm.name not in without]
 
-    def told(self, metric: str, arm: str) -> Effect | None:
-        """Return the arm's effect in the metric unless another sentence already tells it."""
+    def effect_to_report(self, metric: str, arm: str) -> Effect | None:
+        """Return the arm's effect in the metric; None if another sentence already reports it."""
         follows = any((metric, arm) in lead.follow for lead in self.leads)
         return None if follows else self.effect(metric, arm)
 
@@ -131,40 +131,40 @@ class Index:
         return [arm for arm in self.core.arms if arm.error]
 
     def failure(self, arm: Arm) -> str:
-        """Describe an arm in error: it may fail in one view and still have figures in the other."""
-        extent = "was measured in part only" if arm.name in self._measured else "has no figures"
+        """Return a sentence on an arm in error; it may have failed in one view and have figures in the other."""
+        extent = "was only partly measured" if arm.name in self._measured else "has no figures"
         return f"{arm.label}{arm.at} {extent}: {arm.error}"
 
     @property
     def control_name(self) -> str:
-        """The control's name, without its context; 'control' where the run has none."""
+        """Return the control's name without its context; 'control' if the run has none."""
         return next((arm.protection for arm in self.core.arms if arm.control and not arm.replicate), "control")
 
     @property
     def control_label(self) -> str:
-        """The control's label for people; 'control' where the run has none."""
+        """Return the control's label; 'control' if the run has none."""
         return next((arm.label for arm in self.core.arms if arm.control and not arm.replicate), "control")
 
     def label(self, arm: str) -> str:
-        """Return the arm's label, or its name where the result holds no such arm."""
+        """Return the arm's label, or its name if the result does not have the arm."""
         return self._arms[arm].label if arm in self._arms else arm
 
     def label_at(self, arm: str) -> str:
-        """'TLS 1.3 at us-us': the label with its context, within a sentence."""
-        found = self._arms[arm]
-        return found.label + found.at
+        """Return the arm's label with its context, such as 'TLS 1.3 at us-us'."""
+        entry = self._arms[arm]
+        return entry.label + entry.at
 
     def metric_label(self, name: str) -> str:
-        """Return the metric's label, or its name where the result holds no such metric."""
+        """Return the metric's label, or its name if the result does not have the metric."""
         metric = self.metrics.get(name)
         return metric.label if metric else name
 
     def metric_in_view(self, name: str) -> str:
-        """Return such as "'reused query' on the wire": the view tells metrics of one label apart."""
+        """Return the metric's label and view, such as "'reused query' on the wire"; labels alone are not unique."""
         return in_view(self.metric_label(name), self.metrics[name].view if name in self.metrics else "")
 
     def metric_title(self, name: str) -> str:
-        """Return such as 'reused query, on the wire', to stand by itself."""
+        """Return the metric's label and view as a title, such as 'reused query, on the wire'."""
         view = self.metrics[name].view if name in self.metrics else ""
         return ", ".join(filter(None, [self.metric_label(name), VIEWS.get(view)]))
 
@@ -180,12 +180,12 @@ class Index:
 
     @property
     def unit(self) -> str:
-        """The unit of intervals: 'round', or 'start' of the servers."""
+        """Return the unit of intervals: 'round' or 'start'."""
         return "start" if self.core.starts else "round"
 
     @property
     def extent(self) -> str:
-        """'12 rounds', '5 starts of 4 rounds', '5 starts of 3 to 4 rounds'."""
+        """Return the size of the run, such as '12 rounds' or '5 starts of 3 to 4 rounds'."""
         starts = self.core.starts
         if not starts:
             return fmt.plural(self.core.rounds, "round")
@@ -194,7 +194,7 @@ class Index:
         return f"{fmt.plural(len(starts), 'start')} of {rounds if least == most else f'{least:,} to {rounds}'}"
 
     def noise_lines(self) -> list[str]:
-        """Return what identical copies, and starts of the same servers, differ by, each where it is most."""
+        """Return sentences on the largest noise between identical arms and between starts of the servers."""
         lines = []
         headline = {metric.name for metric in self.headline_metrics}
         floors = [floor for floor in self.core.noise_floor if floor.metric in headline] or self.core.noise_floor
@@ -205,18 +205,18 @@ class Index:
             where = f"{self.metric_in_view(worst.metric)}{self.at(worst.context)}"
             lines.append(
                 f"Two identical copies of {self.control_label} differ by up to {fmt.percent(worst.relative)} "
-                f"({amount}, {where}): a difference below that is this run's own noise."
+                f"({amount}, {where}). A smaller difference may be noise."
             )
         if self.core.between_starts:
             most = max(self.core.between_starts, key=lambda each: each.share.value)
-            share = f"{fmt.percentage(most.share)} of the variance between them"
-            where = f"('{self.metric_label(most.metric)}', where it is most)"
+            share = f"{fmt.percentage(most.share)} of the variance between starts of the servers"
+            where = f"('{self.metric_label(most.metric)}', the largest share)"
             lines.append(
-                f"Starts of the servers differ by more than their rounds explain: that is {share} {where}. Intervals "
-                "over rounds would be too narrow."
+                f"Starts of the servers differ by more than their rounds explain, by {share} {where}. Intervals over "
+                "rounds would be too narrow."
                 if most.share.low > 0
-                else f"Starts of the servers may differ by no more than their rounds explain: {share} is beyond that "
-                f"{where}."
+                else f"Starts of the servers may differ by no more than their rounds explain: the rounds leave {share} "
+                f"unexplained {where}."
             )
         return lines
 
@@ -224,7 +224,7 @@ class Index:
         return [sentence for sentence in self.answer if sentence.kind in kinds]
 
     def at(self, context: str) -> str:
-        """Return ' at us-us' of a context's name, within a sentence."""
+        """Return the named context as part of a sentence, such as ' at us-us'."""
         return next((each.at for each in self.contexts if each.name == context), "")
 
     @property
@@ -233,22 +233,22 @@ class Index:
 
     @property
     def many_arms(self) -> bool:
-        """Whether a row has to name its arm."""
+        """Return whether rows have to name their arm."""
         return len(self.protections) > 1
 
     @property
     def arm_heading(self) -> str:
-        """The heading of the column with the protected figures."""
+        """Return the heading of the column with the protected figures."""
         return "arm" if self.many_arms else next(iter(self.protections), "arm")
 
 
 def in_view(label: str, view: str) -> str:
-    """Return such as "'reused query' on the wire"."""
+    """Return a metric's label with its view, such as "'reused query' on the wire"."""
     return f"'{label}' {VIEWS.get(view, '')}".rstrip()
 
 
 def verdict_words(effect: Effect, metric: Metric) -> str:
-    """Return the verdict in words: with its margin, or the time that 'unresolved' still needs."""
+    """Return the verdict in words, with its margin or with the time to resolve it."""
     if effect.verdict in (Verdict.NO_DIFFERENCE, Verdict.NO_COST):
         return effect.verdict.replace("the margin", fmt.share(metric.margin))
     if hidden_by_noise(effect):
@@ -259,6 +259,6 @@ def verdict_words(effect: Effect, metric: Metric) -> str:
 
 
 def hidden_by_noise(effect: Effect) -> bool:
-    """Return whether the interval excludes no effect, yet two identical copies may differ by as much."""
-    within = effect.open is not None and effect.open.within_noise
+    """Return whether the interval excludes 'no effect' although two identical arms may differ by as much."""
+    within = effect.unresolved is not None and effect.unresolved.within_noise
     return within and effect.ratio is not None and not effect.ratio.low <= 1 <= effect.ratio.high

@@ -1,7 +1,7 @@
-"""The ledger: the raw results of a run on disk, from which every report can be made again.
+"""The ledger: the raw results of a run on disk, from which every report can be rebuilt.
 
-`plan.json` is written once; `slices.jsonl` is appended and flushed record by record, so that whatever ends a run, what
-was measured is there. A record is `{"record": kind, …}`; a line that a crash cut off at the end is passed over.
+`plan.json` is written once. `slices.jsonl` is appended and flushed record by record, so that a crash loses nothing that
+was measured. A record is `{"record": kind, …}`. A last line that a crash cut off is skipped.
 """
 
 from __future__ import annotations
@@ -30,29 +30,28 @@ from costof.study.schema import SliceSize
 
 PLAN = "plan.json"
 SLICES = "slices.jsonl"
-#: Of the form of a plan and its records, and the earliest that is still read: 6 has hosts beside what 5 has, and 7 the
-#: control's copies by turns (`SliceRecord.stands_for`) and what commands report of failures; 8 has other names
-#: (`results/older_ledgers.py`).
+#: The version that is written, and the earliest that can be read. Version 6 added hosts; 7 added swapped copies of the
+#: control (`SliceRecord.stands_for`) and failures that commands report; 8 renamed keys (`results/older_ledgers.py`).
 LEDGER_VERSION, EARLIEST_VERSION = 8, 5
 
 
 class EnvironmentRecord(Model):
-    """The machine and the programs, at the start of a run or of its resumption."""
+    """The machine and its programs when a run started or was resumed."""
 
     record: Literal["environment"] = "environment"
     started: str
     start: int = Field(
-        default=0, description="Of the servers, where a plan has several: all slices that follow are of it."
+        default=0, description="Number of the servers' start that the following slices belong to; 0 without --restarts."
     )
     facts: dict[str, Any]
     versions: dict[str, str] | None = Field(
-        default=None, description="Of the servers, by name; among `facts` alone in ledgers of before."
+        default=None, description="Versions of the servers by name; None in older ledgers, which have them in `facts`."
     )
-    identity: dict[str, str] = Field(default={}, description="What tells the servers from others: version, id, …")
+    identity: dict[str, str] = Field(default={}, description="Facts that identify the servers, such as version and id.")
 
 
 class ReadyRecord(Model):
-    """What an instrument said before the first slice. `view` is wire or app."""
+    """An instrument's answer to the plan, before the first slice. `view` is wire, app or command."""
 
     record: Literal["ready"] = "ready"
     view: str
@@ -60,7 +59,7 @@ class ReadyRecord(Model):
 
 
 class SliceRecord(Model):
-    """One slice: the instrument's answer, the servers' counters and CPU beside it, and whether it proved its arm."""
+    """A measured slice: the instrument's answer, the servers' counters and CPU time, and any mismatch of evidence."""
 
     record: Literal["slice"] = "slice"
     round: int
@@ -75,25 +74,27 @@ class SliceRecord(Model):
     server_figures: dict[str, float] = Field(default_factory=dict)
     server_facts: dict[str, str] = Field(default_factory=dict)
     server_counts: dict[str, int] = Field(default_factory=dict)
-    observed_seconds: float = Field(description="Between the readings of servers and machine around the slice.")
+    observed_seconds: float = Field(
+        description="Time between the readings of servers and machine before and after the slice."
+    )
     steal_seconds: float = 0.0
-    foreign_cpu_seconds: float = Field(default=0.0, description="Of programs that have no part in the run.")
-    clock_jump_seconds: float = Field(default=0.0, description="What the time of day moved by beyond what passed.")
+    foreign_cpu_seconds: float = Field(default=0.0, description="CPU time of programs that are not part of the run.")
+    clock_jump_seconds: float = Field(default=0.0, description="Change of the time of day minus the time that passed.")
     mismatch: str | None = None
-    hosts: list[HostPart] = Field(default=[], description="Each one's part, where several hosts measured together.")
+    hosts: list[HostPart] = Field(default=[], description="Each host's part, if several hosts measured together.")
     stands_for: str | None = Field(
         default=None,
-        description="The copy of the control whose figures it gives, where that is not its own arm: the copy that is "
-        "measured first in a round stands for the control.",
+        description="The copy of the control that the figures count for, if not the measured arm. The copy measured "
+        "first in a round counts as the control, the other one as the replicate.",
     )
 
     @property
-    def turn(self) -> SliceKey:
+    def key(self) -> SliceKey:
         return SliceKey(self.workload, self.answer.arm, self.stands_for)
 
 
 class EvidenceRecord(Model):
-    """What the service itself proved of an arm before it was measured."""
+    """Evidence of an arm from the service itself, independent of the slices."""
 
     record: Literal["evidence"] = "evidence"
     arm: str
@@ -101,15 +102,18 @@ class EvidenceRecord(Model):
 
 
 class LinksRecord(Model):
-    """What was measured on the lab's links."""
+    """Measured round trips of the lab's links."""
 
     record: Literal["links"] = "links"
     links: list[LinkEvidence]
 
 
 class LostRecord(Model):
-    """The service went away, or with `arm` that arm's own part of it, or with `host` one of several that measured: then
-    `round` is no round, and is repeated with the `rest` of them where that is enough."""
+    """A failure in the run: of the whole service, of the servers of `arm`, or of the measuring `host`.
+
+    If a host failed, the slices of `round` are invalid. The round is repeated with the remaining hosts, `rest` of them;
+    None ends the run.
+    """
 
     record: Literal["lost"] = "lost"
     arm: str | None = None
@@ -125,8 +129,10 @@ class WarningRecord(Model):
 
 
 class EndRecord(Model):
-    """Why the run ended. `partial` is None when it ended by itself. `error_rate`: of its verdicts, less what its looks
-    have spent."""
+    """End of a run. `partial` is the reason why it is incomplete, or None.
+
+    `error_rate` is the rate of wrong verdicts that is left after the looks (`LookRecord`).
+    """
 
     record: Literal["end"] = "end"
     partial: str | None
@@ -135,14 +141,17 @@ class EndRecord(Model):
 
 
 class SizesRecord(Model):
-    """What the warm-up showed to be enough, in place of the plan's sizes of slices."""
+    """Sizes of slices that the warm-up showed to be enough; they replace those of the plan."""
 
     record: Literal["sizes"] = "sizes"
     slices: dict[str, SliceSize]
 
 
 class LookRecord(Model):
-    """The run was looked at, to end it if its headline verdicts stood; so much of the error rate was spent on that."""
+    """A look at the data after a round, to end the run early if every headline effect has a verdict.
+
+    `error_rate` is the part of the rate of wrong verdicts that the look spent.
+    """
 
     record: Literal["look"] = "look"
     round: int
@@ -171,7 +180,7 @@ class Ledger:
 
     @staticmethod
     def new_folder(plan: Plan, out: Path | None) -> Path:
-        """Return where a new run goes: `out`, or `runs/<time>-<study>`. Nothing is made."""
+        """Return the folder for a new run, `out` or `runs/<time>-<study>`, without creating it."""
         if out is not None:
             return out
         name = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{plan.study.name}"
@@ -184,9 +193,9 @@ class Ledger:
 
     @classmethod
     def create(cls, plan: Plan, out: Path | None) -> Ledger:
-        """Make the folder of a new run, with the plan in it.
+        """Create the folder of a new run and write the plan into it.
 
-        Raises `OUTPUT_NOT_WRITABLE`, or `OUTPUT_EXISTS` rather than write over something.
+        Raises `OUTPUT_NOT_WRITABLE`, or `OUTPUT_EXISTS` if the folder is not empty.
         """
         folder = cls.new_folder(plan, out)
         try:
@@ -195,8 +204,8 @@ class Ledger:
             ledger = cls(folder)
             ledger._made = [path for path in (folder, *folder.parents) if not path.exists()]
             folder.mkdir(parents=True, exist_ok=True)
-            told = {"ledger_version": LEDGER_VERSION, **plan.model_dump(mode="json", by_alias=True)}
-            text = json.dumps(told, indent=2)
+            content = {"ledger_version": LEDGER_VERSION, **plan.model_dump(mode="json", by_alias=True)}
+            text = json.dumps(content, indent=2)
             write_whole(folder / PLAN, text + "\n")
         except OSError as error:
             raise CostofError(ErrorText.OUTPUT_NOT_WRITABLE, path=folder, detail=error.strerror) from error
@@ -204,17 +213,17 @@ class Ledger:
 
     @classmethod
     def open(cls, folder: Path) -> Ledger:
-        """Open an earlier run. Raises `NOT_A_RUN`."""
+        """Unresolved an earlier run. Raises `NOT_A_RUN`."""
         if not (folder / PLAN).is_file():
             raise CostofError(ErrorText.NOT_A_RUN, path=folder, detail=f"there is no {PLAN}")
         return cls(folder)
 
     def plan(self) -> Plan:
-        """Read the plan. Raises `NOT_A_RUN`, or `OTHER_LEDGER` for one that another version wrote."""
+        """Read the plan. Raises `NOT_A_RUN`, or `OTHER_LEDGER` for an unknown ledger version."""
         try:
             content = json.loads((self.folder / PLAN).read_bytes())
             if not isinstance(content, dict):
-                raise ValueError("it is no JSON object")
+                raise ValueError("not a JSON object")
             version = content.pop("ledger_version", 1)
             if not EARLIEST_VERSION <= version <= LEDGER_VERSION:
                 raise CostofError(ErrorText.OTHER_LEDGER, path=self.folder, found=version, known=LEDGER_VERSION)
@@ -225,22 +234,22 @@ class Ledger:
             raise CostofError(ErrorText.NOT_A_RUN, path=self.folder, detail=detail) from error
 
     def append(self, record: AnyRecord) -> None:
-        """Write one record and hand it to the kernel, so that a crash of this process loses nothing."""
+        """Append a record and hand it to the kernel, so that a crash of this process does not lose it."""
         line = json.dumps(record.model_dump(mode="json", by_alias=True)) + "\n"
         path = self.folder / SLICES
         try:
             with path.open("ab+") as file:
                 if file.tell() and not _ends_in_newline(file):
-                    # A crash cut the last line off: what comes now must not become part of it.
+                    # A crash cut the last line off: the new record must not become part of it.
                     line = "\n" + line
                 file.write(line.encode())
         except OSError as error:
             raise CostofError(ErrorText.OUTPUT_NOT_WRITABLE, path=self.folder, detail=error.strerror) from error
 
     def discard(self) -> None:
-        """Take a run back that came to nothing: its files, and the folders it made where nothing else is in them.
+        """Delete the files of a run without measured slices, and the folders it created if they are empty.
 
-        What was measured stays, a warm-up alone does not.
+        A run with any slice besides the warm-up is kept.
         """
         if any(isinstance(record, SliceRecord) and not record.warm_up for record in self.records()):
             return
@@ -263,7 +272,7 @@ class Ledger:
             try:
                 yield _RECORD.validate_python(record)
             except ValidationError as error:
-                detail = f"{SLICES} holds a line of another version: {' '.join(str(error).split())[:200]}"
+                detail = f"{SLICES} has a line that cannot be read: {' '.join(str(error).split())[:200]}"
                 raise CostofError(ErrorText.NOT_A_RUN, path=self.folder, detail=detail) from error
 
 

@@ -1,4 +1,4 @@
-"""Whether what was measured is within the limits: its interval decides, and not its middle."""
+"""Comparison of effects with the user's limits. The interval of an effect decides, not its middle."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import FEWEST_ROUNDS
 from costof.study.options import Limit
 
-#: Of an arm's operations, where more of them fail than of its control's: then no limit is kept.
+#: If more operations fail than on the control, and more than this share, no limit on the arm counts as kept.
 FAILED_MORE = 0.01
 
 
 class State(StrEnum):
-    """What can be said of a limit."""
+    """Verdict on a limit; its value is what commands print."""
 
     WITHIN = "within"
     EXCEEDED = "exceeded"
-    OPEN = "cannot be told yet"
+    OPEN = "undecided"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a limit on an arm. `effect` is None where the arm has none: it failed, or was not measured.
+    """The verdict on a limit for one arm.
 
-    `needed_seconds` is about how long a run would have to measure besides, where that is a bearable time. `reason` says
-    why nothing can be told, whatever was measured.
+    `effect` is None if the arm failed or was not measured. `needed_seconds` estimates how much longer the run would
+    have to measure to decide; None if decided or not affordable. `reason` says why the figure cannot be judged at all.
     """
 
     limit: Limit
@@ -50,7 +50,7 @@ def outcomes(index: Index, limits: Iterable[Limit]) -> Iterator[Outcome]:
 
 def limit_state(change: Estimate, limit: Limit) -> State:
     """Judge a change with its interval against the limit, in the limit's unit."""
-    # As if lower were always better.
+    # Flip the sign if higher is better, so that lower is always better.
     sign = 1 if limit.better == "lower" else -1
     least, most = sorted((sign * change.low, sign * change.high))
     if change.rounds < FEWEST_ROUNDS or least <= sign * limit.worst < most:
@@ -73,11 +73,11 @@ def _outcome(index: Index, limit: Limit, arm: Arm, effect: Effect | None) -> Out
 
 
 def unusable(index: Index, metric: str, arm: Arm) -> str | None:
-    """Return why an arm's figure, or its control's, keeps no limit: it is missing, or too many operations failed."""
+    """Return why no limit can count as kept: a figure of arm or control is missing, or too many operations failed."""
     both = [name for name in (arm.name, arm.baseline) if name is not None]
-    lacking = next((each for each in index.core.missing if each.metric == metric and each.arm in both), None)
-    if lacking is not None:
-        return lacking.reason
+    missing = next((each for each in index.core.missing if each.metric == metric and each.arm in both), None)
+    if missing is not None:
+        return missing.reason
     workload = index.metrics[metric].workload if metric in index.metrics else None
     failing = [each for each in index.core.failures if each.workload == workload and each.arm in both]
     too_many = (each for each in failing if each.share > (FAILED_MORE if each.fails_more else MOST_FAILED))
@@ -88,7 +88,10 @@ def unusable(index: Index, metric: str, arm: Arm) -> str | None:
 
 
 def _needed_seconds(measured: float, change: Estimate, worst: float) -> float | None:
-    """Return the time until the interval excludes the limit, if its middle stays: it narrows with the root of time."""
+    """Return the further time until the interval excludes the limit, if its middle stays.
+
+    The interval's width falls with the square root of the time.
+    """
     half, gap = (change.high - change.low) / 2, abs(change.value - worst)
     times = (half / gap) ** 2 if gap and change.rounds >= FEWEST_ROUNDS else float("inf")
     return (times - 1) * measured if 1 < times <= LONGEST_WAIT + 1 else None

@@ -1,4 +1,4 @@
-"""Loads: what arms could carry, and the way to a target."""
+"""Load that each arm carried, and the round trip to the target."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ TCP = "tcp"
 
 
 def way_to_target_ms(run: Run) -> float:
-    """Return its round trip: the shortest TCP handshake of a control, which waited for nothing else.
+    """Return the round trip to the target: the control's shortest TCP handshake, which includes no other wait.
 
-    It is 0 where no handshake was timed by itself.
+    Returns 0 if no TCP handshake was timed.
     """
     controls = {arm.name for arm in run.plan.controls}
-    found = [
-        piece.answer.phases[TCP].min_ns / 1e6
-        for piece in run.counted
-        if piece.answer.arm in controls and TCP in piece.answer.phases
+    handshakes_ms = [
+        record.answer.phases[TCP].min_ns / 1e6
+        for record in run.counted
+        if record.answer.arm in controls and TCP in record.answer.phases
     ]
-    return min(found, default=0.0)
+    return min(handshakes_ms, default=0.0)
 
 
-#: The count of operations that were to begin, as an instrument counts its schedule.
+#: An instrument's count of the operations that its schedule should begin.
 SCHEDULED = "pace.scheduled"
 CLIENT = "client"
 
@@ -42,56 +42,59 @@ def carried_loads(run: Run) -> list[Carried]:
 
 
 def _carried(run: Run, load: Arrivals | Pool, arm: PlannedArm) -> Carried | None:
-    pieces = run.of(WORKLOAD, arm.name)
-    if not pieces:
+    records = run.counted_slices(WORKLOAD, arm.name)
+    if not records:
         return None
-    seconds = (run.sizes or run.plan.slices)[WORKLOAD].seconds * len(pieces)
-    # Random instants: the same for all arms, and no two slices have as many.
-    scheduled = [count for piece in pieces if (count := piece.answer.count(SCHEDULED)) is not None]
-    offered = sum(scheduled) / seconds if len(scheduled) == len(pieces) else load.per_second
-    operations = sum(piece.answer.operations for piece in pieces)
-    read = [piece for piece in pieces if _of_servers(piece) is not None]
-    used, served = sum(_of_servers(piece) or 0.0 for piece in read), sum(piece.answer.operations for piece in read)
+    seconds = (run.sizes or run.plan.slices)[WORKLOAD].seconds * len(records)
+    # Arrivals are random, so their number differs between slices; all arms have the same ones.
+    scheduled = [count for record in records if (count := record.answer.count(SCHEDULED)) is not None]
+    offered = sum(scheduled) / seconds if len(scheduled) == len(records) else load.per_second
+    operations = sum(record.answer.operations for record in records)
+    measured = [record for record in records if _server_cpu_seconds(record) is not None]
+    used, served = (
+        sum(_server_cpu_seconds(record) or 0.0 for record in measured),
+        sum(record.answer.operations for record in measured),
+    )
     needed = used / served * offered if served and offered else None
     return Carried(
         arm=arm.name,
         offered=offered,
         served=operations / seconds,
         server_cores_needed=needed,
-        machine_busy=_busy(run, pieces),
+        machine_busy=_busy(run, records),
     )
 
 
 def servers_are_here(run: Run) -> bool:
-    """Return whether the servers run on the machine that measures, and so share its CPUs with the client."""
+    """Return whether the servers run on the measuring machine and so share its CPUs with the client."""
     if run.plan.target is None or run.plan.hosts is not None:
         return run.plan.hosts is None
     reached = [arm.server for record in run.ready for arm in record.ready.arms if arm.server is not None]
     return all(is_loopback(address) for members in reached for address in members.split(","))
 
 
-def _busy(run: Run, pieces: Sequence[SliceRecord]) -> float | None:
-    """Return the share of this machine's CPU time that was in use: client, servers that are here, and others."""
+def _busy(run: Run, records: Sequence[SliceRecord]) -> float | None:
+    """Return the share of this machine's CPU time in use by client, local servers and other programs."""
     if run.plan.hosts is not None:
         return None
     here = servers_are_here(run)
     used = sum(
-        piece.foreign_cpu_seconds
-        + sum(piece.answer.cpu_ns.values()) / 1e9
-        + (sum(piece.server_cpu_seconds.values()) if here else 0.0)
-        for piece in pieces
+        record.foreign_cpu_seconds
+        + sum(record.answer.cpu_ns.values()) / 1e9
+        + (sum(record.server_cpu_seconds.values()) if here else 0.0)
+        for record in records
     )
-    available = sum(piece.observed_seconds for piece in pieces) * run.cores
+    available = sum(record.observed_seconds for record in records) * run.cores
     return min(1.0, used / available) if available else None
 
 
-def _of_servers(piece: SliceRecord) -> float | None:
-    used = [used for role, used in piece.server_cpu_seconds.items() if role not in (CLIENT, LINK_ROLE)]
+def _server_cpu_seconds(record: SliceRecord) -> float | None:
+    used = [used for role, used in record.server_cpu_seconds.items() if role not in (CLIENT, LINK_ROLE)]
     return sum(used) if used else None
 
 
 def drop_overloaded(run: Run) -> None:
-    """Leave out the times of arms that could not carry the load: they grow for as long as a run lasts."""
+    """Drop the times of arms that could not carry the load: their queues grow for as long as the run lasts."""
     times = [
         name
         for name, each in run.plan.study.metrics.items()

@@ -1,7 +1,7 @@
-"""What every section of a report reads of a run: arms with their evidence, values, effects, noise, CPU, errors.
+"""Models of the core result: arms with their evidence, values, effects, noise, CPU time and errors.
 
-The models are the contract between the analysis, which fills them from the ledger, and the sections, which read nothing
-else but their own data. `report/result.py` puts both together.
+The analysis fills them from the ledger. A section of a report reads them and its own data, and nothing else.
+`report/result.py` puts both together.
 """
 
 from __future__ import annotations
@@ -24,34 +24,38 @@ class Factor(Model):
 
 
 class Evidence(Model):
-    """What one view (`wire`, `app`, `server`) saw of an arm; `facts` are name -> value as printed."""
+    """Facts by name that one view (`wire`, `app`, `command`, `server`, `service`) observed on an arm, as printed."""
 
     view: str
     facts: dict[str, str]
-    slices: int = Field(description="Slices that carried this evidence.")
-    discarded: int = Field(default=0, description="Slices whose evidence was not the arm's; in no figure.")
+    slices: int = Field(description="Slices with this evidence.")
+    discarded: int = Field(
+        default=0, description="Slices left out of all figures, because their evidence was not the arm's."
+    )
 
 
 class Arm(Model):
     name: str
-    label: str = Field(description="For people, such as 'TLS 1.3, ecdsa-p256'.")
+    label: str = Field(description="The arm's name in reports, such as 'TLS 1.3, ecdsa-p256'.")
     control: bool
     replicate: bool = Field(default=False, description="The second copy of the control.")
-    baseline: str | None = Field(default=None, description="The control it is compared with; None for a control.")
-    context: str = Field(
-        default="", description="The setting it shares with its control, such as 'us-us'; '' where the run has but one."
+    baseline: str | None = Field(
+        default=None, description="The control that the arm is compared with; None for a control."
     )
-    where: str = Field(
+    context: str = Field(
+        default="", description="The context shared with its control, such as 'us-us'; '' if the run has only one."
+    )
+    context_in_words: str = Field(
         default="",
-        description="The context in words, such as 'with a balancer of 0.5 cores'; 'at <context>' where it is ''.",
+        description="The context in words, such as 'with a balancer of 0.5 cores'; '' for 'at <context>'.",
     )
     factors: list[Factor]
     same_set_up: list[str] = Field(
         default=[],
-        description="Arms of its setting whose servers were set up in all slices as this one's were: no difference.",
+        description="Arms of the same context whose servers were set up identically in all slices.",
     )
     evidence: list[Evidence]
-    error: str | None = Field(default=None, description="Why the arm has no figures, in one line.")
+    error: str | None = Field(default=None, description="Why the arm has no figures, or not all of them, in one line.")
 
     @property
     def levels(self) -> dict[str, str]:
@@ -59,27 +63,29 @@ class Arm(Model):
 
     @property
     def protection(self) -> str:
-        """The arm's name without its context: the same at any distance."""
+        """Return the arm's name without its context, which is the same at every distance."""
         return self.name.removesuffix(f"@{self.context}") if self.context else self.name
 
     @property
     def at(self) -> str:
-        """' at us-us', ' with keep-alive, …' within a sentence; '' in the run's only, or first unnamed, context."""
+        """Return the context as part of a sentence: ' at us-us', ' with keep-alive'; '' for an unnamed context."""
         if not self.context:
             return ""
-        return f" {self.where or f'at {self.context}'}"
+        return f" {self.context_in_words or f'at {self.context}'}"
 
 
 class Metric(Model):
-    name: str = Field(description="Such as 'wire.tls'; the part before the dot is the view.")
+    name: str = Field(description="The name in the study, such as 'wire.tls'; the part before the dot is the view.")
     label: str
     description: str
     view: str
     unit: str = Field(description="'ms', 'us' or 'per_second'.")
-    headline: bool = Field(description="The run goes on until its effects are as precise as asked.")
+    headline: bool = Field(
+        description="The metric answers the question: the run measures until its effects reach the requested precision."
+    )
     better: Literal["lower", "higher"]
     workload: str
-    phase: str | None = Field(default=None, description="The instrument's phase, where the metric is one.")
+    phase: str | None = Field(default=None, description="The instrument's phase that the metric measures.")
     margin: Finite = Field(description="A relative cost below this counts as none (0.05 is 5 %).")
 
 
@@ -89,7 +95,7 @@ class DistributionPoint(Model):
 
 
 class Value(Model):
-    """One metric of one arm: the mean over rounds or starts, and the distribution over all operations of all rounds."""
+    """A metric on an arm: its mean over rounds or starts, and its distribution over all operations of all rounds."""
 
     metric: str
     arm: str
@@ -97,28 +103,28 @@ class Value(Model):
     operations: int
     percentiles: dict[str, Finite] = Field(description="p50, p90, p99, p99.9, max.")
     distribution: list[DistributionPoint]
-    round_trips: Finite | None = Field(default=None, description="Counted, per operation.")
-    bytes_sent: Finite | None = Field(default=None, description="Counted, per operation.")
-    bytes_received: Finite | None = Field(default=None, description="Counted, per operation.")
+    round_trips: Finite | None = Field(default=None, description="Counted round trips of one operation.")
+    bytes_sent: Finite | None = Field(default=None, description="Counted bytes of one operation.")
+    bytes_received: Finite | None = Field(default=None, description="Counted bytes of one operation.")
 
 
-#: No further rounds are advised beyond so many times the budget: the time needed grows with the square of the noise,
-#: and less noise is had sooner.
+#: Reports advise more rounds up to so many times the budget. Beyond that, reducing the noise is faster, since the time
+#: needed grows with the square of the noise.
 LONGEST_WAIT = 10
 
 
-class Open(Model):
-    """What keeps an effect unresolved, of a run that has rounds enough to judge."""
+class Unresolved(Model):
+    """Reasons why an effect is unresolved although the run has enough rounds for a verdict."""
 
     needed_seconds: Finite | None = Field(
-        description=f"Measuring time it would still need, estimated; None beyond {LONGEST_WAIT} times the run's budget."
+        description=f"Estimated further time to resolve it; None beyond {LONGEST_WAIT} times the run's budget."
     )
-    between_rounds: Finite | None = Field(
+    deviation_between_rounds: Finite | None = Field(
         description="Standard deviation of the relative effect between rounds, or starts; 0.05 is 5 %. None without a "
         "ratio."
     )
-    smallest: Finite | None = Field(description="The smallest relative effect that this run would have seen.")
-    within_noise: bool = Field(description="The control's replicate may differ from it by as much.")
+    smallest_detectable: Finite | None = Field(description="The smallest relative effect that this run could detect.")
+    within_noise: bool = Field(description="The control replicate may differ from the control by as much.")
 
 
 class Effect(Model):
@@ -128,48 +134,56 @@ class Effect(Model):
     control_value: Finite
     value: Finite
     difference: Estimate = Field(description="Arm minus control, in `unit`.")
-    ratio: Estimate | None = Field(description="Arm over control; None where the control has no such phase (0).")
-    usual: Estimate = Field(description="The difference in a usual round: a trimmed mean, with its interval.")
+    ratio: Estimate | None = Field(description="Arm over control; None if the control does not have the phase (0).")
+    typical_difference: Estimate = Field(
+        description="The difference in a typical round: a trimmed mean with its interval."
+    )
     verdict: Verdict
     rounds: int
     differences: list[Finite] = Field(description="The paired differences of rounds or starts, in order.")
-    open: Open | None = Field(default=None, description="Why it is unresolved; None where it is not, or of few rounds.")
+    unresolved: Unresolved | None = Field(
+        default=None, description="Why the verdict is unresolved; None for other verdicts and for too few rounds."
+    )
 
     @property
     def needed_seconds(self) -> float | None:
-        """Unresolved, but further rounds of a bearable time would resolve it."""
-        return self.open.needed_seconds if self.open else None
+        """Return the further measuring time that would resolve the effect; None if resolved or not affordable."""
+        return self.unresolved.needed_seconds if self.unresolved else None
 
     @property
     def too_noisy(self) -> bool:
-        """Unresolved, and no affordable number of rounds would resolve it."""
-        return self.open is not None and self.open.needed_seconds is None
+        """Return whether the effect is unresolved and no affordable number of rounds would resolve it."""
+        return self.unresolved is not None and self.unresolved.needed_seconds is None
 
 
 class NoiseFloor(Model):
-    """The replicate against the control: a difference within it is the run's own noise."""
+    """The difference between control replicate and control: effects below it may be noise of the run."""
 
     metric: str
     context: str = ""
     difference: Estimate
     ratio: Estimate
-    absolute: Finite = Field(description="The larger end of the difference's interval, in the metric's unit.")
-    relative: Finite = Field(description="How much more the larger may be than the smaller; 0.01 is 1 %.")
+    absolute: Finite = Field(
+        description="The end of the difference's interval that is farther from 0, in the metric's unit."
+    )
+    relative: Finite = Field(description="By how much the larger of the two may exceed the smaller; 0.01 is 1 %.")
     differences: list[Finite] = Field(default=[], description="The replicate's paired differences, in order.")
 
 
 class CarryOver(Model):
-    """How a headline metric differs in slices after another arm's slice from those after one of their own arm."""
+    """The effect of the previous slice on a headline metric: after another arm's slice against after the same arm's."""
 
     metric: str
-    ratio: Estimate = Field(description="After another arm over after its own; 1.4 is 40 % more.")
+    ratio: Estimate = Field(
+        description="Value after another arm's slice over value after the same arm's; 1.4 is 40 % more."
+    )
 
 
 class BetweenStarts(Model):
-    """How far starts of the servers differ beyond what their rounds explain, in what arms change in a metric."""
+    """Variation of a metric's effects between starts of the servers, beyond what their rounds explain."""
 
     metric: str
-    share: Estimate = Field(description="Of the variance of a start's mean, what is the start's own: 0 to 1.")
+    share: Estimate = Field(description="Share of the variance of a start's mean that rounds do not explain, 0 to 1.")
 
 
 class Cpu(Model):
@@ -179,11 +193,13 @@ class Cpu(Model):
     arm: str
     operations: int
     seconds_per_1000: dict[str, Finite]
-    busiest: str | None = Field(description="The role that used most of one core, where any was near it.")
+    busiest: str | None = Field(description="The busiest role, if it used more than 80 % of one core.")
     throttled: dict[str, Finite] = Field(
-        default={}, description="Share of the time in which a role wanted to run and its CPU share was used up."
+        default={}, description="Share of the time, by role, in which it was stopped because its CPU quota was used up."
     )
-    steal: Finite = Field(default=0.0, description="Share of the machine's time that the hypervisor took meanwhile.")
+    steal: Finite = Field(
+        default=0.0, description="Share of the machine's CPU time that the hypervisor used for others."
+    )
 
 
 class ErrorCount(Model):
@@ -191,46 +207,49 @@ class ErrorCount(Model):
     workload: str
     error_class: str
     count: int
-    detail: str = Field(description="The first one, in words.")
+    detail: str = Field(description="The first error in words.")
 
 
-class Failing(Model):
-    """Operations of a workload on an arm; shares are of all that were begun."""
+class FailedOperations(Model):
+    """Failed operations of a workload on an arm. Shares are of the operations begun."""
 
     workload: str
     arm: str
     failed: int
-    of: int
-    more: Finite | None = Field(default=None, description="Share that failed, less the control's. None for a control.")
-    more_low: Finite | None = Field(default=None, description="Its 95 % interval.")
-    more_high: Finite | None = None
+    begun: int
+    excess: Finite | None = Field(
+        default=None, description="Share that failed minus the control's share; None for a control."
+    )
+    excess_low: Finite | None = Field(default=None, description="Low end of the 95 % interval of `excess`.")
+    excess_high: Finite | None = Field(default=None, description="High end of that interval.")
 
     @property
     def share(self) -> float:
-        return self.failed / self.of
+        return self.failed / self.begun
 
     @property
     def fails_more(self) -> bool:
-        return self.more_low is not None and self.more_low > 0
+        return self.excess_low is not None and self.excess_low > 0
 
 
-#: The share of a load that an arm must serve: some of the last clients have no time to end in their slice.
+#: The share of a load that an arm must serve to carry it. Less than 1: the slice ends before the last clients do.
 CARRIED = 0.95
 
 
 class Carried(Model):
-    """Connections or operations a second that were to come, and that were served."""
+    """Load of an arm, offered and served, in connections or operations a second."""
 
     arm: str
-    offered: Finite | None = Field(description="None where users come as often as they have thought.")
+    offered: Finite | None = Field(description="None if users come after a think time, not at a fixed rate.")
     served: Finite
     server_cores_needed: Finite | None = Field(
-        default=None, description="By the servers' CPU time of an operation; None where it is not known."
+        default=None,
+        description="Offered load times the servers' CPU time of an operation; None if that time is unknown.",
     )
     machine_busy: Finite | None = Field(
         default=None,
-        description="Share of the CPU time of the machine that measured, which was in use during the arm's slices, 0 "
-        "to 1; None where several hosts measured.",
+        description="Share of the measuring machine's CPU time in use during the arm's slices, 0 to 1; None if several "
+        "hosts measured.",
     )
 
     @property
@@ -238,39 +257,39 @@ class Carried(Model):
         return self.offered is None or self.served >= CARRIED * self.offered
 
 
-class Missing(Model):
-    """A figure that an arm lacks, or some of its slices, though other arms may have it."""
+class MissingFigure(Model):
+    """A metric that all or some slices of an arm lack, though other arms may have it."""
 
     metric: str
     arm: str
-    slices: int = Field(description="Slices without it.")
-    of: int
-    reason: str = Field(description="Why, as a clause.")
+    missing_slices: int = Field(description="Slices without the figure.")
+    total_slices: int
+    reason: str = Field(description="The reason, as a clause of a sentence.")
 
     @property
-    def wholly(self) -> bool:
-        return self.slices == self.of
+    def entirely(self) -> bool:
+        return self.missing_slices == self.total_slices
 
 
 class Sentence(Model):
-    """One statement of the answer. `kind` lets a report style it; a `detail` is an answer that is no headline."""
+    """A sentence of the answer. `kind` decides its place and style; a `detail` is an answer outside the headline."""
 
     kind: Literal["answer", "detail", "explanation", "break_even", "warning", "next"]
     text: str
 
 
-class StartingTogether(Model):
-    """How far apart the first operations of several hosts began, by slices, in milliseconds."""
+class HostStartSpread(Model):
+    """Time between the first operations of several hosts in a slice, in milliseconds, over all slices."""
 
     slices: int
     median_ms: Finite
     p99_ms: Finite
-    most_ms: Finite
-    clocks_ms: Finite = Field(description="What the hosts' clocks were known to within, in the worst slice.")
+    max_ms: Finite
+    clock_error_ms: Finite = Field(description="Largest uncertainty of the hosts' clocks in any slice.")
 
 
 class Core(Model):
-    """What is known of a run, whatever sections its study asks for."""
+    """The result of a run without the data of the report's sections."""
 
     schema_version: int = SCHEMA_VERSION
     study: str
@@ -282,53 +301,62 @@ class Core(Model):
     rounds: int
     starts: list[int] = Field(
         default=[],
-        description="Rounds of each start of the servers, where these were started anew (--restarts). Starts are what "
-        "all intervals are over then, and what `rounds` of an estimate counts.",
+        description="Rounds of each start of the servers (--restarts). If not empty, intervals are over starts, and "
+        "`rounds` of an estimate counts starts.",
     )
-    partial: str | None = Field(default=None, description="Why the run did not end by itself, in one line.")
+    partial: str | None = Field(default=None, description="Why the run is incomplete, in one line.")
     seed: int
-    budget_seconds: Finite | None = Field(default=None, description="The most that it was to measure.")
+    budget_seconds: Finite | None = Field(
+        default=None, description="The longest time that the run was allowed to measure."
+    )
     resolved_early: bool = Field(
-        default=False, description="It ended before its budget was spent: every headline effect had a verdict."
+        default=False,
+        description="The run ended before its budget was spent, because every headline effect had a verdict.",
     )
     target_precision: Finite | None = None
     requested_rounds: int | None = Field(
-        default=None, description="The run, or each start of it, was to take exactly so many (--rounds)."
+        default=None, description="The fixed number of rounds of the run or of each start (--rounds)."
     )
     slice_shares: dict[str, Finite] = Field(
-        default={}, description="How much of its planned length was enough for a slice, by its name in the profile."
+        default={}, description="Share of its planned length that each slice used, by the slice's name in the profile."
     )
     arms: list[Arm]
     distances: dict[str, Finite] = Field(
-        default={}, description="Round-trip times that were asked for, ms, by context; empty without a distance."
+        default={}, description="Configured round-trip times in ms by context; empty without a distance."
     )
     metrics: list[Metric]
     values: list[Value]
     effects: list[Effect]
     noise_floor: list[NoiseFloor]
-    between_starts: list[BetweenStarts] = Field(default=[], description="By headline metric, of a run with --restarts.")
+    between_starts: list[BetweenStarts] = Field(
+        default=[], description="One for each headline metric of a run with --restarts."
+    )
     carry_over: list[CarryOver] = Field(
-        default=[], description="Headline metrics in which the order of slices matters, by the run's own data."
+        default=[], description="Headline metrics on which this run shows an effect of the previous slice."
     )
     published: Published | None = None
     links: list[LinkEvidence] = Field(default_factory=list)
     cpu: list[Cpu]
     errors: list[ErrorCount]
-    failures: list[Failing] = Field(default=[], description="Of every workload in which any operation failed.")
-    missing: list[Missing] = Field(default=[], description="Figures of commands that some arms or slices lack.")
+    failures: list[FailedOperations] = Field(
+        default=[], description="One for each arm of every workload with failed operations."
+    )
+    missing: list[MissingFigure] = Field(default=[], description="Metrics that some arms or slices lack.")
     warnings: list[str]
-    starting_together: StartingTogether | None = Field(default=None, description="Of a run from several hosts.")
+    host_start_spread: HostStartSpread | None = Field(
+        default=None, description="None unless several hosts measured at once."
+    )
     environment: dict[str, Any]
 
     def published_for(self, metric: str, arm: Arm) -> list[PublishedFigure]:
-        """The figures of the literature for this metric and arm, one for each series.
+        """Return the figures of the literature for this metric and arm, one for each series.
 
-        A figure that says nothing of the contexts fits arms in several of them; it is shown once, in the first.
+        A figure without a context fits arms of several contexts; it is returned for the first of them only.
         """
         of_metric = [each for each in (self.published.figures if self.published else []) if each.metric == metric]
-        found = []
+        figures = []
         for figure in of_metric:
             first = next((each.context for each in self.arms if figure.fits(each.levels)), None)
             if figure.fits(arm.levels) and first == arm.context:
-                found.append(figure)
-        return found
+                figures.append(figure)
+        return figures

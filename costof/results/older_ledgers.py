@@ -1,4 +1,4 @@
-"""Rewrite the plans and records of earlier ledger versions with the keys of today's."""
+"""Conversion of plans and records of earlier ledger versions to the current keys."""
 
 from __future__ import annotations
 

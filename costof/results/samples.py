@@ -1,4 +1,4 @@
-"""Samples: one number for each metric, arm and round, from the answers of slices."""
+"""Samples: one number for each metric, arm and round, from the instruments' answers."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ ByRound = Mapping[int, float]
 
 
 class SliceKey(NamedTuple):
-    """A slice's place in a round. `stands_for`: of the control's two copies, the one whose figures it gives, where that
-    is the other one than it was measured on."""
+    """A slice's place in a round.
+
+    The control and its replicate may swap places. Then `arm` is the copy that was measured, and `stands_for` the copy
+    that its figures count for; otherwise `stands_for` is None.
+    """
 
     workload: str
     arm: str
@@ -34,7 +37,7 @@ class SliceKey(NamedTuple):
 class Samples:
     """One number for each metric, arm and round: the mean of a slice, in the metric's unit.
 
-    Whoever estimates from them gets one for each unit, so that they are independent of each other.
+    Estimates use one mean for each unit (a round or a start of the servers), because units are independent.
     """
 
     units: Units = field(default_factory=Units)
@@ -44,55 +47,56 @@ class Samples:
     _succeeded: set[SliceKey] = field(default_factory=set)
 
     def add(self, metric: str, arm: str, round_number: int, value: float, swapped: bool = False) -> None:
-        """`swapped`: the number stands for this arm, and was measured on the other copy of the control."""
+        """Add a number. `swapped` marks a number measured on the control's other copy."""
         self._values.setdefault((metric, arm), {})[round_number] = value
         if swapped:
             self._swapped.setdefault((metric, arm), set()).add(round_number)
 
     def drop(self, metric: str, arm: str) -> None:
-        """Forget the arm's numbers: they are missing then, and not 0."""
+        """Remove the arm's numbers; from then on they count as missing, not as 0."""
         self._values.pop((metric, arm), None)
         self._reported.add(metric)
 
-    def reported(self, metric: str) -> None:
-        """Note that commands report the metric: where one does not, the number is missing, and not 0."""
+    def mark_reported(self, metric: str) -> None:
+        """Mark the metric as reported by commands: a number that one lacks counts as missing, not as 0."""
         self._reported.add(metric)
 
-    def succeeded(self, turn: SliceKey) -> None:
-        self._succeeded.add(turn)
+    def mark_succeeded(self, key: SliceKey) -> None:
+        self._succeeded.add(key)
 
     def by_round(self, metric: str, arm: str) -> ByRound:
         return self._values.get((metric, arm), {})
 
-    def of(self, metric: str, arm: str) -> list[float]:
+    def means(self, metric: str, arm: str) -> list[float]:
         return self.units.means(self.by_round(metric, arm))
 
-    def together(self, *of: tuple[str, str]) -> list[list[float]]:
-        found = [self.by_round(*pair) for pair in of]
-        return [self.units.means(each) for each in in_common(found)]
+    def common_values(self, *pairs: tuple[str, str]) -> list[list[float]]:
+        numbers = [self.by_round(*pair) for pair in pairs]
+        return [self.units.means(each) for each in in_common(numbers)]
 
     def paired_rounds(self, metric: str, control: str, arm: str) -> list[ByRound]:
-        """Return both arms' numbers in the rounds that both have, in their order.
+        """Return the numbers of control and arm in the rounds that both have, in order.
 
-        A control without the phase counts as 0: it spends nothing on it. Where the control's copies have changed places
-        (`SliceKey.stands_for`), the pair of control and replicate is turned round: a difference is between the same two copies.
+        A control without the phase counts as 0, because it spends no time on it. In rounds where control and replicate
+        swapped places (`SliceKey.stands_for`), their pair is swapped back, so that a difference is always between the
+        same two copies.
         """
-        of_arm, of_control = self.by_round(metric, arm), self.by_round(metric, control)
-        if not of_control and metric not in self._reported:
-            of_control = dict.fromkeys(of_arm, 0.0)
-        common = in_common([of_control, of_arm])
+        arm_numbers, control_numbers = self.by_round(metric, arm), self.by_round(metric, control)
+        if not control_numbers and metric not in self._reported:
+            control_numbers = dict.fromkeys(arm_numbers, 0.0)
+        common = in_common([control_numbers, arm_numbers])
         swapped = self._swapped.get((metric, arm), set())
         return [{n: (one if n not in swapped else other)[n] for n in one} for one, other in (common, common[::-1])]
 
     def pairs(self, metric: str, control: str, arm: str) -> tuple[list[float], list[float]]:
-        """Return both arms' numbers in the rounds that both have."""
-        of_control, of_arm = map(self.units.means, self.paired_rounds(metric, control, arm))
-        return of_control, of_arm
+        """Return the means of control and arm over the rounds that both have, one for each unit."""
+        control_numbers, arm_numbers = map(self.units.means, self.paired_rounds(metric, control, arm))
+        return control_numbers, arm_numbers
 
-    def compared(self, plan: Plan, metric: str, arm: PlannedArm) -> tuple[list[float], list[float]] | None:
-        """The rounds' pairs of an arm and its control, where there are enough of them.
+    def comparable_pairs(self, plan: Plan, metric: str, arm: PlannedArm) -> tuple[list[float], list[float]] | None:
+        """Return the paired means of control and arm; None if they cannot be compared.
 
-        A control without the phase spends nothing on it; one that never succeeded says nothing.
+        That is so for too few pairs, and for a control on which no operation succeeded.
         """
         if arm.baseline is None or SliceKey(plan.study.metrics[metric].workload, arm.baseline) not in self._succeeded:
             return None
@@ -100,41 +104,42 @@ class Samples:
         return (control, values) if len(values) >= ROUNDS_FOR_INTERVAL else None
 
 
-def in_common(found: Sequence[ByRound]) -> list[ByRound]:
-    common = sorted(set.intersection(*map(set, found)))
-    return [{number: each[number] for number in common} for each in found]
+def in_common(numbers: Sequence[ByRound]) -> list[ByRound]:
+    """Return the numbers of the rounds that are in all of them."""
+    common = sorted(set.intersection(*map(set, numbers)))
+    return [{number: each[number] for number in common} for each in numbers]
 
 
 @dataclass(frozen=True)
-class ServersSide:
-    """What the servers gave of a slice: their own figures (`Service.judge`), and CPU seconds by role."""
+class ServerReadings:
+    """Readings of the servers for a slice: their figures (`Service.judge`) and CPU seconds by role."""
 
     figures: dict[str, float]
     cpu_seconds: dict[str, float]
 
 
 def add_samples(
-    plan: Plan, samples: Samples, number: int, turn: SliceKey, answer: SliceAnswer, servers: ServersSide
+    plan: Plan, samples: Samples, number: int, key: SliceKey, answer: SliceAnswer, servers: ServerReadings
 ) -> None:
-    swapped = turn.stands_for is not None
+    swapped = key.stands_for is not None
     if answer.operations:
-        samples.succeeded(SliceKey(turn.workload, turn.role))
+        samples.mark_succeeded(SliceKey(key.workload, key.role))
     for name, metric in plan.study.metrics.items():
-        if metric.workload != turn.workload:
+        if metric.workload != key.workload:
             continue
         if metric.command_figure:
-            samples.reported(name)
+            samples.mark_reported(name)
         if metric.is_of_whole_slice:
-            figure = of_slice(metric, answer, servers)
+            figure = slice_figure(metric, answer, servers)
             if figure is not None:
-                samples.add(name, turn.role, number, figure, swapped)
+                samples.add(name, key.role, number, figure, swapped)
         elif (phase := answer.phases.get(metric.phase)) is not None:
-            workers = plan.workers(turn.workload, plan.arm(turn.arm)) if metric.all_workers else 1
-            samples.add(name, turn.role, number, in_unit(metric, phase.sum_ns / phase.count, workers), swapped)
+            workers = plan.workers(key.workload, plan.arm(key.arm)) if metric.all_workers else 1
+            samples.add(name, key.role, number, in_unit(metric, phase.sum_ns / phase.count, workers), swapped)
 
 
-def of_slice(metric: Metric, answer: SliceAnswer, servers: ServersSide) -> float | None:
-    """Return a figure of the slice as a whole, such as operations over elapsed time; None where the slice lacks it."""
+def slice_figure(metric: Metric, answer: SliceAnswer, servers: ServerReadings) -> float | None:
+    """Return a figure of the whole slice, such as operations over elapsed time; None if the slice lacks it."""
     kind, _, name = metric.phase.partition(".")
     if kind == "server":
         return servers.figures.get(name)
@@ -160,7 +165,7 @@ def of_slice(metric: Metric, answer: SliceAnswer, servers: ServersSide) -> float
 
 
 def in_unit(metric: Metric, nanoseconds: float, workers: int) -> float:
-    """Convert a mean time to the metric's unit; a rate is what one worker, or all, get done at that time each."""
+    """Convert a mean time to the metric's unit; a rate is that of one worker, or of all if the metric is of all."""
     if metric.unit == "per_second":
         return 1e9 / nanoseconds * (workers if metric.all_workers else 1)
     return nanoseconds / NS_PER_UNIT[metric.unit]

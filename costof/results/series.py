@@ -1,4 +1,4 @@
-"""What runs asked, and of what: costs of runs are of one series where this is the same."""
+"""Conditions of a run. Runs under the same conditions form a series, whose costs can be compared over time."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from costof.results.ledger import EnvironmentRecord, Ledger
 from costof.urls import without_password
 
 QUESTION, LOAD, CLIENT, TARGET, PLAIN_TARGET, POOL = "question", "load", "client", "target", "plain target", "pool"
-LAB = "a lab of costof's own"
-AT_FULL_SPEED = "as much as it takes"
+LAB = "the lab"
+AT_FULL_SPEED = "full speed"
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """What a run asked. `versions` are exact, `arms` are levels by arm and factor, `controls` by arm."""
+    """Conditions of a run: exact versions of the servers, levels by arm and factor, and the control of each arm."""
 
     question: Mapping[str, str]
     versions: Mapping[str, str]
@@ -28,8 +28,8 @@ class Conditions:
 
     @property
     def series(self) -> frozenset[tuple[str, str]]:
-        releases = {f"release of {name}": release_of(version) for name, version in self.versions.items()}
-        levels = {f"{factor} of {arm}": level for arm, of in self.arms.items() for factor, level in of.items()}
+        releases = {f"release of {name}": release_number(version) for name, version in self.versions.items()}
+        levels = {f"{factor} of {arm}": level for arm, each in self.arms.items() for factor, level in each.items()}
         return frozenset({**self.question, **releases, **levels}.items())
 
 
@@ -46,23 +46,23 @@ def read_conditions(ledger: Ledger) -> Conditions:
             PLAIN_TARGET: plan.plain_target or "",
             POOL: without_password(pooler) or "",
         },
-        versions=versions_of(started) if started else {},
+        versions=server_versions(started) if started else {},
         arms={arm.name: arm.levels for arm in plan.arms if not arm.replicate},
         controls={arm.name: arm.baseline for arm in plan.protected if arm.baseline is not None},
         records=plan.records,
     )
 
 
-def release_of(version: str) -> str:
-    """'17' of '17.5 (Debian 17.5-1)', '11.4' of '11.4.5-MariaDB': all but the last number, which counts patches."""
-    found = _VERSION.search(version)
-    return found[0].rpartition(".")[0] if found else version
+def release_number(version: str) -> str:
+    """Return the version without its last number, the patch: '17' for '17.5 (Debian 17.5-1)'."""
+    number = _VERSION.search(version)
+    return number[0].rpartition(".")[0] if number else version
 
 
-def versions_of(started: EnvironmentRecord) -> dict[str, str]:
+def server_versions(started: EnvironmentRecord) -> dict[str, str]:
     if started.versions is not None:
         return started.versions
-    # Ledgers of before have them among their facts, between these two.
+    # Older ledgers have the versions among their facts, between these two.
     names = [*started.facts]
     if not {"load before", "topology"} <= {*names}:
         return {}
@@ -71,90 +71,95 @@ def versions_of(started: EnvironmentRecord) -> dict[str, str]:
 
 
 def incomparable(first: Conditions, second: Conditions) -> str | None:
-    """Return why no cost of one run can be compared with the other's; None where some can."""
+    """Return why no cost of the two runs can be compared; None if some can."""
     for fact, reason in ((QUESTION, "the runs asked different questions"), (LOAD, "the runs had different loads")):
         if first.question[fact] != second.question[fact]:
             return reason
     return None
 
 
-def unlike_arms(first: Conditions, second: Conditions) -> set[str]:
-    """Return the arms of both runs that were something else in each, or had another control."""
-    unlike = {arm for arm, levels in first.arms.items() if second.arms.get(arm, levels) != levels}
-    return unlike | {arm for arm, control in first.controls.items() if control in unlike}
+def changed_arms(first: Conditions, second: Conditions) -> set[str]:
+    """Return the arms whose levels differ between the runs, or whose control's levels do."""
+    changed = {arm for arm, levels in first.arms.items() if second.arms.get(arm, levels) != levels}
+    return changed | {arm for arm, control in first.controls.items() if control in changed}
 
 
 def differences(first: Conditions, second: Conditions) -> Iterator[str]:
-    """Yield a sentence for each thing that the two runs do not have in common."""
+    """Yield a sentence for each difference between the conditions of the two runs."""
     one, other = first.question, second.question
     if one[QUESTION] != other[QUESTION]:
         yield f"The first run asked “{one[QUESTION]}”, the second “{other[QUESTION]}”."
     if one[LOAD] != other[LOAD]:
-        yield f"The first run asked for {one[LOAD]}; the second for {other[LOAD]}."
+        yield f"Load: {one[LOAD]} (first run); {other[LOAD]} (second run)."
     if one[CLIENT] != other[CLIENT]:
-        yield f"The first run had {_client(one)}, the second {_client(other)}."
-    apart: dict[str, dict[tuple[str, str], list[str]]] = {}
-    for arm, own in first.arms.items():
-        for factor, level in own.items():
-            now = second.arms.get(arm, own).get(factor, "none")
-            if now != level:
-                apart.setdefault(factor, {}).setdefault((level, now), []).append(arm)
-    for factor, levels in apart.items():
-        for (before, now), arms in levels.items():
-            yield f"{fmt.listed(arms)}: {factor} is {before} in the first run and {now} in the second."
-    for which, has, lacks in (("first", first, second), ("second", second, first)):
-        if alone := [arm for arm in has.arms if arm not in lacks.arms]:
-            yield f"Only the {which} run has {fmt.listed(alone)}."
+        yield f"The first run measured {_client(one)}, the second {_client(other)}."
+    changes: dict[str, dict[tuple[str, str], list[str]]] = {}
+    for arm, levels in first.arms.items():
+        for factor, before in levels.items():
+            after = second.arms.get(arm, levels).get(factor, "none")
+            if after != before:
+                changes.setdefault(factor, {}).setdefault((before, after), []).append(arm)
+    for factor, changed in changes.items():
+        for (before, after), arms in changed.items():
+            yield f"{fmt.listed(arms)}: {factor} is {before} in the first run and {after} in the second."
+    for ordinal, run, other_run in (("first", first, second), ("second", second, first)):
+        if additional := [arm for arm in run.arms if arm not in other_run.arms]:
+            yield f"Only the {ordinal} run has {fmt.listed(additional)}."
     if (one[TARGET], one[PLAIN_TARGET], one[POOL]) != (other[TARGET], other[PLAIN_TARGET], other[POOL]):
-        yield f"The first run asked {_place(one)}, the second {_place(other)}: costs may differ by that alone."
+        yield f"The first run measured {_place(one)}, the second {_place(other)}: costs may differ for that alone."
     for name in first.versions:
         version, other_version = first.versions[name], second.versions.get(name, first.versions[name])
         if version != other_version:
-            patch = ", a patch of one release" if release_of(version) == release_of(other_version) else ""
+            patch = ", a patch of one release" if release_number(version) == release_number(other_version) else ""
             yield f"{_program(name)} is {version} in the first run and {other_version} in the second{patch}."
     if first.records != second.records:
         yield f"The first run loaded {first.records:,} records, the second {second.records:,}."
 
 
 def titles(series: Sequence[Conditions]) -> list[str]:
-    """Return what tells each of several series from the others."""
+    """Return a title for each series: the facts in which the series differ."""
     facts = [_facts(each) for each in series]
     names = dict.fromkeys(name for each in facts for name in each)
-    apart = [name for name in names if len({each.get(name) for each in facts}) > 1]
-    return [" · ".join(dict.fromkeys(each[name] for name in apart if name in each)) for each in facts]
+    differing = [name for name in names if len({each.get(name) for each in facts}) > 1]
+    return [" · ".join(dict.fromkeys(each[name] for name in differing if name in each)) for each in facts]
 
 
-def changes_within(runs: Sequence[str], of: Sequence[Conditions]) -> Iterator[str]:
-    """Yield a sentence for each change within one series that may explain a step: a patch, or the size of the data."""
-    for name in of[0].versions:
-        if told := _changes(runs, [each.versions[name] for each in of]):
-            yield f"{_program(name)} was {told}."
-    if told := _changes(runs, [f"{each.records:,}" for each in of]):
-        yield f"Records loaded: {told}."
+def changes_within(runs: Sequence[str], conditions: Sequence[Conditions]) -> Iterator[str]:
+    """Yield a sentence for each change within a series that may explain a step: a patch, or the size of the data."""
+    for name in conditions[0].versions:
+        if changes := _changes(runs, [each.versions[name] for each in conditions]):
+            yield f"{_program(name)} was {changes}."
+    if changes := _changes(runs, [f"{each.records:,}" for each in conditions]):
+        yield f"Records loaded: {changes}."
 
 
-def _facts(of: Conditions) -> dict[str, str]:
-    """Return the facts in which series may differ, each in words."""
+def _facts(conditions: Conditions) -> dict[str, str]:
+    """Return the facts in which series may differ, in words."""
     shown = {
-        QUESTION: of.question[QUESTION],
-        LOAD: of.question[LOAD],
-        CLIENT: _client(of.question),
-        TARGET: _place(of.question),
-        **{f"release of {name}": f"{_program(name)} {release_of(each)}" for name, each in of.versions.items()},
+        QUESTION: conditions.question[QUESTION],
+        LOAD: conditions.question[LOAD],
+        CLIENT: _client(conditions.question),
+        TARGET: _place(conditions.question),
+        **{
+            f"release of {name}": f"{_program(name)} {release_number(each)}"
+            for name, each in conditions.versions.items()
+        },
     }
     levels = {
-        f"{factor} of {arm}": f"{factor} {level}" for arm, each in of.arms.items() for factor, level in each.items()
+        f"{factor} of {arm}": f"{factor} {level}"
+        for arm, each in conditions.arms.items()
+        for factor, level in each.items()
     }
-    return {**shown, "arms": f"arms {fmt.listed([*of.arms])}", **levels}
+    return {**shown, "arms": f"arms {fmt.listed([*conditions.arms])}", **levels}
 
 
-def _client(asked: Mapping[str, str]) -> str:
-    return f"{asked[CLIENT]} as a client too" if asked[CLIENT] else "no client but costof's own"
+def _client(question: Mapping[str, str]) -> str:
+    return f"with {question[CLIENT]} as well" if question[CLIENT] else "with costof's own client alone"
 
 
-def _place(asked: Mapping[str, str]) -> str:
-    pool = f" through {asked[POOL]}" if asked[POOL] else ""
-    return " and ".join(filter(None, [asked[TARGET], asked[PLAIN_TARGET]])) + pool
+def _place(question: Mapping[str, str]) -> str:
+    pool = f" through {question[POOL]}" if question[POOL] else ""
+    return " and ".join(filter(None, [question[TARGET], question[PLAIN_TARGET]])) + pool
 
 
 def _program(name: str) -> str:
@@ -162,7 +167,7 @@ def _program(name: str) -> str:
 
 
 def _changes(runs: Iterable[str], values: Iterable[str]) -> str:
-    """Return '17.5 at first and 17.6 from run-3 on'; '' where nothing changed."""
+    """Return the changes in words, such as '17.5 at first and 17.6 from run-3 on'; '' if there are none."""
     steps: list[tuple[str, str]] = []
     for run, value in zip(runs, values, strict=True):
         if not steps or steps[-1][1] != value:

@@ -1,4 +1,4 @@
-"""Errors by class, and what a reader must know beside the figures."""
+"""Errors by class, and the warnings of a run."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from costof.errors import WarningText
 from costof.format import listed, plural
 from costof.instruments.commands.readers import reader
 from costof.messages.answers import COPY_OF_ITSELF, LEFT_BEHIND, LEFT_RUNNING, NOTES
-from costof.results.changes import contrast_of, replicates_of
-from costof.results.figures import view_of
+from costof.results.changes import build_contrast, replicate_changes
+from costof.results.figures import metric_view
 from costof.results.index import in_view
 from costof.results.models import ErrorCount
 from costof.results.run import Run
@@ -18,27 +18,27 @@ from costof.statistics.intervals import FEWEST_ROUNDS
 from costof.statistics.verdicts import verdicts
 
 STEAL_WORTH_A_WORD = 0.02
-#: Of the machine's time in the median round: less is the kernel's own and the lab's small helpers.
+#: Share of the machine's time in the median round. Less is used by the kernel itself and by helpers of the lab.
 NEIGHBOURS_WORTH_A_WORD = 0.10
 FALSE_ALARMS = 0.01
 
 
-def errors_of(run: Run) -> list[ErrorCount]:
-    """Count errors of every slice, warm-up and discarded ones too, by arm, workload and class."""
-    found: dict[tuple[str, str, str], ErrorCount] = {}
-    for piece in run.slices:
-        for error in piece.answer.errors:
-            where = (piece.answer.arm, piece.workload, error.error_class)
-            before = found[where].count if where in found else 0
-            detail = found[where].detail if where in found else error.detail
-            found[where] = ErrorCount(
-                arm=where[0], workload=where[1], error_class=where[2], count=before + error.count, detail=detail
+def count_errors(run: Run) -> list[ErrorCount]:
+    """Count the errors of all slices, including warm-up and discarded ones, by arm, workload and class."""
+    counts: dict[tuple[str, str, str], ErrorCount] = {}
+    for record in run.slices:
+        for error in record.answer.errors:
+            key = (record.answer.arm, record.workload, error.error_class)
+            before = counts[key].count if key in counts else 0
+            detail = counts[key].detail if key in counts else error.detail
+            counts[key] = ErrorCount(
+                arm=key[0], workload=key[1], error_class=key[2], count=before + error.count, detail=detail
             )
-    return list(found.values())
+    return list(counts.values())
 
 
-def warnings_of(run: Run, effects: int) -> list[str]:
-    """Return the warnings beside the figures, worded in `errors.WarningText`."""
+def collect_warnings(run: Run, effects: int) -> list[str]:
+    """Return the warnings of the run. Their texts are in `errors.WarningText`."""
     plan = run.plan
     texts = list(run.warnings)
     if plan.left_out:
@@ -52,7 +52,7 @@ def warnings_of(run: Run, effects: int) -> list[str]:
                 else:
                     warning = WarningText.APP_CANNOT if record.view == "app" else WarningText.ARM_REFUSED
                     texts.append(warning.text(arm=name, detail=detail))
-    if any(run.refused(control) for control in plan.controls):
+    if any(run.refusal_reason(control) for control in plan.controls):
         texts.append(WarningText.NO_CONTROL.text())
     texts += [
         WarningText.HOST_GONE.text(host=lost.host, detail=lost.detail, rest=lost.rest)
@@ -61,16 +61,16 @@ def warnings_of(run: Run, effects: int) -> list[str]:
     ]
     texts += [WarningText.ARM_LOST.text(arm=arm, detail=detail) for arm, detail in run.lost_arms.items()]
     for arm in plan.arms:
-        wrong = [piece.mismatch for piece in run.slices_of(arm.name) if piece.mismatch]
+        wrong = [record.mismatch for record in run.all_slices(arm.name) if record.mismatch]
         if wrong:
             texts.append(
                 WarningText.EVIDENCE_MISSING.text(slices=plural(len(wrong), "slice"), arm=arm.name, detail=wrong[0])
             )
-        # That nothing is verified stands in the answer itself.
+        # The answer itself says it if nothing is verified, so warn only of a missing check of names.
         if arm.settings.transport is not None and arm.settings.transport.verify == "ca-only":
             texts.append(WarningText.VERIFICATION_OFF.text(arm=arm.name, level=arm.settings.transport.verify))
-        slices = run.slices_of(arm.name)
-        notes = dict.fromkeys(note for piece in slices for note in piece.answer.evidence.get(NOTES, []))
+        slices = run.all_slices(arm.name)
+        notes = dict.fromkeys(note for record in slices for note in record.answer.evidence.get(NOTES, []))
         texts += [WarningText.COMMAND_NOTE.text(arm=arm.label, note=note) for note in notes]
     texts += [*_left_by_commands(run)]
     readers = {each.command.read for each in plan.study.workloads.values() if each.command and each.command.read}
@@ -84,42 +84,43 @@ def warnings_of(run: Run, effects: int) -> list[str]:
     disturbed = run.disturbances
     if disturbed.discarded:
         texts.append(WarningText.ROUNDS_DISTURBED.text(discarded=len(disturbed.discarded), rounds=run.rounds))
-    if disturbed.usual > NEIGHBOURS_WORTH_A_WORD:
-        texts.append(WarningText.NEIGHBOURS.text(share=disturbed.usual))
+    if disturbed.typical_share > NEIGHBOURS_WORTH_A_WORD:
+        texts.append(WarningText.NEIGHBOURS.text(share=disturbed.typical_share))
     if run.steal_share is not None and run.steal_share > STEAL_WORTH_A_WORD:
         texts.append(WarningText.STEAL.text(share=run.steal_share))
     if effects and run.units < FEWEST_ROUNDS:
         units = plural(run.units, "start" if run.starts else "round")
         texts.append(WarningText.FEW_ROUNDS.text(units=units, needed=FEWEST_ROUNDS))
-    # Each start of the servers says what it has to say.
+    # Each start of the servers repeats its warnings.
     return list(dict.fromkeys(texts))
 
 
 def _left_by_commands(run: Run) -> Iterator[str]:
-    """Yield a warning for each arm whose commands left processes running, those of the control replicate included."""
+    """Yield a warning for each arm whose commands left processes running; a replicate's count for its control."""
     by_label: dict[str, list[str]] = {}
     for arm in run.plan.arms:
         by_label.setdefault(run.plan.original(arm).label, []).append(arm.name)
     for fact, warning in ((LEFT_RUNNING, WarningText.LEFT_RUNNING), (LEFT_BEHIND, WarningText.LEFT_BEHIND)):
         for label, arms in by_label.items():
-            left = [piece.answer.evidence.get(fact, []) for arm in arms for piece in run.slices_of(arm)]
-            found = [names for names in left if names]
-            if found:
-                children = dict.fromkeys(f"'{name}'" for names in found for name in names if name != COPY_OF_ITSELF)
+            left = [record.answer.evidence.get(fact, []) for arm in arms for record in run.all_slices(arm)]
+            leftovers = [names for names in left if names]
+            if leftovers:
+                children = dict.fromkeys(f"'{name}'" for names in leftovers for name in names if name != COPY_OF_ITSELF)
                 names = listed([*children]) or COPY_OF_ITSELF
-                yield warning.text(arm=label, children=names, slices=plural(len(found), "slice"))
+                yield warning.text(arm=label, children=names, slices=plural(len(leftovers), "slice"))
 
 
 def _replicate_differs(run: Run) -> list[str]:
-    """Metrics in which two identical arms differ by more than chance does in one run of a hundred.
+    """Return the metrics in which control and replicate differ by more than chance.
 
-    Corrected for the number of metrics. An alarm in one sound run of twenty would be learnt to be passed over.
+    The rate of false alarms is `FALSE_ALARMS` for a run, corrected for the number of metrics. More frequent false
+    alarms would teach readers to ignore the warning.
     """
-    replicates = replicates_of(run.changes)
-    contrasts = [contrast_of(run.plan, name, change) for name, change in replicates]
+    replicates = replicate_changes(run.changes)
+    contrasts = [build_contrast(run.plan, name, change) for name, change in replicates]
     found, metrics = verdicts(contrasts, FALSE_ALARMS), run.plan.study.metrics
     return [
-        in_view(metrics[name].label, view_of(metrics[name], run))
+        in_view(metrics[name].label, metric_view(metrics[name], run))
         + (f" ({change.arm.context})" if change.arm.context else "")
         for (name, change), verdict in zip(replicates, found, strict=True)
         if verdict in (Verdict.COSTS, Verdict.SAVES)

@@ -13,7 +13,7 @@ from costof.errors import CostofError, ErrorText, WarningText
 from costof.format import listed, plural
 from costof.messages.process import HostsProcess
 from costof.programs.reach import check_identity
-from costof.results.changes import all_stand, every_change, judged
+from costof.results.changes import all_headlines_resolved, every_change, judge_changes
 from costof.results.ledger import (
     EndRecord,
     EnvironmentRecord,
@@ -168,7 +168,7 @@ def _measure(state: State) -> str | None:
         rate = state.looks.due(done, elapsed)
         if rate is not None:
             state.ledger.append(LookRecord(round=number, error_rate=rate))
-            if all_stand(judged(plan, every_change(plan, before.samples), rate)):
+            if all_headlines_resolved(judge_changes(plan, every_change(plan, before.samples), rate)):
                 state.looks.end(rate)
                 break
     return None

@@ -17,7 +17,7 @@ from costof.lab.program import Counters
 from costof.messages.answers import PopulationAnswer
 from costof.messages.process import HostLostError
 from costof.results.ledger import Ledger, LookRecord, LostRecord, SliceRecord
-from costof.results.samples import Samples, ServersSide, SliceKey, add_samples
+from costof.results.samples import Samples, ServerReadings, SliceKey, add_samples
 from costof.run.evidence import mismatch
 from costof.run.instruments import Instruments
 from costof.run.machine import read_machine
@@ -156,7 +156,7 @@ def _measure_or_repeat(state: State, key: SliceKey, number: int) -> MeasuredSlic
         if last_attempt or record.warm_up or not late:
             break
     if record.mismatch is None and not record.warm_up:
-        servers = ServersSide(record.server_figures, record.server_cpu_seconds)
+        servers = ServerReadings(record.server_figures, record.server_cpu_seconds)
         add_samples(state.plan, state.before.samples, number, key, record.answer, servers)
     return MeasuredSlice(key, record.answer, start_up_seconds)
 

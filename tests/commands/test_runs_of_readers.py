@@ -136,6 +136,6 @@ def test_failed_operations_leave_no_figure(tmp_path: Path, side: str, share: flo
 def test_a_figure_that_one_side_lacks_is_not_compared(tmp_path: Path) -> None:
     ended, result = run(tmp_path, without_figure, as_it_is)
     check_nothing_is_judged(ended, result)
-    missing = {(each.metric, each.arm) for each in result.missing if each.wholly}
+    missing = {(each.metric, each.arm) for each in result.missing if each.entirely}
     assert missing >= {(f"{name}.{GOOD[name][1]}", "before") for name in RUN if name not in REFUSED}
     assert "cannot be compared: the output of" in " ".join(ended.out.split())

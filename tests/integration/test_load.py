@@ -74,7 +74,7 @@ def test_what_cannot_be_carried_is_said(tmp_path: Path) -> None:
     assert not [each for each in result.effects if each.metric == CONNECTION], "its times are no costs"
     checks = {each.label: each for each in result.sections.checks}
     assert not checks["load carried"].passed
-    assert checks["nothing failed"].passed, checks["nothing failed"].but
+    assert checks["nothing failed"].passed, checks["nothing failed"].detail
 
 
 @pytest.mark.parametrize(

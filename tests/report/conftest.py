@@ -1,4 +1,4 @@
-"""Golden files: what a report looked like when somebody last looked at it and agreed."""
+"""Comparison of reports with golden files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GOLDEN = Path(__file__).parent / "golden"
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Golden:
-    """`golden(name, text)` compares with the file of that name, or writes it with `--update-golden`."""
+    """Return a function that compares a text with a golden file, or writes the file with `--update-golden`."""
 
     def check(name: str, text: str) -> None:
         path = GOLDEN / name

@@ -1,4 +1,4 @@
-"""What the tests of reports look at: results of fake runs, and their renderings."""
+"""Results of simulated runs and their reports, for the tests of reports."""
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ EVERY_TRANSPORT = ("tls", *TUNNELS)
 EVIL = "<script>alert('x')</script>"
 VOID = {"meta", "br", "col", "link", "img", "input", "hr", "wbr"}
 Golden = Callable[[str, str], None]
-"""What the fixture `golden` is: a file's name and the text it should hold."""
+"""Type of the fixture `golden`: takes a file's name and the text that it should contain."""
 
 
 @cache
 def result_of(
     study: str, profile: str = "quick", *settings: str, rounds: int = 6, partial: str | None = None
 ) -> Result:
-    """Of a fake run of the study's truth, made once for all tests that look at it."""
+    """Return the result of a simulated run of the study with its known truth; cached."""
     plan, truth = plan_of(study, profile, *settings), TRUTHS.get(study, Truth())
     return fake_result(plan, truth, f"{STARTED[:10]}-{study}", rounds=rounds, noise=NOISE, partial=partial)
 
 
 def mongodb(**changes: Any) -> Result:
-    """One setting, two views, one protected arm; `changes` replace fields of it."""
+    """Return a result with one context, two views and one protected arm; `changes` replace its fields."""
     return result_of(MONGODB, rounds=10).model_copy(update=changes)
 
 
 @cache
 def restarted() -> Result:
-    """Of five starts of the servers, each arm with luck of its own in each."""
+    """Return the result of five starts of the servers, in which each arm varies between starts."""
     plan, noise = plan_of(MONGODB, restarts="5"), Noise(0.01, drift=0.03, luck=0.02)
     return fake_result(plan, TRUTHS[MONGODB], f"{STARTED[:10]}-{MONGODB}-restarted", rounds=4, noise=noise)
 
@@ -61,7 +61,10 @@ FRESH = RequestedLoad("300/s", "20")
 
 @cache
 def at_load(carried: float = 1.0, load: RequestedLoad = FRESH, come: float = 1.0) -> Result:
-    """Of clients that come by themselves, 2 ms away; a protected arm can serve a share of them."""
+    """Return the result of a run at a load, 2 ms away; the protected arm serves the share `carried` of it.
+
+    `come` is the share of the load that arrives.
+    """
     plan = plan_of(TRANSPORT, "quick", "transport=plain,tls", "distance=2", load=load)
     return fake_result(plan, AtLoad(carried, come), f"{STARTED[:10]}-{TRANSPORT}-load", noise=NOISE)
 
@@ -71,28 +74,28 @@ def two_keys() -> Result:
 
 
 def transport(*, every: bool = False, **changes: Any) -> Result:
-    """Three distances, two or all protected arms at each."""
+    """Return a result with three distances, with two or all protected arms at each."""
     settings = [f"transport=plain,{','.join(EVERY_TRANSPORT)}"] if every else []
     return result_of(TRANSPORT, "default", *settings, rounds=12).model_copy(update=changes)
 
 
 def empty() -> Result:
-    """Of a run that was stopped before its first round ended."""
+    """Return the result of a run that was interrupted before its first round ended."""
     return result_of(MONGODB, rounds=0, partial="interrupted before the first round")
 
 
 def with_sections(result: Result, **changes: Any) -> Result:
-    """With other numbers of these sections."""
+    """Return the result with other data of these sections."""
     return result.model_copy(update={"sections": result.sections.model_copy(update=changes)})
 
 
-def answered(result: Result, kind: str) -> list[str]:
-    """What the sections say of a result that was changed."""
-    return told(answer(result, result.sections), kind)
+def answer_texts(result: Result, kind: str) -> list[str]:
+    """Return the sentences of one kind for a changed result."""
+    return sentence_texts(answer(result, result.sections), kind)
 
 
 def without_figures(result: Result, arm: str, error: str) -> Result:
-    """As a run leaves an arm that was never measured."""
+    """Return the result with an arm that was never measured."""
     failed = with_error(result, arm, error)
     arms = [each.model_copy(update={"evidence": []}) if each.name == arm else each for each in failed.arms]
     values = [value for value in result.values if value.arm != arm]
@@ -106,7 +109,7 @@ def with_error(result: Result, arm: str, error: str) -> Result:
 
 
 def printed(result: Result, width: int = 100, *, colour: bool = False, encoding: str = "utf-8") -> str:
-    """What a console of this width shows; without `colour` it is a pipe."""
+    """Return the output on a terminal of this width, or on a pipe if not `colour`."""
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding=encoding, write_through=True)
     console = Console(file=stream, width=width, force_terminal=colour, color_system="standard" if colour else None)
@@ -118,7 +121,7 @@ _DRAWN: dict[str, str] = {}
 
 
 def drawn(result: Result) -> str:
-    """The page of a result, drawn once for all tests that look at it."""
+    """Return the page of a result; cached."""
     key = result.model_dump_json()
     if key not in _DRAWN:
         _DRAWN[key] = render_html(result)
@@ -126,11 +129,11 @@ def drawn(result: Result) -> str:
 
 
 def spaced(text: object) -> str:
-    """Without spaces that hold words together."""
+    """Return the text with ordinary instead of no-break spaces."""
     return str(text).replace(fmt.NBSP, " ")
 
 
-def told(sentences: list[Sentence], kind: str) -> list[str]:
+def sentence_texts(sentences: list[Sentence], kind: str) -> list[str]:
     return [spaced(each.text) for each in sentences if each.kind == kind]
 
 
@@ -144,17 +147,16 @@ def value_of(result: Core, metric: str, arm: str) -> Value:
     return found
 
 
-def near(estimate: Estimate, wanted: float) -> bool:
-    """Within twice the interval: one seed, and intervals are tested elsewhere."""
-    half = max((estimate.high - estimate.low) / 2, 1e-3 * abs(wanted))
-    return estimate.low - half <= wanted <= estimate.high + half
+def near(estimate: Estimate, truth: float) -> bool:
+    """Return whether the truth is within twice the interval; its coverage is tested elsewhere."""
+    half = max((estimate.high - estimate.low) / 2, 1e-3 * abs(truth))
+    return estimate.low - half <= truth <= estimate.high + half
 
 
 class Page(HTMLParser):
-    """Tags with their attributes, and every tag that was not closed where it should have been.
+    """A parsed page. `wrong` lists tags that are not closed where they should be.
 
-    `outline` is how the page is laid out: what stands in what, headings in their words, tables by their size. `text` is
-    all words but those of pictures.
+    `outline` has nested elements, headings and the sizes of tables. `text` is all text except that of pictures.
     """
 
     BOXES = frozenset({"header", "nav", "section", "details", "form", "noscript", "table", "footer"})

@@ -1,12 +1,11 @@
-"""One URL, told in ab's own layout."""
+"""Tests of the output in the layout of ab."""
 
 from __future__ import annotations
 
 from costof.cli.ab import AbRequest, render_ab
 from costof.messages.answers import SliceAnswer
 from costof.results.ab_figures import ab_figures
-from tests.fake_run import Slice as CommandRate
-from tests.fake_run import answer_of, error_of, phase_of
+from tests.fake_run import Slice, answer_of, error_of, phase_of
 from tests.report.results import Golden
 from tests.truths.http_tls_termination import counts_of
 
@@ -16,17 +15,17 @@ def answer(operations: int, tls: bool) -> SliceAnswer:
     opened = max(1, operations // 100)
     phases = {name: phase_of(ms, opened if name in ("connect", "tls") else operations) for name, ms in times.items()}
     counts = counts_of(operations, operations - opened)
-    told = CommandRate(operations, 1.07, phases, {}, {"connections": opened, "body_length": 2}, counts=counts)
-    return answer_of(told, "request", "url")
+    measured = Slice(operations, 1.07, phases, {}, {"connections": opened, "body_length": 2}, counts=counts)
+    return answer_of(measured, "request", "url")
 
 
-def test_it_looks_as_agreed(golden: Golden) -> None:
-    found = answer(1000, tls=True)
-    counts = found.counts | {"http.status.200": 990, "http.status.404": 10, "http.other_length": 10}
+def test_output_of_ab_matches_the_golden_file(golden: Golden) -> None:
+    measured = answer(1000, tls=True)
+    counts = measured.counts | {"http.status.200": 990, "http.status.404": 10, "http.other_length": 10}
     late = [error_of("timeout", "no answer within 10,000 ms", 3)]
-    figures = ab_figures("url", "request", 200, [found.model_copy(update={"counts": counts, "errors": late})])
+    figures = ab_figures("url", "request", 200, [measured.model_copy(update={"counts": counts, "errors": late})])
     assert figures is not None
-    asked = AbRequest(
+    request = AbRequest(
         host="shop.example",
         port=443,
         path="/?wait=200",
@@ -35,10 +34,10 @@ def test_it_looks_as_agreed(golden: Golden) -> None:
         tls="TLSv1.3,TLS_AES_256_GCM_SHA384,rsa-2048",
         server_name="shop.example",
     )
-    golden("ab.txt", render_ab(asked, figures))
+    golden("ab.txt", render_ab(request, figures))
 
 
-def test_one_request_has_no_percentiles() -> None:
+def test_single_request_has_no_percentiles() -> None:
     figures = ab_figures("url", "request", 1, [answer(1, tls=False)])
     assert figures is not None
     text = render_ab(AbRequest("h", 80, "/", False, None, None), figures)

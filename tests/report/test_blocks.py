@@ -1,4 +1,4 @@
-"""The parts of reports in Markdown and in the terminal, at the widths people have."""
+"""Tests of reports in Markdown and on terminals of common widths."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from costof.report.blocks import Cell, Column, Document, Part, Row, Table
 from costof.report.markdown import escape
 from costof.report.result import Result
 from costof.report.terminal import render_terminal
-from costof.results.models import Open, Sentence
+from costof.results.models import Sentence, Unresolved
 from costof.statistics.estimate import Estimate, Verdict
 from tests.fake_run import Truth, fake_result
 from tests.report.results import (
-    answered,
+    answer_texts,
+    drawn,
     empty,
     mongodb,
     printed,
@@ -40,7 +41,7 @@ def costs(markdown: str) -> str:
 
 
 @pytest.mark.parametrize("width", [76, 80, 100, 140])
-def test_every_interval_is_whole(width: int) -> None:
+def test_terminal_prints_every_interval_on_one_line(width: int) -> None:
     text = printed(mongodb(), width)
     intervals = INTERVAL.findall(costs(render_markdown(mongodb())))
     assert len(intervals) > 15
@@ -50,7 +51,7 @@ def test_every_interval_is_whole(width: int) -> None:
 
 @pytest.mark.parametrize("width", [76, 77, 78, 80])
 @pytest.mark.parametrize("digits", [4, 6, 8])
-def test_a_heading_of_figures_is_folded_and_not_cut(width: int, digits: int) -> None:
+def test_headings_of_figures_are_wrapped_and_not_cut_off(width: int, digits: int) -> None:
     number = "1" * digits
     heads = ["PostgreSQL 17.5", "PostgreSQL 18.1", "difference", "relative"]
     columns = [Column("ms", "text"), *map(Column, heads), Column("verdict", "verdict")]
@@ -64,27 +65,27 @@ def test_a_heading_of_figures_is_folded_and_not_cut(width: int, digits: int) -> 
     assert head.count("PostgreSQL") == 2
 
 
-def test_a_pipe_gets_neither_colours_nor_trailing_blanks() -> None:
+def test_pipe_gets_neither_colours_nor_trailing_blanks() -> None:
     text = printed(mongodb())
     assert "\x1b" not in text
     assert not [line for line in text.splitlines() if line != line.rstrip()]
     assert "\x1b[" in printed(mongodb(), colour=True)
 
 
-def test_a_console_without_unicode_gets_ascii() -> None:
+def test_terminal_without_unicode_gets_ascii() -> None:
     text = printed(mongodb(), 80, encoding="latin-1")
     assert text.isascii()
     assert re.search(r"\[-0\.\d+, 0\.\d+\]", text)
     assert re.search(r"3\.\d+x", text)
 
 
-def test_partial_run_says_so_before_the_answer() -> None:
+def test_partial_run_is_announced_before_the_answer() -> None:
     text = printed(mongodb(partial="interrupted (Ctrl-C) in round 7"))
     assert text.index("PARTIAL RUN: interrupted (Ctrl-C) in round 7") < text.index("adds")
     assert "> **Partial run.** interrupted before the first round" in render_markdown(empty())
 
 
-def test_runs_without_rounds_or_effects() -> None:
+def test_reports_of_runs_without_rounds_or_effects_say_why() -> None:
     assert "measured too little to answer the question" in printed(empty())
     for text in (printed(empty()), render_markdown(empty())):
         assert "No round was completed" in text
@@ -95,33 +96,35 @@ def test_runs_without_rounds_or_effects() -> None:
 def test_arm_in_error_is_named_with_its_reason() -> None:
     reason, arm = "tls_certificate_expired: valid until 2024-01-01", "tls-rsa-4096"
     result = with_error(two_keys(), arm, reason)
-    assert f"TLS 1.3, rsa-4096 was measured in part only: {reason}" in printed(result, 140)
+    assert f"TLS 1.3, rsa-4096 was only partly measured: {reason}" in printed(result, 140)
     nothing = without_figures(result, arm, reason)
     for text in (printed(nothing, 140), render_markdown(nothing)):
         assert f"TLS 1.3, rsa-4096 has no figures: {reason}" in text
 
 
 def with_needed(seconds: float | None) -> Result:
-    """All unresolved."""
-    why = Open(needed_seconds=seconds, between_rounds=0.12, smallest=0.08, within_noise=False)
-    return with_effects(verdict=Verdict.UNRESOLVED, open=why)
+    """Return a result whose effects are all unresolved."""
+    why = Unresolved(
+        needed_seconds=seconds, deviation_between_rounds=0.12, smallest_detectable=0.08, within_noise=False
+    )
+    return with_effects(verdict=Verdict.UNRESOLVED, unresolved=why)
 
 
 def with_effects(**changes: Any) -> Result:
     return mongodb(effects=[each.model_copy(update=changes) for each in mongodb().effects])
 
 
-def test_unresolved_names_the_time_it_needs() -> None:
+def test_unresolved_effect_names_the_time_to_resolve_it() -> None:
     assert "unresolved; about 10 min more" in spaced(printed(with_needed(600.0), 140))
-    (advice,) = answered(with_needed(600.0), "next")
+    (advice,) = answer_texts(with_needed(600.0), "next")
     assert advice.endswith(", measure for about 10 min more (--budget).")
 
 
-def test_what_cannot_be_resolved_says_why_and_what_would_help() -> None:
+def test_effect_that_no_budget_resolves_says_why_and_what_would_help() -> None:
     noisy = with_needed(None)
     assert "unresolved; too noisy" in printed(noisy, 140)
     assert " h more" not in printed(noisy, 140)
-    (advice,) = answered(noisy, "next")
+    (advice,) = answer_texts(noisy, "next")
     assert "Even 10 times the budget would not resolve" in advice
     assert "because rounds differ by 12 % (standard deviation): the smallest effect" in advice
     assert "could have seen is 8.0 %" in advice
@@ -131,35 +134,35 @@ def test_what_cannot_be_resolved_says_why_and_what_would_help() -> None:
     assert f"A cost of more than {100 * (worst - 1):.1f} % is unlikely" in advice
 
 
-def test_an_effect_that_is_there_and_within_the_noise_is_said_to_be() -> None:
-    why = Open(needed_seconds=60.0, between_rounds=0.12, smallest=0.08, within_noise=True)
+def test_effect_within_the_noise_is_reported_as_such() -> None:
+    why = Unresolved(needed_seconds=60.0, deviation_between_rounds=0.12, smallest_detectable=0.08, within_noise=True)
     ratio = Estimate(value=1.05, low=1.02, high=1.08, rounds=10)
-    text = printed(with_effects(verdict=Verdict.UNRESOLVED, open=why, ratio=ratio), 140)
+    text = printed(with_effects(verdict=Verdict.UNRESOLVED, unresolved=why, ratio=ratio), 140)
     assert "unresolved; within the noise" in text
-    told = answered(with_effects(verdict=Verdict.UNRESOLVED, open=why, ratio=ratio), "answer")
-    _, *costs = told
+    _, *costs = answer_texts(with_effects(verdict=Verdict.UNRESOLVED, unresolved=why, ratio=ratio), "answer")
     assert costs
     assert all("within this run's own noise" in sentence for sentence in costs)
     wide = ratio.model_copy(update={"low": 0.98})
-    text = printed(with_effects(verdict=Verdict.UNRESOLVED, open=why, ratio=wide), 140)
-    assert "unresolved; about 60 s more" in spaced(text), "its own interval says why"
+    text = printed(with_effects(verdict=Verdict.UNRESOLVED, unresolved=why, ratio=wide), 140)
+    assert "unresolved; about 60 s more" in spaced(text), "the interval includes 'no effect'"
 
 
-def test_without_published_figures() -> None:
+def test_report_without_published_figures_does_not_mention_them() -> None:
     for text in (printed(mongodb(published=None)), render_markdown(mongodb(published=None))):
         assert "ublished" not in text
 
 
-def test_errors_warnings_and_cautions() -> None:
+def test_errors_and_warnings_are_printed_without_interpreting_markup() -> None:
     warnings = [Sentence(kind="warning", text="The load generator was the limit.")]
     text = printed(mongodb(warnings=["Steal was 4 %.", "a [bold red]not[/] b"], answer=warnings), 140)
     assert re.search(r"\d+ × timeout in wire_connect on tls; the first: no answer within 10,000 ms in auth", text)
     assert "Steal was 4 %." in text
-    assert "[bold red]not[/]" in text, "markup in words is printed as it stands"
+    assert "[bold red]not[/]" in text, "markup is printed, not interpreted"
     assert "Warning: The load generator was the limit." in text
+    assert "<strong>Warning:</strong> The load generator was the limit." in drawn(mongodb(answer=warnings))
 
 
-def test_every_table_in_markdown_has_as_many_cells_in_each_row() -> None:
+def test_rows_of_a_markdown_table_have_equal_numbers_of_cells() -> None:
     tables = [block.splitlines() for block in render_markdown(two_keys()).split("\n\n") if block.startswith("|")]
     assert len(tables) >= 5
     for rows in tables:
@@ -179,26 +182,26 @@ def test_every_table_in_markdown_has_as_many_cells_in_each_row() -> None:
         ("# no heading", "\\# no heading"),
     ],
 )
-def test_words_of_others_are_no_markup(text: str, escaped: str) -> None:
+def test_markup_in_texts_is_escaped(text: str, escaped: str) -> None:
     assert escape(text) == escaped
     assert fmt.NBSP not in render_markdown(mongodb())
 
 
-def test_what_the_wire_explains_has_an_interval_or_is_said_not_to_be_known() -> None:
+def test_share_explained_by_the_wire_has_an_interval_or_is_unknown() -> None:
     (each,) = mongodb().sections.phases
     true = PHASES["wire_connect"]["connect_and_first_operation"].tls_ms
     true /= PHASES["app_connect"]["connect_and_first_operation"].tls_ms
     assert each.share is not None
     assert each.share.low <= true <= each.share.high
-    (said,) = answered(mongodb(), "explanation")
-    assert f"({spaced(fmt.percentage(each.share))})" in said
+    (sentence,) = answer_texts(mongodb(), "explanation")
+    assert f"({spaced(fmt.percentage(each.share))})" in sentence
     unknown = with_sections(mongodb(), phases=[each.model_copy(update={"share": None})])
-    (said,) = answered(unknown, "explanation")
-    assert "a share that this run cannot tell" in said
+    (sentence,) = answer_texts(unknown, "explanation")
+    assert "a share that this run cannot tell" in sentence
 
 
-def test_a_budget_for_too_few_rounds_is_all_that_is_told() -> None:
-    (said,) = fake_result(plan_of("mongodb-tls"), Truth(), rounds=3).answer
-    assert said.text.startswith("3 rounds fitted into this budget, and an answer takes 5 at least: measure for ")
-    asked = plan_of("mongodb-tls").model_copy(update={"most_rounds": 3, "precision": None})
-    assert len(fake_result(asked, Truth(), rounds=3).answer) > 1
+def test_too_few_rounds_for_an_answer_give_only_that_sentence() -> None:
+    (sentence,) = fake_result(plan_of("mongodb-tls"), Truth(), rounds=3).answer
+    assert sentence.text.startswith("3 rounds fitted into this budget, and an answer takes 5 at least: measure for ")
+    exact = plan_of("mongodb-tls").model_copy(update={"most_rounds": 3, "precision": None})
+    assert len(fake_result(exact, Truth(), rounds=3).answer) > 1

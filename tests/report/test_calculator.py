@@ -1,4 +1,4 @@
-"""The calculator of the page in a real browser, against the same arithmetic in Python."""
+"""Tests of the page's calculator in a real browser, against the same arithmetic in Python."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LOADS = [
     Load(3.5, 2, 0, 0),
     Load(2, 20, 300, 0.05, clients=25_000),
 ]
-# The text as it is rendered, of rows that take any place on the page.
+# Reads the rendered text of the visible rows.
 READ_OUTPUTS = """
 return Array.from(document.querySelectorAll("#calculator-outputs tbody tr"))
     .filter(row => row.checkVisibility())
@@ -58,13 +58,13 @@ def opened(path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chr
 
 @pytest.fixture
 def page(opened: Chrome) -> Chrome:
-    """The page as it is when it is opened."""
+    """Return the page, freshly loaded."""
     opened.refresh()
     return opened
 
 
 def put(page: Chrome, name: str, text: str) -> None:
-    """Type as a person does who replaces what stands in a field."""
+    """Replace the content of a field by typing."""
     page.find_element(By.ID, f"calculator-{name}").send_keys(Keys.CONTROL, "a", Keys.NULL, Keys.BACKSPACE, text)
 
 
@@ -75,7 +75,7 @@ def put_load(page: Chrome, load: Load) -> None:
 
 
 def outputs(page: Chrome) -> dict[str, list[str]]:
-    """Protection -> figures as they are read, of the rows that are seen."""
+    """Return the displayed figures of the visible rows, by protection."""
     rows: list[tuple[str, list[str]]] = page.execute_script(READ_OUTPUTS)
     return {protection: [" ".join(figure.split()) for figure in figures] for protection, figures in rows}
 
@@ -89,46 +89,46 @@ def plain(figure: object) -> str:
     return str(figure).replace(fmt.NBSP, " ")
 
 
-def said(page: Chrome, name: str) -> str:
+def error_text(page: Chrome, name: str) -> str:
     return page.find_element(By.ID, f"calculator-{name}-error").text
 
 
-def test_it_works_from_a_file_without_any_network(page: Chrome, path: Path, result: Result) -> None:
+def test_calculator_works_from_a_file_without_network(page: Chrome, path: Path, result: Result) -> None:
     assert requested(page)[-1] == path.as_uri()
     assert {url.split(":")[0] for url in requested(page)} <= {"file"}
     assert not complaints(page)
     assert page.find_element(By.ID, "calculator-form").is_displayed()
     assert not page.find_element(By.ID, "calculator-fixed").is_displayed()
-    usual = default_load(Index(result), result.sections.cost_model)
-    assert outputs(page) == computed(result, usual), "sensible figures before anybody types"
+    default = default_load(Index(result), result.sections.cost_model)
+    assert outputs(page) == computed(result, default), "figures before any input"
 
 
-def test_at_a_load_it_has_the_queries_of_the_run(opened: Chrome, path: Path, tmp_path: Path) -> None:
-    asked = at_load()
+def test_calculator_of_a_run_at_a_load_keeps_its_queries_fixed(opened: Chrome, path: Path, tmp_path: Path) -> None:
+    result = at_load()
     written = tmp_path / "load.html"
-    written.write_text(drawn(asked), encoding="utf-8")
+    written.write_text(drawn(result), encoding="utf-8")
     opened.get(written.as_uri())
     try:
-        usual = default_load(Index(asked), asked.sections.cost_model)
+        default = default_load(Index(result), result.sections.cost_model)
         fields = [
             each.get_attribute("name") for each in opened.find_elements(By.CSS_SELECTOR, "#calculator-form input")
         ]
         assert fields == ["round_trip_ms", "connections_per_second", "price", "bandwidth_mbit"]
         assert not complaints(opened)
-        for load in (usual, replace(usual, round_trip_ms=12.0, connections_per_second=50.0)):
+        for load in (default, replace(default, round_trip_ms=12.0, connections_per_second=50.0)):
             for name in ("round_trip_ms", "connections_per_second"):
                 put(opened, name, f"{getattr(load, name):g}")
             (figures,) = outputs(opened).values()
-            assert figures == next(iter(computed(asked, load).values()))[:-1]
+            assert figures == next(iter(computed(result, load).values()))[:-1]
     finally:
         opened.get(path.as_uri())
 
 
 @pytest.mark.parametrize("load", LOADS, ids=str)
-def test_typed_values_give_what_python_gives(page: Chrome, result: Result, load: Load) -> None:
+def test_typed_values_give_the_same_figures_as_python(page: Chrome, result: Result, load: Load) -> None:
     put_load(page, load)
     assert outputs(page) == computed(result, load)
-    assert all(said(page, name) == "" for name in FIELDS)
+    assert all(error_text(page, name) == "" for name in FIELDS)
 
 
 @pytest.mark.parametrize(
@@ -148,20 +148,20 @@ def test_typed_values_give_what_python_gives(page: Chrome, result: Result, load:
         ("bandwidth_mbit", "-10", "Must be more than 0."),
     ],
 )
-def test_bad_input_is_named_beside_its_field_and_gives_no_number(
+def test_invalid_input_is_explained_beside_its_field_and_gives_no_figures(
     page: Chrome, result: Result, name: str, text: str, words: str
 ) -> None:
     put(page, name, text)
-    assert said(page, name).startswith(words)
+    assert error_text(page, name).startswith(words)
     assert page.find_element(By.ID, f"calculator-{name}").get_attribute("aria-invalid") == "true"
-    assert [said(page, other) for other in FIELDS if other != name] == [""] * (len(FIELDS) - 1)
+    assert [error_text(page, other) for other in FIELDS if other != name] == [""] * (len(FIELDS) - 1)
     assert {figure for figures in outputs(page).values() for figure in figures} == {fmt.NONE}
     put(page, name, "7")
-    assert said(page, name) == ""
+    assert error_text(page, name) == ""
     assert fmt.NONE not in outputs(page)["tls"]
 
 
-def test_a_distance_of_the_run_is_one_key_away(page: Chrome, result: Result) -> None:
+def test_buttons_set_the_distances_of_the_run(page: Chrome, result: Result) -> None:
     field = page.find_element(By.ID, "calculator-protection")
     field.send_keys(Keys.TAB)
     names = []
@@ -176,7 +176,7 @@ def test_a_distance_of_the_run_is_one_key_away(page: Chrome, result: Result) -> 
     assert outputs(page) == computed(result, Load(170.126))
 
 
-def test_fields_follow_each_other_by_the_tab_key(page: Chrome) -> None:
+def test_tab_key_moves_through_the_fields_in_order(page: Chrome) -> None:
     page.find_element(By.ID, "calculator-round_trip_ms").click()
     order = []
     for _ in (*FIELDS, "protection"):
@@ -185,13 +185,13 @@ def test_fields_follow_each_other_by_the_tab_key(page: Chrome) -> None:
     assert order == [*FIELDS, "protection"]
 
 
-def test_enter_in_a_field_leaves_the_page_where_it_is(page: Chrome, path: Path) -> None:
+def test_enter_key_does_not_submit_the_form(page: Chrome, path: Path) -> None:
     put(page, "operations", "20" + Keys.ENTER)
     assert page.current_url == path.as_uri()
     assert page.find_element(By.ID, "calculator-operations").get_attribute("value") == "20"
 
 
-def test_one_protection_can_be_looked_at_alone(page: Chrome) -> None:
+def test_menu_shows_a_single_protection(page: Chrome) -> None:
     choice = Select(page.find_element(By.ID, "calculator-protection"))
     assert [option.get_attribute("value") for option in choice.options] == ["", *EVERY_TRANSPORT]
     choice.select_by_value("ssh-aes256-gcm")
@@ -208,14 +208,14 @@ def unscripted(opened: Chrome) -> Iterator[Chrome]:
     opened.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
 
-def test_without_a_script_the_page_says_so_and_has_the_table(unscripted: Chrome, result: Result) -> None:
+def test_page_without_scripts_shows_the_fixed_table(unscripted: Chrome, result: Result) -> None:
     assert not unscripted.find_element(By.ID, "calculator-form").is_displayed()
     fixed = unscripted.find_element(By.ID, "calculator-fixed")
     assert "script, which did not run" in fixed.text
     rows = [row.text for row in fixed.find_elements(By.CSS_SELECTOR, "tbody tr")]
-    wanted = fixed_rows(Index(result), result.sections.cost_model)
-    assert len(rows) == len(wanted) == 3 * len(EVERY_TRANSPORT)
-    for row, (where, label, figures) in zip(rows, wanted, strict=True):
+    expected = fixed_rows(Index(result), result.sections.cost_model)
+    assert len(rows) == len(expected) == 3 * len(EVERY_TRANSPORT)
+    for row, (where, label, figures) in zip(rows, expected, strict=True):
         read = " ".join(row.split())
         assert read == plain(" ".join([where, label, *(str(each) for each in figures)]))
 
@@ -229,6 +229,6 @@ def phone(opened: Chrome) -> Iterator[Chrome]:
     opened.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-def test_no_sideways_scrolling_on_a_phone(phone: Chrome) -> None:
+def test_page_does_not_scroll_sideways_on_a_phone(phone: Chrome) -> None:
     assert phone.execute_script("return window.innerWidth") == 420
     assert phone.execute_script("return document.documentElement.scrollWidth") <= 420

@@ -1,4 +1,4 @@
-"""The cost model's tables, and what a protection adds for a load: the calculator's arithmetic in Python."""
+"""Tests of the cost model: its tables, and the calculator's arithmetic in Python."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from costof.study.load import CONNECTION
 from costof.study.plan import Plan
 from tests.fake_run import Slice, fake_result
 from tests.noise import Chance
-from tests.report.results import Page, at_load, drawn, told, transport
+from tests.report.results import Page, at_load, drawn, sentence_texts, transport
 from tests.support.small_plans import plan_of
 from tests.truths.mysql_transport import CONNECTION_CPU_MS, TransportTruth
 
@@ -55,7 +55,7 @@ def ends(estimate: Estimate) -> tuple[float, float, float]:
     return estimate.value, estimate.low, estimate.high
 
 
-def test_round_trips_are_exact_and_intervals_add_end_to_end() -> None:
+def test_round_trips_are_exact_and_ends_of_intervals_add_up() -> None:
     costs = added(tls(), Load(40, operations=10, connections_per_second=50, price=0.1))
     assert ends(costs.connection_ms) == pytest.approx((41.0, 40.9, 41.2))
     assert ends(costs.operation_ms) == pytest.approx((0.1, 0.0, 0.2))
@@ -64,12 +64,12 @@ def test_round_trips_are_exact_and_intervals_add_end_to_end() -> None:
     assert ends(costs.money) == pytest.approx(tuple(each * HOURS_A_MONTH * 0.1 for each in (0.125, 0.11, 0.14)))
 
 
-def test_bytes_count_where_bandwidth_is_limited() -> None:
+def test_limited_bandwidth_adds_the_time_of_extra_bytes() -> None:
     costs = added(tls(), Load(0, bandwidth_mbit=10))
     assert ends(costs.connection_ms) == pytest.approx((3.0, 2.9, 3.2)), "2,500 bytes at 10 Mbit/s are 2 ms"
 
 
-def test_an_operation_that_the_connection_holds_is_not_counted_twice() -> None:
+def test_operation_inside_a_connection_is_not_counted_twice() -> None:
     load = Load(40, operations=1)
     assert added(tls(inside=1), load).request_ms == added(tls(inside=1), load).connection_ms
     assert added(tls(), load).request_ms.value == pytest.approx(41.1)
@@ -82,7 +82,7 @@ def phased(result: Result, phase: str) -> Result:
     return result.model_copy(update={"metrics": [changed(metric) for metric in result.metrics]})
 
 
-def test_the_metric_says_whether_a_connection_holds_an_operation() -> None:
+def test_phase_of_the_metric_decides_whether_a_connection_includes_an_operation() -> None:
     result = transport()
     assert {each.inside for each in extras(Index(result), result.sections.cost_model)} == {0}
     assert {
@@ -90,7 +90,7 @@ def test_the_metric_says_whether_a_connection_holds_an_operation() -> None:
     } == {1}
 
 
-def test_the_default_is_the_nearest_distance_that_is_one() -> None:
+def test_default_load_uses_the_nearest_known_distance() -> None:
     result = transport()
     model = result.sections.cost_model
     assert default_load(Index(result), model).round_trip_ms == 44.648
@@ -98,26 +98,26 @@ def test_the_default_is_the_nearest_distance_that_is_one() -> None:
     assert default_load(Index(near), model).round_trip_ms == 0.05
 
 
-def test_at_a_load_the_calculator_begins_with_the_load_and_its_cores() -> None:
+def test_calculator_defaults_to_the_load_of_the_run() -> None:
     result = at_load()
     model = result.sections.cost_model
     (tls,) = extras(Index(result), model)
     load = default_load(Index(result), model)
     assert (load.connections_per_second, load.operations, load.round_trip_ms) == (300, 20, 2.0)
     costs = added(tls, load)
-    # The connection's CPU time is that of its queries too, and is not counted with each of them again.
+    # The CPU time of a connection includes its queries, which are not counted again.
     measured = sum(each.added.value for each in result.sections.load.cores)
     assert costs.cores.value == pytest.approx(measured, rel=0.01)
     (effect,) = (each for each in result.effects if (each.metric, each.arm) == (CONNECTION, "tls"))
     assert costs.connection_ms.value == pytest.approx(effect.difference.value)
-    # A round trip more, 8 ms longer.
+    # TLS adds one round trip, here 8 ms longer.
     assert added(tls, replace(load, round_trip_ms=10.0)).connection_ms.value == pytest.approx(
         effect.difference.value + 8
     )
-    assert not [text for text in told(result.answer, "answer") if "A service with" in text]
+    assert not [text for text in sentence_texts(result.answer, "answer") if "A service with" in text]
 
 
-def test_the_fixed_table_has_every_distance_and_protection() -> None:
+def test_fixed_table_has_every_distance_and_protection() -> None:
     rows = fixed_rows(Index(transport()), transport().sections.cost_model)
     assert [(where.split(",")[0], label.split(",")[0]) for where, label, _ in rows] == [
         (where, label) for where in ("lan", "us-us", "us-eu") for label in ("TLS", "SSH tunnel")
@@ -126,7 +126,7 @@ def test_the_fixed_table_has_every_distance_and_protection() -> None:
 
 
 class Carried(TransportTruth):
-    """A process of the lab carries the links; of servers that are somebody's own nothing is known."""
+    """A truth with CPU time of the lab's links; of a target, only the client's CPU time is known."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         found = super().slice(plan, workload, arm, chance)
@@ -135,7 +135,7 @@ class Carried(TransportTruth):
 
 
 @pytest.mark.parametrize(
-    ("target", "roles", "said"),
+    ("target", "roles", "sentence"),
     [
         (None, {"client", "mariadbd", "ssh", "sshd"}, "Cores are those of client, mariadbd, ssh and sshd."),
         (
@@ -145,7 +145,7 @@ class Carried(TransportTruth):
         ),
     ],
 )
-def test_cores_are_of_those_who_are_named(target: str | None, roles: set[str], said: str) -> None:
+def test_cores_include_only_the_named_roles(target: str | None, roles: set[str], sentence: str) -> None:
     plan = plan_of("mysql-transport", "quick", target=target)
     result = fake_result(plan, Carried())
     model = result.sections.cost_model
@@ -154,10 +154,10 @@ def test_cores_are_of_those_who_are_named(target: str | None, roles: set[str], s
     true -= sum(cpu for role, cpu in CONNECTION_CPU_MS["plain"].items() if role in roles)
     found = next(e.cpu_ms for e in model.extras if (e.protection, e.operation) == ("tls", "connection"))
     assert found.value == pytest.approx(true, rel=0.05)
-    assert said in Page(drawn(result)).text
+    assert sentence in Page(drawn(result)).text
 
 
-def test_another_setting_at_the_same_distance_is_told_and_not_predicted() -> None:
+def test_other_context_at_the_same_distance_is_not_predicted() -> None:
     plan = plan_of("mysql-transport", "quick", "distance=lan", "tls_library=installed,aws-lc")
     result = fake_result(plan, TransportTruth())
     assert {each.arm for each in result.sections.cost_model.predictions} == {"plain", "tls", "ssh-aes256-ctr"}

@@ -1,4 +1,4 @@
-"""A run for other programs, read by theirs: the same figures to the last digit."""
+"""Tests of exports: other programs read the same figures, to the last digit."""
 
 from __future__ import annotations
 
@@ -42,31 +42,31 @@ def exported(ledger: Ledger, form: str, out: Path) -> Path:
     return out
 
 
-def test_the_table_has_every_phase_of_every_slice(ledger: Ledger, run: Run, tmp_path: Path) -> None:
+def test_csv_has_every_phase_of_every_slice(ledger: Ledger, run: Run, tmp_path: Path) -> None:
     read = list(csv.DictReader(io.StringIO(exported(ledger, "csv", tmp_path / "run.csv").read_text())))
     assert read == [{name: "" if value is None else str(value) for name, value in row.items()} for row in rows(run)]
-    assert len(read) == sum(len(piece.answer.phases) for piece in run.slices)
-    for piece in run.slices:
-        for name, phase in piece.answer.phases.items():
-            where = (str(piece.round), piece.answer.arm, piece.workload, name)
-            (row,) = (each for each in read if tuple(each[c] for c in ("round", "arm", "workload", "phase")) == where)
+    assert len(read) == sum(len(record.answer.phases) for record in run.slices)
+    for record in run.slices:
+        for name, phase in record.answer.phases.items():
+            key = (str(record.round), record.answer.arm, record.workload, name)
+            (row,) = (each for each in read if tuple(each[c] for c in ("round", "arm", "workload", "phase")) == key)
             assert (int(row["count"]), int(row["sum_ns"])) == (phase.count, phase.sum_ns)
-            assert (row["discarded"] == "") == run.counts(piece)
+            assert (row["discarded"] == "") == run.counts(record)
             assert float(row["p99_ns"]) == merged([phase.histogram]).at_percentiles([99.0])[0]
 
 
-def test_a_slice_in_which_nothing_succeeded_has_a_row(tmp_path: Path) -> None:
+def test_slice_without_any_success_has_a_row(tmp_path: Path) -> None:
     ledger = fake_run(tmp_path / "run", plan_of("mongodb-tls"), MongodbTruth(), rounds=2)
-    done = read_run(ledger)
-    done.slices[0] = done.slices[0].model_copy(
-        update={"answer": done.slices[0].answer.model_copy(update={"phases": {}, "operations": 0})}
+    run = read_run(ledger)
+    run.slices[0] = run.slices[0].model_copy(
+        update={"answer": run.slices[0].answer.model_copy(update={"phases": {}, "operations": 0})}
     )
-    first = next(rows(done))
+    first = next(rows(run))
     assert (first["phase"], first["count"], first["operations"]) == ("", None, 0)
-    assert all(each.keys() == first.keys() for each in rows(done))
+    assert all(each.keys() == first.keys() for each in rows(run))
 
 
-def test_parquet_is_read_by_pandas(ledger: Ledger, run: Run, tmp_path: Path) -> None:
+def test_pandas_reads_the_parquet_file(ledger: Ledger, run: Run, tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas")
     table = pandas.read_parquet(exported(ledger, "parquet", tmp_path / "run.parquet"))
     expected = [*rows(run)]
@@ -75,18 +75,18 @@ def test_parquet_is_read_by_pandas(ledger: Ledger, run: Run, tmp_path: Path) -> 
         assert table[name].tolist() == [row[name] for row in expected], name
 
 
-def test_the_log_is_read_by_hdrhistograms_reader(ledger: Ledger, run: Run, tmp_path: Path) -> None:
+def test_hdrhistogram_reads_the_log(ledger: Ledger, run: Run, tmp_path: Path) -> None:
     log = exported(ledger, "hdr", tmp_path / "run.hlog")
     reader = HistogramLogReader(str(log), HdrHistogram(1, LONGEST_NS, SIGNIFICANT_DIGITS))
     read = []
     while (histogram := reader.get_next_interval_histogram()) is not None:
         read.append(histogram)
     reader.close()
-    pieces = sorted(run.counted, key=lambda piece: piece.answer.started_unix_ns)
+    records = sorted(run.counted, key=lambda record: record.answer.started_unix_ns)
     expected = [
-        (f"{piece.answer.arm}/{piece.workload}/{name}", phase)
-        for piece in pieces
-        for name, phase in piece.answer.phases.items()
+        (f"{record.answer.arm}/{record.workload}/{name}", phase)
+        for record in records
+        for name, phase in record.answer.phases.items()
     ]
     assert [histogram.get_tag() for histogram in read] == [tag for tag, _ in expected]
     for histogram, (_, phase) in zip(read, expected, strict=True):
@@ -95,7 +95,7 @@ def test_the_log_is_read_by_hdrhistograms_reader(ledger: Ledger, run: Run, tmp_p
         assert [histogram.get_value_at_percentile(each) for each in (50.0, 99.0)] == counts.at_percentiles([50.0, 99.0])
 
 
-def test_openmetrics_is_read_by_prometheus_clients_parser(ledger: Ledger, tmp_path: Path) -> None:
+def test_prometheus_client_parses_the_openmetrics(ledger: Ledger, tmp_path: Path) -> None:
     families = text_string_to_metric_families(exported(ledger, "openmetrics", tmp_path / "run.txt").read_text())
     read = {
         (sample.name, sample.labels["metric"], sample.labels["arm"], sample.labels.get("bound")): sample.value
@@ -105,16 +105,16 @@ def test_openmetrics_is_read_by_prometheus_clients_parser(ledger: Ledger, tmp_pa
     }
     result = analyse(ledger)
     for effect in result.effects:
-        where = (effect.metric, effect.arm)
-        assert read["costof_difference_seconds", *where, "low"] == effect.difference.low * 1e-3
+        key = (effect.metric, effect.arm)
+        assert read["costof_difference_seconds", *key, "low"] == effect.difference.low * 1e-3
         if effect.ratio:
-            assert read["costof_ratio", *where, "estimate"] == effect.ratio.value
+            assert read["costof_ratio", *key, "estimate"] == effect.ratio.value
     for value in result.values:
         assert read["costof_mean_seconds", value.metric, value.arm, "high"] == value.mean.high * 1e-3
 
 
 @pytest.mark.parametrize(("form", "library"), [("parquet", "pyarrow"), ("openmetrics", "prometheus_client")])
-def test_a_library_that_is_missing_is_told(
+def test_missing_library_is_an_error_with_the_install_command(
     ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, library: str
 ) -> None:
     monkeypatch.setitem(sys.modules, library, None)
@@ -123,7 +123,7 @@ def test_a_library_that_is_missing_is_told(
     assert [*tmp_path.iterdir()] == []
 
 
-def test_without_a_file_it_goes_to_standard_output(ledger: Ledger, tmp_path: Path) -> None:
+def test_export_without_a_file_goes_to_standard_output(ledger: Ledger, tmp_path: Path) -> None:
     for form in FORMATS:
         printed = CliRunner().invoke(export, [str(ledger.folder), "--to", form], catch_exceptions=False).stdout_bytes
         if form != "parquet":

@@ -1,4 +1,4 @@
-"""The HTML report: whole, self-contained, and safe to open."""
+"""Tests of the HTML report: complete, self-contained and safe to open."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def page() -> str:
     return drawn(mongodb(warnings=["Steal time was 4 %."]))
 
 
-def test_all_pictures_are_there_in_both_widths() -> None:
+def test_page_has_all_pictures_in_both_widths() -> None:
     tags = [attributes for tag, attributes in Page(page()).tags if tag == "svg"]
     assert len(tags) == 10
     assert all(each["role"] == "img" and each["aria-labelledby"] for each in tags)
 
 
 @pytest.mark.parametrize("study", TRUTHS)
-def test_every_page_is_well_formed_and_names_what_is_there(study: str) -> None:
+def test_every_page_is_well_formed_and_its_references_exist(study: str) -> None:
     read = Page(drawn(result_of(study)))
     assert not read.wrong
     assert not read.open
@@ -47,7 +47,7 @@ def test_every_page_is_well_formed_and_names_what_is_there(study: str) -> None:
 
 
 @pytest.mark.parametrize("study", TRUTHS)
-def test_nothing_is_fetched(study: str) -> None:
+def test_page_loads_no_other_file(study: str) -> None:
     text = drawn(result_of(study))
     for tag, attributes in Page(text).tags:
         assert tag not in {"link", "img", "iframe", "object", "embed", "base", "image"}
@@ -59,11 +59,11 @@ def test_nothing_is_fetched(study: str) -> None:
     assert "https:" not in plain
 
 
-def test_the_same_result_gives_the_same_page() -> None:
+def test_same_result_gives_the_same_page() -> None:
     assert render_html(mongodb(warnings=["Steal time was 4 %."])) == page()
 
 
-def test_pictures_follow_the_scheme_and_keep_their_text() -> None:
+def test_pictures_follow_the_colour_scheme_and_keep_their_text() -> None:
     svgs = " ".join(re.findall(r"<svg.*?</svg>", page(), flags=re.DOTALL))
     assert not re.search(r"(?<!, )#[0-9a-f]{6}\b", svgs), "a colour that no scheme changes"
     assert "prefers-color-scheme: dark" in page()
@@ -71,13 +71,13 @@ def test_pictures_follow_the_scheme_and_keep_their_text() -> None:
     assert ">connect and first query, wire</text>" in svgs
 
 
-def test_the_palette_names_each_colour_once() -> None:
+def test_palette_has_no_colour_twice() -> None:
     lights = [light for light, _ in COLOURS.values()]
-    assert len(set(lights)) == len(lights), "two names for one colour could not be told apart in a drawing"
+    assert len(set(lights)) == len(lights), "two names for one colour could not be distinguished in a picture"
 
 
 def hostile() -> Result:
-    """A result in which everything that somebody else words is an attack."""
+    """Return a result in which every text from outside is an attack."""
     result = mongodb()
     arms = [arm.model_copy(update={"label": EVIL + "$x_1$"}) for arm in result.arms]
     return result.model_copy(
@@ -96,9 +96,9 @@ def hostile() -> Result:
     )
 
 
-def test_other_peoples_words_are_escaped_everywhere() -> None:
+def test_texts_from_outside_are_escaped_everywhere() -> None:
     text = drawn(hostile())
-    assert len(re.findall(r"<script\b", text)) == 2, "the calculator's own"
+    assert len(re.findall(r"<script\b", text)) == 2, "those of the calculator"
     assert text.count("&lt;script&gt;") > 30
     assert not Page(text).wrong
 
@@ -112,18 +112,18 @@ CHIPS = {
 }
 
 
-def test_every_verdict_is_said_in_words() -> None:
+def test_every_verdict_is_shown_in_words() -> None:
     result = mongodb()
-    given = dict(zip([effect.metric for effect in result.effects], cycle(CHIPS)))
-    assert set(given.values()) == set(Verdict)
-    effects = [effect.model_copy(update={"verdict": given[effect.metric]}) for effect in result.effects]
+    verdicts = dict(zip([effect.metric for effect in result.effects], cycle(CHIPS)))
+    assert set(verdicts.values()) == set(Verdict)
+    effects = [effect.model_copy(update={"verdict": verdicts[effect.metric]}) for effect in result.effects]
     costs = drawn(result.model_copy(update={"effects": effects})).split('<section id="costs"')[1].split("</section>")[0]
     chips = re.findall(r'<span class="chip (\w+)"><span[^>]*>.</span> (.*?)</span>', costs)
-    # A row for each metric, in the order in which they are told.
-    assert Counter(chips) == Counter(CHIPS[verdict] for verdict in given.values())
+    # One row for each metric, in the order of the effects.
+    assert Counter(chips) == Counter(CHIPS[verdict] for verdict in verdicts.values())
 
 
-def test_no_rounds_gives_words_and_no_empty_axes() -> None:
+def test_page_without_rounds_has_no_empty_pictures() -> None:
     text = drawn(empty())
     assert "No round was completed" in text
     assert "<svg" not in text
@@ -131,14 +131,14 @@ def test_no_rounds_gives_words_and_no_empty_axes() -> None:
     assert not Page(text).wrong
 
 
-def test_rounds_without_effects() -> None:
+def test_page_of_rounds_without_effects_says_why() -> None:
     text = drawn(mongodb(effects=[], noise_floor=[], sections=Sections()))
     assert "No arm could be compared" in text
     assert "A new connection, phase by phase" in text
     assert "round&#39;s difference" not in text
 
 
-def test_a_run_of_one_round_and_of_one_view() -> None:
+def test_pages_of_one_round_and_of_one_view_are_complete() -> None:
     text = drawn(result_of(MONGODB, rounds=1))
     assert "No arm could be compared" in text
     assert not Page(text).wrong
@@ -148,21 +148,21 @@ def test_a_run_of_one_round_and_of_one_view() -> None:
     assert "phase by phase" not in only
 
 
-def test_without_published_figures_twin_or_cpu() -> None:
+def test_page_without_published_figures_replicate_or_cpu_omits_their_sections() -> None:
     text = drawn(mongodb(published=None, noise_floor=[], cpu=[]))
     assert "published" not in Page(text).text
     assert "Noise floor" not in text
     assert 'id="cpu"' not in text
 
 
-def test_arm_in_error_stands_with_its_reason() -> None:
+def test_page_shows_an_arm_in_error_with_its_reason() -> None:
     reason = "tls_certificate_name: the certificate is for another name"
     text = drawn(without_figures(two_keys(), "tls-rsa-4096", reason))
     assert "arm in error" in text
     assert text.count(reason) == 2, "in the answer and in evidence"
 
 
-def test_headers_of_tables_have_a_scope() -> None:
+def test_table_headers_have_a_scope() -> None:
     headers = [attributes for tag, attributes in Page(page()).tags if tag == "th"]
     assert len(headers) > 40
     assert all(each.get("scope") in {"col", "row", "colgroup", "rowgroup"} for each in headers)

@@ -1,4 +1,4 @@
-"""The panels that pictures are made of: scales, ticks, and what stands where."""
+"""Tests of pictures: scales, ticks, and positions of marks and labels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ENDS = st.floats(-1e9, 1e9).filter(lambda value: value == 0 or abs(value) > 1e-6
 
 
 def texts(svg: str) -> dict[str, tuple[float, float]]:
-    """Words and where they stand."""
+    """Return the labels with their positions."""
     found = re.findall(r'<text x="([-\d.]+)" y="([-\d.]+)"[^>]*>([^<]*)</text>', svg)
     return {text: (float(x), float(y)) for x, y, text in found}
 
@@ -37,12 +37,12 @@ def dots(svg: str) -> list[tuple[float, float]]:
         (0.3, 1.7, 1, [0.5, 1.0, 1.5]),
     ],
 )
-def test_ticks_are_round_and_few(low: float, high: float, most: int, ticks: list[float]) -> None:
+def test_ticks_are_few_round_numbers(low: float, high: float, most: int, ticks: list[float]) -> None:
     assert Scale(low, high).ticks(most) == pytest.approx(ticks)
 
 
 @given(st.lists(ENDS, min_size=1, max_size=5), st.integers(1, 9))
-def test_every_axis_has_two_ticks_that_are_on_it(values: list[float], most: int) -> None:
+def test_every_axis_has_at_least_two_ticks(values: list[float], most: int) -> None:
     scale = Scale.around(values, 0.06)
     found = scale.ticks(most)
     assert len(found) >= 2
@@ -50,29 +50,29 @@ def test_every_axis_has_two_ticks_that_are_on_it(values: list[float], most: int)
     assert all(0 < scale.share(value) < 1 for value in values), "a margin at both ends"
 
 
-def test_scales_bend() -> None:
+def test_scales_can_be_logarithmic_or_reversed() -> None:
     assert Scale(1, 100, log).share(10) == pytest.approx(0.5)
     bend = near_zero(0.01, 0.67)
     assert [bend(value) for value in (0, 0.01, 0.1, -0.1)] == pytest.approx([0, 0.67, 1.67, -1.67])
     assert Scale(3, 0).share(2) == pytest.approx(1 / 3), "an axis may run the other way"
 
 
-def test_tick_words_have_no_trailing_zeros() -> None:
+def test_tick_labels_have_no_trailing_zeros() -> None:
     assert [tick(each) for each in (0.0, 0.1 + 0.2, 1000.0, -25.0)] == ["0", "0.3", "1,000", "\N{MINUS SIGN}25"]
 
 
 def drawn(width: int, columns: int = 2) -> str:
-    """Four panels with a dot at each corner of their axes and one beyond."""
+    """Return four panels with a dot at two corners of their axes and one beyond."""
     panels = []
     for index, name in enumerate(("a", "b", "c", "a much longer name")):
         panel = Panel(title=f"title {index}", x=Scale(0, 40_000), y=Scale(0, 1), y_ticks={0.5: f"{name} {index}"})
         for x, y in ((0, 0), (40_000, 1), (90_000, 5)):
             panel.dot(x, y, "arm1", 4)
         panels.append(panel)
-    return grid(width, panels, 120, columns=columns).svg("name", "What", "Said <so>")
+    return grid(width, panels, 120, columns=columns).svg("name", "Title", "A <description>")
 
 
-def test_panels_of_a_column_begin_at_one_place_and_those_of_a_row_too() -> None:
+def test_panels_are_aligned_in_columns_and_rows() -> None:
     found = dots(drawn(WIDE))
     corners = [found[3 * index : 3 * index + 2] for index in range(4)]
     assert corners[0][0][0] == corners[2][0][0] < corners[1][0][0] == corners[3][0][0]
@@ -81,7 +81,7 @@ def test_panels_of_a_column_begin_at_one_place_and_those_of_a_row_too() -> None:
 
 
 @pytest.mark.parametrize("width", [WIDE, NARROW])
-def test_words_lie_within_the_picture(width: int) -> None:
+def test_labels_are_inside_the_picture(width: int) -> None:
     svg = drawn(width)
     for text, (x, y) in texts(svg).items():
         before = text_width(text, TICK_SIZE) if "name" in text else 0
@@ -91,7 +91,7 @@ def test_words_lie_within_the_picture(width: int) -> None:
     assert x + text_width(last, TICK_SIZE) / 2 <= width
 
 
-def test_ticks_do_not_run_into_each_other_on_a_phone() -> None:
+def test_tick_labels_do_not_overlap_on_narrow_panels() -> None:
     panel = Panel(x=Scale(0, 1_900_000))
     for pixels in (60, 120, 300):
         words = [tick(each) for each in panel.x_marks(pixels)]
@@ -99,7 +99,7 @@ def test_ticks_do_not_run_into_each_other_on_a_phone() -> None:
             assert sum(text_width(word, TICK_SIZE) for word in words) < pixels
 
 
-def test_what_leaves_the_axes_is_cut_off_and_the_cut_is_the_pictures_own() -> None:
+def test_marks_beyond_the_axes_are_clipped() -> None:
     svg = drawn(WIDE)
     clips = re.findall(r'<clipPath id="([^"]+)"><path d="M([\d.]+) ([\d.]+)H([\d.]+)V([\d.]+)', svg)
     assert [name for name, *_ in clips] == [f"name-{index}" for index in range(4)]
@@ -110,7 +110,7 @@ def test_what_leaves_the_axes_is_cut_off_and_the_cut_is_the_pictures_own() -> No
     assert beyond[0] > float(right)
 
 
-def test_words_are_escaped_and_each_line_is_its_own() -> None:
+def test_labels_are_escaped_and_split_into_lines() -> None:
     panel = Panel(title="<a>\nb", y_ticks={0.5: "c & d\ne"})
     panel.word(0.5, 0.5, '"<script>"')
     svg = Sheet(WIDE, [panel], [100]).svg("name", "<t>", "<d>")
@@ -119,8 +119,8 @@ def test_words_are_escaped_and_each_line_is_its_own() -> None:
     assert '<desc id="name-desc">&lt;d&gt;</desc>' in svg
 
 
-def test_a_report_waits_for_no_library_that_draws_or_does_all_of_statistics(tmp_path: Path) -> None:
-    """Their imports alone took longer than the page."""
+def test_report_imports_no_slow_library(tmp_path: Path) -> None:
+    """Importing them took longer than rendering the page."""
     code = (
         "import json, pathlib, sys; from tests.report.results import mongodb; from costof.report import write_reports; "
         "import costof.results, costof.statistics.intervals; costof.statistics.intervals.estimate([1.0, 2.0, 4.0]); "

@@ -1,7 +1,7 @@
-"""Reports as a person last read and agreed to them (`pytest tests/report --update-golden`), and rules for all of them.
+"""Tests of whole reports: against golden files (`pytest tests/report --update-golden`), and rules for all of them.
 
-Three studies in Markdown have every section between them: one whole, of the others what it has not. A load is as the
-terminal prints it, a page as its outline.
+The golden files have every section: a whole report in Markdown, the additional sections of two other studies, a run
+at a load as the terminal prints it, and the outline of a page.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from tests.report.results import (
 )
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "result.schema.json"
-#: The smallest runs in which every section of a study has something to say.
+#: The smallest runs that have every section of their study.
 SMALL = {
     ENCRYPTION: ("encrypted=direct,0,100",),
     HTTP: ("keep_alive=1", "key=rsa-2048,ecdsa-p256"),
@@ -56,7 +56,7 @@ SMALL = {
     REPLICATION: (),
     TRANSPORT: (),
 }
-#: Those with the widest tables.
+#: Results with the widest tables.
 WIDE = {
     "two keys": two_keys,
     "every transport": lambda: transport(every=True),
@@ -72,26 +72,26 @@ def small(study: str) -> Result:
     return result_of(study, "quick", *SMALL[study])
 
 
-def own_sections(markdown: str, others: str) -> str:
-    """A report without the sections that another study's report has too."""
+def additional_sections(markdown: str, other: str) -> str:
+    """Return the report without the sections that the other report has too."""
     head, *sections = markdown.split("\n## ")
-    shared = {section.partition("\n")[0] for section in others.split("\n## ")[1:]}
+    shared = {section.partition("\n")[0] for section in other.split("\n## ")[1:]}
     return "\n## ".join([head, *(each for each in sections if each.partition("\n")[0] not in shared)])
 
 
-def test_markdown_looks_as_agreed(golden: Golden) -> None:
+def test_markdown_matches_the_golden_files(golden: Golden) -> None:
     whole = render_markdown(small(TRANSPORT))
     golden(f"{TRANSPORT}.md", whole)
     for study in (HTTP, REPLICATION):
-        golden(f"{study}.md", own_sections(render_markdown(small(study)), whole))
+        golden(f"{study}.md", additional_sections(render_markdown(small(study)), whole))
 
 
-def test_a_run_at_a_load_looks_as_agreed_in_the_terminal(golden: Golden) -> None:
+def test_terminal_of_a_run_at_a_load_matches_the_golden_file(golden: Golden) -> None:
     golden("load.txt", printed(at_load(), 80))
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("load", "start"),
     [
         (RequestedLoad("2000/s", pool="50"), "At 2,000 queries a second over 50 standing connections, 2"),
         (
@@ -100,27 +100,29 @@ def test_a_run_at_a_load_looks_as_agreed_in_the_terminal(golden: Golden) -> None
         ),
     ],
 )
-def test_a_pool_is_told_in_its_own_words(asked: RequestedLoad, told: str) -> None:
-    answer = [sentence.text for sentence in at_load(load=asked).answer if sentence.text.startswith(told)]
+def test_answer_describes_the_load_of_a_pool(load: RequestedLoad, start: str) -> None:
+    answer = [sentence.text for sentence in at_load(load=load).answer if sentence.text.startswith(start)]
     assert len(answer) == 1
     assert "changes a query by less than 5" in answer[0]
     assert " cores busy instead of " in answer[0]
     assert "a new connection" not in answer[0]
-    page = render_markdown(at_load(load=asked))
-    # They ask as often as they have thought; a rate is no figure of an arm.
-    assert ("queries a second |" in page) == (asked.think_time is not None)
+    page = render_markdown(at_load(load=load))
+    # With a think time, the rate is a figure of the arm; otherwise the load fixes it.
+    assert ("queries a second |" in page) == (load.think_time is not None)
 
 
-def test_an_arm_that_cannot_carry_the_load_is_told_of() -> None:
+def test_arm_that_cannot_carry_the_load_is_in_the_answer() -> None:
     assert not any("cannot carry" in sentence.text for sentence in at_load().answer)
-    assert not any("cannot carry" in sentence.text for sentence in at_load(come=0.9).answer), "fewer came, by chance"
-    (said,) = (sentence for sentence in at_load(0.5).answer if "cannot carry" in sentence.text)
-    assert said.kind == "answer"
-    assert "of 300 connections a second it served 150" in said.text
-    assert "try a load of 120 a second" in said.text
+    assert not any("cannot carry" in sentence.text for sentence in at_load(come=0.9).answer), (
+        "by chance, fewer connections arrived"
+    )
+    (sentence,) = (sentence for sentence in at_load(0.5).answer if "cannot carry" in sentence.text)
+    assert sentence.kind == "answer"
+    assert "of 300 connections a second it served 150" in sentence.text
+    assert "try a load of 120 a second" in sentence.text
 
 
-def test_a_machine_without_cpu_time_to_spare_is_warned_of() -> None:
+def test_busy_machine_gives_a_warning() -> None:
     result = at_load()
     data = result.sections.load
     busy = [each.model_copy(update={"machine_busy": 0.93 if each.arm == "tls" else 0.4}) for each in data.carried]
@@ -131,7 +133,7 @@ def test_a_machine_without_cpu_time_to_spare_is_warned_of() -> None:
     assert "Try a load of 160 a second, or measure from another machine." in warning
 
 
-def test_times_of_an_arm_that_cannot_carry_the_load_are_no_cost_and_keep_no_limit() -> None:
+def test_overloaded_arm_has_no_costs_and_keeps_no_limit() -> None:
     result = at_load(0.5)
     assert not [each for each in result.effects if each.metric in (CONNECTION, FIRST_QUERY, QUERY)]
     assert {(each.metric, each.arm) for each in result.missing} >= {(CONNECTION, "tls"), (QUERY, "tls")}
@@ -143,7 +145,7 @@ def test_times_of_an_arm_that_cannot_carry_the_load_are_no_cost_and_keep_no_limi
     )
 
 
-def test_no_word_of_a_run_of_several_starts_takes_rounds_for_what_intervals_are_over() -> None:
+def test_reports_of_several_starts_call_starts_the_unit_of_intervals() -> None:
     text = drawn(restarted()) + render_markdown(restarted()) + printed(restarted())
     assert "interval over starts" in text
     assert "One dot is one start" in text
@@ -152,33 +154,32 @@ def test_no_word_of_a_run_of_several_starts_takes_rounds_for_what_intervals_are_
     assert not re.search(r"\b20 rounds", spaced(text))
 
 
-def test_the_page_is_laid_out_as_agreed(golden: Golden) -> None:
+def test_outline_of_the_page_matches_the_golden_file(golden: Golden) -> None:
     golden("page.txt", "\n".join(Page(drawn(small(TRANSPORT))).outline) + "\n")
 
 
 @pytest.mark.parametrize("study", SMALL)
-def test_a_result_is_what_its_schema_says(study: str) -> None:
+def test_result_is_valid_under_its_schema(study: str) -> None:
     jsonschema.validate(json.loads(small(study).model_dump_json()), json.loads(SCHEMA.read_text()))
 
 
 @pytest.mark.parametrize("width", [50, 80, 100, 140])
 @pytest.mark.parametrize("name", WIDE)
-def test_no_line_is_wider_than_the_console(name: str, width: int) -> None:
+def test_no_line_is_wider_than_the_terminal(name: str, width: int) -> None:
     assert max(map(cell_len, printed(WIDE[name](), width).splitlines())) <= width
 
 
-def test_no_figure_of_abs_list_is_broken() -> None:
-    """A console of 80 columns holds every percentile of every arm whole."""
+def test_80_columns_hold_every_percentile_of_ab() -> None:
     result = WIDE["every mitigation"]()
     text = printed(result, 80)
     for figures in result.sections.ab:
         for value in figures.percentiles.values():
-            wanted = fmt.number(value, min(2, fmt.significant_decimals(value)))
-            assert re.search(rf"(?<![\d,.]){re.escape(wanted)}\b", text)
+            expected = fmt.number(value, min(2, fmt.significant_decimals(value)))
+            assert re.search(rf"(?<![\d,.]){re.escape(expected)}\b", text)
 
 
 @pytest.mark.parametrize("study", SMALL)
-def test_80_columns_hold_every_interval_and_the_name_of_every_metric_on_one_line(study: str) -> None:
+def test_80_columns_break_no_interval_and_no_metric(study: str) -> None:
     text = printed(small(study), 80)
     tables = [part.split("\n\n")[0] for part in re.split(r"─\n", text)[1:]]
     lines = [line for table in tables for line in table.split("\n  Brackets")[0].splitlines()]
@@ -188,8 +189,8 @@ def test_80_columns_hold_every_interval_and_the_name_of_every_metric_on_one_line
 
 
 @pytest.mark.parametrize("name", WIDE)
-def test_no_name_is_broken_within_a_word(name: str) -> None:
-    """On 80 columns an arm's name goes on after '-' or '@', and a verdict is whole."""
+def test_80_columns_break_no_word_of_a_name(name: str) -> None:
+    """Names of arms break after '-' or '@', and verdicts are not broken."""
     result = WIDE[name]()
     text = printed(result, 80)
     table = text[text.index("CPU seconds") :].split("\n\n")[0]
@@ -199,13 +200,13 @@ def test_no_name_is_broken_within_a_word(name: str) -> None:
     assert not re.search(r"\bunresolve\b", text)
 
 
-def test_sections_of_distance_are_not_in_a_study_without_one() -> None:
+def test_study_without_distances_has_no_sections_on_distance() -> None:
     result = small(REPLICATION)
     for text in (printed(result), render_markdown(result), Page(drawn(result)).text):
         assert not [word for word in WORDS_OF_DISTANCE if word in text]
 
 
-def test_the_page_shows_every_arm_as_ab_prints_it_and_what_each_mitigation_recovers() -> None:
+def test_page_of_http_study_has_ab_tables_and_mitigations() -> None:
     result = small(HTTP)
     page = drawn(result)
     assert '<section id="mitigations"' in page
@@ -215,7 +216,7 @@ def test_the_page_shows_every_arm_as_ab_prints_it_and_what_each_mitigation_recov
     assert page.count(": connection times</caption>") == len(result.sections.ab)
 
 
-def test_the_page_says_where_the_loss_goes_in_the_study_that_asks() -> None:
+def test_page_of_column_encryption_study_has_a_breakdown() -> None:
     result = result_of(ENCRYPTION)
     page = drawn(result)
     section = re.search(r'<section id="breakdown".*?</section>', page, flags=re.DOTALL)
@@ -226,11 +227,11 @@ def test_the_page_says_where_the_loss_goes_in_the_study_that_asks() -> None:
     assert 'id="breakdown"' not in drawn(with_sections(result, breakdown=None))
 
 
-def test_every_tree_is_drawn_once_and_named_by_arm() -> None:
+def test_every_sync_tree_is_drawn_once() -> None:
     result = WIDE["published trees"]()
     section = drawn(result).split('<section id="sync_tree"')[1].split("</section>")[0]
     wide, _ = re.findall(r"<svg.*?</svg>", section, flags=re.DOTALL)
-    # Three sizes as a star, three as a chain, and what MongoDB chose at 15 nodes.
+    # Three sizes as a star, three as a chain, and the tree that MongoDB chose at 15 nodes.
     assert len(re.findall(r">\s*\d+ members: [a-z ]+<", wide)) == 7
     assert len(re.findall(r">\s*R8\s*<", wide)) == 3
     assert "as star: no difference: same tree" in section

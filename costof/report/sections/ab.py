@@ -34,7 +34,9 @@ class AbSection(Section[None, list[AbFigures]]):
             if each.kind == "request" and not each.keep_connections
         ]
         found = [
-            ab_figures(arm.name, work, run.plan.workers(work, arm), [p.answer for p in run.of(work, arm.name)])
+            ab_figures(
+                arm.name, work, run.plan.workers(work, arm), [p.answer for p in run.counted_slices(work, arm.name)]
+            )
             for work in workloads
             for arm in run.plan.arms
             if not arm.replicate

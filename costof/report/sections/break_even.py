@@ -72,7 +72,7 @@ class BreakEvenSection(Section[list[ArmSettings], list[Point]]):
             for arm in run.plan.protected:
                 names = (arm.baseline or "", arm.name)
                 pairs = [(metric, name) for metric in (asked.connection, asked.operation) for name in names]
-                if numbers := run.together(*pairs, fewest=FEWEST_ROUNDS):
+                if numbers := run.common_values(*pairs, fewest=FEWEST_ROUNDS):
                     found += _points(Rounds(*numbers), asked.view, arm.name, run.plan.seed)
         return found
 

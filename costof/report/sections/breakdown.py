@@ -113,14 +113,16 @@ def _controls(index: Index) -> set[str]:
 
 def _step(run: Run, spec: Spec, start: PlannedArm, end: PlannedArm) -> Step | None:
     arms = (start.name, end.name)
-    lost = run.together(*((spec.metric, arm) for arm in arms), fewest=ROUNDS_FOR_INTERVAL)
-    numbers = run.together(*((name, arm) for name in spec.parts for arm in arms), fewest=FEWEST_ROUNDS)
+    lost = run.common_values(*((spec.metric, arm) for arm in arms), fewest=ROUNDS_FOR_INTERVAL)
+    numbers = run.common_values(*((name, arm) for name in spec.parts for arm in arms), fewest=FEWEST_ROUNDS)
     changed = ratio(lost[0], lost[1]) if lost else None
     if numbers is None or changed is None:
         return None
     pairs = dict(zip(spec.parts, zip(numbers[::2], numbers[1::2], strict=True), strict=True))
     total = [sum(parts) for parts in zip(*(differences(*pair) for pair in pairs.values()), strict=True)]
-    beside = {name: run.together(*((name, arm) for arm in arms), fewest=ROUNDS_FOR_INTERVAL) for name in spec.beside}
+    beside = {
+        name: run.common_values(*((name, arm) for arm in arms), fewest=ROUNDS_FOR_INTERVAL) for name in spec.beside
+    }
     return Step(
         start=start.name,
         end=end.name,

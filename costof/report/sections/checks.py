@@ -38,24 +38,24 @@ def _proved(run: Run, core: Core) -> Check:
     proved = {arm.name for arm in run.plan.arms if run.plan.study.service.kind != COMMAND or arm.settings.proof}
     unproved = [arm.label + arm.at for arm in core.arms if not arm.evidence and arm.name in proved]
     if unproved:
-        return Check(passed=False, label="arms proved", but=f"not {fmt.listed(unproved)}")
+        return Check(passed=False, label="arms proved", detail=f"not {fmt.listed(unproved)}")
     discarded = sum(each.discarded for arm in core.arms for each in arm.evidence)
     but = f"{fmt.plural(discarded, 'slice')} discarded, whose evidence did not fit the arm" if discarded else ""
     if but or run.plan.study.service.kind != COMMAND:
-        return Check(passed=not discarded, label="arms proved", but=but)
+        return Check(passed=not discarded, label="arms proved", detail=but)
     believed = [arm.label for arm in run.plan.arms if not arm.replicate and not arm.settings.proof]
     if not believed:
         return Check(passed=True, label="arms proved")
     whose = "" if len(believed) == len(run.plan.controls) + len(run.plan.protected) else f" for {fmt.listed(believed)}"
-    return Check(passed=None, label="arms not verified", but=f"no proof is given{whose}")
+    return Check(passed=None, label="arms not verified", detail=f"no proof is given{whose}")
 
 
 def _quiet(run: Run) -> Check:
-    usual, steal = run.disturbances.usual, run.steal_share or 0.0
+    usual, steal = run.disturbances.typical_share, run.steal_share or 0.0
     own = ", your own servers among them," if run.plan.target or run.plan.study.service.kind == COMMAND else ""
     taken = [f"others{own} took {fmt.percent(usual)} of its CPU"] if usual > NEIGHBOURS_WORTH_A_WORD else []
     taken += [f"the hypervisor took {fmt.percent(steal)} of it"] if steal > STEAL_WORTH_A_WORD else []
-    return Check(passed=not taken, label="machine quiet", but=fmt.listed(taken))
+    return Check(passed=not taken, label="machine quiet", detail=fmt.listed(taken))
 
 
 def _client(run: Run, core: Core) -> Check:
@@ -65,12 +65,12 @@ def _client(run: Run, core: Core) -> Check:
     busy = dict.fromkeys(each.workload for each in core.cpu if each.busiest == CLIENT and each.workload in many)
     labels = [f"'{run.plan.study.workloads[name].label}'" for name in busy]
     but = f"it used most of one core in {fmt.listed(labels)}" if labels else ""
-    return Check(passed=not labels, label="load generator not the limit", but=but)
+    return Check(passed=not labels, label="load generator not the limit", detail=but)
 
 
 def _carried(core: Core, overloaded: Sequence[str]) -> Check:
     arms = [arm.label + arm.at for arm in core.arms if arm.name in overloaded and not arm.replicate]
-    return Check(passed=not overloaded, label="load carried", but=f"not by {fmt.listed(arms)}" if arms else "")
+    return Check(passed=not overloaded, label="load carried", detail=f"not by {fmt.listed(arms)}" if arms else "")
 
 
 def _answered(run: Run, core: Core, overloaded: Sequence[str]) -> Check:
@@ -83,7 +83,7 @@ def _answered(run: Run, core: Core, overloaded: Sequence[str]) -> Check:
     but = [fmt.plural(failed, "error")] if failed else []
     but += [f"{fmt.plural(elsewhere, 'error')} in warm-up or discarded slices"] if elsewhere else []
     but += [f"{fmt.listed([*lacking])} missing"] if lacking else []
-    return Check(passed=not but, label="nothing failed", but=" and ".join(but))
+    return Check(passed=not but, label="nothing failed", detail=" and ".join(but))
 
 
 SECTION = ChecksSection()

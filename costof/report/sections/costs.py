@@ -147,7 +147,9 @@ def _lines(index: Index) -> list[Line]:
     for view in VIEWS:
         for metric in (metric for metric in index.headline_metrics if metric.view == view):
             for protection in dict.fromkeys(arm.protection for arm in arms):
-                of = [(arm, index.told(metric.name, arm.name)) for arm in arms if arm.protection == protection]
+                of = [
+                    (arm, index.effect_to_report(metric.name, arm.name)) for arm in arms if arm.protection == protection
+                ]
                 effects = [(arm, effect) for arm, effect in of if effect is not None]
                 found += [Line(view, metric, effects)] if effects else []
     return found
@@ -209,7 +211,7 @@ def _places(of: list[tuple[Arm, Effect]]) -> str:
     arms = [arm for arm, _ in of if arm.context]
     if not arms:
         return ""
-    if any(arm.where and not arm.where.startswith("at ") for arm in arms):
+    if any(arm.context_in_words and not arm.context_in_words.startswith("at ") for arm in arms):
         return " " + fmt.listed([arm.at.strip() or FIRST_CONTEXT for arm, _ in of])
     return f" at {fmt.listed([arm.context for arm in arms])}"
 
@@ -267,7 +269,7 @@ def _costs(index: Index, arm: Arm) -> list[str]:
         parts = [
             _clause(metric, effect.verdict, [(arm, effect)], f"'{metric.label}'")
             for metric in metrics
-            if (effect := index.told(metric.name, arm.name)) is not None
+            if (effect := index.effect_to_report(metric.name, arm.name)) is not None
         ]
         who = f"{words}, {arm.label}" if words else arm.label
         found += [f"{fmt.capital(who)} {fmt.listed(parts)}."] if parts else []

@@ -13,7 +13,7 @@ from costof.format import Text
 from costof.report.blocks import FILES, Block, Paragraph, Table
 from costof.report.sections import Section, sentences
 from costof.results.index import Index
-from costof.results.models import Failing, Missing, Sentence
+from costof.results.models import FailedOperations, MissingFigure, Sentence
 from costof.study.commands import COMMAND
 
 HEAD = ["workload", "arm", "failed", "of", "more than the control"]
@@ -50,32 +50,32 @@ class FailuresSection(Section[None, None]):
             yield Paragraph(METHOD, "note", media=FILES)
 
 
-def missing_words(index: Index, each: Missing) -> str:
+def missing_words(index: Index, each: MissingFigure) -> str:
     """Return why a figure cannot be compared, or in how many slices it is missing."""
     figure = f"'{index.metric_label(each.metric)}'"
-    return f"{figure} {'cannot be compared' if each.wholly else 'is of fewer slices'}: {each.reason}."
+    return f"{figure} {'cannot be compared' if each.entirely else 'is of fewer slices'}: {each.reason}."
 
 
-def _sentence(index: Index, each: Failing) -> str:
+def _sentence(index: Index, each: FailedOperations) -> str:
     failed = f"{fmt.percent(each.share)} of the operations of '{each.workload}' failed with {index.label_at(each.arm)}"
     if not any(value.arm == each.arm for value in index.core.values):
         return f"{failed}."
-    if not each.fails_more or each.more is None:
+    if not each.fails_more or each.excess is None:
         return f"{failed}. Its other figures are of the operations that succeeded."
-    points = fmt.number(each.more * 100, fmt.significant_decimals(each.more * 100, 2))
+    points = fmt.number(each.excess * 100, fmt.significant_decimals(each.excess * 100, 2))
     return (
         f"{failed}, {points} percentage points more than with its control. Its other figures are of the operations "
         "that succeeded."
     )
 
 
-def _row(each: Failing) -> list[str | Text]:
+def _row(each: FailedOperations) -> list[str | Text]:
     more: str | Text = fmt.NONE
-    if each.more is not None and each.more_low is not None and each.more_high is not None:
-        decimals = fmt.decimals_for(50 * (each.more_high - each.more_low))
-        ends = fmt.interval(100 * each.more_low, 100 * each.more_high, decimals)
-        more = Text(fmt.with_unit(fmt.number(100 * each.more, decimals, signed=True), "%"), ends)
-    return [each.workload, each.arm, f"{each.failed:,} ({fmt.percent(each.share)})", f"{each.of:,}", more]
+    if each.excess is not None and each.excess_low is not None and each.excess_high is not None:
+        decimals = fmt.decimals_for(50 * (each.excess_high - each.excess_low))
+        ends = fmt.interval(100 * each.excess_low, 100 * each.excess_high, decimals)
+        more = Text(fmt.with_unit(fmt.number(100 * each.excess, decimals, signed=True), "%"), ends)
+    return [each.workload, each.arm, f"{each.failed:,} ({fmt.percent(each.share)})", f"{each.begun:,}", more]
 
 
 SECTION = FailuresSection()

@@ -15,11 +15,11 @@ from costof.messages.answers import HostPart, SliceAnswer, merged_figures
 from costof.model import Finite, Model
 from costof.report.blocks import FILES, Block, Paragraph, Table
 from costof.report.sections import Section, sentences
-from costof.results.changes import every_change, judged
+from costof.results.changes import every_change, judge_changes
 from costof.results.index import Index, verdict_words
 from costof.results.ledger import SliceRecord
 from costof.results.models import Core, Sentence
-from costof.results.run import Run, servers_side
+from costof.results.run import Run, server_readings
 from costof.results.samples import Samples, add_samples
 from costof.statistics.estimate import Estimate, Verdict
 from costof.statistics.intervals import CONFIDENCE, ROUNDS_FOR_INTERVAL, trimmed_mean
@@ -220,7 +220,7 @@ def _deciding(run: Run, names: Sequence[str]) -> list[Decides]:
 
 
 def _verdicts(run: Run, samples: Samples) -> dict[tuple[str, str], Verdict]:
-    changes = judged(run.plan, every_change(run.plan, samples), run.error_rate)
+    changes = judge_changes(run.plan, every_change(run.plan, samples), run.error_rate)
     return {(each.metric, each.change.arm.name): each.verdict for each in changes if each.contrast.headline}
 
 
@@ -230,7 +230,7 @@ def _samples_without(run: Run, host: str) -> Samples:
         part = next((part for part in piece.hosts if part.host == host), None)
         answer = piece.answer if part is None else _answer_without(piece, part)
         if answer.operations:
-            add_samples(run.plan, samples, piece.round, piece.turn, answer, servers_side(piece))
+            add_samples(run.plan, samples, piece.round, piece.key, answer, server_readings(piece))
     return samples
 
 

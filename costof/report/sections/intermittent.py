@@ -169,7 +169,9 @@ def _sentence(index: Index, each: IntermittentCost) -> str:
     )
     if effect is None:
         return text
-    mean, usual = (fmt.absolute(each, effect.unit, signed=True) for each in (effect.difference, effect.usual))
+    mean, usual = (
+        fmt.absolute(each, effect.unit, signed=True) for each in (effect.difference, effect.typical_difference)
+    )
     return f"{text} On average the difference is {mean}, in a usual round {usual}."
 
 

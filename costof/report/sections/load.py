@@ -95,7 +95,7 @@ class LoadSection(Section[None, AtLoad]):
             round_trips_ms=core.distances,
             machine_cores=run.cores if here else None,
             servers_here=here,
-            others_share=run.disturbances.usual,
+            others_share=run.disturbances.typical_share,
             carried=carried_loads(run),
             cores=cores,
         )
@@ -124,7 +124,7 @@ class LoadSection(Section[None, AtLoad]):
 
 def _cores(run: Run, load: Arrivals | Pool, arm: PlannedArm) -> Iterator[Cores]:
     """Cores of the servers and of the client, each in the rounds that have a reading of all its roles."""
-    both = [run.of(WORKLOAD, name) for name in (arm.baseline or "", arm.name)]
+    both = [run.counted_slices(WORKLOAD, name) for name in (arm.baseline or "", arm.name)]
     every = dict.fromkeys(role for piece in both[1] for role in _seconds(piece))
     for who, roles in (("servers", [role for role in every if role != CLIENT]), ("client", [CLIENT])):
         by_round = [_used(pieces, load, roles) for pieces in both]

@@ -54,13 +54,13 @@ def _method(index: Index) -> list[str]:
             "After the warm-up slices were as short as their start-up and the noise of their operations allowed, for "
             f"more rounds. Of its planned length each had: {', '.join(shortened)}."
         )
-    if (told := core.starting_together) is not None:
+    if (told := core.host_start_spread) is not None:
         lines.append(
             f"Hosts began each slice together: their first operations within {fmt.milliseconds(told.median_ms)} of "
             f"each other in the median of {fmt.plural(told.slices, 'slice')}, {fmt.milliseconds(told.p99_ms)} in 99 %, "
-            f"{fmt.milliseconds(told.most_ms)} at most; their clocks were known to within "
-            f"{fmt.milliseconds(told.clocks_ms)}. A slice that a host began late was taken once more; where that was "
-            "late too, or not all hosts measured in 95 % of it, it is in no figure."
+            f"{fmt.milliseconds(told.max_ms)} at most; their clocks were known to within "
+            f"{fmt.milliseconds(told.clock_error_ms)}. A slice that a host began late was taken once more; where that "
+            "was late too, or not all hosts measured in 95 % of it, it is in no figure."
         )
     if core.resolved_early and core.budget_seconds:
         lines.append(

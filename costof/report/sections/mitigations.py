@@ -159,7 +159,7 @@ def _candidates(run: Run, spec: Spec, reference: PlannedArm) -> list[Candidate]:
         changed = [name for name in names if levels[name] != arm.levels.get(name)]
         alone = len(changed) == 1 and changed[0] in spec.factors and changed[0] in arm.levels
         pairs = ((spec.metric, each.name) for each in (reference, arm))
-        if alone and run.together(*pairs, fewest=ROUNDS_FOR_INTERVAL):
+        if alone and run.common_values(*pairs, fewest=ROUNDS_FOR_INTERVAL):
             found.append(Candidate(changed[0], arm.levels[changed[0]], arm))
     return found
 
@@ -182,7 +182,7 @@ def _mitigations(run: Run, core: Core, spec: Spec, reference: PlannedArm) -> lis
     found = []
     for (each, gain), verdict in zip(candidates, verdicts(contrasts), strict=True):
         names = (reference.baseline or "", reference.name, each.arm.name)
-        numbers = run.together(*((spec.metric, name) for name in names), fewest=FEWEST_ROUNDS) if lost else None
+        numbers = run.common_values(*((spec.metric, name) for name in names), fewest=FEWEST_ROUNDS) if lost else None
         recovered = None
         if numbers is not None:
             control, without_it, with_it = numbers

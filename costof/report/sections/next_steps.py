@@ -16,7 +16,11 @@ class NextSection(Section[None, None]):
 
     def answer(self, index: Index, data: None) -> list[Sentence]:
         metrics = {metric.name for metric in index.headline_metrics}
-        headline = [each for each in index.core.effects if each.metric in metrics and index.told(each.metric, each.arm)]
+        headline = [
+            each
+            for each in index.core.effects
+            if each.metric in metrics and index.effect_to_report(each.metric, each.arm)
+        ]
         waiting = [effect for effect in headline if effect.needed_seconds]
         noisy = [effect for effect in headline if effect.too_noisy]
         texts = []
@@ -36,9 +40,9 @@ class NextSection(Section[None, None]):
 def _less_noise(index: Index, noisy: Sequence[Effect]) -> str:
     longer = " (--profile default)" if index.core.profile == "quick" else ""
     spent = "the budget" if index.core.requested_rounds is None else "as many rounds"
-    why = [effect.open for effect in noisy if effect.open]
-    spreads = [each.between_rounds for each in why if each.between_rounds is not None]
-    smallest = [each.smallest for each in why if each.smallest is not None]
+    why = [effect.unresolved for effect in noisy if effect.unresolved]
+    spreads = [each.deviation_between_rounds for each in why if each.deviation_between_rounds is not None]
+    smallest = [each.smallest_detectable for each in why if each.smallest_detectable is not None]
     because = unlikely = ""
     if spreads and smallest:
         because = (

@@ -17,7 +17,7 @@ from costof.report.sections import Section, sentences
 from costof.results.index import Index
 from costof.results.ledger import SliceRecord
 from costof.results.models import Arm, Core, Sentence
-from costof.results.run import Run, cpu_seconds_each
+from costof.results.run import Run, cpu_seconds_per_operation
 from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import ROUNDS_FOR_INTERVAL, estimate
 from costof.statistics.tails import operations_needed
@@ -103,7 +103,7 @@ class OneSideSection(Section[None, OneSide]):
 
 def _connection(run: Run, workload: str, arm: str) -> ConnectionAlone | None:
     """Return what a new connection takes; None where the workload opens none by TLS, or in too few rounds."""
-    pieces = run.of(workload, arm)
+    pieces = run.counted_slices(workload, arm)
     names = [name for name in PHASES if any(name in piece.answer.phases for piece in pieces)]
     if not set(TLS) & set(names):
         return None
@@ -123,7 +123,7 @@ def _connection(run: Run, workload: str, arm: str) -> ConnectionAlone | None:
         )
 
     whole, tls = mean(names), mean([name for name in names if name in TLS])
-    cpu = cpu_seconds_each(pieces).get("client")
+    cpu = cpu_seconds_per_operation(pieces).get("client")
     return ConnectionAlone(
         arm=arm,
         workload=workload,

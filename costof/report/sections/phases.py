@@ -91,7 +91,7 @@ def _explained(run: Run, asked: Explanation, name: str) -> Explained | None:
     """Return None where too few rounds have both."""
     arms = (run.plan.arm(name).baseline or "", name)
     pairs = [(metric, arm) for metric in (asked.application, asked.wire) for arm in arms]
-    numbers = run.together(*pairs, fewest=FEWEST_ROUNDS)
+    numbers = run.common_values(*pairs, fewest=FEWEST_ROUNDS)
     if numbers is None:
         return None
     added, on_the_wire = differences(*numbers[:2]), differences(*numbers[2:])

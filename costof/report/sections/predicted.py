@@ -160,7 +160,7 @@ def _effect(run: Run, name: str, change: Change, distance: float, here: float) -
 def _round_trips(run: Run, name: str, arm: str) -> float:
     """Return round trips of an operation; none of a control without the phase."""
     metric = run.plan.study.metrics[name]
-    phases = [piece.answer.phases.get(metric.phase) for piece in run.of(metric.workload, arm)]
+    phases = [piece.answer.phases.get(metric.phase) for piece in run.counted_slices(metric.workload, arm)]
     counted = [phase for phase in phases if phase is not None]
     return sum(phase.round_trips or 0 for phase in counted) / max(1, sum(phase.count for phase in counted))
 

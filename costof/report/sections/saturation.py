@@ -84,7 +84,10 @@ class SaturationSection(Section[None, list[Loop]]):
 
 def _loop(run: Run, core: Core, workload: str, arm: PlannedArm) -> Loop | None:
     """Return None where the workers wait for nothing at times, or do nothing twice."""
-    pieces, workers = [p for p in run.of(workload, arm.name) if p.answer.phases], run.plan.workers(workload, arm)
+    pieces, workers = (
+        [p for p in run.counted_slices(workload, arm.name) if p.answer.phases],
+        run.plan.workers(workload, arm),
+    )
     operations, seconds = sum(p.answer.operations for p in pieces), sum(p.answer.elapsed_ns for p in pieces) / 1e9
     rates = run.samples.units.means({p.round: p.answer.operations / p.answer.elapsed_ns * 1e9 for p in pieces})
     if len(rates) < ROUNDS_FOR_INTERVAL or operations < TURNS * workers * len(pieces):

@@ -173,7 +173,7 @@ def _cpu_ms(run: Run, spec: Spec, arm: str) -> ByRound:
     """Return CPU milliseconds of the role for one client of each round's burst."""
     return {
         piece.round: piece.server_cpu_seconds[spec.role] * 1e3 / piece.answer.operations
-        for piece in run.of(spec.workload, arm)
+        for piece in run.counted_slices(spec.workload, arm)
         if piece.answer.operations and spec.role in piece.server_cpu_seconds
     }
 

@@ -77,7 +77,7 @@ class SyncTreeSection(Section[None, list[Tree]]):
                 arm=arm.name,
                 followers=followers_of(tree),
                 slices=slices,
-                discarded=sum(p.mismatch is not None for p in run.slices_of(arm.name) if not p.warm_up),
+                discarded=sum(p.mismatch is not None for p in run.all_slices(arm.name) if not p.warm_up),
             )
             for arm in run.plan.arms
             for tree, slices in set_ups(run, arm).most_common()

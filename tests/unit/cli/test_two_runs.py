@@ -23,7 +23,7 @@ from costof.results.history import FEWEST_RUNS, History, histories
 from costof.results.index import Index
 from costof.results.ledger import EnvironmentRecord, Ledger
 from costof.results.models import Core
-from costof.results.series import differences, read_conditions, release_of, versions_of
+from costof.results.series import differences, read_conditions, release_number, server_versions
 from costof.statistics.estimate import Verdict
 from costof.statistics.intervals import estimate
 from costof.study.library import load_study
@@ -76,7 +76,7 @@ def test_a_limit_that_is_exceeded_outweighs_the_others(measured: Ledger) -> None
     middle = effect_of(analyse(measured), QUERY, "tls").ratio
     assert middle is not None
     done = limited(measured, QUERY, f"+{(middle.value - 1) * 100:.4f}%")
-    assert (done.exit_code, done.output.count("cannot be told yet")) == (3, 1)
+    assert (done.exit_code, done.output.count("undecided")) == (3, 1)
     both = limited(measured, "reused query", "+0.1%", "connect and first query", "+2%")
     assert (both.exit_code, both.output.count("exceeded: 'connect and first query'")) == (4, 2)
 
@@ -231,7 +231,7 @@ def made(folder: Path, runs: Runs, rounds: int = 2) -> list[Path]:
 def test_that_a_lab_and_a_server_of_ones_own_differ_is_told(tmp_path: Path) -> None:
     theirs = PLAN.model_copy(update={"target": "mongodb://db.example/"})
     said = called(compare, *made(tmp_path, {"lab": (PLAN, Truth()), "theirs": (theirs, Truth())}, 6)).output
-    assert "The first run asked a lab of costof's own, the second mongodb://db.example/" in " ".join(said.split())
+    assert "The first run measured the lab, the second mongodb://db.example/" in " ".join(said.split())
 
 
 def at_loads() -> Runs:
@@ -249,15 +249,15 @@ def test_neither_a_change_of_cost_nor_a_limit_is_told_between_two_loads(tmp_path
     done = called(compare, *runs)
     said = " ".join(done.output.split())
     assert done.exit_code == 0
-    asked = "The first run asked for 300 new connections a second, 20 queries each; the second for 100 new connections"
-    assert f"{asked} a second, 20 queries each." in said
+    first, second = (f"{rate} new connections a second, 20 queries each" for rate in (300, 100))
+    assert f"Load: {first} (first run); {second} (second run)." in said
     assert "No cost is called changed, since the runs had different loads." in said
     assert not [words for words in ("costs more", "costs less", "no change") if words in said]
     found = json.loads(called(compare, *runs, "--json").output)
     assert {(each["change"], each["verdict"]) for each in found["changes"]} == {(None, None)}
     done = called(compare, *runs, "--limit", "new connection", "+50%")
     assert done.exit_code == 3
-    assert "cannot be told yet: 'new connection'" in done.output
+    assert "undecided: 'new connection'" in done.output
     assert done.output.rstrip().endswith("the runs had different loads")
 
 
@@ -302,8 +302,8 @@ def test_arms_and_records_of_one_run_alone_are_said(tmp_path: Path) -> None:
 
 def test_versions_of_ledgers_of_before_are_found_among_their_facts() -> None:
     facts = {"kernel": "6.1", "load before": "0.1", "postgres": "17.5", "topology": "one server", "scale": "32"}
-    assert versions_of(EnvironmentRecord(started="", facts=facts)) == {"postgres": "17.5"}
-    assert versions_of(EnvironmentRecord(started="", facts={"cores": 2})) == {}
+    assert server_versions(EnvironmentRecord(started="", facts=facts)) == {"postgres": "17.5"}
+    assert server_versions(EnvironmentRecord(started="", facts={"cores": 2})) == {}
 
 
 @pytest.mark.parametrize(
@@ -316,7 +316,7 @@ def test_versions_of_ledgers_of_before_are_found_among_their_facts() -> None:
     ],
 )
 def test_the_release_of_a_version_leaves_out_its_patch(version: str, release: str) -> None:
-    assert release_of(version) == release
+    assert release_number(version) == release
 
 
 @pytest.fixture(scope="module")

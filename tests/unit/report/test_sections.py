@@ -21,7 +21,7 @@ from costof.study.load import CONNECTION, QUERY, RequestedLoad
 from costof.study.plan import Plan
 from tests.fake_run import Slice, Truth, fake_result, phase_of
 from tests.noise import Chance, Noise
-from tests.report.results import FRESH, HTTP, TRANSPORT, effect_of, printed, spaced, told
+from tests.report.results import FRESH, HTTP, TRANSPORT, effect_of, printed, sentence_texts, spaced
 from tests.support.small_plans import plan_of
 from tests.truths.at_load import CONNECT, LATER, AtLoad
 from tests.truths.http_tls_termination import IN_FLIGHT, HttpTruth
@@ -144,7 +144,7 @@ def test_the_way_of_the_run_itself_is_not_counted_twice() -> None:
 
 def test_terminal_and_page_say_that_it_is_predicted_and_from_what() -> None:
     result = result_of("distance=2", FAR_AWAY)
-    (said,) = (text for text in told(result.answer, "answer") if text.startswith("Predicted for 2 ms away, "))
+    (said,) = (text for text in sentence_texts(result.answer, "answer") if text.startswith("Predicted for 2 ms away, "))
     assert "from times measured 0.5 ms away and round trips counted on the wire: TLS, modern suite, as served " in said
     assert " adds 2.894 ms (95 % interval 2.883 to 2.906, +90.4 %) to a new connection and " in said
     words = "Predicted for 2 ms away, from times measured 0.5 ms away and round trips counted"
@@ -156,7 +156,7 @@ def test_terminal_and_page_say_that_it_is_predicted_and_from_what() -> None:
 def test_connections_that_would_be_more_than_were_measured_are_said() -> None:
     (said,) = (
         text
-        for text in told(result_of("distance=us-eu", AtLoad()).answer, "answer")
+        for text in sentence_texts(result_of("distance=us-eu", AtLoad()).answer, "answer")
         if text.startswith("Predicted for 170.126 ms away, ")
     )
     # 300 a second, of 3 + 20 round trips each.

@@ -20,7 +20,17 @@ from costof.results.ledger import EnvironmentRecord, Ledger, LostRecord, SizesRe
 from costof.statistics.estimate import Verdict
 from tests.fake_run import fake_result, fake_run
 from tests.noise import Noise
-from tests.report.results import ENCRYPTION, HTTP, REPLICATION, TRANSPORT, effect_of, near, spaced, told, value_of
+from tests.report.results import (
+    ENCRYPTION,
+    HTTP,
+    REPLICATION,
+    TRANSPORT,
+    effect_of,
+    near,
+    sentence_texts,
+    spaced,
+    value_of,
+)
 from tests.support.small_plans import plan_of
 from tests.truths import http_tls_termination as http
 from tests.truths import mongodb_chained_replication as replication
@@ -133,7 +143,7 @@ def test_a_run_that_never_started_or_was_killed_says_so(tmp_path: Path) -> None:
         analyse(ledger)
     assert caught.value.problem is ErrorText.NOTHING_MEASURED
     ledger.append(EnvironmentRecord(started="2026-01-01T00:00:00+00:00", facts={}))
-    assert analyse(ledger).partial == "it was ended from outside"
+    assert analyse(ledger).partial == "the process was killed, or is still running"
 
 
 HTTP_PLAN = plan_of(HTTP, "default")
@@ -238,7 +248,9 @@ def test_that_nothing_recovers_anything_is_a_finding(monkeypatch: pytest.MonkeyP
 
 
 def test_unverified_certificates_are_a_caution() -> None:
-    (said,) = told(fake_result(plan_of(HTTP, "quick", "verify=none"), HttpTruth(), rounds=2).answer, "warning")
+    (said,) = sentence_texts(
+        fake_result(plan_of(HTTP, "quick", "verify=none"), HttpTruth(), rounds=2).answer, "warning"
+    )
     assert said.startswith("no certificate was verified with TLS at the balancer")
 
 
@@ -318,7 +330,7 @@ def test_a_step_that_adds_nothing_has_no_shares() -> None:
 
 
 def test_the_answer_is_what_encryption_costs_and_where_it_goes(encrypted: Result) -> None:
-    said = told(encrypted.answer, "answer")
+    said = sentence_texts(encrypted.answer, "answer")
     assert not any("no gateway" in text.lower() for text in said)
     assert any(text.startswith("The gateway's presence takes ") and " driver (client)" in text for text in said)
     assert any(text.startswith("Encrypting 100 % of the columns takes ") for text in said)
@@ -359,7 +371,9 @@ def replicated(profile: str = "quick", target: str | None = None) -> Result:
 
 def test_a_choice_of_mongodb_that_is_the_control_is_no_difference() -> None:
     result = replicated("published")
-    said = next(text for text in told(result.answer, "answer") if text.startswith("With w:1, use 'chaining allowed'"))
+    said = next(
+        text for text in sentence_texts(result.answer, "answer") if text.startswith("With w:1, use 'chaining allowed'")
+    )
     assert "from 15 nodes on" in said
     assert "makes no difference at 3 and 7 nodes, where its tree was the control's own" in said
     same = {arm.name: arm.same_set_up for arm in result.arms}
@@ -385,7 +399,7 @@ def test_figures_of_the_servers_are_metrics() -> None:
 
 def test_a_target_is_told_what_its_write_concerns_cost() -> None:
     result = replicated(target="mongodb://h")
-    (text,) = told(result.answer, "answer")
+    (text,) = sentence_texts(result.answer, "answer")
     assert "write concern majority" in text
     assert result.sections.recommendations is None
     assert {tree.arm for tree in result.sections.sync_tree} == {"1", "1-copy", "majority"}

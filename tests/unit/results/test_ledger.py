@@ -1,4 +1,4 @@
-"""The ledger: nothing lost, nothing secret, nothing written over, whatever ends a run or fills the disk."""
+"""Tests of the ledger: crashes and full disks lose no records, and nothing is overwritten."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def ledger(tmp_path: Path, plan: Plan) -> Ledger:
     return Ledger.create(plan, tmp_path / "run")
 
 
-def test_a_plan_comes_back_as_it_was(ledger: Ledger, plan: Plan) -> None:
+def test_plan_is_read_back_unchanged_and_without_passwords(ledger: Ledger, plan: Plan) -> None:
     assert Ledger.open(ledger.folder).plan() == plan
     assert "hunter2" not in (ledger.folder / PLAN).read_text()
 
 
-def test_records_survive_a_crash_in_the_middle_of_a_line(ledger: Ledger) -> None:
+def test_line_cut_off_by_a_crash_is_skipped(ledger: Ledger) -> None:
     ledger.append(NOTE)
     ledger.append(EndRecord(partial=None, steal_share=0.0))
     with (ledger.folder / SLICES).open("a") as file:
@@ -53,7 +53,7 @@ def test_records_survive_a_crash_in_the_middle_of_a_line(ledger: Ledger) -> None
     assert [record.record for record in ledger.records()] == ["warning", "end"]
 
 
-def test_a_ledger_of_the_version_before_is_still_read(tmp_path: Path) -> None:
+def test_ledger_of_version_5_is_readable(tmp_path: Path) -> None:
     ledger = fake_run(tmp_path / "run", resolve(load_study("redis-tls"), Options()), Truth(), rounds=2)
     content = json.loads((ledger.folder / PLAN).read_text())
     lines = [json.loads(line) for line in (ledger.folder / SLICES).read_text().splitlines()]
@@ -66,8 +66,8 @@ def test_a_ledger_of_the_version_before_is_still_read(tmp_path: Path) -> None:
     assert build_core(read_run(Ledger.open(ledger.folder)), "run").rounds == 2
 
 
-def test_a_ledger_or_a_line_of_another_version_is_said_so(ledger: Ledger) -> None:
-    (ledger.folder / SLICES).write_text(json.dumps({"record": "unheard of"}) + "\n")
+def test_unknown_record_or_ledger_version_is_an_error(ledger: Ledger) -> None:
+    (ledger.folder / SLICES).write_text(json.dumps({"record": "unknown"}) + "\n")
     with pytest.raises(CostofError) as caught:
         list(ledger.records())
     assert caught.value.problem is ErrorText.NOT_A_RUN
@@ -78,22 +78,22 @@ def test_a_ledger_or_a_line_of_another_version_is_said_so(ledger: Ledger) -> Non
     assert caught.value.problem is ErrorText.OTHER_LEDGER
 
 
-def test_a_run_is_created_in_no_folder_that_holds_something_or_cannot_be_written(tmp_path: Path, plan: Plan) -> None:
+def test_folder_that_is_not_empty_or_not_writable_is_an_error(tmp_path: Path, plan: Plan) -> None:
     (tmp_path / "mine.txt").write_text("mine")
-    for folder, problem in ((tmp_path, ErrorText.OUTPUT_EXISTS), (Path("/proc/costof"), ErrorText.OUTPUT_NOT_WRITABLE)):
+    for folder, error in ((tmp_path, ErrorText.OUTPUT_EXISTS), (Path("/proc/costof"), ErrorText.OUTPUT_NOT_WRITABLE)):
         with pytest.raises(CostofError) as caught:
             Ledger.create(plan, folder)
-        assert caught.value.problem is problem
+        assert caught.value.problem is error
     assert (tmp_path / "mine.txt").read_text() == "mine"
 
 
-def test_a_run_that_came_to_nothing_leaves_nothing(ledger: Ledger) -> None:
+def test_discarding_a_run_without_slices_deletes_its_folder(ledger: Ledger) -> None:
     ledger.append(NOTE)
     ledger.discard()
     assert not ledger.folder.exists()
 
 
-def test_two_runs_in_one_second_have_folders_of_their_own(
+def test_runs_of_the_same_second_get_different_folders(
     tmp_path: Path, plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -101,24 +101,25 @@ def test_two_runs_in_one_second_have_folders_of_their_own(
 
 
 @pytest.mark.parametrize(
-    ("text", "said"), [(None, r"no plan\.json"), *((text, "cannot be read") for text in ("[]", "null", "{", '"text"'))]
+    ("text", "message"),
+    [(None, r"no plan\.json"), *((text, "cannot be read") for text in ("[]", "null", "{", '"text"'))],
 )
-def test_a_folder_that_is_no_run_is_told_in_a_line(tmp_path: Path, text: str | None, said: str) -> None:
+def test_folder_without_a_valid_plan_is_an_error(tmp_path: Path, text: str | None, message: str) -> None:
     if text is not None:
         (tmp_path / PLAN).write_text(text)
-    with pytest.raises(CostofError, match=said) as caught:
+    with pytest.raises(CostofError, match=message) as caught:
         Ledger.open(tmp_path).plan()
     assert caught.value.problem is ErrorText.NOT_A_RUN
 
 
 KIB = 1024
 HTTP_PLAN = plan_of("http-tls-termination")
-needs_root = pytest.mark.skipif(not is_root(), reason="a file system of its own needs root")
+needs_root = pytest.mark.skipif(not is_root(), reason="mounting a file system needs root")
 
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A small file system of the test's own."""
+    """Yield the root of a small file system."""
     place = tmp_path / "disk"
     place.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "costof-test", place], check=True)
@@ -129,7 +130,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def fill(disk: Path, free: int) -> None:
-    """Leave so many bytes free, in whole pages."""
+    """Fill the disk, leaving `free` bytes, a multiple of the page size."""
     with (disk / "filler").open("wb", buffering=0) as file:
         try:
             while True:
@@ -139,7 +140,7 @@ def fill(disk: Path, free: int) -> None:
 
 
 def report(folder: Path) -> None:
-    """As `costof report` does; what goes wrong is raised instead of printed."""
+    """Run `costof report`, which raises errors instead of printing them."""
     cli.main(["report", str(folder)], standalone_mode=False)
 
 
@@ -154,17 +155,17 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @needs_root
 @pytest.mark.parametrize("free_kib", [0, 16, 200])
-def test_a_report_for_which_there_is_no_room_leaves_no_part_of_it(disk: Path, measured: Path, free_kib: int) -> None:
+def test_report_on_a_full_disk_leaves_no_partial_files(disk: Path, measured: Path, free_kib: int) -> None:
     folder = shutil.copytree(measured, disk / "run")
     fill(disk, free_kib * KIB)
     with pytest.raises(CostofError) as caught:
         report(folder)
     assert str(caught.value) == f"cannot write to {folder}: No space left on device; choose another folder with --out"
-    assert contents(folder) == contents(measured), "nothing cut off, nothing aside, and the ledger as it was"
+    assert contents(folder) == contents(measured), "no partial or temporary files, and the ledger unchanged"
 
 
 @needs_root
-def test_an_earlier_report_stays_whole(disk: Path, measured: Path) -> None:
+def test_failed_report_keeps_the_earlier_one(disk: Path, measured: Path) -> None:
     folder = shutil.copytree(measured, disk / "run")
     report(folder)
     earlier = contents(folder)
@@ -176,36 +177,36 @@ def test_an_earlier_report_stays_whole(disk: Path, measured: Path) -> None:
 
 
 @needs_root
-def test_what_was_measured_stays_when_the_disk_fills_up_in_a_run(disk: Path) -> None:
+def test_records_survive_a_disk_that_fills_up_during_a_run(disk: Path) -> None:
     ledger = fake_run(disk / "run", HTTP_PLAN, Truth(), rounds=2)
     before = len(list(ledger.records()))
     fill(disk, 4 * KIB)
     long_note = WarningRecord(text="x" * 300)
 
-    def go_on() -> None:
+    def append_until_full() -> None:
         for _ in range(1000):
             ledger.append(long_note)
 
     with pytest.raises(CostofError, match="No space left on device") as caught:
-        go_on()
+        append_until_full()
     assert caught.value.problem is ErrorText.OUTPUT_NOT_WRITABLE
     ledger.discard()
     kept = list(ledger.records())
     assert len(kept) > before
     (disk / "filler").unlink()
     ledger.append(long_note)
-    assert list(ledger.records()) == [*kept, long_note], "a resumed run goes on behind a line that was cut off"
+    assert list(ledger.records()) == [*kept, long_note], "a resumed run appends after the line that was cut off"
 
 
 @needs_root
-def test_a_run_that_cannot_begin_leaves_no_plan(disk: Path) -> None:
+def test_run_that_cannot_write_its_plan_leaves_no_files(disk: Path) -> None:
     fill(disk, 8 * KIB)
     with pytest.raises(CostofError, match="No space left on device"):
         Ledger.create(HTTP_PLAN, disk / "run")
     assert contents(disk / "run") == {}
 
 
-def test_a_file_that_may_not_grow_is_left_as_it_was(tmp_path: Path) -> None:
+def test_failed_write_keeps_the_earlier_file(tmp_path: Path) -> None:
     path = tmp_path / "result.json"
     write_whole(path, "before")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -18,7 +18,7 @@ from costof.lab.round_trips import BY_TCP
 from costof.model import Finite, Model
 from costof.results.ledger import SliceRecord
 from costof.results.load import way_to_target_ms
-from costof.results.run import Run, cpu_seconds_each
+from costof.results.run import Run, cpu_seconds_per_operation
 from costof.results.samples import in_common
 from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import ROUNDS_FOR_INTERVAL, Mean, combined, difference, estimate, mean_over_rounds
@@ -124,10 +124,10 @@ def cost_model(run: Run, distances: dict[str, float], asked: Sequence[Operation]
 
 
 def _operation_cost(run: Run, operation: Operation, arm: PlannedArm) -> OperationCost | None:
-    if not run.has(operation.metric, arm):
+    if not run.has_enough_rounds(operation.metric, arm):
         return None
     trips, sent_and_received = _counted(run, operation, arm)
-    taken = run.samples.of(operation.metric, arm.name)
+    taken = run.samples.means(operation.metric, arm.name)
     own = combined([(1, mean_over_rounds(taken)), (-trips, round_trip(run, arm))])
     return OperationCost(
         protection=arm.protection,
@@ -163,14 +163,14 @@ def _slices(run: Run, operation: Operation, arm: PlannedArm) -> list[SliceRecord
     """Return slices with the operation's CPU time. At a load that of a query is in its connection's."""
     if run.plan.load is not None and operation.operation == "operation":
         return []
-    return run.of(run.plan.study.metrics[operation.metric].workload, arm.name)
+    return run.counted_slices(run.plan.study.metrics[operation.metric].workload, arm.name)
 
 
 def _counted(run: Run, operation: Operation, arm: PlannedArm) -> tuple[float, float]:
     """Return round trips over the link and bytes, for each operation."""
     metric = run.plan.study.metrics[operation.metric]
     # A slice in which nothing succeeded has no phases, and no part in the figures.
-    answers = (piece.answer for piece in run.of(metric.workload, arm.name))
+    answers = (piece.answer for piece in run.counted_slices(metric.workload, arm.name))
     phases = [phase for answer in answers if (phase := answer.phases.get(metric.phase)) is not None]
     count = sum(phase.count for phase in phases)
     trips = sum(phase.round_trips or 0 for phase in phases) / count
@@ -183,7 +183,7 @@ def _counted(run: Run, operation: Operation, arm: PlannedArm) -> tuple[float, fl
 
 def _cpu_seconds(pieces: Sequence[SliceRecord]) -> dict[str, float]:
     """Return CPU seconds of an operation by role, without what carries the lab's links."""
-    return {role: seconds for role, seconds in cpu_seconds_each(pieces).items() if role != LINK_ROLE}
+    return {role: seconds for role, seconds in cpu_seconds_per_operation(pieces).items() if role != LINK_ROLE}
 
 
 def _extra_cost(run: Run, operation: Operation, arm: PlannedArm) -> ExtraCost | None:
@@ -234,7 +234,7 @@ def _cpu_ms_by_round(pieces: Sequence[SliceRecord], roles: Set[str]) -> dict[int
 
 def _predictions(run: Run, operation: Operation, cost: OperationCost, local: PlannedArm) -> list[Prediction]:
     study, found = run.plan.study, []
-    taken = run.samples.of(operation.metric, local.name)
+    taken = run.samples.means(operation.metric, local.name)
     near = round_trip(run, local)
     distance = study.distance_factor or ""
     here = {**local.levels, distance: ""}
@@ -250,7 +250,7 @@ def _predictions(run: Run, operation: Operation, cost: OperationCost, local: Pla
             if study.metrics[name].unit == "per_second":
                 # Of one worker.
                 predicted = time_ms.through(lambda milliseconds: 1e3 / max(milliseconds, 1e-6))
-            measured = estimate(run.samples.of(name, arm.name)) if run.has(name, arm) else None
+            measured = estimate(run.samples.means(name, arm.name)) if run.has_enough_rounds(name, arm) else None
             found.append(
                 Prediction(
                     arm=arm.name,

@@ -1,4 +1,4 @@
-"""A run at several distances: every report tells each of them against its own control."""
+"""Tests of reports on several distances, each with its own control."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from tests.report.results import (
     EVERY_TRANSPORT,
     EVIL,
     Page,
-    answered,
+    answer_texts,
     drawn,
     mongodb,
     printed,
+    sentence_texts,
     spaced,
-    told,
     transport,
     with_sections,
 )
@@ -37,7 +37,7 @@ def page() -> str:
     return drawn(transport())
 
 
-def test_terminal_has_all_metrics_near_and_the_headline_ones_far() -> None:
+def test_terminal_shows_only_headline_metrics_at_far_distances() -> None:
     near, *far = re.split(r"On the wire, .*ms\)\n", printed(transport(), 100))[1:]
     assert "authentication, ms" in near
     assert len(far) == 2
@@ -46,7 +46,7 @@ def test_terminal_has_all_metrics_near_and_the_headline_ones_far() -> None:
         assert "authentication, ms" not in part.split("Brackets")[0]
 
 
-def test_an_arm_is_compared_with_the_control_of_its_own_distance() -> None:
+def test_arm_is_compared_with_the_control_at_its_distance() -> None:
     index = Index(transport())
     for context in index.contexts:
         assert context.control is not None
@@ -55,22 +55,22 @@ def test_an_arm_is_compared_with_the_control_of_its_own_distance() -> None:
     assert [context.name for context in index.contexts] == [*DISTANCES]
 
 
-def test_settings_stand_from_near_to_far_whatever_the_order_of_the_arms() -> None:
+def test_contexts_are_ordered_by_distance() -> None:
     result = transport()
-    turned = result.model_copy(update={"arms": result.arms[::-1]})
-    assert [context.name for context in Index(turned).contexts] == [*DISTANCES]
+    reversed_arms = result.model_copy(update={"arms": result.arms[::-1]})
+    assert [context.name for context in Index(reversed_arms).contexts] == [*DISTANCES]
     unknown = result.model_copy(update={"distances": {}})
     assert [context.title for context in Index(unknown).contexts] == [f"at {where}" for where in DISTANCES]
 
 
-def test_a_protection_has_one_colour_at_every_distance() -> None:
+def test_protection_has_the_same_colour_at_every_distance() -> None:
     index = Index(transport(every=True))
     colours = {arm.protection: {colour_of(index, a) for a in index.arms if a.label == arm.label} for arm in index.arms}
     assert all(len(each) == 1 for each in colours.values())
     assert len(set.union(*colours.values())) == len(EVERY_TRANSPORT)
 
 
-def test_other_peoples_words_stay_words_in_the_calculators_data() -> None:
+def test_texts_in_the_calculators_data_are_escaped() -> None:
     result = transport()
     model = result.sections.cost_model
     evil = "</script><script>alert('x')</script>"
@@ -81,7 +81,7 @@ def test_other_peoples_words_stay_words_in_the_calculators_data() -> None:
     assert not Page(text).wrong
 
 
-def test_published_figures_go_by_levels_and_series() -> None:
+def test_published_figures_are_shown_at_their_levels() -> None:
     index = Index(transport())
     near, far, _ = ([row for row in table(index, view, FILES).rows if row.kind == "published"] for view in views(index))
     assert not near
@@ -96,7 +96,7 @@ def test_published_figures_go_by_levels_and_series() -> None:
     assert rows[1:5] == [("tls", "headline"), *((row.cells[0].text, "published") for row in far)]
 
 
-def test_a_figure_fits_an_arm_that_has_all_its_levels() -> None:
+def test_published_figure_fits_arms_with_all_its_levels() -> None:
     arms = {arm.name: arm for arm in transport().arms}
     figure = PublishedFigure(metric="x", levels={"transport": "tls", "key": "rsa-2048"}, ratio=0.5)
     assert figure.fits(arms["tls@lan"].levels)
@@ -106,15 +106,15 @@ def test_a_figure_fits_an_arm_that_has_all_its_levels() -> None:
     )
 
 
-def test_many_protections_are_ranked() -> None:
-    service, most, least, _ = told(transport(every=True).answer, "answer")
+def test_answer_names_the_most_expensive_of_many_protections() -> None:
+    service, most, least, _ = sentence_texts(transport(every=True).answer, "answer")
     assert service.startswith("A service with 100 new connections a second")
     assert most.startswith("Of 5 protections TLS, modern suite, rsa-2048 costs most")
-    assert "is among the cheapest" in least, "the tunnels cannot be told apart"
+    assert "is among the cheapest" in least, "the run cannot distinguish the tunnels"
 
 
 def with_effects(change: dict[str, object], metrics: set[str]) -> Result:
-    """Without the cost model, whose answer leads."""
+    """Return a result with changed effects, and without the cost model, whose sentences would lead the answer."""
     result = with_sections(transport(), cost_model=None)
 
     def changed(effect: Effect) -> Effect:
@@ -123,58 +123,58 @@ def with_effects(change: dict[str, object], metrics: set[str]) -> Result:
     return result.model_copy(update={"effects": [changed(effect) for effect in result.effects]})
 
 
-def test_the_third_headline_follows_the_verdicts() -> None:
-    others = {metric.name for metric in transport().metrics if metric.name != "wire.connections_per_second"}
-    none = answered(with_effects({"verdict": Verdict.NO_COST}, others), "answer")[2]
+def test_third_headline_depends_on_the_verdicts() -> None:
+    other_metrics = {metric.name for metric in transport().metrics if metric.name != "wire.connections_per_second"}
+    none = answer_texts(with_effects({"verdict": Verdict.NO_COST}, other_metrics), "answer")[2]
     assert none == "No cost was found in 'query, 1 connection' and 'queries a second, 32 connections'."
-    unknown = answered(with_effects({"verdict": Verdict.UNRESOLVED}, others), "answer")[2]
+    unknown = answer_texts(with_effects({"verdict": Verdict.UNRESOLVED}, other_metrics), "answer")[2]
     assert unknown.endswith("; 12 of 12 effects are unresolved.")
 
 
-def test_one_setting_and_few_arms_are_told_as_ever() -> None:
-    assert not told(mongodb().answer, "detail")
+def test_single_context_with_one_arm_gets_one_headline() -> None:
+    assert not sentence_texts(mongodb().answer, "detail")
     near = [arm.model_copy(update={"context": "", "name": arm.protection}) for arm in transport().arms[:3]]
     effects = [e.model_copy(update={"arm": "tls"}) for e in transport().effects if e.arm == "tls@lan"]
     alone = with_sections(transport(), cost_model=None).model_copy(update={"arms": near, "effects": effects})
-    headlines = answered(alone, "answer")
+    headlines = answer_texts(alone, "answer")
     assert len(headlines) == 1
     assert headlines[0].startswith("On the wire, TLS, modern suite, rsa-2048 loses ")
 
 
-def test_an_arm_in_error_at_one_distance_says_where() -> None:
+def test_arm_in_error_is_named_with_its_distance() -> None:
     result = transport()
     arms = [a.model_copy(update={"error": "the tunnel died"}) if a.name == "tls@us-eu" else a for a in result.arms]
     text = printed(result.model_copy(update={"arms": arms}), 140)
-    assert "TLS, modern suite, rsa-2048 at us-eu was measured in part only: the tunnel died" in text
+    assert "TLS, modern suite, rsa-2048 at us-eu was only partly measured: the tunnel died" in text
 
 
-def test_a_protection_that_never_costs_has_no_number_to_break_even_at() -> None:
+def test_protection_without_cost_always_breaks_even() -> None:
     result = transport()
     nothing = {"operations": 0.0, "low": 0.0, "high": 0.0}
     points = [point.model_copy(update=nothing) for point in result.sections.break_even]
     free = with_sections(result, break_even=points)
     (found,) = (block for block in BREAK_EVEN.blocks(Index(free), points) if isinstance(block, Table))
     assert {cell.text for row in found.rows for cell in row.cells[1:]} == {"always"}
-    assert "costs under 5 % at lan from the first query on" in answered(free, "break_even")[0]
+    assert "costs under 5 % at lan from the first query on" in answer_texts(free, "break_even")[0]
 
 
-def test_a_break_even_that_may_never_come_is_told_with_its_earliest() -> None:
+def test_uncertain_break_even_names_the_earliest_point() -> None:
     result = transport()
     late = {"operations": None, "low": 843.2, "high": None}
     points = [point.model_copy(update=late) for point in result.sections.break_even]
     unsure = with_sections(result, break_even=points)
-    said = "ever costs under 5 % at lan; if so, a connection must carry at least 844 queries."
-    assert said in answered(unsure, "break_even")[0]
+    sentence = "ever costs under 5 % at lan; if so, a connection must carry at least 844 queries."
+    assert sentence in answer_texts(unsure, "break_even")[0]
 
 
-def test_a_run_without_a_cost_model_has_no_calculator() -> None:
+def test_run_without_a_cost_model_has_no_calculator() -> None:
     text = drawn(with_sections(transport(), cost_model=None))
     assert "<script" not in text
     assert "Near and far" not in text
     assert f"<caption>On the wire, us-us (44.648{fmt.NBSP}ms)</caption>" in text
 
 
-def test_a_distance_in_milliseconds_says_its_unit() -> None:
+def test_distance_in_milliseconds_has_its_unit() -> None:
     result = fake_result(plan_of("mysql-transport", "quick", "distance=lan,25ms"), TransportTruth(), rounds=6)
     places = {spaced(arm.at) for arm in result.arms}
     assert places == {" at lan", " at 25 ms"}
