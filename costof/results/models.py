@@ -299,6 +299,7 @@ class Core(Model):
         default={}, description="How much of its planned length was enough for a slice, by its name in the profile."
     )
     arms: list[Arm]
+    workloads: dict[str, str] = Field(default={}, description="Labels of the workloads, by name.")
     distances: dict[str, Finite] = Field(
         default={}, description="Round-trip times that were asked for, ms, by context; empty without a distance."
     )
