@@ -14,8 +14,8 @@ from costof.results.models import Core, Effect
 from costof.results.run import Run
 
 NOTE = (
-    "Counted like ab, over all requests of the run: a request on an open connection has a connect time of 0. These "
-    "figures have no intervals; the effects in the same table do."
+    "Counted like ab, over all requests of the run: a request on an open connection has a connect time of 0. Only "
+    "the effects, which this run computes, have intervals."
 )
 RATES = ["arm", "requests /s", "ms a request", "across all", "KB/s", "failed", "effect on requests /s"]
 TIMES = ["ms", "min", "mean", "sd", "median", "max", "difference of means", "relative"]

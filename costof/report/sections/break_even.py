@@ -153,7 +153,7 @@ def _clauses(points: list[tuple[Arm, Point]]) -> list[str]:
             f"{{}} costs {fmt.share(share)} or more {where}".rstrip() + ", however many queries a connection carries"
         )
     for arm, saves in saving.values():
-        clauses.append(f"{{}} saves time{arm.at} {_below(saves)}, and costs time above that")
+        clauses.append(f"{{}} saves time{arm.at} {_below(saves)} and costs time above that")
     for arm, p in points:
         if p.operations is None and p.low is not None:
             least = fmt.plural_of(whole(p.low), "query", "queries")

@@ -231,7 +231,7 @@ def _words(metric: Metric, verdict: Verdict, name: str) -> tuple[str, str]:
         case Verdict.SAVES:
             return (f"raises {name} by ", "") if rate else ("takes ", f" off {name}")
         case _:
-            return f"has an unresolved effect on {name}: ", ""
+            return "has an unresolved effect of ", f" on {name}"
 
 
 def _amount(metric: Metric, effect: Effect) -> str:

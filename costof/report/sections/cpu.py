@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from costof import format as fmt
-from costof.report.blocks import FILES, HTML, TEXT, Block, Details, Figure, Paragraph, Table
+from costof.report.blocks import FILES, HTML, TEXT, Block, Cell, Column, Details, Figure, Paragraph, Row, Table
 from costof.report.canvas import Legend, Panel, Scale, Sheet, columns_for, grid, named
 from costof.report.palette import role_colour
 from costof.report.sections import Section
@@ -52,7 +52,6 @@ def _roles(cpu: list[Cpu]) -> list[str]:
 
 def _table(index: Index, context: Context) -> Table:
     arms = {arm.name for arm in index.core.arms if arm.context == context.name and not arm.replicate}
-    order = list(dict.fromkeys(cpu.workload for cpu in index.core.cpu))
     roles = _roles(index.core.cpu)
     # Columns for roles that used up their CPU share, and for steal, if there was any waiting.
     waits = [_limits(cpu) for cpu in index.core.cpu]
@@ -62,22 +61,17 @@ def _table(index: Index, context: Context) -> Table:
         if any(each.get(name, 0.0) >= LEAST_SHOWN for each in waits)
     ]
     rows = []
-    for cpu in sorted((cpu for cpu in index.core.cpu if cpu.arm in arms), key=lambda cpu: order.index(cpu.workload)):
-        used = [cpu.seconds_per_1000.get(role) for role in roles]
-        seconds = [fmt.NONE if each is None else _number(each) for each in used]
-        waited = [_limits(cpu).get(name, 0.0) for name in limits]
-        shares = [fmt.percent(share) if share >= LEAST_SHOWN else fmt.NONE for share in waited]
-        rows.append(
-            [
-                index.workload_label(cpu.workload),
-                index.short(cpu.arm),
-                *seconds,
-                _number(sum(cpu.seconds_per_1000.values())),
-                *shares,
-            ]
-        )
-    head = ["workload", "arm", *roles, "total", *limits]
-    return Table.of(head, rows, title=f"CPU seconds per 1,000 operations{context.suffix}", texts=(0, 1))
+    for workload in dict.fromkeys(cpu.workload for cpu in index.core.cpu if cpu.arm in arms):
+        rows.append(Row([Cell(index.workload_label(workload))], "group"))
+        for cpu in (cpu for cpu in index.core.cpu if cpu.arm in arms and cpu.workload == workload):
+            used = [cpu.seconds_per_1000.get(role) for role in roles]
+            seconds = [fmt.NONE if each is None else _number(each) for each in used]
+            waited = [_limits(cpu).get(name, 0.0) for name in limits]
+            shares = [fmt.percent(share) if share >= LEAST_SHOWN else fmt.NONE for share in waited]
+            total = _number(sum(cpu.seconds_per_1000.values()))
+            rows.append(Row([*map(Cell, [index.short(cpu.arm), *seconds, total, *shares])]))
+    columns = [Column("arm", "text"), *map(Column, [*roles, "total", *limits])]
+    return Table(columns, rows, f"CPU seconds per 1,000 operations{context.suffix}", group="workload")
 
 
 def _number(seconds: float) -> str:

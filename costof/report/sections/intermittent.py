@@ -168,8 +168,8 @@ def _sentence(index: Index, each: IntermittentCost) -> str:
         f"was {times}{fmt.TIMES} that" if metric.better == "lower" else f"was lower by a factor of {times} than that"
     )
     text = (
-        f"{index.label_at(each.arm)} has an intermittent cost: '{metric.label}' {worse} of the other slices in "
-        f"{each.slices} of {each.of} slices (control and its copy: {each.usual} of {each.usual_of})."
+        f"{fmt.capital(index.label_at(each.arm))} has an intermittent cost: '{metric.label}' {worse} of the other "
+        f"slices in {each.slices} of {each.of} slices (control and its copy: {each.usual} of {each.usual_of})."
     )
     if effect is None:
         return text
@@ -180,8 +180,9 @@ def _sentence(index: Index, each: IntermittentCost) -> str:
 def _slow_sentence(index: Index, each: Slow) -> str:
     metric, effect = index.metrics[each.metric], index.effect(each.metric, each.arm)
     text = (
-        f"{index.label_at(each.arm)} slows some operations far more than others: {fmt.percent(each.share)} of "
-        f"'{metric.label}' exceed the median by half or more (control and its copy: {fmt.percent(each.usual)})."
+        f"{fmt.capital(index.label_at(each.arm))} slows some operations far more than others: "
+        f"{fmt.percent(each.share)} of '{metric.label}' exceed the median by half or more (control and its copy: "
+        f"{fmt.percent(each.usual)})."
     )
     if effect is None:
         return text

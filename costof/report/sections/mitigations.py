@@ -29,7 +29,7 @@ from costof.statistics.verdicts import Contrast, verdicts
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 
-HEAD = ["mitigation", "gain", "recovered share of the loss", "verdict"]
+HEAD = ["mitigation", "gain", "recovered share", "verdict"]
 METHOD = (
     "Gain: the arm with the mitigation divided by the arm without it, paired by round. Recovered: the gain divided by "
     "the loss of the protection, with Fieller's interval."

@@ -109,8 +109,8 @@ def _sentence(index: Index, arm: Arm, each: Explained) -> str:
     unit = index.metrics[each.application].unit
     share = f"{fmt.percentage(each.share)}" if each.share else "share unresolved"
     text = (
-        f"{arm.label}{arm.at} adds {fmt.absolute(each.added, unit).value} for {each.client}; one connection on the "
-        f"wire explains {fmt.absolute(each.on_the_wire, unit).value} of it ({share})"
+        f"{fmt.capital(arm.label)}{arm.at} adds {fmt.absolute(each.added, unit).value} for {each.client}; one "
+        f"connection on the wire explains {fmt.absolute(each.on_the_wire, unit).value} of it ({share})"
     )
     cpu = _extra_client_cpu_ms(index, index.metrics[each.application].workload, arm)
     opened = _connections_per_client(arm)

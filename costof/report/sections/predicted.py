@@ -181,7 +181,7 @@ def _sentence(index: Index, data: Predicted, distance: float, arm: str) -> str |
     opened = next(matching, None)
     away, here = (fmt.milliseconds(each) for each in (distance, data.here_ms))
     basis = f"predicted from times measured {here} away and round trips counted on the wire"
-    text = f"{index.label(arm)} {fmt.listed(clauses)}, {away} away ({basis})."
+    text = f"{fmt.capital(index.label(arm))} {fmt.listed(clauses)}, {away} away ({basis})."
     if opened is not None and data.most_connections is not None and opened.connections > data.most_connections:
         text += (
             f" Clients would hold about {fmt.number(opened.connections, 0)} connections at once; this run measured at "

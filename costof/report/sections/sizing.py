@@ -119,7 +119,13 @@ class SizingSection(Section[Spec, list[Sizing]]):
         ]
         one = data[0].example
         cores = f"cores for {one.clients:,} in {fmt.with_unit(fmt.count(one.seconds), 's')}"
-        head = ["with", f"{data[0].role} CPU, ms a client", "added CPU, ms a client", "clients a second a core", cores]
+        head = [
+            "with",
+            f"{data[0].role} CPU, ms a client",
+            "added CPU, ms a client",
+            "clients a second per core",
+            cores,
+        ]
         yield Table.of(head, rows, title="New clients that one core serves")
         checks: list[list[str | Text]] = []
         for check in (check for each in data for check in each.checks):

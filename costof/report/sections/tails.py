@@ -169,7 +169,7 @@ def _sentence(index: Index, tail: Tail) -> str:
     metric = index.metrics[tail.metric]
     value = fmt.with_unit(fmt.number(tail.value), metric.unit)
     return (
-        f"{index.label_at(tail.arm)} raises the {_name(tail.percentile)} of '{metric.label}' to {value}, "
+        f"{fmt.capital(index.label_at(tail.arm))} raises the {_name(tail.percentile)} of '{metric.label}' to {value}, "
         f"{fmt.relative(tail.ratio)}, by more than its mean."
     )
 
