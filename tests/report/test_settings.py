@@ -108,9 +108,9 @@ def test_a_figure_fits_an_arm_that_has_all_its_levels() -> None:
 
 def test_many_protections_are_ranked() -> None:
     service, most, least, _ = told(transport(every=True).answer, "answer")
-    assert service.startswith("A service with 100 new connections a second")
-    assert most.startswith("Of 5 protections TLS, modern suite, rsa-2048 costs most")
-    assert "is among the cheapest" in least, "the tunnels cannot be told apart"
+    assert "for a service with 100 new connections a second" in service
+    assert most.startswith("TLS, modern suite, rsa-2048 is the most expensive of 5 protections: it ")
+    assert "is one of the cheapest" in least, "the tunnels cannot be told apart"
 
 
 def with_effects(change: dict[str, object], metrics: set[str]) -> Result:
@@ -126,7 +126,7 @@ def with_effects(change: dict[str, object], metrics: set[str]) -> Result:
 def test_the_third_headline_follows_the_verdicts() -> None:
     others = {metric.name for metric in transport().metrics if metric.name != "wire.connections_per_second"}
     none = answered(with_effects({"verdict": Verdict.NO_COST}, others), "answer")[2]
-    assert none == "No cost was found in 'query, 1 connection' and 'queries a second, 32 connections'."
+    assert none == "No cost was measured in 'query, 1 connection' and 'queries a second, 32 connections'."
     unknown = answered(with_effects({"verdict": Verdict.UNRESOLVED}, others), "answer")[2]
     assert unknown.endswith("; 12 of 12 effects are unresolved.")
 
@@ -138,7 +138,7 @@ def test_one_setting_and_few_arms_are_told_as_ever() -> None:
     alone = with_sections(transport(), cost_model=None).model_copy(update={"arms": near, "effects": effects})
     headlines = answered(alone, "answer")
     assert len(headlines) == 1
-    assert headlines[0].startswith("On the wire, TLS, modern suite, rsa-2048 loses ")
+    assert headlines[0].startswith("TLS, modern suite, rsa-2048 lowers ")
 
 
 def test_an_arm_in_error_at_one_distance_says_where() -> None:
@@ -155,7 +155,7 @@ def test_a_protection_that_never_costs_has_no_number_to_break_even_at() -> None:
     free = with_sections(result, break_even=points)
     (found,) = (block for block in BREAK_EVEN.blocks(Index(free), points) if isinstance(block, Table))
     assert {cell.text for row in found.rows for cell in row.cells[1:]} == {"always"}
-    assert "costs under 5 % at lan from the first query on" in answered(free, "break_even")[0]
+    assert "costs less than 5 % at lan from the first query on" in answered(free, "break_even")[0]
 
 
 def test_a_break_even_that_may_never_come_is_told_with_its_earliest() -> None:
@@ -163,7 +163,7 @@ def test_a_break_even_that_may_never_come_is_told_with_its_earliest() -> None:
     late = {"operations": None, "low": 843.2, "high": None}
     points = [point.model_copy(update=late) for point in result.sections.break_even]
     unsure = with_sections(result, break_even=points)
-    said = "ever costs under 5 % at lan; if so, a connection must carry at least 844 queries."
+    said = "costs less than 5 % at lan from about 844 queries a connection on, if at all (this run cannot tell)."
     assert said in answered(unsure, "break_even")[0]
 
 

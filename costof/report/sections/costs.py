@@ -47,7 +47,7 @@ NOISE_FLOOR_ORDER = 90
 
 
 class CostsSection(Section[None, None]):
-    name, title, order = "costs", "Costs", 20
+    name, title, order = "costs", "What it costs", 20
 
     def answer(self, index: Index, data: None) -> list[Sentence]:
         return statements(index)

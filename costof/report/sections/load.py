@@ -168,12 +168,12 @@ def _sentence(index: Index, data: AtLoad, arm: Arm) -> str | None:
     label = f"{arm.label}{'' if far else arm.at}"
     at = f"at {data.load.in_words}{far}"
     if carried is not None and not carried.complete:
-        return f"{label} cannot carry the load {at}. {_overloaded(data, carried)}"
+        return f"{fmt.capital(label)} cannot carry {data.load.in_words}{far}. {_overloaded(data, carried)}"
     effects = [(metric, effect) for metric, effect in _effects(index, arm) if metric.headline]
     cores = [each for each in data.cores if each.arm == arm.name]
     if not effects:
         return f"With {label} {at}, {_cores_in_use(cores)}." if cores else None
-    texts = [f"{label} {fmt.listed([_clause(metric, effect) for metric, effect in effects])}, {at}"]
+    texts = [f"{fmt.capital(label)} {fmt.listed([_clause(metric, effect) for metric, effect in effects])}, {at}"]
     if tails := [text for metric, _ in effects if (text := _tail(index, metric, arm))]:
         texts.append(fmt.listed(tails))
     if cores:

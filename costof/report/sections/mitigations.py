@@ -115,7 +115,7 @@ class MitigationsSection(Section[Spec, Mitigations]):
         shares = [(each, each.recovered) for each in data.found if each.recovered is not None]
         if shares:
             caption = [HOW_TO_READ, *(f"{each.label}: {fmt.percentage(share)}." for each, share in shares)]
-            title = "Recovered by each mitigation"
+            title = "What each mitigation recovers"
             yield Figure(self.name, title, caption, lambda width: _draw(shares, width), media=HTML)
         title = f"Mitigations for {index.label(data.reference)}: '{index.metric_label(data.metric)}'"
         none = f"no gain above {fmt.share(index.metrics[data.metric].margin)}"

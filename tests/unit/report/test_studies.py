@@ -383,7 +383,7 @@ def test_servers_figures_become_metrics() -> None:
 def test_target_gets_the_cost_of_its_write_concerns() -> None:
     result = replicated(target="mongodb://h")
     (text,) = told(result.answer, "answer")
-    assert "write concern majority" in text
+    assert "Write concern majority" in text
     assert result.sections.recommendations is None
     assert {tree.arm for tree in result.sections.sync_tree} == {"1", "1-copy", "majority"}
 
