@@ -43,7 +43,7 @@ def _verified(run: Run, core: Core) -> Check:
     if unverified:
         return Check(passed=False, label="arms verified", but=f"no evidence for {fmt.listed(unverified)}")
     discarded = sum(each.discarded for arm in core.arms for each in arm.evidence)
-    but = f"{fmt.plural(discarded, 'slice')} discarded: the evidence did not match the arm" if discarded else ""
+    but = f"{fmt.plural(discarded, 'slice')} discarded (evidence did not match the arm)" if discarded else ""
     if but or run.plan.study.service.kind != COMMAND:
         return Check(passed=not discarded, label="arms verified", but=but)
     assumed = [arm.label for arm in run.plan.arms if not arm.replicate and not arm.settings.proof]

@@ -59,12 +59,12 @@ class Slow(Model):
 
 
 class Intermittent(Model):
-    found: list[IntermittentCost]
-    slow: list[Slow]
+    outlying_slices: list[IntermittentCost]
+    slow_operations: list[Slow]
 
     @property
     def arms(self) -> set[str]:
-        return {each.arm for each in self.found} | {each.arm for each in self.slow}
+        return {each.arm for each in self.outlying_slices} | {each.arm for each in self.slow_operations}
 
 
 class IntermittentSection(Section[None, Intermittent]):
@@ -75,13 +75,15 @@ class IntermittentSection(Section[None, Intermittent]):
         metrics = [name for name, metric in run.plan.study.metrics.items() if metric.headline]
         tests = TESTS * len(metrics) * len(run.plan.protected)
         slices = {name: _slices(run, name) for name in metrics}
-        found = [each for name, by_arm in slices.items() for each in _outlying_slices(run, name, by_arm, tests)]
+        outlying = [each for name, by_arm in slices.items() for each in _outlying_slices(run, name, by_arm, tests)]
         slow = [each for name, by_arm in slices.items() for each in _slow_operations(run, name, by_arm, tests)]
-        return Intermittent(found=found, slow=slow) if found or slow else None
+        return Intermittent(outlying_slices=outlying, slow_operations=slow) if outlying or slow else None
 
     def answer(self, index: Index, data: Intermittent) -> list[Sentence]:
-        told = [_sentence(index, each) for each in data.found] + [_slow_sentence(index, each) for each in data.slow]
-        return sentences("warning", told)
+        texts = [_sentence(index, each) for each in data.outlying_slices] + [
+            _slow_sentence(index, each) for each in data.slow_operations
+        ]
+        return sentences("warning", texts)
 
     def blocks(self, index: Index, data: Intermittent) -> Iterator[Block]:
         rows = [
@@ -92,11 +94,11 @@ class IntermittentSection(Section[None, Intermittent]):
                 f"{fmt.number(each.times, 1)}{fmt.TIMES}",
                 f"{each.usual} of {each.usual_of}",
             ]
-            for each in data.found
+            for each in data.outlying_slices
         ]
         slow = [
             [index.metric_label(each.metric), each.arm, fmt.percent(each.share), fmt.percent(each.usual)]
-            for each in data.slow
+            for each in data.slow_operations
         ]
         if rows:
             yield Table.of(HEAD, rows, title=self.title, texts=(0, 1))

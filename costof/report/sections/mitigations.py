@@ -76,7 +76,7 @@ class Mitigations(Model):
     metric: str
     reference: str = Field(description="The protected arm without a mitigation.")
     control: str = Field(description="The reference's control.")
-    found: list[Mitigation]
+    mitigations: list[Mitigation]
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class MitigationsSection(Section[Spec, Mitigations]):
         higher = run.plan.study.metrics[spec.metric].better == "higher"
         mitigations.sort(key=lambda each: each.gain.value, reverse=higher)
         control = reference.baseline or ""
-        return Mitigations(metric=spec.metric, reference=reference.name, control=control, found=mitigations)
+        return Mitigations(metric=spec.metric, reference=reference.name, control=control, mitigations=mitigations)
 
     def lead(self, index: Index, data: Mitigations) -> Lead:
         return Lead(leads=True, reference=data.reference)
@@ -112,7 +112,7 @@ class MitigationsSection(Section[Spec, Mitigations]):
         return sentences("answer", _texts(index, data))
 
     def blocks(self, index: Index, data: Mitigations) -> Iterator[Block]:
-        shares = [(each, each.recovered) for each in data.found if each.recovered is not None]
+        shares = [(each, each.recovered) for each in data.mitigations if each.recovered is not None]
         if shares:
             caption = [HOW_TO_READ, *(f"{each.label}: {fmt.percentage(share)}." for each, share in shares)]
             title = "What each mitigation recovers"
@@ -127,7 +127,7 @@ class MitigationsSection(Section[Spec, Mitigations]):
                 fmt.percentage(each.recovered) if each.recovered else fmt.NONE,
                 words.get(each.verdict, none),
             ]
-            for each in data.found
+            for each in data.mitigations
         ]
         yield Table.of(HEAD, rows, title=title, texts=(0, 3))
         yield Paragraph(METHOD, "note", media=FILES)
@@ -196,7 +196,7 @@ def _mitigations(run: Run, core: Core, spec: Spec, reference: PlannedArm) -> lis
 
 
 def _texts(index: Index, data: Mitigations) -> list[str]:
-    by_verdict = {verdict: [each for each in data.found if each.verdict is verdict] for verdict in Verdict}
+    by_verdict = {verdict: [each for each in data.mitigations if each.verdict is verdict] for verdict in Verdict}
     helping, harmful, unresolved = (by_verdict[each] for each in (Verdict.SAVES, Verdict.COSTS, Verdict.UNRESOLVED))
     texts, without_gain = [], []
     if helping:

@@ -125,13 +125,13 @@ def _conditions(core: Core, study: Study, spec: Spec, arm: Arm) -> list[str]:
     """
     levels = arm.levels
     scale = {name for name in spec.scale if len({each.levels.get(name) for each in core.arms}) == 1}
-    others = [
+    differing = [
         factor.phrase(levels[name])
         for name, factor in study.factors.items()
         if factor.context and name not in (spec.sizes, *spec.by, *scale)
         if levels[name] in factor.levels and levels[name] != factor.default[0]
     ]
-    return [*(study.factors[name].phrase(levels[name]) for name in spec.by), *others]
+    return [*(study.factors[name].phrase(levels[name]) for name in spec.by), *differing]
 
 
 def _rows(index: Index, arm: Arm, name: str) -> list[list[str | Cell]]:

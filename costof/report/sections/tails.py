@@ -66,7 +66,7 @@ class UndeterminedPercentile(Model):
 
 
 class Tails(Model):
-    found: list[Tail]
+    percentiles: list[Tail]
     undetermined: list[UndeterminedPercentile]
 
 
@@ -102,7 +102,7 @@ class TailsSection(Section[None, Tails]):
                     results += _tails(name, metric, arm.name, control, protected, len(set(units)))
         tails = [each for each in results if isinstance(each, Tail)]
         undetermined = [each for each in results if isinstance(each, UndeterminedPercentile)]
-        return Tails(found=tails, undetermined=undetermined) if tails else None
+        return Tails(percentiles=tails, undetermined=undetermined) if tails else None
 
     def answer(self, index: Index, data: Tails) -> list[Sentence]:
         return sentences("detail", [_sentence(index, each) for each in worse_than_the_mean(index, data)])
@@ -119,10 +119,10 @@ class TailsSection(Section[None, Tails]):
 
 def _in_head(index: Index, data: Tails) -> Iterator[Block]:
     """Yield a table with p50, p95 and p99 of the first arm in the answer."""
-    arm = next((each for each in index.answered if any(tail.arm == each.name for tail in data.found)), None)
+    arm = next((each for each in index.answered if any(tail.arm == each.name for tail in data.percentiles)), None)
     if arm is None:
         return
-    by_metric = {(tail.metric, tail.percentile): tail for tail in data.found if tail.arm == arm.name}
+    by_metric = {(tail.metric, tail.percentile): tail for tail in data.percentiles if tail.arm == arm.name}
     names = list(dict.fromkeys(name for name, _ in by_metric if name in index.metrics))[:MOST_IN_HEAD]
     rows: list[list[str | Text]] = []
     for name in names:
@@ -155,7 +155,7 @@ def _tails(
 
 def worse_than_the_mean(index: Index, tails: Tails) -> list[Tail]:
     """Return the highest percentile of each metric and arm if its cost is larger than that of the mean."""
-    highest = {(each.metric, each.arm): each for each in tails.found}
+    highest = {(each.metric, each.arm): each for each in tails.percentiles}
     worse = []
     for tail in highest.values():
         effect = index.effect(tail.metric, tail.arm)
@@ -169,8 +169,8 @@ def _sentence(index: Index, tail: Tail) -> str:
     metric = index.metrics[tail.metric]
     value = fmt.with_unit(fmt.number(tail.value), metric.unit)
     return (
-        f"{fmt.capital(index.label_at(tail.arm))} raises the {_name(tail.percentile)} of '{metric.label}' to {value}, "
-        f"{fmt.relative(tail.ratio)}, by more than its mean."
+        f"{fmt.capital(index.label_at(tail.arm))} raises the {_name(tail.percentile)} of '{metric.label}' to {value} "
+        f"({fmt.relative(tail.ratio)}), more than it raises the mean."
     )
 
 
@@ -180,15 +180,14 @@ def _undetermined(index: Index, undetermined: list[UndeterminedPercentile]) -> I
         if each.metric in index.metrics:
             arms.setdefault((each.percentile, each.metric, each.needed, each.operations), []).append(each.arm)
     for (percentile, metric, needed, operations), names in arms.items():
-        labels = fmt.listed([index.label_at(name) for name in names])
         yield (
             f"The {_name(percentile)} of {index.metric_in_view(metric)} needs {needed:,} operations; there are "
-            f"{operations:,} with {labels}."
+            f"{operations:,} with {fmt.listed(names)}."
         )
 
 
 def _rows(index: Index, data: Tails) -> Iterator[Row]:
-    tails = [each for each in data.found if each.metric in index.metrics]
+    tails = [each for each in data.percentiles if each.metric in index.metrics]
     for name, of_metric in groupby(tails, key=lambda each: each.metric):
         metric = index.metrics[name]
         label = fmt.titled(_metric_label(index, metric), metric.unit)

@@ -108,7 +108,7 @@ def test_refused_arm_is_an_error_and_other_arms_have_effects() -> None:
 
 
 def test_refused_control_leaves_figures_without_effects() -> None:
-    result = fake_result(LAN, TransportTruth(), refused=dict.fromkeys(("plain", "plain-copy"), "it asks for TLS"))
+    result = fake_result(LAN, TransportTruth(), refused=dict.fromkeys(("plain", "plain-copy"), "it requires TLS"))
     assert not result.effects
     assert any(value.arm == "tls" for value in result.values)
     assert any("control cannot run" in warning for warning in result.warnings)
@@ -160,16 +160,20 @@ def test_rate_of_a_slice_is_operations_divided_by_time() -> None:
 
 def test_mitigations_match_the_simulated_gains_and_the_best_is_first() -> None:
     section = balanced().sections.mitigations
-    assert [each.label for each in section.found][:: len(section.found) - 1] == [
+    assert [each.label for each in section.mitigations][:: len(section.mitigations) - 1] == [
         "keep-alive for 100 requests a connection",
         "TLS on both sides",
     ]
-    assert {each.label for each in section.found} >= {"session resumption", "an ECDSA key", "a balancer of 0.5 cores"}
-    gains = [each.gain.value for each in section.found]
+    assert {each.label for each in section.mitigations} >= {
+        "session resumption",
+        "an ECDSA key",
+        "a balancer of 0.5 cores",
+    }
+    gains = [each.gain.value for each in section.mitigations]
     assert gains == sorted(gains, reverse=True)
     assert (section.reference, section.control, len(gains)) == ("balancer", "none", 8)
     reference = truth_of("balancer").per_second
-    for each in section.found:
+    for each in section.mitigations:
         better = truth_of(each.arm).per_second
         assert near(each.gain, better / reference), each
         assert near(each.recovered, (better - reference) / (truth_of("none").per_second - reference)), each
@@ -178,7 +182,7 @@ def test_mitigations_match_the_simulated_gains_and_the_best_is_first() -> None:
 
 def test_without_a_loss_no_recovered_share_is_reported() -> None:
     free = fake_result(plan_of(HTTP), HttpTruth(dict.fromkeys(http.HANDSHAKE_MS, 0.0)))
-    each = free.sections.mitigations.found[0]
+    each = free.sections.mitigations.mitigations[0]
     # Keep-alive still gains something: it saves the balancer's own connections.
     assert (each.recovered, each.verdict) == (None, Verdict.SAVES)
     text = spaced(" ".join(each.text for each in free.answer))

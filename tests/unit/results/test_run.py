@@ -406,7 +406,7 @@ def test_a_cost_that_comes_and_goes_is_named_and_never_called_none(times: float)
     assert effect.verdict in (Verdict.COSTS, Verdict.UNRESOLVED)
     assert effect.difference.value == pytest.approx((times - 1) / 10, rel=0.1)
     assert effect.usual.high < 0.05
-    (each,) = (each for each in result.sections.intermittent.found if each.metric == QUERY)
+    (each,) = (each for each in result.sections.intermittent.outlying_slices if each.metric == QUERY)
     assert (each.arm, each.slices, each.of, each.usual) == ("tls", 6, 60, 0)
     assert each.times == pytest.approx(times, rel=0.1)
     assert "has an intermittent cost" in warnings(result)
@@ -415,7 +415,7 @@ def test_a_cost_that_comes_and_goes_is_named_and_never_called_none(times: float)
 def test_a_tail_is_told_beside_a_mean_that_knows_nothing_of_it() -> None:
     result = misleading(LONG_TAIL, rounds=30)
     tails = result.sections.tails
-    of_query = {each.percentile: each for each in tails.found if (each.metric, each.arm) == (QUERY, "tls")}
+    of_query = {each.percentile: each for each in tails.percentiles if (each.metric, each.arm) == (QUERY, "tls")}
     assert of_query.keys() == {50.0, 95.0, 99.0}
     assert of_query[50.0].ratio.high < 1 < 1.5 < of_query[99.0].ratio.low
     assert [each.percentile for each in tails.undetermined if each.metric == QUERY] == [99.9]
@@ -424,8 +424,8 @@ def test_a_tail_is_told_beside_a_mean_that_knows_nothing_of_it() -> None:
 
 def test_what_few_operations_pay_is_named_with_how_many_they_are() -> None:
     result = misleading(LONG_TAIL, rounds=30)
-    assert result.sections.intermittent.found == []
-    (slow,) = result.sections.intermittent.slow
+    assert result.sections.intermittent.outlying_slices == []
+    (slow,) = result.sections.intermittent.slow_operations
     assert (slow.metric, slow.arm) == (QUERY, "tls")
     assert slow.share == pytest.approx(0.24, abs=0.01), "six of the 21 steps in which times are recorded"
     assert slow.usual < 0.05

@@ -368,8 +368,8 @@ def _panel(lines: list[Line], steps: list[float], read: Read, measure: Measure) 
         aside = DOT * (position - (len(overlapping) - 1) / 2)
         for round_trip_ms, effect in line.measured:
             if (found := measure(effect)) is not None:
-                ends_of = [(round_trip_ms, found.low), (round_trip_ms, found.high)]
-                panel.line(ends_of, line.colour, 1.8, aside=aside)
+                bar = [(round_trip_ms, found.low), (round_trip_ms, found.high)]
+                panel.line(bar, line.colour, 1.8, aside=aside)
                 panel.dot(round_trip_ms, found.value, line.colour, DOT + 1.5, edge="paper", aside=aside)
     return panel
 

@@ -179,8 +179,7 @@ def _counted(run: Run, operation: Operation, arm: PlannedArm) -> tuple[float, fl
     count = sum(phase.count for phase in phases)
     trips = sum(phase.round_trips or 0 for phase in phases) / count
     moved = sum((phase.bytes_sent or 0) + (phase.bytes_received or 0) for phase in phases) / count
-    # The client's end of a tunnel answers the TCP handshake. Opening the tunnel's channel takes no round trip of its
-    # own.
+    # The client's end of a tunnel answers the TCP handshake; the channel opens together with the server's greeting.
     near = arm.settings.near_round_trips if operation.operation == "connection" else 0.0
     return trips - near, moved
 
