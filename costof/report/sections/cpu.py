@@ -93,7 +93,7 @@ def _bottlenecks(index: Index) -> list[str]:
             arms.setdefault((cpu.busiest, cpu.workload, place), []).append(index.short(cpu.arm))
     busy = sorted(arms.items(), key=lambda item: item[0][0] != CLIENT)
     return [
-        f"{'The client' if role == CLIENT else fmt.capital(role)} used most of one core: "
+        f"{'The client' if role == CLIENT else fmt.capital(role)} used most of one core during "
         f"'{index.workload_label(work)}' with {fmt.listed(names)}{at}."
         for (role, work, at), names in busy
     ]

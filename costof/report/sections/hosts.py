@@ -31,8 +31,8 @@ HEAD = ["host", "cores", "operations", "errors", "CPU in use", ENGINE_CPU, "stea
 TITLE = "Slow hosts"
 METHOD = (
     "All hosts together are one load: one plan, one window and one figure a slice. A host is slow if the mean of its "
-    "operations, divided by that of the other hosts in the same slices, is above 1 (trimmed mean over rounds; 95 % for "
-    "all hosts together, by Bonferroni)."
+    "operations, divided by that of the other hosts in the same slices, is above 1 by the metric's margin, with its "
+    "interval above 1 (trimmed mean over rounds; 95 % for all hosts together, by Bonferroni)."
 )
 COMMANDS_METHOD = (
     "Rates that programs print are added over the hosts. Peak memory is the highest of all hosts. Other printed "

@@ -80,9 +80,8 @@ class IntermittentSection(Section[None, Intermittent]):
         return Intermittent(outlying_slices=outlying, slow_operations=slow) if outlying or slow else None
 
     def answer(self, index: Index, data: Intermittent) -> list[Sentence]:
-        texts = [_sentence(index, each) for each in data.outlying_slices] + [
-            _slow_sentence(index, each) for each in data.slow_operations
-        ]
+        texts = [_sentence(index, each) for each in data.outlying_slices]
+        texts += [_slow_sentence(index, each) for each in data.slow_operations]
         return sentences("warning", texts)
 
     def blocks(self, index: Index, data: Intermittent) -> Iterator[Block]:

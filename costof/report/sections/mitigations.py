@@ -207,7 +207,10 @@ def _texts(index: Index, data: Mitigations) -> list[str]:
             recovers = f"recovers more than the whole loss ({amount})"
         else:
             recovers = f"recovers {amount} of the loss"
-        more = [f"{each.label} {_amount(index, data, each)}" for each in helping[1:]]
+        more = [
+            f"{each.label} {'changes it by' if each.recovered is None else 'recovers'} {_amount(index, data, each)}"
+            for each in helping[1:]
+        ]
         texts.append("; ".join([f"{first.label} {recovers}", *more]))
     if idle := [each.label for each in by_verdict[Verdict.NO_DIFFERENCE] + by_verdict[Verdict.NO_COST]]:
         without_gain.append(f"{fmt.listed(idle)} {'recovers' if len(idle) == 1 else 'recover'} nothing measurable")

@@ -95,7 +95,10 @@ class SyncTreeSection(Section[None, list[Tree]]):
                 same = f"as {fmt.listed(arm.same_set_up)}: {SAME_SET_UP}" if arm.same_set_up else ""
             rows.append([tree.arm, shape(tree), f"{tree.slices:,}", f"{tree.discarded:,}", same])
         shown = sorted(distinct.values(), key=lambda each: each.members)
-        caption = [LEGEND, *(f"{each.title}: {shape(each.tree)}." for each in shown)]
+        caption = [
+            LEGEND,
+            *(f"{each.members} members, {fmt.listed(each.labels)}: {shape(each.tree)}." for each in shown),
+        ]
         yield Figure("trees", "Sync trees", caption, lambda width: _draw(shown, width), media=HTML)
         yield Table.of(HEAD, rows, title="Trees, by arm", texts=(0, 1, 4), media=FILES)
         yield Paragraph(METHOD, "note", media=FILES)
