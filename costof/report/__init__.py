@@ -17,7 +17,7 @@ from costof.files import write_whole
 from costof.report import markdown, terminal
 from costof.report.blocks import TERMINAL, Bullets, Document, Part
 from costof.report.result import Result, Sections
-from costof.report.sections import Section, every_section, sentences, spec_of
+from costof.report.sections import Section, every_section, section_spec, sentences
 from costof.report.sections.answer import too_few_rounds
 from costof.results.core import build_core
 from costof.results.index import Index
@@ -36,7 +36,7 @@ def analyse(ledger: Ledger) -> Result:
     """Analyse a run. Raises `NOT_A_RUN`, or `NOTHING_MEASURED` if the service never started."""
     run = read_run(ledger)
     study = run.plan.study
-    specs = {section.name: spec_of(section, study) for section in every_section()}
+    specs = {section.name: section_spec(section, study) for section in every_section()}
     used = [each for each in every_section() if each.spec is None or specs[each.name] is not None]
     core = build_core(run, ledger.folder.name)
     data = {each.name: each.compute(run, core, specs[each.name]) for each in used if each.data is not None}

@@ -48,6 +48,7 @@ def build_core(run: Run, name: str) -> Core:
         requested_rounds=plan.most_rounds if plan.precision is None else None,
         slice_shares={name: size.seconds / plan.slices[name].seconds for name, size in (run.sizes or {}).items()},
         arms=[build_arm(run, arm, same[arm.name]) for arm in plan.arms],
+        workloads={name: workload.label for name, workload in study.workloads.items()},
         distances={control.context: study.round_trip_ms(control.levels) for control in plan.controls}
         if study.distance_factor
         else {},

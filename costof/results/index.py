@@ -13,8 +13,8 @@ from costof import format as fmt
 from costof.results.models import Arm, Core, Effect, Metric, NoiseFloor, Sentence, Value
 from costof.statistics.estimate import Verdict
 
-VIEWS = {"app": "to the application", "wire": "on the wire", "command": ""}
-"""Views in the words of the answer; figures of commands need none."""
+VIEWS = {"app": "in the application", "wire": "on the wire", "command": ""}
+"""The views that the answer speaks of, in its words: a command's figures speak for themselves."""
 SAME_SET_UP = "no difference: same tree"
 """Shown instead of a verdict if the servers were set up as for the control."""
 
@@ -158,6 +158,10 @@ class Index:
         """Return the metric's label, or its name if the result does not have the metric."""
         metric = self.metrics.get(name)
         return metric.label if metric else name
+
+    def workload_label(self, name: str) -> str:
+        """Return the workload's label, or its name if the result holds no such workload."""
+        return self.core.workloads.get(name, name)
 
     def metric_in_view(self, name: str) -> str:
         """Return the metric's label and view, such as "'reused query' on the wire"; labels alone are not unique."""

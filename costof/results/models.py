@@ -321,6 +321,7 @@ class Core(Model):
         default={}, description="Share of its planned length that each slice used, by the slice's name in the profile."
     )
     arms: list[Arm]
+    workloads: dict[str, str] = Field(default={}, description="Labels of the workloads, by name.")
     distances: dict[str, Finite] = Field(
         default={}, description="Configured round-trip times in ms by context; empty without a distance."
     )

@@ -109,7 +109,7 @@ def check_nothing_is_judged(ended: Outcome, result: Result) -> None:
     assert ended.status == 3
     assert "✗ nothing failed" in ended.out
     assert not [words for words in ("✓ nothing failed", "limit is kept", "limits are kept") if words in ended.out]
-    assert f"Of {len(RUN)} limits {len(RUN)} cannot be told yet" in " ".join(ended.out.split())
+    assert f"{len(RUN)} of {len(RUN)} limits are undecided" in " ".join(ended.out.split())
 
 
 def test_good_outputs_keep_every_limit(tmp_path: Path) -> None:

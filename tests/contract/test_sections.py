@@ -1,4 +1,4 @@
-"""What every section of the report keeps, whatever it shows. One joins by its file, with no line here."""
+"""Rules that every section of the report follows. A new section needs only its file and no line here."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ from tests.support.small_plans import plan_of
 from tests.truths.misleading import Stalling
 
 
-def test_the_schema_is_that_of_the_result() -> None:
+def test_committed_schema_matches_the_result_model() -> None:
     schema = json.loads((Path(__file__).parents[2] / "docs" / "result.schema.json").read_text())
     assert schema == Result.model_json_schema(), "stale: python -m costof.report > docs/result.schema.json"
 
 
-def test_sections_have_names_and_places_of_their_own() -> None:
+def test_names_and_orders_of_sections_are_unique() -> None:
     sections = every_section()
     assert len({section.name for section in sections}) == len({section.order for section in sections}) == len(sections)
 
 
 @pytest.mark.parametrize("section", every_section(), ids=lambda section: section.name)
-def test_some_run_shows_it(section: Section[Any, Any], unusual: list[Result]) -> None:
-    assert any(shown(section, result) for result in [*map(result_of, study_names()), *unusual])
+def test_every_section_appears_in_some_report(section: Section[Any, Any], unusual_results: list[Result]) -> None:
+    assert any(blocks_of(section, result) for result in [*map(result_of, study_names()), *unusual_results])
 
 
 @pytest.mark.parametrize("study", study_names())
-def test_a_report_follows_from_result_json_alone(study: str) -> None:
+def test_report_can_be_rebuilt_from_result_json(study: str) -> None:
     result = result_of(study)
     again = Result.model_validate_json(result.model_dump_json())
     assert render_markdown(again) == render_markdown(result)
 
 
 @pytest.fixture(scope="module")
-def unusual(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
-    """Of runs with costs that come and go, with more noise than rounds, at a load, with limits, of hosts, of a target
-    that is asked for a distance, and of a server that refuses the control."""
+def unusual_results(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
+    """Results of unusual runs: intermittent costs, much noise, a load, limits, several hosts, a target with a predicted
+    distance, carry-over, and a server that refuses the control."""
     folder, plan = tmp_path_factory.mktemp("unusual"), plan_of("mongodb-tls")
     intermittent = fake_run(folder / "intermittent", plan, Stalling(5.0), rounds=60)
     noisy = fake_run(folder / "noisy", plan, Truth(), rounds=8, noise=Noise(0.1))
@@ -60,13 +60,13 @@ def unusual(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
     carried = CarryOver(metric="wire.reused_query", ratio=Estimate(value=1.4, low=1.3, high=1.5, rounds=8))
     remembering = analyse(noisy).model_copy(update={"carry_over": [carried]})
     distant = fake_run(folder / "distant", plan_of("redis-tls", "quick", "distance=2", target="shown"), Truth())
-    refused = dict.fromkeys(("plain", "plain-copy"), "the server takes TLS alone")
+    refused = dict.fromkeys(("plain", "plain-copy"), "the server requires TLS")
     one_sided = fake_run(folder / "one-sided", plan_of("postgres-tls"), Truth(), refused=refused)
     runs = (intermittent, noisy, limited, of_hosts, distant, one_sided)
     return [*map(analyse, runs), at_load(), remembering]
 
 
-def shown(section: Section[Any, Any], result: Result) -> list[Block]:
+def blocks_of(section: Section[Any, Any], result: Result) -> list[Block]:
     data = getattr(result.sections, section.name, None)
     if section.data is not None and data is None:
         return []
@@ -74,12 +74,12 @@ def shown(section: Section[Any, Any], result: Result) -> list[Block]:
 
 
 @pytest.mark.parametrize(
-    ("asked", "words"),
+    ("sections", "message"),
     [
-        ({"mitigation": {}}, "no sections ['mitigation']"),
+        ({"mitigation": {}}, "unknown sections ['mitigation']"),
         (
             {"mitigations": {"metric": "wire.speed", "factors": ["key"]}},
-            "sections.mitigations: there are no metrics ['wire.speed']",
+            "sections.mitigations: unknown metrics ['wire.speed']",
         ),
         (
             {"mitigations": {"metric": "wire.request", "factor": ["key"]}},
@@ -88,9 +88,9 @@ def shown(section: Section[Any, Any], result: Result) -> list[Block]:
         ({"break_even": [{"view": "wire"}]}, "sections.break_even.0.connection: Field required"),
     ],
 )
-def test_what_no_section_understands_is_a_broken_study(asked: dict[str, object], words: str) -> None:
-    study = load_study("http-tls-termination").model_copy(update={"sections": asked})
+def test_invalid_table_of_a_section_is_a_broken_study(sections: dict[str, object], message: str) -> None:
+    study = load_study("http-tls-termination").model_copy(update={"sections": sections})
     with pytest.raises(CostofError) as caught:
         check(study)
     assert caught.value.problem is ErrorText.BROKEN_STUDY
-    assert words in str(caught.value)
+    assert message in str(caught.value)

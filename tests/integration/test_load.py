@@ -51,7 +51,7 @@ def test_connections_come_at_their_rate_and_are_asked_so_often(study: str, arms:
     operations = "requests" if study == "http-tls-termination" else "queries"
     assert f"100 new connections a second, 5 {operations} each" in said
     # A slow machine may not carry it.
-    assert " cores busy instead of " in said or "cannot carry this load" in said
+    assert " cores busy instead of " in said or "cannot carry " in said
     for record in with_operations(slices):
         phases = record.answer.phases
         assert record.answer.operations == phases["scheduled_connect"].count == phases["first_operation"].count
@@ -69,7 +69,7 @@ def test_what_cannot_be_carried_is_said(tmp_path: Path) -> None:
     arguments = ["--set", "transport=plain,tls", "--load", "200000/s", "--queries-per-connection", "0"]
     said, result, _ = ran("redis-tls", tmp_path, *arguments)
     assert not any(each.complete for each in result.sections.load.carried)
-    assert "cannot carry this load: of " in said
+    assert "cannot carry " in said
     assert "and all 96 connections that clients may hold at once were waiting" in said
     assert not [each for each in result.effects if each.metric == CONNECTION], "its times are no costs"
     checks = {each.label: each for each in result.sections.checks}
@@ -100,7 +100,7 @@ def test_operations_go_over_connections_that_stand(
 ) -> None:
     said, result, slices = ran(study, tmp_path, "--set", arms, "--pool", "8", *asked)
     assert words in said
-    assert " cores busy instead of " in said or "cannot carry this load" in said
+    assert " cores busy instead of " in said or "cannot carry " in said
     paced = "--load" in asked
     for record in with_operations(slices):
         phases = record.answer.phases
@@ -135,10 +135,10 @@ def test_of_a_target_its_user_tells_the_cpu_time_and_other_distances_are_predict
     said, result, slices = ran("mysql-transport", tmp_path, *asked, *reached, "--server-cpu", reading)
     roles = {each.who: each.roles for each in result.sections.load.cores}
     assert roles == {"servers": ["server"], "client": ["client"]}
-    assert "the servers keep" in said.lower() or "cannot carry this load" in said
+    assert "the servers keep" in said.lower() or "cannot carry " in said
     assert all(record.server_cpu_seconds["server"] >= 0 for record in slices)
     assert sum(record.server_cpu_seconds["server"] for record in slices) > 0
-    if "cannot carry this load" in said:
+    if "cannot carry " in said:
         pytest.skip("this machine is too busy for costs at a load")
     predicted = result.sections.predicted
     measured = {(each.metric, each.arm): each for each in result.effects}
@@ -149,7 +149,7 @@ def test_of_a_target_its_user_tells_the_cpu_time_and_other_distances_are_predict
         assert each.difference.value == pytest.approx(there.difference.value + more)
         assert each.value.value == pytest.approx(there.value + each.round_trips * (20 - predicted.here_ms), rel=0.01)
     assert 0 < predicted.here_ms < 20
-    assert "Predicted for 20 ms away, from times measured" in said
+    assert "20 ms away (predicted from times measured" in said
 
 
 def test_a_target_whose_cpu_time_cannot_be_read_is_not_measured(server: MariadbServer, tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ class Carried(TransportTruth):
         (
             "mysql://root@db.example/",
             {"client"},
-            "Cores are those of client alone: what the servers use is not known here.",
+            "Cores are those of client only; the servers' CPU time is unknown.",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""The sections of the report: each is one file or folder here with a `SECTION`."""
+"""The sections of the report. Each file or folder here holds one, named `SECTION`."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ Data = TypeVar("Data")
 
 
 class Section(Generic[Spec, Data]):
-    """`spec` is the type of `[sections.<name>]` in a study, `data` that of the numbers in result.json.
+    """A part of the report with its own numbers, sentences and blocks.
 
-    A section without a `spec` is every study's; one without `data` shows the core result. `default` stands for what a
-    study does not ask.
+    `spec` is the type of the table `[sections.<name>]` in a study's file; a section without a `spec` is in every
+    report. `data` is the type of the section's numbers in result.json; a section without `data` shows the core result.
+    `default` is the spec of a study without such a table.
     """
 
     name: ClassVar[str]
@@ -36,27 +37,27 @@ class Section(Generic[Spec, Data]):
     default: ClassVar[Any] = None
 
     def metrics(self, spec: Spec) -> Sequence[str]:
-        """Return the names of metrics in the spec; they must be the study's."""
+        """Return the metrics that the spec names. The study must define them."""
         return ()
 
     def compute(self, run: Run, core: Core, spec: Spec) -> Data | None:
-        """Return its numbers; None where the run has nothing of it."""
+        """Return the section's numbers, or None if the run has none."""
         return None
 
     def lead(self, index: Index, data: Data) -> Lead:
-        """Return what it makes of the costs in the answer."""
+        """Return how the section changes the sentences about costs in the answer."""
         return Lead()
 
     def answer(self, index: Index, data: Data) -> Sequence[Sentence]:
-        """Return its sentences of the answer."""
+        """Return the section's sentences in the answer."""
         return ()
 
     def blocks(self, index: Index, data: Data) -> Iterable[Block]:
-        """Return its blocks; a section without any is left out."""
+        """Return the section's blocks. The report leaves out a section without any."""
         raise NotImplementedError
 
     def parts(self, index: Index, data: Data) -> list[Part]:
-        """Return its parts of the report: one."""
+        """Return the parts of the report that the section fills; one by default."""
         return [Part(self.name, self.title, [*self.blocks(index, data)])]
 
 
@@ -66,14 +67,14 @@ def sentences(kind: Any, texts: Sequence[str]) -> list[Sentence]:
 
 @cache
 def every_section() -> tuple[Section[Any, Any], ...]:
-    modules = (import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__))
+    modules = (import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__))
     return tuple(sorted((module.SECTION for module in modules), key=lambda section: section.order))
 
 
-def spec_of(section: Section[Any, Any], study: Study) -> Any:
-    """What the study asks of the section: its default where the study says nothing, which may be None.
+def section_spec(section: Section[Any, Any], study: Study) -> Any:
+    """Return the section's spec from the study's file, or the section's default, which may be None.
 
-    Raises `BROKEN_STUDY` for a table that is not of the section's form or speaks of unknown metrics.
+    Raises `BROKEN_STUDY` for an invalid table or unknown metrics.
     """
     if section.spec is None or section.name not in study.sections:
         return section.default
@@ -84,16 +85,16 @@ def spec_of(section: Section[Any, Any], study: Study) -> Any:
         place = ".".join(map(str, ("sections", section.name, *first["loc"])))
         raise _broken(study, f"{place}: {first['msg']}") from error
     if unknown := [name for name in section.metrics(spec) if name not in study.metrics]:
-        raise _broken(study, f"sections.{section.name}: there are no metrics {unknown}")
+        raise _broken(study, f"sections.{section.name}: unknown metrics {unknown}")
     return spec
 
 
 def check(study: Study) -> None:
-    """Check every section's table. Raises `BROKEN_STUDY`."""
+    """Raise `BROKEN_STUDY` if the table of any section is invalid."""
     if unknown := sorted(study.sections.keys() - {section.name for section in every_section()}):
-        raise _broken(study, f"there are no sections {unknown}")
+        raise _broken(study, f"unknown sections {unknown}")
     for section in every_section():
-        spec_of(section, study)
+        section_spec(section, study)
 
 
 def _broken(study: Study, detail: str) -> CostofError:

@@ -1,4 +1,4 @@
-"""The table that people know: ab's figures of every arm, and what this run says of their difference."""
+"""The table that ab (ApacheBench) prints, for every arm, with the differences that this run measured."""
 
 from __future__ import annotations
 
@@ -14,42 +14,45 @@ from costof.results.models import Core, Effect
 from costof.results.run import Run
 
 NOTE = (
-    "Counted as ab counts, over all requests of the run: one on a connection that was open already has a connect of 0. "
-    "These are point figures; the effects beside them are this run's, with their intervals."
+    "Counted like ab, over all requests of the run: a request on an open connection has a connect time of 0. Only "
+    "the effects, which this run computes, have intervals."
 )
-RATES = ["as ab counts", "requests /s", "ms a request", "across all", "KB/s", "failed", "effect on requests /s"]
-TIMES = ["ms", "min", "mean", "sd", "median", "max", "mean against the control", ""]
+RATES = ["arm", "requests /s", "ms a request", "across all", "KB/s", "failed", "effect on requests /s"]
+TIMES = ["ms", "min", "mean", "sd", "median", "max", "difference of means", "relative"]
 Cells = list[str | Text]
 
 
 class AbSection(Section[None, list[AbFigures]]):
-    name, title, order = "ab", "As ab prints it", 60
+    name, title, order = "ab", "Figures as ab prints them", 60
     data = list[AbFigures]
 
     def compute(self, run: Run, core: Core, spec: None) -> list[AbFigures] | None:
-        # Where all connections stand, ab's connection times are none.
+        # Without new connections ab has no connection times.
         workloads = [
             name
             for name, each in run.plan.study.workloads.items()
             if each.kind == "request" and not each.keep_connections
         ]
-        found = [
+        figures = [
             ab_figures(
-                arm.name, work, run.plan.workers(work, arm), [p.answer for p in run.counted_slices(work, arm.name)]
+                arm.name,
+                work,
+                run.plan.workers(work, arm),
+                [record.answer for record in run.counted_slices(work, arm.name)],
             )
             for work in workloads
             for arm in run.plan.arms
             if not arm.replicate
         ]
-        return [each for each in found if each is not None] or None
+        return [each for each in figures if each is not None] or None
 
     def blocks(self, index: Index, data: list[AbFigures]) -> Iterator[Block]:
         rates: list[Cells] = []
         for each in data:
             effect = _effect(index, each, "slice")
             figures = [each.requests_per_second, each.ms_per_request, each.ms_across_all, each.kbytes_per_second]
-            against = fmt.relative(effect.ratio) if effect and effect.ratio else fmt.NONE
-            rates.append([each.arm, *map(_number, figures), f"{sum(each.failed.values()):,}", against])
+            relative = fmt.relative(effect.ratio) if effect and effect.ratio else fmt.NONE
+            rates.append([each.arm, *map(_number, figures), f"{sum(each.failed.values()):,}", relative])
         yield Table.of(RATES, rates, title="The table that ab prints")
         times = [[each.arm, *(f"{_ms(each.times[n].mean)} ±{_ms(each.times[n].sd)}" for n in PHASES)] for each in data]
         yield Table.of(["mean ±sd, ms", *map(fmt.capital, PHASES)], times)
@@ -59,7 +62,7 @@ class AbSection(Section[None, list[AbFigures]]):
         for each in data:
             arm = index.arm(each.arm)
             title = f"{arm.label}{arm.at} ({arm.name})" if arm else each.arm
-            head = ["", "as ab counts", "against the control"]
+            head = ["", "value", "difference from the control"]
             lines = [_time(index, each, name) for name in PHASES]
             tables = [
                 Table.of(head, _figures(index, each), title=title),
@@ -69,10 +72,10 @@ class AbSection(Section[None, list[AbFigures]]):
 
 
 def _figures(index: Index, each: AbFigures) -> Iterator[list[str]]:
-    effect, against = _effect(index, each, "slice"), fmt.NONE
+    effect, difference = _effect(index, each, "slice"), fmt.NONE
     if effect:
-        against = str(fmt.absolute(effect.difference, effect.unit, signed=True))
-        against += f", {fmt.relative(effect.ratio)}" if effect.ratio else ""
+        difference = str(fmt.absolute(effect.difference, effect.unit, signed=True))
+        difference += f", {fmt.relative(effect.ratio)}" if effect.ratio else ""
     yield ["Concurrency level", f"{each.concurrency:,}", ""]
     yield ["Time taken for tests", fmt.with_unit(fmt.number(each.seconds), "s"), ""]
     yield ["Complete requests", f"{each.complete:,}", ""]
@@ -82,7 +85,7 @@ def _figures(index: Index, each: AbFigures) -> Iterator[list[str]]:
     yield ["Keep-alive requests", f"{each.keep_alive:,}", ""]
     yield ["Total transferred", fmt.bytes_text(each.transferred_bytes), ""]
     yield ["HTML transferred", fmt.bytes_text(each.html_bytes), ""]
-    yield ["Requests per second", _number(each.requests_per_second), against]
+    yield ["Requests per second", _number(each.requests_per_second), difference]
     yield ["Time per request, mean", fmt.with_unit(_number(each.ms_per_request), "ms"), ""]
     yield ["Time per request, across all", fmt.with_unit(_number(each.ms_across_all), "ms"), ""]
     yield ["Transfer rate", fmt.with_unit(_number(each.kbytes_per_second), "KB/s"), ""]
@@ -91,7 +94,7 @@ def _figures(index: Index, each: AbFigures) -> Iterator[list[str]]:
 def _time(index: Index, each: AbFigures, name: str) -> Cells:
     line, effect = each.times[name], _effect(index, each, PHASES[name])
     figures = [_ms(figure) for figure in (line.min, line.mean, line.sd, line.median, line.max)]
-    # Over persistent connections ab's Connect counts requests that opened none; the metric does not.
+    # With keep-alive ab's Connect includes requests on open connections, which the metric does not.
     if effect is None or (name == "connect" and each.keep_alive):
         return [fmt.capital(name), *figures, fmt.NONE, fmt.NONE]
     relative = fmt.relative(effect.ratio) if effect.ratio else fmt.NONE

@@ -1,4 +1,4 @@
-"""The head of the report: the answer in a few sentences, and what must not be overlooked."""
+"""The head of the report: the answer in a few sentences, warnings and errors."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ from costof.results.models import Core
 from costof.statistics.intervals import FEWEST_ROUNDS
 
 NO_ANSWER = "This run measured too little to answer the question."
-NOTHING_TO_COMPARE = (
-    "No cost can be told: there are no figures of {arms}, and without {it} there is nothing to compare."
-)
+NOTHING_TO_COMPARE = "There are no figures of {arms}, so there is no cost to compare."
 MOST_DETAILS = 3
-"""More are left to the tables on a console, which say the same, and folded on a page."""
+"""More details are left out on a terminal, whose tables hold the same figures, and folded on a page."""
 
 
 class AnswerSection(Section[None, None]):
@@ -24,7 +22,7 @@ class AnswerSection(Section[None, None]):
 
     def blocks(self, index: Index, data: None) -> Iterator[Block]:
         if index.core.partial:
-            figures = f" The figures are those of the {index.extent} measured." if index.core.rounds else ""
+            figures = f" The figures cover the {index.extent} that were measured." if index.core.rounds else ""
             yield CallOut("partial", f"{index.core.partial.rstrip('.')}.{figures}")
         details = [sentence.text for sentence in index.sentences("detail")]
         lines = [sentence.text for sentence in index.sentences("answer")] or [_no_answer(index)]
@@ -44,25 +42,26 @@ class AnswerSection(Section[None, None]):
 
 
 def too_few_rounds(core: Core) -> str | None:
-    """What a run says whose budget was spent before it had as many rounds as a verdict takes; None of any other. Of one
-    that was interrupted, or asked for so few rounds, whoever did so knows it."""
+    """Return a message if the budget was too small for the rounds that a verdict needs, else None.
+
+    Runs that were interrupted or limited by `--rounds` need no message: the user knows.
+    """
     if core.partial or core.starts or core.requested_rounds is not None or not 0 < core.rounds < FEWEST_ROUNDS:
         return None
     needed = fmt.roughly(core.measured_seconds / core.rounds * (FEWEST_ROUNDS + 1))
     return (
-        f"{fmt.plural(core.rounds, 'round')} fitted into this budget, and an answer takes {FEWEST_ROUNDS} at least: "
-        f"measure for {needed} or more (--budget), or ask for fewer arms (--set)."
+        f"Only {fmt.plural(core.rounds, 'round')} fitted into the budget; an answer needs at least {FEWEST_ROUNDS}. "
+        f"Measure for {needed} or more (--budget), or measure fewer arms (--set)."
     )
 
 
 def _no_answer(index: Index) -> str:
-    """Whether there was too little, or nothing to compare: without a control, or without any other arm."""
+    """Return the reason for a missing answer: too few figures, or none of the controls or of all other arms."""
     arms = [arm for arm in index.core.arms if not arm.replicate]
-    controls, others = ([arm for arm in arms if arm.control == control] for control in (True, False))
-    for these in (controls, others):
-        if these and all(arm.error for arm in these):
-            labels = fmt.listed([*dict.fromkeys(arm.label for arm in these)])
-            return NOTHING_TO_COMPARE.format(arms=labels, it="it" if len({arm.label for arm in these}) == 1 else "them")
+    controls, protected = ([arm for arm in arms if arm.control == control] for control in (True, False))
+    for group in (controls, protected):
+        if group and all(arm.error for arm in group):
+            return NOTHING_TO_COMPARE.format(arms=fmt.listed([*dict.fromkeys(arm.label for arm in group)]))
     return NO_ANSWER
 
 

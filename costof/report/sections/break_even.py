@@ -1,4 +1,4 @@
-"""Break-even: from how many operations a connection a protection costs less than a share, or no longer saves."""
+"""Break-even: the number of operations a connection from which a protection costs less than 5 % or 1 %."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SHARES = (0.05, 0.01)
 
 
 class SavingsLimit(Model):
-    """Up to how many operations a connection the arm takes less time than the control."""
+    """The number of operations a connection below which the arm takes less time than the control."""
 
     operations: Finite
     low: Finite
@@ -34,7 +34,7 @@ class SavingsLimit(Model):
 
 
 class Point(Model):
-    """From how many operations a connection the arm costs less than `share` of the control's time."""
+    """The number of operations a connection from which the arm costs less than `share` of the control's time."""
 
     view: str
     arm: str
@@ -42,39 +42,42 @@ class Point(Model):
     operations: Finite | None = Field(description="Estimate; None: never, as measured.")
     low: Finite | None
     high: Finite | None = Field(description="None: the interval has no upper end in this run.")
-    saves: SavingsLimit | None = Field(default=None, description="Where its connections save and its operations cost.")
+    saves: SavingsLimit | None = Field(
+        default=None,
+        description="Set if the arm's connections are faster and its operations slower than the control's.",
+    )
 
 
 def whole(operations: float) -> str:
-    """Round up: at the whole number of operations below, the share is not yet kept."""
+    """Format rounded up: at the next lower whole number the cost is still above the share."""
     return fmt.number(-(-operations // 1), 0)
 
 
-class ArmSettings(Model):
-    """Which metrics give the cost of a connection and of an operation on it, in one view."""
+class Spec(Model):
+    """The metrics for the cost of a connection and of an operation on it, in one view."""
 
     view: str
     connection: str
     operation: str
 
 
-class BreakEvenSection(Section[list[ArmSettings], list[Point]]):
+class BreakEvenSection(Section[list[Spec], list[Point]]):
     name, title, order = "break_even", "Break-even", 80
-    spec, data = list[ArmSettings], list[Point]
-    default: ClassVar[list[ArmSettings]] = []
+    spec, data = list[Spec], list[Point]
+    default: ClassVar[list[Spec]] = []
 
-    def metrics(self, spec: list[ArmSettings]) -> list[str]:
+    def metrics(self, spec: list[Spec]) -> list[str]:
         return [name for each in spec for name in (each.connection, each.operation)]
 
-    def compute(self, run: Run, core: Core, spec: list[ArmSettings]) -> list[Point]:
-        found: list[Point] = []
-        for asked in spec:
+    def compute(self, run: Run, core: Core, spec: list[Spec]) -> list[Point]:
+        points: list[Point] = []
+        for metrics in spec:
             for arm in run.plan.protected:
                 names = (arm.baseline or "", arm.name)
-                pairs = [(metric, name) for metric in (asked.connection, asked.operation) for name in names]
+                pairs = [(metric, name) for metric in (metrics.connection, metrics.operation) for name in names]
                 if numbers := run.common_values(*pairs, fewest=FEWEST_ROUNDS):
-                    found += _points(Rounds(*numbers), asked.view, arm.name, run.plan.seed)
-        return found
+                    points += _points(Rounds(*numbers), metrics.view, arm.name, run.plan.seed)
+        return points
 
     def answer(self, index: Index, data: list[Point]) -> list[Sentence]:
         return sentences("break_even", [*_texts(index, data)])
@@ -82,12 +85,17 @@ class BreakEvenSection(Section[list[ArmSettings], list[Point]]):
     def blocks(self, index: Index, data: list[Point]) -> Iterator[Block]:
         if lines := [sentence.text for sentence in index.sentences("break_even")]:
             yield Bullets(lines, label="Break-even")
-        if found := _curves(index):
-            colours = {curve.colour: curve.arm.label for curve in found}
+        if curves := _curves(index):
+            colours = {curve.colour: curve.arm.label for curve in curves}
             legend = [Legend(colour, label) for colour, label in colours.items()]
-            title = "What it costs by operations a connection"
+            title = "Cost by operations a connection"
             yield Figure(
-                "break-even", title, _caption(found), lambda width: _draw(found, index, data, width), legend, media=HTML
+                "break-even",
+                title,
+                _caption(curves),
+                lambda width: _draw(curves, index, data, width),
+                legend,
+                media=HTML,
             )
         if index.many_contexts and data:
             yield _table(index, data)
@@ -100,30 +108,35 @@ def _points(rounds: Rounds, view: str, arm: str, seed: int) -> Iterator[Point]:
             operations=saved.value, low=saved.low, high=saved.high if math.isfinite(saved.high) else None
         )
     for share in SHARES:
-        found = break_even(rounds, share, seed)
-        value, low, high = (each if math.isfinite(each) else None for each in (found.value, found.low, found.high))
+        operations = break_even(rounds, share, seed)
+        ends = (operations.value, operations.low, operations.high)
+        value, low, high = (each if math.isfinite(each) else None for each in ends)
         yield Point(view=view, arm=arm, share=share, operations=value, low=low, high=high, saves=saves)
 
 
 def _texts(index: Index, data: list[Point]) -> Iterator[str]:
-    """Yield a text for each protection and view: of all shares, or with several contexts of the largest share."""
+    """Yield a text for each protection and view, with only the largest share if there are several contexts."""
     arms = index.answered
     many = len({arm.context for arm in arms}) > 1
     largest = max((point.share for point in data), default=0.0)
     for protection in dict.fromkeys(arm.protection for arm in arms):
-        of = [arm for arm in arms if arm.protection == protection]
+        arms_of_protection = [arm for arm in arms if arm.protection == protection]
         for view, words in VIEWS.items():
-            points = [(arm, point) for arm in of for point in data if (point.arm, point.view) == (arm.name, view)]
-            asked = [(arm, point) for arm, point in points if not many or point.share == largest]
-            if asked:
-                first, *others = _clauses(asked)
-                yield f"{fmt.capital(words)}, {first.format(of[0].label)}." + "".join(
-                    f" {fmt.capital(other.format('it'))}." for other in others
-                )
+            points = [
+                (arm, point)
+                for arm in arms_of_protection
+                for point in data
+                if (point.arm, point.view) == (arm.name, view)
+            ]
+            shown = [(arm, point) for arm, point in points if not many or point.share == largest]
+            if shown:
+                first, *rest = _clauses(shown)
+                texts = [first.format(f"{arms_of_protection[0].label} {words}"), *(each.format("It") for each in rest)]
+                yield " ".join(f"{fmt.capital(text)}." for text in texts)
 
 
 def _clauses(points: list[tuple[Arm, Point]]) -> list[str]:
-    """Return what is reached, what never is, and what this run cannot tell; '{}' stands for the protection."""
+    """Return clauses about shares that are reached, never reached, or uncertain; '{}' stands for the protection."""
     reached: dict[float, list[str]] = {}
     for arm, p in points:
         if p.operations is not None:
@@ -131,40 +144,40 @@ def _clauses(points: list[tuple[Arm, Point]]) -> list[str]:
     out_of_reach = [(arm, p) for arm, p in points if p.operations is None and p.low is None]
     never = [(arm, p) for arm, p in out_of_reach if p.saves is None]
     saving = {arm.name: (arm, p.saves) for arm, p in out_of_reach if p.saves is not None}
-    parts = [f"under {fmt.share(share)} {fmt.listed(each)}" for share, each in reached.items()]
-    found = [f"{{}} costs {fmt.listed(parts)}"] if parts else []
+    parts = [f"less than {fmt.share(share)} {fmt.listed(each)}" for share, each in reached.items()]
+    clauses = [f"{{}} costs {fmt.listed(parts)}"] if parts else []
     if never:
         share = max(p.share for _, p in never)
         where = fmt.listed([arm.at.strip() for arm, p in never if p.share == share])
-        found.append(
+        clauses.append(
             f"{{}} costs {fmt.share(share)} or more {where}".rstrip() + ", however many queries a connection carries"
         )
     for arm, saves in saving.values():
-        found.append(f"{{}} saves{arm.at} {_while(saves)}, and costs where it carries more")
+        clauses.append(f"{{}} saves time{arm.at} {_below(saves)} and costs time above that")
     for arm, p in points:
         if p.operations is None and p.low is not None:
             least = fmt.plural_of(whole(p.low), "query", "queries")
-            found.append(
-                f"this run cannot tell whether {{}} ever costs under {fmt.share(p.share)}{arm.at}; if so, a connection "
-                f"must carry at least {least}"
+            clauses.append(
+                f"{{}} costs less than {fmt.share(p.share)}{arm.at} from about {least} a connection on, if at all "
+                "(this run cannot tell)"
             )
-    return found
+    return clauses
 
 
 def _from(point: Point) -> str:
-    """'if a connection carries 52 queries or more [48, 57]'."""
+    """Return such as 'from 52 queries a connection on [48, 57]'."""
     if point.high is not None and point.high <= 1:
         return "from the first query on"
     high = whole(point.high) if point.high is not None else "no upper end in this run"
     queries = fmt.plural_of(whole(point.operations or 0), "query", "queries")
-    return f"if a connection carries {queries} or more [{whole(point.low or 0)}, {high}]"
+    return f"from {queries} a connection on [{whole(point.low or 0)}, {high}]"
 
 
-def _while(saves: SavingsLimit) -> str:
-    """'while a connection carries fewer than 52 queries [48, 57]'."""
+def _below(saves: SavingsLimit) -> str:
+    """Return such as 'below 52 queries a connection [48, 57]'."""
     high = whole(saves.high) if saves.high is not None else "no upper end in this run"
     queries = fmt.plural_of(whole(saves.operations), "query", "queries")
-    return f"while a connection carries fewer than {queries} [{whole(saves.low)}, {high}]"
+    return f"below {queries} a connection [{whole(saves.low)}, {high}]"
 
 
 def _table(index: Index, data: list[Point]) -> Table:
@@ -180,7 +193,7 @@ def _table(index: Index, data: list[Point]) -> Table:
                 cells.append(_cell(points.get((view, arm, share))))
             rows.append([f"{label} ({view})", *cells])
     head = ["with", *(f"{context.name}: {fmt.share(share)}" for context, share in columns)]
-    return Table.of(head, rows, title="Operations a connection from which the cost is under a share", media=FILES)
+    return Table.of(head, rows, title="Cost below 5 % or 1 %: from how many operations a connection", media=FILES)
 
 
 def _cell(item: Point | None) -> str:
@@ -196,9 +209,9 @@ def _cell(item: Point | None) -> str:
 
 CONNECTION = (("connect_and_first_operation", "connect_and_first_query"), ("connect", "connect"))
 OPERATION = (("operation", "reused_query"),)
-"""Phase of the metric, and the end of its name where it is not a phase (the application's view); the best first."""
+"""Pairs of a metric's phase and, for metrics without one (the application's view), the end of its name; best first."""
 MOST_NUMBERS = 2
-"""With more _curves in a panel, numbers at their marks would lie over each other; the table has them."""
+"""With more curves in a panel, the numbers at the marks would overlap. The table has them."""
 POINTS = 60
 
 
@@ -214,10 +227,10 @@ class Curve:
     operation: Effect
 
     def overhead(self, operations: float) -> tuple[float, float, float]:
-        """Relative overhead and its bounds where so many operations follow the first one.
+        """Return the relative overhead and its bounds for a connection with so many operations after the first one.
 
-        The two effects' errors are taken as independent of each other; the run's own break-even points (dots) come
-        from its rounds and need no such assumption.
+        The errors of the two effects are assumed to be independent. The break-even points (dots) need no such
+        assumption: they come from the rounds.
         """
         first, each = self.connection.difference, self.operation.difference
         base = self.connection.control_value + operations * self.operation.control_value
@@ -228,57 +241,60 @@ class Curve:
 
 
 def _curves(index: Index) -> list[Curve]:
-    found = []
+    curves = []
     for view in dict.fromkeys(metric.view for metric in index.core.metrics):
         for context in index.contexts:
             for arm in context.arms:
                 connection = _effect(index, view, arm.name, CONNECTION)
                 operation = _effect(index, view, arm.name, OPERATION)
                 if connection and operation and connection.control_value > 0 and operation.control_value > 0:
-                    found.append(Curve(view, context, arm, colour_of(index, arm), connection, operation))
-    return found
+                    curves.append(Curve(view, context, arm, colour_of(index, arm), connection, operation))
+    return curves
 
 
 def _effect(index: Index, view: str, arm: str, kinds: tuple[tuple[str, str], ...]) -> Effect | None:
     for phase, ending in kinds:
         for metric in index.core.metrics:
-            of_view = metric.view == view and metric.unit != "per_second"
-            if of_view and (metric.phase == phase or metric.name.endswith(ending)):
+            fits_view = metric.view == view and metric.unit != "per_second"
+            if fits_view and (metric.phase == phase or metric.name.endswith(ending)):
                 return index.effect(metric.name, arm)
     return None
 
 
-def _caption(found: list[Curve]) -> list[str]:
-    """The ends of each curve, in numbers; the marks where the run has estimated them."""
+def _caption(curves: list[Curve]) -> list[str]:
+    """Return the values of each curve for 1, 100 and 1,000 operations."""
     parts = []
-    for curve in found:
+    for curve in curves:
         once, hundred, thousand = (fmt.percent(curve.overhead(count)[0], signed=True) for count in (0, 100, 1000))
         parts.append(
-            f"{curve.arm.label} ({curve.view}{curve.context.at}): {once} where a connection is used once, {hundred} "
-            f"where 100 operations follow on it, {thousand} where 1,000 do."
+            f"{curve.arm.label} ({curve.view}{curve.context.at}): {once} if a connection is used once, {hundred} with "
+            f"100 more operations on it, {thousand} with 1,000."
         )
-    return [*parts, "The band is the 95 % interval; dots mark where the run puts a curve's fall under 5 % and 1 %."]
+    return [
+        *parts,
+        "The band is the 95 % interval. Dots mark the number of operations from which the cost is below 5 % and 1 %.",
+    ]
 
 
-def _draw(found: list[Curve], index: Index, data: list[Point], width: int) -> Sheet:
-    """Draw up to the decade after the last mark, from 10,000 to a million operations."""
+def _draw(curves: list[Curve], index: Index, data: list[Point], width: int) -> Sheet:
+    """Draw up to the decade after the last mark, at least 10,000 and at most a million operations."""
     marks = [item.high or item.operations or 1.0 for item in data]
     reach = float(10 ** min(6, max(4, ceil(log10(max([*marks, 1.0])) + 0.1))))
     panels = []
-    for view, title in dict.fromkeys((curve.view, curve.context.title) for curve in found):
-        of = [curve for curve in found if (curve.view, curve.context.title) == (view, title)]
-        panel = _panel(of, data, reach, many=index.many_contexts)
+    for view, title in dict.fromkeys((curve.view, curve.context.title) for curve in curves):
+        shown = [curve for curve in curves if (curve.view, curve.context.title) == (view, title)]
+        panel = _panel(shown, data, reach, many=index.many_contexts)
         panel.title = f"added time, {view}" + (f"\n{title}" if title else "")
         panels.append(panel)
     return grid(width, panels, 280, columns=columns_for(len(index.contexts)))
 
 
-def _panel(found: list[Curve], data: list[Point], reach: float, *, many: bool) -> Panel:
-    """Over the operations; up, linear around zero and logarithmic above 1 %, so that a band is shown below zero too."""
+def _panel(curves: list[Curve], data: list[Point], reach: float, *, many: bool) -> Panel:
+    """Draw the overhead over the operations, on an axis that is linear around zero and logarithmic above."""
     counts = [reach ** (number / (POINTS - 1)) for number in range(POINTS)]
-    top = max(SHARES[0], *(curve.overhead(count)[2] for curve in found for count in (1, reach)))
-    lowest = min(-0.01, *(curve.overhead(count)[1] for curve in found for count in (1, reach)))
-    bottom = lowest if many or any(curve.overhead(1)[2] < 0 for curve in found) else -0.01
+    top = max(SHARES[0], *(curve.overhead(count)[2] for curve in curves for count in (1, reach)))
+    lowest = min(-0.01, *(curve.overhead(count)[1] for curve in curves for count in (1, reach)))
+    bottom = lowest if many or any(curve.overhead(1)[2] < 0 for curve in curves) else -0.01
     steps = (-0.5, -0.2, -0.05, 0.0, 0.01, 0.05, 0.2, 1.0, 5.0, 20.0)
     panel = Panel(
         x=Scale(1, reach, log),
@@ -290,18 +306,18 @@ def _panel(found: list[Curve], data: list[Point], reach: float, *, many: bool) -
     panel.across(0, "line", 0.9)
     for mark in SHARES:
         panel.across(mark, "soft", 0.9, dashes="4 3")
-    drawn = [(curve, [curve.overhead(count) for count in counts]) for curve in found]
+    drawn = [(curve, [curve.overhead(count) for count in counts]) for curve in curves]
     for curve, points in drawn:
         _, lows, highs = zip(*points, strict=True)
         panel.band(counts, lows, highs, curve.colour)
     for curve, points in drawn:
         panel.line([(count, value) for count, (value, _, _) in zip(counts, points, strict=True)], curve.colour, 2)
-        _marks(panel, data, curve, reach, numbers=len(found) <= MOST_NUMBERS)
+        _marks(panel, data, curve, reach, numbers=len(curves) <= MOST_NUMBERS)
     return panel
 
 
 def _marks(panel: Panel, data: list[Point], curve: Curve, reach: float, *, numbers: bool) -> None:
-    """Draw the run's own break-even points with their intervals; one without an upper end runs out of the panel."""
+    """Draw the break-even points with their intervals. An interval without an upper end runs out of the panel."""
     for item in data:
         if (item.view, item.arm) != (curve.view, curve.arm.name) or item.operations is None or item.operations <= 1:
             continue

@@ -1,8 +1,8 @@
-"""Breakdown: what each step along a chain of roles adds to each part of an operation's cost.
+"""Breakdown: the cost that each step along a chain of roles adds to each part of an operation.
 
-The steps are from the arm without the chain to the control, which has it and asks nothing of it, and from the control
-to each protected arm. A part's share is its added cost over that of all parts, with Fieller's interval, as a
-mitigation's share of the loss is. In a closed loop on busy cores it is CPU time that throughput is lost to.
+The first step goes from the arm without the chain to the control, which has the chain but does not use it. The other
+steps go from the control to each protected arm. A part's share is its added cost divided by the added cost of all
+parts, with Fieller's interval. In a closed loop on busy cores, added CPU time lowers the throughput.
 """
 
 from __future__ import annotations
@@ -23,25 +23,27 @@ from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import FEWEST_ROUNDS, ROUNDS_FOR_INTERVAL, differences, estimate, ratio, share_of_whole
 from costof.study.arms import PlannedArm
 
-HEAD = ["step", "part", "before", "adds", "share"]
+HEAD = ["step", "part", "before", "added", "share"]
 METHOD = (
-    "A step's parts are what it adds to an operation, paired by round; a part's share is of all that the step adds, "
-    "with Fieller's interval. In a closed loop added CPU time costs throughput as far as the cores are busy."
+    "Each row shows what the step adds to one operation, paired by round. Shares are of everything that the step adds, "
+    "with Fieller's interval. In a closed loop, added CPU time lowers the throughput as far as the cores are busy."
 )
-TOTAL = "together"
+TOTAL = "total"
 
 
 class Spec(Model):
-    metric: str = Field(description="What is lost.")
-    without: str = Field(description="Level of the main factor at which the chain is not there.")
-    presence: str = Field(description="The step from there to the control, in words: 'the gateway's presence'.")
-    what: str = Field(description="What the parts are of: 'CPU time for each transaction'.")
-    parts: dict[str, str] = Field(description="Metrics that add up, such as CPU time by role, and their words.")
-    beside: dict[str, str] = Field(default={}, description="Metrics that stand with them and are no part.")
+    metric: str = Field(description="The metric whose loss is explained.")
+    without: str = Field(description="Level of the main factor without the chain.")
+    presence: str = Field(
+        description="Label of the step from that level to the control, such as 'the gateway's presence'."
+    )
+    what: str = Field(description="Label of the sum of the parts, such as 'CPU time for each transaction'.")
+    parts: dict[str, str] = Field(description="Metrics that add up, such as CPU time by role, with their labels.")
+    beside: dict[str, str] = Field(default={}, description="Metrics shown with the parts that do not count as parts.")
 
 
 class Added(Model):
-    """One part of an operation's cost, such as the CPU time of a role, and what a step adds to it, in `unit`."""
+    """One part of an operation's cost, such as the CPU time of a role, and the amount that a step adds to it."""
 
     metric: str
     label: str
@@ -49,47 +51,48 @@ class Added(Model):
     before: Finite = Field(description="Mean over the rounds, before the step.")
     added: Estimate
     share: Estimate | None = Field(
-        description="Of what the step adds in all, 1 is all of it. None where that is not resolved, or no part of it."
+        description="Share of everything that the step adds; 1 is all of it. None if that sum is unresolved, or if the "
+        "metric is not a part of it."
     )
 
 
 class Step(Model):
-    """What one step along the chain costs, and where: paired by round."""
+    """The cost of one step along the chain, in total and by part, paired by round."""
 
     start: str = Field(description="The arm before it.")
     end: str = Field(description="The arm after it.")
-    label: str = Field(description="What the step is, in words.")
-    what: str = Field(description="What its parts are of, in words.")
+    label: str
+    what: str = Field(description="Label of the sum of the parts.")
     context: str
     metric: str
-    ratio: Estimate = Field(description="The metric after the step over before it.")
-    total: Estimate = Field(description="What all parts add together, in their unit.")
+    ratio: Estimate = Field(description="The metric after the step divided by the metric before it.")
+    total: Estimate = Field(description="Sum of what the parts add, in their unit.")
     parts: list[Added]
-    beside: list[Added] = Field(description="Shown with them; no part of the total.")
+    beside: list[Added] = Field(description="Metrics shown with the parts; not in the total.")
 
 
 class BreakdownSection(Section[Spec, list[Step]]):
-    name, title, order = "breakdown", "Where the loss goes", 50
+    name, title, order = "breakdown", "Where the loss comes from", 50
     spec, data = Spec, list[Step]
 
     def metrics(self, spec: Spec) -> list[str]:
         return [spec.metric, *spec.parts, *spec.beside]
 
     def compute(self, run: Run, core: Core, spec: Spec) -> list[Step] | None:
-        found = []
+        steps = []
         for control in run.plan.controls:
             arms = [arm for arm in run.plan.protected if arm.baseline == control.name]
             without = [arm for arm in arms if arm.levels[run.plan.study.main_factor] == spec.without]
-            found += [_step(run, spec, arm, control) for arm in without]
-            found += [_step(run, spec, control, arm) for arm in arms if arm not in without]
-        return [step for step in found if step is not None] or None
+            steps += [_step(run, spec, arm, control) for arm in without]
+            steps += [_step(run, spec, control, arm) for arm in arms if arm not in without]
+        return [step for step in steps if step is not None] or None
 
     def lead(self, index: Index, data: list[Step]) -> Lead:
-        """A step starts from an arm without the chain, which is no protection."""
+        """Exclude the arm without the chain from the answer: it is not a protection."""
         return Lead(without=frozenset({step.start for step in data} - _controls(index)))
 
     def answer(self, index: Index, data: list[Step]) -> list[Sentence]:
-        """Return what the chain's presence costs in the first context, and what its largest step adds there."""
+        """Return sentences about the presence of the chain and the largest other step, in the first context."""
         first = [step for step in data if step.context == data[0].context]
         presence = [step for step in first if step.end in _controls(index)]
         largest = max((s for s in first if s not in presence), key=lambda step: step.total.value, default=None)
@@ -113,9 +116,9 @@ def _controls(index: Index) -> set[str]:
 
 def _step(run: Run, spec: Spec, start: PlannedArm, end: PlannedArm) -> Step | None:
     arms = (start.name, end.name)
-    lost = run.common_values(*((spec.metric, arm) for arm in arms), fewest=ROUNDS_FOR_INTERVAL)
+    loss = run.common_values(*((spec.metric, arm) for arm in arms), fewest=ROUNDS_FOR_INTERVAL)
     numbers = run.common_values(*((name, arm) for name in spec.parts for arm in arms), fewest=FEWEST_ROUNDS)
-    changed = ratio(lost[0], lost[1]) if lost else None
+    changed = ratio(loss[0], loss[1]) if loss else None
     if numbers is None or changed is None:
         return None
     pairs = dict(zip(spec.parts, zip(numbers[::2], numbers[1::2], strict=True), strict=True))
@@ -142,7 +145,7 @@ def _part(
 ) -> Added:
     added = differences(before, after)
     whole = estimate(total) if total else None
-    # A share of a total that is not resolved would be a share of nothing.
+    # A share of an unresolved total means nothing.
     resolved = whole is not None and (whole.low > 0 or whole.high < 0)
     return Added(
         metric=name,
@@ -155,18 +158,18 @@ def _part(
 
 
 def _sentence(index: Index, step: Step) -> str:
-    """'The gateway's presence takes 10 % [9, 11] of 'transactions a second'; it adds 0.6 ms of CPU time …'."""
+    """Return such as "The gateway's presence lowers 'transactions a second' by 10 % [9, 11]. It adds 0.6 ms of …"."""
     metric = index.metrics[step.metric]
     if step.ratio.low <= 1 <= step.ratio.high:
         change = f"has an unresolved effect of {fmt.relative(step.ratio)} on '{metric.label}'"
     elif metric.better == "higher" and step.ratio.value < 1:
-        change = f"takes {fmt.loss(step.ratio)} of '{metric.label}'"
+        change = f"lowers '{metric.label}' by {fmt.loss(step.ratio)}"
     else:
         change = f"changes '{metric.label}' by {fmt.relative(step.ratio)}"
-    added = f"it adds {fmt.absolute(step.total, step.parts[0].unit)} of {step.what}"
+    added = f"It adds {fmt.absolute(step.total, step.parts[0].unit)} of {step.what}"
     shares = [f"{fmt.percentage(part.share)} {part.label}" for part in step.parts if part.share]
-    told = f": {fmt.listed(shares)}" if shares else ", which is not resolved"
-    return f"{fmt.capital(step.label)} {change}; {added}{told}."
+    parts = f": {fmt.listed(shares)}" if shares else " (unresolved)"
+    return f"{fmt.capital(step.label)} {change}. {added}{parts}."
 
 
 def _table(index: Index, context: Context, steps: list[Step]) -> Table:
@@ -175,7 +178,7 @@ def _table(index: Index, context: Context, steps: list[Step]) -> Table:
         total: list[str | Text] = [TOTAL, "", fmt.absolute(step.total, step.parts[0].unit, signed=True), ""]
         name = f"{step.label}: {fmt.relative(step.ratio)}"
         rows += [[name, *cells] for cells in [*map(_row, step.parts), total, *map(_row, step.beside)]]
-    title = f"Where the loss of '{index.metric_label(steps[0].metric)}' goes{context.suffix}"
+    title = f"What lowers '{index.metric_label(steps[0].metric)}'{context.suffix}"
     return Table.of(HEAD, rows, title=title, texts=(0, 1))
 
 

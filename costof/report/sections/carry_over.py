@@ -1,4 +1,4 @@
-"""Carry-over: where the order of slices matters, in a sentence below the costs."""
+"""Carry-over: metrics in which the order of slices matters."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from costof.results.index import Index
 from costof.results.models import CarryOver, Sentence
 from costof.study.commands import COMMAND
 
-ORDER = "The order matters here: '{metric}' is {change} after {other} than after {same}. {balanced}"
-BALANCED = "Each {arm} follows every {arm} equally often, so none pays for it, but intervals are wider"
-WARM_UP = ": --warmup 1 runs a command once, unmeasured, after each change."
+ORDER = "The order of measurements matters: '{metric}' is {change} after {other} than after {same}. {balanced}"
+BALANCED = "Each {arm} follows every {arm} equally often, so no {arm} is at a disadvantage, but intervals are wider"
+WARM_UP = ". Use --warmup 1 to run a command once, unmeasured, after each change."
 METHOD = (
-    "Slices after another {arm} are compared with slices after the same {arm}, with an effect for each round and each "
-    "{arm} (least squares; Jones & Kenward 2014, chapter 5), at an error rate of 1 % over all headline metrics."
+    "Carry-over: slices after another {arm} are compared with slices after the same {arm} by least squares, with an "
+    "effect for each round and each {arm} (Jones & Kenward 2014, chapter 5), at an error rate of 1 % over all headline "
+    "metrics."
 )
 
 
 class CarryOverSection(Section[None, None]):
-    name, title, order = "carry_over", "What a slice leaves behind", 95
+    name, title, order = "carry_over", "Carry-over between slices", 95
 
     def answer(self, index: Index, data: None) -> list[Sentence]:
         return sentences("warning", [_sentence(index, each) for each in index.core.carry_over])

@@ -1,4 +1,4 @@
-"""How sure: each round's or start's difference, all operations from the fastest to the slowest, and the replicate's."""
+"""How sure: the difference of each round or start, the distribution of all operations, and the noise floor."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from costof.results.models import Arm, Effect, Metric, Value
 
 NOISE = ["metric", "difference", "relative", "noise up to"]
 ROW_HEIGHT, CROWDED_ROW_HEIGHT = 54, 34
-"""With more than three rows a panel, and several contexts, the dots are set closer."""
+"""Row heights in pixels; the second one for panels with more than three rows in a run with several contexts."""
 TIMES = ("ms", "us")
 CUT = 0.999
-"""The curves end here: a single slowest operation would squeeze all others into a corner."""
+"""Share of operations at which the curves end: the slowest operation would squeeze all others into a corner."""
 TICKS = (0.0, 0.5, 0.9, 0.99, 0.999)
-SLOWEST = "The height is the share of operations done within a time, on a scale that spreads the slowest ones out."
-DOTS = "One dot is one {}, the first at the top; the band is the 95 % interval of the effect."
+SLOWEST = (
+    "The height is the share of operations done within a time, on a scale that spreads out the slowest operations."
+)
+DOTS = "Each dot is one {}, the first at the top; the band is the 95 % interval of the effect."
 Panels = list[tuple[Metric, Context]]
 
 
@@ -54,7 +56,7 @@ class CertaintySection(Section[None, None]):
 
 
 def _scope(index: Index) -> str:
-    """An interval holds for the rounds of its run, and for no other machine."""
+    """Return a sentence about the machine and client that the figures hold for."""
     counted = any(value.round_trips is not None for value in index.core.values)
     exact = ", round trips and bytes exactly" if counted else ""
     library = index.core.environment.get("TLS library")
@@ -65,7 +67,7 @@ def _scope(index: Index) -> str:
 def _differences(index: Index, shown: Panels) -> Figure:
     legend = [Legend(arm_colour(number), label) for number, label in enumerate(index.protections.values())]
     if any(index.noise(metric.name, context.name) for metric, context in shown):
-        legend.append(Legend("control", "identical copy of the control: the run's own noise"))
+        legend.append(Legend("control", "identical copy of the control: this run's noise"))
     caption = [DOTS.format(index.unit), *(_differences_caption(index, *pair) for pair in shown)]
     title = f"Every {index.unit}'s difference from the control"
     return Figure(
@@ -74,8 +76,8 @@ def _differences(index: Index, shown: Panels) -> Figure:
 
 
 def _effects(index: Index, metric: Metric, context: Context) -> list[tuple[Arm, Effect]]:
-    found = [(arm, index.effect(metric.name, arm.name)) for arm in context.arms]
-    return [(arm, effect) for arm, effect in found if effect is not None]
+    effects = [(arm, index.effect(metric.name, arm.name)) for arm in context.arms]
+    return [(arm, effect) for arm, effect in effects if effect is not None]
 
 
 def _differences_caption(index: Index, metric: Metric, context: Context) -> str:
@@ -103,7 +105,7 @@ def _draw_differences(index: Index, shown: Panels, width: int) -> Sheet:
 
 
 def _rounds_panel(index: Index, metric: Metric, context: Context, *, names: bool) -> Panel:
-    """Draw a row for each arm and, last, one for the control replicate, on one scale with one zero line."""
+    """Draw a row for each arm and one for the control replicate at the bottom, on one scale."""
     rows = [
         (arm.protection, effect.difference, effect.differences, colour_of(index, arm))
         for arm, effect in _effects(index, metric, context)
@@ -123,7 +125,7 @@ def _rounds_panel(index: Index, metric: Metric, context: Context, *, names: bool
     for row, (_, mean, rounds, colour) in enumerate(rows):
         panel.box(mean.low, mean.high, row, 0.8, colour, opacity=0.22)
         panel.line([(mean.value, row - 0.4), (mean.value, row + 0.4)], colour, 2)
-        # In the order of the rounds from top to bottom, so that a drift shows.
+        # Rounds go from top to bottom, to make a drift visible.
         for number, each in enumerate(rounds):
             panel.dot(each, row - 0.32 + 0.64 * number / max(1, len(rounds) - 1), colour, 3.6, opacity=0.8)
     panel.upright(0, "ink", 1)
@@ -137,8 +139,8 @@ def _panel_title(index: Index, metric: Metric, context: Context) -> str:
 
 
 def _distributions(index: Index, shown: Panels) -> Figure:
-    found = {arm.protection: arm for pair in shown for arm, _ in _curves(index, *pair)}
-    legend = [Legend(colour_of(index, arm), arm.label) for arm in found.values()]
+    arms = {arm.protection: arm for pair in shown for arm, _ in _curves(index, *pair)}
+    legend = [Legend(colour_of(index, arm), arm.label) for arm in arms.values()]
     caption = [SLOWEST, *(_distribution_caption(index, *pair) for pair in shown)]
 
     def draw(width: int) -> Sheet:
@@ -149,33 +151,33 @@ def _distributions(index: Index, shown: Panels) -> Figure:
 
 
 def _timed(index: Index) -> list[Metric]:
-    """Return the headline metrics, or for a rate the time that it comes from: only times have a curve."""
+    """Return the headline times, and the time behind each headline rate. Only times have a curve."""
     times = {(metric.workload, metric.phase): metric for metric in index.core.metrics if metric.unit in TIMES}
-    found = [m if m.unit in TIMES else times.get((m.workload, m.phase)) for m in index.headline_metrics]
-    return list({metric.name: metric for metric in found if metric is not None}.values())
+    timed = [m if m.unit in TIMES else times.get((m.workload, m.phase)) for m in index.headline_metrics]
+    return list({metric.name: metric for metric in timed if metric is not None}.values())
 
 
 def _curves(index: Index, metric: Metric, context: Context) -> list[tuple[Arm, Value]]:
-    found = [(arm, index.value(metric.name, arm.name)) for arm in context.shown_arms]
-    return [(arm, value) for arm, value in found if value is not None and _points(value)]
+    values = [(arm, index.value(metric.name, arm.name)) for arm in context.shown_arms]
+    return [(arm, value) for arm, value in values if value is not None and _points(value)]
 
 
 def _points(value: Value) -> list[tuple[float, float]]:
-    """Return times and shares. A log axis has no zero."""
+    """Return pairs of a time and a share, without times of 0, which a log axis cannot show."""
     points = [(point.value, point.fraction) for point in value.distribution]
     return [(time, share) for time, share in points if time > 0 and share <= CUT + 1e-9]
 
 
 def _distribution_caption(index: Index, metric: Metric, context: Context) -> str:
-    """'Connect and first query (wire): half are done within 5.1 ms on plain, …; one in a hundred takes over …'."""
+    """Return such as 'Connect and first query (wire): p50 5.1 ms on plain and …; p99 …'."""
     parts = []
-    for name, words in (("p50", "half are done within"), ("p99", "one in a hundred takes more than")):
-        found = [
+    for name in ("p50", "p99"):
+        values = [
             f"{fmt.with_unit(fmt.number(value.percentiles[name]), metric.unit)} on {arm.protection}"
             for arm, value in _curves(index, metric, context)
             if name in value.percentiles
         ]
-        parts += [f"{words} {fmt.listed(found)}"] if found else []
+        parts += [f"{name} {fmt.listed(values)}"] if values else []
     return f"{fmt.capital(metric.label)} ({metric.view}{context.at}): {'; '.join(parts)}." if parts else ""
 
 
@@ -193,19 +195,19 @@ def _curves_panel(index: Index, metric: Metric, context: Context) -> Panel:
         grid="xy",
     )
     for arm, points in curves:
-        # The control lies broader under the arms, so that it is still seen where the curves are the same.
+        # The control's line is wider, to stay visible under an arm with the same curve.
         width, opacity = (5.0, 0.55) if arm.control else (1.8, 1.0)
         panel.line([(time, _height(share)) for time, share in points], colour_of(index, arm), width, opacity=opacity)
     return panel
 
 
 def _height(share: float) -> float:
-    """Make each further nine as high as the one before: 90 % at 1, 99 % at 2 (as HdrHistogram's plots)."""
+    """Return the height of a share: 90 % is at 1, 99 % at 2, 99.9 % at 3 (like HdrHistogram's plots)."""
     return -log10(1 - share)
 
 
 def _ticks(low: float, high: float, *, sparse: bool) -> list[float]:
-    """Return ticks at 1, 2 and 5 of each decade, fewer where they would crowd."""
+    """Return ticks at 1, 2 and 5 of each decade, or fewer if they would crowd."""
     decades = range(floor(log10(low)), ceil(log10(high)) + 1)
     steps: tuple[float, ...] = (1.0,) if high / low > 300 else (1.0, 3.0) if high / low > 30 else (1.0, 2.0, 5.0)
     if high / low < 4:

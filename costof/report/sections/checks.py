@@ -1,4 +1,4 @@
-"""Things without which no figure of a run is worth much, each with its mark, before anything else is read."""
+"""Checks that a run must pass before its figures can be trusted, each with a mark, at the head of the report."""
 
 from __future__ import annotations
 
@@ -26,63 +26,70 @@ class ChecksSection(Section[None, list[Check]]):
             return None
         overloaded = [each.arm for each in carried_loads(run) if not each.complete]
         carried = [_carried(core, overloaded)] if run.plan.load is not None else []
-        return [_proved(run, core), _quiet(run), _client(run, core), *carried, _answered(run, core, overloaded)]
+        return [_verified(run, core), _quiet(run), _client(run, core), *carried, _answered(run, core, overloaded)]
 
     def blocks(self, index: Index, data: list[Check]) -> Iterator[Block]:
         yield Checks(data)
 
 
-def _proved(run: Run, core: Core) -> Check:
-    """Arms are proved by what both ends saw around every slice; commands by the proofs of their study."""
-    # A command without a proof has nothing to prove, and fails by its errors alone.
-    proved = {arm.name for arm in run.plan.arms if run.plan.study.service.kind != COMMAND or arm.settings.proof}
-    unproved = [arm.label + arm.at for arm in core.arms if not arm.evidence and arm.name in proved]
-    if unproved:
-        return Check(passed=False, label="arms proved", detail=f"not {fmt.listed(unproved)}")
+def _verified(run: Run, core: Core) -> Check:
+    """Report arms without evidence.
+
+    Evidence of arms comes from both ends around every slice; evidence of commands from the proofs in their study.
+    """
+    # A command without a proof in the study needs no evidence.
+    with_evidence = {arm.name for arm in run.plan.arms if run.plan.study.service.kind != COMMAND or arm.settings.proof}
+    unverified = [arm.label + arm.at for arm in core.arms if not arm.evidence and arm.name in with_evidence]
+    if unverified:
+        return Check(passed=False, label="arms verified", detail=f"no evidence for {fmt.listed(unverified)}")
     discarded = sum(each.discarded for arm in core.arms for each in arm.evidence)
-    but = f"{fmt.plural(discarded, 'slice')} discarded, whose evidence did not fit the arm" if discarded else ""
+    but = f"{fmt.plural(discarded, 'slice')} discarded (evidence did not match the arm)" if discarded else ""
     if but or run.plan.study.service.kind != COMMAND:
-        return Check(passed=not discarded, label="arms proved", detail=but)
-    believed = [arm.label for arm in run.plan.arms if not arm.replicate and not arm.settings.proof]
-    if not believed:
-        return Check(passed=True, label="arms proved")
-    whose = "" if len(believed) == len(run.plan.controls) + len(run.plan.protected) else f" for {fmt.listed(believed)}"
-    return Check(passed=None, label="arms not verified", detail=f"no proof is given{whose}")
+        return Check(passed=not discarded, label="arms verified", detail=but)
+    assumed = [arm.label for arm in run.plan.arms if not arm.replicate and not arm.settings.proof]
+    if not assumed:
+        return Check(passed=True, label="arms verified")
+    arms = "" if len(assumed) == len(run.plan.controls) + len(run.plan.protected) else f" for {fmt.listed(assumed)}"
+    return Check(passed=None, label="arms not verified", detail=f"the study defines no proof{arms}")
 
 
 def _quiet(run: Run) -> Check:
     usual, steal = run.disturbances.typical_share, run.steal_share or 0.0
-    own = ", your own servers among them," if run.plan.target or run.plan.study.service.kind == COMMAND else ""
-    taken = [f"others{own} took {fmt.percent(usual)} of its CPU"] if usual > NEIGHBOURS_WORTH_A_WORD else []
-    taken += [f"the hypervisor took {fmt.percent(steal)} of it"] if steal > STEAL_WORTH_A_WORD else []
-    return Check(passed=not taken, label="machine quiet", detail=fmt.listed(taken))
+    target = " (including your own servers)" if run.plan.target or run.plan.study.service.kind == COMMAND else ""
+    disturbers = []
+    if usual > NEIGHBOURS_WORTH_A_WORD:
+        disturbers.append(f"other programs{target} used {fmt.percent(usual)} of its CPU")
+    if steal > STEAL_WORTH_A_WORD:
+        disturbers.append(f"the hypervisor took {fmt.percent(steal)} of its CPU")
+    return Check(passed=not disturbers, label="machine quiet", detail=fmt.listed(disturbers))
 
 
 def _client(run: Run, core: Core) -> Check:
-    """Report a load generator near a whole core in a headline rate: then the rate is its own limit."""
+    """Report a load generator that used most of a core in a headline rate, and so may have limited it."""
     rates = {metric.workload for metric in core.metrics if metric.headline and metric.unit == "per_second"}
     many = {name for name in rates if run.plan.study.workloads[name].workers > 1}
     busy = dict.fromkeys(each.workload for each in core.cpu if each.busiest == CLIENT and each.workload in many)
     labels = [f"'{run.plan.study.workloads[name].label}'" for name in busy]
-    but = f"it used most of one core in {fmt.listed(labels)}" if labels else ""
+    but = f"it used most of one core during {fmt.listed(labels)}" if labels else ""
     return Check(passed=not labels, label="load generator not the limit", detail=but)
 
 
 def _carried(core: Core, overloaded: Sequence[str]) -> Check:
     arms = [arm.label + arm.at for arm in core.arms if arm.name in overloaded and not arm.replicate]
-    return Check(passed=not overloaded, label="load carried", detail=f"not by {fmt.listed(arms)}" if arms else "")
+    return Check(passed=not overloaded, label="load carried", detail=f"not with {fmt.listed(arms)}" if arms else "")
 
 
 def _answered(run: Run, core: Core, overloaded: Sequence[str]) -> Check:
-    """Whether every operation was answered, and every headline figure of an arm that carried its load was there."""
-    failed = sum(piece.answer.failed for piece in run.counted)
+    """Report failed operations, and headline figures that are missing for arms that carried their load."""
+    failed = sum(record.answer.failed for record in run.counted)
     elsewhere = sum(each.count for each in core.errors) - failed
     headline = {metric.name: metric.label for metric in core.metrics if metric.headline}
-    missing = [each for each in core.missing if each.metric in headline and each.arm not in overloaded]
-    lacking = dict.fromkeys(f"'{headline[each.metric]}'" for each in missing)
+    missing = dict.fromkeys(
+        f"'{headline[each.metric]}'" for each in core.missing if each.metric in headline and each.arm not in overloaded
+    )
     but = [fmt.plural(failed, "error")] if failed else []
     but += [f"{fmt.plural(elsewhere, 'error')} in warm-up or discarded slices"] if elsewhere else []
-    but += [f"{fmt.listed([*lacking])} missing"] if lacking else []
+    but += [f"{fmt.listed([*missing])} missing"] if missing else []
     return Check(passed=not but, label="nothing failed", detail=" and ".join(but))
 
 

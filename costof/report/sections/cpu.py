@@ -1,28 +1,29 @@
-"""CPU by role: who pays, in seconds per 1,000 operations, and who waited for CPU."""
+"""CPU by role: seconds per 1,000 operations, and the time for which roles waited for CPU."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from costof import format as fmt
-from costof.report.blocks import FILES, HTML, TEXT, Block, Details, Figure, Paragraph, Table
+from costof.report.blocks import FILES, HTML, TEXT, Block, Cell, Column, Details, Figure, Paragraph, Row, Table
 from costof.report.canvas import Legend, Panel, Scale, Sheet, columns_for, grid, named
 from costof.report.palette import role_colour
 from costof.report.sections import Section
 from costof.results.index import Context, Index
 from costof.results.models import Cpu
 
-WORTH_A_WORD = 0.005
-"""A smaller share of the time without CPU explains nothing."""
+CLIENT = "client"
+LEAST_SHOWN = 0.005
+"""Shares of waiting time below this are not shown."""
 Bars = tuple[str, Context, list[Cpu]]
-"""A workload in a context, and its bars."""
+"""A workload, its context, and the CPU time of each arm: one panel of the figure."""
 
 
 class CpuSection(Section[None, None]):
     name, title, order = "cpu", "CPU", 120
 
     def blocks(self, index: Index, data: None) -> Iterator[Block]:
-        # An operation of a command is one run of it, whose CPU time is among its figures.
+        # CPU time of commands is a metric of its own.
         if not index.core.cpu or all(metric.view in ("command", "cpu") for metric in index.core.metrics):
             return
         busy = _bottlenecks(index)
@@ -50,31 +51,31 @@ def _roles(cpu: list[Cpu]) -> list[str]:
 
 
 def _table(index: Index, context: Context) -> Table:
-    of = {arm.name for arm in index.core.arms if arm.context == context.name and not arm.replicate}
-    order = list(dict.fromkeys(cpu.workload for cpu in index.core.cpu))
+    arms = {arm.name for arm in index.core.arms if arm.context == context.name and not arm.replicate}
     roles = _roles(index.core.cpu)
-    # Roles whose CPU share was used up, and steal; none where nobody waited.
+    # Columns for roles that used up their CPU share, and for steal, if there was any waiting.
     waits = [_limits(cpu) for cpu in index.core.cpu]
     limits = [
         name
         for name in dict.fromkeys(name for each in waits for name in each)
-        if any(each.get(name, 0.0) >= WORTH_A_WORD for each in waits)
+        if any(each.get(name, 0.0) >= LEAST_SHOWN for each in waits)
     ]
     rows = []
-    for cpu in sorted((cpu for cpu in index.core.cpu if cpu.arm in of), key=lambda cpu: order.index(cpu.workload)):
-        used = [cpu.seconds_per_1000.get(role) for role in roles]
-        seconds = [fmt.NONE if each is None else _number(each) for each in used]
-        waited = [_limits(cpu).get(name, 0.0) for name in limits]
-        shares = [fmt.percent(share) if share >= WORTH_A_WORD else fmt.NONE for share in waited]
-        rows.append(
-            [cpu.workload, index.short(cpu.arm), *seconds, _number(sum(cpu.seconds_per_1000.values())), *shares]
-        )
-    head = ["workload", "arm", *roles, "total", *limits]
-    return Table.of(head, rows, title=f"CPU seconds per 1,000 operations{context.suffix}", texts=(0, 1))
+    for workload in dict.fromkeys(cpu.workload for cpu in index.core.cpu if cpu.arm in arms):
+        rows.append(Row([Cell(index.workload_label(workload))], "group"))
+        for cpu in (cpu for cpu in index.core.cpu if cpu.arm in arms and cpu.workload == workload):
+            used = [cpu.seconds_per_1000.get(role) for role in roles]
+            seconds = [fmt.NONE if each is None else _number(each) for each in used]
+            waited = [_limits(cpu).get(name, 0.0) for name in limits]
+            shares = [fmt.percent(share) if share >= LEAST_SHOWN else fmt.NONE for share in waited]
+            total = _number(sum(cpu.seconds_per_1000.values()))
+            rows.append(Row([*map(Cell, [index.short(cpu.arm), *seconds, total, *shares])]))
+    columns = [Column("arm", "text"), *map(Column, [*roles, "total", *limits])]
+    return Table(columns, rows, f"CPU seconds per 1,000 operations{context.suffix}", group="workload")
 
 
 def _number(seconds: float) -> str:
-    """Three significant digits, down to the millisecond: the counters see no less."""
+    """Format with three significant digits, at most to the millisecond, the resolution of the counters."""
     return fmt.number(seconds, min(3, fmt.significant_decimals(seconds)))
 
 
@@ -83,23 +84,27 @@ def _limits(cpu: Cpu) -> dict[str, float]:
 
 
 def _bottlenecks(index: Index) -> list[str]:
-    """Return who was near a whole core, the load generator first: then the run measured itself."""
+    """Return sentences about roles that used most of one core, the load generator first."""
     arms: dict[tuple[str, str, str], list[str]] = {}
     for cpu in index.core.cpu:
         arm = index.arm(cpu.arm)
         if cpu.busiest and cpu.arm not in index.replicates:
-            where = arm.at if arm else ""
-            arms.setdefault((cpu.busiest, cpu.workload, where), []).append(index.short(cpu.arm))
-    busy = sorted(arms.items(), key=lambda item: item[0][0] != "client")
-    return [f"{role} used most of one core in {work} on {fmt.listed(names)}{at}." for (role, work, at), names in busy]
+            place = arm.at if arm else ""
+            arms.setdefault((cpu.busiest, cpu.workload, place), []).append(index.short(cpu.arm))
+    busy = sorted(arms.items(), key=lambda item: item[0][0] != CLIENT)
+    return [
+        f"{'The client' if role == CLIENT else fmt.capital(role)} used most of one core during "
+        f"'{index.workload_label(work)}' with {fmt.listed(names)}{at}."
+        for (role, work, at), names in busy
+    ]
 
 
 def _bars(index: Index) -> list[Bars]:
     shown = []
     for workload in dict.fromkeys(each.workload for each in index.core.cpu):
-        of = {each.arm: each for each in index.core.cpu if each.workload == workload}
+        cpu_by_arm = {each.arm: each for each in index.core.cpu if each.workload == workload}
         for context in index.contexts:
-            bars = [of[arm.name] for arm in context.shown_arms if arm.name in of]
+            bars = [cpu_by_arm[arm.name] for arm in context.shown_arms if arm.name in cpu_by_arm]
             used = [bar for bar in bars if sum(bar.seconds_per_1000.values()) > 0]
             shown += [(workload, context, used)] if used else []
     return shown
@@ -107,14 +112,15 @@ def _bars(index: Index) -> list[Bars]:
 
 def _caption(index: Index, workload: str, context: Context, bars: list[Cpu]) -> str:
     totals = [f"{_number(sum(bar.seconds_per_1000.values()))}{fmt.NBSP}s on {index.short(bar.arm)}" for bar in bars]
-    text = f"{workload}{context.at}: {fmt.listed(totals)} per 1,000 operations"
+    text = f"{fmt.capital(index.workload_label(workload))}{context.at}: {fmt.listed(totals)} per 1,000 operations"
     control = next((bar for bar in bars if context.control and bar.arm == context.control.name), None)
-    others = [bar for bar in bars if bar is not control]
-    if control is None or len(others) != 1:
+    protected = [bar for bar in bars if bar is not control]
+    if control is None or len(protected) != 1:
         return text + "."
-    grown = {role: used - control.seconds_per_1000.get(role, 0.0) for role, used in others[0].seconds_per_1000.items()}
-    role = max(grown, key=lambda each: grown[each])
-    return text + (f", most of the rise in {role}." if grown[role] > 0 else ".")
+    used = protected[0].seconds_per_1000.items()
+    added = {role: seconds - control.seconds_per_1000.get(role, 0.0) for role, seconds in used}
+    role = max(added, key=lambda each: added[each])
+    return text + (f", with the largest increase in {role}." if added[role] > 0 else ".")
 
 
 def _draw(index: Index, shown: list[Bars], roles: list[str], width: int) -> Sheet:
@@ -123,7 +129,7 @@ def _draw(index: Index, shown: list[Bars], roles: list[str], width: int) -> Shee
     panels = []
     for number, (workload, context, bars) in enumerate(shown):
         panel = _panel(index, bars, roles, names=named(number, width, columns, many=many))
-        panel.title = workload + (f"\n{context.title}" if context.title else "")
+        panel.title = index.workload_label(workload) + (f"\n{context.title}" if context.title else "")
         panels.append(panel)
     return grid(width, panels, 92 + 28 * most if many else 74 + 32 * most, columns=columns)
 

@@ -1,4 +1,4 @@
-"""Evidence: what proves that each arm was what it says, the links as measured, errors by class, and warnings."""
+"""Evidence: facts that verify each arm, the measured links, errors by class, and warnings."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from costof.report.sections import Section, sentences
 from costof.results.index import Index
 from costof.results.models import Sentence
 
-HEAD = ["arm", "seen by", "facts", "slices", "discarded"]
-LINKS = ["link", "method", "asked for", "median", "off by", "99 % within", "probes"]
+HEAD = ["arm", "source", "facts", "slices", "discarded"]
+LINKS = ["link", "method", "configured", "median", "difference", "p99", "probes"]
 UNVERIFIED = ("verify", "none")
 
 
@@ -20,18 +20,16 @@ class EvidenceSection(Section[None, None]):
     name, title, order = "evidence", "Evidence", 140
 
     def answer(self, index: Index, data: None) -> list[Sentence]:
-        """Warn of certificates that were not checked: such TLS is open to anybody in the middle."""
+        """Warn of certificates that were not verified: such TLS does not stop a man in the middle."""
         off = [arm.label + arm.at for arm in index.answered if UNVERIFIED in arm.levels.items()]
         texts = [WarningText.NOT_VERIFIED.text(arms=fmt.listed(off), how="verify = none")] if off else []
         return sentences("warning", texts)
 
     def blocks(self, index: Index, data: None) -> Iterator[Block]:
-        yield Paragraph(
-            "Each arm had to prove that it was what it says; an arm without evidence has no figures.", media=HTML
-        )
+        yield Paragraph("Each arm needs evidence of its settings; an arm without evidence has no figures.", media=HTML)
         rows: list[list[str | Cell]] = []
         for arm in index.core.arms:
-            role = "; the noise" if arm.replicate else "; control" if arm.control else ""
+            role = "; copy of the control" if arm.replicate else "; control" if arm.control else ""
             name = Cell(arm.name, full=f"{arm.name}: {arm.label}{role}")
             for item in arm.evidence:
                 facts = "; ".join(f"{fact}: {value}" for fact, value in item.facts.items())
@@ -52,17 +50,18 @@ class EvidenceSection(Section[None, None]):
             for link in index.core.links
         ]
         if links:
-            title = f"Links: asked for and measured{' in the last start' if index.core.starts else ''}"
+            title = f"Links: configured and measured{' in the last start' if index.core.starts else ''}"
             yield Table.of(LINKS, links, title=title, texts=(0, 1), media=FILES)
         errors = [
-            f"{error.count:,} × {error.error_class} in {error.workload} on {error.arm}; the first: {error.detail}"
+            f"{error.count:,} × {error.error_class} in '{index.workload_label(error.workload)}' with {error.arm}; the "
+            f"first: {error.detail}"
             for error in index.core.errors
         ]
         yield Heading("Errors", media=FILES if errors else HTML)
         if errors:
             yield Bullets(errors, label="Errors", tone="error")
         else:
-            answered = ": every operation of every arm was answered" if index.core.rounds else ""
+            answered = ": every operation of every arm succeeded" if index.core.rounds else ""
             yield Paragraph(f"None{answered}.", media=HTML)
         if warnings := index.core.warnings:
             yield Heading("Warnings", media=FILES)

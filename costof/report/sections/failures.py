@@ -1,7 +1,7 @@
-"""Failures: how many operations of each arm had no answer, or a wrong one, and whether that is more than the control's.
+"""Failures: the share of operations that failed with each arm, compared with the control.
 
-The figures beside them are of the operations that succeeded. An arm that fails more answers fewer, and perhaps the
-easier ones: whoever reads its latency alone is misled, so the answer says it.
+All other figures cover only operations that succeeded. An arm that fails more often may succeed only with the easier
+operations, and its latency would then be misleading; the answer therefore mentions failures.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ from costof.results.index import Index
 from costof.results.models import FailedOperations, MissingFigure, Sentence
 from costof.study.commands import COMMAND
 
-HEAD = ["workload", "arm", "failed", "of", "more than the control"]
-TITLE = "Operations that failed"
+HEAD = ["workload", "arm", "failed", "operations", "more than the control"]
+TITLE = "Failed operations"
 METHOD = (
-    "The difference of two shares has Newcombe's interval (1998). Latencies and rates are those of the operations that "
+    "The interval of a difference of two shares is Newcombe's (1998). Latencies and rates cover only operations that "
     "succeeded."
 )
-#: A share of failing operations that no answer may be silent about, whether the control has it or not.
-WORTH_A_WORD = 0.001
+SUCCEEDED = "Its other figures cover only operations that succeeded."
+#: From this share of failed operations on the answer mentions them, even if the control fails as often.
+LEAST_REPORTED = 0.001
 
 
 class FailuresSection(Section[None, None]):
@@ -33,9 +34,9 @@ class FailuresSection(Section[None, None]):
         texts = [
             _sentence(index, each)
             for each in index.core.failures
-            if each.arm not in index.replicates and (each.fails_more or each.share > WORTH_A_WORD)
+            if each.arm not in index.replicates and (each.fails_more or each.share > LEAST_REPORTED)
         ]
-        # The answer already names loads that were too much; the question is answered by headlines alone.
+        # The section of the load already reports overloaded arms.
         texts += [
             missing_words(index, each)
             for each in index.core.missing
@@ -44,38 +45,42 @@ class FailuresSection(Section[None, None]):
         return sentences("warning", texts)
 
     def blocks(self, index: Index, data: None) -> Iterator[Block]:
-        rows = [_row(each) for each in index.core.failures if each.arm not in index.replicates]
+        rows = [_row(index, each) for each in index.core.failures if each.arm not in index.replicates]
         if rows:
             yield Table.of(HEAD, rows, title=TITLE, texts=(0, 1))
             yield Paragraph(METHOD, "note", media=FILES)
 
 
 def missing_words(index: Index, each: MissingFigure) -> str:
-    """Return why a figure cannot be compared, or in how many slices it is missing."""
+    """Return a sentence with the reason for a figure that is missing in all or some slices."""
     figure = f"'{index.metric_label(each.metric)}'"
-    return f"{figure} {'cannot be compared' if each.entirely else 'is of fewer slices'}: {each.reason}."
+    return f"{figure} {'cannot be compared' if each.entirely else 'is missing in some slices'}: {each.reason}."
 
 
 def _sentence(index: Index, each: FailedOperations) -> str:
-    failed = f"{fmt.percent(each.share)} of the operations of '{each.workload}' failed with {index.label_at(each.arm)}"
+    workload = index.workload_label(each.workload)
+    failed = f"{fmt.percent(each.share)} of operations failed with {index.label_at(each.arm)} ('{workload}')"
     if not any(value.arm == each.arm for value in index.core.values):
         return f"{failed}."
     if not each.fails_more or each.excess is None:
-        return f"{failed}. Its other figures are of the operations that succeeded."
+        return f"{failed}. {SUCCEEDED}"
     points = fmt.number(each.excess * 100, fmt.significant_decimals(each.excess * 100, 2))
-    return (
-        f"{failed}, {points} percentage points more than with its control. Its other figures are of the operations "
-        "that succeeded."
-    )
+    return f"{failed}, {points} percentage points more than with the control. {SUCCEEDED}"
 
 
-def _row(each: FailedOperations) -> list[str | Text]:
+def _row(index: Index, each: FailedOperations) -> list[str | Text]:
     more: str | Text = fmt.NONE
     if each.excess is not None and each.excess_low is not None and each.excess_high is not None:
         decimals = fmt.decimals_for(50 * (each.excess_high - each.excess_low))
         ends = fmt.interval(100 * each.excess_low, 100 * each.excess_high, decimals)
         more = Text(fmt.with_unit(fmt.number(100 * each.excess, decimals, signed=True), "%"), ends)
-    return [each.workload, each.arm, f"{each.failed:,} ({fmt.percent(each.share)})", f"{each.begun:,}", more]
+    return [
+        index.workload_label(each.workload),
+        each.arm,
+        f"{each.failed:,} ({fmt.percent(each.share)})",
+        f"{each.begun:,}",
+        more,
+    ]
 
 
 SECTION = FailuresSection()

@@ -1,4 +1,4 @@
-"""Hosts: what each load machine had of the run, and whether one of them is another than the others."""
+"""Hosts: the share of each load machine in the run, and warnings about a machine that differs from the others."""
 
 from __future__ import annotations
 
@@ -26,49 +26,50 @@ from costof.statistics.intervals import CONFIDENCE, ROUNDS_FOR_INTERVAL, trimmed
 from costof.study.commands import COMMAND
 from costof.study.schema import Metric
 
-OF_ITS_ENGINE, OF_ITS_COMMANDS = "its engine", "its commands"
-HEAD = ["host", "cores", "operations", "errors", "CPU in use", OF_ITS_ENGINE, "steal", "latest start", "clock known to"]
-TITLE = "Slower than the others"
+ENGINE_CPU, COMMANDS_CPU = "CPU of the engine", "CPU of the commands"
+HEAD = ["host", "cores", "operations", "errors", "CPU in use", ENGINE_CPU, "steal", "latest start", "clock error"]
+TITLE = "Slow hosts"
 METHOD = (
-    "All hosts ask as one population: one plan, one window a slice, one figure a slice. A host is compared with the "
-    "others of the same slices: the mean of its operations over theirs, trimmed over rounds, at 95 % for all hosts "
-    "together (Bonferroni)."
+    "All hosts together are one load: one plan, one window and one figure a slice. A host is slow if the mean of its "
+    "operations, divided by that of the other hosts in the same slices, is above 1 by the metric's margin, with its "
+    "interval above 1 (trimmed mean over rounds; 95 % for all hosts together, by Bonferroni)."
 )
-OF_COMMANDS = (
-    "Of what programs print, rates are added over the hosts; all else, percentiles among it, is the mean of what the "
-    "hosts' programs said, since these do not say what their percentiles are percentiles of; of peak memory it is the "
-    "greatest."
+COMMANDS_METHOD = (
+    "Rates that programs print are added over the hosts. Peak memory is the highest of all hosts. Other printed "
+    "figures, percentiles included, are means over the hosts, because the programs do not print their distributions."
 )
-#: Of a host's CPU time: from here on it waits for itself.
+#: Share of a host's CPU time from which on its own CPU may limit the load.
 BUSY = 0.8
-#: A port that was used rests for so long (TIME_WAIT).
-PORT_RESTS_SECONDS = 60.0
+#: Time for which a used port cannot be used again (TIME_WAIT).
+PORT_REUSE_SECONDS = 60.0
 
 
 class HostRow(Model):
-    """Shares are of the host's CPU time in its slices, on average."""
+    """A host's share in the run. CPU shares are means over its slices."""
 
     host: str
     cores: int
     operations: int
     errors: int
     busy: Finite
-    engine: Finite = Field(description="Of the CPUs that the engine was given.")
+    engine: Finite = Field(description="Share of the CPUs that the engine may use.")
     steal: Finite
-    latest_ms: Finite = Field(description="The latest opening of a window after the instant that was agreed upon.")
-    clock_error_ms: Finite = Field(description="What its clock was known to within, in the median slice.")
-    connections_a_minute: int = Field(description="The most that it opened in any minute.")
-    ports: int = Field(description="For connections to one address; 0 where that is not known.")
+    latest_ms: Finite = Field(description="Longest delay of the start of a window after the agreed time.")
+    clock_error_ms: Finite = Field(description="Error bound of its clock in the median slice.")
+    connections_a_minute: int = Field(description="Most connections opened in any minute.")
+    ports: int = Field(description="Ports for connections to one address; 0 if unknown.")
 
 
-class Slower(Model):
+class SlowHost(Model):
     metric: str
     host: str
-    ratio: Estimate = Field(description="Its mean over that of the others; where more is better, theirs over its own.")
+    ratio: Estimate = Field(
+        description="The host's mean divided by that of the other hosts; inverted if higher is better."
+    )
 
 
-class Decides(Model):
-    """A verdict that would be another without this host."""
+class DecidingHost(Model):
+    """A verdict that would change without this host."""
 
     metric: str
     arm: str
@@ -77,9 +78,9 @@ class Decides(Model):
 
 class Hosts(Model):
     rows: list[HostRow]
-    slower: list[Slower]
-    deciding: list[Decides]
-    commands: bool = Field(default=False, description="Whether they ran commands of the user's own.")
+    slower: list[SlowHost]
+    deciding: list[DecidingHost]
+    commands: bool = Field(default=False, description="Whether the hosts ran the user's commands.")
 
 
 class HostsSection(Section[None, Hosts]):
@@ -87,7 +88,7 @@ class HostsSection(Section[None, Hosts]):
     data = Hosts
 
     def compute(self, run: Run, core: Core, spec: None) -> Hosts | None:
-        names = list(dict.fromkeys(part.host for piece in run.counted for part in piece.hosts))
+        names = list(dict.fromkeys(part.host for record in run.counted for part in record.hosts))
         if not names or run.environment is None:
             return None
         facts = run.environment.facts["hosts"]
@@ -116,23 +117,22 @@ class HostsSection(Section[None, Hosts]):
         ]
         for each in data.deciding:
             effect, metric = index.effect(each.metric, each.arm), index.metrics[each.metric]
-            what = f"'{metric.label}' of {index.label_at(each.arm)}"
+            subject = f"'{metric.label}' with {index.label_at(each.arm)}"
             verdict = verdict_words(effect, metric) if effect else ""
-            texts.append(WarningText.HOST_DECIDES.text(host=each.host, what=what, verdict=verdict))
+            texts.append(WarningText.HOST_DECIDES.text(host=each.host, what=subject, verdict=verdict))
         return sentences("warning", texts)
 
     def blocks(self, index: Index, data: Hosts) -> Iterator[Block]:
-        head = [OF_ITS_COMMANDS if data.commands and each == OF_ITS_ENGINE else each for each in HEAD]
+        head = [COMMANDS_CPU if data.commands and each == ENGINE_CPU else each for each in HEAD]
         yield Table.of(head, map(_cells, data.rows), texts=(0,), media=FILES)
         if data.slower:
-            found = [[index.metric_label(each.metric), each.host, _effect(each.ratio)] for each in data.slower]
-            yield Table.of(["metric", "host", "slower by"], found, title=TITLE, texts=(0, 1))
-        yield Paragraph(f"{METHOD} {OF_COMMANDS}" if data.commands else METHOD, "note", media=FILES)
+            rows = [[index.metric_label(each.metric), each.host, _effect(each.ratio)] for each in data.slower]
+            yield Table.of(["metric", "host", "slower by"], rows, title=TITLE, texts=(0, 1))
+        yield Paragraph(f"{METHOD} {COMMANDS_METHOD}" if data.commands else METHOD, "note", media=FILES)
 
 
 def _row(run: Run, name: str, facts: Mapping[str, int]) -> HostRow:
-    pieces = [(piece, part) for piece in run.counted for part in piece.hosts if part.host == name and part.participated]
-    parts = [part for _, part in pieces]
+    parts = [part for record in run.counted for part in record.hosts if part.host == name and part.participated]
     cpus = int(facts.get("CPUs given", 1))
     engine_shares = [part.engine_cpu_ns / max(1, part.ended_ns - part.late_ns) / max(1, cpus) for part in parts]
     return HostRow(
@@ -153,70 +153,70 @@ def _row(run: Run, name: str, facts: Mapping[str, int]) -> HostRow:
 def _most_a_minute(slices: Sequence[SliceRecord], name: str) -> int:
     window: deque[tuple[float, int]] = deque()
     opened = most = 0
-    for piece in slices:
-        count = sum(part.phases["tcp"].count for part in piece.hosts if part.host == name and "tcp" in part.phases)
-        at = piece.answer.started_unix_ns / 1e9
+    for record in slices:
+        count = sum(part.phases["tcp"].count for part in record.hosts if part.host == name and "tcp" in part.phases)
+        at = record.answer.started_unix_ns / 1e9
         window.append((at, count))
         opened += count
-        while window[0][0] < at - PORT_RESTS_SECONDS:
+        while window[0][0] < at - PORT_REUSE_SECONDS:
             opened -= window.popleft()[1]
         most = max(most, opened)
     return most
 
 
-def _slower(run: Run, names: Sequence[str]) -> list[Slower]:
+def _slower(run: Run, names: Sequence[str]) -> list[SlowHost]:
     metrics = {
         name: metric
         for name, metric in run.plan.study.metrics.items()
         if metric.headline and (not metric.is_of_whole_slice or metric.command_figure)
     }
     confidence = 1 - (1 - CONFIDENCE) / max(1, len(names) * len(metrics))
-    found = []
+    hosts = []
     for name, metric in metrics.items():
-        # A phase's mean is a time, whatever its metric makes of it.
+        # The mean of a phase is a time, even if the metric is a rate.
         more_is_better = metric.command_figure and metric.better == "higher"
         for host in names:
             by_round: dict[int, list[float]] = {}
-            for piece in run.counted:
-                own, others = _told(piece.hosts, metric, host) if piece.workload == metric.workload else (0.0, 0.0)
-                if own > 0 and others > 0:
-                    slower = others / own if more_is_better else own / others
-                    by_round.setdefault(piece.round, []).append(math.log(slower))
+            for record in run.counted:
+                mean, rest = _means(record.hosts, metric, host) if record.workload == metric.workload else (0.0, 0.0)
+                if mean > 0 and rest > 0:
+                    slower = rest / mean if more_is_better else mean / rest
+                    by_round.setdefault(record.round, []).append(math.log(slower))
             logs = [fmean(each) for each in by_round.values()]
             if len(logs) < ROUNDS_FOR_INTERVAL:
                 continue
             ratio = trimmed_mean(logs).estimate(len(logs), confidence).through(math.exp)
             if ratio.low > 1 and ratio.value >= 1 + metric.margin:
-                found.append(Slower(metric=name, host=host, ratio=ratio))
-    return found
+                hosts.append(SlowHost(metric=name, host=host, ratio=ratio))
+    return hosts
 
 
-def _told(parts: Sequence[HostPart], metric: Metric, host: str) -> tuple[float, float]:
-    """Return the host's mean and that of all others; 0 where there is none."""
+def _means(parts: Sequence[HostPart], metric: Metric, host: str) -> tuple[float, float]:
+    """Return the mean of the host and the mean of all other hosts; 0 if there is none."""
     if name := metric.command_figure:
         figures = {part.host: part.figures[name] for part in parts if name in part.figures}
-        own = figures.pop(host, 0.0)
-        return own, fmean(figures.values()) if figures else 0.0
-    told = {part.host: part.phases[metric.phase] for part in parts if metric.phase in part.phases}
-    alone = told.pop(host, None)
-    count, total = sum(each.count for each in told.values()), sum(each.sum_ns for each in told.values())
-    return (alone.sum_ns / alone.count if alone and alone.count else 0.0), (total / count if count else 0.0)
+        mean = figures.pop(host, 0.0)
+        return mean, fmean(figures.values()) if figures else 0.0
+    phases = {part.host: part.phases[metric.phase] for part in parts if metric.phase in part.phases}
+    phase = phases.pop(host, None)
+    count, total = sum(each.count for each in phases.values()), sum(each.sum_ns for each in phases.values())
+    return (phase.sum_ns / phase.count if phase and phase.count else 0.0), (total / count if count else 0.0)
 
 
-def _deciding(run: Run, names: Sequence[str]) -> list[Decides]:
-    """Return the headline verdicts that one host by itself decides."""
+def _deciding(run: Run, names: Sequence[str]) -> list[DecidingHost]:
+    """Return the headline verdicts that would change without one of the hosts."""
     if len(names) < 2:
         return []
-    reached = _verdicts(run, run.samples)
-    found = []
+    verdicts = _verdicts(run, run.samples)
+    deciding = []
     for host in names:
         without = _verdicts(run, _samples_without(run, host))
-        found += [
-            Decides(metric=metric, arm=arm, host=host)
-            for (metric, arm), verdict in reached.items()
+        deciding += [
+            DecidingHost(metric=metric, arm=arm, host=host)
+            for (metric, arm), verdict in verdicts.items()
             if verdict is not Verdict.UNRESOLVED and without.get((metric, arm), verdict) is not verdict
         ]
-    return found
+    return deciding
 
 
 def _verdicts(run: Run, samples: Samples) -> dict[tuple[str, str], Verdict]:
@@ -226,22 +226,24 @@ def _verdicts(run: Run, samples: Samples) -> dict[tuple[str, str], Verdict]:
 
 def _samples_without(run: Run, host: str) -> Samples:
     samples = Samples(run.samples.units)
-    for piece in run.counted:
-        part = next((part for part in piece.hosts if part.host == host), None)
-        answer = piece.answer if part is None else _answer_without(piece, part)
+    for record in run.counted:
+        part = next((part for part in record.hosts if part.host == host), None)
+        answer = record.answer if part is None else _answer_without(record, part)
         if answer.operations:
-            add_samples(run.plan, samples, piece.round, piece.key, answer, server_readings(piece))
+            add_samples(run.plan, samples, record.round, record.key, answer, server_readings(record))
     return samples
 
 
-def _answer_without(piece: SliceRecord, part: HostPart) -> SliceAnswer:
-    """Return the answer of the other hosts, as far as means and rates go."""
-    answer = piece.answer
-    figures = merged_figures([each.figures for each in piece.hosts if each is not part], answer.rates)
+def _answer_without(record: SliceRecord, part: HostPart) -> SliceAnswer:
+    """Return the slice's answer without this host. Only counts, means and rates are correct."""
+    answer = record.answer
+    figures = merged_figures([each.figures for each in record.hosts if each is not part], answer.rates)
     phases = {}
     for name, phase in answer.phases.items():
-        own = part.phases.get(name)
-        count, total = (phase.count - own.count, phase.sum_ns - own.sum_ns) if own else (phase.count, phase.sum_ns)
+        removed = part.phases.get(name)
+        count, total = phase.count, phase.sum_ns
+        if removed:
+            count, total = count - removed.count, total - removed.sum_ns
         if count:
             phases[name] = phase.model_copy(update={"count": count, "sum_ns": total})
     operations = answer.operations - part.operations

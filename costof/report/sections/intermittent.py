@@ -1,8 +1,6 @@
-"""Costs that come and go: an arm some of whose slices, or operations within them, stand far apart, more often than the
-control's do.
+"""Intermittent costs: arms with outlying slices or slow operations, more of them than the control has.
 
-Its mean is its cost to whoever uses it long; its usual round says nothing of what the others are, so the answer names
-both.
+The mean of such an arm is its cost over a long time, but most rounds differ from the mean; the answer names both.
 """
 
 from __future__ import annotations
@@ -25,63 +23,66 @@ from costof.statistics.intermittent import intermittent
 from costof.statistics.slow_operations import Slices, slow_operations
 from costof.study.arms import PlannedArm
 
-HEAD = ["metric", "arm", "slices apart", "times the others", "the control's slices apart"]
+HEAD = ["metric", "arm", "outlying slices", "times the other slices", "outlying slices of the control"]
 SLOW_TITLE = "Slow operations"
-SLOW_HEAD = ["metric", "arm", "slow operations", "the control's"]
+SLOW_HEAD = ["metric", "arm", "slow operations", "control"]
 METHOD = (
-    "A slice stands apart where its median operation is more than two robust standard deviations, and a tenth, beyond "
-    "the other two of its round, of arm, control and its copy. Whether those of the arm stand apart more and farther is "
-    "asked by drawing in each round which of the three is the arm (a randomization test). "
-    "An operation is slow where it takes longer than its slice's median by half of it, or of the control's if that is "
-    "more. Shares are compared with those of control and its copy by {unit} (t-test)."
+    "Each round has three slices to compare: arm, control and the control's copy. A slice is outlying if its median "
+    "operation is more than two robust standard deviations, and more than 10 %, worse than both other slices. A "
+    "randomization test decides whether the arm's slices are outlying more often and farther than the others. "
+    "An operation is slow if it exceeds the median of its slice by more than half of that median, or of the control's "
+    "median if that is longer. A t-test by {unit} compares the share of slow operations with the control and its copy."
 )
-#: Questions that are asked of each metric and arm: of its slices, and of its operations.
-QUESTIONS = 2
+#: Tests for each metric and arm: one for slices, one for operations.
+TESTS = 2
 
 
 class IntermittentCost(Model):
     metric: str
     arm: str
-    slices: int = Field(description="Slices of the arm that stand far apart from its others.")
-    of: int
-    times: Finite = Field(description="How many times the others they took, or were slower by.")
-    usual: int = Field(description="Slices of control and its copy that stand apart as far.")
+    slices: int = Field(description="Outlying slices of the arm.")
+    of: int = Field(description="All slices of the arm.")
+    times: Finite = Field(
+        description="Figure of the outlying slices, as a multiple of the other slices; for a rate, its inverse."
+    )
+    usual: int = Field(description="Outlying slices of the control and its copy.")
     usual_of: int
 
 
 class Slow(Model):
-    """Shares of operations that take far longer than the others of their slice."""
+    """Shares of operations that take far longer than the median of their slice."""
 
     metric: str
     arm: str
     share: Finite
-    usual: Finite = Field(description="Of control and its copy.")
+    usual: Finite = Field(description="The share of the control and its copy.")
 
 
 class Intermittent(Model):
-    found: list[IntermittentCost]
-    slow: list[Slow]
+    outlying_slices: list[IntermittentCost]
+    slow_operations: list[Slow]
 
     @property
     def arms(self) -> set[str]:
-        return {each.arm for each in self.found} | {each.arm for each in self.slow}
+        return {each.arm for each in self.outlying_slices} | {each.arm for each in self.slow_operations}
 
 
 class IntermittentSection(Section[None, Intermittent]):
-    name, title, order = "intermittent", "What comes and goes", 16
+    name, title, order = "intermittent", "Intermittent costs", 16
     data = Intermittent
 
     def compute(self, run: Run, core: Core, spec: None) -> Intermittent | None:
         metrics = [name for name, metric in run.plan.study.metrics.items() if metric.headline]
-        asked = QUESTIONS * len(metrics) * len(run.plan.protected)
+        tests = TESTS * len(metrics) * len(run.plan.protected)
         slices = {name: _slices(run, name) for name in metrics}
-        found = [each for name, of in slices.items() for each in _of_slices(run, name, of, asked)]
-        slow = [each for name, of in slices.items() for each in _of_operations(run, name, of, asked)]
-        return Intermittent(found=found, slow=slow) if found or slow else None
+        outlying = [each for name, by_arm in slices.items() for each in _outlying_slices(run, name, by_arm, tests)]
+        slow = [each for name, by_arm in slices.items() for each in _slow_operations(run, name, by_arm, tests)]
+        return Intermittent(outlying_slices=outlying, slow_operations=slow) if outlying or slow else None
 
     def answer(self, index: Index, data: Intermittent) -> list[Sentence]:
-        told = [_sentence(index, each) for each in data.found] + [_slow_sentence(index, each) for each in data.slow]
-        return sentences("warning", told)
+        texts = [_sentence(index, each) for each in data.outlying_slices]
+        texts += [_slow_sentence(index, each) for each in data.slow_operations]
+        return sentences("warning", texts)
 
     def blocks(self, index: Index, data: Intermittent) -> Iterator[Block]:
         rows = [
@@ -92,11 +93,11 @@ class IntermittentSection(Section[None, Intermittent]):
                 f"{fmt.number(each.times, 1)}{fmt.TIMES}",
                 f"{each.usual} of {each.usual_of}",
             ]
-            for each in data.found
+            for each in data.outlying_slices
         ]
         slow = [
             [index.metric_label(each.metric), each.arm, fmt.percent(each.share), fmt.percent(each.usual)]
-            for each in data.slow
+            for each in data.slow_operations
         ]
         if rows:
             yield Table.of(HEAD, rows, title=self.title, texts=(0, 1))
@@ -105,15 +106,15 @@ class IntermittentSection(Section[None, Intermittent]):
         yield Paragraph(METHOD.format(unit=index.unit), "note", media=FILES)
 
 
-def _of_slices(run: Run, name: str, slices: Mapping[str, Slices], comparisons: int) -> Iterator[IntermittentCost]:
+def _outlying_slices(run: Run, name: str, slices: Mapping[str, Slices], comparisons: int) -> Iterator[IntermittentCost]:
     for arm, control, replicate in _threes(run):
         logs = _logs(run, name, slices, [arm, control, replicate])
         if logs is None:
             continue
-        of_arm, of_control, replicate_values = logs
-        apart = intermittent(of_arm, of_control, replicate_values, comparisons, run.plan.seed)
-        if apart is not None:
-            yield IntermittentCost(metric=name, arm=arm.name, **asdict(apart))
+        protected, usual, replicated = logs
+        cost = intermittent(protected, usual, replicated, comparisons, run.plan.seed)
+        if cost is not None:
+            yield IntermittentCost(metric=name, arm=arm.name, **asdict(cost))
 
 
 def _threes(run: Run) -> Iterator[tuple[PlannedArm, PlannedArm, PlannedArm]]:
@@ -125,8 +126,11 @@ def _threes(run: Run) -> Iterator[tuple[PlannedArm, PlannedArm, PlannedArm]]:
 
 
 def _logs(run: Run, name: str, slices: Mapping[str, Slices], arms: Sequence[PlannedArm]) -> list[list[float]] | None:
-    """Logarithms of each arm by round, in the rounds that all of them have, higher for a cost: of the median operation
-    of its slice, which stalls of the machine hardly move, or of the figure that slices have as wholes. None of 0."""
+    """Return logarithms for each arm in the rounds that all arms have; higher means more cost. None if a figure is 0.
+
+    The figure is the median operation of the slice, which stalls of the machine hardly move, or the figure of the whole
+    slice if the metric has only that.
+    """
     metric = run.plan.study.metrics[name]
     if metric.is_of_whole_slice:
         sign = 1 if metric.better == "lower" else -1
@@ -140,18 +144,19 @@ def _logs(run: Run, name: str, slices: Mapping[str, Slices], arms: Sequence[Plan
     return [[sign * math.log(number) for number in each] for each in numbers]
 
 
-def _of_operations(run: Run, name: str, slices: Mapping[str, Slices], comparisons: int) -> Iterator[Slow]:
+def _slow_operations(run: Run, name: str, slices: Mapping[str, Slices], comparisons: int) -> Iterator[Slow]:
     if not slices:
         return
     for arm, control, replicate in _threes(run):
-        of_arm, of_control, replicate_values = (slices[each.name] for each in (arm, control, replicate))
-        slow = slow_operations(of_arm, of_control, replicate_values, comparisons, run.samples.units)
+        slow = slow_operations(
+            slices[arm.name], slices[control.name], slices[replicate.name], comparisons, run.samples.units
+        )
         if slow is not None:
             yield Slow(metric=name, arm=arm.name, **asdict(slow))
 
 
 def _slices(run: Run, name: str) -> dict[str, Slices]:
-    """Return the slices of all arms; none of a figure that slices have as wholes."""
+    """Return the slices of each arm; empty for a metric that has one figure per slice."""
     if run.plan.study.metrics[name].is_of_whole_slice:
         return {}
     return {arm.name: Slices.decode(run.histograms(name, arm.name)) for arm in run.plan.arms}
@@ -164,26 +169,27 @@ def _sentence(index: Index, each: IntermittentCost) -> str:
         f"was {times}{fmt.TIMES} that" if metric.better == "lower" else f"was lower by a factor of {times} than that"
     )
     text = (
-        f"The cost of {index.label_at(each.arm)} comes and goes: '{metric.label}' {worse} of the others in "
-        f"{each.slices} of {each.of} slices (control and its copy: in {each.usual} of {each.usual_of})."
+        f"{fmt.capital(index.label_at(each.arm))} has an intermittent cost: '{metric.label}' {worse} of the other "
+        f"slices in {each.slices} of {each.of} slices (control and its copy: {each.usual} of {each.usual_of})."
     )
     if effect is None:
         return text
     mean, usual = (
         fmt.absolute(each, effect.unit, signed=True) for each in (effect.difference, effect.typical_difference)
     )
-    return f"{text} On average the difference is {mean}, in a usual round {usual}."
+    return f"{text} The difference is {mean} on average, {usual} in a typical round."
 
 
 def _slow_sentence(index: Index, each: Slow) -> str:
     metric, effect = index.metrics[each.metric], index.effect(each.metric, each.arm)
     text = (
-        f"Some operations pay far more for {index.label_at(each.arm)} than others: {fmt.percent(each.share)} of "
-        f"'{metric.label}' take longer than usual by half or more (control and its copy: {fmt.percent(each.usual)})."
+        f"{fmt.capital(index.label_at(each.arm))} slows some operations far more than others: "
+        f"{fmt.percent(each.share)} of '{metric.label}' exceed the median by half or more (control and its copy: "
+        f"{fmt.percent(each.usual)})."
     )
     if effect is None:
         return text
-    return f"{text} On average the difference is {fmt.absolute(effect.difference, effect.unit, signed=True)}."
+    return f"{text} The difference is {fmt.absolute(effect.difference, effect.unit, signed=True)} on average."
 
 
 SECTION = IntermittentSection()

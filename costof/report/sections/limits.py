@@ -1,4 +1,4 @@
-"""Limits: whether what was measured keeps those that were set before, which an answer says first."""
+"""Limits: whether the measured effects keep the limits of the user, at the head of the answer."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from costof.results.models import Core, Sentence
 from costof.results.run import Run
 from costof.study.options import Limit
 
-HEAD = ["limit", "with", "measured", "the limit is"]
-WORDS = {State.WITHIN: "kept", State.EXCEEDED: "exceeded", State.OPEN: "open: it cannot be told yet"}
+HEAD = ["limit", "with", "measured", "result"]
+WORDS = {State.WITHIN: "kept", State.EXCEEDED: "exceeded", State.OPEN: "undecided"}
 
 
 class LimitsSection(Section[None, list[Limit]]):
@@ -25,15 +25,16 @@ class LimitsSection(Section[None, list[Limit]]):
         return run.plan.limits or None
 
     def answer(self, index: Index, data: list[Limit]) -> list[Sentence]:
-        """'The limit is kept.', 'Of 3 limits 1 is exceeded and 1 cannot be told yet.'"""
+        """Return 'The limit is kept.' or such as '1 of 3 limits is exceeded, 1 is undecided.'"""
         states = [each.state for each in outcomes(index, data)]
-        exceeded, unknown = states.count(State.EXCEEDED), states.count(State.OPEN)
-        if not exceeded and not unknown:
+        exceeded, undecided = states.count(State.EXCEEDED), states.count(State.OPEN)
+        if not exceeded and not undecided:
             kept = "The limit is kept." if len(states) == 1 else f"All {len(states)} limits are kept."
             return sentences("answer", [kept])
-        told = [f"{exceeded} {'is' if exceeded == 1 else 'are'} exceeded"] if exceeded else []
-        told += [f"{unknown} cannot be told yet"] if unknown else []
-        return sentences("answer", [f"Of {fmt.plural(len(states), 'limit')} {' and '.join(told)}."])
+        counts = ((exceeded, "exceeded"), (undecided, "undecided"))
+        (first, words), *rest = [(count, f"{'is' if count == 1 else 'are'} {word}") for count, word in counts if count]
+        text = f"{first} of {fmt.plural(len(states), 'limit')} {words}"
+        return sentences("answer", [", ".join([text, *(f"{count} {words}" for count, words in rest)]) + "."])
 
     def blocks(self, index: Index, data: list[Limit]) -> Iterator[Block]:
         rows = [
@@ -44,7 +45,7 @@ class LimitsSection(Section[None, list[Limit]]):
 
 
 def limit_words(index: Index, outcome: Outcome) -> str:
-    """ "'reused query' on the wire +10%"."""
+    """Return such as "'reused query' on the wire +10%"."""
     return f"{index.metric_in_view(outcome.limit.metric)} {outcome.limit.said}"
 
 
@@ -55,9 +56,9 @@ def measured_words(outcome: Outcome) -> str:
     if outcome.reason:
         return outcome.reason
     if effect is None:
-        return "it was not measured"
+        return "not measured"
     if outcome.limit.relative and effect.ratio is None:
-        return "the control has none, so there is no share of it"
+        return "the control's figure is 0, so there is no relative change"
     shown = fmt.relative(effect.ratio) if outcome.limit.relative and effect.ratio else None
     text = str(shown or fmt.absolute(effect.difference, effect.unit, signed=True)).replace(fmt.NBSP, " ")
     return f"{text}; measure for about {fmt.roughly(more)} more" if more else text

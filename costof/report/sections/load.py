@@ -1,8 +1,7 @@
-"""At your load: what a new connection and a query take when clients ask as much as the user's do, the cores that takes,
-and whether an arm can carry it at all.
+"""At your load: times of connections and queries and the CPU cores in use, at the load that the user asked for.
 
-Only of a run that was asked for a load (`--load`, `--pool`). Its costs are those of clients who come at random instants
-and do not wait for each other, or who think before they ask again; what others say of capacity is none of it.
+Only runs with a load (`--load`, `--pool`) have this section. Its clients arrive at random times and do not wait for
+each other, or think between two requests. Capacity is the subject of other sections.
 """
 
 from __future__ import annotations
@@ -32,30 +31,30 @@ from costof.statistics.tails import operations_needed
 from costof.study.arms import PlannedArm
 from costof.study.load import CONNECTION, FIRST_QUERY, QUERY, WORKLOAD, Arrivals, CommandRate, Load, Pool
 
-#: From this share of its CPU time on, operations mostly wait for a CPU of the machine.
+#: Share of the machine's CPU time from which on operations mostly wait for a CPU.
 SATURATED = 0.8
-#: The share of the machine's CPU time that the next load to try should take, so that queues stay short.
+#: Share of the machine's CPU time that the suggested next load should use, to keep queues short.
 COMFORTABLE = 0.5
-#: Of what an overloaded arm served, at most so much is tried next, whatever limited it.
+#: The suggested next load is at most this share of the rate that an overloaded arm served.
 MOST_OF_SERVED = 0.8
 SATURATION = (
-    "With {arm} this machine was {busy} busy at this load{sharing}: most of these times is waiting for a CPU, which "
-    "says little about other machines. Try a load of {load} a second{elsewhere}."
+    "This machine was {busy} busy with {arm}{sharing}: operations mostly waited for a CPU, so these times do not carry "
+    "over to other machines. Try a load of {load} a second{elsewhere}."
 )
 HEAD = ["", "without", "with", "difference", "relative"]
-CORES = "Cores are CPU time of one {} times {} a second, without what carries the lab's links."
+CORES = "Cores = CPU time of one {} × {} a second, without the CPU time of the lab's simulated links."
 METHOD = {
-    "arrivals": "Clients come at random instants (Poisson), the same for all arms, and wait for nobody. The time of a "
-    "connection is counted from the instant at which its client came.",
-    "paced": "Operations come at random instants (Poisson), the same for all arms, and go over whichever connection is "
-    "free. The time of one is counted from its instant, so one that had to wait for a connection has waited.",
-    "thinking": "Each connection has a user who thinks for a random time (negative exponential), the same for all "
-    "arms, and then waits for the answer. So an arm that is slower is asked a little less.",
+    "arrivals": "Clients arrive at random times (Poisson), the same for all arms, and do not wait for each other. The "
+    "time of a connection starts when its client arrives.",
+    "paced": "Operations arrive at random times (Poisson), the same for all arms, and use any free connection. The "
+    "time of an operation starts when it arrives and includes waiting for a connection.",
+    "thinking": "Each connection has a user who thinks for a random time (exponential), the same for all arms, then "
+    "sends a request and waits for the answer. A slower arm therefore gets slightly fewer requests.",
 }
 
 
 class Cores(Model):
-    """Cores that the servers of an arm keep busy at the load, or its client: the load generator."""
+    """CPU cores in use at the load by an arm's servers, or by its client (the load generator)."""
 
     arm: str
     who: Literal["servers", "client"]
@@ -67,13 +66,14 @@ class Cores(Model):
 
 class AtLoad(Model):
     load: Load
-    connections: int | None = Field(description="That clients hold at once, at most; None of commands.")
+    connections: int | None = Field(description="Most connections that clients hold at once; None for commands.")
     round_trips_ms: dict[str, Finite] = Field(description="By context.")
-    machine_cores: int | None = Field(description="Of the machine that the servers share; None for a user's own.")
+    machine_cores: int | None = Field(description="Cores of the servers' machine; None for a target.")
     servers_here: bool = Field(
-        default=False, description="The servers run on the machine that measures, and share its CPUs with the client."
+        default=False,
+        description="Whether the servers run on the measuring machine and share its CPUs with the client.",
     )
-    others_share: Finite = Field(description="Of the machine's CPU time, that other programs had in the median round.")
+    others_share: Finite = Field(description="Share of CPU time that other programs used in the median round.")
     carried: list[Carried]
     cores: list[Cores]
 
@@ -88,7 +88,7 @@ class LoadSection(Section[None, AtLoad]):
             return None
         here, cores = servers_are_here(run), []
         if not isinstance(load, CommandRate):
-            cores = [own for arm in run.plan.protected for own in _cores(run, load, arm)]
+            cores = [each for arm in run.plan.protected for each in _cores(run, load, arm)]
         return AtLoad(
             load=load,
             connections=None if isinstance(load, CommandRate) else run.plan.study.workloads[WORKLOAD].workers,
@@ -101,14 +101,14 @@ class LoadSection(Section[None, AtLoad]):
         )
 
     def lead(self, index: Index, data: AtLoad) -> Lead:
-        told = {(metric.name, arm.name) for arm in index.answered for metric, _ in _effects(index, arm)}
-        return Lead(leads=True, follow=frozenset(told))
+        shown = {(metric.name, arm.name) for arm in index.answered for metric, _ in _effects(index, arm)}
+        return Lead(leads=True, follow=frozenset(shown))
 
     def answer(self, index: Index, data: AtLoad) -> list[Sentence]:
         arms = [arm for context in index.contexts for arm in context.shown_arms]
-        told = [text for arm in arms if (text := _told(index, data, arm))]
+        costs = [text for arm in arms if (text := _sentence(index, data, arm))]
         saturated = [text for arm in arms if (text := _saturation(data, arm))]
-        return [*sentences("answer", told), *sentences("warning", saturated)]
+        return [*sentences("answer", costs), *sentences("warning", saturated)]
 
     def blocks(self, index: Index, data: AtLoad) -> Iterator[Block]:
         yield Paragraph(f"{fmt.capital(data.load.in_words)}.", label="Load.")
@@ -123,62 +123,62 @@ class LoadSection(Section[None, AtLoad]):
 
 
 def _cores(run: Run, load: Arrivals | Pool, arm: PlannedArm) -> Iterator[Cores]:
-    """Cores of the servers and of the client, each in the rounds that have a reading of all its roles."""
+    """Yield the cores of the servers and of the client, over rounds in which both arms have readings of them."""
     both = [run.counted_slices(WORKLOAD, name) for name in (arm.baseline or "", arm.name)]
-    every = dict.fromkeys(role for piece in both[1] for role in _seconds(piece))
-    for who, roles in (("servers", [role for role in every if role != CLIENT]), ("client", [CLIENT])):
-        by_round = [_used(pieces, load, roles) for pieces in both]
-        control, own = map(run.samples.units.means, in_common(by_round))
-        if roles and len(own) >= ROUNDS_FOR_INTERVAL:
+    all_roles = dict.fromkeys(role for record in both[1] for role in _seconds(record))
+    for who, roles in (("servers", [role for role in all_roles if role != CLIENT]), ("client", [CLIENT])):
+        by_round = [_used(records, load, roles) for records in both]
+        control, used = map(run.samples.units.means, in_common(by_round))
+        if roles and len(used) >= ROUNDS_FOR_INTERVAL:
             yield Cores(
                 arm=arm.name,
                 who=who,
                 roles=sorted(roles),
                 without=estimate(control),
-                used=estimate(own),
-                added=difference(control, own),
+                used=estimate(used),
+                added=difference(control, used),
             )
 
 
-def _seconds(piece: SliceRecord) -> dict[str, float]:
-    """CPU seconds by role, of all that a user would have to run."""
-    seconds = {role: nanoseconds / 1e9 for role, nanoseconds in piece.answer.cpu_ns.items()}
-    return seconds | {role: used for role, used in piece.server_cpu_seconds.items() if role != LINK_ROLE}
+def _seconds(record: SliceRecord) -> dict[str, float]:
+    """Return CPU seconds by role, without the lab's simulated links."""
+    seconds = {role: nanoseconds / 1e9 for role, nanoseconds in record.answer.cpu_ns.items()}
+    return seconds | {role: used for role, used in record.server_cpu_seconds.items() if role != LINK_ROLE}
 
 
-def _used(pieces: Sequence[SliceRecord], load: Arrivals | Pool, roles: Sequence[str]) -> dict[int, float]:
-    """Return the cores of each round, at the very rate that was asked for, or else at the one that users came at.
+def _used(records: Sequence[SliceRecord], load: Arrivals | Pool, roles: Sequence[str]) -> dict[int, float]:
+    """Return the cores in use by round, at the requested rate or, without one, at the measured rate.
 
-    A role that an arm does not have uses none. A slice without a reading of any of them is left out.
+    Roles without a reading count as 0. A slice without a reading of any role is left out.
     """
-    found = {}
-    for piece in pieces:
-        seconds = _seconds(piece)
-        if piece.answer.operations and any(role in seconds for role in roles):
-            per_second = load.per_second or piece.answer.operations / piece.answer.elapsed_ns * 1e9
+    cores = {}
+    for record in records:
+        seconds = _seconds(record)
+        if record.answer.operations and any(role in seconds for role in roles):
+            per_second = load.per_second or record.answer.operations / record.answer.elapsed_ns * 1e9
             used = sum(seconds.get(role, 0.0) for role in roles)
-            found[piece.round] = used / piece.answer.operations * per_second
-    return found
+            cores[record.round] = used / record.answer.operations * per_second
+    return cores
 
 
-def _told(index: Index, data: AtLoad, arm: Arm) -> str | None:
-    """Return what an arm costs at the load: 'At 300 new connections a second, 20 queries each: TLS adds …'."""
+def _sentence(index: Index, data: AtLoad, arm: Arm) -> str | None:
+    """Return such as 'TLS adds 15.1 ms (…) to a new connection, at 300 new connections a second, 20 queries each.'"""
     carried = next((each for each in data.carried if each.arm == arm.name), None)
     far = f", {fmt.milliseconds(away)} away" if (away := data.round_trips_ms.get(arm.context)) else ""
     label = f"{arm.label}{'' if far else arm.at}"
-    at = f"At {data.load.in_words}{far}: {label}"
+    at = f"at {data.load.in_words}{far}"
     if carried is not None and not carried.complete:
-        return f"{at} {_overloaded(data, carried)}"
+        return f"{fmt.capital(label)} cannot carry {data.load.in_words}{far}. {_overloaded(data, carried)}"
     effects = [(metric, effect) for metric, effect in _effects(index, arm) if metric.headline]
     cores = [each for each in data.cores if each.arm == arm.name]
     if not effects:
-        return f"At {data.load.in_words}{far}, with {label} {_of_cores(cores)}." if cores else None
-    told = [f"{at} {fmt.listed([_clause(metric, effect) for metric, effect in effects])}."]
+        return f"With {label} {at}, {_cores_in_use(cores)}." if cores else None
+    texts = [f"{fmt.capital(label)} {fmt.listed([_clause(metric, effect) for metric, effect in effects])}, {at}"]
     if tails := [text for metric, _ in effects if (text := _tail(index, metric, arm))]:
-        told.append(f"{fmt.capital(fmt.listed(tails))}.")
+        texts.append(fmt.listed(tails))
     if cores:
-        told.append(f"{fmt.capital(_of_cores(cores))}.")
-    return " ".join(told)
+        texts.append(_cores_in_use(cores))
+    return " ".join(f"{fmt.capital(text)}." for text in texts)
 
 
 def _effects(index: Index, arm: Arm) -> Iterator[tuple[Metric, Effect]]:
@@ -200,14 +200,14 @@ def _clause(metric: Metric, effect: Effect) -> str:
         case Verdict.NO_COST:
             return f"does not lengthen {what} by more than {fmt.share(metric.margin)}"
     if effect.rounds < FEWEST_ROUNDS:
-        why = f"a verdict takes {FEWEST_ROUNDS} rounds and there were {effect.rounds}"
+        why = f"a verdict needs {FEWEST_ROUNDS} rounds and there were {effect.rounds}"
     elif hidden_by_noise(effect):
-        why = "two identical copies of the control differ by as much"
+        why = "two identical copies of the control differ as much"
     elif effect.difference.low <= 0 <= effect.difference.high:
         why = "the interval includes 0"
     else:
-        why = "so many effects were tested that chance may have made it"
-    return f"has an unresolved effect on {what}: {_amount(effect, 1)}, since {why}"
+        why = "it may be chance among the many effects that were tested"
+    return f"has an unresolved effect on {what}: {_amount(effect, 1)}, because {why}"
 
 
 def _amount(effect: Effect, sign: int) -> str:
@@ -216,7 +216,7 @@ def _amount(effect: Effect, sign: int) -> str:
 
 
 def _tail(index: Index, metric: Metric, arm: Arm) -> str | None:
-    """Return 'the p99 of a query is 12 ms instead of 8 ms', where both have operations enough."""
+    """Return such as 'the p99 of a query is 12 ms instead of 8 ms'; None if an arm has too few operations."""
     values = [index.value(metric.name, name) for name in (arm.name, arm.baseline or "")]
     known = [value for value in values if value is not None and value.operations >= operations_needed(99)]
     if len(known) < len(values):
@@ -225,7 +225,7 @@ def _tail(index: Index, metric: Metric, arm: Arm) -> str | None:
     return f"the p99 of a {metric.label} is {slow} instead of {usual}"
 
 
-def _of_cores(cores: Sequence[Cores]) -> str:
+def _cores_in_use(cores: Sequence[Cores]) -> str:
     """Return 'the servers keep 0.56 cores busy instead of 0.18 and the client 0.33 instead of 0.09'."""
     parts: list[str] = []
     for each in cores:
@@ -235,7 +235,7 @@ def _of_cores(cores: Sequence[Cores]) -> str:
         busy = " cores busy" if not parts else ""
         parts.append(" ".join(filter(None, [f"the {each.who}", verb, f"{used}{busy} instead of {without}"])))
     if all(each.who == "client" for each in cores):
-        parts[-1] += " (the servers' CPU time is not known here)"
+        parts[-1] += " (the servers' CPU time is unknown)"
     return fmt.listed(parts)
 
 
@@ -243,8 +243,8 @@ def _overloaded(data: AtLoad, carried: Carried) -> str:
     assert not isinstance(data.load, CommandRate)
     served, offered = fmt.number(carried.served), fmt.number(data.load.per_second or carried.offered or 0.0)
     parts = [
-        f"cannot carry this load: of {offered} {data.load.operation[1]} a second it served {served}, and all "
-        f"{data.connections:,} connections that clients may hold at once were waiting."
+        f"It served {served} of {offered} {data.load.operation[1]} a second, and all {data.connections:,} connections "
+        "that clients may hold at once were waiting."
     ]
     if carried.server_cores_needed is not None:
         needed = fmt.number(carried.server_cores_needed, 1)
@@ -252,28 +252,28 @@ def _overloaded(data: AtLoad, carried: Carried) -> str:
         there = f"; this machine has {data.machine_cores}{shared}" if data.machine_cores is not None else ""
         parts.append(f"The servers would need {needed} cores for it{there}.")
     if data.others_share > NEIGHBOURS_WORTH_A_WORD:
-        parts.append(f"Other programs took {fmt.percent(data.others_share)} of this machine's CPU time meanwhile.")
+        parts.append(f"Other programs used {fmt.percent(data.others_share)} of this machine's CPU time.")
     least = min((each for each in data.carried if not each.complete), key=lambda each: each.served)
-    parts.append(f"Its times say nothing; try a load of {_next_load(least)} a second.")
+    parts.append(f"Its times have no meaning; try a load of {_next_load(least)} a second.")
     return " ".join(parts)
 
 
 def _saturation(data: AtLoad, arm: Arm) -> str | None:
-    """Return a warning for an arm that carried the load on a machine that had hardly any CPU time left."""
+    """Return a warning for an arm that carried the load on a machine with hardly any free CPU time."""
     carried = next((each for each in data.carried if each.arm == arm.name), None)
     if carried is None or not carried.complete or (carried.machine_busy or 0.0) < SATURATED:
         return None
     return SATURATION.format(
         arm=f"{arm.label}{arm.at}",
         busy=fmt.percent(carried.machine_busy or 0.0),
-        sharing=", by clients and servers together" if data.servers_here else "",
+        sharing=" (clients and servers together)" if data.servers_here else "",
         load=_next_load(carried),
         elsewhere=", or measure from another machine" if data.servers_here else "",
     )
 
 
 def _next_load(carried: Carried) -> str:
-    """Return a load that would leave the machine enough time, rounded down to two digits."""
+    """Return a load that leaves the machine enough free CPU time, rounded down to two digits."""
     value = carried.served * min(MOST_OF_SERVED, COMFORTABLE / (carried.machine_busy or 1.0))
     size = 10.0 ** (math.floor(math.log10(value)) - 1) if value > 0 else 1.0
     return fmt.number(math.floor(value / size) * size, 0 if value >= 10 else fmt.significant_decimals(value, 2))
@@ -304,11 +304,11 @@ def _rows(index: Index, data: AtLoad, arm: Arm) -> Iterator[list[str | Text]]:
             ]
     for each in data.cores:
         if each.arm == arm.name:
-            whose = fmt.listed([f"the {role}'s" for role in each.roles])
+            roles = fmt.listed(each.roles)
             decimals = max(2, fmt.decimals_of(each.added))
             before, after = (fmt.number(value, decimals) for value in (each.without.value, each.used.value))
             added = fmt.absolute(each.added, signed=True, decimals=decimals)
-            yield [f"cores ({whose})", before, after, added, fmt.NONE]
+            yield [f"cores ({roles})", before, after, added, fmt.NONE]
 
 
 SECTION = LoadSection()

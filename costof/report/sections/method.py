@@ -1,4 +1,4 @@
-"""Method: how the figures were made, from this run's own settings; its arms, metrics and environment."""
+"""Method: the way the figures were measured and computed, and the run's arms, metrics and environment."""
 
 from __future__ import annotations
 
@@ -23,83 +23,83 @@ class MethodSection(Section[None, None]):
         ]
         yield Table.of(["arm", "label", "factors"], arms, title="Arms", texts=(0, 1, 2), media=HTML)
         metrics = map(_metric, index.core.metrics)
-        yield Table.of(["metric", "what it is"], metrics, title="Metrics", texts=(0, 1), media=HTML)
+        yield Table.of(["metric", "description"], metrics, title="Metrics", texts=(0, 1), media=HTML)
         if facts := [*_flat(index.core.environment)]:
-            yield Table.of(["what", "value"], facts, title="Environment", texts=(0, 1), media=FILES)
+            yield Table.of(["fact", "value"], facts, title="Environment", texts=(0, 1), media=FILES)
 
 
 def _method(index: Index) -> list[str]:
     core = index.core
     lines = [
-        f"Each round holds one slice of every workload on each of {fmt.plural(len(core.arms), 'arm')}, so that drift "
-        f"of a shared machine hits all arms alike. Orders are random (seed {core.seed}) and balanced: each arm follows "
-        "each other one equally often.",
-        f"An effect is the mean of the {index.unit}s' paired differences (relative effects: of log ratios); its 95 % "
-        f"interval is taken over {index.unit}s, not over single operations, with variances that the arms of a metric "
-        "lend each other.",
-        "Verdicts are corrected for the number of effects that are judged (headline effects by Holm, the others by "
-        "Benjamini and Hochberg); the printed intervals are not. So a verdict can be “unresolved” although its "
-        "interval just leaves out zero.",
-        "“No difference above x %” means that an equivalence test succeeded on both sides, “no cost above x %” on one; "
-        "“unresolved” means that this run cannot tell.",
+        f"Each round measures one slice of every workload on each of {fmt.plural(len(core.arms), 'arm')}, so drift of "
+        f"the machine affects all arms alike. The order is random (seed {core.seed}) and balanced: each arm follows "
+        "every other arm equally often.",
+        f"An effect is the mean of the {index.unit}s' paired differences (relative effects: of log ratios). Its 95 % "
+        f"interval is computed over {index.unit}s, not over single operations, with a variance partly pooled over the "
+        "arms of a metric.",
+        "Verdicts are corrected for multiple testing (headline effects by Holm, the others by Benjamini and Hochberg); "
+        "the printed intervals are not. A verdict can therefore be “unresolved” although its interval just excludes "
+        "zero.",
+        "“No difference above x %” means that an equivalence test succeeded on both sides, “no cost above x %” on one "
+        "side. “Unresolved” means that this run cannot tell.",
     ]
     if core.starts:
         lines.append(
-            f"The servers were started anew for each of {index.extent}, with their data and whatever asks them. What a "
-            "start draws, such as where memory lies, lasts for all its rounds. So one number a start goes into each "
-            "figure: the mean of its rounds."
+            f"The servers were restarted with new data and new clients for {index.extent}. Random properties of a "
+            "start, such as its memory layout, affect all its rounds alike. Each figure therefore uses one number a "
+            "start: the mean of its rounds."
         )
     if shortened := [f"{name} {fmt.share(round(share, 2))}" for name, share in core.slice_shares.items() if share < 1]:
         lines.append(
-            "After the warm-up slices were as short as their start-up and the noise of their operations allowed, for "
-            f"more rounds. Of its planned length each had: {', '.join(shortened)}."
+            "Slices were shortened after the warm-up, to measure more rounds, as far as their start-up time and noise "
+            f"allowed. Share of the planned length: {', '.join(shortened)}."
         )
-    if (told := core.host_start_spread) is not None:
+    if (starts := core.host_start_spread) is not None:
         lines.append(
-            f"Hosts began each slice together: their first operations within {fmt.milliseconds(told.median_ms)} of "
-            f"each other in the median of {fmt.plural(told.slices, 'slice')}, {fmt.milliseconds(told.p99_ms)} in 99 %, "
-            f"{fmt.milliseconds(told.max_ms)} at most; their clocks were known to within "
-            f"{fmt.milliseconds(told.clock_error_ms)}. A slice that a host began late was taken once more; where that "
-            "was late too, or not all hosts measured in 95 % of it, it is in no figure."
+            f"Hosts started each slice together: in the median of {fmt.plural(starts.slices, 'slice')} their first "
+            f"operations were within {fmt.milliseconds(starts.median_ms)} of each other (p99 "
+            f"{fmt.milliseconds(starts.p99_ms)}, maximum {fmt.milliseconds(starts.max_ms)}), with a clock error of at "
+            f"most {fmt.milliseconds(starts.clock_error_ms)}. A slice with a late host was measured again. It was discarded "
+            "if a host was late again, or if the hosts measured together for less than 95 % of it."
         )
     if core.resolved_early and core.budget_seconds:
         lines.append(
-            f"The run ended before its budget of {fmt.duration(core.budget_seconds)} was spent, since every headline "
-            "effect had a verdict. To measure on for narrower intervals, ask for a --precision."
+            f"The run ended before its budget of {fmt.duration(core.budget_seconds)} because every headline effect had "
+            "a verdict. For narrower intervals use --precision."
         )
     elif core.target_precision is not None:
         lines.append(
-            f"The run was to end once every headline effect was known to within {fmt.share(core.target_precision)}, or "
-            "once its budget was spent."
+            f"The run was set to end when every headline effect was known to within "
+            f"{fmt.share(core.target_precision)}, or at the end of its budget."
         )
     if core.requested_rounds is not None:
         whole = "Each start" if core.starts else "The run"
-        lines.append(f"{whole} was to end after exactly {fmt.plural(core.requested_rounds, 'round')}, however precise.")
+        lines.append(f"{whole} was set to end after exactly {fmt.plural(core.requested_rounds, 'round')}.")
     return lines
 
 
 def _metric(metric: Metric) -> list[str | Cell]:
-    worth = f"{fmt.capital(metric.better)} is better; a cost below {fmt.share(metric.margin)} counts as none."
+    worth = f"{fmt.capital(metric.better)} is better; a cost below {fmt.share(metric.margin)} does not count."
     return [Cell(fmt.titled(metric.label, metric.unit), code=metric.name), f"{metric.description} {worth}"]
 
 
 def _flat(facts: Mapping[str, Any], prefix: str = "") -> Iterator[list[str]]:
-    """Return nested facts as ('machine cpu', '…') rows, in their own order."""
+    """Yield nested facts as rows such as ('machine cpu', '…'), in their order."""
     for key, value in facts.items():
         name = f"{prefix} {key}".strip().replace("_", " ")
         if isinstance(value, Mapping):
             yield from _flat(value, name)
         else:
-            yield [name, _said(value)]
+            yield [name, _fact_text(value)]
 
 
-def _said(value: Any) -> str:
+def _fact_text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_said(each)}" for key, each in value.items())
+        return ", ".join(f"{key} {_fact_text(each)}" for key, each in value.items())
     if isinstance(value, list | tuple):
-        return "; ".join(map(_said, value)) or "none"
+        return "; ".join(map(_fact_text, value)) or "none"
     return "not known" if value is None else str(value)
 
 

@@ -1,8 +1,8 @@
-"""Mitigations: what one change recovers of what the protection costs.
+"""Mitigations: the share of a protection's cost that one change recovers.
 
-A mitigation is one level of one factor that differs from the reference, a protected arm at the factors' first levels.
-What it recovers is the arm with it against the reference, paired by round, in the same run; the share of the loss has
-Fieller's interval (`statistics/intervals.py`).
+The reference is the protected arm at the first levels of all factors. A mitigation changes one of these levels. Its
+gain is the arm with it compared with the reference, paired by round in the same run. The recovered share of the loss
+has Fieller's interval (`statistics/intervals.py`).
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from costof.statistics.verdicts import Contrast, verdicts
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 
-HEAD = ["mitigation", "gain", "recovered of the loss", "verdict"]
+HEAD = ["mitigation", "gain", "recovered share", "verdict"]
 METHOD = (
-    "A mitigation's gain is the arm with it over the arm without it, paired by round; what it recovers is that gain "
-    "divided by what the protection lost, with Fieller's interval on the same means."
+    "Gain: the arm with the mitigation divided by the arm without it, paired by round. Recovered: the gain divided by "
+    "the loss of the protection, with Fieller's interval."
 )
-HOW_TO_READ = "The point is what a mitigation recovers of the loss, the line its 95 % interval; 100 % is all of it."
+HOW_TO_READ = "Points show the recovered share of the loss, lines its 95 % interval; 100 % is the whole loss."
 ALL = 1.0
-FROM_THE_OTHER_SIDE = {Verdict.COSTS: Verdict.SAVES, Verdict.SAVES: Verdict.COSTS}
+INVERSE = {Verdict.COSTS: Verdict.SAVES, Verdict.SAVES: Verdict.COSTS}
 COLOURS = {
     Verdict.SAVES: "saves",
     Verdict.COSTS: "costs",
@@ -55,7 +55,7 @@ ROW_HEIGHT = 40
 
 
 class Spec(Model):
-    """Which levels may recover what the protection costs, and by which metric that is judged."""
+    """The factors whose levels may be mitigations, and the metric to judge them by."""
 
     metric: str
     factors: list[str]
@@ -66,24 +66,24 @@ class Mitigation(Model):
     level: str
     label: str
     arm: str
-    gain: Estimate = Field(description="The arm with it over the reference, as a ratio, paired by round.")
+    gain: Estimate = Field(description="The arm with the mitigation divided by the reference, paired by round.")
     recovered: Estimate | None = Field(
-        description="Share of the reference's loss against its control; 1 is all of it. None where that loss is not "
-        "resolved: a share of it would be a share of nothing."
+        description="Share of the reference's loss against its control; 1 is the whole loss. None if that loss is "
+        "unresolved."
     )
     verdict: Verdict = Field(
-        description="saves: it recovers something; costs: it takes more; no difference above the margin: with it or "
-        "without it is the same; no cost above the margin: to go without it costs nothing above the margin."
+        description="saves: the mitigation recovers something; costs: it makes the loss larger; no difference above "
+        "the margin: it changes nothing; no cost above the margin: an arm without it loses nothing above the margin."
     )
 
 
 class Mitigations(Model):
-    """The mitigations, the one with the largest gain first."""
+    """The mitigations, largest gain first."""
 
     metric: str
-    reference: str = Field(description="The protected arm without any of them.")
+    reference: str = Field(description="The protected arm without a mitigation.")
     control: str = Field(description="The reference's control.")
-    found: list[Mitigation]
+    mitigations: list[Mitigation]
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Candidate:
 
 
 class MitigationsSection(Section[Spec, Mitigations]):
-    name, title, order = "mitigations", "What recovers it", 30
+    name, title, order = "mitigations", "Mitigations", 30
     spec, data = Spec, Mitigations
 
     def metrics(self, spec: Spec) -> list[str]:
@@ -104,12 +104,13 @@ class MitigationsSection(Section[Spec, Mitigations]):
 
     def compute(self, run: Run, core: Core, spec: Spec) -> Mitigations | None:
         reference = reference_of(run.plan, spec)
-        found = _mitigations(run, core, spec, reference) if reference is not None else []
-        if reference is None or not found:
+        mitigations = _mitigations(run, core, spec, reference) if reference is not None else []
+        if reference is None or not mitigations:
             return None
         higher = run.plan.study.metrics[spec.metric].better == "higher"
-        found.sort(key=lambda each: each.gain.value, reverse=higher)
-        return Mitigations(metric=spec.metric, reference=reference.name, control=reference.baseline or "", found=found)
+        mitigations.sort(key=lambda each: each.gain.value, reverse=higher)
+        control = reference.baseline or ""
+        return Mitigations(metric=spec.metric, reference=reference.name, control=control, mitigations=mitigations)
 
     def lead(self, index: Index, data: Mitigations) -> Lead:
         return Lead(leads=True, reference=data.reference)
@@ -118,14 +119,14 @@ class MitigationsSection(Section[Spec, Mitigations]):
         return sentences("answer", _texts(index, data))
 
     def blocks(self, index: Index, data: Mitigations) -> Iterator[Block]:
-        shares = [(each, each.recovered) for each in data.found if each.recovered is not None]
+        shares = [(each, each.recovered) for each in data.mitigations if each.recovered is not None]
         if shares:
             caption = [HOW_TO_READ, *(f"{each.label}: {fmt.percentage(share)}." for each, share in shares)]
             title = "What each mitigation recovers"
             yield Figure(self.name, title, caption, lambda width: _draw(shares, width), media=HTML)
-        title = f"What recovers '{index.metric_label(data.metric)}', against {index.label(data.reference)}"
+        title = f"Mitigations for {index.label(data.reference)}: '{index.metric_label(data.metric)}'"
         none = f"no gain above {fmt.share(index.metrics[data.metric].margin)}"
-        words = {Verdict.SAVES: "recovers", Verdict.COSTS: "takes more", Verdict.UNRESOLVED: "unresolved"}
+        words = {Verdict.SAVES: "recovers", Verdict.COSTS: "costs more", Verdict.UNRESOLVED: "unresolved"}
         rows: list[list[str | Text]] = [
             [
                 each.label,
@@ -133,16 +134,16 @@ class MitigationsSection(Section[Spec, Mitigations]):
                 fmt.percentage(each.recovered) if each.recovered else fmt.NONE,
                 words.get(each.verdict, none),
             ]
-            for each in data.found
+            for each in data.mitigations
         ]
         yield Table.of(HEAD, rows, title=title, texts=(0, 3))
         yield Paragraph(METHOD, "note", media=FILES)
 
 
 def reference_of(plan: Plan, spec: Spec) -> PlannedArm | None:
-    """The protected arm at the first levels, in the first context: what a mitigation is held against.
+    """Return the protected arm at the first levels in the first context; None if there is none.
 
-    An arm that some factor of the mitigations does not apply to (plain, without a balancer) is no protected one.
+    All factors of the mitigations must apply to the arm.
     """
     first = plan.controls[0].context
     fitting = (arm for arm in plan.protected if arm.context == first and set(spec.factors) <= set(arm.levels))
@@ -150,22 +151,22 @@ def reference_of(plan: Plan, spec: Spec) -> PlannedArm | None:
 
 
 def _candidates(run: Run, spec: Spec, reference: PlannedArm) -> list[Candidate]:
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     firsts = {name: level for each in reversed(run.plan.arms) for name, level in each.levels.items()}
     for arm in run.plan.protected:
         names = {**reference.levels, **arm.levels}
-        # What an arm needs besides, such as the size of a pool, is no other change while it stands at its first level.
+        # A factor that only this arm has, such as the size of a pool, does not count as changed at its first level.
         levels = {**firsts, **reference.levels}
         changed = [name for name in names if levels[name] != arm.levels.get(name)]
-        alone = len(changed) == 1 and changed[0] in spec.factors and changed[0] in arm.levels
+        is_single = len(changed) == 1 and changed[0] in spec.factors and changed[0] in arm.levels
         pairs = ((spec.metric, each.name) for each in (reference, arm))
-        if alone and run.common_values(*pairs, fewest=ROUNDS_FOR_INTERVAL):
-            found.append(Candidate(changed[0], arm.levels[changed[0]], arm))
-    return found
+        if is_single and run.common_values(*pairs, fewest=ROUNDS_FOR_INTERVAL):
+            candidates.append(Candidate(changed[0], arm.levels[changed[0]], arm))
+    return candidates
 
 
 def _mitigations(run: Run, core: Core, spec: Spec, reference: PlannedArm) -> list[Mitigation]:
-    lost = any((e.metric, e.arm, e.verdict) == (spec.metric, reference.name, Verdict.COSTS) for e in core.effects)
+    has_loss = any((e.metric, e.arm, e.verdict) == (spec.metric, reference.name, Verdict.COSTS) for e in core.effects)
     metric = run.plan.study.metrics[spec.metric]
     candidates, contrasts = [], []
     for candidate in _candidates(run, spec, reference):
@@ -176,18 +177,20 @@ def _mitigations(run: Run, core: Core, spec: Spec, reference: PlannedArm) -> lis
         contexts = (reference.context, candidate.arm.context)
         floors = (floor for floor in core.noise_floor if floor.metric == spec.metric and floor.context in contexts)
         noise = max((floor.relative for floor in floors), default=0.0)
-        # Going without it is judged, as a protection is: so "no cost above the margin" says that nothing is lost.
+        # The arm without the mitigation is judged, so "no cost above the margin" means that it loses nothing.
         without = mean_over_rounds([-each for each in logs])
         contrasts.append(Contrast(without, len(logs), metric.margin, noise, metric.headline, metric.better))
-    found = []
+    mitigations = []
     for (each, gain), verdict in zip(candidates, verdicts(contrasts), strict=True):
         names = (reference.baseline or "", reference.name, each.arm.name)
-        numbers = run.common_values(*((spec.metric, name) for name in names), fewest=FEWEST_ROUNDS) if lost else None
+        numbers = (
+            run.common_values(*((spec.metric, name) for name in names), fewest=FEWEST_ROUNDS) if has_loss else None
+        )
         recovered = None
         if numbers is not None:
             control, without_it, with_it = numbers
             recovered = share_of_whole(differences(without_it, with_it), differences(without_it, control))
-        found.append(
+        mitigations.append(
             Mitigation(
                 factor=each.factor,
                 level=each.level,
@@ -195,34 +198,36 @@ def _mitigations(run: Run, core: Core, spec: Spec, reference: PlannedArm) -> lis
                 arm=each.arm.name,
                 gain=gain,
                 recovered=recovered,
-                verdict=FROM_THE_OTHER_SIDE.get(verdict, verdict),
+                verdict=INVERSE.get(verdict, verdict),
             )
         )
-    return found
+    return mitigations
 
 
 def _texts(index: Index, data: Mitigations) -> list[str]:
-    of = {verdict: [each for each in data.found if each.verdict is verdict] for verdict in Verdict}
-    helping, harmful, unresolved = of[Verdict.SAVES], of[Verdict.COSTS], of[Verdict.UNRESOLVED]
-    texts, others = [], []
+    by_verdict = {verdict: [each for each in data.mitigations if each.verdict is verdict] for verdict in Verdict}
+    helping, harmful, unresolved = (by_verdict[each] for each in (Verdict.SAVES, Verdict.COSTS, Verdict.UNRESOLVED))
+    texts, without_gain = [], []
     if helping:
         first, amount = helping[0], _amount(index, data, helping[0])
         if first.recovered is None:
-            # Without a resolved loss there is no share of it.
-            recovers = f"gains {amount} of '{index.metric_label(data.metric)}'"
+            recovers = f"changes '{index.metric_label(data.metric)}' by {amount}"
         elif first.recovered.low > ALL:
             recovers = f"recovers more than the whole loss ({amount})"
         else:
             recovers = f"recovers {amount} of the loss"
-        more = [f"{each.label} {_amount(index, data, each)}" for each in helping[1:]]
+        more = [
+            f"{each.label} {'changes it by' if each.recovered is None else 'recovers'} {_amount(index, data, each)}"
+            for each in helping[1:]
+        ]
         texts.append("; ".join([f"{first.label} {recovers}", *more]))
-    if idle := [each.label for each in of[Verdict.NO_DIFFERENCE] + of[Verdict.NO_COST]]:
-        others.append(f"{fmt.listed(idle)} {'recovers' if len(idle) == 1 else 'recover'} nothing measurable")
+    if idle := [each.label for each in by_verdict[Verdict.NO_DIFFERENCE] + by_verdict[Verdict.NO_COST]]:
+        without_gain.append(f"{fmt.listed(idle)} {'recovers' if len(idle) == 1 else 'recover'} nothing measurable")
     if harmful:
-        others.append(fmt.listed([f"{each.label} takes more ({_gain(index, data, each)})" for each in harmful]))
-    if others:
+        without_gain.append(fmt.listed([f"{each.label} costs more ({_gain(index, data, each)})" for each in harmful]))
+    if without_gain:
         resolved = not (helping or unresolved)
-        texts.append(f"{'No mitigation recovers anything: ' if resolved else ''}{'; '.join(others)}")
+        texts.append(f"{'No mitigation recovers anything: ' if resolved else ''}{'; '.join(without_gain)}")
     if names := [each.label for each in unresolved]:
         texts.append(f"this run cannot tell what {fmt.listed(names)} {'recovers' if len(names) == 1 else 'recover'}")
     return [f"{fmt.capital(text)}." for text in texts]
@@ -233,7 +238,7 @@ def _amount(index: Index, data: Mitigations, each: Mitigation) -> str:
 
 
 def _gain(index: Index, data: Mitigations, each: Mitigation) -> Text:
-    """'+140 % [131, 149]' of a rate; a time as every ratio is shown."""
+    """Return the gain of a rate as a percentage ('+140 % [131, 149]'), that of a time like any other ratio."""
     if index.metrics[data.metric].better == "lower" or each.gain.value < 1:
         return fmt.relative(each.gain)
     shown = fmt.gain(each.gain)

@@ -1,4 +1,4 @@
-"""What to do next: what would resolve the headline effects that are unresolved. A page says it at its head."""
+"""Next steps: ways to resolve unresolved headline effects. A page shows them at its head."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from costof.results.models import LONGEST_WAIT, Effect, Sentence
 
 
 class NextSection(Section[None, None]):
-    name, title, order = "next", "Next", 150
+    name, title, order = "next", "Next steps", 150
 
     def answer(self, index: Index, data: None) -> list[Sentence]:
         metrics = {metric.name for metric in index.headline_metrics}
@@ -29,7 +29,7 @@ class NextSection(Section[None, None]):
             option = (
                 "--restarts" if index.core.starts else "--budget" if index.core.requested_rounds is None else "--rounds"
             )
-            texts.append(f"To resolve {_names(index, waiting)}, measure for about {longest} more ({option}).")
+            texts.append(f"Measure for about {longest} more ({option}) to resolve {_names(index, waiting)}.")
         return sentences("next", [*texts, *([_less_noise(index, noisy)] if noisy else [])])
 
     def blocks(self, index: Index, data: None) -> Iterator[Block]:
@@ -39,28 +39,28 @@ class NextSection(Section[None, None]):
 
 def _less_noise(index: Index, noisy: Sequence[Effect]) -> str:
     longer = " (--profile default)" if index.core.profile == "quick" else ""
-    spent = "the budget" if index.core.requested_rounds is None else "as many rounds"
+    more = f"{LONGEST_WAIT} times " + ("the budget" if index.core.requested_rounds is None else "as many rounds")
     why = [effect.unresolved for effect in noisy if effect.unresolved]
-    spreads = [each.deviation_between_rounds for each in why if each.deviation_between_rounds is not None]
-    smallest = [each.smallest_detectable for each in why if each.smallest_detectable is not None]
-    because = unlikely = ""
+    spreads = [each.deviation_between_rounds for each in why if each.between_rounds is not None]
+    smallest = [each.smallest_detectable for each in why if each.smallest is not None]
+    reason = unlikely = ""
     if spreads and smallest:
-        because = (
-            f", because {index.unit}s differ by {fmt.percent(max(spreads))} (standard deviation): the smallest effect "
-            f"that this run could have seen is {fmt.percent(max(smallest))}"
+        reason = (
+            f" The smallest effect that this run could detect is {fmt.percent(max(smallest))}, because {index.unit}s "
+            f"differ by {fmt.percent(max(spreads))} (standard deviation)."
         )
-    # The bad ends of the intervals.
+    # The costly ends of the intervals.
     costs = [
         max(0.0, effect.ratio.high - 1 if index.metrics[effect.metric].better == "lower" else 1 / effect.ratio.low - 1)
         for effect in noisy
         if effect.ratio is not None and effect.ratio.low > 0
     ]
     if costs:
-        unlikely = f" A cost of more than {fmt.with_unit(fmt.number(100 * max(costs), 1), '%')} is unlikely."
+        unlikely = f" A cost above {fmt.with_unit(fmt.number(100 * max(costs), 1), '%')} is unlikely."
     return (
-        f"Even {LONGEST_WAIT} times {spent} would not resolve {_names(index, noisy)} here{because}.{unlikely} Measure "
-        f"on a machine with nothing else running, or take longer slices{longer}. If a cost of that size does not "
-        "matter to you, raise the margin in the study's file."
+        f"{_names(index, noisy)} would stay unresolved even with {more}.{reason}{unlikely} Measure on an "
+        f"idle machine, or use longer slices{longer}. If a cost of that size does not matter to you, raise the margin "
+        "in the study's file."
     )
 
 

@@ -1,6 +1,6 @@
-"""Without a control: the figures of arms whose control could not be measured, such as TLS where a server refuses plain.
+"""Without a control: figures of arms whose control could not be measured, such as TLS if the server refuses plaintext.
 
-What such a protection adds cannot be told from them. What of a connection is its TLS can.
+These figures do not show the cost of the protection, but the share of TLS in a connection.
 """
 
 from __future__ import annotations
@@ -34,10 +34,8 @@ PHASES = {
     "first_operation": "first query",
 }
 TLS = ("tls_request", "tls")
-NOTE = (
-    "There are no figures of {control}, so this run cannot tell what {arms} would add to it. Round trips and bytes are "
-    "counted on the wire."
-)
+NOTE = "There are no figures of {control}, so the cost of {arms} is unknown. Round trips and bytes are counted on the "
+"wire."
 
 
 class PhaseAlone(Model):
@@ -49,20 +47,22 @@ class PhaseAlone(Model):
 
 
 class ConnectionAlone(Model):
-    """A new connection of an arm, on the wire."""
+    """Times and counts of a new connection of an arm, on the wire."""
 
     arm: str
     workload: str
     connections: int
-    whole_ms: Estimate = Field(description="All phases, the first query included where there is one.")
-    tls_ms: Estimate = Field(description="The phases of TLS: asking for it, where a protocol does, and its handshake.")
-    tls_share: Finite = Field(description="Of the whole, 0 to 1.")
+    whole_ms: Estimate = Field(description="All phases, including the first query if there is one.")
+    tls_ms: Estimate = Field(
+        description="The phases of TLS: the request for TLS, if the protocol has one, and the handshake."
+    )
+    tls_share: Finite = Field(description="tls_ms divided by whole_ms, 0 to 1.")
     phases: list[PhaseAlone]
-    client_cpu_ms: Finite | None = Field(description="CPU time of the client, the engine, for each connection.")
+    client_cpu_ms: Finite | None = Field(description="CPU time of the client (the engine) for each connection.")
 
 
 class OneSide(Model):
-    arms: list[str] = Field(description="Arms with figures whose control has none.")
+    arms: list[str] = Field(description="Arms that have figures, but whose control has none.")
     connections: list[ConnectionAlone]
 
 
@@ -77,14 +77,12 @@ class OneSideSection(Section[None, OneSide]):
         if not arms:
             return None
         workloads = [name for name, each in run.plan.study.workloads.items() if each.view == "wire"]
-        found = [_connection(run, workload, arm) for arm in arms for workload in workloads]
-        return OneSide(arms=arms, connections=[each for each in found if each is not None])
+        connections = [_connection(run, workload, arm) for arm in arms for workload in workloads]
+        return OneSide(arms=arms, connections=[each for each in connections if each is not None])
 
     def answer(self, index: Index, data: OneSide) -> list[Sentence]:
-        verb = "adds" if len(data.arms) == 1 else "add"
         nothing_to_compare = (
-            f"What {_labels(index, data)} {verb} cannot be told: {index.control_label} could not be measured, so there "
-            "is nothing to compare with."
+            f"The cost of {_labels(index, data)} is unknown, because {index.control_label} could not be measured."
         )
         return sentences("answer", [nothing_to_compare, *(_sentence(index, each) for each in data.connections)])
 
@@ -93,26 +91,26 @@ class OneSideSection(Section[None, OneSide]):
             arm = index.arm(name)
             assert arm is not None
             if rows := [*_metrics(index, arm)]:
-                yield Table.of(["", "mean", "p50", "p99"], rows, title=f"{arm.label}{arm.at} by itself")
+                yield Table.of(["", "mean", "p50", "p99"], rows, title=f"{arm.label}{arm.at}, without a comparison")
             for each in data.connections:
                 if each.arm == name:
-                    head = ["phase", "ms", "of the whole", "round trips", "bytes out / in"]
-                    yield Table.of(head, _phases(each), title=f"A new connection by {arm.label}{arm.at}")
+                    head = ["phase", "ms", "share", "round trips", "bytes out / in"]
+                    yield Table.of(head, _phases(each), title=f"A new connection with {arm.label}{arm.at}")
         yield Paragraph(NOTE.format(control=index.control_label, arms=_labels(index, data)), "note")
 
 
 def _connection(run: Run, workload: str, arm: str) -> ConnectionAlone | None:
-    """Return what a new connection takes; None where the workload opens none by TLS, or in too few rounds."""
-    pieces = run.counted_slices(workload, arm)
-    names = [name for name in PHASES if any(name in piece.answer.phases for piece in pieces)]
+    """Return the times of a new connection; None if the workload does not use TLS or has too few rounds."""
+    records = run.counted_slices(workload, arm)
+    names = [name for name in PHASES if any(name in record.answer.phases for record in records)]
     if not set(TLS) & set(names):
         return None
     by_phase: dict[str, dict[int, float]] = {name: {} for name in names}
-    for piece in pieces:
+    for record in records:
         for name in names:
-            phase = piece.answer.phases.get(name)
+            phase = record.answer.phases.get(name)
             if phase is not None and phase.count:
-                by_phase[name][piece.round] = phase.sum_ns / phase.count / 1e6
+                by_phase[name][record.round] = phase.sum_ns / phase.count / 1e6
     rounds = [number for number in by_phase["tls"] if all(number in each for each in by_phase.values())]
     if len(rounds) < ROUNDS_FOR_INTERVAL:
         return None
@@ -123,33 +121,33 @@ def _connection(run: Run, workload: str, arm: str) -> ConnectionAlone | None:
         )
 
     whole, tls = mean(names), mean([name for name in names if name in TLS])
-    cpu = cpu_seconds_per_operation(pieces).get("client")
+    cpu = cpu_seconds_per_operation(records).get("client")
     return ConnectionAlone(
         arm=arm,
         workload=workload,
-        connections=sum(phase.count for piece in pieces if (phase := piece.answer.phases.get("tls"))),
+        connections=sum(phase.count for record in records if (phase := record.answer.phases.get("tls"))),
         whole_ms=whole,
         tls_ms=tls,
         tls_share=tls.value / whole.value,
-        phases=[_phase(pieces, name, mean([name])) for name in names],
+        phases=[_phase(records, name, mean([name])) for name in names],
         client_cpu_ms=None if cpu is None else cpu * 1000,
     )
 
 
-def _phase(pieces: Sequence[SliceRecord], name: str, mean: Estimate) -> PhaseAlone:
-    found = [phase for piece in pieces if (phase := piece.answer.phases.get(name))]
-    count = sum(phase.count for phase in found)
+def _phase(records: Sequence[SliceRecord], name: str, mean: Estimate) -> PhaseAlone:
+    phases = [phase for record in records if (phase := record.answer.phases.get(name))]
+    count = sum(phase.count for phase in phases)
 
-    def each(attribute: str) -> float | None:
-        counted = [getattr(phase, attribute) for phase in found]
+    def per_connection(attribute: str) -> float | None:
+        counted = [getattr(phase, attribute) for phase in phases]
         return None if None in counted else sum(counted) / count
 
     return PhaseAlone(
         phase=name,
         mean_ms=mean,
-        round_trips=each("round_trips"),
-        bytes_sent=each("bytes_sent"),
-        bytes_received=each("bytes_received"),
+        round_trips=per_connection("round_trips"),
+        bytes_sent=per_connection("bytes_sent"),
+        bytes_received=per_connection("bytes_received"),
     )
 
 
@@ -158,18 +156,19 @@ def _labels(index: Index, data: OneSide) -> str:
 
 
 def _sentence(index: Index, each: ConnectionAlone) -> str:
-    """Return 'TLS by itself: a new connection takes 3.1 ms (…), of which TLS takes 1.2 ms (…): 39 %, in …'."""
+    """Return such as 'A new connection with TLS takes 3.1 ms (…); TLS accounts for 1.2 ms (…) of it, 39 %, in …'."""
     tls = [phase for phase in each.phases if phase.phase in TLS]
     whole, part = (fmt.with_interval(mean, "ms") for mean in (each.whole_ms, each.tls_ms))
     share = fmt.share(round(each.tls_share, 2))
-    text = f"{index.label_at(each.arm)} by itself: a new connection takes {whole}, of which TLS takes {part}: {share}"
+    label = index.label_at(each.arm)
+    text = f"A new connection with {label} takes {whole}; TLS accounts for {part} of it, {share}"
     if trips := _total(tls, "round_trips"):
         text += f", in {fmt.round_trips(trips)}"
     sent, received = _total(tls, "bytes_sent"), _total(tls, "bytes_received")
     if sent and received:
         text += f", with {fmt.count(sent)} bytes sent and {fmt.count(received)} received"
     if each.client_cpu_ms is not None:
-        text += f". The client's CPU time of a connection is {fmt.number(each.client_cpu_ms)} ms"
+        text += f". The client uses {fmt.number(each.client_cpu_ms)} ms of CPU time for each connection"
     return f"{text}."
 
 

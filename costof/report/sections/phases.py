@@ -1,4 +1,4 @@
-"""Why: a new connection phase by phase, and how much of the application's cost the wire explains."""
+"""Why: a new connection phase by phase, and the share of the application's cost that the wire explains."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from costof.statistics.intervals import FEWEST_ROUNDS, differences, estimate, sh
 COLOURS = {
     "tcp": "tcp",
     "greeting": "greeting",
-    # No protocol has both.
+    # No protocol has both a greeting and a TLS request.
     "tls_request": "greeting",
     "tls": "tls",
     "hello": "hello",
     "auth": "auth",
     "first_operation": "first",
 }
-"""A connection's phases in the order they happen; `resolve` is never part of a lab's connection."""
+"""Colours of a connection's phases, in the order they happen. Connections of a lab have no `resolve`."""
 LIGHT_INK = {"tls", "auth"}
 """Phases whose bar is dark enough for light lettering."""
 BAR = 0.46
 
 
 class Explanation(Model):
-    """The metric of the application that a metric of the wire explains a part of."""
+    """A metric of the application, and the metric of the wire that explains a part of it."""
 
     application: str
     wire: str
@@ -43,14 +43,14 @@ class Explanation(Model):
 
 
 class Explained(Explanation):
-    """How much of what an arm costs the application one connection on the wire explains."""
+    """The part of an arm's cost to the application that one connection on the wire explains."""
 
     arm: str
     added: Estimate
     on_the_wire: Estimate
     share: Estimate | None = Field(
-        description="The wire's difference over the application's, paired by round. None where it has no bounded "
-        "interval: the rounds cannot tell."
+        description="The wire's difference divided by the application's, paired by round. None if its interval has no "
+        "bounds."
     )
 
 
@@ -64,17 +64,17 @@ class PhasesSection(Section[list[Explanation], list[Explained]]):
 
     def compute(self, run: Run, core: Core, spec: list[Explanation]) -> list[Explained]:
         """Explain the arms that cost the application anything."""
-        found = [
+        explained = [
             _explained(run, each, effect.arm)
             for each in spec
             for effect in core.effects
             if (effect.metric, effect.verdict) == (each.application, Verdict.COSTS)
         ]
-        return [each for each in found if each is not None]
+        return [each for each in explained if each is not None]
 
     def answer(self, index: Index, data: list[Explained]) -> list[Sentence]:
-        found = [_sentence(index, arm, each) for arm in index.answered for each in data if each.arm == arm.name]
-        return sentences("explanation", found)
+        texts = [_sentence(index, arm, each) for arm in index.answered for each in data if each.arm == arm.name]
+        return sentences("explanation", texts)
 
     def blocks(self, index: Index, data: list[Explained]) -> Iterator[Block]:
         if lines := [sentence.text for sentence in index.sentences("explanation")]:
@@ -87,16 +87,16 @@ class PhasesSection(Section[list[Explanation], list[Explained]]):
                 yield _table(index, metrics, context)
 
 
-def _explained(run: Run, asked: Explanation, name: str) -> Explained | None:
-    """Return None where too few rounds have both."""
+def _explained(run: Run, explanation: Explanation, name: str) -> Explained | None:
+    """Return the explained cost of the arm; None if too few rounds have both metrics."""
     arms = (run.plan.arm(name).baseline or "", name)
-    pairs = [(metric, arm) for metric in (asked.application, asked.wire) for arm in arms]
+    pairs = [(metric, arm) for metric in (explanation.application, explanation.wire) for arm in arms]
     numbers = run.common_values(*pairs, fewest=FEWEST_ROUNDS)
     if numbers is None:
         return None
     added, on_the_wire = differences(*numbers[:2]), differences(*numbers[2:])
     return Explained(
-        **dict(asked),
+        **dict(explanation),
         arm=name,
         added=estimate(added),
         on_the_wire=estimate(on_the_wire),
@@ -105,28 +105,27 @@ def _explained(run: Run, asked: Explanation, name: str) -> Explained | None:
 
 
 def _sentence(index: Index, arm: Arm, each: Explained) -> str:
-    """Return how much of the application's cost the wire explains, and how much of the client's CPU goes with it."""
+    """Return sentences about the part that the wire explains, and about the added CPU time of the client."""
     unit = index.metrics[each.application].unit
-    where = f"{fmt.capital(arm.at.strip())}, of the" if arm.context else "Of the"
-    share = f" ({fmt.percentage(each.share)})" if each.share else ", a share that this run cannot tell"
+    share = f"{fmt.percentage(each.share)}" if each.share else "share unresolved"
     text = (
-        f"{where} {fmt.absolute(each.added, unit).value} that {arm.label} adds for {each.client}, "
-        f"one connection on the wire explains {fmt.absolute(each.on_the_wire, unit).value}{share}"
+        f"{fmt.capital(arm.label)}{arm.at} adds {fmt.absolute(each.added, unit).value} for {each.client}; one "
+        f"connection on the wire explains {fmt.absolute(each.on_the_wire, unit).value} of it ({share})"
     )
     cpu = _extra_client_cpu_ms(index, index.metrics[each.application].workload, arm)
     opened = _connections_per_client(arm)
     if cpu is not None and cpu > 0:
-        text += f"; {each.client}'s own CPU time grows by {fmt.number(cpu)} ms a client"
-        text += f", which opens {fmt.number(opened, 1)} connections to that server" if opened is not None else ""
+        text += f". The CPU time of {each.client} grows by {fmt.number(cpu)} ms a client"
+        text += f", which opens {fmt.number(opened, 1)} connections to the server" if opened is not None else ""
     return text + "."
 
 
 def _extra_client_cpu_ms(index: Index, workload: str, arm: Arm) -> float | None:
-    """CPU of the client per operation, arm minus control; milliseconds (seconds per 1,000 are the same number)."""
+    """Return the client's CPU milliseconds per operation (= seconds per 1,000 operations), arm minus control."""
     control = arm.baseline or next(other.name for other in index.core.arms if other.control)
     used = {cpu.arm: cpu.seconds_per_1000.get("client") for cpu in index.core.cpu if cpu.workload == workload}
-    mine, base = used.get(arm.name), used.get(control)
-    return mine - base if mine is not None and base is not None else None
+    value, base = used.get(arm.name), used.get(control)
+    return value - base if value is not None and base is not None else None
 
 
 def _connections_per_client(arm: Arm) -> float | None:
@@ -139,18 +138,18 @@ def _connections_per_client(arm: Arm) -> float | None:
 
 
 def _phases(index: Index) -> list[Metric]:
-    """Return the phases of a new connection, in the order they happen, of the view that has most."""
+    """Return the phases of a new connection in the order they happen, from the view with most phases."""
     order, best = list(COLOURS), list[Metric]()
     for view in dict.fromkeys(metric.view for metric in index.core.metrics):
-        of_view = [metric for metric in index.core.metrics if metric.view == view and metric.phase in COLOURS]
-        of_view.sort(key=lambda metric: order.index(metric.phase or ""))
-        best = of_view if len(of_view) > len(best) else best
+        phases = [metric for metric in index.core.metrics if metric.view == view and metric.phase in COLOURS]
+        phases.sort(key=lambda metric: order.index(metric.phase or ""))
+        best = phases if len(phases) > len(best) else best
     return best if len(best) > 1 else []
 
 
 def _values(index: Index, metrics: list[Metric], arm: Arm) -> list[tuple[Metric, Value]]:
-    found = [(metric, index.value(metric.name, arm.name)) for metric in metrics]
-    return [(metric, value) for metric, value in found if value is not None and value.mean.value > 0]
+    values = [(metric, index.value(metric.name, arm.name)) for metric in metrics]
+    return [(metric, value) for metric, value in values if value is not None and value.mean.value > 0]
 
 
 def _table(index: Index, metrics: list[Metric], context: Context) -> Table:
@@ -164,7 +163,7 @@ def _table(index: Index, metrics: list[Metric], context: Context) -> Table:
                 counted.append(Row([Cell(arm.label), Cell.of(fmt.absolute(value.mean)), Cell(trips), Cell(moved)]))
         rows += [Row([Cell(metric.label)], "group"), *counted] if counted else []
     columns = [Column("with", "text"), *map(Column, (metrics[0].unit, "round trips", "bytes out / in"))]
-    title = f"Counted for each phase, per connection{context.suffix}"
+    title = f"Phases of a new connection{context.suffix}"
     return Table(columns, rows, title, group="phase", media=FILES)
 
 
@@ -181,7 +180,7 @@ def _figure(index: Index, metrics: list[Metric]) -> Figure | None:
     legend = [Legend(COLOURS[metric.phase or ""], metric.label) for metric in timed]
 
     def draw(width: int) -> Sheet:
-        # Each context has its own time axis: a LAN's connection would be a hair on an ocean's.
+        # Each context has its own time axis, because the times of a LAN would not be visible on an ocean's axis.
         sizes = [54 + 78 * len(arms) if len(shown) == 1 else 92 + 62 * len(arms) for _, arms in shown]
         return Sheet(width, [_panel(index, timed, arms, title, width) for title, arms in shown], sizes)
 
@@ -198,27 +197,26 @@ def _caption(index: Index, metrics: list[Metric], arms: list[Arm], title: str) -
     for arm in arms:
         values = _values(index, metrics, arm)
         times[arm.name] = {metric.name: value.mean.value for metric, value in values}
-        where = f"{title}, " if title else ""
+        place = f"{title}, " if title else ""
         total = fmt.with_unit(fmt.number(sum(times[arm.name].values())), metrics[0].unit)
-        yield f"{where}{arm.label}: {total}{_in_round_trips(values, ' in ')}."
-    theirs = times[arms[0].name]
+        yield f"{place}{arm.label}: {total}{_in_round_trips(values, ' in ')}."
+    first = times[arms[0].name]
     for arm in arms[1:] if arms[0].control else []:
-        mine = times[arm.name]
-        added = {metric: mine.get(metric.name, 0.0) - theirs.get(metric.name, 0.0) for metric in metrics}
+        added = {metric: times[arm.name].get(metric.name, 0.0) - first.get(metric.name, 0.0) for metric in metrics}
         most = max(added, key=lambda metric: abs(added[metric]))
         change = fmt.with_unit(fmt.number(added[most], signed=True), most.unit)
         whole = fmt.with_unit(fmt.number(sum(added.values()), signed=True), most.unit)
-        yield f"The phase that differs most with {arm.protection} is {most.label}: {change} of {whole} in all."
+        yield f"The largest difference with {arm.protection} is in {most.label}: {change} of {whole} in total."
 
 
 def _panel(index: Index, metrics: list[Metric], arms: list[Arm], title: str, width: int) -> Panel:
-    """Draw a bar for each arm, its name and total above it so that the bars have the whole width."""
+    """Draw a bar for each arm, with its name and total above the bar."""
     longest = max(sum(value.mean.value for _, value in _values(index, metrics, arm)) for arm in arms)
     panel = Panel(
         title=title,
         x=Scale(0, longest * 1.01),
         y=Scale(len(arms) - 1 + BAR / 2 + 0.12, -BAR / 2 - 0.42),
-        x_label=f"{metrics[0].unit} since the connection was begun",
+        x_label=f"{metrics[0].unit} from the start of the connection",
     )
     for row, arm in enumerate(arms):
         _bar(panel, index, metrics, arm, row, longest, width)
@@ -242,7 +240,7 @@ def _bar(panel: Panel, index: Index, metrics: list[Metric], arm: Arm, row: int, 
 
 
 def _inside(metric: Metric, value: Value, pixels: float) -> list[str]:
-    """Return what fits into a bar: time and round trips, the time alone, or nothing (the table has it)."""
+    """Return the text that fits into a bar: time and round trips, only the time, or nothing."""
     time = fmt.absolute(value.mean, metric.unit).value
     if value.round_trips is not None and pixels > 86:
         return [time, fmt.round_trips(value.round_trips)]

@@ -1,9 +1,9 @@
-"""Predicted for a distance: what a target's clients would pay who are farther away than the machine that measured.
+"""Predicted for a distance: the cost for clients that are farther away from a target than the measuring machine.
 
-Only of a run on a target that was asked for a distance (`--distance`), which costof cannot lay before a user's own
-servers. A time there is the measured time and, for each round trip that was counted on the wire, what the distance is
-longer than the way of this run. That holds where requests do not wait for each other: for operations one after the
-other, and at a load that is carried.
+Only runs on a target with `--distance` have this section, because costof cannot delay the network of the user's
+servers. A predicted time is the measured time plus, for each round trip counted on the wire, the difference between the
+distance and the round-trip time of the run. This holds for requests that do not wait for each other: operations one
+after the other, and loads that the servers carry.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import Mean, estimate, ratio
 from costof.study.load import CONNECTION, FIRST_QUERY, QUERY, WORKLOAD, Arrivals
 
-#: How many of a unit are a millisecond.
+#: Units of time and their number in a millisecond.
 UNITS = {"ms": 1.0, "us": 1000.0}
 HEAD = ["", "without", "with", "difference", "relative", "round trips"]
-HOW = (
-    "Predicted, not measured: the measured time and, for each round trip counted on the wire, what {distance} is more "
-    "than the {here} of this run's own way."
+METHOD = (
+    "Predicted, not measured: the measured time, plus {distance} minus the {here} of this run for each round trip that "
+    "was counted on the wire."
 )
 
 
 class PredictedEffect(Model):
-    """What an operation of an arm takes at a distance, and one of its control."""
+    """The predicted time of an operation at a distance, with an arm and with its control."""
 
     arm: str
     metric: str
@@ -46,12 +46,12 @@ class PredictedEffect(Model):
     value: Estimate
     difference: Estimate
     ratio: Estimate | None
-    control_round_trips: Finite = Field(description="Of an operation, counted.")
+    control_round_trips: Finite = Field(description="Round trips of an operation, counted.")
     round_trips: Finite
 
 
-class Held(Model):
-    """Connections that the clients of a load hold at once at a distance, on average."""
+class OpenConnections(Model):
+    """The mean number of connections that the clients of a load hold at once at a distance."""
 
     arm: str
     round_trip_ms: Finite
@@ -60,10 +60,14 @@ class Held(Model):
 
 class Predicted(Model):
     distances_ms: list[Finite]
-    here_ms: Finite = Field(description="The way to the target in this run: the shortest TCP handshake of a control.")
-    most_connections: int | None = Field(description="Of a load: that clients held at once, at most.")
+    here_ms: Finite = Field(
+        description="Round-trip time to the target in this run: the shortest TCP handshake of a control."
+    )
+    most_connections: int | None = Field(
+        description="Most connections that the clients of a load could hold at once in this run."
+    )
     effects: list[PredictedEffect]
-    held: list[Held]
+    open_connections: list[OpenConnections]
 
 
 class PredictedSection(Section[None, Predicted]):
@@ -81,30 +85,32 @@ class PredictedSection(Section[None, Predicted]):
         effects = [_effect(run, name, change, distance, here) for distance in distances for name, change in changes]
         if not effects:
             return None
-        held = []
+        open_connections = []
         if isinstance(load, Arrivals):
-            # Little's law: as many connections are held as come in the lifetime of one.
+            # Little's law: open connections = connections a second × lifetime of a connection.
             times = {CONNECTION: 1, FIRST_QUERY: 1, QUERY: max(0, load.queries_per_connection - 1)}
-            lives: dict[tuple[str, float], float] = {}
+            lifetimes: dict[tuple[str, float], float] = {}
             for each in effects:
                 key = (each.arm, each.round_trip_ms)
-                lives[key] = lives.get(key, 0.0) + times.get(each.metric, 0) * each.value.value
-            held = [
-                Held(arm=arm, round_trip_ms=distance, connections=load.connections_per_second * life_ms / 1000)
-                for (arm, distance), life_ms in lives.items()
+                lifetimes[key] = lifetimes.get(key, 0.0) + times.get(each.metric, 0) * each.value.value
+            open_connections = [
+                OpenConnections(
+                    arm=arm, round_trip_ms=distance, connections=load.connections_per_second * lifetime_ms / 1000
+                )
+                for (arm, distance), lifetime_ms in lifetimes.items()
             ]
         return Predicted(
             distances_ms=distances,
             here_ms=here,
             most_connections=run.plan.study.workloads[WORKLOAD].workers if isinstance(load, Arrivals) else None,
             effects=effects,
-            held=held,
+            open_connections=open_connections,
         )
 
     def answer(self, index: Index, data: Predicted) -> list[Sentence]:
         arms = [arm.name for context in index.contexts for arm in context.shown_arms]
-        told = [_told(index, data, distance, arm) for distance in data.distances_ms for arm in arms]
-        return sentences("answer", [text for text in told if text])
+        texts = [_sentence(index, data, distance, arm) for distance in data.distances_ms for arm in arms]
+        return sentences("answer", [text for text in texts if text])
 
     def blocks(self, index: Index, data: Predicted) -> Iterator[Block]:
         here = fmt.milliseconds(data.here_ms)
@@ -113,13 +119,13 @@ class PredictedSection(Section[None, Predicted]):
             for arm in index.arms:
                 effects = [each for each in data.effects if (each.round_trip_ms, each.arm) == (distance, arm.name)]
                 if effects:
-                    title = f"{arm.label}{arm.at}, predicted for {away} away"
+                    title = f"{arm.label}{arm.at}, predicted for a round trip of {away}"
                     yield Table.of(HEAD, [_row(index, each) for each in effects], title=title)
-            yield Paragraph(HOW.format(distance=away, here=here), "note")
+            yield Paragraph(METHOD.format(distance=away, here=here), "note")
 
 
 def _predictable(run: Run) -> list[str]:
-    """Return times on the wire of operations that do not queue for each other, with counted round trips."""
+    """Return metrics that are times on the wire of operations that do not queue, with counted round trips."""
     study = run.plan.study
     return [
         name
@@ -128,9 +134,9 @@ def _predictable(run: Run) -> list[str]:
         and (workload := study.workloads[metric.workload]).view == "wire"
         and (workload.workers == 1 or run.plan.load is not None)
         and any(
-            piece.answer.phases[metric.phase].round_trips is not None
-            for piece in run.counted
-            if piece.workload == metric.workload and metric.phase in piece.answer.phases
+            record.answer.phases[metric.phase].round_trips is not None
+            for record in run.counted
+            if record.workload == metric.workload and metric.phase in record.answer.phases
         )
     ]
 
@@ -158,27 +164,28 @@ def _effect(run: Run, name: str, change: Change, distance: float, here: float) -
 
 
 def _round_trips(run: Run, name: str, arm: str) -> float:
-    """Return round trips of an operation; none of a control without the phase."""
+    """Return the mean round trips of an operation; 0 for a control without the phase."""
     metric = run.plan.study.metrics[name]
-    phases = [piece.answer.phases.get(metric.phase) for piece in run.counted_slices(metric.workload, arm)]
+    phases = [record.answer.phases.get(metric.phase) for record in run.counted_slices(metric.workload, arm)]
     counted = [phase for phase in phases if phase is not None]
     return sum(phase.round_trips or 0 for phase in counted) / max(1, sum(phase.count for phase in counted))
 
 
-def _told(index: Index, data: Predicted, distance: float, arm: str) -> str | None:
-    """Return 'Predicted for 2 ms away, from …: TLS adds 5.1 ms (95 % interval 5.0 to 5.2) to a new connection.'"""
+def _sentence(index: Index, data: Predicted, distance: float, arm: str) -> str | None:
+    """Return such as 'TLS adds 5.1 ms (95 % interval 5.0 to 5.2) to a new connection, 2 ms away (predicted …).'"""
     effects = [each for each in data.effects if (each.round_trip_ms, each.arm) == (distance, arm)]
     clauses = [_clause(index, each) for each in effects if index.metrics[each.metric].headline]
     if not clauses:
         return None
-    held = next((each for each in data.held if (each.round_trip_ms, each.arm) == (distance, arm)), None)
+    matching = (each for each in data.open_connections if (each.round_trip_ms, each.arm) == (distance, arm))
+    opened = next(matching, None)
     away, here = (fmt.milliseconds(each) for each in (distance, data.here_ms))
-    basis = f"from times measured {here} away and round trips counted on the wire"
-    text = f"Predicted for {away} away, {basis}: {index.label(arm)} {fmt.listed(clauses)}."
-    if held is not None and data.most_connections is not None and held.connections > data.most_connections:
+    basis = f"predicted from times measured {here} away and round trips counted on the wire"
+    text = f"{fmt.capital(index.label(arm))} {fmt.listed(clauses)}, {away} away ({basis})."
+    if opened is not None and data.most_connections is not None and opened.connections > data.most_connections:
         text += (
-            f" Clients would hold about {fmt.number(held.connections, 0)} connections at once there, and of more than "
-            f"{data.most_connections} this run says nothing."
+            f" Clients would hold about {fmt.number(opened.connections, 0)} connections at once; this run measured at "
+            f"most {data.most_connections}."
         )
     return text
 
@@ -186,12 +193,12 @@ def _told(index: Index, data: Predicted, distance: float, arm: str) -> str | Non
 def _clause(index: Index, each: PredictedEffect) -> str:
     """Return 'adds 5.1 ms (95 % interval 5.0 to 5.2, +66 %) to a new connection'."""
     what = fmt.a(index.metrics[each.metric].label)
-    takes_off = each.difference.high < 0
-    size = each.difference.through(lambda value: -value) if takes_off else each.difference
+    is_saving = each.difference.high < 0
+    size = each.difference.through(lambda value: -value) if is_saving else each.difference
     amount = fmt.with_interval(size, each.unit, each.ratio)
     if size.low <= 0 <= size.high:
-        return f"has no resolved effect on {what}: {amount}"
-    return f"takes {amount} off {what}" if takes_off else f"adds {amount} to {what}"
+        return f"has an unresolved effect on {what}: {amount}"
+    return f"takes {amount} off {what}" if is_saving else f"adds {amount} to {what}"
 
 
 def _row(index: Index, each: PredictedEffect) -> list[str | Text]:

@@ -1,4 +1,4 @@
-"""Recommendations by setting: what to do at each size and under each condition, from this run's effects."""
+"""Recommendations: whether to use a protection at each size and under each condition, from this run's effects."""
 
 from __future__ import annotations
 
@@ -17,18 +17,20 @@ from costof.results.run import Run
 from costof.statistics.estimate import Verdict
 from costof.study.schema import Study
 
-COLUMNS = ["figure", "control", "with it", "relative", "verdict", "published without", "published with"]
+COLUMNS = ["metric, arm", "control", "arm", "relative", "verdict", "published control", "published arm"]
 VERDICT = COLUMNS.index("verdict")
 
 
 class Spec(Model):
     """A table for each setting, and a sentence for each combination of the levels in `by`."""
 
-    metric: str = Field(description="Decides.")
-    also: list[str] = Field(default=[], description="Metrics that stand beside it in the tables.")
-    sizes: str = Field(description="A context with numbers for levels, such as the nodes: from which one on it pays.")
-    by: list[str] = Field(description="Contexts that recommendations differ by.")
-    scale: list[str] = Field(default=[], description="Factors of the lab's own scale, said only where a run varies it.")
+    metric: str = Field(description="The metric that decides.")
+    also: list[str] = Field(default=[], description="Further metrics in the tables.")
+    sizes: str = Field(description="A context whose levels are sizes, such as the number of nodes.")
+    by: list[str] = Field(description="Contexts that get separate recommendations.")
+    scale: list[str] = Field(
+        default=[], description="Factors for the scale of the lab, mentioned only if a run varies them."
+    )
 
 
 class Recommended(Model):
@@ -42,7 +44,7 @@ class Recommended(Model):
 class Recommendations(Model):
     metric: str
     also: list[str]
-    unit: str = Field(description="What a size is a number of.")
+    unit: str = Field(description="Unit of the sizes, such as 'nodes'.")
     settings: list[Recommended]
 
 
@@ -54,19 +56,19 @@ class Finding:
 
     @property
     def same(self) -> bool:
-        """Whether the arm's servers were set up as its control's all the time, so that the two are one."""
+        """Whether the arm's servers always had the same setup as the control's."""
         return self.arm.baseline in self.arm.same_set_up
 
 
 class RecommendationsSection(Section[Spec, Recommendations]):
-    name, title, order = "recommendations", "Figures", 10
+    name, title, order = "recommendations", "Recommendations", 10
     spec, data = Spec, Recommendations
 
     def metrics(self, spec: Spec) -> list[str]:
         return [spec.metric, *spec.also]
 
     def compute(self, run: Run, core: Core, spec: Spec) -> Recommendations | None:
-        """Return None where the sizes are unknown: a target's servers are what they are."""
+        """Return the settings; None if sizes are unknown, as for a target."""
         if not all(arm.levels.get(spec.sizes, "").isdigit() for arm in core.arms):
             return None
         study = run.plan.study
@@ -89,51 +91,54 @@ class RecommendationsSection(Section[Spec, Recommendations]):
     def answer(self, index: Index, data: Recommendations) -> list[Sentence]:
         metric = index.metrics[data.metric]
         texts = [
-            f"With {', '.join(conditions)}, {_advice(metric, data.unit, found)}."
-            for conditions, found in _groups(index, data)
+            f"With {', '.join(conditions)}, {_advice(metric, data.unit, findings)}."
+            for conditions, findings in _groups(index, data)
         ]
         return sentences("answer", texts)
 
     def blocks(self, index: Index, data: Recommendations) -> Iterator[Block]:
-        found = []
+        tables = []
         for setting in data.settings:
             arms = [arm for arm in index.arms if arm.baseline == setting.control]
             rows = [row for arm in arms for name in (data.metric, *data.also) for row in _rows(index, arm, name)]
             if rows:
-                found.append((", ".join([f"{setting.size} {data.unit}", *setting.conditions]), rows))
+                tables.append((", ".join([f"{setting.size} {data.unit}", *setting.conditions]), rows))
         note, published = "", index.core.published
         if published is not None:
-            beside = {
+            series = {
                 arm.label: figure.series
                 for arm in index.core.arms
                 for figure in published.figures
                 if figure.fits(arm.levels) and figure.series
             }
             note = published.cited + "".join(
-                f" The series beside '{label}' is '{series}'." for label, series in beside.items()
+                f" The published series for '{label}' is '{name}'." for label, name in series.items()
             )
-        for title, rows in found:
-            yield Table.of(COLUMNS, rows, title=title, note=note if title == found[-1][0] else "", texts=(0, VERDICT))
+        for title, rows in tables:
+            yield Table.of(COLUMNS, rows, title=title, note=note if title == tables[-1][0] else "", texts=(0, VERDICT))
 
 
 def _conditions(core: Core, study: Study, spec: Spec, arm: Arm) -> list[str]:
-    """'w:1', and whatever else is not as the study has it first; the lab's own scale only where the run varies it."""
+    """Return such as ['w:1']: the levels of `by`, and other levels that differ from the study's default.
+
+    The scale of the lab is included only if the run varies it.
+    """
     levels = arm.levels
     scale = {name for name in spec.scale if len({each.levels.get(name) for each in core.arms}) == 1}
-    others = [
+    differing = [
         factor.phrase(levels[name])
         for name, factor in study.factors.items()
         if factor.context and name not in (spec.sizes, *spec.by, *scale)
         if levels[name] in factor.levels and levels[name] != factor.default[0]
     ]
-    return [*(study.factors[name].phrase(levels[name]) for name in spec.by), *others]
+    return [*(study.factors[name].phrase(levels[name]) for name in spec.by), *differing]
 
 
 def _rows(index: Index, arm: Arm, name: str) -> list[list[str | Cell]]:
     effect = index.effect(name, arm.name)
     if effect is None:
         return []
-    ours: list[str | Cell] = [
+    measured: list[str | Cell] = [
         f"{index.metric_label(name)}, {arm.label}",
         fmt.with_unit(fmt.number(effect.control_value), effect.unit),
         fmt.with_unit(fmt.number(effect.value), effect.unit),
@@ -146,9 +151,9 @@ def _rows(index: Index, arm: Arm, name: str) -> list[list[str | Cell]]:
             published.append([fmt.NONE, fmt.bare_ratio(figure.ratio) if figure.ratio else fmt.NONE])
         else:
             published.append([fmt.number(figure.control_value), fmt.number(figure.value)])
-    first, *others = published or [[fmt.NONE, fmt.NONE]]
-    blank: list[str | Cell] = [""] * len(ours)
-    return [[*ours, *first], *([*blank, *other] for other in others)]
+    first, *rest = published or [[fmt.NONE, fmt.NONE]]
+    blank: list[str | Cell] = [""] * len(measured)
+    return [[*measured, *first], *([*blank, *each] for each in rest)]
 
 
 def _groups(index: Index, data: Recommendations) -> Iterator[tuple[list[str], list[Finding]]]:
@@ -159,35 +164,35 @@ def _groups(index: Index, data: Recommendations) -> Iterator[tuple[list[str], li
         if effect is not None and setting is not None and arm.error is None:
             key = (tuple(setting.conditions), arm.label)
             groups.setdefault(key, []).append(Finding(setting.size, arm, effect))
-    for (conditions, _), found in groups.items():
-        yield list(conditions), sorted(found, key=lambda each: float(each.size))
+    for (conditions, _), findings in groups.items():
+        yield list(conditions), sorted(findings, key=lambda each: float(each.size))
 
 
-def _advice(metric: Metric, unit: str, found: list[Finding]) -> str:
-    label = f"'{found[0].arm.label}'"
-    same = [each for each in found if each.same]
-    of = {verdict: [e for e in found if not e.same and e.effect.verdict is verdict] for verdict in Verdict}
+def _advice(metric: Metric, unit: str, findings: list[Finding]) -> str:
+    label = f"'{findings[0].arm.label}'"
+    same = [each for each in findings if each.same]
+    by_verdict = {verdict: [e for e in findings if not e.same and e.effect.verdict is verdict] for verdict in Verdict}
     margin = fmt.share(metric.margin)
     parts: list[str] = []
-    if saving := of[Verdict.SAVES]:
-        parts.append(f"use {label} {_where(saving, found, unit)}: {_amounts(metric, saving)}")
-    if costing := of[Verdict.COSTS]:
-        parts.append(f"do not use {label} {_where(costing, found, unit)}: {_amounts(metric, costing)}")
+    if saving := by_verdict[Verdict.SAVES]:
+        parts.append(f"use {label} {_sizes(saving, findings, unit)}: {_amounts(metric, saving)}")
+    if costing := by_verdict[Verdict.COSTS]:
+        parts.append(f"do not use {label} {_sizes(costing, findings, unit)}: {_amounts(metric, costing)}")
     for some, words in (
-        (of[Verdict.NO_DIFFERENCE], f"makes no difference above {margin} {{at}}"),
-        (of[Verdict.NO_COST], f"costs at most {margin} {{at}}"),
-        (same, "makes no difference {at}, where its tree was the control's own"),
+        (by_verdict[Verdict.NO_DIFFERENCE], f"makes no difference above {margin} {{at}}"),
+        (by_verdict[Verdict.NO_COST], f"costs at most {margin} {{at}}"),
+        (same, "makes no difference {at}, because its tree was the same as the control's"),
     ):
         if some:
             parts.append(f"{'it' if parts else label} {words.format(at=_at(some, unit))}")
-    if open_ := of[Verdict.UNRESOLVED]:
-        its = "its effect" if parts else f"the effect of {label}"
-        parts.append(f"{its} {_at(open_, unit)} is unresolved ({_amounts(metric, open_)})")
+    if unresolved := by_verdict[Verdict.UNRESOLVED]:
+        effect = "its effect" if parts else f"the effect of {label}"
+        parts.append(f"{effect} {_at(unresolved, unit)} is unresolved ({_amounts(metric, unresolved)})")
     return "; ".join(parts)
 
 
-def _where(some: Sequence[Finding], all_: Sequence[Finding], unit: str) -> str:
-    """Return 'from 7 nodes on' where it holds for every larger size that was measured and for no smaller one."""
+def _sizes(some: Sequence[Finding], all_: Sequence[Finding], unit: str) -> str:
+    """Return 'from 7 nodes on' if the findings are those of the largest sizes, else such as 'at 3 and 7 nodes'."""
     upwards = 0 < len(some) < len(all_) and all_[-len(some) :] == some
     return f"from {some[0].size} {unit} on" if upwards else _at(some, unit)
 
@@ -197,7 +202,7 @@ def _at(some: Sequence[Finding], unit: str) -> str:
 
 
 def _amounts(metric: Metric, some: Sequence[Finding]) -> str:
-    """'operations a second' +38 % [35, 41] at 7 and …; the size is said already where there is but one."""
+    """Return such as "'operations a second' +38 % [35, 41] at 7 and …", without the size if there is only one."""
     parts = []
     for each in some:
         ratio = each.effect.ratio

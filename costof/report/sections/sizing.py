@@ -1,9 +1,10 @@
-"""Sizing: how many cores of a role a burst of new clients needs, from the CPU time that one of them takes of it.
+"""Sizing: the number of cores of a role that a burst of new clients needs, from the CPU time of one client.
 
-Cores = clients x CPU time of one / seconds. It is checked on the bursts that were measured. They last longer than their
-CPU time, because the last client's request begins only when its handshake is done, and then waits for the service as
-any other: a burst is predicted as that without the protection on as many cores, plus clients x the CPU time that the
-protection adds / cores. (The larger of the two would be right if handshakes and waiting overlapped to the end.)
+Cores = clients x CPU time of one client / seconds. The model is checked against measured bursts. A burst lasts longer
+than its CPU time, because the last client sends its request only after its handshake and then waits for the service.
+The predicted time is therefore the time of the burst without the protection on the same cores, plus clients x the CPU
+time that the protection adds / cores. (The larger of the two terms would be right if handshakes and waiting fully
+overlapped.)
 """
 
 from __future__ import annotations
@@ -28,28 +29,28 @@ from costof.study.schema import holds
 
 EXAMPLES = [(clients, seconds) for clients in (1_000, 10_000) for seconds in (1.0, 10.0)]
 SHOWN_EXAMPLE = (10_000, 10.0)
-CHECKS = ["arm", "new clients", "cores", "predicted", "measured", "off by"]
+CHECKS = ["arm", "new clients", "cores", "predicted", "measured", "error"]
 MODEL = (
-    "Cores = clients × CPU time of one client ÷ seconds. A burst is predicted as that without the protection on as "
-    "many cores, plus clients × the CPU time that the protection adds ÷ cores: the last client waits for its answer "
-    "only once its handshake is done."
+    "Cores = clients × CPU time of one client ÷ seconds. Predicted time of a burst = time of the burst without the "
+    "protection on the same cores + clients × CPU time that the protection adds ÷ cores, because the last client waits "
+    "for its answer only after its handshake."
 )
 
 
 class Spec(Model):
     role: str
-    workload: str = Field(description="A burst: so many workers open one connection each, all at once.")
-    elapsed: str = Field(description="The metric that is the burst's duration: it checks the prediction.")
-    cores_factor: str = Field(description="The factor whose levels are the role's cores.")
-    when: dict[str, list[str]] = Field(default={}, description="Levels of the arms whose clients come to the role.")
+    workload: str = Field(description="A burst: all workers open one connection each at the same time.")
+    elapsed: str = Field(description="The metric with the duration of the burst, to check the prediction.")
+    cores_factor: str = Field(description="The factor whose levels are the numbers of cores of the role.")
+    when: dict[str, list[str]] = Field(default={}, description="Levels of arms whose clients connect to the role.")
     without: dict[str, str] = Field(
-        default={}, description="Levels of the arm that is the same without the protection, where the control is not."
+        default={}, description="Levels of the arm without the protection, if that is not the control."
     )
-    process_of_one_core: bool = Field(default=False, description="Whether more cores take more processes.")
+    process_of_one_core: bool = Field(default=False, description="Whether each further core needs a further process.")
 
 
 class CoresFor(Model):
-    """A burst of `clients` new clients within `seconds`, and the cores it takes."""
+    """The cores that a burst of `clients` new clients within `seconds` needs."""
 
     clients: int
     seconds: Finite
@@ -57,27 +58,27 @@ class CoresFor(Model):
 
 
 class BurstCheck(Model):
-    """The sizing's answer for a burst that was measured, beside it."""
+    """The predicted and the measured time of a burst."""
 
     arm: str
     clients: int
     cores: Finite
     predicted_seconds: Estimate = Field(
-        description="The burst without the protection on as many cores + clients x the CPU time that the protection "
-        "adds / cores."
+        description="Time of the burst without the protection on the same cores + clients x CPU time that the "
+        "protection adds / cores."
     )
     measured_seconds: Estimate
 
 
 class Sizing(Model):
-    """New clients a second that a core of the role serves, and so the cores that a burst of them needs."""
+    """The new clients a second that a core of the role serves, and the cores that bursts need."""
 
     role: str
     arm: str
     label: str
     cpu_ms: Estimate = Field(description="CPU time of the role for one new client.")
-    added_cpu_ms: Estimate | None = Field(default=None, description="What of it is not taken without the protection.")
-    process_of_one_core: bool = Field(default=False, description="Whether more cores take more processes.")
+    added_cpu_ms: Estimate | None = Field(default=None, description="The part of cpu_ms that the protection adds.")
+    process_of_one_core: bool = Field(default=False, description="Whether each further core needs a further process.")
     clients_per_core_second: Estimate
     examples: list[CoresFor]
     checks: list[BurstCheck]
@@ -88,7 +89,7 @@ class Sizing(Model):
 
 
 class SizingSection(Section[Spec, list[Sizing]]):
-    name, title, order = "sizing", "How many cores", 35
+    name, title, order = "sizing", "Cores for bursts of clients", 35
     spec, data = Spec, list[Sizing]
 
     def metrics(self, spec: Spec) -> list[str]:
@@ -97,8 +98,8 @@ class SizingSection(Section[Spec, list[Sizing]]):
     def compute(self, run: Run, core: Core, spec: Spec) -> list[Sizing]:
         first = run.plan.controls[0].context
         arms = [arm for arm in run.plan.protected if arm.context == first]
-        coming = [arm for arm in arms if holds(spec.when, arm.levels)]
-        return [found for arm in coming if (found := _sizing(run, spec, arm)) is not None]
+        loading = [arm for arm in arms if holds(spec.when, arm.levels)]
+        return [sizing for arm in loading if (sizing := _sizing(run, spec, arm)) is not None]
 
     def answer(self, index: Index, data: list[Sizing]) -> list[Sentence]:
         return sentences("answer", [_sentence(data[0])]) if data else []
@@ -118,8 +119,14 @@ class SizingSection(Section[Spec, list[Sizing]]):
         ]
         one = data[0].example
         cores = f"cores for {one.clients:,} in {fmt.with_unit(fmt.count(one.seconds), 's')}"
-        head = ["with", f"{data[0].role} CPU, ms a client", "of which added", "clients a second and core", cores]
-        yield Table.of(head, rows, title="How many new clients a core serves")
+        head = [
+            "with",
+            f"{data[0].role} CPU, ms a client",
+            "added CPU, ms a client",
+            "clients a second per core",
+            cores,
+        ]
+        yield Table.of(head, rows, title="New clients that one core serves")
         checks: list[list[str | Text]] = []
         for check in (check for each in data for check in each.checks):
             off = (check.predicted_seconds.value / check.measured_seconds.value - 1) * 100
@@ -133,14 +140,14 @@ class SizingSection(Section[Spec, list[Sizing]]):
 
 def _sizing(run: Run, spec: Spec, arm: PlannedArm) -> Sizing | None:
     used, plain = _cpu_ms(run, spec, arm.name), _cpu_ms(run, spec, _without(run, spec, arm))
-    taken = run.samples.units.means(used)
-    if len(taken) < ROUNDS_FOR_INTERVAL:
+    means = run.samples.units.means(used)
+    if len(means) < ROUNDS_FOR_INTERVAL:
         return None
-    cpu = estimate(taken)
+    cpu = estimate(means)
     if cpu.low <= 0:
-        return None  # The counter saw too little to say how many clients a core serves.
+        return None  # The CPU counter is too coarse for this burst.
     of_control, of_arm = map(run.samples.units.means, in_common([plain, used]))
-    # The arm itself, and the same on other cores.
+    # The arm itself, and the same arm on other numbers of cores.
     levels = {**arm.levels, spec.cores_factor: ""}
     bursts = [each for each in run.plan.protected if {**each.levels, spec.cores_factor: ""} == levels]
     enough = len(of_arm) >= ROUNDS_FOR_INTERVAL
@@ -162,7 +169,7 @@ def _example(cpu: Estimate, clients: int, seconds: float) -> CoresFor:
 
 
 def _without(run: Run, spec: Spec, arm: PlannedArm) -> str:
-    """Return the arm of the same context without the protection; '' where there is none."""
+    """Return the arm of the same context without the protection; '' if there is none."""
     if not spec.without:
         return arm.baseline or ""
     same = (each for each in run.plan.protected if each.context == arm.context)
@@ -170,11 +177,11 @@ def _without(run: Run, spec: Spec, arm: PlannedArm) -> str:
 
 
 def _cpu_ms(run: Run, spec: Spec, arm: str) -> ByRound:
-    """Return CPU milliseconds of the role for one client of each round's burst."""
+    """Return the role's CPU milliseconds per client of the burst, by round."""
     return {
-        piece.round: piece.server_cpu_seconds[spec.role] * 1e3 / piece.answer.operations
-        for piece in run.counted_slices(spec.workload, arm)
-        if piece.answer.operations and spec.role in piece.server_cpu_seconds
+        record.round: record.server_cpu_seconds[spec.role] * 1e3 / record.answer.operations
+        for record in run.counted_slices(spec.workload, arm)
+        if record.answer.operations and spec.role in record.server_cpu_seconds
     }
 
 
@@ -182,7 +189,7 @@ def _check(run: Run, spec: Spec, arm: PlannedArm, burst: PlannedArm) -> BurstChe
     try:
         cores = float(burst.levels.get(spec.cores_factor, ""))
     except ValueError:
-        return None  # The cores of a target are not known.
+        return None  # The cores of a target are unknown.
     used, plain = _cpu_ms(run, spec, arm.name), _cpu_ms(run, spec, _without(run, spec, arm))
     names = (burst.name, _without(run, spec, burst))
     elapsed, control = (
@@ -209,13 +216,13 @@ def _sentence(sizing: Sizing) -> str:
     cores = fmt.absolute(one.cores)
     within = fmt.with_unit(fmt.count(one.seconds), "s")
     text = (
-        f"One core of the {sizing.role} serves {rate} new clients a second with {sizing.label}; "
+        f"One core of the {sizing.role} serves {rate} new clients a second with {sizing.label}. "
         f"{one.clients:,} new clients within {within} need {f'{cores.value} cores {cores.interval}'.rstrip()}"
-        f"{', each with a process of its own' if sizing.process_of_one_core and one.cores.value > 1 else ''}"
+        f"{', with one process for each core' if sizing.process_of_one_core and one.cores.value > 1 else ''}"
     )
     if check := next((each for each in sizing.checks if each.arm == sizing.arm), None):
         measured, predicted = _both(check)
-        text += f"; a measured burst of {check.clients:,} took {measured}, predicted {predicted}"
+        text += f". A burst of {check.clients:,} clients took {measured}; the prediction was {predicted}"
     return f"{text}."
 
 

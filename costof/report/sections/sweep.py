@@ -1,4 +1,4 @@
-"""A sweep over a context, such as the terminals: what each protection costs at each level, published figures beside."""
+"""A sweep over a context, such as the number of terminals: costs at each level, with published figures."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ PUBLISHED = "published (overhead)"
 
 
 class Spec(Model):
-    """A table for each protection."""
+    """The metric and the context of the tables."""
 
     metric: str
-    factor: str = Field(description="A context with numbers for levels, such as the terminals.")
+    factor: str = Field(description="A context whose levels are numbers, such as the terminals.")
 
 
 class Swept(Model):
-    """One table: its title, and its arms from the lowest level up."""
+    """A table: its title, and its arms by rising level."""
 
     title: str
     arms: list[str]
@@ -41,7 +41,7 @@ class Sweep(Model):
 
 
 class SweepSection(Section[Spec, Sweep]):
-    name, title, order = "sweep", "Figures", 12
+    name, title, order = "sweep", "Costs by level", 12
     spec, data = Spec, Sweep
 
     def metrics(self, spec: Spec) -> list[str]:
@@ -50,30 +50,30 @@ class SweepSection(Section[Spec, Sweep]):
     def compute(self, run: Run, core: Core, spec: Spec) -> Sweep:
         factors = run.plan.study.factors
         arms = [arm for arm in core.arms if arm.baseline and not arm.replicate]
-        others = [name for name, factor in factors.items() if factor.context and name != spec.factor]
-        varied = [name for name in others if len({arm.levels.get(name) for arm in arms}) > 1]
+        contexts = [name for name, factor in factors.items() if factor.context and name != spec.factor]
+        varied = [name for name in contexts if len({arm.levels.get(name) for arm in arms}) > 1]
         label, metric = factors[spec.factor].label, run.plan.study.metrics[spec.metric].label
         groups: dict[str, list[Arm]] = {}
         for arm in sorted(arms, key=lambda arm: float(arm.levels[spec.factor])):
             title = ", ".join([arm.label, *(f"{factors[name].label} {arm.levels.get(name, '')}" for name in varied)])
             groups.setdefault(f"{title}: {metric} by {label}", []).append(arm)
         order = list(dict.fromkeys(arm.label for arm in arms))
-        tables = [Swept(title=title, arms=[arm.name for arm in found]) for title, found in groups.items()]
+        tables = [Swept(title=title, arms=[arm.name for arm in group]) for title, group in groups.items()]
         tables.sort(key=lambda table: order.index(groups[table.title][0].label))
         return Sweep(metric=spec.metric, factor=spec.factor, label=label, tables=tables)
 
     def blocks(self, index: Index, data: Sweep) -> Iterator[Block]:
-        found = []
+        tables = []
         for table in data.tables:
             arms = [arm for name in table.arms if (arm := index.arm(name))]
             if rows := [row for arm in arms if (row := _row(index, data, arm))]:
-                found.append((table.title, index.label(arms[0].baseline or ""), rows))
+                tables.append((table.title, index.label(arms[0].baseline or ""), rows))
         published = index.core.published
-        for title, control, rows in found:
-            head = [data.label, control, "with it", "overhead", PUBLISHED]
+        for title, control, rows in tables:
+            head = [data.label, control, "arm", "overhead", PUBLISHED]
             if all(row[-1] == fmt.NONE for row in rows):
                 head, rows = head[:-1], [row[:-1] for row in rows]
-            note = published.cited if published and title == found[-1][0] else ""
+            note = published.cited if published and title == tables[-1][0] else ""
             yield Table.of(head, rows, title=title, note=note)
 
 
@@ -91,12 +91,11 @@ def _row(index: Index, data: Sweep, arm: Arm) -> list[str | Text | Cell]:
 
 
 def _published(figure: PublishedFigure | None, metric: Metric) -> str:
-    """Such as '260.55 → 237.64 (8.79 %)'."""
+    """Return such as '260.55 → 237.64 (8.79 %)', with all published digits."""
     if figure is None or not figure.control_value or not figure.value:
         return fmt.NONE
     more = figure.value / figure.control_value - 1
     overhead = fmt.number((-more if metric.better == "higher" else more) * 100, 2)
-    # As published, to the last digit.
     change = f"{fmt.number(figure.control_value, 2)} → {fmt.number(figure.value, 2)}"
     return f"{change} ({fmt.with_unit(overhead, '%')})"
 

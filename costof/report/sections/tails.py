@@ -1,7 +1,7 @@
-"""Tails: the slowest operations of each arm against the control's, which is what people are paged for.
+"""Tails: p50, p95, p99 and p99.9 of each headline latency, compared with the control.
 
-Of each headline latency: p50, p95, p99 and p99.9 of all operations together, and how many times the control's each is,
-with an interval (`statistics/tails.py`). What the operations of a run cannot carry is not told.
+Percentiles cover all operations of a run; their ratio to the control has an interval (`statistics/tails.py`).
+Percentiles with too few operations are left out.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from costof.statistics.tails import (
 from costof.study.schema import Metric
 
 PERCENTILES = (50.0, 95.0, 99.0, 99.9)
-#: Of those, what the report's head tells, behind the marks and limits, and of how many metrics.
-AT_FIRST, HEAD_ORDER, MOST_AT_FIRST = PERCENTILES[:3], 3, 4
-COLUMNS = [Column("arm", "text"), Column("percentile", "text"), *map(Column, ("control", "arm's", "relative"))]
+#: The table at the head of the report: its percentiles, its place after checks and limits, and its most metrics.
+IN_HEAD, HEAD_ORDER, MOST_IN_HEAD = PERCENTILES[:3], 3, 4
+COLUMNS = [Column("arm", "text"), Column("percentile", "text"), *map(Column, ("control", "with it", "relative"))]
 METHOD = (
-    "Percentiles are of all operations of all rounds; the interval of the ratio is a bootstrap over whole {unit}s. A "
-    f"percentile is told where at least {FEWEST_BEYOND} operations of both arms lie beyond it."
+    "Percentiles cover all operations of all rounds. The interval of the ratio is a bootstrap over whole {unit}s. A "
+    f"percentile is shown only if at least {FEWEST_BEYOND} operations of both arms are beyond it."
 )
 
 
@@ -52,11 +52,11 @@ class Tail(Model):
     percentile: Finite
     control_value: Finite
     value: Finite
-    ratio: Estimate = Field(description="Arm over control.")
+    ratio: Estimate = Field(description="Arm divided by control.")
 
 
 class UndeterminedPercentile(Model):
-    """The first percentile that the operations of a metric and arm cannot carry."""
+    """The lowest percentile that a metric and arm have too few operations for."""
 
     metric: str
     arm: str
@@ -66,7 +66,7 @@ class UndeterminedPercentile(Model):
 
 
 class Tails(Model):
-    found: list[Tail]
+    percentiles: list[Tail]
     undetermined: list[UndeterminedPercentile]
 
 
@@ -81,11 +81,11 @@ class TailsSection(Section[None, Tails]):
     data = Tails
 
     def compute(self, run: Run, core: Core, spec: None) -> Tails | None:
-        found: list[Tail | UndeterminedPercentile] = []
+        results: list[Tail | UndeterminedPercentile] = []
         for name, metric in run.plan.study.metrics.items():
             if not metric.headline or metric.is_of_whole_slice or metric.unit not in NS_PER_UNIT:
                 continue
-            rounds = sorted({piece.round for piece in run.counted if piece.workload == metric.workload})
+            rounds = sorted({record.round for record in run.counted if record.workload == metric.workload})
             units = [run.samples.units.unit(number) for number in rounds]
             if len(set(units)) < FEWEST_ROUNDS:
                 continue
@@ -97,96 +97,98 @@ class TailsSection(Section[None, Tails]):
                     percentiles = bootstrap_percentiles(values, counts, drawn, PERCENTILES)
                     measured[arm.name] = Measured(int(counts.sum()), percentiles)
             for arm in run.plan.protected:
-                of_arm, of_control = measured.get(arm.name), measured.get(arm.baseline or "")
-                if of_arm is not None and of_control is not None:
-                    found += _of_arm(name, metric, arm.name, of_control, of_arm, len(set(units)))
-        tails = [each for each in found if isinstance(each, Tail)]
-        undetermined = [each for each in found if isinstance(each, UndeterminedPercentile)]
-        return Tails(found=tails, undetermined=undetermined) if tails else None
+                protected, control = measured.get(arm.name), measured.get(arm.baseline or "")
+                if protected is not None and control is not None:
+                    results += _tails(name, metric, arm.name, control, protected, len(set(units)))
+        tails = [each for each in results if isinstance(each, Tail)]
+        undetermined = [each for each in results if isinstance(each, UndeterminedPercentile)]
+        return Tails(percentiles=tails, undetermined=undetermined) if tails else None
 
     def answer(self, index: Index, data: Tails) -> list[Sentence]:
         return sentences("detail", [_sentence(index, each) for each in worse_than_the_mean(index, data)])
 
     def parts(self, index: Index, data: Tails) -> list[Part]:
-        return [Part("percentiles", "", [*_at_first(index, data)], order=HEAD_ORDER), *super().parts(index, data)]
+        return [Part("percentiles", "", [*_in_head(index, data)], order=HEAD_ORDER), *super().parts(index, data)]
 
     def blocks(self, index: Index, data: Tails) -> Iterator[Block]:
-        yield Table(COLUMNS, [*_rows(index, data)], "Of all operations together", group="metric")
+        yield Table(COLUMNS, [*_rows(index, data)], "Percentiles of all operations", group="metric")
         if data.undetermined:
-            yield Paragraph(" ".join(_untold(index, data.undetermined)), "note", media=FILES)
+            yield Paragraph(" ".join(_undetermined(index, data.undetermined)), "note", media=FILES)
         yield Paragraph(METHOD.format(unit=index.unit), "note", media=FILES)
 
 
-def _at_first(index: Index, data: Tails) -> Iterator[Block]:
-    """Show p50, p95 and p99 of the first arm that the answer is about."""
-    arm = next((each for each in index.answered if any(tail.arm == each.name for tail in data.found)), None)
+def _in_head(index: Index, data: Tails) -> Iterator[Block]:
+    """Yield a table with p50, p95 and p99 of the first arm in the answer."""
+    arm = next((each for each in index.answered if any(tail.arm == each.name for tail in data.percentiles)), None)
     if arm is None:
         return
-    found = {(tail.metric, tail.percentile): tail for tail in data.found if tail.arm == arm.name}
-    names = list(dict.fromkeys(name for name, _ in found if name in index.metrics))[:MOST_AT_FIRST]
+    by_metric = {(tail.metric, tail.percentile): tail for tail in data.percentiles if tail.arm == arm.name}
+    names = list(dict.fromkeys(name for name, _ in by_metric if name in index.metrics))[:MOST_IN_HEAD]
     rows: list[list[str | Text]] = []
     for name in names:
         metric = index.metrics[name]
-        tails = [found.get((name, percentile)) for percentile in AT_FIRST]
+        tails = [by_metric.get((name, percentile)) for percentile in IN_HEAD]
         values = [
             f"{fmt.number(tail.control_value)} → {fmt.number(tail.value)}" if tail else fmt.NONE for tail in tails
         ]
         rows.append([fmt.titled(_metric_label(index, metric), metric.unit), *values])
         rows.append(["", *(fmt.relative(tail.ratio) if tail else fmt.NONE for tail in tails)])
-    yield Table.of(["", *map(_name, AT_FIRST)], rows, title=f"p50, p95 and p99: {arm.label}{arm.at}")
+    yield Table.of(["", *map(_name, IN_HEAD)], rows, title=f"p50, p95 and p99: {arm.label}{arm.at}")
 
 
-def _of_arm(
-    name: str, metric: Metric, arm: str, control: Measured, own: Measured, rounds: int
+def _tails(
+    name: str, metric: Metric, arm: str, control: Measured, protected: Measured, rounds: int
 ) -> Iterator[Tail | UndeterminedPercentile]:
-    """Yield the percentiles that the operations of both can carry, and the first that they cannot."""
-    for place, ratio in enumerate(ratios(control.percentiles, own.percentiles, rounds)):
-        percentile, operations = PERCENTILES[place], min(control.operations, own.operations)
+    """Yield percentiles with enough operations in both arms, then the first one without."""
+    for place, ratio in enumerate(ratios(control.percentiles, protected.percentiles, rounds)):
+        percentile, operations = PERCENTILES[place], min(control.operations, protected.operations)
         needed = operations_needed(percentile)
         if operations < needed:
             yield UndeterminedPercentile(
                 metric=name, arm=arm, percentile=percentile, operations=operations, needed=needed
             )
             return
-        both = (control.percentiles.measured[place], own.percentiles.measured[place])
+        both = (control.percentiles.measured[place], protected.percentiles.measured[place])
         before, after = (in_unit(metric, float(each), workers=1) for each in both)
         yield Tail(metric=name, arm=arm, percentile=percentile, control_value=before, value=after, ratio=ratio)
 
 
 def worse_than_the_mean(index: Index, tails: Tails) -> list[Tail]:
-    """Return the farthest tails that lose more than the mean does: each is a finding of its own."""
-    farthest = {(each.metric, each.arm): each for each in tails.found}
-    found = []
-    for tail in farthest.values():
+    """Return the highest percentile of each metric and arm if its cost is larger than that of the mean."""
+    highest = {(each.metric, each.arm): each for each in tails.percentiles}
+    worse = []
+    for tail in highest.values():
         effect = index.effect(tail.metric, tail.arm)
         mean = effect.ratio if effect else None
         if tail.percentile > PERCENTILES[0] and mean is not None and tail.ratio.low > max(mean.high, 1.0):
-            found.append(tail)
-    return found
+            worse.append(tail)
+    return worse
 
 
 def _sentence(index: Index, tail: Tail) -> str:
     metric = index.metrics[tail.metric]
     value = fmt.with_unit(fmt.number(tail.value), metric.unit)
     return (
-        f"The {_name(tail.percentile)} of '{metric.label}' is {value} with {index.label_at(tail.arm)}, "
-        f"{fmt.relative(tail.ratio)} against its control: more than the mean changes."
+        f"{fmt.capital(index.label_at(tail.arm))} raises the {_name(tail.percentile)} of '{metric.label}' to {value} "
+        f"({fmt.relative(tail.ratio)}), more than it raises the mean."
     )
 
 
-def _untold(index: Index, undetermined: list[UndeterminedPercentile]) -> Iterator[str]:
+def _undetermined(index: Index, undetermined: list[UndeterminedPercentile]) -> Iterator[str]:
     arms: dict[tuple[float, str, int, int], list[str]] = {}
     for each in undetermined:
         if each.metric in index.metrics:
             arms.setdefault((each.percentile, each.metric, each.needed, each.operations), []).append(each.arm)
     for (percentile, metric, needed, operations), names in arms.items():
-        of = f"{_name(percentile)} of {index.metric_in_view(metric)} with {fmt.listed(names)}"
-        yield f"{of} would need {needed:,} operations; there are {operations:,}."
+        yield (
+            f"The {_name(percentile)} of {index.metric_in_view(metric)} needs {needed:,} operations; there are "
+            f"{operations:,} with {fmt.listed(names)}."
+        )
 
 
 def _rows(index: Index, data: Tails) -> Iterator[Row]:
-    found = [each for each in data.found if each.metric in index.metrics]
-    for name, of_metric in groupby(found, key=lambda each: each.metric):
+    tails = [each for each in data.percentiles if each.metric in index.metrics]
+    for name, of_metric in groupby(tails, key=lambda each: each.metric):
         metric = index.metrics[name]
         label = fmt.titled(_metric_label(index, metric), metric.unit)
         yield Row([Cell(label)], "group")
@@ -196,13 +198,13 @@ def _rows(index: Index, data: Tails) -> Iterator[Row]:
 
 
 def _metric_label(index: Index, metric: ShownMetric) -> str:
-    """Return the metric's label, with its view where there are several."""
+    """Return the metric's label, with its view if there are several."""
     views = {each.view for each in index.headline_metrics}
     return f"{metric.view}: {metric.label}" if len(views) > 1 else metric.label
 
 
 def _name(percentile: float) -> str:
-    """'p99', 'p99.9'."""
+    """Return such as 'p99' or 'p99.9'."""
     return f"p{percentile:g}"
 
 

@@ -144,7 +144,7 @@ def test_what_is_no_limit_is_told(metric: str, limit: str, told: str) -> None:
     [
         ([("app.connect_and_first_query", "+9ms")], "The limit is kept."),
         ([("reused query", "+20%")], "All 2 limits are kept."),
-        ([("app.connect_and_first_query", "+9ms"), ("connect and first query", "+1ms")], "Of 3 limits 2 are exceeded."),
+        ([("app.connect_and_first_query", "+9ms"), ("connect and first query", "+1ms")], "2 of 3 limits are exceeded."),
     ],
 )
 def test_a_report_says_first_whether_the_limits_are_kept(limits: list[tuple[str, str]], said: str) -> None:

@@ -16,7 +16,7 @@ from costof.instruments.commands.settings import SECONDS, CommandSettings
 from costof.messages.plan import PLAIN, Endpoint, ServiceSettings, Transport
 from costof.programs.http import HttpSettings
 from costof.programs.postgres.connection import PostgresSettings
-from costof.report.sections.costs import Line, said
+from costof.report.sections.costs import Line, sentence
 from costof.study.library import load_study
 from costof.study.load import RequestedLoad
 from costof.study.plan import Options, resolve, with_client
@@ -130,11 +130,10 @@ def test_a_program_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp
     assert refused.value.problem is ErrorText.PROGRAM_MISSING
 
 
-def test_its_sentences_name_no_view() -> None:
-    """They began with a comma, beside those of the study's own views."""
+def test_sentence_about_a_commands_figure_names_no_view() -> None:
     result = result_of("postgres-tls")
     metric = next(each for each in result.metrics if each.headline)
     effect = next(each for each in result.effects if each.metric == metric.name)
     arm = next(each for each in result.arms if each.name == effect.arm)
     views = [Line(view, metric, [(arm, effect)]) for view in ("wire", "command")]
-    assert [said(line, views).partition("TLS")[0] for line in views] == ["On the wire, ", ""]
+    assert [sentence(line, views).endswith(" on the wire.") for line in views] == [True, False]

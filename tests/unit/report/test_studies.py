@@ -1,4 +1,4 @@
-"""From ledgers of four studies whose truth is known to results that say it: effects, models, advice, and lost arms."""
+"""Results of four studies from simulated runs with known costs: effects, models, advice and lost arms."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def everywhere() -> Result:
     return fake_result(plan_of(TRANSPORT, "default", f"distance={','.join(DISTANCES)}"), TransportTruth(), rounds=12)
 
 
-def test_effects_lie_within_their_distance() -> None:
+def test_effects_at_each_distance_match_the_simulated_costs() -> None:
     result = everywhere()
     arms = {f"{arm}@{where}" for arm in ("tls", "ssh-aes256-ctr") for where in DISTANCES}
-    assert {effect.arm for effect in result.effects} == arms, "the control's copies are none"
+    assert {effect.arm for effect in result.effects} == arms, "copies of the control have no effects"
     assert {floor.context for floor in result.noise_floor} == set(DISTANCES)
     near_by, far = (effect_of(result, "wire.connect", f"tls@{where}").difference for where in ("lan", "us-eu"))
     assert near_by.low <= TLS_MS <= near_by.high
@@ -66,7 +66,7 @@ def test_effects_lie_within_their_distance() -> None:
     assert effect_of(result, "wire.connections_per_second", "ssh-aes256-ctr@us-eu").verdict is Verdict.SAVES
 
 
-def test_the_cost_model_recovers_own_time_and_round_trips_and_predicts_the_far_ones() -> None:
+def test_cost_model_recovers_its_parameters_and_predicts_far_distances() -> None:
     model = everywhere().sections.cost_model
     assert everywhere().distances == DISTANCES
     costs = {(cost.protection, cost.operation): cost for cost in model.operations}
@@ -81,11 +81,10 @@ def test_the_cost_model_recovers_own_time_and_round_trips_and_predicts_the_far_o
     assert extras["tls", "operation"].cpu_ms.value == pytest.approx(0.002 + 0.004, rel=0.1)
     far = [prediction for prediction in model.predictions if not prediction.local]
     assert len(far) == 3 * 3 * 2
-    assert max(abs(prediction.error) for prediction in far) < 0.001, "the asked-for round-trip times are 0.5 % off"
+    assert max(abs(prediction.error) for prediction in far) < 0.001, "the configured round-trip times are 0.5 % off"
 
 
-def test_a_model_can_come_from_a_far_link_alone() -> None:
-    """What the link is late by is measured on it, and is none of the operation's own time."""
+def test_cost_model_from_a_far_link_subtracts_the_measured_round_trip_time() -> None:
     plan = plan_of(TRANSPORT, "default", "distance=us-us")
     model = fake_result(plan, TransportTruth(), rounds=12, noise=Noise(0.0001)).sections.cost_model
     own = next(c.own_ms for c in model.operations if c.protection == "tls" and c.operation == "connection")
@@ -93,42 +92,42 @@ def test_a_model_can_come_from_a_far_link_alone() -> None:
     assert own.value == pytest.approx(OWN["tls"], abs=0.1)
 
 
-def test_a_run_of_exact_rounds_says_that_they_ended_it() -> None:
+def test_report_of_a_run_with_exact_rounds_names_them() -> None:
     plan = LAN.model_copy(update={"precision": None, "budget_seconds": None, "fewest_rounds": 6, "most_rounds": 6})
     result = fake_result(plan, TransportTruth(), rounds=6, noise=Noise(0.1))
     assert (result.rounds, result.requested_rounds, result.target_precision) == (6, 6, None)
     text = spaced(render_markdown(result))
     assert "exactly 6 rounds" in text
-    assert " more (--rounds)." in text
-    assert not [words for words in ("its budget was spent", "--budget") if words in text]
+    assert " more (--rounds) to resolve " in text
+    assert not [words for words in ("end of its budget", "--budget") if words in text]
 
 
-def test_slices_that_became_shorter_are_told(tmp_path: Path) -> None:
+def test_shortened_slices_are_reported(tmp_path: Path) -> None:
     ledger = fake_run(tmp_path / "run", LAN, TransportTruth(), rounds=3)
     ledger.append(SizesRecord(slices={**LAN.slices, "query_1": LAN.slices["query_1"].times(0.25)}))
     result = analyse(ledger)
     assert result.slice_shares == {**dict.fromkeys(LAN.slices, 1.0), "query_1": 0.25}
-    assert "Of its planned length each had: query_1 25 %." in spaced(render_markdown(result)).replace("\\", "")
+    assert "Share of the planned length: query_1 25 %." in spaced(render_markdown(result)).replace("\\", "")
 
 
-def test_an_arm_that_was_refused_is_an_error_and_the_others_are_told() -> None:
+def test_refused_arm_is_an_error_and_other_arms_have_effects() -> None:
     result = fake_result(LAN, TransportTruth(), refused={"tls": "it speaks no TLS"})
     errors = {arm.name: arm.error for arm in result.arms}
     assert (errors["tls"], errors["plain"]) == ("it speaks no TLS", None)
     assert {effect.arm for effect in result.effects} == {"ssh-aes256-ctr"}
 
 
-def test_without_the_control_there_are_figures_and_no_effects() -> None:
-    result = fake_result(LAN, TransportTruth(), refused=dict.fromkeys(("plain", "plain-copy"), "it asks for TLS"))
+def test_refused_control_leaves_figures_without_effects() -> None:
+    result = fake_result(LAN, TransportTruth(), refused=dict.fromkeys(("plain", "plain-copy"), "it requires TLS"))
     assert not result.effects
     assert any(value.arm == "tls" for value in result.values)
     assert any("control cannot run" in warning for warning in result.warnings)
     answer = " ".join(sentence.text for sentence in result.answer)
-    assert "cannot be told: plain could not be measured, so there is nothing to compare with." in answer
-    assert "TLS, modern suite, rsa-2048 by itself: a new connection takes " in answer
+    assert " is unknown, because plain could not be measured." in answer
+    assert "A new connection with TLS, modern suite, rsa-2048 takes " in answer
 
 
-def test_an_arm_lost_in_the_middle_is_its_own_error(tmp_path: Path) -> None:
+def test_arm_lost_during_the_run_is_an_error_of_that_arm_only(tmp_path: Path) -> None:
     ledger = fake_run(tmp_path / "run", LAN, TransportTruth())
     ledger.append(LostRecord(arm="ssh-aes256-ctr", detail="its tunnel ended"))
     result = analyse(ledger)
@@ -137,7 +136,7 @@ def test_an_arm_lost_in_the_middle_is_its_own_error(tmp_path: Path) -> None:
     assert result.partial is None
 
 
-def test_a_run_that_never_started_or_was_killed_says_so(tmp_path: Path) -> None:
+def test_unstarted_run_is_an_error_and_killed_run_is_partial(tmp_path: Path) -> None:
     ledger = Ledger.create(LAN, tmp_path / "run")
     with pytest.raises(CostofError) as caught:
         analyse(ledger)
@@ -154,77 +153,81 @@ def balanced() -> Result:
     return fake_result(HTTP_PLAN, HttpTruth(), rounds=ROUNDS)
 
 
-def taken(arm: str) -> http.TrueCost:
-    return HttpTruth().true_cost(HTTP_PLAN.arm(arm))
+def truth_of(arm: str) -> http.MeasuredSlice:
+    return HttpTruth().taken(HTTP_PLAN.arm(arm))
 
 
-def test_a_metric_of_whole_slices_is_operations_over_time() -> None:
+def test_rate_of_a_slice_is_operations_divided_by_time() -> None:
     rate = value_of(balanced(), "wire.requests_per_second", "balancer")
-    assert near(rate.mean, taken("balancer").per_second)
+    assert near(rate.mean, truth_of("balancer").per_second)
     assert rate.operations == ROUNDS * http.OPERATIONS
-    # A rate falls towards the slow end, as every other rate does.
+    # Higher percentiles are slower, so the rate falls.
     assert rate.percentiles["p50"] >= rate.percentiles["p99"] >= rate.percentiles["max"]
     burst = value_of(balanced(), "wire.burst", "balancer")
-    assert near(burst.mean, taken("balancer").burst_ms)
+    assert near(burst.mean, truth_of("balancer").burst_ms)
     assert burst.percentiles["p50"] <= burst.percentiles["max"]
 
 
-def test_every_mitigation_gains_what_it_truly_gains_and_the_best_is_first() -> None:
+def test_mitigations_match_the_simulated_gains_and_the_best_is_first() -> None:
     section = balanced().sections.mitigations
-    assert [each.label for each in section.found][:: len(section.found) - 1] == [
+    assert [each.label for each in section.mitigations][:: len(section.mitigations) - 1] == [
         "keep-alive for 100 requests a connection",
         "TLS on both sides",
     ]
-    assert {each.label for each in section.found} >= {"session resumption", "an ECDSA key", "a balancer of 0.5 cores"}
-    gains = [each.gain.value for each in section.found]
+    assert {each.label for each in section.mitigations} >= {
+        "session resumption",
+        "an ECDSA key",
+        "a balancer of 0.5 cores",
+    }
+    gains = [each.gain.value for each in section.mitigations]
     assert gains == sorted(gains, reverse=True)
     assert (section.reference, section.control, len(gains)) == ("balancer", "none", 8)
-    reference = taken("balancer").per_second
-    for each in section.found:
-        better = taken(each.arm).per_second
+    reference = truth_of("balancer").per_second
+    for each in section.mitigations:
+        better = truth_of(each.arm).per_second
         assert near(each.gain, better / reference), each
-        assert near(each.recovered, (better - reference) / (taken("none").per_second - reference)), each
+        assert near(each.recovered, (better - reference) / (truth_of("none").per_second - reference)), each
         assert each.verdict is (Verdict.COSTS if better < reference else Verdict.SAVES)
 
 
-def test_without_a_loss_there_is_no_share_of_it() -> None:
+def test_without_a_loss_no_recovered_share_is_reported() -> None:
     free = fake_result(plan_of(HTTP), HttpTruth(dict.fromkeys(http.HANDSHAKE_MS, 0.0)))
-    each = free.sections.mitigations.found[0]
-    # The balancer's own connections still cost it, so keep-alive gains all the same.
+    each = free.sections.mitigations.mitigations[0]
+    # Keep-alive still gains something: it saves the balancer's own connections.
     assert (each.recovered, each.verdict) == (None, Verdict.SAVES)
-    said = spaced(" ".join(each.text for each in free.answer))
-    assert "of the loss" not in said
-    assert "keep-alive for 100 requests a connection gains" in said.lower()
+    text = spaced(" ".join(each.text for each in free.answer))
+    assert "of the loss" not in text
+    assert "keep-alive for 100 requests a connection changes 'requests a second' by +" in text.lower()
 
 
-def test_one_core_takes_as_many_clients_as_it_truly_does() -> None:
+def test_clients_per_core_match_the_simulated_cpu_time() -> None:
     sizing = {each.arm: each for each in balanced().sections.sizing}
     assert set(sizing) == {"balancer", "reencrypt", "backend", "balancer-resumption-on", "balancer-ecdsa-p256"}
     for name, each in sizing.items():
-        assert near(each.cpu_ms, taken(name).client_ms)
-        assert near(each.clients_per_core_second, 1e3 / taken(name).client_ms)
-        assert near(each.added_cpu_ms, taken(name).client_ms - taken("none").client_ms)
+        assert near(each.cpu_ms, truth_of(name).client_ms)
+        assert near(each.clients_per_core_second, 1e3 / truth_of(name).client_ms)
+        assert near(each.added_cpu_ms, truth_of(name).client_ms - truth_of("none").client_ms)
     ten = next(e for e in sizing["balancer"].examples if (e.clients, e.seconds) == (10_000, 10.0))
-    assert near(ten.cores, 10_000 * taken("balancer").client_ms / 1e3 / 10)
+    assert near(ten.cores, 10_000 * truth_of("balancer").client_ms / 1e3 / 10)
 
 
-def test_bursts_are_predicted_on_cores_that_the_parameters_are_not_from() -> None:
+def test_bursts_on_other_numbers_of_cores_are_predicted() -> None:
     checks = {check.arm: check for each in balanced().sections.sizing for check in each.checks}
     assert {"balancer", "balancer@balancer_cpu-0.5", "balancer@balancer_cpu-1"} <= set(checks)
     assert not any("keep_alive" in name for name in checks)
     for name, check in checks.items():
-        assert (check.clients, check.cores) == (http.IN_FLIGHT, taken(name).cores)
-        assert near(check.measured_seconds, taken(name).burst_ms / 1e3)
-        assert check.predicted_seconds.value == pytest.approx(taken(name).burst_ms / 1e3, rel=0.02)
+        assert (check.clients, check.cores) == (http.IN_FLIGHT, truth_of(name).cores)
+        assert near(check.measured_seconds, truth_of(name).burst_ms / 1e3)
+        assert check.predicted_seconds.value == pytest.approx(truth_of(name).burst_ms / 1e3, rel=0.02)
 
 
-def test_a_role_that_waited_for_its_share_is_told() -> None:
+def test_throttled_role_and_steal_are_reported() -> None:
     cpu = next(each for each in balanced().cpu if (each.workload, each.arm) == ("request", "balancer"))
-    assert cpu.throttled["balancer"] == pytest.approx(0.8 - taken("balancer").cores, abs=0.02)
-    assert cpu.steal == pytest.approx(0.02 / (http.OPERATIONS / taken("balancer").per_second * 2), rel=0.05)
+    assert cpu.throttled["balancer"] == pytest.approx(0.8 - truth_of("balancer").cores, abs=0.02)
+    assert cpu.steal == pytest.approx(0.02 / (http.OPERATIONS / truth_of("balancer").per_second * 2), rel=0.05)
 
 
-def test_contexts_are_said_in_words_and_published_figures_stand_beside_the_first_alone() -> None:
+def test_contexts_have_words_and_only_the_first_has_published_figures() -> None:
     shown = {arm.name for arm in balanced().arms if balanced().published_for("wire.requests_per_second", arm)}
     assert shown == {"balancer"}
     places = {arm.at for arm in balanced().arms}
@@ -233,28 +236,28 @@ def test_contexts_are_said_in_words_and_published_figures_stand_beside_the_first
     assert not [words for words in ("at keep_alive", "at balancer_cpu") if words in text]
 
 
-def test_what_is_not_resolved_is_no_finding() -> None:
+def test_unresolved_mitigation_is_reported_as_unresolved() -> None:
     plan = plan_of(HTTP, "quick", "key=rsa-2048,ecdsa-p256").model_copy(update={"precision": None})
-    said = {each.text for each in fake_result(plan, HttpTruth(), rounds=2).answer}
-    assert "This run cannot tell what keep-alive for 100 requests a connection and an ECDSA key recover." in said
-    assert not any("No mitigation" in text for text in said)
+    texts = {each.text for each in fake_result(plan, HttpTruth(), rounds=2).answer}
+    assert "This run cannot tell what keep-alive for 100 requests a connection and an ECDSA key recover." in texts
+    assert not any("No mitigation" in text for text in texts)
 
 
-def test_that_nothing_recovers_anything_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mitigations_without_effect_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "CHEAPER", {})
     plan = plan_of(HTTP, "quick", "key=rsa-2048,ecdsa-p256", "keep_alive=1")
-    said = {each.text for each in fake_result(plan, HttpTruth(), rounds=30).answer}
-    assert "No mitigation recovers anything: an ECDSA key recovers nothing measurable." in said
+    texts = {each.text for each in fake_result(plan, HttpTruth(), rounds=30).answer}
+    assert "No mitigation recovers anything: an ECDSA key recovers nothing measurable." in texts
 
 
-def test_unverified_certificates_are_a_caution() -> None:
-    (said,) = sentence_texts(
+def test_unverified_certificates_are_a_warning() -> None:
+    (text,) = sentence_texts(
         fake_result(plan_of(HTTP, "quick", "verify=none"), HttpTruth(), rounds=2).answer, "warning"
     )
-    assert said.startswith("no certificate was verified with TLS at the balancer")
+    assert text.startswith("no certificate was verified with TLS at the balancer")
 
 
-def test_ab_counts_a_reused_connection_as_a_connect_of_nothing() -> None:
+def test_ab_figures_count_connect_time_0_for_reused_connections() -> None:
     figures = {each.arm: each for each in balanced().sections.ab}
     assert not any("replicate" in name for name in figures)
     kept, closed = figures["balancer@keep_alive-100"], figures["balancer"]
@@ -283,28 +286,28 @@ def encrypted(ledger: Ledger) -> Result:
     return analyse(ledger)
 
 
-def spent(arm: str) -> encryption.TrueCost:
-    return EncryptionTruth().true_cost(TPCC_PLAN.arm(arm))
+def encryption_of(arm: str) -> encryption.MeasuredSlice:
+    return EncryptionTruth().taken(TPCC_PLAN.arm(arm))
 
 
 @pytest.mark.parametrize("arm", ["0", "direct", "20", "100"])
-def test_figures_of_servers_and_of_cpu_are_what_they_truly_are(encrypted: Result, arm: str) -> None:
-    true = {metric: spent(arm).cpu_ms[role] for metric, role in CPU.items()}
-    # Rolled back New-Orders are operations and no committed transactions: one of 200 here.
-    true["wire.transactions_per_second"] = spent(arm).per_second * 0.995
-    true["wire.queries_per_second"] = spent(arm).per_second * encryption.STATEMENTS
-    true |= {"wire.bytes": spent(arm).bytes, "server.bytes": encryption.BYTES}
+def test_figures_of_servers_and_cpu_match_the_simulation(encrypted: Result, arm: str) -> None:
+    true = {metric: encryption_of(arm).cpu_ms[role] for metric, role in CPU.items()}
+    # One of 200 operations is a New-Order that is rolled back, which does not count as a transaction.
+    true["wire.transactions_per_second"] = encryption_of(arm).per_second * 0.995
+    true["wire.queries_per_second"] = encryption_of(arm).per_second * encryption.STATEMENTS
+    true |= {"wire.bytes": encryption_of(arm).bytes, "server.bytes": encryption.BYTES}
     assert [name for name, each in true.items() if not near(value_of(encrypted, name, arm).mean, each)] == []
     views = {metric.name: metric.view for metric in encrypted.metrics}
     assert {name: views[name] for name in true} == {name: name.split(".")[0] for name in true}
 
 
-def test_each_step_adds_what_it_truly_adds(encrypted: Result) -> None:
+def test_steps_of_the_breakdown_match_the_simulation(encrypted: Result) -> None:
     for context in ("", "terminals-16"):
         steps = [step for step in encrypted.sections.breakdown if step.context == context]
         assert [step.label for step in steps] == ["the gateway's presence", *SHARES]
         for step in steps:
-            before, after = spent(step.start), spent(step.end)
+            before, after = encryption_of(step.start), encryption_of(step.end)
             total = sum(after.cpu_ms.values()) - sum(before.cpu_ms.values())
             assert near(step.ratio, after.per_second / before.per_second)
             assert near(step.total, total)
@@ -319,48 +322,46 @@ def test_each_step_adds_what_it_truly_adds(encrypted: Result) -> None:
     assert (presence.start, presence.end) == ("direct", "0")
 
 
-def test_a_step_that_adds_nothing_has_no_shares() -> None:
+def test_step_without_added_cost_has_no_shares() -> None:
     truth = EncryptionTruth(dict.fromkeys(encryption.ENCRYPTED, 0.0))
     free = fake_result(plan_of(ENCRYPTION), truth, rounds=ROUNDS, noise=Noise(0.03))
     step = next(step for step in free.sections.breakdown if step.label == SHARES[0])
     assert step.total.low < 0 < step.total.high
     assert all(part.share is None for part in step.parts)
-    shown = BREAKDOWN.blocks(Index(free), free.sections.breakdown)
-    assert "which is not resolved" in " ".join(block.text for block in shown if isinstance(block, Paragraph))
+    blocks = BREAKDOWN.blocks(Index(free), free.sections.breakdown)
+    assert "(unresolved)" in " ".join(block.text for block in blocks if isinstance(block, Paragraph))
 
 
-def test_the_answer_is_what_encryption_costs_and_where_it_goes(encrypted: Result) -> None:
-    said = sentence_texts(encrypted.answer, "answer")
-    assert not any("no gateway" in text.lower() for text in said)
-    assert any(text.startswith("The gateway's presence takes ") and " driver (client)" in text for text in said)
-    assert any(text.startswith("Encrypting 100 % of the columns takes ") for text in said)
+def test_answer_has_the_cost_of_encryption_and_its_parts(encrypted: Result) -> None:
+    texts = sentence_texts(encrypted.answer, "answer")
+    assert not any("no gateway" in text.lower() for text in texts)
+    assert any(text.startswith("The gateway's presence lowers ") and " driver (client)" in text for text in texts)
+    assert any(text.startswith("Encrypting 100 % of the columns lowers ") for text in texts)
 
 
-def test_published_figures_stand_in_a_table_of_each_share(encrypted: Result) -> None:
-    shown = [each for each in SWEEP.blocks(Index(encrypted), encrypted.sections.sweep) if isinstance(each, Table)]
-    assert [each.title.partition(":")[0] for each in shown] == ["no gateway", *SHARES]
-    rows = [[spaced(cell.text) for cell in row.cells] for row in shown[1].rows]
+def test_tables_of_a_sweep_have_published_figures(encrypted: Result) -> None:
+    tables = [each for each in SWEEP.blocks(Index(encrypted), encrypted.sections.sweep) if isinstance(each, Table)]
+    assert [each.title.partition(":")[0] for each in tables] == ["no gateway", *SHARES]
+    rows = [[spaced(cell.text) for cell in row.cells] for row in tables[1].rows]
     assert [(row[0], row[4:]) for row in rows] == [
         ("8", ["260.55 → 237.64 (8.79 %)"]),
         ("16", ["302.78 → 280.28 (7.43 %)"]),
     ]
-    assert shown[0].columns[-1].text == "overhead", "nobody published what a gateway without rules costs"
+    assert tables[0].columns[-1].text == "overhead", "there are no published figures for a gateway without rules"
     overhead = effect_of(encrypted, "wire.transactions_per_second", "20").ratio
-    assert near(overhead, spent("20").per_second / spent("0").per_second)
+    assert near(overhead, encryption_of("20").per_second / encryption_of("0").per_second)
     assert rows[0][3] == spaced(fmt.loss(overhead).value)
-    assert ["Published" in table.note for table in shown] == [False, False, True]
+    assert ["Published" in table.note for table in tables] == [False, False, True]
 
 
-def test_counts_of_the_servers_are_added_up_in_the_evidence_with_those_of_the_warm_up(
-    encrypted: Result, ledger: Ledger
-) -> None:
+def test_evidence_adds_the_servers_counts_including_the_warm_up(encrypted: Result, ledger: Ledger) -> None:
     arm = next(arm for arm in encrypted.arms if arm.name == "100")
     facts = {name: fact for evidence in arm.evidence for name, fact in evidence.facts.items()}
     slices = [record for record in ledger.records() if isinstance(record, SliceRecord) and record.answer.arm == "100"]
-    assert any(piece.warm_up for piece in slices)
-    done = f"{sum(spent('100').values(piece.answer.operations) for piece in slices):,}"
+    assert any(record.warm_up for record in slices)
+    done = f"{sum(encryption_of('100').values(record.answer.operations) for record in slices):,}"
     assert (facts["values encrypted by the gateway"], facts["values decrypted by the driver"]) == (done, done)
-    # What was proved before and after the run stands together.
+    # Evidence from before and after the run is in one list.
     assert (facts["columns encrypted"], facts["consistency"]) == ("100%", "conditions 1 to 12 held")
 
 
@@ -369,26 +370,26 @@ def replicated(profile: str = "quick", target: str | None = None) -> Result:
     return fake_result(plan_of(REPLICATION, profile, target=target), ReplicationTruth())
 
 
-def test_a_choice_of_mongodb_that_is_the_control_is_no_difference() -> None:
+def test_arm_with_the_same_tree_as_the_control_makes_no_difference() -> None:
     result = replicated("published")
-    said = next(
+    text = next(
         text for text in sentence_texts(result.answer, "answer") if text.startswith("With w:1, use 'chaining allowed'")
     )
-    assert "from 15 nodes on" in said
-    assert "makes no difference at 3 and 7 nodes, where its tree was the control's own" in said
+    assert "from 15 nodes on" in text
+    assert "makes no difference at 3 and 7 nodes, because its tree was the same as the control's" in text
     same = {arm.name: arm.same_set_up for arm in result.arms}
     assert (same["natural"], same["natural@nodes-15"], same["chain"]) == (["star"], [], [])
 
 
-def test_a_slice_with_another_tree_is_in_no_figure_and_is_counted() -> None:
-    thrown = {tree.arm: tree.discarded for tree in replicated().sections.sync_tree if tree.discarded}
-    assert thrown == {"chain@nodes-7": 1}
+def test_slice_with_a_wrong_tree_is_discarded_and_counted() -> None:
+    discarded = {tree.arm: tree.discarded for tree in replicated().sections.sync_tree if tree.discarded}
+    assert discarded == {"chain@nodes-7": 1}
     effect = effect_of(replicated(), "wire.operations_per_second", "chain@nodes-7")
     assert (effect.rounds, effect.verdict) == (7, Verdict.SAVES)
     assert any(replication.CHANGED in warning for warning in replicated().warnings)
 
 
-def test_figures_of_the_servers_are_metrics() -> None:
+def test_servers_figures_become_metrics() -> None:
     hops = value_of(replicated(), "server.hops_to_majority", "chain@nodes-7")
     assert (hops.mean.value, hops.percentiles["max"]) == (3.0, 3.0)
     evidence = next(arm for arm in replicated().arms if arm.name == "chain").evidence
@@ -397,10 +398,10 @@ def test_figures_of_the_servers_are_metrics() -> None:
     ]
 
 
-def test_a_target_is_told_what_its_write_concerns_cost() -> None:
+def test_target_gets_the_cost_of_its_write_concerns() -> None:
     result = replicated(target="mongodb://h")
     (text,) = sentence_texts(result.answer, "answer")
-    assert "write concern majority" in text
+    assert "Write concern majority" in text
     assert result.sections.recommendations is None
     assert {tree.arm for tree in result.sections.sync_tree} == {"1", "1-copy", "majority"}
 
@@ -415,17 +416,17 @@ def test_a_target_is_told_what_its_write_concerns_cost() -> None:
         ("a: b; b: a", "a → b"),
     ],
 )
-def test_a_tree_in_words(followers: str, words: str) -> None:
+def test_shape_describes_a_tree_in_words(followers: str, words: str) -> None:
     assert shape(Tree(arm="natural", followers=followers_of(followers), slices=1)) == words
 
 
-def test_members_stand_beside_the_one_they_follow_by_short_names() -> None:
-    found = places(Tree(arm="", followers=followers_of("primary: a, b; b: c, d; x: y; y: x"), slices=1))
-    depths = {name: depth for name, (_, depth) in found.items()}
+def test_members_are_placed_next_to_their_source_with_short_names() -> None:
+    positions = places(Tree(arm="", followers=followers_of("primary: a, b; b: c, d; x: y; y: x"), slices=1))
+    depths = {name: depth for name, (_, depth) in positions.items()}
     assert {name: depths[name] for name in ("primary", *"abcd")} == {"primary": 0, "a": 1, "b": 1, "c": 2, "d": 2}
-    across = {name: x for name, (x, _) in found.items()}
+    across = {name: x for name, (x, _) in positions.items()}
     assert across["a"] < across["b"] == (across["c"] + across["d"]) / 2
-    assert found.keys() == {"primary", "a", "b", "c", "d", "x", "y"}
+    assert positions.keys() == {"primary", "a", "b", "c", "d", "x", "y"}
     short = ["P", "S1", "S2", "S3", "S4", "S5", "H", *(f"R{number}" for number in range(1, 9))]
     assert [initials(name) for name in replication.members(15)] == short
     assert initials("10.0.0.2:27017") == "10.0.0.2:27017"

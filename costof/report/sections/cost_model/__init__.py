@@ -1,4 +1,4 @@
-"""Near and far: what an operation takes at any distance, how well that predicts, and a calculator for others."""
+"""Near and far: the cost of an operation at any distance, the accuracy of the predictions, and a calculator."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ from costof.results.models import Core, Effect, Sentence
 from costof.results.run import Run
 from costof.statistics.estimate import Estimate
 
-#: Where the model itself stands; the calculator is at the section's own place, before all costs.
+#: Position of the model in the report; the calculator is at the section's own position, before all costs.
 DETAILS = 100
 FORMULA = "Time of an operation = own time + round trips × round-trip time (+ bytes ÷ bandwidth)."
 SOURCES = (
-    "Round trips and bytes were counted on the wire and are exact. Own time is what an operation takes by itself, "
-    "estimated from the rounds of the nearest setting. Round-trip times are those that TCP measured on the links. "
-    "Intervals hold the uncertainty of both."
+    "Round trips and bytes were counted on the wire and are exact. Own time is the time of an operation without its "
+    "round trips, estimated from the rounds at the nearest distance. Round-trip times were measured by TCP on the "
+    "links. Intervals include the uncertainty of both times."
 )
 
 
@@ -59,28 +59,28 @@ class CostModelSection(Section[list[Operation], CostModel]):
         return cost_model(run, core.distances, spec)
 
     def blocks(self, index: Index, data: CostModel) -> Iterator[Block]:
-        off = worst(index, data)
+        error = worst(index, data)
         if lines := summaries(index, data):
-            yield Bullets([*lines, *([off] if off else [])], label="Near and far", media=TERMINAL)
+            yield Bullets([*lines, *([error] if error else [])], label="Near and far", media=TERMINAL)
         yield Paragraph(FORMULA, "lead", media=FILES)
-        yield Paragraph(f"{SOURCES} {off}" if off else SOURCES, media=FILES)
-        if found := figure(index, data):
-            yield found
+        yield Paragraph(f"{SOURCES} {error}" if error else SOURCES, media=FILES)
+        if picture := figure(index, data):
+            yield picture
         yield parameters(index, data)
         if note := near_end(index, data):
             yield Paragraph(note, "note", media=FILES)
         yield from predictions(index, data)
 
     def lead(self, index: Index, data: CostModel) -> Lead:
-        """It replaces a sentence for each distance by one for all of them; it does not rank many arms."""
+        """Lead the answer with one sentence for all distances, unless there are too many arms."""
         if data.load is not None:
-            # What it costs there was measured.
+            # The costs at this load were measured.
             return Lead()
-        leads = index.many_contexts and 0 < len(extras(index, data)) <= MOST_TOLD
-        return Lead(leads=leads, follow=said_already(index, data))
+        leads = index.many_contexts and 0 < len(extras(index, data)) <= MOST_SENTENCES
+        return Lead(leads=leads, follow=effects_in_sentences(index, data))
 
     def answer(self, index: Index, data: CostModel) -> list[Sentence]:
-        """Return what it costs a service, before what a closed loop makes of it."""
+        """Return the sentences about an example service."""
         return sentences("answer", [*for_a_service(index, data)] if data.load is None else [])
 
     def parts(self, index: Index, data: CostModel) -> list[Part]:
@@ -88,46 +88,49 @@ class CostModelSection(Section[list[Operation], CostModel]):
         return [Part("calculator", "At your own load", [*calculator(index, data)]), model]
 
 
-#: Below it a service is said to be at no distance.
+#: Below this round-trip time no distance is mentioned.
 LEAST_DISTANCE_MS = 0.01
-#: Protections in the answer, of more the first alone; the calculator has all of them.
-MOST_TOLD = 3
+#: With more protections than this, the answer has only the first one; the calculator has all.
+MOST_SENTENCES = 3
 
 
 def for_a_service(index: Index, model: CostModel) -> Iterator[str]:
-    """'A service with 100 new connections a second, 10 operations each, 2 ms away: with TLS …', by the default load."""
+    """Yield such as 'TLS adds 3.3 ms to a new connection, …, for a service with 100 new connections a second, …'.
+
+    The service is the default load of the calculator.
+    """
     load = default_load(index, model)
-    is_told = model.way_ms is None and load.round_trip_ms >= LEAST_DISTANCE_MS
-    far = f", {fmt.milliseconds(load.round_trip_ms)} away" if is_told else ""
-    asked = f"{load.connections_per_second:g} new connections a second, {load.operations:g} operations each{far}"
-    for number, each in enumerate(_told(index, model)):
+    has_distance = model.way_ms is None and load.round_trip_ms >= LEAST_DISTANCE_MS
+    far = f", {fmt.milliseconds(load.round_trip_ms)} away" if has_distance else ""
+    service = (
+        f"a service with {load.connections_per_second:g} new connections a second, {load.operations:g} operations "
+        f"each{far}"
+    )
+    for number, each in enumerate(_in_sentences(index, model)):
         costs = added(each, load)
         shares = dict(_measured_effects(index, model, each.protection))
-        connection = _longer("a new connection", costs.connection_ms, shares.get("connection"))
-        operation = _longer("an operation", costs.operation_ms, shares.get("operation"))
-        yield (
-            f"{'With' if number else f'A service with {asked}: with'} {each.label} {connection}, {operation}, and "
-            f"{_cores(costs.cores)} busy."
-        )
+        connection = _time_change("a new connection", costs.connection_ms, shares.get("connection"))
+        operation = _time_change("an operation", costs.operation_ms, shares.get("operation"))
+        text = f"{each.label} {connection}, {operation} and {_cores_change(costs.cores)}"
+        yield f"{fmt.capital(text)}, for {'the same service' if number else service}."
 
 
-def said_already(index: Index, model: CostModel) -> frozenset[tuple[str, str]]:
-    """Return the effects, by metric and arm, that these sentences already tell: those of a run at one distance."""
+def effects_in_sentences(index: Index, model: CostModel) -> frozenset[tuple[str, str]]:
+    """Return metric and arm of the effects in these sentences, for a run at one distance."""
     return frozenset(
         (effect.metric, effect.arm)
-        for each in _told(index, model)
+        for each in _in_sentences(index, model)
         for _, effect in _measured_effects(index, model, each.protection)
     )
 
 
-def _told(index: Index, model: CostModel) -> list[Extras]:
-    found = extras(index, model)
-    return found if len(found) <= MOST_TOLD else found[:1]
+def _in_sentences(index: Index, model: CostModel) -> list[Extras]:
+    protections = extras(index, model)
+    return protections if len(protections) <= MOST_SENTENCES else protections[:1]
 
 
 def _measured_effects(index: Index, model: CostModel, protection: str) -> Iterator[tuple[str, Effect]]:
-    """Of each operation, what a run measured of it at the one distance that is told: a share at another may even have
-    the other sign."""
+    """Yield each operation with its measured effect. Only for runs at one distance: shares depend on the distance."""
     if index.many_contexts or not index.core.distances:
         return
     arms = [arm for arm in index.arms if arm.protection == protection]
@@ -137,29 +140,30 @@ def _measured_effects(index: Index, model: CostModel, protection: str) -> Iterat
                 yield cost.operation, effect
 
 
-def _longer(what: str, ms: Estimate, measured: Effect | None) -> str:
-    """'a new connection takes 3.3 ms [3.2, 3.4] longer (+120 %)'."""
+def _time_change(operation: str, ms: Estimate, measured: Effect | None) -> str:
+    """Return such as 'adds 3.3 ms [3.2, 3.4] (+120 %) to a new connection'."""
     if ms.low <= 0 <= ms.high:
-        return f"{what} takes as long to within {_most(ms, 'ms')}"
+        return f"changes {operation} by at most {_most(ms, 'ms')}"
     share = f" ({fmt.relative(measured.ratio).value})" if measured is not None and measured.ratio is not None else ""
-    return f"{what} takes {fmt.absolute(_size(ms), 'ms')} {'longer' if ms.value > 0 else 'less'}{share}"
+    amount = f"{fmt.absolute(_size(ms), 'ms')}{share}"
+    return f"adds {amount} to {operation}" if ms.value > 0 else f"takes {amount} off {operation}"
 
 
-def _cores(cores: Estimate) -> str:
-    """'0.12 [0.11, 0.13] cores more are'."""
+def _cores_change(cores: Estimate) -> str:
+    """Return such as 'uses 0.12 cores [0.11, 0.13] more'."""
     if cores.low <= 0 <= cores.high:
-        return f"as many cores to within {_most(cores, '')} are"
-    return f"{fmt.absolute(_size(cores), 'cores')} {'more' if cores.value > 0 else 'fewer'} are"
+        return f"changes CPU use by at most {_most(cores, 'cores')}"
+    return f"uses {fmt.absolute(_size(cores), 'cores')} {'more' if cores.value > 0 else 'less'}"
 
 
-def _most(of: Estimate, unit: str) -> str:
-    """The farther end of an interval that holds 0."""
-    end = max(-of.low, of.high)
+def _most(estimate: Estimate, unit: str) -> str:
+    """Return the end of the interval that is farther from 0."""
+    end = max(-estimate.low, estimate.high)
     return fmt.with_unit(fmt.number(end, fmt.significant_decimals(end, 2)), unit)
 
 
-def _size(of: Estimate) -> Estimate:
-    return of if of.value > 0 else of.through(lambda value: -value)
+def _size(estimate: Estimate) -> Estimate:
+    return estimate if estimate.value > 0 else estimate.through(lambda value: -value)
 
 
 def parameters(index: Index, model: CostModel) -> Table:
@@ -167,14 +171,14 @@ def parameters(index: Index, model: CostModel) -> Table:
     head = ["own time", "round trips", "bytes", *(f"{role} CPU, ms" for role in roles)]
     rows = []
     for metric in dict.fromkeys(cost.metric for cost in model.operations):
-        of = [cost for cost in model.operations if cost.metric == metric]
-        rows.append(Row([Cell(fmt.capital(f"{of[0].operation}: {index.metric_label(metric)}"))], "group"))
-        for cost in of:
+        costs = [cost for cost in model.operations if cost.metric == metric]
+        rows.append(Row([Cell(fmt.capital(f"{costs[0].operation}: {index.metric_label(metric)}"))], "group"))
+        for cost in costs:
             cpu = [cost.cpu_ms.get(role) for role in roles]
             used = [fmt.number(each) if each is not None else fmt.NONE for each in cpu]
             counted = [fmt.count(cost.round_trips), fmt.count(cost.bytes), *used]
             rows.append(Row([Cell(cost.label), Cell.of(fmt.absolute(cost.own_ms, "ms")), *map(Cell, counted)]))
-    title = "What an operation takes, by itself and of the link"
+    title = "Own time, round trips, bytes and CPU of an operation"
     return Table([Column("with", "text"), *map(Column, head)], rows, title, group="operation", media=FILES)
 
 
@@ -183,14 +187,14 @@ def predictions(index: Index, model: CostModel) -> Iterator[Table]:
     order = {name: number for number, name in enumerate(protections)}
     head = ["with", "at", "predicted", "measured", "error"]
     for name in dict.fromkeys(each.metric for each in model.predictions):
-        of = [each for each in model.predictions if each.metric == name]
-        of.sort(key=lambda each: (order[each.arm.split("@")[0]], each.round_trip_ms))
+        shown = [each for each in model.predictions if each.metric == name]
+        shown.sort(key=lambda each: (order[each.arm.split("@")[0]], each.round_trip_ms))
         title = f"Predicted and measured: {index.metric_label(name)}"
-        yield Table.of(head, [_predicted(index, each) for each in of], title=title, texts=(0, 1), media=FILES)
+        yield Table.of(head, [_predicted(index, each) for each in shown], title=title, texts=(0, 1), media=FILES)
 
 
 def _predicted(index: Index, each: Prediction) -> list[str | Text]:
-    # Far away the own time's interval is a thin one: more digits than the measurement has would be hard to compare.
+    # A prediction far away can have a narrower interval than the measurement: print no more digits than that has.
     decimals = min(fmt.decimals_of(estimate) for estimate in (each.predicted, each.measured) if estimate)
     error = fmt.percent(each.error, signed=True) if each.error is not None else fmt.NONE
     return [
@@ -198,26 +202,26 @@ def _predicted(index: Index, each: Prediction) -> list[str | Text]:
         where(index.context(each.arm), each.round_trip_ms),
         fmt.absolute(each.predicted, each.unit, decimals=decimals),
         fmt.absolute(each.measured, each.unit) if each.measured else fmt.NONE,
-        "the model's own" if each.local else error,
+        "model input" if each.local else error,
     ]
 
 
 def worst(index: Index, model: CostModel) -> str | None:
-    """Return how far the model is off where it was tested; None where it was not."""
+    """Return a sentence about the largest error of a tested prediction; None if none was tested."""
     tested = [each for each in model.predictions if each.error is not None and not each.local]
     if not tested:
         return None
     most = max(tested, key=lambda each: abs(each.error or 0.0))
     far = fmt.plural(len(tested), "prediction")
     return (
-        f"Of {far} for farther settings the worst is {fmt.percent(abs(most.error or 0.0))} off: "
+        f"The largest error of {far} for farther distances is {fmt.percent(abs(most.error or 0.0))}: "
         f"'{index.metric_label(most.metric)}', {index.label(most.arm)}, "
         f"{where(index.context(most.arm), most.round_trip_ms)}."
     )
 
 
 def summaries(index: Index, model: CostModel) -> list[str]:
-    """'TLS: +1.16 ms and +1 round trip a connection, +0.008 ms and no round trips an operation.'"""
+    """Return such as 'TLS: +1.16 ms and +1 round trip a connection, +0.008 ms and no round trips an operation.'"""
     return [
         f"{each.label}: {_summary(each.connection)} a connection, {_summary(each.operation)} an operation."
         for each in extras(index, model)
@@ -232,31 +236,31 @@ def _summary(extra: ExtraCost) -> str:
 
 
 def near_end(index: Index, model: CostModel) -> str | None:
-    """Return a note on round trips of a connection that cross no link; the cost model leaves them out."""
-    found = []
+    """Return a note on round trips that end at the client's end of a tunnel; the cost model leaves them out."""
+    labels = []
     for cost in model.operations:
         arm = next((arm for arm in index.nearest.shown_arms if arm.protection == cost.protection), None)
         value = index.value(cost.metric, arm.name) if arm and cost.operation == "connection" else None
         if value and value.round_trips is not None and value.round_trips - cost.round_trips > 0.5:
-            found.append(cost.label)
-    if not found:
+            labels.append(cost.label)
+    if not labels:
         return None
-    names = fmt.listed(found)
-    return f"With {names} the TCP handshake ends at the near end of the tunnel: its round trip crosses no link."
+    names = fmt.listed(labels)
+    return f"With {names} the TCP handshake ends at the client's end of the tunnel; its round trip crosses no link."
 
 
 POINTS = 90
 DOT = 4.5
 DASH = 5
 HOW_TO_READ = (
-    "Lines and their bands are the cost model with its 95 % interval; dots with bars are what was measured at this "
-    "run's distances. A share is lost to a client that waits for each operation before it starts the next."
+    "Lines and bands are the cost model with its 95 % interval; dots with bars are measured effects. Lost shares hold "
+    "for a client that waits for each operation before it starts the next."
 )
 
 
 @dataclass(frozen=True)
 class Line:
-    """What one protection adds to one operation: the model's numbers and the effects that were measured."""
+    """The cost that one protection adds to one operation: the model's numbers and the measured effects."""
 
     colour: str
     control: OperationCost
@@ -268,14 +272,14 @@ class Line:
         return own.value + far, own.low + far, own.high + far
 
     def lost(self, round_trip_ms: float) -> tuple[float, float, float]:
-        """Percent of a waiting client's throughput that is lost at a distance, with both ends."""
+        """Return the lost share of a waiting client's throughput in percent, with both ends of its interval."""
         base = self.control.own_ms.value + self.control.round_trips * round_trip_ms
         value, low, high = (100 * each / (base + each) for each in self.added(round_trip_ms))
         return value, low, high
 
 
 Read = Callable[[Line, float], tuple[float, float, float]]
-Seen = Callable[[Effect], Estimate | None]
+Measure = Callable[[Effect], Estimate | None]
 
 
 def figure(index: Index, model: CostModel) -> Figure | None:
@@ -293,21 +297,21 @@ def figure(index: Index, model: CostModel) -> Figure | None:
 def _lines(index: Index, model: CostModel, operation: str) -> list[Line]:
     control = next((cost for cost in model.operations if cost.control and cost.operation == operation), None)
     names = list(index.protections)
-    found = [e for e in model.extras if e.operation == operation and e.protection in names]
+    shown = [e for e in model.extras if e.operation == operation and e.protection in names]
     if control is None:
         return []
     return [
         Line(arm_colour(names.index(e.protection)), control, e, _measured(index, model, control.metric, e.protection))
-        for e in found
+        for e in shown
     ]
 
 
 def _measured(index: Index, model: CostModel, metric: str, protection: str) -> list[tuple[float, Effect]]:
-    """Return the effects at the distances of the model, which are of one context."""
-    known, spoken_of = index.core.distances, {each.arm for each in model.predictions}
-    arms = [arm for arm in index.arms if arm.protection == protection and arm.name in spoken_of]
-    found = [(arm.context, index.effect(metric, arm.name)) for arm in arms]
-    return [(known[context], effect) for context, effect in found if effect is not None and context in known]
+    """Return the effects of arms with predictions, with their round-trip times."""
+    distances, predicted = index.core.distances, {each.arm for each in model.predictions}
+    arms = [arm for arm in index.arms if arm.protection == protection and arm.name in predicted]
+    effects = [(arm.context, index.effect(metric, arm.name)) for arm in arms]
+    return [(distances[each], effect) for each, effect in effects if effect is not None and each in distances]
 
 
 def _caption(operation: str, line: Line) -> str:
@@ -320,7 +324,7 @@ def _caption(operation: str, line: Line) -> str:
 
 
 def _draw(operations: dict[str, list[Line]], reach: float, width: int) -> Sheet:
-    """Draw for each operation its added time on a linear axis, and the lost share on one with a wide near end."""
+    """Draw the added time of each operation on a linear axis, and the lost share on an axis with a wide near end."""
 
     def lost(effect: Effect) -> Estimate | None:
         has_share = effect.ratio is not None and effect.ratio.low > 0
@@ -335,16 +339,16 @@ def _draw(operations: dict[str, list[Line]], reach: float, width: int) -> Sheet:
         far = [2 * (reach / 2) ** (each / POINTS) for each in range(POINTS + 1)]
         share = _panel(lines, [*near, *far], Line.lost, lost)
         share.title = f"{name}s a second lost, %"
-        # Linear to 1 ms and logarithmic beyond: a LAN and an ocean both have room.
+        # Linear to 1 ms and logarithmic beyond, to show both a LAN and an ocean.
         share.x = Scale(-0.1, reach * 1.1, near_zero(1.0, 0.78))
         share.x_ticks = [each for each in (0.0, 1.0, 10.0, 100.0, 1000.0) if each <= reach]
         panels += [time, share]
     return grid(width, panels, 262)
 
 
-def _panel(lines: list[Line], steps: list[float], read: Read, seen: Seen) -> Panel:
+def _panel(lines: list[Line], steps: list[float], read: Read, measure: Measure) -> Panel:
     modelled = [(line, [read(line, each) for each in steps]) for line in lines]
-    measured = [found for line in lines for _, effect in line.measured if (found := seen(effect)) is not None]
+    measured = [found for line in lines for _, effect in line.measured if (found := measure(effect)) is not None]
     ends = [each for _, points in modelled for point in points for each in point]
     ends += [each for found in measured for each in (found.low, found.high)]
     panel = Panel(
@@ -355,22 +359,22 @@ def _panel(lines: list[Line], steps: list[float], read: Read, seen: Seen) -> Pan
     for line, points in modelled:
         values, lows, highs = zip(*points, strict=True)
         panel.band(steps, lows, highs, line.colour)
-        alike = [other for other in lines if _alike(line, other)]
-        turn = alike.index(line)
-        # Lines that the model cannot tell apart share one course: each has its turn of it, none covers the others.
-        dashes = f"{DASH} {DASH * (len(alike) - 1)}" if len(alike) > 1 else ""
-        panel.line(list(zip(steps, values, strict=True)), line.colour, 1.8, dashes=dashes, offset=-DASH * turn)
-        # Where their lines are one, the protections' dots stand beside each other.
-        aside = DOT * (turn - (len(alike) - 1) / 2)
+        overlapping = [other for other in lines if _overlap(line, other)]
+        position = overlapping.index(line)
+        # Overlapping lines alternate their dashes, so none covers the others.
+        dashes = f"{DASH} {DASH * (len(overlapping) - 1)}" if len(overlapping) > 1 else ""
+        panel.line(list(zip(steps, values, strict=True)), line.colour, 1.8, dashes=dashes, offset=-DASH * position)
+        # The dots of overlapping lines are drawn side by side.
+        aside = DOT * (position - (len(overlapping) - 1) / 2)
         for round_trip_ms, effect in line.measured:
-            if (found := seen(effect)) is not None:
-                ends_of = [(round_trip_ms, found.low), (round_trip_ms, found.high)]
-                panel.line(ends_of, line.colour, 1.8, aside=aside)
+            if (found := measure(effect)) is not None:
+                bar = [(round_trip_ms, found.low), (round_trip_ms, found.high)]
+                panel.line(bar, line.colour, 1.8, aside=aside)
                 panel.dot(round_trip_ms, found.value, line.colour, DOT + 1.5, edge="paper", aside=aside)
     return panel
 
 
-def _alike(line: Line, other: Line) -> bool:
+def _overlap(line: Line, other: Line) -> bool:
     one, two = line.extra, other.extra
     overlap = one.own_ms.low <= two.own_ms.high and two.own_ms.low <= one.own_ms.high
     return overlap and abs(one.round_trips - two.round_trips) < 0.01

@@ -1,4 +1,4 @@
-// The calculator: the same arithmetic as calculator.py beside it, and figures as costof/format.py writes them.
+// The calculator, with the same arithmetic as calculator.py and the number format of costof/format.py.
 "use strict";
 (() => {
   const MINUS = "\u2212", NBSP = "\u00a0", NONE = "\u2013", MOST = 1e9, MOST_DECIMALS = 6;
@@ -15,8 +15,8 @@
   for (const name of Object.keys(data.fixed)) delete fields[name];
   const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 
-  /** What is wrong with a field's text, or "" where nothing is. */
-  function wrong(text, rule) {
+  /** Return the error message for a field's text, or "". */
+  function errorMessage(text, rule) {
     if (text === "") return rule.optional ? "" : "Enter a number.";
     if (!NUMBER.test(text)) return "Not a number; write it like 44.6.";
     const value = Number(text);
@@ -25,18 +25,18 @@
     return value > MOST ? "Must be 1,000,000,000 or less." : "";
   }
 
-  /** The load as numbers, or null where a field is wrong; says so beside each field. */
+  /** Show the error of each field; return the load as numbers, or null if a field has an error. */
   function load() {
-    const found = { ...data.fixed };
-    let good = true;
+    const values = { ...data.fixed };
+    let valid = true;
     for (const [name, rule] of Object.entries(fields)) {
-      const input = form.elements[name], text = input.value.trim(), said = wrong(text, rule);
-      document.getElementById(`calculator-${name}-error`).textContent = said;
-      input.setAttribute("aria-invalid", String(said !== ""));
-      found[name] = text === "" ? null : Number(text);
-      good = good && said === "";
+      const input = form.elements[name], text = input.value.trim(), error = errorMessage(text, rule);
+      document.getElementById(`calculator-${name}-error`).textContent = error;
+      input.setAttribute("aria-invalid", String(error !== ""));
+      values[name] = text === "" ? null : Number(text);
+      valid = valid && error === "";
     }
-    return good ? found : null;
+    return valid ? values : null;
   }
 
   // An estimate is [value, low, high, rounds].
@@ -52,18 +52,18 @@
     return [total(0), total(1), total(2), Math.min(...terms.map(([, each]) => each[3]))];
   }
 
-  /** Added to a connection, an operation and a request (ms), cores, money a month, core seconds for all clients. */
-  function added(of, load) {
-    const connection = milliseconds(of.connection, load), operation = milliseconds(of.operation, load);
-    const later = Math.max(0, load.operations - of.inside);
-    const cpu = sum([[1, of.connection.cpu_ms], [later, of.operation.cpu_ms]]);
+  /** Return the costs added to a connection, an operation and a request (ms), cores, money a month, core seconds. */
+  function added(extra, load) {
+    const connection = milliseconds(extra.connection, load), operation = milliseconds(extra.operation, load);
+    const later = Math.max(0, load.operations - extra.inside);
+    const cpu = sum([[1, extra.connection.cpu_ms], [later, extra.operation.cpu_ms]]);
     const cores = sum([[load.connections_per_second / 1000, cpu]]);
     const request = sum([[1 / load.operations, connection], [later / load.operations, operation]]);
-    const money = sum([[data.hours * load.price, cores]]), reconnect = sum([[load.clients / 1000, of.connection.cpu_ms]]);
+    const money = sum([[data.hours * load.price, cores]]), reconnect = sum([[load.clients / 1000, extra.connection.cpu_ms]]);
     return [connection, operation, request, cores, money, reconnect];
   }
 
-  // Decimals that the interval earns: two of its digits while the first is 1 or 2, else one.
+  // Return decimals for two digits of the half interval if it begins with 1 or 2, else for one digit.
   function decimals([value, low, high]) {
     const half = (high - low) / 2;
     if (half > 0 && Number.isFinite(half)) {
@@ -93,13 +93,13 @@
   }
 
   function update() {
-    const asked = load(), chosen = form.elements.protection ? form.elements.protection.value : "";
+    const current = load(), chosen = form.elements.protection ? form.elements.protection.value : "";
     for (const row of document.querySelectorAll("#calculator-outputs tbody tr")) {
-      const of = data.protections.find((each) => each.name === row.dataset.protection);
-      row.hidden = chosen !== "" && chosen !== of.name;
+      const extra = data.protections.find((each) => each.name === row.dataset.protection);
+      row.hidden = chosen !== "" && chosen !== extra.name;
       const cells = row.querySelectorAll("td");
-      if (asked === null) for (const cell of cells) cell.textContent = NONE;
-      else added(of, asked).slice(0, cells.length).forEach((estimate, index) => show(cells[index], estimate));
+      if (current === null) for (const cell of cells) cell.textContent = NONE;
+      else added(extra, current).slice(0, cells.length).forEach((estimate, index) => show(cells[index], estimate));
     }
   }
 

@@ -1,6 +1,6 @@
-"""What the cost model says for a service of the reader's own: the calculator of the page, and its arithmetic.
+"""The calculator of the page: added costs for the reader's own service, from the cost model.
 
-The page's script computes the same from the same numbers; the tests hold the two against each other.
+The page's script computes the same results from the same numbers; tests compare the two.
 """
 
 from __future__ import annotations
@@ -31,21 +31,22 @@ from costof.statistics.estimate import Estimate
 
 HOURS_A_MONTH = 730
 CLIENT = "client"
-"""The role of whoever asks, which an instrument counts itself."""
+"""The role of the load generator, whose CPU time the instrument counts."""
 INTERVALS = (
-    "Round trips and bytes are exact. Own time and CPU time have 95 % intervals; they are multiplied by the counts and "
-    "added end to end, as if all errors went the same way, so a sum's interval is rather too wide than too narrow."
+    "Round trips and bytes are exact. Own time and CPU time have 95 % intervals. The interval of a sum adds the ends "
+    "of its terms' intervals, so it is too wide rather than too narrow."
 )
-LEAD = "What the protection adds for a service of your own, from the cost model of this run."
-FINALLY = "A request on average is an operation with its share of the connection. Nothing is sent anywhere."
-OF_LOAD = "Each connection has {queries} queries, as in this run; with other numbers the cores would be others."
+LEAD = "The cost that the protection adds to your own service, from the cost model of this run."
+FINALLY = "“A request on average” is an operation with its share of the connection. Your numbers stay on this page."
+FIXED_QUERIES = "Each connection has {queries} queries, as in this run; the cores would differ with another number."
+#: Phases of a connection that include its first operation.
 INSIDE = ("connect_and_first_operation",)
 Term = tuple[float, Estimate]
 
 
 @dataclass(frozen=True)
 class Load:
-    """A service the calculator is asked about."""
+    """A service to calculate added costs for."""
 
     round_trip_ms: float
     operations: float = 10.0
@@ -57,7 +58,10 @@ class Load:
 
 @dataclass(frozen=True)
 class Extras:
-    """What a protection adds to a connection and to an operation; `inside` of them are in the connection already."""
+    """The cost that a protection adds to a connection and to an operation.
+
+    `inside` is the number of operations that the cost of the connection includes.
+    """
 
     protection: str
     label: str
@@ -68,8 +72,10 @@ class Extras:
 
 @dataclass(frozen=True)
 class Added:
-    """What a protection adds under a load: milliseconds, cores, money a month, and the seconds of a core that it takes
-    when all clients connect anew at once."""
+    """The cost that a protection adds under a load.
+
+    `reconnect_seconds` are seconds of one core for all clients to reconnect at the same time.
+    """
 
     connection_ms: Estimate
     operation_ms: Estimate
@@ -80,20 +86,19 @@ class Added:
 
 
 def extras(index: Index, model: CostModel) -> list[Extras]:
-    found = {(extra.protection, extra.operation): extra for extra in model.extras}
+    costs = {(extra.protection, extra.operation): extra for extra in model.extras}
     metrics = [index.metrics.get(cost.metric) for cost in model.operations if cost.operation == "connection"]
-    # Phases in which a connection's first operation is counted already.
     inside = int(any(metric is not None and metric.phase in INSIDE for metric in metrics))
     names = dict.fromkeys(extra.protection for extra in model.extras)
-    pairs = [(name, found.get((name, "connection")), found.get((name, "operation"))) for name in names]
+    pairs = [(name, costs.get((name, "connection")), costs.get((name, "operation"))) for name in names]
     return [Extras(name, one.label, one, each, inside) for name, one, each in pairs if one and each]
 
 
-def added(of: Extras, load: Load) -> Added:
-    """The calculator's answer; the same as in `calculator.js`."""
-    connection, operation = _milliseconds(of.connection, load), _milliseconds(of.operation, load)
-    later = max(0.0, load.operations - of.inside)
-    cpu = _sum([(1.0, of.connection.cpu_ms), (later, of.operation.cpu_ms)])
+def added(extra: Extras, load: Load) -> Added:
+    """Return the added cost of a protection under a load. `calculator.js` computes the same."""
+    connection, operation = _milliseconds(extra.connection, load), _milliseconds(extra.operation, load)
+    later = max(0.0, load.operations - extra.inside)
+    cpu = _sum([(1.0, extra.connection.cpu_ms), (later, extra.operation.cpu_ms)])
     cores = _sum([(load.connections_per_second / 1000, cpu)])
     return Added(
         connection_ms=connection,
@@ -101,12 +106,12 @@ def added(of: Extras, load: Load) -> Added:
         request_ms=_sum([(1 / load.operations, connection), (later / load.operations, operation)]),
         cores=cores,
         money=_sum([(HOURS_A_MONTH * load.price, cores)]),
-        reconnect_seconds=_sum([(load.clients / 1000, of.connection.cpu_ms)]),
+        reconnect_seconds=_sum([(load.clients / 1000, extra.connection.cpu_ms)]),
     )
 
 
 def _milliseconds(extra: ExtraCost, load: Load) -> Estimate:
-    """Move own time and its interval by what is exact: round trips, and bytes where bandwidth is limited."""
+    """Return own time plus the exact time of round trips and, with limited bandwidth, of bytes."""
     exact = extra.round_trips * load.round_trip_ms
     if load.bandwidth_mbit is not None:
         exact += extra.bytes * 8 / (load.bandwidth_mbit * 1000)
@@ -114,7 +119,7 @@ def _milliseconds(extra: ExtraCost, load: Load) -> Estimate:
 
 
 def _sum(terms: list[Term]) -> Estimate:
-    """Add estimates times non-negative numbers, values and both ends."""
+    """Return the sum of estimates times non-negative factors, with the sums of both ends."""
     return Estimate(
         value=sum(factor * each.value for factor, each in terms),
         low=sum(factor * each.low for factor, each in terms),
@@ -131,35 +136,35 @@ COLUMNS: list[tuple[str, str, Callable[[Added], Estimate]]] = [
     ("money a month", "", lambda costs: costs.money),
     ("all clients at once", "core s", lambda costs: costs.reconnect_seconds),
 ]
-"""What is added: heading, unit and where it stands in the answer."""
+"""Columns of added costs: heading, unit, and the attribute of `Added`."""
 
 
 def shown(costs: Added) -> list[Text]:
-    return [fmt.absolute(of(costs), unit, signed=True) for _, unit, of in COLUMNS]
+    return [fmt.absolute(read(costs), unit, signed=True) for _, unit, read in COLUMNS]
 
 
 def distances(index: Index, model: CostModel) -> list[tuple[str, float]]:
-    """Return context and round-trip time of what this run measured, from near to far."""
+    """Return the context and round-trip time of each measured distance, from near to far."""
     if model.way_ms is not None:
         return [("", model.way_ms)]
     return sorted(index.core.distances.items(), key=lambda pair: pair[1])
 
 
 def default_load(index: Index, model: CostModel) -> Load:
-    """The first distance that is one; the load is that of the run, else a modest service with connections that are kept
-    for a while."""
+    """Return the load of the run or, without one, an example service, at the first distance of 1 ms or more."""
     measured = [ms for _, ms in distances(index, model)]
     load = Load(round_trip_ms=next((ms for ms in measured if ms >= 1), measured[0] if measured else 1.0))
     if model.load is None:
         return load
-    asked = model.load
     return replace(
-        load, operations=float(asked.queries_per_connection), connections_per_second=asked.connections_per_second
+        load,
+        operations=float(model.load.queries_per_connection),
+        connections_per_second=model.load.connections_per_second,
     )
 
 
 def fixed_rows(index: Index, model: CostModel) -> list[tuple[str, str, list[Text]]]:
-    """Return distance, protection and figures for the default load: what a page without its script shows."""
+    """Return distance, protection and figures for the default load, for a page whose script does not run."""
     load = default_load(index, model)
     return [
         (where(context, ms), each.label, shown(added(each, replace(load, round_trip_ms=ms)))[: len(columns(model))])
@@ -169,14 +174,14 @@ def fixed_rows(index: Index, model: CostModel) -> list[tuple[str, str, list[Text
 
 
 def where(context: str, round_trip_ms: float) -> str:
-    """'us-us, 44.648 ms'."""
+    """Return such as 'us-us, 44.648 ms'."""
     distance = fmt.milliseconds(round_trip_ms)
     return f"{context},{fmt.NBSP}{distance}" if context else distance
 
 
 def calculator(index: Index, model: CostModel) -> Iterator[Block]:
-    found = extras(index, model)
-    if not found:
+    protections = extras(index, model)
+    if not protections:
         return
     load, outputs, fixed = default_load(index, model), columns(model), _fixed(model)
     fields = [
@@ -189,30 +194,30 @@ def calculator(index: Index, model: CostModel) -> Iterator[Block]:
     ]
     distances_measured = {where(context, ms): f"{round(ms, 3):g}" for context, ms in distances(index, model)}
     head = [Column("with", "text"), *(Column(heading, unit=unit) for heading, unit, _ in outputs)]
-    rows = [Row([Cell(each.label), *[Cell(fmt.NONE)] * len(outputs)], key=each.protection) for each in found]
-    protections = [
+    rows = [Row([Cell(each.label), *[Cell(fmt.NONE)] * len(outputs)], key=each.protection) for each in protections]
+    numbers = [
         {
             "name": each.protection,
             "inside": each.inside,
             "connection": _numbers(each.connection),
             "operation": _numbers(each.operation),
         }
-        for each in found
+        for each in protections
     ]
     yield Paragraph(LEAD, "lead", media=HTML)
     yield Interactive(
         name="calculator",
         fields=[field for field in fields if field.name not in fixed],
-        choice=Choice("protection", "Protection", {each.protection: each.label for each in found}),
+        choice=Choice("protection", "Protection", {each.protection: each.label for each in protections}),
         presets=Presets("round_trip_ms", "This run's distances", distances_measured),
         output=Table(head, rows, f"Added, compared with {index.control_label}"),
         script=(resources.files(__package__) / "calculator.js").read_text(encoding="utf-8"),
-        data={"hours": HOURS_A_MONTH, "fixed": fixed, "protections": protections},
+        data={"hours": HOURS_A_MONTH, "fixed": fixed, "protections": numbers},
         instead=_instead(index, model, load),
         media=HTML,
     )
-    of_load = f" {OF_LOAD.format(queries=model.load.queries_per_connection)}" if model.load else ""
-    yield Paragraph(f"{INTERVALS} {_whose(found, model)} {FINALLY}{of_load}", "note", media=HTML)
+    queries = f" {FIXED_QUERIES.format(queries=model.load.queries_per_connection)}" if model.load else ""
+    yield Paragraph(f"{INTERVALS} {_method(protections, model)} {FINALLY}{queries}", "note", media=HTML)
 
 
 def columns(model: CostModel) -> list[tuple[str, str, Callable[[Added], Estimate]]]:
@@ -220,21 +225,21 @@ def columns(model: CostModel) -> list[tuple[str, str, Callable[[Added], Estimate
 
 
 def _fixed(model: CostModel) -> dict[str, float]:
-    """Return the fields that the reader cannot change: at a load, connections' CPU time includes their queries."""
+    """Return fields that the reader cannot change: at a load, the CPU time of a connection includes its queries."""
     return {} if model.load is None else {"operations": model.load.queries_per_connection, "clients": 0}
 
 
-def _whose(found: list[Extras], model: CostModel) -> str:
-    costs = (cost for each in found for cost in (each.connection, each.operation))
+def _method(protections: list[Extras], model: CostModel) -> str:
+    costs = (cost for each in protections for cost in (each.connection, each.operation))
     roles = [*dict.fromkeys(role for cost in costs for role in cost.roles)]
-    unknown = "" if set(roles) - {CLIENT} else " alone: what the servers use is not known here"
+    unknown = "" if set(roles) - {CLIENT} else " only; the servers' CPU time is unknown"
     money = f"Money a month = added cores × {HOURS_A_MONTH} h × price of a CPU hour."
-    told = f"Cores are those of {fmt.listed(roles)}{unknown}. {money}"
+    cores = f"Cores are those of {fmt.listed(roles)}{unknown}. {money}"
     if model.load is not None:
-        return told
+        return cores
     return (
-        f"{told} Seconds of a core for all clients at once, over the cores that are free, are how long that takes "
-        "longer."
+        f"{cores} “All clients at once”: divide the core seconds by the number of free cores for the time that "
+        "reconnecting all clients takes longer."
     )
 
 
@@ -245,8 +250,8 @@ def _instead(index: Index, model: CostModel, load: Load) -> list[Block]:
     return [
         CallOut(
             "warning",
-            "The calculator needs this page's script, which did not run. This is what it says for the distances that "
-            f"were measured, with {load.operations:g} operations a connection, {load.connections_per_second:g} "
+            "The calculator needs this page's script, which did not run. These are its results for the measured "
+            f"distances with {load.operations:g} operations a connection, {load.connections_per_second:g} "
             f"connections a second{clients}, and {load.price:g} for a CPU hour.",
         ),
         Table.of(head, rows, title=f"Added, compared with {index.control_label}", texts=(0, 1)),
@@ -254,7 +259,7 @@ def _instead(index: Index, model: CostModel, load: Load) -> list[Block]:
 
 
 def _numbers(extra: ExtraCost) -> dict[str, object]:
-    """Estimates as [value, low, high, rounds]."""
+    """Return the cost for the script, with estimates as [value, low, high, rounds]."""
     own, cpu = extra.own_ms, extra.cpu_ms
     return {
         "own_ms": [own.value, own.low, own.high, own.rounds],
