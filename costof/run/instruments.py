@@ -11,7 +11,7 @@ from pathlib import Path
 
 from costof.datasets import tpcc
 from costof.errors import CostofError, ErrorText
-from costof.instruments.clients import CannotError, client
+from costof.instruments.clients import UnsupportedArmError, client
 from costof.instruments.commands.settings import new_output
 from costof.instruments.drivers.driver import environment
 from costof.messages import plan as ipc
@@ -59,7 +59,7 @@ class Surroundings:
 
 @dataclass
 class Instruments:
-    """Instruments that have been handed their plans: the engine is 'wire', the runner of commands 'command', and all
+    """Instruments that have been handed their plans: the engine is 'wire', the command runner 'command', and all
     others are drivers. `able` are the arms that can be measured at all.
 
     `start_number`: of the servers, among several. Which data and keys are drawn is luck too: each start has its own.
@@ -176,12 +176,12 @@ class Instruments:
         if refusal_reason is None and instrument == COMMAND and self.plan.client:
             try:
                 self._endpoint(instrument, arm)
-            except CannotError as error:
+            except UnsupportedArmError as error:
                 return str(error)
         return refusal_reason
 
     def _endpoint(self, instrument: str, arm: PlannedArm) -> ipc.Endpoint:
-        """As the instrument is told of it. Raises `CannotError` where a client cannot be."""
+        """As the instrument is told of it. Raises `UnsupportedArmError` where a client cannot be."""
         endpoint = self.service.endpoint(arm)
         if instrument != COMMAND or self.plan.client is None:
             return endpoint

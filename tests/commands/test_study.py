@@ -164,10 +164,10 @@ def test_a_password_in_any_line_is_warned_of_without_it() -> None:
     ("wrong", "said"),
     [
         ('read = "pgbanch"', "did you mean 'pgbench'"),
-        ('figures.rate = { json = "rate", unit = "ms" }', "no JSON pointer"),
+        ('figures.rate = { json = "rate", unit = "ms" }', "not a JSON pointer"),
         ('figures.rate = { json = "/rate", regex = "(.)", unit = "ms" }', "by `json` or by `regex`"),
         ('figures.rate = { regex = "rate: .*", unit = "ms" }', "has no group"),
-        ('figures.rate = { regex = "rate: (.*", unit = "ms" }', "no regular expression"),
+        ('figures.rate = { regex = "rate: (.*", unit = "ms" }', "not a valid regular expression"),
         ("timeout_seconds = 0", "greater than 0"),
         ("seconds = -1", "greater than 0"),
         ("runs = 7", "runs: Extra inputs"),

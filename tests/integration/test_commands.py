@@ -127,7 +127,7 @@ def test_a_proof_that_stops_matching_discards_those_slices_and_says_so(tmp_path:
     (seen,) = (each for each in arm.evidence if each.view == "command")
     # Once before the run, then before and after each slice: five are proved, of which one warms up.
     assert (seen.slices, seen.discarded) == (4, 2)
-    assert any("'sh' said 'off', which does not match 'on'" in warning for warning in result.warnings)
+    assert any("'sh' printed 'off', which does not match 'on'" in warning for warning in result.warnings)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_a_proof_that_stops_matching_discards_those_slices_and_says_so(tmp_path:
         (
             'proof = { run = "echo no", matches = "yes" }',
             'run = "true"',
-            "'echo' said 'no', which does not match 'yes'",
+            "'echo' printed 'no', which does not match 'yes'",
         ),
         ("", 'run = "no-such-program"', "there is no program 'no-such-program'"),
     ],
@@ -236,7 +236,7 @@ def test_a_command_is_ended_at_its_time_out_with_its_children(tmp_path: Path, te
     )
     _, result = ran(text, tmp_path, "--rounds", "2", TMPDIR=str(temporary))
     assert {(each.arm, each.error_class) for each in result.errors} == {("on", "command_failed")}
-    assert all("longer than its time-out" in each.detail for each in result.errors)
+    assert all("longer than its timeout" in each.detail for each in result.errors)
     (on,) = (each for each in result.failures if each.arm == "on")
     assert on.failed == on.of > 0
     eventually("the end of its children", lambda: not started_with(temporary))

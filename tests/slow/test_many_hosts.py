@@ -198,7 +198,7 @@ def test_nothing_is_left_on_any_host(near: Near, cluster: Cluster, server: Stand
 def test_a_wrong_token_is_refused(refused: subprocess.Popen[str]) -> None:
     out, err = refused.communicate()
     assert refused.returncode == 1
-    assert "it does not take the token that this machine has" in out
+    assert "it rejects this machine's token" in out
     assert "Traceback" not in err
 
 

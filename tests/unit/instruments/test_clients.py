@@ -10,7 +10,7 @@ import pytest
 from pydantic import SecretStr
 
 from costof.errors import CostofError, ErrorText
-from costof.instruments.clients import CannotError, client, client_names
+from costof.instruments.clients import UnsupportedArmError, client, client_names
 from costof.instruments.commands.readers import reader
 from costof.instruments.commands.settings import SECONDS, CommandSettings
 from costof.messages.plan import PLAIN, Endpoint, ServiceSettings, Transport
@@ -87,7 +87,7 @@ def test_wrk_ends_each_connection_where_the_arm_does() -> None:
     ],
 )
 def test_what_cannot_be_told_is_said(name: str, service: ServiceSettings, transport: Transport, why: str) -> None:
-    with pytest.raises(CannotError, match=why):
+    with pytest.raises(UnsupportedArmError, match=why):
         called(name, service, transport)
 
 

@@ -22,14 +22,14 @@ from costof.cli.options import check_asked, check_hosts, hosts_settings
 from costof.errors import CostofError, ErrorText
 from costof.instruments.hosts import actor
 from costof.instruments.hosts.actor import HostActor
-from costof.instruments.hosts.cluster import _begin, reached
+from costof.instruments.hosts.cluster import _begin, connect_cluster
 from costof.instruments.hosts.merging import (
     evidence_mismatch,
     late,
     merged_answer,
     merged_ready,
     not_simultaneous_reason,
-    unproved,
+    merged_mismatch,
 )
 from costof.instruments.hosts.population import check_costof
 from costof.messages.answers import PublicKey, Ready, ReadyArm, SliceAnswer, merged_figures
@@ -206,7 +206,7 @@ def test_no_command_imports_ray() -> None:
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(CostofError, match=r"pip install 'costof\[ray\]'"), reached(HostsSettings(address="auto")):
+    with pytest.raises(CostofError, match=r"pip install 'costof\[ray\]'"), connect_cluster(HostsSettings(address="auto")):
         pass
 
 
@@ -276,9 +276,9 @@ def test_rates_of_programs_are_added_and_of_all_else_it_is_the_mean() -> None:
 
 
 def test_a_host_that_has_not_proved_its_arm_is_named() -> None:
-    fine, idle = answer([1]), answer([], {"mismatch": "'state' said 'off'"})
-    assert unproved({"load-1": fine}) is None
-    assert unproved({"load-1": fine, "load-2": idle, "load-3": idle}) == "from load-2 and load-3: 'state' said 'off'"
+    fine, idle = answer([1]), answer([], {"mismatch": "'state' printed 'off'"})
+    assert merged_mismatch({"load-1": fine}) is None
+    assert merged_mismatch({"load-1": fine, "load-2": idle, "load-3": idle}) == "from load-2 and load-3: 'state' printed 'off'"
 
 
 STUDY = """
