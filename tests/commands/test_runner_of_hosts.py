@@ -152,7 +152,7 @@ def test_a_plan_that_is_not_sealed_to_it_is_refused_and_not_quoted(host: HostAct
     plan = plan_of("true")
     written = sealed(plan, Opener().public_key) if sealed_to_another else line({"plan": plan})
     error = said(host.ask(written, SECONDS))["error"]
-    assert error == {"class": "plan", "detail": "it is no plan that was sealed to this key"}
+    assert error == {"class": "plan", "detail": "it is not a plan that was sealed to this key"}
 
 
 def test_a_sealed_plan_of_another_form_is_not_quoted(host: HostActor) -> None:

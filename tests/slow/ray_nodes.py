@@ -144,7 +144,7 @@ class Cluster:
         process = self.nodes[name].process
         assert process is not None
         started = b"Ray runtime started"
-        self.lab.wait_until(name, lambda: started in process.log.read_bytes(), HANGS_SECONDS, of=process)
+        self.lab.wait_until(name, lambda: started in process.log.read_bytes(), HANGS_SECONDS, only=process)
 
     def environment(self, token: Path = TOKEN) -> dict[str, str]:
         """What whoever has to do with this cluster is told. The token is in a file: no process list shows it."""

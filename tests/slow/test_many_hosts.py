@@ -338,7 +338,7 @@ def test_a_crash_of_ray_leaves_a_report_of_what_was_measured(cluster: Cluster, s
         outcome = run.ends()
     assert outcome.status == 3, outcome.out + outcome.err
     assert "Traceback" not in outcome.err
-    assert "the process that reaches the hosts stopped: it ended with status -11" in " ".join(outcome.out.split())
+    assert "the process that controls the hosts stopped: it ended with status -11" in " ".join(outcome.out.split())
     eventually("the end of engines and actors", lambda: not any(left(node) for node in cluster.loads))
 
 

@@ -35,12 +35,12 @@ from costof.instruments.hosts.cluster import (
 )
 from costof.instruments.hosts.merging import (
     evidence_mismatch,
+    host_part,
     late,
     merged_answer,
+    merged_mismatch,
     merged_ready,
     not_simultaneous_reason,
-    host_part,
-    merged_mismatch,
 )
 from costof.messages.answers import (
     MISMATCH,
