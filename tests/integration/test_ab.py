@@ -114,7 +114,7 @@ def total_mean_ms(report: str) -> float:
 
 
 @pytest.mark.parametrize(("path", "kept"), [("/?wait=20", True), ("/elsewhere", False)])
-def test_it_counts_what_was_served(site: Site, path: str, kept: bool) -> None:
+def test_ab_counts_the_served_requests(site: Site, path: str, kept: bool) -> None:
     told = ab("-n", str(REQUESTS), "-c", str(AT_ONCE), *(["-k"] if kept else []), site.http + path)
     assert (told.status, told.err) == (0, "")
     assert figure(told.out, "Server Software") == "served/1"
@@ -126,7 +126,7 @@ def test_it_counts_what_was_served(site: Site, path: str, kept: bool) -> None:
     assert total_mean_ms(told.out) >= WAIT_MS
 
 
-def test_abs_options_are_those_of_ab(site: Site) -> None:
+def test_options_of_apachebench_are_accepted(site: Site) -> None:
     site.requests.clear()
     given = ["-l", "-r", "-q", "-s", "60", "-A", "me:S3cret", "-C", "a=1", "-C", "b=2", "-n", "3"]
     told = ab(*given, f"{site.http}/größe?q=ö")
@@ -139,20 +139,20 @@ def test_abs_options_are_those_of_ab(site: Site) -> None:
     assert "S3cret" not in told.out + told.err
 
 
-def test_responses_of_different_length_fail_unless_they_may_differ(site: Site) -> None:
+def test_responses_of_different_length_fail_without_l(site: Site) -> None:
     growing = f"{site.http}/growing"
     assert figure(ab("-n", "4", growing).out, "Failed requests") == "4"
     assert figure(ab("-n", "4", "-l", growing).out, "Failed requests") == "0"
 
 
-def test_options_without_effect_are_named(site: Site) -> None:
+def test_options_without_effect_are_reported(site: Site) -> None:
     told = ab("-v", "4", "-T", "text/plain", f"{site.http}/?wait=20")
     assert told.status == 0
     assert [line.split()[1] for line in told.told] == ["-v", "-T"]
 
 
 @pytest.mark.skipif(shutil.which("ab") is None, reason="ab is not installed")
-def test_it_counts_as_ab_does(site: Site) -> None:
+def test_report_has_the_same_layout_and_counts_as_apachebench(site: Site) -> None:
     asked = ["-n", str(REQUESTS), "-c", str(AT_ONCE), f"{site.http}/?wait=20"]
     theirs = subprocess.run(["ab", "-q", *asked], capture_output=True, text=True, check=True).stdout
     ours = ab(*asked).out
@@ -171,7 +171,7 @@ def layout(report: str) -> list[list[str]]:
     return [re.sub(r"[\d.]+", "#", line).split() for line in lines]
 
 
-def test_certificates_are_verified_unless_told_not_to(site: Site) -> None:
+def test_certificates_are_verified_by_default(site: Site) -> None:
     url = f"{site.https}/?wait=20"
     refused = ab(url)
     assert refused.status == 1
@@ -185,7 +185,7 @@ def test_certificates_are_verified_unless_told_not_to(site: Site) -> None:
     assert "no certificate was verified with localhost" in bare.err
 
 
-def test_a_url_that_nobody_answers_is_one_line() -> None:
+def test_unreachable_url_is_reported_in_one_line() -> None:
     for url, said in (("http://127.0.0.1:1/", "refused"), ("http://no.such.host.invalid/", "resolve")):
         told = ab(url)
         assert (told.status, told.out) == (1, "")
@@ -193,7 +193,7 @@ def test_a_url_that_nobody_answers_is_one_line() -> None:
         assert len(told.err.strip().splitlines()) == 1
 
 
-def test_a_time_ends_it(site: Site) -> None:
+def test_time_limit_ends_the_test(site: Site) -> None:
     def requests_were_served() -> bool:
         told = ab("-t", "1", "-c", "2", "-k", f"{site.http}/?wait=20")
         served = int(figure(told.out, "Complete requests"))

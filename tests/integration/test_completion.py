@@ -41,7 +41,7 @@ def typed_at(shell: list[str], lines: list[str], folder: Path) -> str:
 
 
 @pytest.mark.parametrize("shell", ["bash", *(pytest.param(each, marks=pytest.mark.slow) for each in ("zsh", "fish"))])
-def test_a_shell_completes_a_command_a_study_and_an_option(shell: str, tmp_path: Path) -> None:
+def test_shell_completes_commands_studies_and_options(shell: str, tmp_path: Path) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"no {shell}: scripts/system-packages tests installs it")
     script = tmp_path / "script"

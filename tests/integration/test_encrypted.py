@@ -51,7 +51,7 @@ def read(cursor: Cursor, statement: str) -> tuple[Any, list[Any]]:
     ("number", "kind"),
     [*((number, Cursor) for number in range(len(Algorithm))), (0, SSCursor), (0, DictCursor), (0, SSDictCursor)],
 )
-def test_an_application_reads_what_it_reads_directly(site: Site, number: int, kind: type[Cursor]) -> None:
+def test_driver_reads_the_same_values_as_without_the_gateway(site: Site, number: int, kind: type[Cursor]) -> None:
     port = PORT + number
     name = f"{site.server.address}:{port}"
     before = site.gateway.counters().listeners[name]
@@ -68,7 +68,7 @@ def test_an_application_reads_what_it_reads_directly(site: Site, number: int, ki
     assert after.errors == before.errors
 
 
-def test_bytes_are_bytes_without_unicode_and_other_converters_see_plaintext(site: Site) -> None:
+def test_custom_converters_receive_plaintext(site: Site) -> None:
     conv = {**pymysql.converters.conversions, pymysql.constants.FIELD_TYPE.NEWDECIMAL: float}
     # Without unicode PyMySQL converts neither decimals nor times.
     for settings, columns in (
@@ -85,12 +85,12 @@ def test_bytes_are_bytes_without_unicode_and_other_converters_see_plaintext(site
             assert read(cursor, statement) == read(theirs, statement)
 
 
-def test_another_character_set_than_the_gateway_reads_statements_in_is_refused(site: Site) -> None:
+def test_unsupported_character_set_is_rejected(site: Site) -> None:
     with pytest.raises(pymysql.err.OperationalError, match="set names latin1"):
         encrypted.connect(master_keys={"app": KEY}, **site.settings(PORT), charset="latin1")
 
 
-def test_another_master_key_is_one_error_and_the_gateway_lives_on(site: Site) -> None:
+def test_wrong_master_key_is_one_error_and_the_gateway_keeps_running(site: Site) -> None:
     connection = site.reader(PORT, key=KEY.replace("f", "0"))
     with pytest.raises(
         encrypted.EncryptionError, match=r"column costof\.every_type\.name: master key 'app'"
@@ -103,7 +103,7 @@ def test_another_master_key_is_one_error_and_the_gateway_lives_on(site: Site) ->
 
 
 @pytest.mark.parametrize("number", range(len(Algorithm)), ids=[kind.label for kind in Algorithm])
-def test_every_type_of_a_prepared_statement_is_what_the_server_sent(site: Site, number: int) -> None:
+def test_prepared_statements_return_the_servers_bytes_for_every_type(site: Site, number: int) -> None:
     """Byte by byte, as the binary protocol writes numbers and times, these with all their zeros: no driver's reading of
     them lies between.
     """
@@ -127,7 +127,7 @@ def test_every_type_of_a_prepared_statement_is_what_the_server_sent(site: Site, 
 
 
 @pytest.mark.parametrize("statement", ["SELECT name FROM every_type", "SELECT name AS n FROM every_type AS t"])
-def test_a_column_that_must_be_encrypted_is_read_through_the_gateway_alone(site: Site, statement: str) -> None:
+def test_required_encryption_is_enforced_by_the_driver(site: Site, statement: str) -> None:
     demand = {"must_be_encrypted": [f"{DATABASE.upper()}.every_type.Name"]}
     with (
         encrypted.connect(master_keys={"app": KEY}, **demand, **site.settings(PORT)) as connection,
@@ -144,7 +144,7 @@ def test_a_column_that_must_be_encrypted_is_read_through_the_gateway_alone(site:
         opaque.cursor().execute(statement)
 
 
-def test_a_demand_holds_for_a_name_that_the_statement_gives(site: Site) -> None:
+def test_required_encryption_applies_to_aliases(site: Site) -> None:
     demand = {"must_be_encrypted": ["costof.people.name"]}
     with encrypted.connect(master_keys={}, **demand, **site.settings(site.server.port)) as past:
         with past.cursor() as cursor:
@@ -154,7 +154,7 @@ def test_a_demand_holds_for_a_name_that_the_statement_gives(site: Site) -> None:
 
 
 @pytest.mark.parametrize("number", range(len(Algorithm)), ids=[kind.label for kind in Algorithm])
-def test_an_answer_that_was_recorded_in_another_session_is_refused(site: Site, number: int) -> None:
+def test_replayed_answer_of_another_session_is_rejected(site: Site, number: int) -> None:
     """The same statement's, in the same place of the conversation, by the same gateway and for the same account."""
     recorded: list[bytes] = []
 
@@ -180,7 +180,7 @@ def test_an_answer_that_was_recorded_in_another_session_is_refused(site: Site, n
 
 
 @pytest.mark.parametrize("statements", ["prepared", "text"])
-def test_the_engine_reads_what_it_reads_directly(site: Site, statements: str) -> None:
+def test_engine_reads_the_same_values_as_without_the_gateway(site: Site, statements: str) -> None:
     """Every row that it reads has one column, a string; what it is not is an error."""
     demand = f"{DATABASE}.{TABLE}.c"
     keys = {"decryption": Decryption(master_keys={"app": KEY}, must_be_encrypted=[demand])}

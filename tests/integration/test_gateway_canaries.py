@@ -197,7 +197,7 @@ def play(site: Site, *, prepared: bool, secured: bool, rounds: int = 1) -> tuple
         ),
     ],
 )
-def test_no_canary_comes_out(site: Site, prepared: bool, secured: bool, rounds: int) -> None:
+def test_no_canary_reaches_the_client(site: Site, prepared: bool, secured: bool, rounds: int) -> None:
     client, rows, answers = play(site, prepared=prepared, secured=secured, rounds=rounds)
     assert not site.canaries.found(bytes(client.received))
     assert len(rows) > 10 * rounds, "there was something to hide"
@@ -205,7 +205,7 @@ def test_no_canary_comes_out(site: Site, prepared: bool, secured: bool, rounds: 
     assert not refused
 
 
-def test_a_column_without_a_rule_is_found(site: Site) -> None:
+def test_column_without_a_rule_is_detected(site: Site) -> None:
     usual = rules(site.server.password)
     try:
         whole, part = (f'table = "customer"\ncolumn = "{name}"' for name in ("*", "c_id"))
@@ -217,7 +217,7 @@ def test_a_column_without_a_rule_is_found(site: Site) -> None:
         site.reload(usual)
 
 
-def test_a_computed_output_that_is_approved_as_plain_is_found(site: Site) -> None:
+def test_computed_output_approved_as_plain_is_detected(site: Site) -> None:
     usual = rules(site.server.password)
     text = 'text = "SELECT MAX(c_data) FROM customer"'
     try:
@@ -230,7 +230,7 @@ def test_a_computed_output_that_is_approved_as_plain_is_found(site: Site) -> Non
         site.reload(usual)
 
 
-def test_without_a_gateway_they_are_found_at_once(site: Site) -> None:
+def test_canaries_are_detected_without_a_gateway(site: Site) -> None:
     address = f"{site.server.address}:{site.server.port}"
     with Client(address, OPAQUE.encode(), site.server.password.get_secret_value(), DATABASE.encode()) as client:
         for table in tpcc.TABLES:

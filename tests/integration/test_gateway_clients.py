@@ -165,7 +165,7 @@ CONNECTIONS: dict[str, tuple[Callable[[Login], Any], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("client", CONNECTIONS)
-def test_a_driver_of_python(client: str, site: Site) -> None:
+def test_python_drivers(client: str, site: Site) -> None:
     connect, cursor = CONNECTIONS[client]
 
     def trip(login: Login, owner: str) -> list[str]:
@@ -196,7 +196,7 @@ def test_sqlalchemy(site: Site) -> None:
     site.assert_round_trip(trip, "alchemy")
 
 
-def test_a_driver_that_decrypts_sees_all(site: Site) -> None:
+def test_decrypting_driver_reads_plaintext(site: Site) -> None:
     with contextlib.closing(connector(site.learning, pure=True)) as connection:
         database.round_trip(connection, "decrypting")
     with contextlib.closing(pymysql.connect(**site.learning.settings, ssl_disabled=True)) as connection:
@@ -211,7 +211,7 @@ GO = {"prepared": "", "interpolated": "&interpolateParams=true"}
 
 @pytest.mark.slow
 @pytest.mark.parametrize("statements", GO)
-def test_gos_driver(statements: str, site: Site) -> None:
+def test_go_driver(statements: str, site: Site) -> None:
     def trip(login: Login, owner: str) -> list[str]:
         dsn = f"{SHOP}:{login.password}@tcp({login.address})/{DATABASE}?parseTime=true{GO[statements]}"
         asked = (owner, dsn, owner, "sealed" if login.sealed else "plain")

@@ -156,7 +156,7 @@ def refused(answer: Answer, words: str = "") -> bool:
 
 
 @pytest.mark.usefixtures("hostile_settings")
-def test_a_session_is_what_it_must_be_whatever_the_server_makes_of_it(site: Site) -> None:
+def test_session_settings_are_enforced_against_the_servers(site: Site) -> None:
     with site.client(USER) as plain:
         ((mode,),) = plain.query(b"SELECT @@sql_mode").rows
         assert "ORACLE".encode("utf-16-be") in (mode or b""), "a session without a guard is left alone"
@@ -171,7 +171,7 @@ def test_a_session_is_what_it_must_be_whatever_the_server_makes_of_it(site: Site
             assert client.query(ALL_NAMES).is_sealed(0)
 
 
-def test_a_session_begins_anew_in_the_database_that_the_server_says(client: Client) -> None:
+def test_reset_session_is_in_the_servers_database(client: Client) -> None:
     number = client.prepare(ALL_NAMES).statement
     assert number is not None
     assert client.command(mysql.INIT_DB, ELSEWHERE.encode()).error is None
@@ -182,7 +182,7 @@ def test_a_session_begins_anew_in_the_database_that_the_server_says(client: Clie
     assert refused(client.command(mysql.INIT_DB, b"#mysql50#" + DATABASE.encode()), "name of this form")
 
 
-def test_logins_with_another_character_set_name_or_password_are_refused(site: Site) -> None:
+def test_logins_with_wrong_character_set_name_or_password_are_rejected(site: Site) -> None:
     for gbk in (28, 87):
         code, words = site.refusal(charset=gbk)
         assert (code, "utf8mb4" in words) == (1045, True)
@@ -200,7 +200,7 @@ def test_logins_with_another_character_set_name_or_password_are_refused(site: Si
 
 
 @pytest.mark.parametrize("claims", [*CUT, mysql.EVERYTHING], ids=hex)
-def test_what_a_client_claims_changes_no_statement(site: Site, claims: int) -> None:
+def test_unsupported_capability_flags_do_not_change_statements(site: Site, claims: int) -> None:
     """Whoever claims what is not offered either is turned away or is answered as if it had not."""
     elsewhere = b"SELECT city FROM elsewhere.people WHERE id = 0"
     with site.client(USER, site.direct, claims=mysql.NO_SCHEMA) as direct:
@@ -220,7 +220,7 @@ def test_what_a_client_claims_changes_no_statement(site: Site, claims: int) -> N
             assert len(client.packet()) == 7, "no session's state behind the OK"
 
 
-def test_commands_without_a_place_in_the_list_are_refused(site: Site, client: Client) -> None:
+def test_commands_that_are_not_allowed_are_rejected(site: Site, client: Client) -> None:
     bodies = {
         mysql.FIELD_LIST: b"people\0",
         mysql.CHANGE_USER: USER.encode() + b"\0\0" + DATABASE.encode() + b"\0-\0mysql_native_password\0",
@@ -233,7 +233,7 @@ def test_commands_without_a_place_in_the_list_are_refused(site: Site, client: Cl
     assert client.command(mysql.PING).error is None
 
 
-def test_limits_are_the_plans(site: Site) -> None:
+def test_limits_of_the_plan_are_enforced(site: Site) -> None:
     before = site.process.counters().listeners[site.limited].errors
     with contextlib.ExitStack() as stack:
         guarded, other, plain = (stack.enter_context(site.client(user, site.limited)) for user in (SHOP, SHOP, USER))

@@ -25,7 +25,7 @@ from tests.support.programs import check_of, eventually
 pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("usual_rules")]
 
 
-def test_a_column_is_plain_once_the_server_was_asked_for_it(shop: Shop, lab: Lab) -> None:
+def test_new_column_is_encrypted_until_the_catalogue_is_reread(shop: Shop, lab: Lab) -> None:
     """The server is asked again and again; meanwhile a new column is encrypted."""
     shop.server.ask(f"CREATE TABLE {DATABASE}.late (id INT PRIMARY KEY)")
     rules = RULES + PEOPLE + approval("SELECT town FROM late")
@@ -44,7 +44,7 @@ def test_a_column_is_plain_once_the_server_was_asked_for_it(shop: Shop, lab: Lab
         shop.server.ask(f"DROP TABLE {DATABASE}.late")
 
 
-def test_new_rules_hold_from_the_next_command_on_and_wrong_ones_never(shop: Shop) -> None:
+def test_valid_new_rules_apply_from_the_next_command_on(shop: Shop) -> None:
     statement = "SELECT name, city FROM people WHERE id = 1"
     with shop.connect() as connection, connection.cursor() as cursor:
 
@@ -78,7 +78,7 @@ def test_new_rules_hold_from_the_next_command_on_and_wrong_ones_never(shop: Shop
         assert "connect again" in refusal(connection, statement)[1]
 
 
-def test_tls_is_on_both_sides(lab: Lab, shop: Shop) -> None:
+def test_tls_is_used_on_both_sides_of_the_gateway(lab: Lab, shop: Shop) -> None:
     server = shop.server
     certificate = server._authority.issue("gateway", "ecdsa-p256", ["127.0.0.1"])
     tls, transport = TlsFiles.of(certificate), Transport(kind="tls", ca_file=server.ca_file)
@@ -94,7 +94,7 @@ def test_tls_is_on_both_sides(lab: Lab, shop: Shop) -> None:
         pass
 
 
-def test_a_server_that_is_not_there_or_ends_a_session(shop: Shop, lab: Lab) -> None:
+def test_unreachable_server_and_ended_session_are_reported(shop: Shop, lab: Lab) -> None:
     rules_file = lab.folder / "nowhere.toml"
     write_private(rules_file, b"")
     with GatewayProcess() as process:
@@ -116,7 +116,7 @@ def test_a_server_that_is_not_there_or_ends_a_session(shop: Shop, lab: Lab) -> N
     eventually("the session's end", lambda: int(shop.server.status("Threads_connected")["Threads_connected"]) <= before)
 
 
-def test_the_command(shop: Shop, tmp_path: Path) -> None:
+def test_gateway_command_reports_and_reloads_its_rules(shop: Shop, tmp_path: Path) -> None:
     server = shop.server
     rules_file = tmp_path / "rules.toml"
     endpoint = f"{server.address}:{server.port}"
@@ -169,7 +169,7 @@ def test_the_command(shop: Shop, tmp_path: Path) -> None:
     assert "line 1: unknown field" in wrong.told[0]
 
 
-def test_statements_are_learned_reviewed_and_guarded(shop: Shop, tmp_path: Path) -> None:
+def test_statements_are_learned_reviewed_and_enforced(shop: Shop, tmp_path: Path) -> None:
     rules_file, learned = tmp_path / "rules.toml", tmp_path / "learned.toml"
     endpoint = f"{shop.server.address}:{shop.server.port}"
     asking = RULES + PEOPLE + check_of(CATALOGUE, shop.server.password.get_secret_value())

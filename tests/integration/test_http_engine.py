@@ -53,7 +53,7 @@ def begin(instrument: Instrument, arm: Arm, workers: int) -> None:
     resource.getrlimit(resource.RLIMIT_NOFILE)[1] < MANY + 100, reason="so many descriptors are not allowed here"
 )
 @pytest.mark.parametrize("kind", MOST_MEMORY_BYTES)
-def test_ten_thousand_connections_are_held_in_little_memory(origin: list[str], authority: Authority, kind: str) -> None:
+def test_ten_thousand_connections_need_little_memory(origin: list[str], authority: Authority, kind: str) -> None:
     # Resumed, or the test would be ten thousand full handshakes.
     tls = Transport(kind="tls", ca_file=authority.ca_file, resumption=True)
     asked = arm(origin[0], PLAIN, None) if kind == "plain" else arm(origin[1], tls, None)
@@ -70,7 +70,7 @@ def test_ten_thousand_connections_are_held_in_little_memory(origin: list[str], a
     assert opened == MANY, "one for each worker, whatever the number of slices"
 
 
-def test_a_session_serves_all_workers_however_their_connections_end(origin: list[str], authority: Authority) -> None:
+def test_all_workers_resume_one_tls_session(origin: list[str], authority: Authority) -> None:
     tls = Transport(kind="tls", ca_file=authority.ca_file, resumption=True)
     with engine() as instrument:
         begin(instrument, arm(origin[1], tls, 1), 50)

@@ -70,7 +70,7 @@ def refused(balancer: RunningBalancer, folder: Path, words: str, *settings: str,
 
 
 @pytest.mark.parametrize("verify", ["full", "none"])
-def test_somebodys_balancer_is_measured_and_unverified_only_when_told_so(
+def test_target_balancer_is_measured_and_verified_by_default(
     somebodys: RunningBalancer, tmp_path: Path, verify: str
 ) -> None:
     found = ask(somebodys, tmp_path, f"verify={verify}", trusted=verify == "full")
@@ -81,11 +81,11 @@ def test_somebodys_balancer_is_measured_and_unverified_only_when_told_so(
     assert len(warned) == (verify == "none")
 
 
-def test_a_certificate_that_nobody_trusts_is_no_run(somebodys: RunningBalancer, tmp_path: Path) -> None:
+def test_untrusted_certificate_ends_the_run(somebodys: RunningBalancer, tmp_path: Path) -> None:
     refused(somebodys, tmp_path, "certificate", trusted=False)
 
 
-def test_where_nobody_asks_for_a_version_it_is_taken_as_served(old: RunningBalancer, tmp_path: Path) -> None:
+def test_tls_version_of_the_target_is_used_by_default(old: RunningBalancer, tmp_path: Path) -> None:
     found = ask(old, tmp_path)
     assert not [piece.mismatch for piece in found.slices if piece.mismatch]
     spoken = {
@@ -94,7 +94,7 @@ def test_where_nobody_asks_for_a_version_it_is_taken_as_served(old: RunningBalan
     assert spoken == {("none", None), ("none-copy", None), ("balancer", "TLSv1.2")}
 
 
-def test_a_version_that_it_lacks_is_refused_and_beside_one_that_it_has_an_error_of_its_arm(
+def test_unsupported_tls_version_is_an_error_of_its_arm(
     old: RunningBalancer, tmp_path: Path
 ) -> None:
     for name in ("alone", "beside"):
@@ -107,7 +107,7 @@ def test_a_version_that_it_lacks_is_refused_and_beside_one_that_it_has_an_error_
     assert "protocol version" in errors["balancer-tls1.3"]
 
 
-def test_it_is_known_by_its_certificate(somebodys: RunningBalancer) -> None:
+def test_balancer_is_identified_by_its_certificate(somebodys: RunningBalancer) -> None:
     plan = plan_of(STUDY, "quick", "termination=none,balancer", target=somebodys.url("tls"))
     access = Access(somebodys.url("tls"), somebodys.authority.ca_file, somebodys.url("plain"))
     with open_service(plan, access, "a-run") as service:

@@ -46,7 +46,7 @@ def with_operations(slices: list[SliceRecord]) -> list[SliceRecord]:
         pytest.param("http-tls-termination", "termination=none,balancer", marks=pytest.mark.slow),
     ],
 )
-def test_connections_come_at_their_rate_and_are_asked_so_often(study: str, arms: str, tmp_path: Path) -> None:
+def test_load_has_the_requested_connections_and_queries(study: str, arms: str, tmp_path: Path) -> None:
     said, result, slices = ran(study, tmp_path, "--set", arms, "--load", "100/s", "--queries-per-connection", "5")
     operations = "requests" if study == "http-tls-termination" else "queries"
     assert f"100 new connections a second, 5 {operations} each" in said
@@ -65,7 +65,7 @@ def test_connections_come_at_their_rate_and_are_asked_so_often(study: str, arms:
 
 
 @pytest.mark.slow
-def test_what_cannot_be_carried_is_said(tmp_path: Path) -> None:
+def test_load_beyond_the_capacity_is_reported(tmp_path: Path) -> None:
     arguments = ["--set", "transport=plain,tls", "--load", "200000/s", "--queries-per-connection", "0"]
     said, result, _ = ran("redis-tls", tmp_path, *arguments)
     assert not any(each.complete for each in result.sections.load.carried)
@@ -95,7 +95,7 @@ def test_what_cannot_be_carried_is_said(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_operations_go_over_connections_that_stand(
+def test_operations_use_pooled_connections(
     study: str, arms: str, asked: list[str], words: str, tmp_path: Path
 ) -> None:
     said, result, slices = ran(study, tmp_path, "--set", arms, "--pool", "8", *asked)
@@ -113,7 +113,7 @@ def test_operations_go_over_connections_that_stand(
     assert all((each.offered is not None) == paced for each in result.sections.load.carried)
 
 
-def test_a_study_without_connections_has_no_load(tmp_path: Path) -> None:
+def test_study_without_connections_rejects_a_load(tmp_path: Path) -> None:
     ended = costof("run", "mysql-column-encryption", "--load", "5/s", cwd=tmp_path)
     assert (ended.status, len(ended.told)) == (2, 1)
     assert not (tmp_path / "runs").exists()
@@ -125,7 +125,7 @@ def server(lab: Lab) -> Iterator[MariadbServer]:
         yield server
 
 
-def test_of_a_target_its_user_tells_the_cpu_time_and_other_distances_are_predicted(
+def test_target_with_server_cpu_command_gets_predictions_for_distances(
     lab: Lab, server: MariadbServer, tmp_path: Path
 ) -> None:
     (pid,) = (process.pid for process in lab.processes.values() if process.role == "server")
@@ -152,7 +152,7 @@ def test_of_a_target_its_user_tells_the_cpu_time_and_other_distances_are_predict
     assert "Predicted for 20 ms away, from times measured" in said
 
 
-def test_a_target_whose_cpu_time_cannot_be_read_is_not_measured(server: MariadbServer, tmp_path: Path) -> None:
+def test_target_with_failing_server_cpu_command_is_not_measured(server: MariadbServer, tmp_path: Path) -> None:
     before = databases(server)
     reached = ["--target", url_of(server), "--allow-plain", "--server-cpu", "echo none"]
     ended = costof("run", "mysql-transport", "--set", "transport=plain,tls", *reached, cwd=tmp_path)
@@ -172,7 +172,7 @@ def test_a_target_whose_cpu_time_cannot_be_read_is_not_measured(server: MariadbS
         ("echo 12.5", ["it printed 12.5 before and after ", " operations; "]),
     ],
 )
-def test_cpu_time_that_is_none_ends_a_run_before_its_first_round(
+def test_invalid_server_cpu_output_ends_the_run_before_its_first_round(
     prints: str, told: list[str], lab: Lab, server: MariadbServer, tmp_path: Path
 ) -> None:
     before = databases(server)

@@ -33,7 +33,7 @@ def hosts(lab: ServerLab, arm: PlannedArm) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not is_root() or not Path("/dev/net/tun").exists(), reason="far clients take root and /dev/net/tun")
-def test_every_client_reaches_the_members_it_is_told_of() -> None:
+def test_every_client_reaches_the_announced_members() -> None:
     plan = plan_for("transport=plain,tls", f"distance=lan,{FAR_MS:g}")
     with ServerLab(plan) as lab, Engines(plan, lab) as engines:
         assert len({str(hosts(lab, arm)) for arm in plan.arms}) == 1
@@ -72,7 +72,7 @@ def quickest_by_driver_ms(plan: Plan, lab: ServerLab, arm: PlannedArm) -> float:
         return answer.phases["connect_and_first_operation"].min_ns / 1e6
 
 
-def test_near_clients_need_no_hosts_and_what_tls_negotiates_is_what_was_asked_for() -> None:
+def test_near_clients_need_no_hosts_and_negotiate_the_arms_tls() -> None:
     plan = plan_for("transport=tls", "tls_version=1.2,1.3", "key=ecdsa-p256", "verify=full,none")
     with ServerLab(plan) as lab, Engines(plan, lab) as engines:
         assert not any(lab.prefix(arm) for arm in plan.arms)

@@ -57,7 +57,7 @@ def quickest_ms(ledgers: Iterable[Ledger], workload: str, arm: str) -> float:
     return min(each.answer.phases[name].min_ns for each in slices) / 1e6
 
 
-def test_far_away_a_connection_takes_its_round_trips(finished: Ledger, result: Result, tmp_path: Path) -> None:
+def test_far_connection_takes_its_round_trips(finished: Ledger, result: Result, tmp_path: Path) -> None:
     trips = {v.arm: v.round_trips for v in result.values if v.metric == "wire.connect"}
     # A standing tunnel answers TCP at its near end, and needs no handshake.
     crossing = {"plain@20": 3, "tls@20": 4, "ssh-aes256-ctr@20": 2}
@@ -75,7 +75,7 @@ def test_far_away_a_connection_takes_its_round_trips(finished: Ledger, result: R
     eventually("a connection that nothing held up", takes_no_trip_more)
 
 
-def test_the_model_predicts_every_arm_from_the_lan(result: Result) -> None:
+def test_model_predicts_every_far_arm_from_the_lan(result: Result) -> None:
     far = [p for p in result.sections.cost_model.predictions if not p.local and p.metric == "wire.connect"]
     assert {p.arm for p in far} == {"plain@20", "tls@20", "ssh-aes256-ctr@20"}
     for prediction in far:
@@ -84,7 +84,7 @@ def test_the_model_predicts_every_arm_from_the_lan(result: Result) -> None:
 
 
 @pytest.mark.slow
-def test_a_delay_of_5_ms_on_one_arm_comes_back_as_5_ms(tmp_path: Path) -> None:
+def test_delay_of_5_ms_is_measured_as_5_ms(tmp_path: Path) -> None:
     """The same plain transport over the same kind of link, but for 5 ms more that only one arm's client has.
 
     The quickest of as many runs as a busy machine takes tells; how near the mean comes, and its interval, is
@@ -106,7 +106,7 @@ def test_a_delay_of_5_ms_on_one_arm_comes_back_as_5_ms(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_threads_sequence_among_five_is_as_quick_as_one_alone(tmp_path: Path) -> None:
+def test_parallel_sequences_do_not_slow_each_other(tmp_path: Path) -> None:
     """What lets a far sample be made of sequences side by side: they do not wait for each other."""
     settings = ["records=500", "distance=20", "transport=tls"]
     runs: dict[int, list[Ledger]] = {1: [], 5: []}

@@ -70,7 +70,7 @@ def pools() -> Iterator[Pools]:
         yield pools
 
 
-def test_tls_is_on_the_sides_that_an_arm_says(pools: Pools) -> None:
+def test_tls_is_used_on_the_sides_of_the_arm(pools: Pools) -> None:
     assert len(pools.pooled) == 4
     for arm in pools.plan.arms:
         pools.lab.arrange(arm)
@@ -85,7 +85,7 @@ def test_tls_is_on_the_sides_that_an_arm_says(pools: Pools) -> None:
 
 
 @pytest.mark.parametrize("workload", ["connect", "query"])
-def test_the_server_has_no_new_session_while_its_clients_are_pooled(pools: Pools, workload: str) -> None:
+def test_pooled_clients_create_no_new_server_sessions(pools: Pools, workload: str) -> None:
     for arm in pools.plan.arms:
         before = pools.server.counters()
         answer, judged = pools.slice(arm, workload, 50)
@@ -113,7 +113,7 @@ def test_the_server_has_no_new_session_while_its_clients_are_pooled(pools: Pools
         (False, {""}, 0, 49, "49 transactions of 50"),
     ],
 )
-def test_what_does_not_prove_a_pool_is_found(
+def test_missing_evidence_of_a_pool_is_reported(
     asked: bool, tls: set[str], sessions: int, transactions: int, said: str | None
 ) -> None:
     found = mismatch(asked, tls, sessions, transactions, 50)
@@ -121,7 +121,7 @@ def test_what_does_not_prove_a_pool_is_found(
 
 
 @pytest.mark.slow
-def test_a_storm_beyond_what_the_server_takes_is_one_error_without_a_pool_and_none_with_one(pools: Pools) -> None:
+def test_connection_storm_fails_without_a_pool_and_succeeds_with_one(pools: Pools) -> None:
     for arm in pools.plan.arms:
         answer, judged = pools.slice(arm, "storm", CLIENTS)
         assert (answer.operations, answer.errors, judged.mismatch) == (CLIENTS, [], None)
@@ -143,7 +143,7 @@ def test_a_storm_beyond_what_the_server_takes_is_one_error_without_a_pool_and_no
 
 
 @pytest.mark.parametrize("driver", ["postgres", pytest.param("asyncpg", marks=pytest.mark.slow)])
-def test_applications_go_through_a_pool_of_transactions(pools: Pools, driver: str) -> None:
+def test_drivers_work_through_a_transaction_pool(pools: Pools, driver: str) -> None:
     arms = [arm for arm in pools.pooled if arm.settings.lab["pool"]["mode"] == "transaction"]
     told = [pools.lab.endpoint(arm).named(arm.name) for arm in arms]
     with application(driver, {}, pools.lab.prefix(arms[0])) as client:

@@ -59,7 +59,7 @@ def measured(server: Standing, transport: Transport, workload: str, operations: 
 
 
 @pytest.mark.parametrize("instrument", ["engine", "psycopg", pytest.param("asyncpg", marks=pytest.mark.slow)])
-def test_a_login_that_is_refused_is_told_by_its_class(server: Standing, instrument: str) -> None:
+def test_rejected_login_has_its_error_class(server: Standing, instrument: str) -> None:
     usual = server.client_settings()
 
     def refused(**arms: tuple[PostgresSettings, Transport]) -> dict[str, str]:
@@ -103,7 +103,7 @@ def test_a_login_that_is_refused_is_told_by_its_class(server: Standing, instrume
         ({"group": "prime256v1"}, {"tls_request": 1, "tls": 1, "hello": 1, "auth": 2, "connect": 6}),
     ],
 )
-def test_a_connection_takes_its_round_trips(server: Standing, asked: dict[str, str], trips: dict[str, int]) -> None:
+def test_connection_takes_its_round_trips(server: Standing, asked: dict[str, str], trips: dict[str, int]) -> None:
     plain = measured(server, PLAIN, "connect", 5)
     answer = measured(server, server.tls.model_copy(update=asked), "connect", 5)
     assert round_trips(plain) | {"tcp": 1, "hello": 1, "auth": 2, "connect": 4} == round_trips(plain)
@@ -118,7 +118,7 @@ MESSAGES = {b"P": "Parse", b"B": "Bind", b"D": "Describe", b"E": "Execute", b"S"
 PROOF = ("SASLInitialResponse", "SASLResponse")
 
 
-def test_a_connection_and_a_query_are_the_messages_that_libpq_sends(server: Standing, tmp_path: Path) -> None:
+def test_engine_sends_the_same_messages_as_libpq(server: Standing, tmp_path: Path) -> None:
     with Tap(server.client_settings().addresses[0]) as tap:
         tapped = server.client_settings().model_copy(update={"addresses": [f"127.0.0.1:{tap.port}"]})
         with engine() as client:
@@ -158,7 +158,7 @@ def round_trips(answer: SliceAnswer) -> dict[str, float]:
     return {name: (phase.round_trips or 0) / phase.count for name, phase in answer.phases.items()}
 
 
-def test_a_proof_can_be_bound_to_the_certificate(server: Standing) -> None:
+def test_channel_binding_works(server: Standing) -> None:
     answer = measured(server, server.tls, "connect", 5, channel_binding=True)
     assert (answer.operations, answer.errors) == (5, [])
     assert answer.evidence["mechanism"] == "SCRAM-SHA-256-PLUS"
@@ -168,7 +168,7 @@ def test_a_proof_can_be_bound_to_the_certificate(server: Standing) -> None:
     ("statements", "results"),
     [("simple", "text"), ("extended", "binary"), ("prepared", "text"), ("prepared", "binary")],
 )
-def test_every_way_of_asking_is_one_round_trip(server: Standing, statements: str, results: str) -> None:
+def test_every_query_protocol_takes_one_round_trip(server: Standing, statements: str, results: str) -> None:
     for workload in ("query", "pipeline"):
         answer = measured(server, server.tls, workload, 50, statements=statements, results=results)
         assert (answer.operations, answer.errors) == (50, [])
@@ -176,7 +176,7 @@ def test_every_way_of_asking_is_one_round_trip(server: Standing, statements: str
 
 
 @pytest.mark.parametrize("statements", ["simple", "extended", "prepared"])
-def test_transactions_keep_the_bank_in_balance(server: Standing, statements: str) -> None:
+def test_tpcb_transactions_keep_balances_consistent(server: Standing, statements: str) -> None:
     """pgbench's own invariant: what accounts, tellers and branches hold is what the history says."""
     before = history(server)
     answer = measured(server, PLAIN, "tpcb", 200, statements=statements)
@@ -194,14 +194,14 @@ def history(server: Standing) -> tuple[int, int]:
     return count, total
 
 
-def test_accounts_are_pgbenchs(server: Standing) -> None:
+def test_accounts_are_those_of_pgbench(server: Standing) -> None:
     ((accounts, branches, least, most),) = server.ask(
         "SELECT count(*), count(DISTINCT bid), min(aid), max(aid) FROM pgbench_accounts"
     )
     assert (accounts, branches, least, most) == (RECORDS, SCALE, 1, RECORDS)
 
 
-def test_an_account_that_is_there_is_an_error_and_the_session_goes_on(server: Standing) -> None:
+def test_duplicate_account_is_an_error_and_the_session_continues(server: Standing) -> None:
     again = measured(server, PLAIN, "load", RECORDS)
     assert again.operations == 0
     (error,) = again.errors
@@ -209,7 +209,7 @@ def test_an_account_that_is_there_is_an_error_and_the_session_goes_on(server: St
     assert "23505" in error.detail
 
 
-def test_the_server_counts_each_connection_and_its_tls(server: Standing) -> None:
+def test_server_counts_connections_and_their_tls(server: Standing) -> None:
     before = server.counters()
     measured(server, PLAIN, "connect", 7)
     measured(server, server.tls, "connect", 5)
@@ -218,7 +218,7 @@ def test_the_server_counts_each_connection_and_its_tls(server: Standing) -> None
     assert (moved.connections, (moved.tls_connections or {})["TLSv1.3"]) == (7 + 1 + 5 + 1, 5 + 1)
 
 
-def test_a_backend_that_is_killed_is_one_error_and_a_server_that_is_gone_too() -> None:
+def test_killed_backend_and_stopped_server_are_one_error_each() -> None:
     with Lab() as lab, a_server(lab) as server, engine() as client:
         client.plan(patient_plan([Arm(name="arm", service=server.client_settings())], WORKLOADS, RECORDS))
         client.slice(0, "arm", "load", RECORDS, HANGS_SECONDS)

@@ -56,7 +56,7 @@ def measured(server: Standing, transport: Transport, workload: str, operations: 
 
 
 @pytest.mark.parametrize("instrument", INSTRUMENTS)
-def test_a_login_that_is_refused_is_told_by_its_class(server: Standing, instrument: str) -> None:
+def test_rejected_login_has_its_error_class(server: Standing, instrument: str) -> None:
     usual = server.client_settings()
 
     def refused(seconds: float = HANGS_SECONDS, **arms: tuple[dict[str, object], Transport]) -> dict[str, str]:
@@ -89,7 +89,7 @@ def test_a_login_that_is_refused_is_told_by_its_class(server: Standing, instrume
 
 @pytest.mark.parametrize("resp", [2, 3])
 @pytest.mark.parametrize(("version", "handshake"), [(None, 0), ("1.3", 1), ("1.2", 2)])
-def test_a_connection_takes_its_round_trips(server: Standing, resp: int, version: str | None, handshake: int) -> None:
+def test_connection_takes_its_round_trips(server: Standing, resp: int, version: str | None, handshake: int) -> None:
     transport = server.tls.model_copy(update={"version": version}) if version else PLAIN
     answer = measured(server, transport, "connect", 5, resp=resp)
     trips = {name: phase.round_trips / phase.count for name, phase in answer.phases.items()}
@@ -102,7 +102,7 @@ def test_a_connection_takes_its_round_trips(server: Standing, resp: int, version
 
 @pytest.mark.parametrize("resp", [2, 3])
 @pytest.mark.parametrize("workload", ["query", "write", "pipeline"])
-def test_an_operation_is_one_round_trip(server: Standing, workload: str, resp: int) -> None:
+def test_operation_takes_one_round_trip(server: Standing, workload: str, resp: int) -> None:
     for transport in (PLAIN, server.tls):
         answer = measured(server, transport, workload, 200, resp=resp)
         assert (answer.operations, answer.errors) == (200, [])
@@ -110,7 +110,7 @@ def test_an_operation_is_one_round_trip(server: Standing, workload: str, resp: i
 
 
 @pytest.mark.parametrize("value_bytes", [100, 102400])
-def test_strings_of_each_size_are_under_their_prefix(server: Standing, value_bytes: int) -> None:
+def test_strings_of_each_size_are_stored_under_their_prefix(server: Standing, value_bytes: int) -> None:
     """The key that a driver draws is one that the engine has loaded with that size."""
     asked = {"key_prefix": "costof:1:", "value_bytes": value_bytes}
     assert measured(server, PLAIN, "load", RECORDS, **asked).operations == RECORDS
@@ -138,7 +138,7 @@ def called(server: Standing) -> dict[str, int]:
         (True, "connect", {"auth": 1, "get": 1}),
     ],
 )
-def test_the_server_counts_what_the_client_says(
+def test_server_and_client_count_the_same(
     server: Standing, workload: str, commands: dict[str, int], tls: bool
 ) -> None:
     """Commands, connections, connections with TLS, and of what was sent the bytes that TLS has not added."""
@@ -170,13 +170,13 @@ def test_the_server_counts_what_the_client_says(
     assert on_the_wire - added == bytes_moved
 
 
-def test_a_key_that_is_missing_is_an_error_of_the_server(server: Standing) -> None:
+def test_missing_key_is_a_server_error(server: Standing) -> None:
     for workload in ("query", "pipeline"):
         answer = measured(server, PLAIN, workload, 10, key_prefix="missing:")
         assert [(error.error_class, error.count) for error in answer.errors] == [("server", 10)]
 
 
-def test_a_server_without_memory_says_so(server: Standing) -> None:
+def test_server_out_of_memory_is_reported(server: Standing) -> None:
     with server.configured("maxmemory", "1"):
         answer = measured(server, PLAIN, "write", 10)
     assert [(error.error_class, error.count) for error in answer.errors] == [("server", 10)]
@@ -184,7 +184,7 @@ def test_a_server_without_memory_says_so(server: Standing) -> None:
 
 
 @pytest.mark.parametrize("resp", [2, 3])
-def test_ycsb_finds_what_it_has_written(server: Standing, resp: int) -> None:
+def test_ycsb_reads_the_records_that_it_has_written(server: Standing, resp: int) -> None:
     asked = {"key_prefix": f"ycsb{resp}:", "resp": resp}
     loaded = measured(server, PLAIN, "ycsb_load", HASHES, **asked)
     assert (loaded.operations, loaded.errors) == (HASHES, [])
@@ -195,7 +195,7 @@ def test_ycsb_finds_what_it_has_written(server: Standing, resp: int) -> None:
     assert server.ask("ZCARD", f"ycsb{resp}:_indices") > HASHES
 
 
-def test_a_session_is_resumed_until_the_key_changes(server: Standing) -> None:
+def test_sessions_are_resumed_until_the_key_changes(server: Standing) -> None:
     transport = server.tls.model_copy(update={"resumption": True})
     answer = measured(server, transport, "connect", 20)
     assert answer.evidence["handshakes"] == 20
@@ -207,7 +207,7 @@ def test_a_session_is_resumed_until_the_key_changes(server: Standing) -> None:
         server.show_key("rsa-2048")
 
 
-def test_an_account_that_may_not_read_is_told_by_its_class(server: Standing) -> None:
+def test_account_without_read_permission_has_its_error_class(server: Standing) -> None:
     server.ask("ACL", "SETUSER", USER, "-get")
     try:
         answer = measured(server, PLAIN, "query", 5)

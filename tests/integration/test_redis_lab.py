@@ -41,7 +41,7 @@ def lab() -> Iterator[Lab]:
 
 
 @pytest.mark.parametrize("workload", ["connect", "query"])
-def test_every_arm_proves_its_way_from_both_ends(lab: Lab, workload: str) -> None:
+def test_every_arm_is_verified_at_client_and_server(lab: Lab, workload: str) -> None:
     for arm in lab.plan.arms:
         lab.service.arrange(arm)
         server = lab.engines.server(arm)
@@ -60,7 +60,7 @@ def test_every_arm_proves_its_way_from_both_ends(lab: Lab, workload: str) -> Non
             assert (answer.evidence["protocol"], answer.evidence["key"]) == ("TLSv1.3", arm.levels["key"])
 
 
-def test_connections_that_stunnel_has_not_carried_prove_nothing(lab: Lab) -> None:
+def test_connections_that_bypass_stunnel_are_a_mismatch(lab: Lab) -> None:
     arm = lab.arm("stunnel-both")
     lab.service.arrange(arm)
     answer = lab.engines.slice(arm, "connect", 20)
@@ -68,7 +68,7 @@ def test_connections_that_stunnel_has_not_carried_prove_nothing(lab: Lab) -> Non
     assert lab.service.judge(arm, Carried(0), Carried(19), answer).mismatch == "stunnel carried 19 connections of 20"
 
 
-def test_stunnel_has_cpu_time_of_its_own(lab: Lab) -> None:
+def test_cpu_time_of_stunnel_is_counted_separately(lab: Lab) -> None:
     arm, before = lab.arm("stunnel-both"), lab.service.cpu_seconds()
     lab.service.arrange(arm)
     assert lab.engines.slice(arm, "connect", 100).operations == 100
@@ -77,7 +77,7 @@ def test_stunnel_has_cpu_time_of_its_own(lab: Lab) -> None:
     assert all(now[role] > before[role] for role in now)
 
 
-def test_the_plain_port_is_closed_while_tls_is_measured(lab: Lab) -> None:
+def test_plain_port_is_closed_while_tls_is_measured(lab: Lab) -> None:
     """So that the server's count of connections is one of connections with TLS."""
     lab.service.arrange(lab.arm("tls"))
     assert {error.error_class for error in lab.engines.slice(lab.arm("plain"), "connect", 2).errors} == {"refused"}
@@ -85,7 +85,7 @@ def test_the_plain_port_is_closed_while_tls_is_measured(lab: Lab) -> None:
     assert lab.engines.slice(lab.arm("plain"), "connect", 2).operations == 2
 
 
-def test_a_server_that_is_killed_while_it_answers_is_told_by_class(lab: Lab) -> None:
+def test_server_killed_while_answering_has_its_error_class(lab: Lab) -> None:
     """The last one: it ends the lab's server."""
     arm = lab.arm("stunnel-server")
     lab.service.arrange(arm)

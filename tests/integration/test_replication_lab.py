@@ -108,7 +108,7 @@ def thrown_out(judged: Judgement) -> str:
 @pytest.mark.parametrize(
     ("shape", "hops", "direct"), [("chain", 3, 1), ("tree-2", 2, 2), ("star", 1, 6), ("natural", None, None)]
 )
-def test_a_shape_holds_while_records_are_written(
+def test_sync_tree_stays_in_shape_during_writes(
     seven: ReplicationLab, shape: str, hops: int | None, direct: int | None
 ) -> None:
     judged = good_slice(seven, seven.arms[shape], caught_up=True)  # type: ignore[attr-defined]
@@ -122,14 +122,14 @@ def test_a_shape_holds_while_records_are_written(
     assert 0 <= judged.figures["replication_lag_ms"] <= judged.figures["replication_lag_max_ms"]
 
 
-def test_a_slice_under_another_tree_is_thrown_out(seven: ReplicationLab) -> None:
+def test_slice_with_another_sync_tree_is_discarded(seven: ReplicationLab) -> None:
     arms: dict[str, PlannedArm] = seven.arms  # type: ignore[attr-defined]
     observed = arranged(seven, arms["chain"])
     judged = seven.judge(arms["star"], observed, observed, write(seven, arms["star"], 1))
     assert "the tree was 'primary: secondary-1; secondary-1: secondary-2;" in thrown_out(judged)
 
 
-def test_members_have_shares_and_roles_their_time(seven: ReplicationLab) -> None:
+def test_members_have_cpu_shares_and_roles_have_cpu_time(seven: ReplicationLab) -> None:
     arm = seven.arms["star"]  # type: ignore[attr-defined]
     arranged(seven, arm)
     before = seven.cpu_seconds()
@@ -147,7 +147,7 @@ def test_members_have_shares_and_roles_their_time(seven: ReplicationLab) -> None
         assert str(seven.process_ids["7-primary"]) in (folder / "cgroup.procs").read_text().split()
 
 
-def test_data_does_not_grow_without_bound(seven: ReplicationLab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_is_removed_before_it_grows_too_large(seven: ReplicationLab, monkeypatch: pytest.MonkeyPatch) -> None:
     arm = seven.arms["star"]  # type: ignore[attr-defined]
     monkeypatch.setattr("costof.services.replication.lab.MOST_RECORDS", 10)
     arranged(seven, arm)
@@ -162,7 +162,7 @@ def test_data_does_not_grow_without_bound(seven: ReplicationLab, monkeypatch: py
     eventually("nothing left", lambda: set(counted().values()) == {0})
 
 
-def test_a_primary_that_steps_down_is_made_primary_again(seven: ReplicationLab) -> None:
+def test_stepped_down_primary_becomes_primary_again(seven: ReplicationLab) -> None:
     arm = seven.arms["chain"]  # type: ignore[attr-defined]
     before = arranged(seven, arm)
     primary = seven._sets[7].shaped._set.admin("primary").admin
@@ -178,7 +178,7 @@ def test_a_primary_that_steps_down_is_made_primary_again(seven: ReplicationLab) 
     assert any("deposed 1 times" in warning for warning in seven.warnings())
 
 
-def test_a_member_that_is_killed_costs_its_set_alone() -> None:
+def test_killed_member_discards_only_its_sets_arms() -> None:
     plan = replication_plan("nodes=3", "sync=star", "node_cpu=1", "write_concern=1")
     with ReplicationLab(plan) as lab:
         arm = plan.controls[0]
@@ -194,7 +194,7 @@ def test_a_member_that_is_killed_costs_its_set_alone() -> None:
 
 
 @pytest.mark.slow
-def test_a_set_of_fifteen_forms() -> None:
+def test_replica_set_of_fifteen_members_forms() -> None:
     plan = replication_plan("nodes=15", "sync=star", "write_concern=1", "node_cpu=0.5")
     with ReplicationLab(plan) as lab:
         judged = good_slice(lab, plan.controls[0])

@@ -18,7 +18,7 @@ pytestmark = [
 BY_ROUTER_MS = 2 * SHORTER_MS
 
 
-def test_nodes_stand_apart_and_move_without_losing_connections() -> None:
+def test_distance_of_nodes_changes_without_losing_connections() -> None:
     near, far = Distances(0.1, 0), Distances(5, 20)
     group = Group(["a", "b", "c"], "c", [near, far])
     with Lab() as lab, Nodes(lab, 1, [group]) as standing:
@@ -62,7 +62,7 @@ def quickest_ms(standing: Nodes, node: str) -> float:
 
 
 @pytest.mark.usefixtures("no_hosts")
-def test_without_root_nodes_are_on_loopback_and_distance_is_refused() -> None:
+def test_without_root_nodes_use_loopback_and_distance_is_rejected() -> None:
     with Lab() as lab:
         with Nodes(lab, 1, [Group(["a", "b", "c"], "c", [Distances(0.1, 0)])]) as near:
             assert len(set(near.addresses.values())) == 3

@@ -85,7 +85,7 @@ def password_of(server: Standing) -> dict[str, str]:
     return {"COSTOF_PASSWORD": server.password.get_secret_value()}
 
 
-def test_another_certificate_at_the_same_address_is_refused_and_nothing_is_written(
+def test_resume_rejects_another_certificate_and_writes_nothing(
     postgres: Standing, interrupted: Path
 ) -> None:
     places = postgres.places()
@@ -96,7 +96,7 @@ def test_another_certificate_at_the_same_address_is_refused_and_nothing_is_writt
     assert line.endswith("nothing was measured. Begin a new run")
 
 
-def test_a_run_is_resumed_on_the_servers_and_with_the_options_that_it_was_begun_with(
+def test_run_is_resumed_on_its_servers_with_its_options(
     postgres: Standing, interrupted: Path
 ) -> None:
     places = postgres.places()
@@ -124,7 +124,7 @@ def test_a_run_is_resumed_on_the_servers_and_with_the_options_that_it_was_begun_
     assert "is complete (5 rounds)" in refused(interrupted, **password_of(postgres))
 
 
-def test_a_run_in_a_lab_is_not_mixed_with_a_target_or_with_another_version(
+def test_lab_run_cannot_be_resumed_on_a_target_or_by_another_version(
     postgres: Standing, tmp_path: Path, temporary: Path
 ) -> None:
     run = tmp_path / "run"
@@ -141,7 +141,7 @@ def test_a_run_in_a_lab_is_not_mixed_with_a_target_or_with_another_version(
     assert f"its redis was 6.0.0 and is now {version}" in refused(run)
 
 
-def test_another_server_at_the_same_address_is_refused_and_nothing_is_written(
+def test_resume_rejects_another_server_and_writes_nothing(
     lab: Lab, postgres: Standing, interrupted: Path
 ) -> None:
     """The last one on the first server."""
@@ -154,7 +154,7 @@ def test_another_server_at_the_same_address_is_refused_and_nothing_is_written(
 
 
 @pytest.mark.slow
-def test_a_run_on_a_balancer_is_resumed(tmp_path: Path, temporary: Path) -> None:
+def test_run_on_a_balancer_is_resumed(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
     with Lab() as lab, running_balancer(lab, Haproxy) as balancer:
         study = small_study("http-tls-termination", tmp_path)

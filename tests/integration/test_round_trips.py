@@ -109,7 +109,7 @@ def agrees_on_each(far: Far, the_capture_agrees: Callable[[PlannedArm], bool]) -
             eventually(f"a capture of {arm.name} that agrees", lambda arm=arm: the_capture_agrees(arm))
 
 
-def test_of_a_connection_its_first_operation_and_each_of_their_phases(far: Far) -> None:
+def test_round_trips_of_connections_agree_with_the_capture(far: Far) -> None:
     def the_capture_agrees(arm: PlannedArm) -> bool:
         with far.capture(arm) as capture:
             answer = far.engines.slice(arm, "connect", 1)

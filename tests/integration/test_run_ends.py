@@ -40,7 +40,7 @@ MYSQL_ROUND = 16
 UNENDING = "100000"
 
 
-def test_a_ctrl_c_ends_with_what_was_measured_and_it_can_be_resumed(tmp_path: Path, temporary: Path) -> None:
+def test_interrupted_run_is_reported_and_can_be_resumed(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
     # Enough that a machine that stands still meanwhile does not end it.
     with costof_running(run, temporary, *SHORT, "--rounds", "6") as process:
@@ -65,7 +65,7 @@ def test_a_ctrl_c_ends_with_what_was_measured_and_it_can_be_resumed(tmp_path: Pa
     assert whole.seed == partial.seed
 
 
-def test_a_resumed_run_has_the_sizes_that_its_ledger_says(tmp_path: Path, temporary: Path) -> None:
+def test_resumed_run_keeps_the_slice_sizes_of_its_ledger(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
     with costof_running(run, temporary, *SHORT) as process:
         wait_for_slices(process, run, 2 * SHORT_ROUND)
@@ -84,7 +84,7 @@ def test_a_resumed_run_has_the_sizes_that_its_ledger_says(tmp_path: Path, tempor
     assert {each.answer.operations for each in slices if not each.warm_up} == {7}
 
 
-def test_a_complete_run_goes_on_for_a_larger_budget_alone(tmp_path: Path) -> None:
+def test_complete_run_continues_only_with_a_larger_budget(tmp_path: Path) -> None:
     run = tmp_path / "run"
     assert costof("run", *SHORT, "--budget", "1s", "--out", str(run), cwd=tmp_path).status in (0, 3)
     first = analyse(Ledger.open(run))
@@ -107,7 +107,7 @@ def test_a_complete_run_goes_on_for_a_larger_budget_alone(tmp_path: Path) -> Non
     assert len(rounds) == second.rounds * SHORT_ROUND, "none was measured twice"
 
 
-def test_a_kill_9_leaves_nothing_behind(tmp_path: Path, temporary: Path) -> None:
+def test_kill_9_leaves_nothing_behind(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
     with costof_running(run, temporary, *SHORT) as process:
         wait_for_slices(process, run, 2)
@@ -120,7 +120,7 @@ def test_a_kill_9_leaves_nothing_behind(tmp_path: Path, temporary: Path) -> None
     assert costof("show", str(run), cwd=tmp_path).status in (0, 1)
 
 
-def test_a_server_killed_in_the_middle_ends_the_run_in_part(tmp_path: Path, temporary: Path) -> None:
+def test_killed_server_ends_the_run_with_a_partial_report(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
     with costof_running(run, temporary, *SHORT, "--rounds", UNENDING) as process:
         # One round warms up, and one alone is in no figure.
@@ -136,7 +136,7 @@ def test_a_server_killed_in_the_middle_ends_the_run_in_part(tmp_path: Path, temp
 
 
 @needs_root
-def test_a_tunnel_that_dies_is_an_error_of_its_arm_alone(tmp_path: Path, temporary: Path) -> None:
+def test_failed_tunnel_fails_only_its_arm(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
     study = small_study("mysql-transport", tmp_path)
     with costof_running(run, temporary, study, *SMALL, "--set", "distance=lan", "--rounds", "4") as process:

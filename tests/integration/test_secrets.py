@@ -101,7 +101,7 @@ def commands(mariadb: MariadbServer, mongod: Standalone, login: str) -> list[lis
 @pytest.mark.parametrize(
     ("signs", "written"), [("@", str), (":/", str), ("?#", str), ("% +", str), ("密", str), ("@:/?#%密", quote_plus)]
 )
-def test_no_sign_of_a_password_is_told_by_a_command_that_fails(
+def test_failing_command_never_prints_the_password(
     mariadb: MariadbServer,
     mongod: Standalone,
     tmp_path: Path,
@@ -178,7 +178,7 @@ def looked_at(pid: int, password: str) -> set[int]:
 @pytest.mark.parametrize(
     "study", [pytest.param(study, marks=[pytest.mark.slow] * (study != SHOWING)) for study in LEAST]
 )
-def test_no_file_and_no_process_of_a_run_holds_the_password(
+def test_files_and_processes_of_a_run_do_not_show_the_password(
     study: str, somebodys: tuple[str, Path], tmp_path: Path, temporary: Path
 ) -> None:
     url, ca_file = somebodys
@@ -218,7 +218,7 @@ ENTRIES = [
 
 
 @pytest.mark.parametrize("words", ENTRIES, ids=lambda words: " ".join(words[:2]))
-def test_whoever_looks_when_the_first_connection_comes_sees_no_argument(words: list[str], tmp_path: Path) -> None:
+def test_arguments_are_hidden_before_the_first_connection(words: list[str], tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         at = f"127.0.0.1:{listening.getsockname()[1]}"
         arguments = [word.format(secret=HEAD, at=at) for word in words]
@@ -235,7 +235,7 @@ def test_whoever_looks_when_the_first_connection_comes_sees_no_argument(words: l
             process.wait()
 
 
-def test_a_password_may_come_from_a_file_the_environment_or_a_prompt(mariadb: MariadbServer, tmp_path: Path) -> None:
+def test_password_can_come_from_file_environment_or_prompt(mariadb: MariadbServer, tmp_path: Path) -> None:
     """`clean` logs in and does nothing else."""
     file, url = tmp_path / "password", f"mysql://{USER}@{mariadb.address}:{mariadb.port}/"
     file.write_text(ALL + "\n")
@@ -275,7 +275,7 @@ def prompted(argv: list[str], password: str) -> str:
         (["--target", "https://h/", "--plain-target", "http://h/", "--password-file", "good"], "goes with --target"),
     ],
 )
-def test_a_password_that_cannot_be_taken_is_told_in_one_line(
+def test_unusable_password_source_is_reported_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str], told: str
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -65,7 +65,7 @@ def begins(sent: bytes, expected: bytes) -> bool:
 
 
 @pytest.mark.parametrize(("command", "option"), list(zip(MONGODB, BY_URL["mongodb"], strict=True)))
-def test_a_mongodb_that_is_plain_hears_a_tls_handshake_and_nothing_else(
+def test_plain_mongodb_receives_only_a_tls_handshake(
     plain_mongodb: Standalone, authority: Authority, tmp_path: Path, command: list[str], option: str | None
 ) -> None:
     asked = [] if option else ["--tls-ca", str(authority.ca_file)]
@@ -89,7 +89,7 @@ def plain_mariadb(mariadb: Callable[..., MariadbServer]) -> MariadbServer:
 
 
 @pytest.mark.parametrize(("command", "option"), list(zip(MYSQL, BY_URL["mysql"], strict=True)))
-def test_a_mysql_that_is_plain_hears_nothing(
+def test_plain_mysql_receives_nothing(
     plain_mariadb: MariadbServer, authority: Authority, tmp_path: Path, command: list[str], option: str | None
 ) -> None:
     server, asked = plain_mariadb, [] if option else ["--tls-ca", str(authority.ca_file)]
@@ -103,7 +103,7 @@ def test_a_mysql_that_is_plain_hears_nothing(
     assert "SSL is required but the server doesn't support it" in done.err
 
 
-def test_a_plain_server_is_not_asked_by_ycsb_either(
+def test_ycsb_sends_nothing_to_a_plain_server_either(
     plain_mariadb: MariadbServer, plain_mongodb: Standalone, tmp_path: Path
 ) -> None:
     for server, secret, first in (
@@ -123,7 +123,7 @@ def test_a_plain_server_is_not_asked_by_ycsb_either(
         assert all(begins(each, first) and ADMIN.encode() not in each and b"tester" not in each for each in sent)
 
 
-def test_a_certificate_for_another_name_is_refused_before_the_login(
+def test_certificate_for_another_name_is_rejected_before_login(
     standalone: Start, mariadb: Callable[..., MariadbServer], authority: Authority, tmp_path: Path
 ) -> None:
     """Both certificates are for other addresses than the tap's."""
@@ -152,7 +152,7 @@ def test_a_certificate_for_another_name_is_refused_before_the_login(
                 assert ADMIN.encode() not in each
 
 
-def test_a_whole_run_under_tls_sends_nothing_in_plain(standalone: Start, authority: Authority, tmp_path: Path) -> None:
+def test_run_with_tls_sends_nothing_in_plaintext(standalone: Start, authority: Authority, tmp_path: Path) -> None:
     server = standalone(44, names=["127.0.0.1"])
     with Tap(server.address) as tap:
         target = f"mongodb://tester:{PASSWORD}@127.0.0.1:{tap.port}/?authSource=admin"
@@ -170,7 +170,7 @@ def test_a_whole_run_under_tls_sends_nothing_in_plain(standalone: Start, authori
     assert all(each.startswith(HANDSHAKE) for each in sent if each)
 
 
-def test_a_comparison_that_would_need_plain_is_refused_at_once(authority: Authority, tmp_path: Path) -> None:
+def test_comparison_that_needs_plaintext_is_rejected_at_once(authority: Authority, tmp_path: Path) -> None:
     ca_file = authority.ca_file
     for command, url in (
         (["run", "mongodb-tls"], "mongodb://u:S3cret@127.0.0.1:1/?tls=true"),

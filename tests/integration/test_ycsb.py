@@ -107,7 +107,7 @@ def counts(answer: SliceAnswer) -> dict[str, int]:
     return {name: phase.count for name, phase in answer.phases.items()}
 
 
-def test_a_load_writes_the_records_of_ycsb(store: Store) -> None:
+def test_load_writes_ycsbs_records(store: Store) -> None:
     for order in ("hashed", "ordered"):
         table = f"load_{order}"
         [answer] = measure([store.make(table, 10)], [(0, RECORDS, load(insert_order=order, zero_padding=6))])
@@ -162,7 +162,7 @@ CORE = {
 }
 
 
-def test_the_core_workloads_run_as_mixed(store: Store) -> None:
+def test_core_workloads_have_their_mix_of_operations(store: Store) -> None:
     """In YCSB's order, A to F: D and E insert, and whatever follows goes on from there."""
     table, operations = "core", 300
     runs = [(0, operations, {"record_count": RECORDS, **settings}) for settings in CORE.values()]
@@ -184,7 +184,7 @@ def test_the_core_workloads_run_as_mixed(store: Store) -> None:
     assert sorted(store.rows(table)) == sorted(key_name(n) for n in range(RECORDS + inserted))
 
 
-def test_other_distributions_ask_for_what_is_there(store: Store) -> None:
+def test_other_distributions_request_existing_records(store: Store) -> None:
     some = {"field_count": 3, "read_all_fields": False, "scan_length_distribution": "zipfian"}
     shares = {"read_proportion": 0.5, "update_proportion": 0.3, "insert_proportion": 0.1, "scan_proportion": 0.1}
     for distribution in ("uniform", "sequential", "exponential", "hotspot"):
@@ -214,7 +214,7 @@ def test_arms_share_the_sequence_of_new_records(store: Store) -> None:
     assert sorted(store.rows(table)) == sorted(key_name(n) for n in range(inserted))
 
 
-def test_errors_are_counted_by_kind_of_operation(store: Store) -> None:
+def test_errors_are_counted_by_operation(store: Store) -> None:
     service, small = store.make("kinds", 1), {"phase": "load", "record_count": 200, "field_count": 1}
     [loaded] = measure([service], [(0, 200, small)])
     [again] = measure([service], [(0, 20, small)])
@@ -229,7 +229,7 @@ def test_errors_are_counted_by_kind_of_operation(store: Store) -> None:
 
 
 @pytest.mark.slow
-def test_a_write_concern_that_cannot_be_met_is_an_error(replica_set: ServerLab) -> None:
+def test_unsatisfiable_write_concern_is_an_error(replica_set: ServerLab) -> None:
     service = mongodb(replica_set).make("concern", 1)
     few = load(field_count=1)
     met, unmet = measure(
@@ -242,7 +242,7 @@ def test_a_write_concern_that_cannot_be_met_is_an_error(replica_set: ServerLab) 
 
 
 @pytest.mark.slow
-def test_a_secondary_is_read_while_the_primary_is_written(replica_set: ServerLab) -> None:
+def test_reads_go_to_a_secondary_and_writes_to_the_primary(replica_set: ServerLab) -> None:
     service = (
         mongodb(replica_set).make("apart", 10).model_copy(update={"read_preference": "secondary", "write_concern": 3})
     )
@@ -253,7 +253,7 @@ def test_a_secondary_is_read_while_the_primary_is_written(replica_set: ServerLab
 
 
 @pytest.mark.slow
-def test_a_step_down_is_survived(replica_set: ServerLab) -> None:
+def test_run_survives_a_step_down(replica_set: ServerLab) -> None:
     service = mongodb(replica_set).make("stepped", 10).model_copy(update={"write_concern": "majority"})
     primary = replica_set.server.set.admin("primary")
     loading = Workload(name="load", kind="ycsb", workers=4, ycsb={"phase": "load", "record_count": 100_000})

@@ -49,7 +49,7 @@ def loaded(mongod: Standalone, tmp_path_factory: pytest.TempPathFactory) -> Outc
     )
 
 
-def test_a_published_load_is_done_and_told_as_ycsb_does(loaded: Outcome, mongod: Standalone) -> None:
+def test_published_load_command_prints_ycsbs_report(loaded: Outcome, mongod: Standalone) -> None:
     assert loaded.status == 0, loaded.err
     assert PASSWORD not in loaded.out + loaded.err
     told = figures(loaded)
@@ -67,7 +67,7 @@ def test_a_published_load_is_done_and_told_as_ycsb_does(loaded: Outcome, mongod:
 
 
 @pytest.mark.usefixtures("loaded")
-def test_a_load_into_records_is_refused_unless_it_goes_on_behind_them(mongod: Standalone, tmp_path: Path) -> None:
+def test_load_into_existing_records_needs_insertstart(mongod: Standalone, tmp_path: Path) -> None:
     refused = ycsb(mongod, tmp_path, "load", "-P", "workloada", "-p", "recordcount=10")
     assert (refused.status, refused.out) == (1, "")
     assert "holds records already, and nothing was written" in refused.err
@@ -80,7 +80,7 @@ def test_a_load_into_records_is_refused_unless_it_goes_on_behind_them(mongod: St
 
 
 @pytest.mark.usefixtures("loaded")
-def test_a_core_workload_runs_and_its_operations_are_told_by_name(mongod: Standalone, tmp_path: Path) -> None:
+def test_core_workload_reports_its_operations_by_name(mongod: Standalone, tmp_path: Path) -> None:
     """`test_ycsb.py` runs all six in one engine."""
     size = ["-p", f"recordcount={RECORDS}", "-p", "operationcount=300", "-threads", "3"]
     done = ycsb(mongod, tmp_path, "run", "-P", "workloads/workloadf", *size)
@@ -92,7 +92,7 @@ def test_a_core_workload_runs_and_its_operations_are_told_by_name(mongod: Standa
     assert sum(told[kind, "Operations"] for kind in kinds) == 300 + 2 * changed
 
 
-def test_a_run_without_records_says_what_to_do(mongod: Standalone, tmp_path: Path) -> None:
+def test_run_without_records_is_reported_with_a_remedy(mongod: Standalone, tmp_path: Path) -> None:
     done = ycsb(mongod, tmp_path, "run", "-P", "workloada", "-p", "table=nothing")
     assert (done.status, done.out) == (1, "")
     assert "costof ycsb load" in done.err
@@ -104,7 +104,7 @@ def mariadb() -> Iterator[MariadbServer]:
         yield server
 
 
-def test_mysql_is_loaded_and_run_as_a_published_jdbc_command_is(mariadb: MariadbServer, tmp_path: Path) -> None:
+def test_published_jdbc_command_works_on_mysql(mariadb: MariadbServer, tmp_path: Path) -> None:
     service = mariadb.client_settings()
     password = service.password.get_secret_value()
     (tmp_path / "db.properties").write_text(
@@ -133,7 +133,7 @@ def test_mysql_is_loaded_and_run_as_a_published_jdbc_command_is(mariadb: Mariadb
     assert password not in done.out + done.err + ran.out + ran.err
 
 
-def test_postgresql_is_loaded_and_run_as_a_jdbc_command_is(tmp_path: Path) -> None:
+def test_jdbc_command_works_on_postgresql(tmp_path: Path) -> None:
     with Lab() as lab, a_server(lab) as server:
         service = server.client_settings()
         (tmp_path / "db.properties").write_text(

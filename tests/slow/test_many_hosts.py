@@ -124,7 +124,7 @@ def near(cluster: Cluster, server: Standing, study: Path, refused: subprocess.Po
     return Near(outcome, holders, int(server.ask("INFO", "commandstats")["cmdstat_get"]["calls"]))
 
 
-def test_what_each_host_has_is_told(cluster: Cluster) -> None:
+def test_hosts_are_described(cluster: Cluster) -> None:
     status, said = told(cluster, "doctor", "--hosts", "auto")
     assert status == 0, said
     assert [name for name in LOADS if f"{name}: " in said] == LOADS
@@ -138,7 +138,7 @@ def test_hosts_are_listed_before_anything_is_started(cluster: Cluster, server: S
     assert not any(left(node) for node in cluster.loads)
 
 
-def test_a_run_of_many_hosts_has_one_answer(near: Near) -> None:
+def test_run_of_many_hosts_has_one_answer(near: Near) -> None:
     outcome = near.outcome
     assert outcome.status == 0, outcome.out + outcome.err
     assert "Traceback" not in outcome.err
@@ -149,7 +149,7 @@ def test_a_run_of_many_hosts_has_one_answer(near: Near) -> None:
         assert not measured or measured == piece.answer.phases["operation"].count
 
 
-def test_the_server_has_counted_the_operations_that_the_hosts_say(near: Near) -> None:
+def test_server_counts_the_operations_of_all_hosts(near: Near) -> None:
     measured = sum(piece.answer.operations for piece in near.outcome.slices)
     # What was under way for a second after its slice had ended is no host's operation, and the server's.
     abandoned = sum(error.count for piece in near.outcome.slices for error in piece.answer.errors)
@@ -157,7 +157,7 @@ def test_the_server_has_counted_the_operations_that_the_hosts_say(near: Near) ->
     assert 0 <= near.gets - (1 + 12 * len(near.outcome.slices) + measured) <= abandoned
 
 
-def test_a_clock_ten_seconds_off_does_no_harm(near: Near) -> None:
+def test_clock_ten_seconds_off_is_corrected(near: Near) -> None:
     for piece in near.outcome.slices:
         offsets = [part.clock_offset_ns / 1e9 for part in piece.hosts]
         assert [round(offset) for offset in offsets] == [0, 10, 0]
@@ -167,7 +167,7 @@ def test_a_clock_ten_seconds_off_does_no_harm(near: Near) -> None:
         assert min(part.late_ns for part in each) < 1e9
 
 
-def test_hosts_begin_together(near: Near, cluster: Cluster, server: Standing, study: Path) -> None:
+def test_hosts_start_at_the_same_time(near: Near, cluster: Cluster, server: Standing, study: Path) -> None:
     outcomes = [near.outcome]
 
     def begin_together() -> bool:
@@ -184,7 +184,7 @@ def test_hosts_begin_together(near: Near, cluster: Cluster, server: Standing, st
     eventually("hosts that begin together", begin_together)
 
 
-def test_no_password_stands_where_ray_keeps_things(near: Near, cluster: Cluster, server: Standing) -> None:
+def test_ray_stores_no_password(near: Near, cluster: Cluster, server: Standing) -> None:
     assert not near.holders
     secret = server.password.get_secret_value().encode()
     assert not [path for node in cluster.nodes.values() for path in files_of_ray(node) if secret in path.read_bytes()]
@@ -195,14 +195,14 @@ def test_nothing_is_left_on_any_host(near: Near, cluster: Cluster, server: Stand
     assert not server.all_keys()
 
 
-def test_a_wrong_token_is_refused(refused: subprocess.Popen[str]) -> None:
+def test_wrong_token_is_rejected(refused: subprocess.Popen[str]) -> None:
     out, err = refused.communicate()
     assert refused.returncode == 1
     assert "it rejects this machine's token" in out
     assert "Traceback" not in err
 
 
-def test_a_client_of_the_cluster_gets_the_same_answer(cluster: Cluster, server: Standing, long_study: Path) -> None:
+def test_ray_client_gets_the_same_answer(cluster: Cluster, server: Standing, long_study: Path) -> None:
     by_client = ["--hosts", f"ray://{cluster.head.address}:{CLIENTS_PORT}"]
     with running(cluster, server, "by-client", long_study, *by_client, "--rounds", "2") as run:
         outcome = run.ends()
@@ -228,7 +228,7 @@ kv._internal_kv_put(key, usual, namespace=space)
 """
 
 
-def test_another_python_is_refused(cluster: Cluster) -> None:
+def test_another_python_version_is_rejected(cluster: Cluster) -> None:
     pipe = subprocess.PIPE
     other = cluster.command(sys.executable, "-c", OTHER_PYTHON, stdin=pipe, stdout=pipe)
     assert other.stdout is not None
@@ -242,7 +242,7 @@ def test_another_python_is_refused(cluster: Cluster) -> None:
     assert "Python 3.13.0" in said
 
 
-def test_a_host_without_costof_is_sent_the_engine_and_refused_for_commands(
+def test_host_without_costof_can_run_the_engine_but_not_commands(
     cluster: Cluster, server: Standing, long_study: Path
 ) -> None:
     bare, sources = cluster.nodes["load-3"], str(ROOT / "costof")
@@ -260,7 +260,7 @@ def test_a_host_without_costof_is_sent_the_engine_and_refused_for_commands(
     assert "load-3 cannot measure: commands are run by the costof of each host, and it has no costof" in said
 
 
-def test_commands_of_ones_own_are_one_population_too(cluster: Cluster, server: Standing) -> None:
+def test_commands_are_measured_on_many_hosts(cluster: Cluster, server: Standing) -> None:
     token = secrets.token_hex(16)
     text = COMMANDS.replace("ADDRESS", server.address).replace("TOKEN_OF_A_LEVEL", token)
     (cluster.head.folder / "own.toml").write_text(text)
@@ -289,7 +289,7 @@ def test_commands_of_ones_own_are_one_population_too(cluster: Cluster, server: S
     eventually("the end of runners and actors", lambda: not any(left(node) for node in cluster.loads))
 
 
-def test_versus_goes_on_hosts_and_nothing_is_left_of_one_that_is_killed(cluster: Cluster, server: Standing) -> None:
+def test_versus_runs_on_hosts_and_cleans_up_after_kill(cluster: Cluster, server: Standing) -> None:
     server.ask("ACL", "SETUSER", "open", "on", "nopass", "allkeys", "allcommands")
     server.ask("CONFIG", "RESETSTAT")
     line = f"redis-benchmark --csv -t get -h {server.address} --user open -a none -n 400 -c"
@@ -329,7 +329,7 @@ def _password(server: Standing) -> bytes:
     return server.password.get_secret_value().encode()
 
 
-def test_a_crash_of_ray_leaves_a_report_of_what_was_measured(cluster: Cluster, server: Standing, study: Path) -> None:
+def test_crash_of_ray_leaves_a_partial_report(cluster: Cluster, server: Standing, study: Path) -> None:
     with running(cluster, server, "crashed", study, "--rounds", "50") as run:
         run.wait_for_rounds(4)
         of_run = {pid: Path(f"/proc/{pid}/cmdline").read_text() for pid in descendants_of(run.process.pid)}
@@ -342,7 +342,7 @@ def test_a_crash_of_ray_leaves_a_report_of_what_was_measured(cluster: Cluster, s
     eventually("the end of engines and actors", lambda: not any(left(node) for node in cluster.loads))
 
 
-def test_a_host_far_away_is_named_and_one_whose_engine_dies(cluster: Cluster, server: Standing) -> None:
+def test_far_host_and_host_with_dead_engine_are_named(cluster: Cluster, server: Standing) -> None:
     # Asked so seldom that a busy machine keeps up: where all wait for it, no distance is seen.
     seldom = _study(cluster, "seldom", paced(60.0), 0.5)
     with cluster.far("load-3"):
@@ -361,7 +361,7 @@ def test_a_host_far_away_is_named_and_one_whose_engine_dies(cluster: Cluster, se
     assert again.slower == ["load-3"]
 
 
-def test_a_silent_host_is_named(cluster: Cluster, server: Standing, study: Path) -> None:
+def test_host_that_does_not_answer_is_named(cluster: Cluster, server: Standing, study: Path) -> None:
     with running(cluster, server, "silent", study, "--rounds", "50") as run:
         run.wait_for_rounds(4)
         with cluster.cut("load-2"):
@@ -372,7 +372,7 @@ def test_a_silent_host_is_named(cluster: Cluster, server: Standing, study: Path)
     eventually("the end of engines and actors", lambda: not any(left(node) for node in cluster.loads))
 
 
-def test_a_host_that_dies_is_done_without_where_the_rest_is_enough(
+def test_run_continues_without_a_dead_host_if_enough_remain(
     cluster: Cluster, server: Standing, study: Path
 ) -> None:
     with running(cluster, server, "died", study, "--rounds", "12", "--hosts-least", "2") as run:

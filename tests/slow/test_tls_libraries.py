@@ -54,7 +54,7 @@ def arm(name: str, address: str, **transport: object) -> Arm:
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_a_library_connects_as_it_is_asked_to_and_says_what_it_is(
+def test_engine_of_a_tls_library_connects_and_names_it(
     library: str, listeners: list[str], authority: Authority, tmp_path: Path
 ) -> None:
     try:
@@ -84,7 +84,7 @@ def test_a_library_connects_as_it_is_asked_to_and_says_what_it_is(
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_a_post_quantum_group_is_agreed_on_where_both_ends_have_it(
+def test_post_quantum_group_is_negotiated_if_both_ends_support_it(
     library: str, authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     try:

@@ -115,20 +115,20 @@ def upgraded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return Upgraded(upgrade, folder / "runs", f"{resumed.status} {resumed.err}")
 
 
-def test_a_run_is_not_resumed_on_another_release(upgraded: Upgraded) -> None:
+def test_resume_rejects_another_release(upgraded: Upgraded) -> None:
     old, new = upgraded.upgrade.versions
     assert upgraded.refusal.startswith("2 ")
     assert f"its version was {old} and is now {new}" in upgraded.refusal
 
 
-def test_compare_names_the_releases_first(upgraded: Upgraded) -> None:
+def test_compare_names_the_releases(upgraded: Upgraded) -> None:
     done = costof("compare", str(upgraded.folder / "old"), str(upgraded.folder / "new"), cwd=upgraded.folder)
     told = " ".join(done.out.split())
     assert all(version in told for version in upgraded.upgrade.versions)
     assert told.index(upgraded.upgrade.versions[0]) < told.index("Costs, relative to each run")
 
 
-def test_history_has_a_series_for_each_release(upgraded: Upgraded) -> None:
+def test_history_has_one_series_for_each_release(upgraded: Upgraded) -> None:
     done = costof("history", str(upgraded.folder), cwd=upgraded.folder)
     assert done.status == 0, done.err
     for major in upgraded.upgrade.majors:

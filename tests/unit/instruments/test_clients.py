@@ -77,12 +77,12 @@ def test_wrk_ends_connections_if_the_arm_does() -> None:
     [
         ("pgbench", POSTGRES, TLS.model_copy(update={"group": "x25519"}), "cannot offer one group alone"),
         ("pgbench", POSTGRES.asking({"negotiation": "direct"}), TLS, "cannot begin TLS with the first byte"),
-        ("pgbench", POSTGRES, TLS.model_copy(update={"ca_file": None}), "name a file with --tls-ca"),
+        ("pgbench", POSTGRES, TLS.model_copy(update={"ca_file": None}), "name a CA file with --tls-ca"),
         ("pgbench", IN_A_SCHEMA.asking({"pooled": True}), PLAIN, "a pooler rejects search_path"),
         ("wrk", HTTP, TLS.model_copy(update={"version": "1.2"}), "cannot offer TLS 1.2 alone"),
         ("wrk", HTTP, TLS.model_copy(update={"resumption": True}), "cannot resume TLS sessions"),
         ("wrk", HTTP.asking({"requests_per_connection": 10}), PLAIN, "cannot end connections after 10 requests"),
-        ("wrk", HTTP.asking({"headers": ["Cookie: a"]}), PLAIN, "cannot send headers"),
+        ("wrk", HTTP.asking({"headers": ["Cookie: a"]}), PLAIN, "cannot send your headers"),
     ],
 )
 def test_setting_that_a_client_does_not_support_is_reported(
