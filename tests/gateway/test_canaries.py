@@ -1,4 +1,4 @@
-"""The oracle itself: it finds each way in which a value may come out, and nothing else."""
+"""Tests of the canary search itself: it detects each form of a value, and nothing else."""
 
 from __future__ import annotations
 

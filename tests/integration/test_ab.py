@@ -1,4 +1,4 @@
-"""`costof ab` against a server of our own: what it counts is what was served, and what ab itself counts."""
+"""`costof ab` against a test server: its counts agree with the server's and with those of ApacheBench."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ COUNTED = ("Document Length", "Complete requests", "Non-2xx responses", "Total t
 
 
 class Served(BaseHTTPRequestHandler):
-    """`OK` after a wait, over connections that stand; another path is not found."""
+    """A handler that answers `OK` after a wait over persistent connections; other paths are 404."""
 
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
         self.server.requests.append((self.path, dict(self.headers)))  # type: ignore[attr-defined]
-        time.sleep(WAIT_MS / 1e3)  # the service's own time: what the waiting of a request has to show
+        time.sleep(WAIT_MS / 1e3)  # the service time that the report must show
         found = self.path.startswith("/?")
         body = b"OK" if found else b"not here"
         if self.path == "/growing":
@@ -62,7 +62,7 @@ class Server(ThreadingHTTPServer):
         self.requests: list[tuple[str, dict[str, str]]] = []
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that goes away in a handshake is part of what is tested."""
+        """Ignore clients that disconnect during a handshake, as tests make them do."""
 
 
 @dataclass
@@ -158,14 +158,14 @@ def test_report_has_the_same_layout_and_counts_as_apachebench(site: Site) -> Non
     ours = ab(*asked).out
     # ab speaks HTTP/1.0, so a server that says so in its answer could differ; this one does not.
     assert {label: figure(ours, label) for label in COUNTED} == {label: figure(theirs, label) for label in COUNTED}
-    # Both waited for the same service.
+    # Both measured the same service time.
     assert total_mean_ms(ours) >= WAIT_MS
     assert total_mean_ms(theirs) >= WAIT_MS
     assert layout(ours) == layout(theirs[theirs.index("Server Software") :])
 
 
 def layout(report: str) -> list[list[str]]:
-    """Its words with no figures in them, but for what ab says of a skew distribution, as a busy machine makes them."""
+    """Return the report's words without figures, and without ab's note on a skewed distribution."""
     warning = ("WARNING: The median and mean", "ERROR: The median and mean", "These results are")
     lines = [line for line in report.split("\n") if not line.strip().startswith(warning)]
     return [re.sub(r"[\d.]+", "#", line).split() for line in lines]
@@ -198,7 +198,7 @@ def test_time_limit_ends_the_test(site: Site) -> None:
         told = ab("-t", "1", "-c", "2", "-k", f"{site.http}/?wait=20")
         served = int(figure(told.out, "Complete requests"))
         assert served < 50_000
-        # A machine that stands still at its start has served none, and at its end abandons some.
+        # A paused machine may serve no requests at its start, and abandon some at its end.
         return told.status == 0 and served > 0
 
     eventually("requests within the time", requests_were_served)

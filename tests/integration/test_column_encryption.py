@@ -1,4 +1,4 @@
-"""Whole runs of column encryption, on its lab and on somebody's server."""
+"""Whole runs of column encryption, on its lab and on a target."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STUDY = "mysql-column-encryption"
 
 
 def small(*settings: str, target: str | None = None) -> Plan:
-    """At 8 terminals, of enough transactions for some of each kind."""
+    """Return a plan with 8 terminals and enough transactions to include each kind."""
     return two_rounds(plan_of(STUDY, "quick", *settings, target=target), transactions=400)
 
 
@@ -49,7 +49,7 @@ def values(result: Result, arm: str) -> tuple[str, str]:
 
 
 class Finished:
-    """A run on the lab, and the secrets that it had."""
+    """A run on the lab, and its secrets."""
 
     def __init__(self, folder: Path) -> None:
         self.plan = small("encrypted=direct,0,20,50,100", "algorithm=aes-128-gcm,sm4-cbc")
@@ -119,7 +119,7 @@ def test_every_metric_has_a_value_on_every_arm(result: Result, finished: Finishe
         assert found["wire.transactions_per_second", arm.name] > 0
         idle = found["cpu.gateway", arm.name] < 0.1 * found["cpu.gateway", "0"]
         assert idle == Rules.of(arm).direct
-    # What is encrypted is longer on the client's side of the gateway, and nowhere else.
+    # Ciphertexts are longer, but only on the client's side of the gateway.
     assert found["wire.bytes", "100-aes-128-gcm"] > 1.2 * found["wire.bytes", "0"]
 
 
@@ -140,9 +140,7 @@ def target_of(plan: Plan, server: MariadbServer, ca_file: Path | None = None) ->
     return service
 
 
-def test_target_is_measured_behind_a_gateway_and_left_unchanged(
-    somebodys: MariadbServer, tmp_path: Path
-) -> None:
+def test_target_is_measured_behind_a_gateway_and_left_unchanged(somebodys: MariadbServer, tmp_path: Path) -> None:
     before, plan = databases(somebodys), small("encrypted=direct,0,100", target="mysql://shown")
     service, ledger = target_of(plan, somebodys), Ledger.create(plan, tmp_path / "run")
     run(plan, service, ledger, Silent())

@@ -1,4 +1,4 @@
-"""The lab of column encryption: what proves its arms, what spoils them, and what is left behind."""
+"""The lab of column encryption: the evidence of its arms, mismatches, and cleanup."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def small(*settings: str) -> Plan:
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[EncryptionLab]:
-    """Not loaded: one customer, one order, an item."""
+    """Start the lab with one customer, one order and one item instead of loading it."""
     with EncryptionLab(small("encrypted=direct,0,20,100")) as standing:
         for table, columns in ROWS.items():
             names, told = ", ".join(columns), ", ".join(map(repr, columns.values()))
@@ -64,7 +64,7 @@ def test_accounts_get_plaintext_or_ciphertext_by_role(lab: EncryptionLab) -> Non
         assert read_rows(administrator, DATABASE) == kept
     rows, received = read_recorded(login(lab, "100", STRANGER), DATABASE)
     assert compare(kept, rows, received, encrypted_columns("mysql-column-encryption/100.toml")).wrong is None
-    # The measured one, without the word that it decrypts.
+    # The measured account, without announcing that it decrypts.
     with pytest.raises(MySQLError), log_in_raw(login(lab, "100", USER)) as stock:
         read_rows(stock, DATABASE)
 

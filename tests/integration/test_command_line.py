@@ -1,4 +1,4 @@
-"""The command as it is typed: what it refuses, what it lists, and what it says is missing."""
+"""The command line: rejected input, lists, and missing programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs of commands: what they find, and that nothing is left of them, however they end."""
+"""Runs of commands: their results, and cleanup however they end."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_added_time_is_within_the_commands_interval(tmp_path: Path) -> None:
     assert abs(effect.difference.value - 20) < max(wide, 2)
 
 
-#: Takes 60 ms longer where another command was run before it.
+#: A command that takes 60 ms longer if another command was run before it.
 REMEMBERS = (
     """sh -c '[ "$(cat built 2>/dev/null)" = "$0" ] || {{ sleep 0.06; echo "$0" >built; }}; sleep 0.04' {name}"""
 )
@@ -125,7 +125,7 @@ def test_slices_whose_proof_does_not_match_are_discarded_and_reported(tmp_path: 
     _, result = ran(study("", proof, 'run = "true"\nseconds = 0.05'), tmp_path)
     (arm,) = (arm for arm in result.arms if arm.name == "on")
     (seen,) = (each for each in arm.evidence if each.view == "command")
-    # Once before the run, then before and after each slice: five are proved, of which one warms up.
+    # The proof runs once before the run, then before and after each slice. Five slices pass, one of them a warm-up.
     assert (seen.slices, seen.discarded) == (4, 2)
     assert any("'sh' printed 'off', which does not match 'on'" in warning for warning in result.warnings)
 
@@ -141,7 +141,9 @@ def test_slices_whose_proof_does_not_match_are_discarded_and_reported(tmp_path: 
         ("", 'run = "no-such-program"', "there is no program 'no-such-program'"),
     ],
 )
-def test_command_that_cannot_run_ends_the_run_before_measuring(tmp_path: Path, arm: str, workload: str, told: str) -> None:
+def test_command_that_cannot_run_ends_the_run_before_measuring(
+    tmp_path: Path, arm: str, workload: str, told: str
+) -> None:
     (tmp_path / "mine.toml").write_text(study("", arm, workload))
     ended = costof("run", "mine.toml", *ROUNDS, cwd=tmp_path)
     assert (ended.status, ended.told) == (1, [f"costof: no arm can run: {told}"])
@@ -187,7 +189,7 @@ run = \"\"\"COMMAND\"\"\"
 once = true
 """
 STUBBORN = 'trap "" TERM INT HUP;'
-#: Says that it runs, and goes on for longer than any test; so does a child of its own, in a session of its own.
+#: A command that reports its pid and runs longer than any test, with a child in a new session that does too.
 LASTING = "sh -c 'TRAP echo $$ > {folder}/{name}; setsid sleep 3600 & while :; do sleep 3600; done'"
 
 
@@ -200,7 +202,7 @@ def test_processes_and_levels_are_cleaned_up_however_a_run_ends(
     ended_by: signal.Signals, trap: str, tmp_path: Path, temporary: Path
 ) -> None:
     file = tmp_path / "mine.toml"
-    # The control ends at once; the arm is what is running when the run is ended.
+    # The control ends at once, so the arm's command is running when the run is ended.
     command = LASTING.replace("TRAP", f"if [ {{name}} = off ]; then exit 0; fi; {trap}")
     file.write_text(SWITCHED.replace("COMMAND", command).replace("FOLDER", str(temporary)))
     run = tmp_path / "run"
@@ -219,7 +221,7 @@ def test_processes_and_levels_are_cleaned_up_however_a_run_ends(
 
 
 def started_with(temporary: Path) -> list[int]:
-    """Processes that have the TMPDIR of a run, and so were started by it."""
+    """Return processes started by a run, which have its TMPDIR."""
     found = []
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
@@ -272,10 +274,10 @@ def test_too_small_budget_is_reported_after_one_round(tmp_path: Path) -> None:
     ended = costof("versus", "--budget", "2s", "--seconds", "1", "sleep 0.5", "sleep 0.6", cwd=tmp_path)
     assert "this budget holds about 1 of the 5 rounds that an answer takes" in " ".join(ended.err.split())
     assert (ended.status, "fitted into this budget" in " ".join(ended.out.split())) == (3, True)
-    assert "difference" not in ended.out, "no figure that could be taken for an answer"
+    assert "difference" not in ended.out, "no figure that could be mistaken for an answer"
 
 
-#: Until the child that was started last runs its own program, in a session of its own where it wants one.
+#: Time for the last child to execute its program, perhaps in a new session.
 STARTED = 'until [ "$(cat /proc/$!/comm)" = sleep ]; do :; done'
 
 
@@ -287,7 +289,7 @@ def script(folder: Path, name: str, text: str) -> str:
 
 
 def test_processes_left_running_are_killed_and_named(tmp_path: Path, temporary: Path) -> None:
-    # It fails where the last one's child still runs.
+    # The command fails if the previous one's child still runs.
     last = "! kill -0 $(cat child) 2>/dev/null || exit 7; sleep 3600 & echo $! > child"
     (tmp_path / "child").write_text("none")
     child = script(tmp_path, "child.sh", f"{last}; {STARTED}")

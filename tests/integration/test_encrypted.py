@@ -1,4 +1,4 @@
-"""Both drivers behind a real gateway, before a real MariaDB: what they read is what is read directly."""
+"""Both drivers through a real gateway to a real MariaDB: they read the same values as without it."""
 
 from __future__ import annotations
 
@@ -104,8 +104,8 @@ def test_wrong_master_key_is_one_error_and_the_gateway_keeps_running(site: Site)
 
 @pytest.mark.parametrize("number", range(len(Algorithm)), ids=[kind.label for kind in Algorithm])
 def test_prepared_statements_return_the_servers_bytes_for_every_type(site: Site, number: int) -> None:
-    """Byte by byte, as the binary protocol writes numbers and times, these with all their zeros: no driver's reading of
-    them lies between.
+    """Compare the bytes of the binary protocol, including trailing zeros of times, so that no driver's conversion
+    matters.
     """
     statement, nonce = b"SELECT * FROM every_type ORDER BY whole IS NULL", bytes(range(32))
     attributes = {b"costof_encrypted": b"1", b"costof_nonce": nonce.hex().encode()}
@@ -138,7 +138,7 @@ def test_required_encryption_is_enforced_by_the_driver(site: Site, statement: st
     with pytest.raises(encrypted.EncryptionError, match=r"column costof\.every_type\.name: it must be encrypted"):
         past.cursor().execute(statement)
     assert not past.open
-    # Whoever has no key there cannot tell either.
+    # Without the key this is not detected either.
     opaque = encrypted.connect(master_keys={}, **demand, **site.settings(OPAQUE_PORT))
     with pytest.raises(encrypted.EncryptionError, match="it must be encrypted"):
         opaque.cursor().execute(statement)
@@ -155,7 +155,7 @@ def test_required_encryption_applies_to_aliases(site: Site) -> None:
 
 @pytest.mark.parametrize("number", range(len(Algorithm)), ids=[kind.label for kind in Algorithm])
 def test_replayed_answer_of_another_session_is_rejected(site: Site, number: int) -> None:
-    """The same statement's, in the same place of the conversation, by the same gateway and for the same account."""
+    """The replayed answer is of the same statement, at the same position, gateway and account."""
     recorded: list[bytes] = []
 
     def read_through(swap: Callable[[bytes], bytes]) -> Any:
@@ -181,7 +181,7 @@ def test_replayed_answer_of_another_session_is_rejected(site: Site, number: int)
 
 @pytest.mark.parametrize("statements", ["prepared", "text"])
 def test_engine_reads_the_same_values_as_without_the_gateway(site: Site, statements: str) -> None:
-    """Every row that it reads has one column, a string; what it is not is an error."""
+    """The engine expects rows of one string column, and reports anything else as an error."""
     demand = f"{DATABASE}.{TABLE}.c"
     keys = {"decryption": Decryption(master_keys={"app": KEY}, must_be_encrypted=[demand])}
 

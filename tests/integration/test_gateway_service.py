@@ -1,4 +1,4 @@
-"""The gateway as a service before a real MariaDB: its rules anew, its catalogue, TLS, the server's end, its command."""
+"""The gateway as a service before a real MariaDB: new rules, the catalogue, TLS, lost servers, and its command."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("usual_rules")]
 
 
 def test_new_column_is_encrypted_until_the_catalogue_is_reread(shop: Shop, lab: Lab) -> None:
-    """The server is asked again and again; meanwhile a new column is encrypted."""
+    """The gateway rereads the catalogue periodically; until then a new column is encrypted."""
     shop.server.ask(f"CREATE TABLE {DATABASE}.late (id INT PRIMARY KEY)")
     rules = RULES + PEOPLE + approval("SELECT town FROM late")
     try:

@@ -1,4 +1,4 @@
-"""The HTTP lab: where TLS ends, with which key, what each end counts, and what becomes of a run that loses one."""
+"""The HTTP lab: TLS endpoints, their keys, the counters of each end, and failures."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def lab(plan: Plan) -> Iterator[HttpLab]:
 
 @contextlib.contextmanager
 def connected(lab: HttpLab, arm: PlannedArm, session: ssl.SSLSession | None = None) -> Iterator[_Connection]:
-    """A connection as the arm's client makes it, on the client's host."""
+    """Yield a connection like that of the arm's client, from the client's host."""
     address = lab._entry(arm)
     context = _context(lab.endpoint(arm).transport)
     with contextlib.closing(_Connection(lab._chain.client, address, context)) as connection:
@@ -159,7 +159,7 @@ def test_connections_to_the_origin_stay_open(
     before = lab._taken(Route.of(arm))
     for _ in range(20):
         with connected(lab, arm) as connection:
-            # The last one ends the client's connection, and that alone.
+            # The last request ends only the client's connection.
             assert [ask(connection, last=number == 9) for number in range(10)] == ["OK"] * 10
     after = lab._taken(Route.of(arm))
     assert before is not None
@@ -185,7 +185,7 @@ def test_resumed_sessions_are_counted(lab: HttpLab, arms: list[PlannedArm], bala
         with context.wrap_socket(plain, server_hostname=address, session=session) as secure:
             assert secure.session_reused == resumed
             session = secure.session
-            # Only with the request has the server seen the end of the handshake for certain.
+            # The server has certainly finished the handshake only after a request.
             secure.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
             assert secure.recv(4096).startswith(b"HTTP/1.1 200 ")
     moved = counted(lab, arm).since(before)

@@ -1,4 +1,4 @@
-"""Whole runs of the HTTP study on a balancer of somebody's own, one that has TLS 1.2 alone among them."""
+"""Whole runs of the HTTP study on target balancers, including one that supports only TLS 1.2."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def somebodys() -> Iterator[RunningBalancer]:
 
 
 class OldNginx(Nginx):
-    """The lab's, with TLS 1.2 and nothing else, as nginx 1.22 is shipped."""
+    """The lab's nginx with only TLS 1.2, like the configuration shipped with nginx 1.22."""
 
     def configuration(self) -> str:
         found = super().configuration()
@@ -51,7 +51,7 @@ def old() -> Iterator[RunningBalancer]:
 
 
 def ask(balancer: RunningBalancer, folder: Path, *settings: str, trusted: bool = True) -> Run:
-    """At one number of requests a connection, without a warm-up."""
+    """Run with one number of requests for each connection, without a warm-up."""
     ca_file = balancer.authority.ca_file if trusted else None
     settings = ("keep_alive=1", "termination=none,balancer", *settings)
     options = Options("quick", settings, target=balancer.url("tls"), plain_target=balancer.url("plain"))
@@ -94,9 +94,7 @@ def test_tls_version_of_the_target_is_used_by_default(old: RunningBalancer, tmp_
     assert spoken == {("none", None), ("none-copy", None), ("balancer", "TLSv1.2")}
 
 
-def test_unsupported_tls_version_is_an_error_of_its_arm(
-    old: RunningBalancer, tmp_path: Path
-) -> None:
+def test_unsupported_tls_version_is_an_error_of_its_arm(old: RunningBalancer, tmp_path: Path) -> None:
     for name in ("alone", "beside"):
         (tmp_path / name).mkdir()
     refused(old, tmp_path / "alone", "protocol version", "suite=tls1.3")

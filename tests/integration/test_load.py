@@ -1,4 +1,4 @@
-"""Runs at a load, on real servers: what they count, and what they say."""
+"""Runs at a load on real servers: their counts and their reports."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.servers
 def ran(study: str, folder: Path, *arguments: str) -> tuple[str, Result, list[SliceRecord]]:
     options = ["--profile", "quick", "--rounds", "2", "--seed", "1", "--out", "run", *arguments]
     ended = costof("run", study, *options, cwd=folder)
-    # A slow machine may not carry a load.
+    # A slow machine may not reach the load.
     assert ended.status in (EXIT_ANSWERED, EXIT_PARTIAL), ended.err
     run = folder / "run"
     slices = [each for each in Ledger.open(run).records() if isinstance(each, SliceRecord)]
@@ -30,7 +30,7 @@ def ran(study: str, folder: Path, *arguments: str) -> tuple[str, Result, list[Sl
 
 
 def with_operations(slices: list[SliceRecord]) -> list[SliceRecord]:
-    """A machine that stands still for as long as a slice leaves it without any."""
+    """Return slices with operations; a machine that was paused for a whole slice leaves it empty."""
     found = [each for each in slices if each.answer.operations]
     assert found
     return found
@@ -40,7 +40,7 @@ def with_operations(slices: list[SliceRecord]) -> list[SliceRecord]:
     ("study", "arms"),
     [
         ("redis-tls", "transport=plain,tls"),
-        # Its clients are the same, and its servers take more CPU time.
+        # The clients are the same, and the servers use more CPU time.
         pytest.param("postgres-tls", "transport=plain,tls", marks=pytest.mark.slow),
         pytest.param("mongodb-tls", "transport=plain,tls", marks=pytest.mark.slow),
         pytest.param("http-tls-termination", "termination=none,balancer", marks=pytest.mark.slow),
@@ -50,7 +50,7 @@ def test_load_has_the_requested_connections_and_queries(study: str, arms: str, t
     said, result, slices = ran(study, tmp_path, "--set", arms, "--load", "100/s", "--queries-per-connection", "5")
     operations = "requests" if study == "http-tls-termination" else "queries"
     assert f"100 new connections a second, 5 {operations} each" in said
-    # A slow machine may not carry it.
+    # A slow machine may not reach the load.
     assert " cores busy instead of " in said or "cannot carry this load" in said
     for record in with_operations(slices):
         phases = record.answer.phases
@@ -95,9 +95,7 @@ def test_load_beyond_the_capacity_is_reported(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_operations_use_pooled_connections(
-    study: str, arms: str, asked: list[str], words: str, tmp_path: Path
-) -> None:
+def test_operations_use_pooled_connections(study: str, arms: str, asked: list[str], words: str, tmp_path: Path) -> None:
     said, result, slices = ran(study, tmp_path, "--set", arms, "--pool", "8", *asked)
     assert words in said
     assert " cores busy instead of " in said or "cannot carry this load" in said

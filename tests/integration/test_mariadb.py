@@ -31,11 +31,11 @@ def server(lab: Lab) -> Iterator[MariadbServer]:
 
 
 def client(server: MariadbServer, suite: str | None = None, version: ssl.TLSVersion | None = None) -> ssl.SSLContext:
-    """A client that verifies chain and name, and would take a key of 1024 bits."""
+    """Return a client that verifies chain and name, and accepts a key of 1024 bits."""
     context = ssl.create_default_context(cafile=server._authority.ca_file)
     context.set_ciphers(f"{suite or 'DEFAULT'}:@SECLEVEL=0")
     with warnings.catch_warnings():
-        # TLS 1.0 and 1.1 are deprecated, and what is tested.
+        # TLS 1.0 and 1.1 are deprecated, but tested here.
         warnings.simplefilter("ignore", DeprecationWarning)
         context.minimum_version = version or ssl.TLSVersion.TLSv1_2
         if version:
@@ -55,7 +55,7 @@ def key_shown(server: MariadbServer) -> str:
 
 
 def test_temporary_files_of_other_servers_are_kept() -> None:
-    """A starting MariaDB removes `#sql` files from its folder for temporary ones, whoever they belong to."""
+    """A starting MariaDB removes all `#sql` files from its temporary folder, even those of other servers."""
     with tempfile.NamedTemporaryFile(prefix="#sql-temptable-", suffix=".MAD", dir=tempfile.gettempdir()) as other:
         with Lab() as lab, running_mariadb(lab) as server:
             assert query(server, "SELECT 1") == "1"
@@ -97,7 +97,7 @@ def test_counters_continue_after_a_key_change(server: MariadbServer) -> None:
         server.show_key(kind)
         key_shown(server)
         query(server, "SELECT 1")
-        # Nobody has logged in by TLS: the client's end of the handshake comes before the server's.
+        # The client may finish the handshake before the server counts it.
         eventually("the server's end", lambda n=number: server.counters().since(before).tls_connections == {"TLS": n})
     assert server.counters().since(before).connections == 4
 
@@ -110,7 +110,9 @@ def test_counters_continue_after_a_key_change(server: MariadbServer) -> None:
         ("AES256-SHA", ssl.TLSVersion.TLSv1_2, "rsa-1024"),
     ],
 )
-def test_published_cipher_suites_are_available(server: MariadbServer, suite: str, version: ssl.TLSVersion, kind: str) -> None:
+def test_published_cipher_suites_are_available(
+    server: MariadbServer, suite: str, version: ssl.TLSVersion, kind: str
+) -> None:
     server.show_key(kind)
     with start_tls(server, client(server, suite, version)) as connection:
         cipher = connection.cipher()

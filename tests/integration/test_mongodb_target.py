@@ -1,4 +1,4 @@
-"""A user's own MongoDB: what is so of no other server; `tests/contract/test_targets.py` has the rest."""
+"""MongoDB targets: behaviour specific to MongoDB. `tests/contract/test_targets.py` tests the rest."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def ask(folder: Path, url: str, ca_file: Path | None, *more: str) -> Outcome:
 
 
 def failed(done: Outcome, folder: Path, *told: str) -> None:
-    """One clear line, exit 1, nothing left."""
+    """Check that the command failed with status 1 and one line, and left nothing."""
     assert done.status == 1, done.err
     assert len(done.told) == 1
     for words in told:
@@ -161,7 +161,7 @@ def test_load_waits_for_all_visible_members_but_not_for_hidden_ones() -> None:
         own.reach()
         found = own.identity()
         assert {VERSION, CERTIFICATE, "replica set", "members"} <= {*found}
-        assert found["members"].count(":27017") == 2, "a hidden one is not told of"
+        assert found["members"].count(":27017") == 2, "a hidden member is not listed"
         own.claim()
         (late,) = (own.session.member(host) for host in own.hello["hosts"] if host != own.hello["primary"])
         asked_of, over = Event(), Event()

@@ -1,4 +1,4 @@
-"""The first study on its own lab, as a user runs it: costs, evidence, limits, and reports made again."""
+"""The MongoDB study on its lab, as a user runs it: costs, evidence, limits, and rebuilt reports."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.servers
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A quick run that went through, with a TLS arm, in which nothing hid what TLS costs: a busy machine may."""
+    """Make a complete quick run with a TLS arm, and repeat it if a busy machine hid the cost of TLS."""
     folder = tmp_path_factory.mktemp("quick")
     study = small_study("mongodb-tls", folder)
     kept, broken = ("--limit", "wire.tcp", "+10000%"), ("--limit", "wire.connect_and_first_query", "+0.001ms")

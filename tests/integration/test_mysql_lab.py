@@ -1,4 +1,4 @@
-"""The lab of the MySQL study: every level is what it says, near and far, and nothing is left of it."""
+"""The lab of the MySQL study: every level works, near and far."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_sessions_are_resumed_after_any_key_change() -> None:
         ([], "rsa-2048"),
         (["rsa-1024"], "rsa-1024"),
         (["ecdsa-p256"], "ecdsa-p256"),
-        # Several: the server's usual one, which is every client's.
+        # Several keys: the default one, which every client accepts.
         (["rsa-1024", "ecdsa-p256"], "rsa-2048"),
     ],
 )
@@ -129,7 +129,7 @@ def test_links_of_the_quick_profile_have_the_requested_delay() -> None:
         (name, method) for name in ("lan", "us-us") for method in ("ICMP", "TCP_INFO")
     }
     for link in links:
-        # A busy machine makes packets later and never earlier.
+        # A busy machine delays packets, but never speeds them up.
         assert link.median_ms >= link.nominal_ms - SHORTER_MS
 
 

@@ -1,4 +1,4 @@
-"""Hosts and links on the real kernel: distance, order, loss, bandwidth, and nothing left whatever ends the run."""
+"""Hosts and links on the real kernel: delay, order, loss, bandwidth, and cleanup."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ ROUND_TRIPS_MS = (0.1, 5.0, 44.648)
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine that stands still has not lost a packet."""
+    """Wait longer for packets, since a paused machine has not lost them."""
     monkeypatch.setattr(round_trips, "PATIENCE_SECONDS", HANGS_SECONDS)
 
 
 @pytest.fixture(scope="module")
 def network() -> Iterator[Network]:
-    """All links of these tests at once, carried by one process, between the same two hosts."""
+    """Start all links of these tests in one process, between the same two hosts."""
     with Lab() as lab, Network(lab, seed=42, netem=False) as network:
         client, server = network.host("client"), network.host("server")
         network.link(client, server, "lan")
@@ -87,7 +87,7 @@ def test_full_queue_drops_and_counts_packets_in_order(network: Network) -> None:
 def test_link_has_the_requested_loss(network: Network) -> None:
     received, counters = send_burst(network, network.links["lossy"], count=1000, size=100)
     assert received == sorted(received)
-    # Five standard deviations of a binomial with 1000 draws are 63.
+    # 63 is five standard deviations of a binomial distribution with 1000 draws.
     assert 137 <= counters.lost <= 263
     assert len(received) == 1000 - counters.lost
 
@@ -108,7 +108,7 @@ def test_link_has_the_requested_bandwidth(network: Network) -> None:
 def send_burst(
     network: Network, link: Link, count: int, size: int, times: list[float] | None = None
 ) -> tuple[list[int], DirectionCounters]:
-    """Numbered UDP packets, all at once; the numbers that arrived, and what the link counted of them."""
+    """Send numbered UDP packets at once. Return the numbers that arrived, and the link's counters."""
     before = network.counters(link).a_to_b
 
     def gone() -> bool:

@@ -1,4 +1,4 @@
-"""The lab's SSH tunnels, with a real MariaDB behind them."""
+"""The lab's SSH tunnels to a real MariaDB."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_tunnel_disables_nagles_algorithm(lab: Standing) -> None:
 
 
 def delays_nothing(lab: Standing, tunnel: Tunnel) -> list[bool]:
-    """TCP_NODELAY of the tunnel's own TCP connection, in each process of sshd's that holds it."""
+    """Return TCP_NODELAY of the tunnel's TCP connection, for each sshd process that holds it."""
     ends = [end for end in connections_of(tunnel.process.pid) if end.remote_port == PORT]
     assert len(ends) == 1
     sessions = descendants_of(lab.lab.processes["sshd"].pid)
@@ -79,7 +79,7 @@ class Connection:
 
 
 def connections_of(pid: int) -> list[Connection]:
-    """TCP connections of another process (pidfd_getfd)."""
+    """Return the TCP connections of another process (pidfd_getfd)."""
     libc, found = ctypes.CDLL(None, use_errno=True), []
     try:
         process = os.pidfd_open(pid)
@@ -115,7 +115,7 @@ def test_failed_tunnel_is_reported_and_tunnel_ends_with_its_server(lab: Standing
         with pytest.raises(CostofError, match=r"ssh-late ended: .*forward"):
             other.open("ssh-late", CIPHERS[1], 4000)
         other.lab.processes.pop("ssh-late")
-        # The other lab's client, at this lab's door.
+        # The other lab's client, at this lab's server.
         own, other.sshd.address = other.sshd.address, lab.sshd.address
         with pytest.raises(CostofError, match=r"ssh-stranger ended: .*verification failed"):
             other.open("ssh-stranger", CIPHERS[1], 4001)
@@ -128,9 +128,7 @@ def test_failed_tunnel_is_reported_and_tunnel_ends_with_its_server(lab: Standing
 
 
 @pytest.mark.skipif(not is_root(), reason="only root's lab has a server that runs as another user")
-def test_private_tmpdir_is_supported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_private_tmpdir_is_supported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tmp_path.chmod(0o700)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with standing() as lab:

@@ -1,4 +1,4 @@
-"""The lab of the study of pools: TLS is where each arm says, the server has no new sessions, and what ends what."""
+"""The lab of the pooling study: TLS on each side, reused server sessions, and failures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.small_plans import plan_of
 pytestmark = pytest.mark.servers
 
 STUDY = "postgres-pooling"
-#: Each side with TLS or without, and both modes; the others are put together of the same.
+#: Levels that cover TLS on each side, and both modes; the others combine these.
 PATHS = "path=plain,tls,transaction-plain,transaction-client,transaction-server,session-both"
 RECORDS = 200
 CLIENTS = 60
@@ -77,7 +77,7 @@ def test_tls_is_used_on_the_sides_of_the_arm(pools: Pools) -> None:
         answer = pools.engines.slice(arm, "connect", 5)
         assert answer.evidence["protocol"] == ("TLSv1.3" if arm.settings.speaks_tls else None)
         pooled = Pooled.of(arm)
-        # Only the server itself knows the process that it has told a client of.
+        # Only a direct connection gets the process id that the server announces.
         assert (answer.evidence["server_side"] is None) == (pooled is not None)
         told = pools.lab.prove(arm, "start").get("pool to server, as the server sees it")
         assert told == (pooled and ("TLSv1.3" if pooled.server_tls else "no TLS"))
@@ -172,6 +172,6 @@ def test_pgbouncer_resumes_sessions_and_several_processes_share_a_port() -> None
         used = [process for process in lab._lab.processes.values() if process.role == ROLE]
         logins = [process.log.read_text().count("db=pool-3 ") for process in used]
         assert len(logins) == 2
-        # Five fill each pool; the rest came by the port.
+        # Five connections fill each pool; the rest are those to the port.
         assert min(logins) > 5
         assert sum(logins) >= 2 * 5 + 40

@@ -1,4 +1,4 @@
-"""A user's own PgBouncer before a user's own PostgreSQL server."""
+"""A target PgBouncer before a target PostgreSQL server."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_target_pool_and_server_are_measured_and_left_unchanged(somebodys: Someb
     plan, service = target(somebodys.access())
     assert {arm.levels["path"] for arm in plan.arms} == {"plain", "tls", "own-pool", "own-pool-tls"}
     with service:
-        # In a schema of the URL's database, though the account may make another: no pool would know it.
+        # In a schema of the URL's database, since the pool would not know a new database.
         (made,) = somebodys.server.places() - before
         assert made.startswith("costof_")
         with Engines(plan, service) as engines:

@@ -1,4 +1,4 @@
-"""PostgreSQL as a real server speaks it: refusals, what breaks an answer, and what was written."""
+"""The engine and psycopg on a real PostgreSQL: errors, messages and written data."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ INSTRUMENTS: dict[str, Callable[[], Instrument]] = {
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Standing]:
-    """One for all tests that leave it as it was, with its accounts loaded."""
+    """Start one server, with accounts loaded, for all tests that do not change it."""
     with Lab() as lab, a_server(lab) as server:
         loaded = measured(server, PLAIN, "load", RECORDS)
         assert (loaded.operations, loaded.errors) == (RECORDS, [])
@@ -84,7 +84,7 @@ def test_rejected_login_has_its_error_class(server: Standing, instrument: str) -
         "nobody_there": "refused",
     }
     with server.showing(datetime.timedelta(days=-1)), server.admitting(ACCESS.replace("host all", "hostssl all")):
-        # libpq says only that it cannot be verified.
+        # libpq does not report the reason.
         told = "untrusted" if instrument == "psycopg" else "expired"
         expected = {"plain": "plain_refused", "tls": f"tls_certificate_{told}"}
         assert refused(plain=(usual, PLAIN), tls=(usual, server.tls)) == expected
@@ -99,7 +99,7 @@ def test_rejected_login_has_its_error_class(server: Standing, instrument: str) -
     [
         ({}, {"tls_request": 1, "tls": 2, "hello": 1, "auth": 2, "connect": 7}),
         ({"version": "1.2"}, {"tls_request": 1, "tls": 2, "hello": 1, "auth": 2, "connect": 7}),
-        # The server's own group: TLS 1.3 is not begun anew.
+        # The server's preferred group, so TLS 1.3 needs no second hello.
         ({"group": "prime256v1"}, {"tls_request": 1, "tls": 1, "hello": 1, "auth": 2, "connect": 6}),
     ],
 )
@@ -129,7 +129,7 @@ def test_engine_sends_the_same_messages_as_libpq(server: Standing, tmp_path: Pat
 
 
 def messages(sent: bytes) -> list[str]:
-    """All of a connection in plain."""
+    """Return the message types sent on a plaintext connection."""
     found, proof, at = ["StartupMessage"], iter(PROOF), int.from_bytes(sent[:4])
     while at < len(sent):
         found.append(next(proof) if sent[at : at + 1] == b"p" else MESSAGES[sent[at : at + 1]])
@@ -138,7 +138,7 @@ def messages(sent: bytes) -> list[str]:
 
 
 def logged_by_libpq(server: Standing, log: Path) -> list[str]:
-    """What psycopg has libpq send for a prepared query on a new connection (PQtrace)."""
+    """Return the messages that libpq sends for psycopg's prepared query on a new connection (PQtrace)."""
     asked = make_conninfo(server.url(USER), sslmode="disable", gssencmode="disable")
     connecting = pq.PGconn.connect_start(asked.encode())
     with log.open("w") as file:
@@ -177,7 +177,7 @@ def test_every_query_protocol_takes_one_round_trip(server: Standing, statements:
 
 @pytest.mark.parametrize("statements", ["simple", "extended", "prepared"])
 def test_tpcb_transactions_keep_balances_consistent(server: Standing, statements: str) -> None:
-    """pgbench's own invariant: what accounts, tellers and branches hold is what the history says."""
+    """pgbench's invariant: the balances of accounts, tellers and branches equal the history's sum."""
     before = history(server)
     answer = measured(server, PLAIN, "tpcb", 200, statements=statements)
     assert (answer.operations, answer.errors) == (200, [])
@@ -214,7 +214,7 @@ def test_server_counts_connections_and_their_tls(server: Standing) -> None:
     measured(server, PLAIN, "connect", 7)
     measured(server, server.tls, "connect", 5)
     moved = server.counters().since(before)
-    # Each instrument has proved its arm once.
+    # Each instrument has verified its arm once.
     assert (moved.connections, (moved.tls_connections or {})["TLSv1.3"]) == (7 + 1 + 5 + 1, 5 + 1)
 
 
@@ -238,5 +238,5 @@ def test_killed_backend_and_stopped_server_are_one_error_each() -> None:
                 os.kill(pid, signal.SIGKILL)
         answer = client.slice(1, "arm", "connect", 5, HANGS_SECONDS)
         assert answer.operations == 0
-        # Its socket may still have taken one.
+        # Its socket may still have accepted one.
         assert {error.error_class for error in answer.errors} <= {"refused", "reset", "closed"}

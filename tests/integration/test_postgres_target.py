@@ -1,4 +1,4 @@
-"""A user's own PostgreSQL server: what is so of no other; `tests/contract/test_targets.py` has the rest."""
+"""PostgreSQL targets: behaviour specific to PostgreSQL. `tests/contract/test_targets.py` tests the rest."""
 
 from __future__ import annotations
 
@@ -53,9 +53,7 @@ def test_account_without_createdb_uses_a_temporary_schema(server: Standing) -> N
 
 @pytest.mark.slow
 @pytest.mark.parametrize("load", [(), ("--load", "40/s", "--queries-per-connection", "2")])
-def test_server_with_only_tls_gets_figures_of_tls(
-    server: Standing, tmp_path: Path, load: tuple[str, ...]
-) -> None:
+def test_server_with_only_tls_gets_figures_of_tls(server: Standing, tmp_path: Path, load: tuple[str, ...]) -> None:
     arguments = [
         "run",
         small_study("postgres-tls", tmp_path),
@@ -73,7 +71,7 @@ def test_server_with_only_tls_gets_figures_of_tls(
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     (alone,) = result["sections"]["one_side"]["connections"]
     assert alone["arm"] == "tls"
-    # Whether a server offers TLS is a round trip of its own.
+    # Asking whether the server offers TLS takes a separate round trip.
     trips = {each["phase"]: each["round_trips"] for each in alone["phases"]}
     assert trips["tls_request"] == 1
     assert trips["tls"] >= 1

@@ -1,4 +1,4 @@
-"""Redis as a real server speaks it: log-ins and their refusals, what is read and written, and its key."""
+"""The engine and redis-py on a real Redis: log-ins and their errors, reads, writes, and its key."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ INSTRUMENTS: dict[str, Callable[[], Instrument]] = {"engine": engine, "redis-py"
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Standing]:
-    """One for all tests that leave it as it was, with its strings loaded."""
+    """Start one server, with strings loaded, for all tests that do not change it."""
     with Lab() as lab, a_redis(lab) as server:
         loaded = measured(server, PLAIN, "load", RECORDS)
         assert (loaded.operations, loaded.errors) == (RECORDS, [])
@@ -111,7 +111,7 @@ def test_operation_takes_one_round_trip(server: Standing, workload: str, resp: i
 
 @pytest.mark.parametrize("value_bytes", [100, 102400])
 def test_strings_of_each_size_are_stored_under_their_prefix(server: Standing, value_bytes: int) -> None:
-    """The key that a driver draws is one that the engine has loaded with that size."""
+    """A driver chooses keys that the engine has loaded."""
     asked = {"key_prefix": "costof:1:", "value_bytes": value_bytes}
     assert measured(server, PLAIN, "load", RECORDS, **asked).operations == RECORDS
     key = server.client_settings().asking(asked).any_key(RECORDS, Random(value_bytes))
@@ -124,7 +124,7 @@ def test_strings_of_each_size_are_stored_under_their_prefix(server: Standing, va
 
 
 def called(server: Standing) -> dict[str, int]:
-    """How often each command was, which nobody else's are: the administrator asks INFO and CONFIG."""
+    """Return the count of each command. The administrator's own ones are only INFO and CONFIG."""
     return {name.removeprefix("cmdstat_"): told["calls"] for name, told in server.ask("INFO", "commandstats").items()}
 
 
@@ -138,10 +138,8 @@ def called(server: Standing) -> dict[str, int]:
         (True, "connect", {"auth": 1, "get": 1}),
     ],
 )
-def test_server_and_client_count_the_same(
-    server: Standing, workload: str, commands: dict[str, int], tls: bool
-) -> None:
-    """Commands, connections, connections with TLS, and of what was sent the bytes that TLS has not added."""
+def test_server_and_client_count_the_same(server: Standing, workload: str, commands: dict[str, int], tls: bool) -> None:
+    """The counts are commands, connections, TLS connections, and sent bytes without TLS's overhead."""
     service, transport = server.client_settings(), server.tls if tls else PLAIN
     server.expect_tls(tls)
     try:

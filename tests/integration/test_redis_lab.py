@@ -1,4 +1,4 @@
-"""The lab of the Redis study: every way there is what it says, by stunnel too, and what of it may die alone."""
+"""The lab of the Redis study: every transport, including stunnel, is verified, and failures."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_every_arm_is_verified_at_client_and_server(lab: Lab, workload: str) -> 
         opened = answer.evidence["connections"]
         assert (moved.connections, opened > 0) == (opened, True)
         assert judgement.counts == ({"connections carried by stunnel": opened} if stunnel_of(arm) else {})
-        # Redis itself has been told in plain what stunnel has carried.
+        # Redis receives plaintext from stunnel.
         assert answer.evidence["server_side"].endswith(f":{PORT}") == (arm.levels["transport"] != "tls")
         if arm.settings.speaks_tls:
             assert (answer.evidence["protocol"], answer.evidence["key"]) == ("TLSv1.3", arm.levels["key"])
@@ -78,7 +78,7 @@ def test_cpu_time_of_stunnel_is_counted_separately(lab: Lab) -> None:
 
 
 def test_plain_port_is_closed_while_tls_is_measured(lab: Lab) -> None:
-    """So that the server's count of connections is one of connections with TLS."""
+    """So the server's count of connections counts only those with TLS."""
     lab.service.arrange(lab.arm("tls"))
     assert {error.error_class for error in lab.engines.slice(lab.arm("plain"), "connect", 2).errors} == {"refused"}
     lab.service.arrange(lab.arm("plain"))
@@ -86,7 +86,7 @@ def test_plain_port_is_closed_while_tls_is_measured(lab: Lab) -> None:
 
 
 def test_server_killed_while_answering_has_its_error_class(lab: Lab) -> None:
-    """The last one: it ends the lab's server."""
+    """This test must be the last one, since it ends the lab's server."""
     arm = lab.arm("stunnel-server")
     lab.service.arrange(arm)
     used = lab.service.cpu_seconds()["server"]
@@ -95,7 +95,7 @@ def test_server_killed_while_answering_has_its_error_class(lab: Lab) -> None:
         eventually("its answers", lambda: lab.service.cpu_seconds()["server"] > used + 0.05)
         lab.service._lab.kill("redis")
 
-    # Not many operations: between two that fail there is a pause.
+    # Few operations, since there is a pause after each failed one.
     answers = slices_until_met(kill_it, lambda: lab.engines.slice(arm, "query", 200))
     assert any(answer.operations for answer in answers)
     assert {error.error_class for error in answers[-1].errors} <= {"closed", "reset", "refused"}

@@ -1,4 +1,4 @@
-"""A user's own Redis server: what is so of no other; `tests/contract/test_targets.py` has the rest."""
+"""Redis targets: behaviour specific to Redis. `tests/contract/test_targets.py` tests the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lab of chained replication on real members: shapes held under writes, shares, and members that fail."""
+"""The lab of chained replication on real members: sync trees under writes, CPU shares, and failing members."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.small_plans import arms_by_shape, replication_plan
 
 pytestmark = [
     pytest.mark.servers,
-    pytest.mark.skipif(not is_root(), reason="hosts of their own and shares take root"),
+    pytest.mark.skipif(not is_root(), reason="separate hosts and CPU shares need root"),
 ]
 WRITES = 200
 NOTHING = SliceAnswer.model_construct(elapsed_ns=1, operations=0)
@@ -39,7 +39,7 @@ def seven() -> Iterator[ReplicationLab]:
 
 
 def write(lab: ReplicationLab, arm: PlannedArm, count: int = WRITES) -> SliceAnswer:
-    """Records by the administration's own connection: it needs no way into the hosts."""
+    """Write records by the administration's connection, which needs no access to the hosts."""
     collection = lab._sets[Setting.of(arm).nodes].shaped._set.admin("primary")["ycsb"]["usertable"]
     concern = lab.endpoint(arm).service.write_concern
     collection = collection.with_options(write_concern=pymongo.WriteConcern(concern))
@@ -62,7 +62,7 @@ def write(lab: ReplicationLab, arm: PlannedArm, count: int = WRITES) -> SliceAns
 
 
 def arranged(lab: ReplicationLab, arm: PlannedArm) -> Observation:
-    """What is read of a set that has come into shape: not in time on a busy machine, and then it is told again."""
+    """Bring the set into shape and return what is observed; retry on a busy machine."""
     read: list[Observation] = []
 
     def is_in_shape() -> bool:
@@ -75,7 +75,7 @@ def arranged(lab: ReplicationLab, arm: PlannedArm) -> Observation:
 
 
 def take_slice(lab: ReplicationLab, arm: PlannedArm, *, caught_up: bool = False) -> Judgement:
-    """As a run does. `caught_up`: once all members have what was written, however far a busy machine's lag behind."""
+    """Measure a slice like a run. `caught_up`: wait until all members have the written data."""
     lab.arrange(arm)
     before = lab.observe(arm)
     answer = write(lab, arm)
@@ -86,7 +86,7 @@ def take_slice(lab: ReplicationLab, arm: PlannedArm, *, caught_up: bool = False)
 
 
 def good_slice(lab: ReplicationLab, arm: PlannedArm, *, caught_up: bool = False) -> Judgement:
-    """As a run does: a set that does not come into shape in time spoils a slice, and the next is taken."""
+    """Return the first good slice; a set that is not in shape in time spoils a slice."""
     judged: list[Judgement] = []
 
     def is_good() -> bool:
@@ -100,7 +100,7 @@ def good_slice(lab: ReplicationLab, arm: PlannedArm, *, caught_up: bool = False)
 
 
 def thrown_out(judged: Judgement) -> str:
-    """Why."""
+    """Return why the slice is discarded."""
     assert judged.mismatch is not None
     return judged.mismatch
 
@@ -114,7 +114,7 @@ def test_sync_tree_stays_in_shape_during_writes(
     judged = good_slice(seven, seven.arms[shape], caught_up=True)  # type: ignore[attr-defined]
     assert judged.facts["tree"].startswith("primary: ")
     assert judged.figures["hops_to_majority"] == (hops or judged.figures["hops_to_majority"])
-    # Each follower of the primary fetches every record from it once.
+    # Each member that follows the primary fetches every record once.
     fetched = judged.figures["oplog_bytes_sent"]
     assert fetched > 800
     assert direct is None or direct * 800 < fetched < direct * 2500
@@ -140,7 +140,7 @@ def test_members_have_cpu_shares_and_roles_have_cpu_time(seven: ReplicationLab) 
     assert seven.throttled_seconds().keys() == {"primary", "secondaries", "hidden"}
     share = seven._nodes.hosts["7-primary"].cpu_share
     assert share is not None
-    # Resized from what the set was formed in.
+    # Resized from the share in which the set was formed.
     for name, value in limits(share.hierarchies.version, 0.5, share.period_us).items():
         assert (share.hierarchies.limit / share.group / name).read_text().strip() == value
     for folder in share.folders:
@@ -171,7 +171,7 @@ def test_stepped_down_primary_becomes_primary_again(seven: ReplicationLab) -> No
     def told() -> str:
         return thrown_out(seven.judge(arm, before, seven.observe(arm), NOTHING))
 
-    # Of a busy machine it may be told first that another member did not answer in time.
+    # A busy machine may first report another member that did not answer in time.
     eventually("word of it", lambda: told() == "primary is in SECONDARY")
     eventually("another primary", lambda: seven.observe(arm).primary not in (None, "primary"))
     good_slice(seven, arm)
@@ -186,7 +186,7 @@ def test_killed_member_discards_only_its_sets_arms() -> None:
         before = lab.observe(arm)
         os.kill(lab.process_ids["3-secondary-1"], signal.SIGKILL)
         eventually("notice", lambda: lab.lost(arm) is not None)
-        # The run goes on to its next turn, and says then which arms have gone.
+        # The run continues, and reports at the next slice which arms are lost.
         lab.arrange(arm)
         thrown_out(lab.judge(arm, before, lab.observe(arm), NOTHING))
         assert "secondary-1" in (lab.lost(arm) or "")

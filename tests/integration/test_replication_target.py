@@ -1,4 +1,4 @@
-"""A user's own replica set: measured as it stands, left as it was, and shown as far as its user may look."""
+"""Target replica sets: measured without changes, and reported as far as the user's privileges allow."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOTHING = SliceAnswer.model_construct(elapsed_ns=1, operations=0)
 
 @pytest.fixture(scope="module")
 def playing() -> Iterator[tuple[ServerLab, str]]:
-    """A lab that plays the user's set, and the hosts part of its URL."""
+    """Yield a lab that acts as the target, and the hosts part of its URL."""
     plan = plan_of("mongodb-tls", "quick", "transport=plain,tls")
     with ServerLab(plan) as lab:
         yield lab, ",".join(lab.endpoint(plan.arms[0]).service.addresses)

@@ -1,4 +1,4 @@
-"""TLS that was asked for: whatever stands at the address, it is sent the request for TLS alone until it is proved."""
+"""Required TLS: a server receives nothing but the request for TLS until its certificate is verified."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ REQUEST_HEADER, REQUEST_BYTES = b"\x20\x00\x00\x01", 36
 MONGODB = [["run", "mongodb-tls", *SMALL, "--allow-plain"], ["run", "mongodb-chained-replication"], ["clean"]]
 TRANSPORT = ["run", "mysql-transport", "--profile", "quick", "--set", "transport=tls"]
 MYSQL = [TRANSPORT, ["run", "mysql-column-encryption"], ["clean"]]
-#: How TLS is asked for, in turn: by a CA, or by the URL.
+#: The ways to require TLS: by a CA, or by the URL.
 BY_URL = {"mongodb": [None, "tls=true", None], "mysql": ["ssl-mode=VERIFY_IDENTITY", None, "tls=1"]}
 
 
@@ -52,7 +52,7 @@ def mariadb(lab: Lab, authority: Authority) -> Iterator[Callable[..., MariadbSer
 
 
 def refused(done: Outcome, tap: Tap, secret: str) -> list[bytes]:
-    """One clear line; what was sent, once its connections have ended."""
+    """Check that the command fails with one line. Return the bytes sent once its connections have ended."""
     assert done.status == 1, done.out + done.err
     assert len(done.told) == 1
     assert secret not in done.out + done.err
@@ -60,7 +60,7 @@ def refused(done: Outcome, tap: Tap, secret: str) -> list[bytes]:
 
 
 def begins(sent: bytes, expected: bytes) -> bool:
-    """Whether a client sent this and nothing before it. One that ended may have done no more than connect."""
+    """Return whether a client sent this first, or nothing at all."""
     return expected.startswith(sent[: len(expected)])
 
 
@@ -97,7 +97,7 @@ def test_plain_mysql_receives_nothing(
         url = f"mysql://{ADMIN}:{server.password.get_secret_value()}@127.0.0.1:{tap.port}/?{option or ''}"
         done = costof(*command, "--target", url, *asked, cwd=tmp_path)
     sent = refused(done, tap, server.password.get_secret_value())
-    # Its greeting comes first, and does not offer TLS.
+    # The server's greeting comes first, and does not offer TLS.
     assert sent
     assert set(sent) == {b""}
     assert "SSL is required but the server doesn't support it" in done.err
@@ -126,7 +126,7 @@ def test_ycsb_sends_nothing_to_a_plain_server_either(
 def test_certificate_for_another_name_is_rejected_before_login(
     standalone: Start, mariadb: Callable[..., MariadbServer], authority: Authority, tmp_path: Path
 ) -> None:
-    """Both certificates are for other addresses than the tap's."""
+    """Both certificates are for addresses other than the tap's."""
     mongod, server = standalone(42), mariadb(43)
     for url, address, secret, commands, request in (
         ("mongodb://tester", mongod.address, PASSWORD, MONGODB, 0),

@@ -1,4 +1,4 @@
-"""TPC-C on a real MariaDB: what is loaded, what the transactions leave behind, and what the conditions find.
+"""TPC-C on a real MariaDB: loaded data, effects of the transactions, and the consistency conditions.
 
 Long: nearly all of it looks at one loaded database, and loading it takes longest.
 """
@@ -32,7 +32,7 @@ from tests.support.programs import HANGS_SECONDS, eventually, log_in, running_ma
 #: What `make test` runs of TPC-C is in the contract of services: a load and some transactions.
 pytestmark = [pytest.mark.servers, pytest.mark.slow]
 
-# Two, so that there are remote payments and lines.
+# Two warehouses, so that there are remote payments and order lines.
 WAREHOUSES = 2
 TERMINALS = 8
 MANY_TERMINALS = 64
@@ -56,7 +56,7 @@ WORKLOADS = [
 
 @dataclass
 class Database:
-    """Loaded. `slice` measures; `ask` looks, over a connection of its own."""
+    """A loaded database. `slice` measures; `ask` queries it over a separate connection."""
 
     server: MariadbServer
     wire: Instrument
@@ -81,7 +81,7 @@ class Database:
 
 
 def committed(answer: SliceAnswer) -> dict[str, int]:
-    """By the transaction's name."""
+    """Return counts by the transaction's name."""
     return {name: answer.counts[f"tpcc.committed.{name}"] for name in TRANSACTIONS}
 
 
@@ -112,7 +112,7 @@ def database(server: MariadbServer) -> Iterator[Database]:
         assert answer.counts == {}
         for statement in tpcc.after_load(DATABASE):
             made.ask(statement)
-        # As it was loaded: what transactions have changed is looked for against it.
+        # A copy of the loaded data, to find changes by transactions.
         made.ask("CREATE TABLE loaded_stock AS SELECT s_w_id, s_i_id, s_quantity FROM stock")
         made.ask("ALTER TABLE loaded_stock ADD PRIMARY KEY (s_w_id, s_i_id)")
         yield made
@@ -143,7 +143,7 @@ def test_load_has_no_more_units_than_the_data(database: Database) -> None:
 
 @pytest.fixture(scope="module")
 def after_a_run(database: Database) -> tuple[Database, SliceAnswer]:
-    """What eight terminals at the default isolation have done."""
+    """Run eight terminals at the default isolation level."""
     return database, database.slice("run", OPERATIONS)
 
 
@@ -158,7 +158,7 @@ def test_all_five_transactions_satisfy_the_consistency_conditions(after_a_run: t
     done["new_order"] += rolled_back
     assert {name: answer.phases[name].count for name in TRANSACTIONS} == done
     assert answer.phases["operation"].count == OPERATIONS
-    # Each terminal deals whole decks of the mix, and at most one that is not played to its end.
+    # Each terminal runs whole decks of the mix, and at most one incomplete deck.
     for name, share in (("new_order", 45), ("payment", 43), ("delivery", 4)):
         assert abs(done[name] - OPERATIONS * share / 100) < TERMINALS * 45
     assert database.broken() == []
@@ -281,10 +281,10 @@ def test_lock_timeout_is_retried(database: Database) -> None:
             )
             return bool(isolation)
 
-        # All terminals may be between two waits.
+        # All terminals may be between two lock waits.
         eventually("a wait in the table", shows_a_wait)
         assert isolation == {("SERIALIZABLE",)}
-        # In milliseconds, of waits that have ended.
+        # Milliseconds of ended waits.
         eventually("its end", lambda: status(server, "Innodb_row_lock_time") > waited + 900)
         holder.rollback()
         run.join()
@@ -295,12 +295,12 @@ def test_lock_timeout_is_retried(database: Database) -> None:
 
 
 def test_keying_and_think_times_are_respected(database: Database) -> None:
-    """A New-Order takes 18 s to type, the others 2 or 3 (clause 5.2.5.2): none of ten terminals gets one done."""
+    """Keying a New-Order takes 18 s, the others 2 or 3 s (clause 5.2.5.2), so ten terminals complete no New-Order."""
     others = 0
     # A slow machine may get nothing done in the second after the typing; then again.
     while not others:
         answer = database.wire.slice(1, "arm", "keying", 1000, 3.5)
-        # It may also not end in the second after the slice what was typed by then.
+        # A keyed transaction may also not end within the second after the slice.
         assert {error.error_class for error in answer.errors} <= {"abandoned"}
         assert answer.counts["tpcc.committed.new_order"] == answer.counts["tpcc.rolled_back"] == 0
         others = answer.count("tpcc.committed") or 0

@@ -35,7 +35,7 @@ KINDS = ("user", "mnt", "net")
 
 @pytest.fixture(scope="module", autouse=True)
 def able() -> None:
-    """A container may forbid namespaces to root too."""
+    """Skip if a container forbids namespaces even to root."""
     tried = [*ordinary_user(), "unshare", "--user", "--net", "true"]
     if subprocess.run(tried, capture_output=True, check=False).returncode != 0:
         pytest.skip("no user namespaces here")
@@ -45,7 +45,7 @@ def able() -> None:
 
 @pytest.fixture(scope="module")
 def finished() -> Iterator[tuple[Path, list[str]]]:
-    """Plain, TLS and a tunnel on a LAN and at 20 ms: the run's folder, and what was beside it when it had ended."""
+    """Run plain, TLS and a tunnel on a LAN and at 20 ms. Return the run's folder, and the files left next to it."""
     with folder_of_ordinary_user() as folder:
         temporary, small = made(folder / "t"), [small_study(STUDY, folder), *SMALL, *FAR, "--rounds", "2"]
         with costof_running(folder / "run", temporary, *small, prefix=ordinary_user()) as process:
@@ -157,7 +157,7 @@ def doctor(user: list[str]) -> list[str]:
 
 
 def refused(user: list[str]) -> str:
-    """What a run with far arms says when it is refused. It leaves no folder."""
+    """Return the error of a run with far arms that cannot start, and check that it leaves no folder."""
     with folder_of_ordinary_user() as folder:
         far = [*user, *COSTOF, "run", STUDY, *SMALL, *FAR, "--out", str(folder / "run")]
         done = subprocess.run(far, capture_output=True, text=True, check=False, cwd=ROOT)

@@ -1,4 +1,4 @@
-"""YCSB's core workloads on real servers: what is in the table afterwards, and what was asked for."""
+"""YCSB's core workloads on real servers: the table's content afterwards, and the requested operations."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Rows = dict[str, dict[str, bytes]]
 
 @dataclass
 class Store:
-    """A real server. `make` makes an empty table with so many fields and gives its endpoint."""
+    """A real server. `make` creates an empty table with so many fields and returns its endpoint."""
 
     make: Callable[[str, int], ServiceSettings]
     rows: Callable[[str], Rows]
@@ -57,7 +57,7 @@ def mongodb(lab: ServerLab) -> Store:
     return Store(make, rows)
 
 
-#: MongoDB is loaded and asked by `test_ycsb_command.py` too.
+#: `test_ycsb_command.py` tests MongoDB too.
 @pytest.fixture(scope="module", params=[pytest.param("mongodb", marks=pytest.mark.slow), "mysql"])
 def store(request: pytest.FixtureRequest) -> Iterator[Store]:
     with ExitStack() as stack:
@@ -83,7 +83,7 @@ def store(request: pytest.FixtureRequest) -> Iterator[Store]:
 def measure(
     services: Sequence[ServiceSettings], slices: Sequence[tuple[int, int, dict[str, Any]]], workers: int = 4
 ) -> list[SliceAnswer]:
-    """Slices one after the other in one engine: which of the services, how many operations, YCSB's settings."""
+    """Measure slices one after the other in one engine: index of the service, operations, and YCSB's settings."""
     arms = [Arm(name=str(place), service=service) for place, service in enumerate(services)]
     workloads = [
         Workload(name=str(place), kind="ycsb", workers=workers, ycsb=settings)
@@ -163,7 +163,7 @@ CORE = {
 
 
 def test_core_workloads_have_their_mix_of_operations(store: Store) -> None:
-    """In YCSB's order, A to F: D and E insert, and whatever follows goes on from there."""
+    """The workloads run in YCSB's order, A to F; D and E insert records for those that follow."""
     table, operations = "core", 300
     runs = [(0, operations, {"record_count": RECORDS, **settings}) for settings in CORE.values()]
     loaded, *answers = measure([store.make(table, 10)], [(0, RECORDS, load()), *runs])
@@ -196,7 +196,7 @@ def test_other_distributions_request_existing_records(store: Store) -> None:
 
 
 def test_arms_share_the_sequence_of_new_records(store: Store) -> None:
-    """Each insert is read by whoever comes next, from another thread or arm; a key is never inserted twice."""
+    """Threads and arms continue each other's sequence of inserts; a key is never inserted twice."""
     table = "shared"
     service = store.make(table, 1)
     fresh = {
@@ -220,7 +220,7 @@ def test_errors_are_counted_by_operation(store: Store) -> None:
     [again] = measure([service], [(0, 20, small)])
     assert (loaded.errors, again.operations) == ([], 0)
     assert [(error.error_class, error.count) for error in again.errors] == [("server", 20)]
-    # It believes that half of them are there, and inserts the others again.
+    # With half of the record count, the other half is inserted again.
     mixed = {"record_count": 100, "field_count": 1, "read_proportion": 0.5, "insert_proportion": 0.5}
     [answer] = measure([service], [(0, 60, {**mixed, "update_proportion": 0.0})])
     [error] = answer.errors

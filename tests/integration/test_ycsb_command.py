@@ -1,4 +1,4 @@
-"""YCSB's own command lines on real servers: what they write, what they print, and what they refuse."""
+"""YCSB's command lines on real servers: written data, output, and errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LINE = re.compile(r"\[(?P<of>[A-Z-]+)\], (?P<what>[^,]+), (?P<value>[\d.]+)")
 
 
 def figures(done: Outcome) -> dict[tuple[str, str], float]:
-    """Standard output, which is nothing but YCSB's lines."""
+    """Return standard output, which has only YCSB's lines."""
     found = [LINE.fullmatch(line) for line in done.out.splitlines()]
     assert all(found), done.out
     return {(line["of"], line["what"]): float(line["value"]) for line in found if line}
@@ -35,7 +35,7 @@ def mongod(standalone: Callable[..., Standalone]) -> Standalone:
 
 
 def ycsb(server: Standalone, folder: Path, phase: str, *arguments: str) -> Outcome:
-    """The URL stands in a property file, since a command line is everybody's to read."""
+    """Put the URL into a property file, since all users can read command lines."""
     login = folder / "login"
     login.write_text(f"mongodb.url={server.url.replace('/?', '/ycsb?')}&w=1\n")
     return costof("ycsb", phase, "mongodb", "-P", str(login), *arguments, cwd=folder)

@@ -1,4 +1,4 @@
-"""Servers of a user's own that speak a protocol and lack what its model has: done without, and said once."""
+"""Targets that speak a protocol but lack features of the original server: runs do without them and report it once."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def run(study: str, server: Standing, folder: Path, records: int) -> tuple[Resul
 
 
 def check(result: Result, slices: list[SliceRecord]) -> None:
-    """The run is whole, and every slice has proved its arm."""
+    """Check that the run is complete and every slice is verified."""
     assert result.partial is None
     assert "wire.tls" in {value.metric for value in result.values}
     assert slices
@@ -57,7 +57,7 @@ def check(result: Result, slices: list[SliceRecord]) -> None:
 
 
 def login(server: Standing) -> tuple[str, str, str]:
-    """Host, user and password."""
+    """Return host, user and password."""
     url = urlsplit(server.url)
     return url.hostname or "", url.username or "", url.password or ""
 
@@ -72,9 +72,7 @@ def mysql_databases(server: Standing) -> set[str]:
         return {str(row[0]) for row in cursor.fetchall()}
 
 
-def test_mysql_server_without_analyze_and_tls_counter_is_measured(
-    go_mysql_server: Standing, tmp_path: Path
-) -> None:
+def test_mysql_server_without_analyze_and_tls_counter_is_measured(go_mysql_server: Standing, tmp_path: Path) -> None:
     before = mysql_databases(go_mysql_server)
     # It loses rows that are inserted over several connections at once.
     result, slices = run("mysql-transport", go_mysql_server, tmp_path, records=50)
@@ -83,7 +81,7 @@ def test_mysql_server_without_analyze_and_tls_counter_is_measured(
     assert len(refused) == 1
     assert "(no database selected): the run does without it" in refused[0]
     assert len([text for text in result.warnings if "the server counted none of the first " in text]) == 1
-    # Connections it counts, and those stay in the evidence.
+    # The server counts connections, so they stay in the evidence.
     assert all(each.server_connections is not None for each in slices)
     assert all(each.server_tls is None for each in slices if not each.warm_up)
     assert mysql_databases(go_mysql_server) == before
@@ -107,9 +105,7 @@ def mongodb(server: Standing) -> Iterator[pymongo.MongoClient[dict[str, object]]
         yield client
 
 
-def test_mongodb_server_without_roles_and_counters_is_measured(
-    ferretdb: Standing, tmp_path: Path
-) -> None:
+def test_mongodb_server_without_roles_and_counters_is_measured(ferretdb: Standing, tmp_path: Path) -> None:
     with mongodb(ferretdb) as client:
         before = client.list_database_names()
         result, slices = run("mongodb-tls", ferretdb, tmp_path, records=300)

@@ -1,4 +1,4 @@
-"""Many load machines: real Ray nodes in namespaces of their own ask a real server as one population, and fail as such.
+"""Many load machines: real Ray nodes in separate namespaces load a real server together, and their failures.
 
 Runs are shared: each is looked at for all that it shows. The last ones end hosts, in this order.
 
@@ -89,13 +89,13 @@ def study(cluster: Cluster) -> Path:
 
 @pytest.fixture(scope="module")
 def long_study(cluster: Cluster) -> Path:
-    """For few rounds: in a long slice a host may begin later, as on a busy machine one does."""
+    """Return a study for few rounds with long slices, in which a late host matters less."""
     return _study(cluster, "long", paced(3000.0), 2.0)
 
 
 @dataclass
 class Near:
-    """A run of all hosts side by side, what was seen of it meanwhile, and what the server had counted."""
+    """A finished run of all near hosts, observations made meanwhile, and the server's counters."""
 
     outcome: Outcome
     holders: set[str]
@@ -104,7 +104,7 @@ class Near:
 
 @pytest.fixture(scope="module")
 def refused(cluster: Cluster) -> Iterator[subprocess.Popen[str]]:
-    """A command with a wrong token. Ray takes its time over it, in which others go on."""
+    """Start a command with a wrong token in the background, since Ray is slow to reject it."""
     (cluster.head.folder / "wrong").write_text("0" * 64)
     with costof(cluster, "doctor", "--hosts", "auto", RAY_AUTH_TOKEN_PATH="/tmp/wrong") as process:
         yield process
@@ -117,7 +117,7 @@ def near(cluster: Cluster, server: Standing, study: Path, refused: subprocess.Po
     server.ask("CONFIG", "RESETSTAT")
     with running(cluster, server, "near", study, "--rounds", "33") as run:
         run.wait_for_rounds(2)
-        # The instrument shows that what is there is found.
+        # The instrument's memory shows that the search works.
         assert all(memory_holds(pid, secret) for node in cluster.loads for pid in engines(node))
         holders = {name for node in cluster.nodes.values() for name in holders_on(node, secret)}
         outcome = run.ends()
@@ -151,7 +151,7 @@ def test_run_of_many_hosts_has_one_answer(near: Near) -> None:
 
 def test_server_counts_the_operations_of_all_hosts(near: Near) -> None:
     measured = sum(piece.answer.operations for piece in near.outcome.slices)
-    # What was under way for a second after its slice had ended is no host's operation, and the server's.
+    # Operations abandoned a second after their slice are counted by the server, but by no host.
     abandoned = sum(error.count for piece in near.outcome.slices for error in piece.answer.errors)
     # One looks whether the account may; and before each slice each worker does one on the connection that it opens.
     assert 0 <= near.gets - (1 + 12 * len(near.outcome.slices) + measured) <= abandoned
@@ -163,7 +163,7 @@ def test_clock_ten_seconds_off_is_corrected(near: Near) -> None:
         assert [round(offset) for offset in offsets] == [0, 10, 0]
     for each in zip(*(piece.hosts for piece in near.outcome.slices), strict=True):
         assert sum(part.operations for part in each) > 0
-        # A busy machine is late now and then; by a clock that is told wrong, all slices are.
+        # A busy machine is late now and then; with a wrong clock all slices would be late.
         assert min(part.late_ns for part in each) < 1e9
 
 
@@ -176,7 +176,7 @@ def test_hosts_start_at_the_same_time(near: Near, cluster: Cluster, server: Stan
         print(sorted(round(each / 1e6, 2) for each in apart))
         if len(apart) >= 100 and median(apart) < TOGETHER_NS:
             return True
-        # A busy machine wakes one late.
+        # A busy machine may start a host late.
         with running(cluster, server, f"together{len(outcomes)}", study, "--rounds", "33") as run:
             outcomes.append(run.ends())
         return False
@@ -214,7 +214,7 @@ def test_ray_client_gets_the_same_answer(cluster: Cluster, server: Standing, lon
     eventually("the end of engines and actors", lambda: not any(left(node) for node in cluster.loads))
 
 
-#: Has the cluster say of itself that it is of another Python, until it is told to end.
+#: A program that makes the cluster report another Python version until it is stopped.
 OTHER_PYTHON = """
 import json, ray
 from ray.experimental import internal_kv as kv
@@ -268,7 +268,7 @@ def test_commands_are_measured_on_many_hosts(cluster: Cluster, server: Standing)
     words = ["run", "/tmp/own.toml", "--profile", "quick", "--rounds", "3", "--load", "300/s", *WHERE]
     with begun(cluster, "own", *words) as run:
         run.wait_for_rounds(2)
-        # The command itself has it in its environment, as it was asked for.
+        # The command has the secret in its environment, as configured.
         holders = [name for node in cluster.nodes.values() for name in holders_on(node, token.encode(), ["cmdline"])]
         outcome = run.ends()
     # Three rounds are too few for an answer.
@@ -281,7 +281,7 @@ def test_commands_are_measured_on_many_hosts(cluster: Cluster, server: Standing)
         assert [part.host for part in piece.hosts] == LOADS
         assert piece.answer.figures["rate"] == fsum(part.figures["rate"] for part in piece.hosts)
         assert piece.answer.operations == sum(part.operations for part in piece.hosts)
-        # Each host's share of 300 a second; what proves the arm is asked on each host.
+        # Each host's share of 300 a second; the proof runs on each host.
         assert "told: 100" in piece.answer.evidence["output"]
     gets = sum(part.figures["gets"] * part.operations for piece in outcome.slices for part in piece.hosts)
     assert gets == int(server.ask("INFO", "commandstats")["cmdstat_get"]["calls"])
@@ -343,7 +343,7 @@ def test_crash_of_ray_leaves_a_partial_report(cluster: Cluster, server: Standing
 
 
 def test_far_host_and_host_with_dead_engine_are_named(cluster: Cluster, server: Standing) -> None:
-    # Asked so seldom that a busy machine keeps up: where all wait for it, no distance is seen.
+    # A low rate, so that a busy machine keeps up; otherwise waiting would hide the distance.
     seldom = _study(cluster, "seldom", paced(60.0), 0.5)
     with cluster.far("load-3"):
         with running(cluster, server, "far", seldom, "--rounds", "14") as run:
@@ -368,13 +368,11 @@ def test_host_that_does_not_answer_is_named(cluster: Cluster, server: Standing, 
             outcome = run.ends()
     assert outcome.status == 3, outcome.out + outcome.err
     assert [(lost.host, lost.rest) for lost in outcome.lost] == [("load-2", None)]
-    # Reached again, what the run had there ends.
+    # Once the host is reachable again, the run's processes there end.
     eventually("the end of engines and actors", lambda: not any(left(node) for node in cluster.loads))
 
 
-def test_run_continues_without_a_dead_host_if_enough_remain(
-    cluster: Cluster, server: Standing, study: Path
-) -> None:
+def test_run_continues_without_a_dead_host_if_enough_remain(cluster: Cluster, server: Standing, study: Path) -> None:
     with running(cluster, server, "died", study, "--rounds", "12", "--hosts-least", "2") as run:
         run.wait_for_rounds(2)
         cluster.kill("load-3")
@@ -382,6 +380,6 @@ def test_run_continues_without_a_dead_host_if_enough_remain(
     assert outcome.status in {0, 3}, outcome.err
     assert [(lost.host, lost.rest) for lost in outcome.lost] == [("load-3", 2)]
     assert "load-3 was lost" in outcome.out
-    # Ray has news of it, too.
+    # Ray reports the node as dead too.
     assert "raylet" not in outcome.out + outcome.err
     assert [part.host for part in outcome.slices[-1].hosts] == LOADS[:2]

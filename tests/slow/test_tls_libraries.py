@@ -1,4 +1,4 @@
-"""The engines of other TLS libraries, where they are built: what they say they are, and what they can do."""
+"""Engines built with other TLS libraries: their names and capabilities."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture(scope="module")
 def listeners(authority: Authority) -> Iterator[list[str]]:
-    """The installed engine's: TLS for its address, TLS for another, and plain."""
+    """Start servers of the installed engine: TLS for its address, TLS for another address, and plain."""
     own, other = (authority.issue(name, "rsa-2048", [name]) for name in (ADDRESS, "127.9.9.9"))
     asked = [Listener(address=f"{ADDRESS}:0", tls=TlsFiles.of(each)) for each in (own, other)]
     with OriginProcess() as process:

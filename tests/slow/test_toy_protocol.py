@@ -1,4 +1,4 @@
-"""What a protocol costs: a toy is laid over a copy of the repository, counted, built and asked."""
+"""The effort to add a protocol: a toy protocol is added to a copy of the repository, counted, built and measured."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PROGRAM = '    "echo": functools.partial(standing_server, "echo"),\n'
 
 @pytest.fixture(scope="module")
 def echo(tmp_path_factory: pytest.TempPathFactory) -> Tree:
-    """A protocol with its server program and a study, entered where protocols and contracts are listed."""
+    """Return a copy with a toy protocol, its server program and a study, registered in the lists and contracts."""
     tree = Tree(tmp_path_factory.mktemp("echo"))
     tree.lay("protocol")
     tree.insert("engine/crates/wire/src/lib.rs", "pub mod echo;\n", before="pub mod http;\n")
@@ -31,7 +31,7 @@ def test_new_protocol_needs_four_files_and_one_line_in_each_contract(echo: Tree)
         "costof/programs/echo.py",
         "costof/studies/echo-tls.toml",
         "engine/crates/wire/src/echo/",
-        # Its module, and its entry among all protocols.
+        # Its module, and its entry in the list of protocols.
         "engine/crates/wire/src/lib.rs +2 -0",
         "tests/support/programs.py +1 -0",
         "tests/support/services.py +1 -0",

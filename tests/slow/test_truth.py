@@ -1,4 +1,4 @@
-"""The truth campaign on its real servers: what a run is said to have paid is what the relay has counted."""
+"""The truth campaign on real servers: a run's reported cost equals the delay added by a relay."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def built() -> None:
 
 
 def planned_by_operations(trial: Trial, rounds: int) -> Plan:
-    """The campaign's slices of 40 ms end before a busy machine has done anything."""
+    """Use longer slices, since 40 ms may pass on a busy machine without any operation."""
     return ended_by_operations(planned(trial, rounds=rounds), query=50)
 
 
@@ -48,7 +48,7 @@ def test_arm_has_the_added_cost_and_the_control_replicate_has_none(service: str,
 
 
 def test_each_slice_opens_new_connections(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Where nothing ends connections, they would stand for the whole run, and their luck would be an offset."""
+    """Connections kept for the whole run could have a constant random offset."""
     seen: list[int | None] = []
 
     def observe(lab: TruthLab, arm: PlannedArm) -> Paid:

@@ -1,4 +1,4 @@
-"""Two releases of a server at one address, as before and after an upgrade: runs on them are never taken for one."""
+"""Two releases of a server at one address, as before and after an upgrade: their runs are never mixed."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Upgrade:
         assert done.status in (0, 3), done.err
 
     def unpacked(self, which: int, lab: Lab) -> dict[str, str]:
-        """The environment in which this release is found."""
+        """Return the environment for this release."""
         try:
             return {f"COSTOF_{self.program.upper()}": str(self.unpack(self.packages[which], lab.new_folder()))}
         except programs.Absent as absent:
@@ -83,7 +83,7 @@ UPGRADES = {
 
 @dataclass(frozen=True)
 class Upgraded:
-    """`folder` has two whole runs, `old` and `new`. `refusal`: what resuming one of the old on the new said."""
+    """Two complete runs, `old` and `new`, in `folder`. `refusal`: the error of resuming an old run on the new release."""
 
     upgrade: Upgrade
     folder: Path

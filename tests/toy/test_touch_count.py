@@ -1,4 +1,4 @@
-"""What a study and a section cost: toys are laid over a copy of the repository, counted, and asked."""
+"""The effort to add a study or a section: toys are added to a copy of the repository, counted, and run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_new_study_needs_one_file(tree: Tree, tmp_path: Path) -> None:
 
 
 def test_new_section_needs_one_file(tree: Tree, tmp_path: Path) -> None:
-    """It is in result.json, in the answer, on a console, in Markdown and on the page, between its neighbours."""
+    """The section appears in result.json, in the answer, on a console, in Markdown and on the page."""
     fake_run(tmp_path / "run", plan_of("http-tls-termination"), HttpTruth(), rounds=5)
     printed = tree.costof("show", "run", cwd=tmp_path)
     tree.costof("report", "run", cwd=tmp_path)
