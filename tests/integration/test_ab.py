@@ -33,11 +33,11 @@ class Served(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.server.requests.append((self.path, dict(self.headers)))  # type: ignore[attr-defined]
         time.sleep(WAIT_MS / 1e3)  # the service time that the report must show
-        found = self.path.startswith("/?")
-        body = b"OK" if found else b"not here"
+        match = self.path.startswith("/?")
+        body = b"OK" if match else b"not here"
         if self.path == "/growing":
             body *= len(self.server.requests)  # type: ignore[attr-defined]
-        self.send_response(200 if found else 404)
+        self.send_response(200 if match else 404)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -103,40 +103,40 @@ def ab(*arguments: str) -> Outcome:
 
 
 def figure(report: str, label: str) -> str:
-    found = re.search(rf"^{re.escape(label)}: +(.*)$", report, re.MULTILINE)
-    return found[1] if found else "0"
+    match = re.search(rf"^{re.escape(label)}: +(.*)$", report, re.MULTILINE)
+    return match[1] if match else "0"
 
 
 def total_mean_ms(report: str) -> float:
-    found = re.search(r"^Total: +\d+ +(\d+)", report, re.MULTILINE)
-    assert found is not None
-    return float(found[1])
+    match = re.search(r"^Total: +\d+ +(\d+)", report, re.MULTILINE)
+    assert match is not None
+    return float(match[1])
 
 
 @pytest.mark.parametrize(("path", "kept"), [("/?wait=20", True), ("/elsewhere", False)])
 def test_ab_counts_the_served_requests(site: Site, path: str, kept: bool) -> None:
-    told = ab("-n", str(REQUESTS), "-c", str(AT_ONCE), *(["-k"] if kept else []), site.http + path)
-    assert (told.status, told.err) == (0, "")
-    assert figure(told.out, "Server Software") == "served/1"
-    assert figure(told.out, "Complete requests") == str(REQUESTS)
-    assert figure(told.out, "Failed requests") == "0"
-    assert figure(told.out, "Non-2xx responses") == ("0" if path.startswith("/?") else str(REQUESTS))
-    assert figure(told.out, "Keep-Alive requests") == (str(REQUESTS) if kept else "0")
-    assert figure(told.out, "HTML transferred") == f"{(2 if path.startswith('/?') else 8) * REQUESTS} bytes"
-    assert total_mean_ms(told.out) >= WAIT_MS
+    result = ab("-n", str(REQUESTS), "-c", str(AT_ONCE), *(["-k"] if kept else []), site.http + path)
+    assert (result.status, result.err) == (0, "")
+    assert figure(result.out, "Server Software") == "served/1"
+    assert figure(result.out, "Complete requests") == str(REQUESTS)
+    assert figure(result.out, "Failed requests") == "0"
+    assert figure(result.out, "Non-2xx responses") == ("0" if path.startswith("/?") else str(REQUESTS))
+    assert figure(result.out, "Keep-Alive requests") == (str(REQUESTS) if kept else "0")
+    assert figure(result.out, "HTML transferred") == f"{(2 if path.startswith('/?') else 8) * REQUESTS} bytes"
+    assert total_mean_ms(result.out) >= WAIT_MS
 
 
 def test_options_of_apachebench_are_accepted(site: Site) -> None:
     site.requests.clear()
-    given = ["-l", "-r", "-q", "-s", "60", "-A", "me:S3cret", "-C", "a=1", "-C", "b=2", "-n", "3"]
-    told = ab(*given, f"{site.http}/größe?q=ö")
-    assert (told.status, told.err) == (0, "")
+    options = ["-l", "-r", "-q", "-s", "60", "-A", "me:S3cret", "-C", "a=1", "-C", "b=2", "-n", "3"]
+    result = ab(*options, f"{site.http}/größe?q=ö")
+    assert (result.status, result.err) == (0, "")
     assert {path for path, _ in site.requests} == {"/gr%C3%B6%C3%9Fe?q=%C3%B6"}
     assert all(sent["Authorization"] == "Basic bWU6UzNjcmV0" for _, sent in site.requests)
     assert all(sent["Cookie"] == "a=1; b=2" for _, sent in site.requests)
-    assert figure(told.out, "Document Path") == "/gr%C3%B6%C3%9Fe?q=%C3%B6"
-    assert figure(told.out, "Document Length") == "Variable"
-    assert "S3cret" not in told.out + told.err
+    assert figure(result.out, "Document Path") == "/gr%C3%B6%C3%9Fe?q=%C3%B6"
+    assert figure(result.out, "Document Length") == "Variable"
+    assert "S3cret" not in result.out + result.err
 
 
 def test_responses_of_different_length_fail_without_l(site: Site) -> None:
@@ -146,9 +146,9 @@ def test_responses_of_different_length_fail_without_l(site: Site) -> None:
 
 
 def test_options_without_effect_are_reported(site: Site) -> None:
-    told = ab("-v", "4", "-T", "text/plain", f"{site.http}/?wait=20")
-    assert told.status == 0
-    assert [line.split()[1] for line in told.told] == ["-v", "-T"]
+    result = ab("-v", "4", "-T", "text/plain", f"{site.http}/?wait=20")
+    assert result.status == 0
+    assert [line.split()[1] for line in result.told] == ["-v", "-T"]
 
 
 @pytest.mark.skipif(shutil.which("ab") is None, reason="ab is not installed")
@@ -186,19 +186,19 @@ def test_certificates_are_verified_by_default(site: Site) -> None:
 
 
 def test_unreachable_url_is_reported_in_one_line() -> None:
-    for url, said in (("http://127.0.0.1:1/", "refused"), ("http://no.such.host.invalid/", "resolve")):
-        told = ab(url)
-        assert (told.status, told.out) == (1, "")
-        assert said in told.err
-        assert len(told.err.strip().splitlines()) == 1
+    for url, message in (("http://127.0.0.1:1/", "refused"), ("http://no.such.host.invalid/", "resolve")):
+        result = ab(url)
+        assert (result.status, result.out) == (1, "")
+        assert message in result.err
+        assert len(result.err.strip().splitlines()) == 1
 
 
 def test_time_limit_ends_the_test(site: Site) -> None:
     def requests_were_served() -> bool:
-        told = ab("-t", "1", "-c", "2", "-k", f"{site.http}/?wait=20")
-        served = int(figure(told.out, "Complete requests"))
+        result = ab("-t", "1", "-c", "2", "-k", f"{site.http}/?wait=20")
+        served = int(figure(result.out, "Complete requests"))
         assert served < 50_000
         # A paused machine may serve no requests at its start, and abandon some at its end.
-        return told.status == 0 and served > 0
+        return result.status == 0 and served > 0
 
     eventually("requests within the time", requests_were_served)

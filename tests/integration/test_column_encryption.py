@@ -78,9 +78,9 @@ def test_every_arm_is_measured_in_every_round(finished: Finished) -> None:
     assert found.end is not None
     assert found.end.partial is None
     assert not found.lost_arms
-    assert [piece.mismatch for piece in found.slices if piece.mismatch] == []
-    assert [piece.answer.errors for piece in found.slices if piece.answer.errors] == []
-    measured = {(piece.answer.arm, piece.round) for piece in found.slices}
+    assert [record.mismatch for record in found.slices if record.mismatch] == []
+    assert [record.answer.errors for record in found.slices if record.answer.errors] == []
+    measured = {(record.answer.arm, record.round) for record in found.slices}
     assert measured == {(arm.name, number) for arm in finished.plan.arms for number in (0, 1)}
 
 
@@ -147,8 +147,8 @@ def test_target_is_measured_behind_a_gateway_and_left_unchanged(somebodys: Maria
     found = read_run(ledger)
     assert found.end is not None
     assert found.end.partial is None
-    assert [piece.mismatch for piece in found.slices if piece.mismatch] == []
-    assert all(piece.answer.operations for piece in found.slices)
+    assert [record.mismatch for record in found.slices if record.mismatch] == []
+    assert all(record.answer.operations for record in found.slices)
     result = analyse(ledger)
     encrypted, decrypted = values(result, "100")
     assert encrypted == decrypted != "0"
@@ -176,7 +176,7 @@ def test_dry_run_lists_every_write_on_a_target_and_writes_nothing(somebodys: Mar
     before = databases(somebodys)
     done = costof("run", STUDY, "--profile", "quick", "--dry-run", "--target", url_of(somebodys), cwd=tmp_path)
     assert done.status == 0, done.err
-    told = [line.split()[1] for line in done.out.splitlines() if line.startswith("write")]
-    assert told == ["create", "insert", "create", "insert,", "drop"]
+    writes = [line.split()[1] for line in done.out.splitlines() if line.startswith("write")]
+    assert writes == ["create", "insert", "create", "insert,", "drop"]
     assert somebodys.password.get_secret_value() not in done.out + done.err
     assert databases(somebodys) == before

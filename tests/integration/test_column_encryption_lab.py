@@ -36,8 +36,8 @@ def lab() -> Iterator[EncryptionLab]:
     """Start the lab with one customer, one order and one item instead of loading it."""
     with EncryptionLab(small("encrypted=direct,0,20,100")) as standing:
         for table, columns in ROWS.items():
-            names, told = ", ".join(columns), ", ".join(map(repr, columns.values()))
-            standing._server.ask(f"INSERT INTO {DATABASE}.{table} ({names}) VALUES ({told})")  # noqa: S608
+            names, literals = ", ".join(columns), ", ".join(map(repr, columns.values()))
+            standing._server.ask(f"INSERT INTO {DATABASE}.{table} ({names}) VALUES ({literals})")  # noqa: S608
         yield standing
 
 
@@ -168,8 +168,8 @@ plan = resolve(load_study("mysql-column-encryption"), Options(profile="quick"))
 with EncryptionLab(plan) as lab:
     hosts = [lab._chain.client, lab._chain.last, *lab._chain.middle.values()]
     paths = [str(host.namespace) for host in hosts if host.namespace]
-    told = {"pids": list(lab.process_ids.values()), "paths": [str(lab._lab.folder), *paths]}
-    print(json.dumps(told), flush=True)
+    literals = {"pids": list(lab.process_ids.values()), "paths": [str(lab._lab.folder), *paths]}
+    print(json.dumps(literals), flush=True)
     sys.stdin.read()
 """
 

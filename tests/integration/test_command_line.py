@@ -20,7 +20,7 @@ def environment_without_mongod(tmp_path: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status", "told"),
+    ("arguments", "status", "message"),
     [
         (["run", "mongo-tls"], 2, "did you mean 'mongodb-tls'"),
         (["run", "mongodb-tls", "--set", "transprt=tls"], 2, "did you mean 'transport'"),
@@ -45,11 +45,11 @@ def environment_without_mongod(tmp_path: Path) -> dict[str, Any]:
         (["show", "nowhere"], 2, "not the folder of a run"),
     ],
 )
-def test_invalid_input_is_reported_in_one_line(tmp_path: Path, arguments: list[str], status: int, told: str) -> None:
+def test_invalid_input_is_reported_in_one_line(tmp_path: Path, arguments: list[str], status: int, message: str) -> None:
     done = costof(*arguments, cwd=tmp_path)
     assert done.status == status
     assert len(done.told) == 1
-    assert told in done.told[0]
+    assert message in done.told[0]
     assert not list(tmp_path.iterdir())
 
 

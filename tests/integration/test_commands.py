@@ -68,9 +68,9 @@ def test_carry_over_from_the_previous_command_is_reported(tmp_path: Path) -> Non
     verdicts = [each.verdict for each in result.effects if each.metric == "run.time"]
     assert len(verdicts) == len(names) - 1
     assert not {Verdict.COSTS, Verdict.SAVES} & set(verdicts)
-    (said,) = (each.text for each in result.answer if "order matters" in each.text)
-    assert said.startswith("The order matters here: 'time' is ")
-    assert "--warmup 1" in said
+    (sentence,) = (each.text for each in result.answer if "order matters" in each.text)
+    assert sentence.startswith("The order matters here: 'time' is ")
+    assert "--warmup 1" in sentence
     (found,) = result.carry_over
     assert found.ratio.low > 1
 
@@ -124,14 +124,14 @@ def test_slices_whose_proof_does_not_match_are_discarded_and_reported(tmp_path: 
     proof = f'proof = {{ run = """sh -c \'{script}\'""", matches = "on" }}'
     _, result = ran(study("", proof, 'run = "true"\nseconds = 0.05'), tmp_path)
     (arm,) = (arm for arm in result.arms if arm.name == "on")
-    (seen,) = (each for each in arm.evidence if each.view == "command")
+    (evidence,) = (each for each in arm.evidence if each.view == "command")
     # The proof runs once before the run, then before and after each slice. Five slices pass, one of them a warm-up.
-    assert (seen.slices, seen.discarded) == (4, 2)
+    assert (evidence.slices, evidence.discarded) == (4, 2)
     assert any("'sh' printed 'off', which does not match 'on'" in warning for warning in result.warnings)
 
 
 @pytest.mark.parametrize(
-    ("arm", "workload", "told"),
+    ("arm", "workload", "message"),
     [
         (
             'proof = { run = "echo no", matches = "yes" }',
@@ -142,11 +142,11 @@ def test_slices_whose_proof_does_not_match_are_discarded_and_reported(tmp_path: 
     ],
 )
 def test_command_that_cannot_run_ends_the_run_before_measuring(
-    tmp_path: Path, arm: str, workload: str, told: str
+    tmp_path: Path, arm: str, workload: str, message: str
 ) -> None:
     (tmp_path / "mine.toml").write_text(study("", arm, workload))
     ended = costof("run", "mine.toml", *ROUNDS, cwd=tmp_path)
-    assert (ended.status, ended.told) == (1, [f"costof: no arm can run: {told}"])
+    assert (ended.status, ended.told) == (1, [f"costof: no arm can run: {message}"])
     assert not (tmp_path / "runs").exists()
 
 

@@ -34,8 +34,8 @@ def typed_at(shell: list[str], lines: list[str], folder: Path) -> str:
         shown = b""
         # Reading fails once no process has the terminal open.
         with suppress(OSError):
-            while piece := os.read(terminal, 65536):
-                shown += piece
+            while chunk := os.read(terminal, 65536):
+                shown += chunk
     os.close(terminal)
     return shown.decode(errors="replace")
 

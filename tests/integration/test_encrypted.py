@@ -167,12 +167,12 @@ def test_replayed_answer_of_another_session_is_rejected(site: Site, number: int)
         ):
             return read(connection.cursor(), "SELECT name FROM every_type WHERE whole IS NOT NULL")[1]
 
-    def record(piece: bytes) -> bytes:
-        recorded.extend([piece] if b"costofE2" in piece else [])
-        return piece
+    def record(data: bytes) -> bytes:
+        recorded.extend([data] if b"costofE2" in data else [])
+        return data
 
-    def replay(piece: bytes) -> bytes:
-        return recorded[0] if b"costofE2" in piece else piece
+    def replay(data: bytes) -> bytes:
+        return recorded[0] if b"costofE2" in data else data
 
     assert len(read_through(record)) == len(recorded) == 1
     with pytest.raises(encrypted.EncryptionError, match="name: a value was changed, or encrypted for another"):

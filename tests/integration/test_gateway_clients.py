@@ -214,8 +214,8 @@ GO = {"prepared": "", "interpolated": "&interpolateParams=true"}
 def test_go_driver(statements: str, site: Site) -> None:
     def trip(login: Login, owner: str) -> list[str]:
         dsn = f"{SHOP}:{login.password}@tcp({login.address})/{DATABASE}?parseTime=true{GO[statements]}"
-        asked = (owner, dsn, owner, "sealed" if login.sealed else "plain")
-        return programs.run(programs.go(), [asked])[owner]
+        arguments = (owner, dsn, owner, "sealed" if login.sealed else "plain")
+        return programs.run(programs.go(), [arguments])[owner]
 
     with present():
         programs.go()
@@ -232,8 +232,8 @@ def test_hibernate_over_connector_j(statements: str, site: Site) -> None:
         url = f"jdbc:mysql://{login.address}/{DATABASE}?sslMode=DISABLED{JDBC[statements]}"
         # It reads encrypted columns by another class, whose statements are learned too.
         kinds = ("sealed",) if login.sealed else ("plain", "sealed")
-        asked = [(kind, url, SHOP, login.password, owner, kind) for kind in kinds]
-        return programs.run(programs.java(), asked)[kinds[0]]
+        arguments = [(kind, url, SHOP, login.password, owner, kind) for kind in kinds]
+        return programs.run(programs.java(), arguments)[kinds[0]]
 
     with present():
         programs.java()

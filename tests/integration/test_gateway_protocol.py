@@ -150,9 +150,9 @@ def hostile_settings(site: Site) -> Iterator[None]:
 
 def refused(answer: Answer, words: str = "") -> bool:
     """Return whether the gateway rejected a statement with these words, or closed the connection."""
-    own = ("the gateway", "not approved", "value ")
+    gateway_words = ("the gateway", "not approved", "value ")
     told = "" if answer.error is None else answer.error[1]
-    return not answer.rows and (answer.over or (any(each in told for each in own) and words in told))
+    return not answer.rows and (answer.over or (any(each in told for each in gateway_words) and words in told))
 
 
 @pytest.mark.usefixtures("hostile_settings")

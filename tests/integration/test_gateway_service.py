@@ -65,11 +65,11 @@ def test_valid_new_rules_apply_from_the_next_command_on(shop: Shop) -> None:
             ('predicates = "allow"\n' + RULES + PEOPLE, "line 1: unknown field `predicates`"),
             (RULES + PEOPLE + approval("SET sql_mode = ?"), "a statement that begins with SET cannot be approved"),
         ]:
-            told = shop.reload(wrong) or ""
-            assert words in told
-            assert "never-said" not in told
-            assert KEY not in told
-            assert "\n" not in told
+            message = shop.reload(wrong) or ""
+            assert words in message
+            assert "never-said" not in message
+            assert KEY not in message
+            assert "\n" not in message
             assert types() == [bytes, bytes], "the rules before stay"
         shop.rules_file.chmod(0o640)
         assert "chmod 600" in (shop.process.reload()[shop.address] or "")
@@ -85,8 +85,8 @@ def test_tls_is_used_on_both_sides_of_the_gateway(lab: Lab, shop: Shop) -> None:
     trusted = {"ssl_disabled": False, "ssl": ssl.create_default_context(cafile=server.ca_file)}
     with before(lab, server, "tls-rules", tls=tls, server_transport=transport) as secured:
         assert rows(secured.decrypting(**trusted), "SELECT name FROM people WHERE id = 1") == [(NAMES[1],)]
-        told = rows(secured.connect(USER, **trusted), "SHOW STATUS LIKE 'Ssl_version'")
-        assert told == [("Ssl_version", "TLSv1.3")]
+        message = rows(secured.connect(USER, **trusted), "SHOW STATUS LIKE 'Ssl_version'")
+        assert message == [("Ssl_version", "TLSv1.3")]
         with pytest.raises(pymysql.MySQLError, match="under TLS only"):
             secured.connect()
         assert secured.counters().tls == {"TLSv1.3": 2}

@@ -74,10 +74,10 @@ def test_target_balancer_is_measured_and_verified_by_default(
     somebodys: RunningBalancer, tmp_path: Path, verify: str
 ) -> None:
     found = ask(somebodys, tmp_path, f"verify={verify}", trusted=verify == "full")
-    assert {piece.answer.arm for piece in found.slices} == {"none", "none-copy", "balancer"}
-    assert all(piece.answer.operations and not piece.mismatch for piece in found.slices)
-    told = [sentence.text for sentence in analyse(Ledger.open(tmp_path / "run")).answer]
-    warned = [text for text in told if "no certificate was verified" in text]
+    assert {record.answer.arm for record in found.slices} == {"none", "none-copy", "balancer"}
+    assert all(record.answer.operations and not record.mismatch for record in found.slices)
+    answer = [sentence.text for sentence in analyse(Ledger.open(tmp_path / "run")).answer]
+    warned = [text for text in answer if "no certificate was verified" in text]
     assert len(warned) == (verify == "none")
 
 
@@ -87,9 +87,11 @@ def test_untrusted_certificate_ends_the_run(somebodys: RunningBalancer, tmp_path
 
 def test_tls_version_of_the_target_is_used_by_default(old: RunningBalancer, tmp_path: Path) -> None:
     found = ask(old, tmp_path)
-    assert not [piece.mismatch for piece in found.slices if piece.mismatch]
+    assert not [record.mismatch for record in found.slices if record.mismatch]
     spoken = {
-        (piece.answer.arm, piece.answer.evidence.get("protocol")) for piece in found.slices if piece.answer.operations
+        (record.answer.arm, record.answer.evidence.get("protocol"))
+        for record in found.slices
+        if record.answer.operations
     }
     assert spoken == {("none", None), ("none-copy", None), ("balancer", "TLSv1.2")}
 
@@ -99,7 +101,7 @@ def test_unsupported_tls_version_is_an_error_of_its_arm(old: RunningBalancer, tm
         (tmp_path / name).mkdir()
     refused(old, tmp_path / "alone", "protocol version", "suite=tls1.3")
     found = ask(old, tmp_path / "beside", "suite=dhe-rsa-aes256-sha,tls1.3")
-    assert {piece.answer.arm for piece in found.slices} == {"none", "none-copy", "balancer-dhe-rsa-aes256-sha"}
+    assert {record.answer.arm for record in found.slices} == {"none", "none-copy", "balancer-dhe-rsa-aes256-sha"}
     errors = {arm.name: arm.error for arm in analyse(Ledger.open(tmp_path / "beside/run")).arms if arm.error}
     assert list(errors) == ["balancer-tls1.3"]
     assert "protocol version" in errors["balancer-tls1.3"]

@@ -47,11 +47,11 @@ def with_operations(slices: list[SliceRecord]) -> list[SliceRecord]:
     ],
 )
 def test_load_has_the_requested_connections_and_queries(study: str, arms: str, tmp_path: Path) -> None:
-    said, result, slices = ran(study, tmp_path, "--set", arms, "--load", "100/s", "--queries-per-connection", "5")
+    output, result, slices = ran(study, tmp_path, "--set", arms, "--load", "100/s", "--queries-per-connection", "5")
     operations = "requests" if study == "http-tls-termination" else "queries"
-    assert f"100 new connections a second, 5 {operations} each" in said
+    assert f"100 new connections a second, 5 {operations} each" in output
     # A slow machine may not reach the load.
-    assert " cores busy instead of " in said or "cannot carry this load" in said
+    assert " cores busy instead of " in output or "cannot carry this load" in output
     for record in with_operations(slices):
         phases = record.answer.phases
         assert record.answer.operations == phases["scheduled_connect"].count == phases["first_operation"].count
@@ -67,10 +67,10 @@ def test_load_has_the_requested_connections_and_queries(study: str, arms: str, t
 @pytest.mark.slow
 def test_load_beyond_the_capacity_is_reported(tmp_path: Path) -> None:
     arguments = ["--set", "transport=plain,tls", "--load", "200000/s", "--queries-per-connection", "0"]
-    said, result, _ = ran("redis-tls", tmp_path, *arguments)
+    output, result, _ = ran("redis-tls", tmp_path, *arguments)
     assert not any(each.complete for each in result.sections.load.carried)
-    assert "cannot carry this load: of " in said
-    assert "and all 96 connections that clients may hold at once were waiting" in said
+    assert "cannot carry this load: of " in output
+    assert "and all 96 connections that clients may hold at once were waiting" in output
     assert not [each for each in result.effects if each.metric == CONNECTION], "its times are no costs"
     checks = {each.label: each for each in result.sections.checks}
     assert not checks["load carried"].passed
@@ -96,9 +96,9 @@ def test_load_beyond_the_capacity_is_reported(tmp_path: Path) -> None:
     ],
 )
 def test_operations_use_pooled_connections(study: str, arms: str, asked: list[str], words: str, tmp_path: Path) -> None:
-    said, result, slices = ran(study, tmp_path, "--set", arms, "--pool", "8", *asked)
-    assert words in said
-    assert " cores busy instead of " in said or "cannot carry this load" in said
+    output, result, slices = ran(study, tmp_path, "--set", arms, "--pool", "8", *asked)
+    assert words in output
+    assert " cores busy instead of " in output or "cannot carry this load" in output
     paced = "--load" in asked
     for record in with_operations(slices):
         phases = record.answer.phases
@@ -130,13 +130,13 @@ def test_target_with_server_cpu_command_gets_predictions_for_distances(
     reading = f"awk '{{print ($14+$15)/100}}' /proc/{pid}/stat"
     reached = ["--target", url_of(server), "--tls-ca", str(server.ca_file), "--allow-plain", "--distance", "20ms"]
     asked = ["--set", "transport=plain,tls", "--load", "50/s", "--queries-per-connection", "3"]
-    said, result, slices = ran("mysql-transport", tmp_path, *asked, *reached, "--server-cpu", reading)
+    output, result, slices = ran("mysql-transport", tmp_path, *asked, *reached, "--server-cpu", reading)
     roles = {each.who: each.roles for each in result.sections.load.cores}
     assert roles == {"servers": ["server"], "client": ["client"]}
-    assert "the servers keep" in said.lower() or "cannot carry this load" in said
+    assert "the servers keep" in output.lower() or "cannot carry this load" in output
     assert all(record.server_cpu_seconds["server"] >= 0 for record in slices)
     assert sum(record.server_cpu_seconds["server"] for record in slices) > 0
-    if "cannot carry this load" in said:
+    if "cannot carry this load" in output:
         pytest.skip("this machine is too busy for costs at a load")
     predicted = result.sections.predicted
     measured = {(each.metric, each.arm): each for each in result.effects}
@@ -147,7 +147,7 @@ def test_target_with_server_cpu_command_gets_predictions_for_distances(
         assert each.difference.value == pytest.approx(there.difference.value + more)
         assert each.value.value == pytest.approx(there.value + each.round_trips * (20 - predicted.here_ms), rel=0.01)
     assert 0 < predicted.here_ms < 20
-    assert "Predicted for 20 ms away, from times measured" in said
+    assert "Predicted for 20 ms away, from times measured" in output
 
 
 def test_target_with_failing_server_cpu_command_is_not_measured(server: MariadbServer, tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_target_with_failing_server_cpu_command_is_not_measured(server: MariadbS
 
 
 @pytest.mark.parametrize(
-    ("prints", "told"),
+    ("prints", "messages"),
     [
         (
             "awk '{{printf \"%.0f\", ($14+$15)*1e7}}' /proc/{pid}/stat",
@@ -171,7 +171,7 @@ def test_target_with_failing_server_cpu_command_is_not_measured(server: MariadbS
     ],
 )
 def test_invalid_server_cpu_output_ends_the_run_before_its_first_round(
-    prints: str, told: list[str], lab: Lab, server: MariadbServer, tmp_path: Path
+    prints: str, messages: list[str], lab: Lab, server: MariadbServer, tmp_path: Path
 ) -> None:
     before = databases(server)
     (pid,) = (process.pid for process in lab.processes.values() if process.role == "server")
@@ -180,5 +180,5 @@ def test_invalid_server_cpu_output_ends_the_run_before_its_first_round(
     ended = costof("run", "mysql-transport", *asked, *reached, "--tls-ca", str(server.ca_file), cwd=tmp_path)
     assert databases(server) == before
     assert (ended.status, len(ended.told)) == (1, 1)
-    assert all(words in ended.told[0] for words in told)
+    assert all(words in ended.told[0] for words in messages)
     assert not any((tmp_path / "runs").glob("*"))

@@ -56,8 +56,8 @@ def is_far(plan: Plan, arm: PlannedArm) -> bool:
 
 def packets_come_to(host: list[str]) -> int:
     """Return the packets received so far on all links of a host, given by its prefix (/proc/net/dev)."""
-    told = subprocess.run([*host, "cat", "/proc/net/dev"], capture_output=True, text=True, check=True).stdout
-    links = [line.partition(":") for line in told.splitlines()[2:]]
+    output = subprocess.run([*host, "cat", "/proc/net/dev"], capture_output=True, text=True, check=True).stdout
+    links = [line.partition(":") for line in output.splitlines()[2:]]
     return sum(int(counts.split()[1]) for name, _, counts in links if name.strip() != "lo")
 
 

@@ -31,8 +31,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     def shows_what_tls_costs() -> bool:
         runs.append(folder / f"run{len(runs)}")
-        asked = [study, *SMALL, "--rounds", "5", "--seed", "1", *kept, *broken, "--out", runs[-1].name]
-        done = costof("run", *asked, cwd=folder)
+        arguments = [study, *SMALL, "--rounds", "5", "--seed", "1", *kept, *broken, "--out", runs[-1].name]
+        done = costof("run", *arguments, cwd=folder)
         assert done.status in {EXIT_EXCEEDED, EXIT_PARTIAL}, done.err
         gate = costof("gate", runs[-1].name, cwd=folder)
         assert gate.status == done.status
@@ -54,7 +54,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def quickest_ns(finished: Path, workload: str, arm: str) -> int:
     pieces = read_run(Ledger.open(finished)).of(workload, arm)
-    return min(piece.answer.phases["connect_and_first_operation"].min_ns for piece in pieces)
+    return min(record.answer.phases["connect_and_first_operation"].min_ns for record in pieces)
 
 
 @pytest.fixture(scope="module")

@@ -64,11 +64,11 @@ def test_ended_connection_is_reopened_with_its_lock(server: MariadbServer) -> No
     before = databases(server)
     with target(server) as service:
         session = service.server.session
-        ((own,),) = session.ask("SELECT CONNECTION_ID()")
+        ((connection_id,),) = session.ask("SELECT CONNECTION_ID()")
         session.try_to("SELECT RELEASE_ALL_LOCKS()")
-        server.ask(f"KILL {own}")
+        server.ask(f"KILL {connection_id}")
         assert service.counters("any").connections is not None
-        assert session.ask("SELECT CONNECTION_ID()") != ((own,),)
+        assert session.ask("SELECT CONNECTION_ID()") != ((connection_id,),)
         other = MysqlSession(parse_mysql_url(Access(url_of(server)), "mysql-transport"))
         other.open()
         assert not MarkedDatabase(other, service.server.database).lock()
@@ -124,12 +124,12 @@ def test_privileges_granted_by_a_role_are_recognized(server: MariadbServer) -> N
 
 
 def test_tunnels_on_a_target_are_rejected_with_a_remedy(server: MariadbServer, tmp_path: Path) -> None:
-    asked = ["--set", "transport=plain,tls,ssh-aes256-ctr", "--target", url_of(server)]
-    done = costof("run", "mysql-transport", "--profile", "quick", *asked, cwd=tmp_path)
+    options = ["--set", "transport=plain,tls,ssh-aes256-ctr", "--target", url_of(server)]
+    done = costof("run", "mysql-transport", "--profile", "quick", *options, cwd=tmp_path)
     assert done.status == 2
-    (told,) = done.told
-    assert "ssh-aes256-ctr" in told
-    assert "--set transport=plain,tls" in told
+    (message,) = done.told
+    assert "ssh-aes256-ctr" in message
+    assert "--set transport=plain,tls" in message
     assert not (tmp_path / "runs").exists()
 
 

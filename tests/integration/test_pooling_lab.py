@@ -79,8 +79,8 @@ def test_tls_is_used_on_the_sides_of_the_arm(pools: Pools) -> None:
         pooled = Pooled.of(arm)
         # Only a direct connection gets the process id that the server announces.
         assert (answer.evidence["server_side"] is None) == (pooled is not None)
-        told = pools.lab.prove(arm, "start").get("pool to server, as the server sees it")
-        assert told == (pooled and ("TLSv1.3" if pooled.server_tls else "no TLS"))
+        arms_of_instrument = pools.lab.prove(arm, "start").get("pool to server, as the server sees it")
+        assert arms_of_instrument == (pooled and ("TLSv1.3" if pooled.server_tls else "no TLS"))
         assert pools.lab.lost(arm) is None
 
 
@@ -102,7 +102,7 @@ def test_pooled_clients_create_no_new_server_sessions(pools: Pools, workload: st
 
 
 @pytest.mark.parametrize(
-    ("asked", "tls", "sessions", "transactions", "said"),
+    ("asked", "tls", "sessions", "transactions", "expected"),
     [
         (True, {"TLSv1.3"}, 0, 50, None),
         (False, {""}, 4, 51, None),
@@ -114,10 +114,10 @@ def test_pooled_clients_create_no_new_server_sessions(pools: Pools, workload: st
     ],
 )
 def test_missing_evidence_of_a_pool_is_reported(
-    asked: bool, tls: set[str], sessions: int, transactions: int, said: str | None
+    asked: bool, tls: set[str], sessions: int, transactions: int, expected: str | None
 ) -> None:
     found = mismatch(asked, tls, sessions, transactions, 50)
-    assert found is None if said is None else found is not None and said in found
+    assert found is None if expected is None else found is not None and expected in found
 
 
 @pytest.mark.slow
@@ -145,9 +145,9 @@ def test_connection_storm_fails_without_a_pool_and_succeeds_with_one(pools: Pool
 @pytest.mark.parametrize("driver", ["postgres", pytest.param("asyncpg", marks=pytest.mark.slow)])
 def test_drivers_work_through_a_transaction_pool(pools: Pools, driver: str) -> None:
     arms = [arm for arm in pools.pooled if arm.settings.lab["pool"]["mode"] == "transaction"]
-    told = [pools.lab.endpoint(arm).named(arm.name) for arm in arms]
+    arms_of_instrument = [pools.lab.endpoint(arm).named(arm.name) for arm in arms]
     with application(driver, {}, pools.lab.prefix(arms[0])) as client:
-        ready = client.plan(patient_plan(told, WORKLOADS, RECORDS))
+        ready = client.plan(patient_plan(arms_of_instrument, WORKLOADS, RECORDS))
         assert [arm.error for arm in ready.arms] == [None] * len(arms)
         for arm in arms:
             pools.lab.arrange(arm)

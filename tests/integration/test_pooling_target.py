@@ -101,7 +101,7 @@ def test_url_of_something_else_than_the_servers_pool_is_rejected(somebodys: Some
 
 
 @pytest.mark.parametrize(
-    ("study", "arguments", "told"),
+    ("study", "arguments", "message"),
     [
         ("postgres-pooling", ["--set", "path=plain,own-pool"], "a pool of your own: say where it is"),
         ("postgres-pooling", ["--pooler", "postgresql://u@h/d"], "--pooler goes with --target"),
@@ -117,10 +117,10 @@ def test_url_of_something_else_than_the_servers_pool_is_rejected(somebodys: Some
         ),
     ],
 )
-def test_pooler_option_is_required_or_rejected(study: str, arguments: list[str], told: str, tmp_path: Path) -> None:
+def test_pooler_option_is_required_or_rejected(study: str, arguments: list[str], message: str, tmp_path: Path) -> None:
     ended = costof("run", study, "--profile", "quick", *arguments, cwd=tmp_path)
     assert (ended.status, len(ended.told)) == (2, 1)
-    assert told in ended.err
+    assert message in ended.err
 
 
 def test_dry_run_lists_every_write(somebodys: Somebodys, tmp_path: Path) -> None:

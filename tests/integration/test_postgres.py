@@ -53,8 +53,8 @@ def server() -> Iterator[Standing]:
         yield server
 
 
-def measured(server: Standing, transport: Transport, workload: str, operations: int, **asked: object) -> SliceAnswer:
-    arm = Arm(name="arm", service=server.client_settings().asking(asked), transport=transport)
+def measured(server: Standing, transport: Transport, workload: str, operations: int, **settings: object) -> SliceAnswer:
+    arm = Arm(name="arm", service=server.client_settings().asking(settings), transport=transport)
     return engines.measured(arm, WORKLOADS, workload, operations, RECORDS)
 
 
@@ -67,7 +67,7 @@ def test_rejected_login_has_its_error_class(server: Standing, instrument: str) -
 
     wrong = usual.model_copy(update={"password": SecretStr("wrong")})
     other = Authority(server._place.lab.folder / f"others-{instrument}")
-    found = refused(
+    classes = refused(
         wrong_password=(wrong, PLAIN),
         wrong_password_by_tls=(wrong, server.tls),
         other_authority=(usual, server.tls.trusting(other.ca_file)),
@@ -75,8 +75,8 @@ def test_rejected_login_has_its_error_class(server: Standing, instrument: str) -
         nobody_there=(usual.model_copy(update={"addresses": [f"{server.address}:9"]}), PLAIN),
         tls_at_once=(usual.asking({"negotiation": "direct"}), server.tls),
     )
-    assert found.pop("tls_at_once") in {"tls_refused", "tls_handshake", "closed", "reset"}
-    assert found == {
+    assert classes.pop("tls_at_once") in {"tls_refused", "tls_handshake", "closed", "reset"}
+    assert classes == {
         "wrong_password": "authentication",
         "wrong_password_by_tls": "authentication",
         "other_authority": "tls_certificate_untrusted",
@@ -95,7 +95,7 @@ def test_rejected_login_has_its_error_class(server: Standing, instrument: str) -
 
 
 @pytest.mark.parametrize(
-    ("asked", "trips"),
+    ("settings", "trips"),
     [
         ({}, {"tls_request": 1, "tls": 2, "hello": 1, "auth": 2, "connect": 7}),
         ({"version": "1.2"}, {"tls_request": 1, "tls": 2, "hello": 1, "auth": 2, "connect": 7}),
@@ -103,9 +103,9 @@ def test_rejected_login_has_its_error_class(server: Standing, instrument: str) -
         ({"group": "prime256v1"}, {"tls_request": 1, "tls": 1, "hello": 1, "auth": 2, "connect": 6}),
     ],
 )
-def test_connection_takes_its_round_trips(server: Standing, asked: dict[str, str], trips: dict[str, int]) -> None:
+def test_connection_takes_its_round_trips(server: Standing, settings: dict[str, str], trips: dict[str, int]) -> None:
     plain = measured(server, PLAIN, "connect", 5)
-    answer = measured(server, server.tls.model_copy(update=asked), "connect", 5)
+    answer = measured(server, server.tls.model_copy(update=settings), "connect", 5)
     assert round_trips(plain) | {"tcp": 1, "hello": 1, "auth": 2, "connect": 4} == round_trips(plain)
     assert round_trips(answer) | {"tcp": 1, **trips} == round_trips(answer)
     assert (plain.evidence["server_side"], plain.evidence["mechanism"]) == ("none", "SCRAM-SHA-256")
@@ -130,17 +130,17 @@ def test_engine_sends_the_same_messages_as_libpq(server: Standing, tmp_path: Pat
 
 def messages(sent: bytes) -> list[str]:
     """Return the message types sent on a plaintext connection."""
-    found, proof, at = ["StartupMessage"], iter(PROOF), int.from_bytes(sent[:4])
+    classes, proof, at = ["StartupMessage"], iter(PROOF), int.from_bytes(sent[:4])
     while at < len(sent):
-        found.append(next(proof) if sent[at : at + 1] == b"p" else MESSAGES[sent[at : at + 1]])
+        classes.append(next(proof) if sent[at : at + 1] == b"p" else MESSAGES[sent[at : at + 1]])
         at += 1 + int.from_bytes(sent[at + 1 : at + 5])
-    return found
+    return classes
 
 
 def logged_by_libpq(server: Standing, log: Path) -> list[str]:
     """Return the messages that libpq sends for psycopg's prepared query on a new connection (PQtrace)."""
-    asked = make_conninfo(server.url(USER), sslmode="disable", gssencmode="disable")
-    connecting = pq.PGconn.connect_start(asked.encode())
+    settings = make_conninfo(server.url(USER), sslmode="disable", gssencmode="disable")
+    connecting = pq.PGconn.connect_start(settings.encode())
     with log.open("w") as file:
         connecting.trace(file.fileno())
         while (step := connecting.connect_poll()) != pq.PollingStatus.OK:

@@ -50,8 +50,8 @@ def server() -> Iterator[Standing]:
         yield server
 
 
-def measured(server: Standing, transport: Transport, workload: str, operations: int, **asked: object) -> SliceAnswer:
-    arm = Arm(name="arm", service=server.client_settings().asking(asked), transport=transport)
+def measured(server: Standing, transport: Transport, workload: str, operations: int, **settings: object) -> SliceAnswer:
+    arm = Arm(name="arm", service=server.client_settings().asking(settings), transport=transport)
     return engines.measured(arm, WORKLOADS, workload, operations, RECORDS)
 
 
@@ -64,7 +64,7 @@ def test_rejected_login_has_its_error_class(server: Standing, instrument: str) -
         return refusals(INSTRUMENTS[instrument](), changed, seconds)
 
     wrong, other = SecretStr("wrong"), Authority(server._place.lab.folder / f"others-{instrument}")
-    found = refused(
+    classes = refused(
         wrong_password=({"password": wrong}, PLAIN),
         wrong_password_by_resp2=({"password": wrong, "resp": 2}, PLAIN),
         wrong_password_by_tls=({"password": wrong}, server.tls),
@@ -73,10 +73,10 @@ def test_rejected_login_has_its_error_class(server: Standing, instrument: str) -
         nobody_there=({"addresses": [f"{server.address}:9"]}, PLAIN),
         plain_to_tls=({"addresses": [f"{server.address}:{TLS_PORT}"]}, PLAIN),
     )
-    assert found.pop("plain_to_tls") in {"engine": {"plain_refused"}, "redis-py": {"closed", "reset"}}[instrument]
-    assert found.pop("other_authority") == "tls_certificate_untrusted"
-    assert found.pop("nobody_there") == "refused"
-    assert set(found.values()) == {"authentication"}
+    assert classes.pop("plain_to_tls") in {"engine": {"plain_refused"}, "redis-py": {"closed", "reset"}}[instrument]
+    assert classes.pop("other_authority") == "tls_certificate_untrusted"
+    assert classes.pop("nobody_there") == "refused"
+    assert set(classes.values()) == {"authentication"}
     tls_to_plain = ({"tls_addresses": [f"{server.address}:{PORT}"]}, server.tls)
     assert refused(10, tls_to_plain=tls_to_plain) == {"tls_to_plain": "tls_refused"}
     with server.showing_an_expired_certificate():
@@ -112,20 +112,23 @@ def test_operation_takes_one_round_trip(server: Standing, workload: str, resp: i
 @pytest.mark.parametrize("value_bytes", [100, 102400])
 def test_strings_of_each_size_are_stored_under_their_prefix(server: Standing, value_bytes: int) -> None:
     """A driver chooses keys that the engine has loaded."""
-    asked = {"key_prefix": "costof:1:", "value_bytes": value_bytes}
-    assert measured(server, PLAIN, "load", RECORDS, **asked).operations == RECORDS
-    key = server.client_settings().asking(asked).any_key(RECORDS, Random(value_bytes))
+    settings = {"key_prefix": "costof:1:", "value_bytes": value_bytes}
+    assert measured(server, PLAIN, "load", RECORDS, **settings).operations == RECORDS
+    key = server.client_settings().asking(settings).any_key(RECORDS, Random(value_bytes))
     assert key.startswith("costof:1:key:")
     assert (server.ask("STRLEN", key), server.ask("TTL", key)) == (value_bytes, -1)
     for workload in ("query", "write", "pipeline"):
-        answer = measured(server, server.tls, workload, 50, **asked)
+        answer = measured(server, server.tls, workload, 50, **settings)
         assert (answer.operations, answer.errors) == (50, [])
     assert server.ask("STRLEN", key) == value_bytes
 
 
 def called(server: Standing) -> dict[str, int]:
     """Return the count of each command. The administrator's own ones are only INFO and CONFIG."""
-    return {name.removeprefix("cmdstat_"): told["calls"] for name, told in server.ask("INFO", "commandstats").items()}
+    return {
+        name.removeprefix("cmdstat_"): counters["calls"]
+        for name, counters in server.ask("INFO", "commandstats").items()
+    }
 
 
 @pytest.mark.parametrize(
@@ -183,12 +186,12 @@ def test_server_out_of_memory_is_reported(server: Standing) -> None:
 
 @pytest.mark.parametrize("resp", [2, 3])
 def test_ycsb_reads_the_records_that_it_has_written(server: Standing, resp: int) -> None:
-    asked = {"key_prefix": f"ycsb{resp}:", "resp": resp}
-    loaded = measured(server, PLAIN, "ycsb_load", HASHES, **asked)
+    settings = {"key_prefix": f"ycsb{resp}:", "resp": resp}
+    loaded = measured(server, PLAIN, "ycsb_load", HASHES, **settings)
     assert (loaded.operations, loaded.errors) == (HASHES, [])
     assert server.ask("ZCARD", f"ycsb{resp}:_indices") == HASHES
     for workload in ("ycsb", "ycsb_fields"):
-        answer = measured(server, PLAIN, workload, 300, **asked)
+        answer = measured(server, PLAIN, workload, 300, **settings)
         assert (answer.operations, answer.errors) == (300, [])
     assert server.ask("ZCARD", f"ycsb{resp}:_indices") > HASHES
 

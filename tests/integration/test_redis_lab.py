@@ -28,8 +28,8 @@ class Lab:
     engines: Engines
 
     def arm(self, transport: str, key: str | None = None) -> PlannedArm:
-        wanted = {"transport": transport, **({"key": key} if key else {})}
-        return next(arm for arm in self.plan.arms if not arm.replicate and wanted.items() <= arm.levels.items())
+        levels = {"transport": transport, **({"key": key} if key else {})}
+        return next(arm for arm in self.plan.arms if not arm.replicate and levels.items() <= arm.levels.items())
 
 
 @pytest.fixture(scope="module")

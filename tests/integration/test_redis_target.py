@@ -45,8 +45,8 @@ def refusal(server: Standing) -> CostofError:
 def test_missing_permission_is_reported_before_any_write(server: Standing, command: str) -> None:
     server.ask("ACL", "SETUSER", USER, f"-{command}")
     try:
-        told = refusal(server)
-        assert "nothing was written" in str(told) or told.problem is ErrorText.TARGET_FAILED
+        error = refusal(server)
+        assert "nothing was written" in str(error) or error.problem is ErrorText.TARGET_FAILED
         assert server.all_keys() <= {"theirs", RUNS}
     finally:
         server.ask("ACL", "SETUSER", USER, "+@all")

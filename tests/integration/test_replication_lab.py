@@ -74,7 +74,7 @@ def arranged(lab: ReplicationLab, arm: PlannedArm) -> Observation:
     return read[-1]
 
 
-def take_slice(lab: ReplicationLab, arm: PlannedArm, *, caught_up: bool = False) -> Judgement:
+def measure_slice(lab: ReplicationLab, arm: PlannedArm, *, caught_up: bool = False) -> Judgement:
     """Measure a slice like a run. `caught_up`: wait until all members have the written data."""
     lab.arrange(arm)
     before = lab.observe(arm)
@@ -91,7 +91,7 @@ def good_slice(lab: ReplicationLab, arm: PlannedArm, *, caught_up: bool = False)
 
     def is_good() -> bool:
         with suppress(NotArrangedError):
-            judged.append(take_slice(lab, arm, caught_up=caught_up))
+            judged.append(measure_slice(lab, arm, caught_up=caught_up))
             return judged[-1].mismatch is None
         return False
 
@@ -99,7 +99,7 @@ def good_slice(lab: ReplicationLab, arm: PlannedArm, *, caught_up: bool = False)
     return judged[-1]
 
 
-def thrown_out(judged: Judgement) -> str:
+def discard_reason(judged: Judgement) -> str:
     """Return why the slice is discarded."""
     assert judged.mismatch is not None
     return judged.mismatch
@@ -126,7 +126,7 @@ def test_slice_with_another_sync_tree_is_discarded(seven: ReplicationLab) -> Non
     arms: dict[str, PlannedArm] = seven.arms  # type: ignore[attr-defined]
     observed = arranged(seven, arms["chain"])
     judged = seven.judge(arms["star"], observed, observed, write(seven, arms["star"], 1))
-    assert "the tree was 'primary: secondary-1; secondary-1: secondary-2;" in thrown_out(judged)
+    assert "the tree was 'primary: secondary-1; secondary-1: secondary-2;" in discard_reason(judged)
 
 
 def test_members_have_cpu_shares_and_roles_have_cpu_time(seven: ReplicationLab) -> None:
@@ -168,11 +168,11 @@ def test_stepped_down_primary_becomes_primary_again(seven: ReplicationLab) -> No
     primary = seven._sets[7].shaped._set.admin("primary").admin
     primary.command("replSetStepDown", 2 * HANGS_SECONDS, secondaryCatchUpPeriodSecs=HANGS_SECONDS)
 
-    def told() -> str:
-        return thrown_out(seven.judge(arm, before, seven.observe(arm), NOTHING))
+    def failure() -> str:
+        return discard_reason(seven.judge(arm, before, seven.observe(arm), NOTHING))
 
     # A busy machine may first report another member that did not answer in time.
-    eventually("word of it", lambda: told() == "primary is in SECONDARY")
+    eventually("word of it", lambda: failure() == "primary is in SECONDARY")
     eventually("another primary", lambda: seven.observe(arm).primary not in (None, "primary"))
     good_slice(seven, arm)
     assert any("deposed 1 times" in warning for warning in seven.warnings())
@@ -188,7 +188,7 @@ def test_killed_member_discards_only_its_sets_arms() -> None:
         eventually("notice", lambda: lab.lost(arm) is not None)
         # The run continues, and reports at the next slice which arms are lost.
         lab.arrange(arm)
-        thrown_out(lab.judge(arm, before, lab.observe(arm), NOTHING))
+        discard_reason(lab.judge(arm, before, lab.observe(arm), NOTHING))
         assert "secondary-1" in (lab.lost(arm) or "")
         assert lab.lost() == lab.lost(arm)
 

@@ -146,9 +146,9 @@ def test_labs_with_cpu_shares_run_without_them(study: str, settings: list[str]) 
     argv = [*ordinary_user(), *prefix(), sys.executable, "-c", LAB, study, *settings]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert "network namespace" in told["topology"]
-    assert any("without root" in warning for warning in told["warnings"])
+    output = json.loads(done.stdout)
+    assert "network namespace" in output["topology"]
+    assert any("without root" in warning for warning in output["warnings"])
 
 
 def doctor(user: list[str]) -> list[str]:
@@ -163,9 +163,9 @@ def refused(user: list[str]) -> str:
         done = subprocess.run(far, capture_output=True, text=True, check=False, cwd=ROOT)
         assert done.returncode == 1
         assert not [*folder.iterdir()]
-    (told,) = [line for line in done.stderr.splitlines() if line.startswith("costof:")]
-    assert f"the link '{FAR_MS:g}ms'" in told
-    return told
+    (output,) = [line for line in done.stderr.splitlines() if line.startswith("costof:")]
+    assert f"the link '{FAR_MS:g}ms'" in output
+    return output
 
 
 def test_forbidden_user_namespaces_are_reported_with_a_remedy() -> None:
@@ -186,6 +186,6 @@ def test_inaccessible_tun_device_is_reported_with_a_remedy() -> None:
 
 
 def test_doctor_reports_hosts_of_an_ordinary_user() -> None:
-    told = "\n".join(doctor(ordinary_user()))
-    assert "ok       user: not root: hosts are made in a user namespace" in told
-    assert "ok       far links: " in told
+    output = "\n".join(doctor(ordinary_user()))
+    assert "ok       user: not root: hosts are made in a user namespace" in output
+    assert "ok       far links: " in output

@@ -52,12 +52,12 @@ def loaded(mongod: Standalone, tmp_path_factory: pytest.TempPathFactory) -> Outc
 def test_published_load_command_prints_ycsbs_report(loaded: Outcome, mongod: Standalone) -> None:
     assert loaded.status == 0, loaded.err
     assert PASSWORD not in loaded.out + loaded.err
-    told = figures(loaded)
-    assert told["INSERT", "Operations"] == told["INSERT", "Return=OK"] == RECORDS
+    reported = figures(loaded)
+    assert reported["INSERT", "Operations"] == reported["INSERT", "Return=OK"] == RECORDS
     order = ["MinLatency(us)", "95thPercentileLatency(us)", "99thPercentileLatency(us)", "MaxLatency(us)"]
-    latencies = [told["INSERT", name] for name in order]
+    latencies = [reported["INSERT", name] for name in order]
     assert latencies == sorted(latencies)
-    assert told["OVERALL", "Throughput(ops/sec)"] > 0
+    assert reported["OVERALL", "Throughput(ops/sec)"] > 0
     assert re.search(rf" sec: {RECORDS} operations; .* \[INSERT: Count=", loaded.err)
     with mongod.client() as client:
         keys = {row["_id"] for row in client["ycsb"]["usertable"].find({}, {"_id": 1})}
@@ -85,11 +85,11 @@ def test_core_workload_reports_its_operations_by_name(mongod: Standalone, tmp_pa
     size = ["-p", f"recordcount={RECORDS}", "-p", "operationcount=300", "-threads", "3"]
     done = ycsb(mongod, tmp_path, "run", "-P", "workloads/workloadf", *size)
     assert done.status == 0, done.err
-    told, kinds = figures(done), {"READ", "UPDATE", "READ-MODIFY-WRITE"}
-    assert {kind for kind, _ in told} - {"OVERALL"} == kinds
+    reported, kinds = figures(done), {"READ", "UPDATE", "READ-MODIFY-WRITE"}
+    assert {kind for kind, _ in reported} - {"OVERALL"} == kinds
     # The reads and updates of a read-modify-write are counted under their own names too.
-    changed = int(told["READ-MODIFY-WRITE", "Operations"])
-    assert sum(told[kind, "Operations"] for kind in kinds) == 300 + 2 * changed
+    changed = int(reported["READ-MODIFY-WRITE", "Operations"])
+    assert sum(reported[kind, "Operations"] for kind in kinds) == 300 + 2 * changed
 
 
 def test_run_without_records_is_reported_with_a_remedy(mongod: Standalone, tmp_path: Path) -> None:
@@ -128,8 +128,8 @@ def test_published_jdbc_command_works_on_mysql(mariadb: MariadbServer, tmp_path:
     run = ["ycsb", "run", "mysql", *load[3:], "-p", "operationcount=200"]
     ran = costof(*run, cwd=tmp_path)
     assert ran.status == 0, ran.err
-    told = figures(ran)
-    assert told["READ", "Return=OK"] + told["UPDATE", "Return=OK"] == 200
+    reported = figures(ran)
+    assert reported["READ", "Return=OK"] + reported["UPDATE", "Return=OK"] == 200
     assert password not in done.out + done.err + ran.out + ran.err
 
 
@@ -155,6 +155,6 @@ def test_jdbc_command_works_on_postgresql(tmp_path: Path) -> None:
         run = ["ycsb", "run", "postgresql", "-P", "workloads/workloade", *asked, "-p", "operationcount=200"]
         ran = costof(*run, cwd=tmp_path)
         assert ran.status == 0, ran.err
-        told = figures(ran)
-        assert all(told[operation, "Return=OK"] > 0 for operation in ("SCAN", "INSERT"))
+        reported = figures(ran)
+        assert all(reported[operation, "Return=OK"] > 0 for operation in ("SCAN", "INSERT"))
         assert server.password.get_secret_value() not in ran.out + ran.err

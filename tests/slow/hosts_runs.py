@@ -64,7 +64,7 @@ records = 100
 slices.query = { operations = 1000000, seconds = SECONDS }
 """
 
-#: Commands of the user's own, with what they print of their work and two secrets: one of a file on each host.
+#: A study of commands that print figures, with two secrets, one of them from a file on each host.
 COMMANDS = r"""
 title = "What does a longer answer cost?"
 service = "command"
@@ -80,7 +80,7 @@ run = '''
 began=$(date +%s%N)
 redis-cli -h ADDRESS --user costof --no-auth-warning -r {count} GET nothing >/dev/null
 echo "rate: $(({count} * 1000000000 / ($(date +%s%N) - began)))"
-echo "gets: {count}, told: {rate}"
+echo "gets: {count}, requested: {rate}"
 '''
 shell = true
 seconds = 1
@@ -151,7 +151,7 @@ def costof(cluster: Cluster, *words: str, **env: str) -> subprocess.Popen[str]:
     )
 
 
-def told(cluster: Cluster, *words: str, **env: str) -> tuple[int, str]:
+def run_on_head(cluster: Cluster, *words: str, **env: str) -> tuple[int, str]:
     """Run the command and return its output."""
     process = costof(cluster, *words, **env)
     out, err = process.communicate()

@@ -33,10 +33,9 @@ FAR_MS = 100.0
 #: Each node's own.
 TMP = Path("/tmp")
 TOKEN = TMP / "token"
-# Ray waits 30 s for a raylet, and gives one up that has not told its health for 10 s, five times on end: a busy machine
-# may take longer. Images of containers often set
-# PYTHONDONTWRITEBYTECODE, and each process would compile Ray's sources anew. Ray's proxy of clients forks, and by what
-# gRPC does in a fork the child often ends at once (ray#63202).
+# On a busy machine Ray needs longer timeouts than its 30 s for a raylet and 5 x 10 s for health reports. Images of
+# containers often set PYTHONDONTWRITEBYTECODE, with which each process would compile Ray's sources again. Ray's client
+# proxy forks, and gRPC may crash in the fork (ray#63202).
 ENVIRONMENT = {
     "GRPC_ENABLE_FORK_SUPPORT": "0",
     "RAY_raylet_start_wait_time_s": str(HANGS_SECONDS),
@@ -148,15 +147,15 @@ class Cluster:
 
     def environment(self, token: Path = TOKEN) -> dict[str, str]:
         """Return the environment for clients of the cluster. The token is in a file, hidden from process lists."""
-        told = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token), "RAY_USAGE_STATS_ENABLED": "0"}
-        return {**ENVIRONMENT, **told}
+        variables = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token), "RAY_USAGE_STATS_ENABLED": "0"}
+        return {**ENVIRONMENT, **variables}
 
     def command(
         self, *words: str, node: Node | None = None, env: Mapping[str, str] | None = None, **how: Any
     ) -> subprocess.Popen[str]:
         """Return a program's command line for a node, with the cluster's token unless `env` overrides it."""
-        told = {**os.environ, **self.environment(), **(env or {})}
-        return subprocess.Popen((node or self.head).inside(*words), env=told, text=True, **how)
+        variables = {**os.environ, **self.environment(), **(env or {})}
+        return subprocess.Popen((node or self.head).inside(*words), env=variables, text=True, **how)
 
     def kill(self, name: str) -> None:
         """Kill a host, as if its power were cut."""

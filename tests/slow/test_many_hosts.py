@@ -39,9 +39,9 @@ from tests.slow.hosts_runs import (
     left,
     memory_holds,
     paced,
+    run_on_head,
     running,
     target,
-    told,
 )
 from tests.slow.ray_nodes import CLIENTS_PORT, TMP, Cluster, a_cluster
 from tests.support.programs import eventually
@@ -125,13 +125,13 @@ def near(cluster: Cluster, server: Standing, study: Path, refused: subprocess.Po
 
 
 def test_hosts_are_described(cluster: Cluster) -> None:
-    status, said = told(cluster, "doctor", "--hosts", "auto")
+    status, said = run_on_head(cluster, "doctor", "--hosts", "auto")
     assert status == 0, said
     assert [name for name in LOADS if f"{name}: " in said] == LOADS
 
 
 def test_hosts_are_listed_before_anything_is_started(cluster: Cluster, server: Standing, study: Path) -> None:
-    status, said = told(cluster, "run", "/tmp/paced.toml", "--profile", "quick", *target(server), "--dry-run")
+    status, said = run_on_head(cluster, "run", "/tmp/paced.toml", "--profile", "quick", *target(server), "--dry-run")
     assert status == 0
     assert [line.split()[1] for line in said.splitlines() if line.startswith("host ")] == [f"{name}," for name in LOADS]
     assert said.count("query 4 workers") == 3
@@ -142,26 +142,26 @@ def test_run_of_many_hosts_has_one_answer(near: Near) -> None:
     outcome = near.outcome
     assert outcome.status == 0, outcome.out + outcome.err
     assert "Traceback" not in outcome.err
-    for piece in outcome.slices:
-        assert [part.host for part in piece.hosts] == LOADS
-        measured = sum(part.operations for part in piece.hosts)
-        assert measured == piece.answer.operations
-        assert not measured or measured == piece.answer.phases["operation"].count
+    for record in outcome.slices:
+        assert [part.host for part in record.hosts] == LOADS
+        measured = sum(part.operations for part in record.hosts)
+        assert measured == record.answer.operations
+        assert not measured or measured == record.answer.phases["operation"].count
 
 
 def test_server_counts_the_operations_of_all_hosts(near: Near) -> None:
-    measured = sum(piece.answer.operations for piece in near.outcome.slices)
+    measured = sum(record.answer.operations for record in near.outcome.slices)
     # Operations abandoned a second after their slice are counted by the server, but by no host.
-    abandoned = sum(error.count for piece in near.outcome.slices for error in piece.answer.errors)
+    abandoned = sum(error.count for record in near.outcome.slices for error in record.answer.errors)
     # One looks whether the account may; and before each slice each worker does one on the connection that it opens.
     assert 0 <= near.gets - (1 + 12 * len(near.outcome.slices) + measured) <= abandoned
 
 
 def test_clock_ten_seconds_off_is_corrected(near: Near) -> None:
-    for piece in near.outcome.slices:
-        offsets = [part.clock_offset_ns / 1e9 for part in piece.hosts]
+    for record in near.outcome.slices:
+        offsets = [part.clock_offset_ns / 1e9 for part in record.hosts]
         assert [round(offset) for offset in offsets] == [0, 10, 0]
-    for each in zip(*(piece.hosts for piece in near.outcome.slices), strict=True):
+    for each in zip(*(record.hosts for record in near.outcome.slices), strict=True):
         assert sum(part.operations for part in each) > 0
         # A busy machine is late now and then; with a wrong clock all slices would be late.
         assert min(part.late_ns for part in each) < 1e9
@@ -171,7 +171,7 @@ def test_hosts_start_at_the_same_time(near: Near, cluster: Cluster, server: Stan
     outcomes = [near.outcome]
 
     def begin_together() -> bool:
-        begun_ns = [[part.first_ns for part in piece.hosts] for piece in outcomes[-1].slices]
+        begun_ns = [[part.first_ns for part in record.hosts] for record in outcomes[-1].slices]
         apart = [max(firsts) - min(firsts) for firsts in begun_ns if None not in firsts]
         print(sorted(round(each / 1e6, 2) for each in apart))
         if len(apart) >= 100 and median(apart) < TOGETHER_NS:
@@ -208,9 +208,9 @@ def test_ray_client_gets_the_same_answer(cluster: Cluster, server: Standing, lon
         outcome = run.ends()
     assert outcome.status in {0, 3}, outcome.out + outcome.err
     assert "Traceback" not in outcome.err
-    for piece in outcome.slices:
-        assert [part.host for part in piece.hosts] == LOADS
-        assert sum(part.operations for part in piece.hosts) == piece.answer.operations > 0
+    for record in outcome.slices:
+        assert [part.host for part in record.hosts] == LOADS
+        assert sum(part.operations for part in record.hosts) == record.answer.operations > 0
     eventually("the end of engines and actors", lambda: not any(left(node) for node in cluster.loads))
 
 
@@ -234,7 +234,7 @@ def test_another_python_version_is_rejected(cluster: Cluster) -> None:
     assert other.stdout is not None
     assert other.stdout.readline() == "changed\n"
     try:
-        status, said = told(cluster, "doctor", "--hosts", "auto")
+        status, said = run_on_head(cluster, "doctor", "--hosts", "auto")
     finally:
         other.communicate("\n")
     assert status == 1
@@ -251,11 +251,11 @@ def test_host_without_costof_can_run_the_engine_but_not_commands(
     try:
         with running(cluster, server, "bare", long_study, "--rounds", "2") as run:
             outcome = run.ends()
-        status, said = told(cluster, "versus", *WHERE, "true", "true")
+        status, said = run_on_head(cluster, "versus", *WHERE, "true", "true")
     finally:
         subprocess.run(bare.inside("umount", sources), check=True)
     assert outcome.status in {0, 3}, outcome.out + outcome.err
-    assert all(part.operations > 0 for piece in outcome.slices for part in piece.hosts)
+    assert all(part.operations > 0 for record in outcome.slices for part in record.hosts)
     assert status == 1
     assert "load-3 cannot measure: commands are run by the costof of each host, and it has no costof" in said
 
@@ -277,13 +277,13 @@ def test_commands_are_measured_on_many_hosts(cluster: Cluster, server: Standing)
     files = [path for node in cluster.nodes.values() for path in files_of_ray(node)]
     held = [path for path in files if any(each in path.read_bytes() for each in (token.encode(), _password(server)))]
     assert not held
-    for piece in outcome.slices:
-        assert [part.host for part in piece.hosts] == LOADS
-        assert piece.answer.figures["rate"] == fsum(part.figures["rate"] for part in piece.hosts)
-        assert piece.answer.operations == sum(part.operations for part in piece.hosts)
+    for record in outcome.slices:
+        assert [part.host for part in record.hosts] == LOADS
+        assert record.answer.figures["rate"] == fsum(part.figures["rate"] for part in record.hosts)
+        assert record.answer.operations == sum(part.operations for part in record.hosts)
         # Each host's share of 300 a second; the proof runs on each host.
-        assert "told: 100" in piece.answer.evidence["output"]
-    gets = sum(part.figures["gets"] * part.operations for piece in outcome.slices for part in piece.hosts)
+        assert "requested: 100" in record.answer.evidence["output"]
+    gets = sum(part.figures["gets"] * part.operations for record in outcome.slices for part in record.hosts)
     assert gets == int(server.ask("INFO", "commandstats")["cmdstat_get"]["calls"])
     assert "the mean of what the hosts' programs said" in " ".join((outcome.folder / "report.md").read_text().split())
     eventually("the end of runners and actors", lambda: not any(left(node) for node in cluster.loads))
@@ -308,9 +308,9 @@ def test_versus_runs_on_hosts_and_cleans_up_after_kill(cluster: Cluster, server:
     with begun(cluster, "versus", *words) as run:
         outcome = run.ends()
     assert outcome.status in {0, 3}, outcome.out + outcome.err
-    for piece in outcome.slices:
-        assert piece.answer.figures["get_rps"] == fsum(part.figures["get_rps"] for part in piece.hosts)
-    runs = sum(part.operations for piece in outcome.slices for part in piece.hosts)
+    for record in outcome.slices:
+        assert record.answer.figures["get_rps"] == fsum(part.figures["get_rps"] for part in record.hosts)
+    runs = sum(part.operations for record in outcome.slices for part in record.hosts)
     assert 400 * runs == int(server.ask("INFO", "commandstats")["cmdstat_get"]["calls"])
     with begun(cluster, "killed", "versus", *WHERE, *[f"sleep {LONG}"] * 2) as run:
         eventually("commands", lambda: all(node.pids_of(LONG) for node in cluster.loads))

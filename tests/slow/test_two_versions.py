@@ -83,7 +83,7 @@ UPGRADES = {
 
 @dataclass(frozen=True)
 class Upgraded:
-    """Two complete runs, `old` and `new`, in `folder`. `refusal`: the error of resuming an old run on the new release."""
+    """Two complete runs, `old` and `new`, in `folder`. `refusal`: the error of resuming an old run on the new one."""
 
     upgrade: Upgrade
     folder: Path
@@ -123,9 +123,9 @@ def test_resume_rejects_another_release(upgraded: Upgraded) -> None:
 
 def test_compare_names_the_releases(upgraded: Upgraded) -> None:
     done = costof("compare", str(upgraded.folder / "old"), str(upgraded.folder / "new"), cwd=upgraded.folder)
-    told = " ".join(done.out.split())
-    assert all(version in told for version in upgraded.upgrade.versions)
-    assert told.index(upgraded.upgrade.versions[0]) < told.index("Costs, relative to each run")
+    text = " ".join(done.out.split())
+    assert all(version in text for version in upgraded.upgrade.versions)
+    assert text.index(upgraded.upgrade.versions[0]) < text.index("Costs, relative to each run")
 
 
 def test_history_has_one_series_for_each_release(upgraded: Upgraded) -> None:
