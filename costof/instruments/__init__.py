@@ -1,1 +1,1 @@
-"""Instruments: what measures, each in a process of its own."""
+"""Instruments: programs that measure, each in a separate process."""

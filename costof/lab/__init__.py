@@ -1,1 +1,1 @@
-"""A run's own hosts, links, processes and certificates, and the supervisor that takes them away."""
+"""The hosts, links, processes and certificates that a run creates, and the supervisor that removes them."""

@@ -30,12 +30,12 @@ ssbzSibBsu/6iGtCOGEoXJf//////////wIBAg==
 """
 
 
-#: The kind of key that a server has where nobody asks for another.
+#: The kind of key of a server without a setting for it.
 DEFAULT_KEY = "rsa-2048"
 
 
 def new_key(kind: str) -> PrivateKey:
-    """`kind` is 'rsa-<bits>' or 'ecdsa-p256'."""
+    """Generate a key of kind 'rsa-<bits>' or 'ecdsa-p256'."""
     family, size = kind.split("-")
     if family == "rsa":
         return rsa.generate_private_key(public_exponent=65537, key_size=int(size))
@@ -45,7 +45,7 @@ def new_key(kind: str) -> PrivateKey:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a file only its owner can read; it never exists with wider permissions."""
+    """Write a file that only its owner can read; it never exists with wider permissions."""
     path.unlink(missing_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as file:
@@ -61,7 +61,7 @@ def _general_name(name: str) -> x509.GeneralName:
 
 @dataclass
 class Authority:
-    """A CA made for one run. Its key is never written."""
+    """A CA made for one run. Its key is never written to disk."""
 
     folder: Path
 
@@ -84,10 +84,10 @@ class Authority:
         return {kind: self.issue(label, kind, names) for kind in kinds}
 
     def issue(self, label: str, kind: str, names: list[str], valid_for: datetime.timedelta = VALID_FOR) -> Path:
-        """Write key and certificate of a server into one PEM file, mode 0600, and return its path.
+        """Write a server's key and certificate into one PEM file with mode 0600. Return its path.
 
-        `names` are DNS names and IP addresses; the certificate serves as server and as client, since members of a
-        cluster call each other. A negative `valid_for` makes one that has expired (for tests).
+        `names` are DNS names and IP addresses. The certificate is valid for servers and clients, since members of a
+        cluster connect to each other. A negative `valid_for` makes an expired certificate (for tests).
         """
         key = new_key(kind)
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, label)])
@@ -95,7 +95,7 @@ class Authority:
             _builder(subject, self._name, key, valid_for)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_key_usage(signs_certificates=False), critical=True)
-            # RFC 5280, 4.2.1.1. Python asks for it from 3.13 on.
+            # RFC 5280, 4.2.1.1. Python 3.13 and later require it.
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
             .add_extension(x509.SubjectAlternativeName([_general_name(name) for name in names]), critical=False)
             .add_extension(
@@ -116,7 +116,7 @@ def _builder(
     subject: x509.Name, issuer: x509.Name, key: PrivateKey, valid_for: datetime.timedelta
 ) -> x509.CertificateBuilder:
     now = datetime.datetime.now(datetime.UTC)
-    # An hour back, so that a clock that is a little behind does not refuse the run.
+    # Valid from an hour ago, so that machines whose clocks are slightly behind accept it.
     start = min(now, now + valid_for) - datetime.timedelta(hours=1)
     return (
         x509.CertificateBuilder()

@@ -1,4 +1,4 @@
-"""The CPU share of a host: a cgroup, so that many hosts on few cores each have a machine of their own, scaled down."""
+"""CPU shares of hosts, by cgroups: many hosts on few cores each behave like a separate, smaller machine."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from costof.errors import CostofError, ErrorText
 from costof.lab.lab import Lab
 from costof.lab.program import find_program
 
-# Short, so that a host that has used its share up is back before its clients notice more than a slower machine.
+# Short, so that to its clients a host that has used up its share looks like a slow machine, not a stopped one.
 PERIOD_US = 10_000
-# Periods of one length stay in step for as long as their groups live, at distances that the kernel draws when it makes
-# them: whether a host is awake when another's answer comes would be luck of the run. Those of no two hosts are alike.
+# Each host has a different period. Equal periods would keep a random offset for the whole run, and so chance would
+# decide whether one host is throttled when another one's answer arrives.
 PERIOD_STEP_US = 300
 PERIODS = 16
-# The kernel takes no smaller quota (cpu.cfs_quota_us, cpu.max).
+# The kernel accepts no smaller quota (cpu.cfs_quota_us, cpu.max).
 SMALLEST_QUOTA_US = 1_000
 
-# What is left in the group is the host's and the lab is at its end; a process that was killed leaves it a little later.
+# Kill the group's remaining processes at the end of the lab. Killed processes leave the group a little later, so retry.
 REMOVE = """
 tries=0
 while [ -d "$0" ] && [ $tries -lt 300 ]; do
@@ -32,7 +32,7 @@ done
 
 @dataclass(frozen=True)
 class Hierarchies:
-    """Where this machine's groups are: `limit` sets the share, `usage` counts (the same folder in most systems)."""
+    """This machine's cgroup folders: `limit` for shares, `usage` for CPU time. On most systems they are the same."""
 
     version: int
     limit: Path
@@ -45,13 +45,14 @@ class Hierarchies:
 
 @dataclass(eq=False)
 class CpuShare:
-    """A share of `cores` that whatever enters the group has together.
+    """A share of `cores` for all processes of a cgroup together.
 
-    `period_us` is the kernel's, in which it has its share once; a small share has a longer one.
+    `period_us` is the kernel's scheduling period, in which the group may use its share once; small shares have longer
+    periods.
 
-    With `cpu`, all of it on that CPU, which makes it one slower core. On several CPUs the one that runs first takes the
-    whole quota of a period and threads on the others wait for the next: which threads these are is luck that lasts for
-    seconds, and in it a server's batches, and so its CPU time for an operation, differ by half.
+    With `cpu` all processes run on that CPU, like on one slower core. On several CPUs the first one to run can use up
+    the quota of a period while threads on the others wait. Which threads wait is random but lasts for seconds, and it
+    changes the size of a server's batches, and so its CPU time for an operation, by half.
     """
 
     cores: float
@@ -62,9 +63,9 @@ class CpuShare:
 
     @classmethod
     def create(cls, lab: Lab, group: str, cores: float, cpu: int | None = None, number: int = 0) -> CpuShare:
-        """Make the group, to be removed with the lab; `number` is of those that share a lab.
+        """Create the group, and have the lab remove it at the end. `number` counts the hosts of the lab.
 
-        Raises `LAB_FAILED` when this machine has none.
+        Raises `LAB_FAILED` if this machine has no cgroups for CPU shares.
         """
         share = cls(cores, find_hierarchies(), group, cpu, PERIOD_US + PERIOD_STEP_US * (number % PERIODS))
         for folder in share.folders:
@@ -74,7 +75,7 @@ class CpuShare:
         return share
 
     def resize(self, cores: float) -> None:
-        """Give the group another share, what runs in it included. Raises `LAB_FAILED`."""
+        """Change the group's share, also for running processes. Raises `LAB_FAILED`."""
         if cores != self.cores:
             self.cores = cores
             self._limit()
@@ -85,7 +86,7 @@ class CpuShare:
 
     @property
     def prefix(self) -> list[str]:
-        """What stands before a program's arguments: it enters the group, then becomes the program (same pid)."""
+        """Return the words before a program's arguments: they enter the group, then execute the program (same pid)."""
         enter = "".join(f'echo $$ >"{folder}/cgroup.procs" && ' for folder in self.folders)
         pin = [] if self.cpu is None else [str(find_program("taskset", "util-linux")), "-c", str(self.cpu)]
         return ["sh", "-c", enter + 'exec "$@"', "sh", *pin]
@@ -97,7 +98,7 @@ class CpuShare:
         return int(self._counts(folder)["usage_usec"]) / 1e6
 
     def throttled_seconds(self) -> float:
-        """Return the time in which the group wanted to run and had used its share up."""
+        """Return the time in which the group was ready to run but had used up its share."""
         counts = self._counts(self.hierarchies.limit / self.group)
         if self.hierarchies.version == 1:
             return int(counts["throttled_time"]) / 1e9
@@ -116,17 +117,17 @@ class CpuShare:
 
 
 def limits(version: int, cores: float, period_us: int) -> dict[str, str]:
-    """Return a group's files and their contents. A small share has a longer period, for the kernel's least quota."""
+    """Return a group's settings: content by file name. Small shares get a longer period to reach the least quota."""
     period = round(period_us * max(1.0, SMALLEST_QUOTA_US / (cores * PERIOD_US)))
     quota = round(cores * period)
     if version == 1:
-        # The period first: the kernel checks each against the other as it stands.
+        # The period first: the kernel checks each new value against the other one's current value.
         return {"cpu.cfs_period_us": str(period), "cpu.cfs_quota_us": str(quota)}
     return {"cpu.max": f"{quota} {period}"}
 
 
 def find_hierarchies(mounts: Path = Path("/proc/self/mounts")) -> Hierarchies:
-    """Return version 2 where it has the cpu controller, else version 1. Raises `LAB_FAILED`."""
+    """Return cgroup version 2 if it has the cpu controller, or else version 1. Raises `LAB_FAILED`."""
     first: dict[str, Path] = {}
     for line in mounts.read_text().splitlines():
         _, folder, kind, options, *_ = line.split()

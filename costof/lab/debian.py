@@ -1,7 +1,7 @@
-"""Server programs of the distribution's own packages, unpacked into the user's cache: Debian and its kin, without root.
+"""Server programs from Debian packages, unpacked into the user's cache without root.
 
-`apt-get` says which libraries are missing, fetches and checks signatures, with lists of its own below the cache. The
-packages are unpacked, never installed: no script of theirs runs, no user and no service is made.
+`apt-get` finds missing libraries, downloads packages and checks their signatures, with separate package lists in the
+cache. Packages are unpacked, never installed: none of their scripts runs, and no users or services are created.
 """
 
 from __future__ import annotations
@@ -24,14 +24,17 @@ from costof.lab.wheel import FetchError
 
 APT_SECONDS = 600
 LISTS_ARE_FRESH_SECONDS = 86_400
-#: Below a program's folder: its packages as they are. What is beside it runs what is in it.
+#: Subfolder of a program's folder with the unpacked packages. Scripts outside it run the programs in it.
 FILES = "files"
 
 
 @dataclass(frozen=True)
 class Packages:
-    """`names`: what is unpacked, and all libraries that these lack. `programs`: patterns of what is run, the first one
-    under the program's own name. `beside`: what a program is to find in its own folder."""
+    """Packages of a program. `names` are unpacked, together with the libraries that they need.
+
+    `programs` are patterns of its executables, the program itself first. `beside` are patterns of files that the
+    program looks for in its own folder.
+    """
 
     names: Sequence[str]
     programs: Sequence[str]
@@ -39,31 +42,31 @@ class Packages:
 
 
 def fetched_folder(program: str) -> Path:
-    """Where a program lies or will lie, with usr/sbin and so on below."""
+    """Return the folder of a fetched program, with usr/sbin and so on below it. It may not exist yet."""
     return Path(platformdirs.user_cache_dir("costof")) / "programs" / program
 
 
 def missing_libraries(binary: Path) -> list[str]:
-    told = subprocess.run(["ldd", str(binary)], capture_output=True, text=True, check=False).stdout
-    return re.findall(r"^\s*(\S+) => not found", told, re.MULTILINE)
+    output = subprocess.run(["ldd", str(binary)], capture_output=True, text=True, check=False).stdout
+    return re.findall(r"^\s*(\S+) => not found", output, re.MULTILINE)
 
 
 def unpack_packages(program: str, packages: Packages) -> None:
-    """Fetch and unpack, in place of an earlier one. Raises `FetchError`, and `OSError` where there is no room."""
+    """Fetch and unpack packages, replacing earlier ones. Raises `FetchError`, and `OSError` if the disk is full."""
     place = fetched_folder(program)
 
     def arrange(folder: Path) -> None:
         files = folder / FILES
         for pattern in packages.programs:
-            found = sorted(path.relative_to(files) for path in files.glob(pattern))
-            if not found:
-                raise FetchError(f"{packages.names[0]} holds no {pattern}")
-            for path in found:
+            executables = sorted(path.relative_to(files) for path in files.glob(pattern))
+            if not executables:
+                raise FetchError(f"the package {packages.names[0]} has no file {pattern}")
+            for path in executables:
                 _write_runner(folder / path, place / FILES / path, folder, place)
         first = folder / packages.programs[0]
         for path in (path for pattern in packages.beside for path in files.glob(pattern)):
             first.with_name(path.name).symlink_to(place / path.relative_to(folder))
-        # A program is asked for what lies beside its own folder.
+        # Programs look for these relative to their own folder.
         for name in ("share", "lib"):
             if not (folder / "usr" / name).exists():
                 (folder / "usr" / name).symlink_to(place / FILES / "usr" / name)
@@ -72,7 +75,7 @@ def unpack_packages(program: str, packages: Packages) -> None:
 
 
 def unpack_libraries(program: str, binary: Path, names: Sequence[str]) -> None:
-    """Unpack the libraries of packages for a program that lies elsewhere. Raises as `unpack_packages`."""
+    """Unpack libraries for a program outside the cache. Raises the same errors as `unpack_packages`."""
     place = fetched_folder(program)
     _unpack(names, place, lambda folder: _write_runner(folder / "usr/bin" / program, binary, folder, place))
 
@@ -80,7 +83,7 @@ def unpack_libraries(program: str, binary: Path, names: Sequence[str]) -> None:
 def _unpack(names: Sequence[str], place: Path, arrange: Callable[[Path], None]) -> None:
     for tool in ("apt-get", "dpkg-deb"):
         if not shutil.which(tool):
-            raise FetchError(f"packages are fetched by {tool}, of Debian and its kin, and there is none here")
+            raise FetchError(f"packages are fetched with Debian's {tool}, which is not installed here")
     place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".fetching-", dir=place.parent) as scratch:
         archives, folder = Path(scratch) / "archives", Path(scratch) / "unpacked"
@@ -96,8 +99,8 @@ def _unpack(names: Sequence[str], place: Path, arrange: Callable[[Path], None]) 
 
 
 def _write_runner(path: Path, program: Path, folder: Path, place: Path) -> None:
-    """Write a script that becomes the program, with the libraries that lie in `folder`, which goes to `place`."""
-    # Debian's folders of one architecture.
+    """Write a script that executes the program with the libraries in `folder`, which will be moved to `place`."""
+    # Debian's library folders are named by architecture.
     libraries = {found.parent.relative_to(folder) for found in (folder / FILES).glob("**/lib/*-linux-gnu/*.so*")}
     searched = ":".join(str(place / library) for library in sorted(libraries))
     with_libraries = f"LD_LIBRARY_PATH={shlex.quote(searched)} " if searched else ""
@@ -112,31 +115,31 @@ def _download(names: Sequence[str], archives: Path) -> None:
     if not stamp.exists() or time.time() - stamp.stat().st_mtime > LISTS_ARE_FRESH_SECONDS:
         _run([*apt, "update"], "brought up to date")
         stamp.touch()
-    # What is installed is listed too, and a name that several packages provide is that of one of them.
-    asked = ["--print-uris", "-y", "--no-install-recommends", "--reinstall", "install", *names]
+    # --reinstall also lists installed packages. apt-get replaces virtual package names by real ones.
+    arguments = ["--print-uris", "-y", "--no-install-recommends", "--reinstall", "install", *names]
     # 'address' name_1%3a2.3-4_amd64.deb 12345 SHA256:…
-    lines = (line for line in _run([*apt, *asked], "found").splitlines() if line.startswith("'"))
+    lines = (line for line in _run([*apt, *arguments], "found").splitlines() if line.startswith("'"))
     versions = {name: version for name, version, _ in (unquote(line.split()[1]).split("_") for line in lines)}
-    # Of what the packages want, their libraries, and what a package of no content stands for, such as postgresql-15.
-    wanted = [
+    # Of the dependencies, download libraries, and the real packages behind empty ones, such as postgresql-15.
+    required = [
         f"{name}={version}"
         for name, version in versions.items()
         if name in names or name.startswith("lib") or any(re.fullmatch(rf"{each}-[0-9.]+", name) for each in names)
     ]
-    _run([*apt, "download", *wanted], "fetched", archives)
+    _run([*apt, "download", *required], "fetched", archives)
 
 
 def _apt() -> list[str]:
-    """Return apt-get with lists and archives of the user's own: nothing of the system's is changed or locked."""
-    own = Path(platformdirs.user_cache_dir("costof")) / "apt"
+    """Return an apt-get command that keeps lists and archives in the user's cache and does not lock the system's."""
+    cache = Path(platformdirs.user_cache_dir("costof")) / "apt"
     for folder in ("state/lists/partial", "cache/archives/partial"):
-        (own / folder).mkdir(parents=True, exist_ok=True)
+        (cache / folder).mkdir(parents=True, exist_ok=True)
     options = {
-        "Dir::State": own / "state",
-        "Dir::Cache": own / "cache",
+        "Dir::State": cache / "state",
+        "Dir::Cache": cache / "cache",
         "Dir::State::status": "/var/lib/dpkg/status",
         "Debug::NoLocking": "1",
-        # apt's own user, which it becomes where it is root, may not write here.
+        # As root apt would switch to its user _apt, which may not write here.
         "APT::Sandbox::User": "root",
     }
     return ["apt-get", "-qq", *(f"-o{name}={value}" for name, value in options.items())]
@@ -151,6 +154,6 @@ def _run(argv: list[str], done: str, cwd: Path | None = None) -> str:
     except subprocess.TimeoutExpired:
         raise FetchError(f"{argv[0]} took too long; packages could not be {done}") from None
     if answer.returncode != 0:
-        said = next((line for line in answer.stderr.splitlines() if line.startswith(("E:", "dpkg-deb:"))), "")
-        raise FetchError(f"packages could not be {done}: {said or f'{argv[0]} ended with {answer.returncode}'}")
+        error = next((line for line in answer.stderr.splitlines() if line.startswith(("E:", "dpkg-deb:"))), "")
+        raise FetchError(f"packages could not be {done}: {error or f'{argv[0]} ended with {answer.returncode}'}")
     return answer.stdout

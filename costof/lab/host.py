@@ -1,6 +1,6 @@
-"""Machines of the lab, which are network namespaces, and what joins two of them.
+"""The lab's hosts, which are network namespaces, and the links between them.
 
-A namespace is named by the path of a file that holds it.
+A namespace is identified by the path of a file that keeps it alive.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from pathlib import Path
 from costof.lab.cpu_share import CpuShare
 from costof.lab.program import find_program
 
-# Packets on their way in one direction: 240 ms one way at 500 Mbit/s, as netem's `limit`.
+# Packets in flight in one direction: 240 ms one way at 500 Mbit/s. It is netem's `limit`.
 QUEUE_PACKETS = 10_000
-# What the CPU time of processes that carry links is counted under: the lab's, and no cost of a service.
+# The role of processes that carry links. Their CPU time belongs to the lab, not to a service.
 LINK_ROLE = "link"
 
-#: Of namespaces that have a name: ip-netns(8)'s, in which root alone can write.
+#: The folder of ip-netns(8) for named namespaces. Only root can write to it.
 FOLDER = Path("/run/netns")
 CLONE_NEWNET = 0x40000000
 _setns = ctypes.CDLL(None, use_errno=True).setns
 
 
 def entered(namespace: Path) -> list[str]:
-    """Return what stands before the arguments of a program that runs in the namespace, with the same pid."""
+    """Return the words before a program's arguments that run it in the namespace, with the same pid."""
     return [str(find_program("nsenter", "util-linux")), f"--net={namespace}", "--"]
 
 
 def socket_in(namespace: Path | None, family: int, kind: int, protocol: int = 0) -> socket.socket:
-    """A socket of the namespace (None: this one). Raises OSError.
+    """Create a socket in the namespace (None: the current one). Raises OSError.
 
-    A socket stays in the namespace in which it was made. A namespace belongs to a thread, so that making one on a
-    thread of its own moves nobody else.
+    A socket stays in the namespace in which it was created. Since each thread has its own current namespace, a new
+    thread enters it and creates the socket.
     """
     if namespace is None:
         return socket.socket(family, kind, protocol)
@@ -66,7 +66,7 @@ def socket_in(namespace: Path | None, family: int, kind: int, protocol: int = 0)
 
 @dataclass(frozen=True)
 class Host:
-    """A machine of the lab. `namespace` is None where none can be made; then `loopback` is its address."""
+    """A machine of the lab. `namespace` is None if none can be created; then `loopback` is the host's address."""
 
     name: str
     namespace: Path | None
@@ -75,12 +75,12 @@ class Host:
 
     @property
     def prefix(self) -> list[str]:
-        """What stands before the arguments of a program that runs on this host, with the same pid."""
+        """Return the words before a program's arguments that run it on this host, with the same pid."""
         share = self.cpu_share.prefix if self.cpu_share else []
         return share if self.namespace is None else [*share, *entered(self.namespace)]
 
     def socket(self, kind: int = socket.SOCK_STREAM, protocol: int = 0) -> socket.socket:
-        """Return an IPv4 socket on this host, for the process that calls: administration, probes."""
+        """Return an IPv4 socket on this host for the calling process, for administration and probes."""
         return socket_in(self.namespace, socket.AF_INET, kind, protocol)
 
     def resize(self, cores: float) -> None:
@@ -92,17 +92,17 @@ class Host:
 
 
 def throttled_seconds(hosts: Iterable[tuple[str, Host]]) -> dict[str, float]:
-    """Return by role how long hosts wanted to run and had used their shares up."""
-    found: dict[str, float] = {}
+    """Return, by role, how long hosts were ready to run but had used up their shares."""
+    seconds: dict[str, float] = {}
     for role, host in hosts:
         if host.cpu_share:
-            found[role] = found.get(role, 0.0) + host.cpu_share.throttled_seconds()
-    return found
+            seconds[role] = seconds.get(role, 0.0) + host.cpu_share.throttled_seconds()
+    return seconds
 
 
 @dataclass(frozen=True)
 class Link:
-    """Two hosts, an address at each. `kind`: `loopback`, `veth` (plain), `netem` or `engine`."""
+    """A link between two hosts, with an address at each. `kind` is `loopback`, `veth` (plain), `netem` or `engine`."""
 
     name: str
     a: Host
@@ -117,5 +117,5 @@ class Link:
     queue_packets: int = QUEUE_PACKETS
 
     def address_of(self, host: Host) -> str:
-        """Return where the other end reaches `host` over this link."""
+        """Return the address at which the other end reaches `host`."""
         return {self.a.name: self.a_address, self.b.name: self.b_address}[host.name]

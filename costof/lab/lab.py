@@ -1,4 +1,4 @@
-"""The lab: a folder, addresses and processes of a run's own, on which server programs stand."""
+"""The lab: a run's temporary folder, loopback addresses and server processes."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ LONGEST_TEMPORARY_FOLDER = 60
 
 
 class Resource(ABC):
-    """A context manager that is made of others, as a lab's topology and a service are.
+    """A context manager composed of others, such as a lab's topology or a service.
 
-    `_open` enters on a stack what this is made of. All of it is left in reverse order, at the end or where opening
-    fails half-way."""
+    `_open` enters its parts on a stack. They are left in reverse order, at the end or if `_open` fails.
+    """
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
@@ -49,12 +49,12 @@ class Resource(ABC):
 
     @abstractmethod
     def _open(self, stack: ExitStack) -> None:
-        """Raises `CostofError`."""
+        """Enter the parts on the stack. Raises `CostofError`."""
 
 
 @dataclass
 class Process:
-    """A program of the lab. `role` is what its CPU time is counted under, its children's too when it `forks`."""
+    """A program of the lab. Its CPU time is counted under `role`, including its children's if it `forks`."""
 
     name: str
     role: str
@@ -64,20 +64,20 @@ class Process:
     forks: bool = False
     _read: int = 0
 
-    def why_dead(self, what: str) -> str | None:
-        """Return in words how `what` has ended, or None while it runs."""
+    def why_dead(self, subject: str) -> str | None:
+        """Return a sentence, with this subject, about how the program ended; None while it runs."""
         if self.exit_status is None:
             return None
-        # One that was killed had no time to say why.
+        # A killed program could not log a reason.
         killed = f"killed by signal {-self.exit_status}"
         why = killed if self.exit_status < 0 else f"status {self.exit_status}: {last_line(self.log)}"
-        return f"{what} ended ({why})"
+        return f"{subject} ended ({why})"
 
     def new_lines(self) -> str:
-        """Return the lines that have come to its log since the last call."""
+        """Return the complete lines written to the log since the last call."""
         with self.log.open("rb") as log:
             log.seek(self._read)
-            # The last line may be half written.
+            # The last line may be incomplete.
             whole, newline, _ = log.read().rpartition(b"\n")
         self._read += len(whole) + len(newline)
         return whole.decode(errors="replace")
@@ -85,7 +85,7 @@ class Process:
 
 @dataclass
 class Lab:
-    """Context manager; leaving it, or dying in it, tears everything down (see `supervisor`)."""
+    """A lab, as a context manager. All of it is removed at the end, or when the process dies (see `supervisor`)."""
 
     processes: dict[str, Process] = field(default_factory=dict)
 
@@ -116,8 +116,8 @@ class Lab:
         self._supervisor.stdout.close()
 
     def new_folder(self) -> Path:
-        """Make a folder right under /tmp that goes with the lab, for sockets and for what another user must reach."""
-        folder = Path(tempfile.mkdtemp(prefix="costof-", dir="/tmp"))  # nobody can be there first
+        """Create a folder directly under /tmp, removed with the lab, for sockets and files that other users need."""
+        folder = Path(tempfile.mkdtemp(prefix="costof-", dir="/tmp"))
         self._tell(directory=str(folder))
         return folder
 
@@ -134,7 +134,7 @@ class Lab:
         forks: bool = False,
         host: Host | None = None,
     ) -> Process:
-        """Start a program under the supervisor, on `host` if given. Raises `LAB_FAILED` when it cannot be executed."""
+        """Start a program under the supervisor, on `host` if there is one. Raises `LAB_FAILED` if it cannot start."""
         log = self.folder / f"{name}.log"
         argv = [*host.prefix, *argv] if host else argv
         self._tell(spawn={"name": name, "argv": argv, "env": env or {}, "log": str(log)})
@@ -143,24 +143,24 @@ class Lab:
             raise CostofError(ErrorText.LAB_FAILED, detail=f"{argv[0]}: {answer['failed']['detail']}")
         process = Process(name, role, answer["spawned"]["pid"], log, forks=forks)
         self.processes[name] = process
-        # One that ended at once may have been told of before it was known here.
+        # If the program ended at once, its exit may have been reported before it was registered here.
         if name in self._ended:
             process.exit_status = self._ended.pop(name)
         return process
 
     def undo(self, argv: list[str]) -> None:
-        """Keep a command for the end, however it comes. To be said before the thing is done that it undoes."""
+        """Register a cleanup command for the end of the lab, however it ends. Call it before the action to undo."""
         self._tell(undo=argv)
 
     def run(self, name: str, argv: list[str], env: dict[str, str] | None = None) -> None:
-        """Run a program to its end under the supervisor. Raises `LAB_FAILED` with its last line when it fails."""
+        """Run a program to its end under the supervisor. Raises `LAB_FAILED` with its last line if it fails."""
         process = self.spawn(name, name, argv, env)
         self._wait_for_end(process)
         if process.exit_status != 0:
             raise CostofError(ErrorText.LAB_FAILED, detail=f"{name}: {last_line(process.log)}")
 
     def stop(self, name: str) -> None:
-        """End one process on purpose, so that it does not count as dead."""
+        """End a process on purpose, so that it is not reported as dead."""
         self.kill(name)
         self._wait_for_end(self.processes[name])
 
@@ -176,18 +176,21 @@ class Lab:
         self._tell(kill=name)
 
     def dead(self) -> list[Process]:
-        """Return processes that have ended though nobody asked them to."""
+        """Return processes that ended unexpectedly."""
         return [process for process in self.processes.values() if process.exit_status is not None]
 
     def wait_until(
-        self, what: str, ready: Callable[[], bool], seconds: float = READY_SECONDS, of: Process | None = None
+        self, what: str, ready: Callable[[], bool], seconds: float = READY_SECONDS, only: Process | None = None
     ) -> None:
-        """Poll `ready` until it is true. Raises `LAB_FAILED` naming `what`, or the program that died meanwhile: any of
-        the lab, or none but `of`."""
+        """Poll `ready` until it returns true.
+
+        Raises `LAB_FAILED`, naming `what`, after `seconds`, or naming a program of the lab that died meanwhile. With
+        `only`, other programs may die.
+        """
         deadline = time.monotonic() + seconds
         while not ready():
             for process in self.dead():
-                if of is None or process is of:
+                if only is None or process is only:
                     raise CostofError(ErrorText.LAB_FAILED, detail=f"{process.name} ended: {last_line(process.log)}")
             if time.monotonic() > deadline:
                 raise CostofError(ErrorText.LAB_FAILED, detail=f"{what} took more than {seconds:.0f} s")
@@ -226,31 +229,31 @@ def _cpu_seconds(process: Process) -> float:
     if not process.forks:
         return process_cpu_seconds(process.pid)
     pids = [process.pid, *descendants_of(process.pid)]
-    # A server that forks for each connection has spent most of its time in processes that are gone.
+    # A server that forks for each connection used most of its CPU time in processes that have ended.
     return sum(process_cpu_seconds(pid) + ended_children_cpu_seconds(pid) for pid in pids)
 
 
 def descendants_of(pid: int) -> list[int]:
-    parent_of = parents()
-    found = [pid]
-    for ancestor in found:
-        found += [child for child, parent in parent_of.items() if parent == ancestor]
-    return found[1:]
+    parent_by_child = parents()
+    family = [pid]
+    for ancestor in family:
+        family += [child for child, parent in parent_by_child.items() if parent == ancestor]
+    return family[1:]
 
 
 def last_line(log: Path) -> str:
-    """Return the last line that a program wrote, shortened: most say there why they ended."""
+    """Return the last line of a program's log, shortened. Most programs log there why they ended."""
     try:
         lines = log.read_text(errors="replace").strip().splitlines()
     except OSError:
         return "it left no log"
-    # MariaDB's very last word is only that it gives up.
+    # MariaDB's last line says only that it aborts.
     reasons = [line for line in lines if not line.endswith("Aborting")]
     return reasons[-1][-300:] if reasons else "it wrote nothing"
 
 
 def _free_loopback_network() -> str:
-    """Return a /24 of 127.0.0.0/8 that nobody on this machine uses: two runs at once do not meet."""
+    """Return an unused /24 of 127.0.0.0/8, so that simultaneous runs use different addresses."""
     while True:
         network = f"127.{secrets.randbelow(200) + 20}.{secrets.randbelow(254) + 1}"
         with socket.socket() as probe:
@@ -259,7 +262,7 @@ def _free_loopback_network() -> str:
 
 
 def _temporary_folder() -> str | None:
-    """Return TMPDIR, or /tmp where a socket's name in it would be longer than unix(7) allows (108 bytes)."""
+    """Return None for TMPDIR, or /tmp if paths of sockets in TMPDIR would exceed the 108 bytes of unix(7)."""
     return None if len(tempfile.gettempdir()) <= LONGEST_TEMPORARY_FOLDER else "/tmp"  # noqa: S108
 
 

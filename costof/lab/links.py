@@ -1,4 +1,4 @@
-"""How a link is made: addresses, queue, and commands for the kernel, or the engine's `link` where that has no netem."""
+"""Creating links: addresses, queues, and commands for the kernel, or the engine's `link` if the kernel lacks netem."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from costof.lab.host import QUEUE_PACKETS, Link, entered
 from costof.messages.process import EngineProcess
 from costof.model import Model
 
-# What a router would buffer before a narrow link; without a bound a full one would hold packets for seconds.
+# Buffer of a typical router before a slow link. Without a bound a saturated link would delay packets for seconds.
 BUFFER_MS = 100.0
 PACKET_BITS = 1500 * 8
 PREFIX = 30
-# The highest 256 addresses of the /16 are for what a host serves on no link of its own.
+# The highest 256 addresses of the /16 are for addresses that a host has independently of its links.
 NETWORKS = (1 << (PREFIX - 16)) - 64
 SERVED = 254
 
 
 def link_addresses(run: str, number: int) -> tuple[str, str]:
-    """The two ends of link `number`: a /30 of a /16 of 10.0.0.0/8 that the run's six hexadecimal digits choose.
+    """Return the addresses of the two ends of link `number`, in a /30 of the run's /16.
 
-    Two runs never meet, since their hosts are in namespaces of their own; other networks only make captures of both
-    easier to tell apart.
+    The run's six hexadecimal digits choose the /16 of 10.0.0.0/8. Simultaneous runs could use the same one, since their
+    hosts are in separate namespaces; different ones make packet captures easier to read.
     """
     if not 0 <= number < NETWORKS:
         raise CostofError(ErrorText.LAB_FAILED, detail=f"a network has room for {NETWORKS} links")
@@ -35,12 +35,13 @@ def link_addresses(run: str, number: int) -> tuple[str, str]:
 def served_address(run: str, number: int) -> str:
     """Return address `number` (from 0) of the run's /16 that belongs to a host rather than to a link."""
     if not 0 <= number < SERVED:
-        raise CostofError(ErrorText.LAB_FAILED, detail=f"a network has room for {SERVED} addresses beside its links'")
+        detail = f"a network has room for {SERVED} addresses in addition to those of its links"
+        raise CostofError(ErrorText.LAB_FAILED, detail=detail)
     return str(IPv4Address("10.0.255.1") + (int(run, 16) % 256 << 16) + number)
 
 
 def queue_for(round_trip_ms: float, bandwidth_mbit: float | None) -> int:
-    """Return how many packets a direction holds: what travels, and what a router would buffer."""
+    """Return how many packets one direction holds: those in flight, and those that a router would buffer."""
     if bandwidth_mbit is None:
         return QUEUE_PACKETS
     packets = (round_trip_ms / 2 + BUFFER_MS) * bandwidth_mbit * 1000 / PACKET_BITS
@@ -74,7 +75,10 @@ def veth_commands(ip: str, link: Link) -> list[list[str]]:
 
 
 def netem_commands(ip: str, tc: str, link: Link) -> list[list[str]]:
-    """Delay half the round trip in each direction. Packets have the MTU: one of 64 KB would be lost as a whole."""
+    """Return commands that delay packets by half the round trip in each direction.
+
+    Segmentation offload is switched off, since netem would lose a packet of 64 KB as a whole.
+    """
     commands = []
     for namespace, _ in _ends(link):
         commands.append([*entered(namespace), ip, "link", "set", "dev", link.device, "gso_max_segs", "1"])
@@ -94,7 +98,7 @@ def _ends(link: Link) -> tuple[tuple[Path, str], tuple[Path, str]]:
 
 
 class LinkEnd(Model):
-    """A device in a namespace; `address` with the length of its network's prefix."""
+    """A device in a namespace; `address` includes the length of the network's prefix."""
 
     namespace: str
     device: str
@@ -102,7 +106,7 @@ class LinkEnd(Model):
 
 
 class LinkPlan(Model):
-    """A link between two ends: what holds, narrows and loses its packets, in each direction."""
+    """A link between two ends, with its delay, bandwidth and loss in each direction."""
 
     name: str
     a: LinkEnd
@@ -114,16 +118,16 @@ class LinkPlan(Model):
 
 
 class LinksPlan(Model):
-    """All links of a process. `seed` chooses the packets that are lost."""
+    """All links of a process. `seed` determines which packets are lost."""
 
     seed: int
     links: list[LinkPlan]
 
 
 class LinkReady(Model):
-    """What a round trip over the path costs by itself, and how long each link holds a packet in one direction.
+    """The duration of a round trip without delay, and how long each link holds a packet in one direction.
 
-    Not `preferred`: the links wait their turn among ordinary programs, and a busy machine adds milliseconds.
+    Without `preferred` the process has ordinary scheduling priority, so a busy machine adds milliseconds.
     """
 
     path_cost_us: float
@@ -132,7 +136,7 @@ class LinkReady(Model):
 
 
 class DirectionCounters(Model):
-    """Packets of one direction, and how late they were delivered."""
+    """Counters of packets in one direction, and of their delay beyond the planned one."""
 
     taken: int
     lost: int
@@ -145,7 +149,7 @@ class DirectionCounters(Model):
 
 
 class LinkCounters(Model):
-    """`a` and `b` are the link's ends, in the order it was made with."""
+    """Counters of a link. `a` and `b` are its ends, in the order in which it was created."""
 
     a_to_b: DirectionCounters
     b_to_a: DirectionCounters
@@ -159,7 +163,7 @@ class AllCounters(Model):
 
 
 class LinkProcess(EngineProcess):
-    """`costof-engine link` for any number of links. Its devices vanish when it ends, and it ends with us."""
+    """`costof-engine link` for any number of links. It ends with this process, and its devices vanish then."""
 
     def __init__(self) -> None:
         super().__init__("link")

@@ -1,9 +1,9 @@
-"""The lab's network: hosts, and links between them with a round-trip time, a bandwidth and loss.
+"""The lab's network: hosts, and links between them with round-trip time, bandwidth and loss.
 
-A host is a network namespace: root's, or an ordinary user's in a user namespace (`user_namespace.py`). Every link has
-a network of its own, so that one server process, bound to all addresses of its host, is reached at another address for
-each distance: all distances exist at once, and arms take turns. Where neither can be, a host is a loopback address, and
-whatever is not a plain local link is refused.
+A host is a network namespace, created by root, or by an ordinary user in a user namespace (`user_namespace.py`). Each
+link has a separate network, so that a server process bound to all addresses of its host is reached at a different
+address for each distance. All distances exist at the same time. Without namespaces a host is a loopback address, and
+only plain local links are possible.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from costof.lab.links import (
 from costof.lab.program import find_program
 from costof.lab.user_namespace import can_make_hosts, can_share_cpu, why_forbidden
 
-# Hosts without namespaces come after the addresses that server programs take for themselves.
+# Loopback addresses of hosts without namespaces; server programs use the ones before.
 FIRST_LOOPBACK = 101
-# What the engine takes.
+# The engine's limit.
 LONGEST_ROUND_TRIP_MS = 10_000.0
 TUN = Path("/dev/net/tun")
 
@@ -50,9 +50,9 @@ __all__ = ["Host", "Link", "Network"]
 
 @dataclass
 class Network:
-    """Context manager; after the last `link`, `start` brings those up that are the engine's.
+    """A network, as a context manager. Call `start` after the last `link` to start the engine's links.
 
-    Everything is undone with the lab, whatever ends it. `netem` False uses the engine even where the kernel could.
+    Everything is removed with the lab, however it ends. `netem=False` uses the engine even if the kernel has netem.
     """
 
     lab: Lab
@@ -77,14 +77,14 @@ class Network:
         self._processes.close()
 
     def host(self, name: str, cpu_share: float | None = None, cpu: int | None = None) -> Host:
-        """A new host; `cpu_share` in cores, `cpu` the only one of the machine's CPUs that it runs on.
+        """Create a host. `cpu_share` is in cores; `cpu` is the only CPU that its programs run on.
 
-        Raises `NEEDS_ROOT` for a share without root, `LAB_FAILED`.
+        Raises `NEEDS_ROOT` for a CPU share without root, and `LAB_FAILED`.
         """
         _check_name(name, self.hosts)
         full_name = f"costof-{self._run}-{name}"
         if cpu_share and not can_share_cpu():
-            raise CostofError(ErrorText.NEEDS_ROOT, what=f"a CPU share for {name}", detail="it is a cgroup")
+            raise CostofError(ErrorText.NEEDS_ROOT, what=f"a CPU share for {name}", detail="cgroups need root")
         if can_make_hosts():
             namespace = self._make_namespace(full_name)
             share = CpuShare.create(self.lab, full_name, cpu_share, cpu, len(self.hosts)) if cpu_share else None
@@ -104,7 +104,10 @@ class Network:
         loss: float = 0.0,
         queue_packets: int | None = None,
     ) -> Link:
-        """Make a link; one of zeros is a plain local one. Raises `NEEDS_ROOT`, `LAB_FAILED`."""
+        """Create a link; without delay, bandwidth and loss it is a plain local one.
+
+        Raises `NEEDS_ROOT`, `LAB_FAILED`.
+        """
         _check_name(name, self.links)
         _check_shape(name, round_trip_ms, bandwidth_mbit, loss)
         queue = queue_packets or queue_for(round_trip_ms, bandwidth_mbit)
@@ -131,30 +134,30 @@ class Network:
         return link
 
     def served_address(self, host: Host) -> str:
-        """Add an address to a namespace, on no link. Clients of every link reach the host there by a `route`."""
+        """Add an address to a host, independent of its links. Clients on any link reach it by a `route`."""
         address = served_address(self._run, self._served)
         self._served += 1
         self._ip(f"address {address}", host, "address", "add", f"{address}/32", "dev", "lo")
         return address
 
     def route(self, host: Host, address: str, link: Link) -> None:
-        """Route an address of the link's other end from `host`. `start` comes before."""
+        """Route an address of the link's other end from `host`. Call it after `start`."""
         other = link.b if host == link.a else link.a
         self._ip(f"route {host.name} {address}", host, "route", "add", f"{address}/32", "via", link.address_of(other))
 
     def forward(self, host: Host) -> None:
-        """Make a router of a host, which passes packets on between its links."""
+        """Make a host forward packets between its links."""
         self._do(f"forwarding {host.name}", [[*host.prefix, "sh", "-ec", "echo 1 >/proc/sys/net/ipv4/ip_forward"]])
 
     def configure(self, what: str, commands: Iterable[tuple[Host, str]]) -> None:
-        """Words of ip(8) on hosts, in this order and all in one go: a set of routes that change together.
+        """Run ip(8) commands on hosts, in this order, for a set of routes that change together.
 
-        Raises `LAB_FAILED`.
+        Each command is a host and ip's arguments. Raises `LAB_FAILED`.
         """
         self._do(what, [[*_entered(host), _ip(), *words.split()] for host, words in commands])
 
     def start(self) -> LinkReady | None:
-        """Bring up the engine's links since the last start, all in one process. Raises `INSTRUMENT_FAILED`."""
+        """Start the engine's links added since the last start, all in one process. Raises `INSTRUMENT_FAILED`."""
         if not self._waiting:
             return None
         process = self._processes.enter_context(LinkProcess())
@@ -167,7 +170,7 @@ class Network:
         return self._carriers[link.name].counters().links[link.name]
 
     def cpu_seconds(self) -> float:
-        """Return the CPU time of the processes that carry links, which are part of the instrument."""
+        """Return the CPU time of the processes that carry links."""
         return sum(process.cpu_seconds() for process in self._link_processes())
 
     def cpu_by_role(self) -> dict[str, float]:
@@ -177,7 +180,7 @@ class Network:
         return [process.pid for process in self._link_processes()]
 
     def lost(self) -> str | None:
-        """Return in words what of the network has ended though nobody asked it to."""
+        """Return a sentence about a part of the network that ended unexpectedly; None if all of it works."""
         for process in self._link_processes():
             if process.ended() is not None:
                 return f"the process that carries the lab's links ended (status {process.ended()})"
@@ -191,7 +194,7 @@ class Network:
         if is_root():
             path, make, undo = FOLDER / name, [ip, "netns", "add", name], [ip, "netns", "del", name]
         else:
-            # ip's folder is root's, and is not there before root has used it. A file of the run's own does as well.
+            # Only root can write to ip's folder, so use a file in the lab's folder.
             path = self.lab.folder / name
             path.touch()
             make = [str(find_program("unshare", "util-linux")), f"--net={path}", "true"]
@@ -201,11 +204,11 @@ class Network:
         return path
 
     def _ip(self, what: str, host: Host, *words: str) -> None:
-        """Run ip(8) in a namespace. What it does goes with the namespace, so it needs no undoing."""
+        """Run ip(8) in a namespace. Its effects vanish with the namespace, so they need no cleanup."""
         self._do(what, [[*_entered(host), _ip(), *words]])
 
     def _do(self, what: str, commands: list[list[str]]) -> None:
-        """Run commands under the supervisor, which ends what it has begun before it undoes."""
+        """Run commands under the supervisor, so that they end before its cleanup begins."""
         self.lab.run(what.replace("/", "-"), ["sh", "-ec", "\n".join(map(shlex.join, commands))])
 
     def _has_netem(self, host: Host) -> bool:
@@ -221,11 +224,11 @@ class Network:
 
 
 def tun_lacks() -> str | None:
-    """Return why the engine can carry no link here and what would let it, or None where it can."""
+    """Return why the engine cannot create links here, and a remedy; None if it can."""
     if not TUN.exists():
         return f"this kernel has neither netem nor {TUN}; load a module: sudo modprobe sch_netem, or tun"
     if not os.access(TUN, os.R_OK | os.W_OK):
-        return f"this kernel has no netem, and {TUN} is not open to this user, as udev has it: sudo chmod 0666 {TUN}"
+        return f"this kernel has no netem, and this user may not open {TUN}; allow it by: sudo chmod 0666 {TUN}"
     return None
 
 
@@ -238,25 +241,27 @@ def _entered(host: Host) -> list[str]:
     return entered(host.namespace)
 
 
-def _check_name(name: str, taken: dict[str, Any]) -> None:
-    # It becomes part of file names and of the names of namespaces.
-    if not re.fullmatch(r"[a-z0-9][a-z0-9.-]{0,40}", name) or name in taken:
-        raise CostofError(ErrorText.LAB_FAILED, detail=f"'{name}' cannot name a host or link, or does already")
+def _check_name(name: str, existing: dict[str, Any]) -> None:
+    # The name becomes part of names of files and namespaces.
+    if not re.fullmatch(r"[a-z0-9][a-z0-9.-]{0,40}", name):
+        raise CostofError(ErrorText.LAB_FAILED, detail=f"'{name}' is not a valid name of a host or link")
+    if name in existing:
+        raise CostofError(ErrorText.LAB_FAILED, detail=f"there is already a host or link '{name}'")
 
 
 def _check_shape(name: str, round_trip_ms: float, bandwidth_mbit: float | None, loss: float) -> None:
     if not 0 <= round_trip_ms <= LONGEST_ROUND_TRIP_MS:
-        wrong = f"a round trip of {round_trip_ms:g} ms is not from 0 to {LONGEST_ROUND_TRIP_MS:g}"
+        error = f"a round trip of {round_trip_ms:g} ms is not from 0 to {LONGEST_ROUND_TRIP_MS:g}"
     elif bandwidth_mbit is not None and not 0 < bandwidth_mbit < math.inf:
-        wrong = f"a bandwidth of {bandwidth_mbit:g} Mbit/s is not above 0"
+        error = f"a bandwidth of {bandwidth_mbit:g} Mbit/s is not above 0"
     elif not 0 <= loss < 1:
-        wrong = f"a loss of {loss:g} is not from 0 to below 1"
+        error = f"a loss of {loss:g} is not from 0 to below 1"
     else:
         return
-    raise CostofError(ErrorText.LAB_FAILED, detail=f"the link '{name}': {wrong}")
+    raise CostofError(ErrorText.LAB_FAILED, detail=f"the link '{name}': {error}")
 
 
 def _no_hosts(round_trip_ms: float) -> str:
-    why = why_forbidden() or "this process has not entered one, as the command does"
-    held = f"its packets are held ({round_trip_ms:g} ms) between network namespaces"
-    return f"{held}, which take root or a user namespace, and {why}"
+    why = why_forbidden() or "this process has not entered a user namespace"
+    shape = f"a link with delay ({round_trip_ms:g} ms), bandwidth or loss"
+    return f"{shape} needs network namespaces, which need root or a user namespace, and {why}"

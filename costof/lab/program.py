@@ -1,4 +1,4 @@
-"""Where the lab's server programs are: what the user names, PATH, the system folders, what was unpacked or fetched."""
+"""Finding the lab's server programs: by environment variables, on PATH, in system folders, or fetched ones."""
 
 from __future__ import annotations
 
@@ -13,44 +13,45 @@ from pathlib import Path
 from costof.errors import CostofError, ErrorText
 from costof.lab.debian import fetched_folder
 
-# scripts/system-packages puts programs here whose package would also start a service of the machine.
+# scripts/system-packages unpacks programs here whose packages would start a system service if installed.
 UNPACKED = Path("/usr/local/lib/costof")
-# 'haproxy haproxy 2.6.12-1+deb12u4': file, package, version; and when it was last looked for newer ones.
+# The file `versions` has lines of program, package and version: 'haproxy haproxy 2.6.12-1+deb12u4'. The file `looked`
+# has the time of the last search for newer versions.
 VERSIONS = "versions"
 NOT_UNPACKED = {VERSIONS, "looked"}
-#: A program that has said nothing of itself by then does not run.
+#: Timeout of a program that is called for its version.
 VERSION_SECONDS = 120.0
-# Debian keeps servers out of an ordinary user's PATH.
+# Debian does not have these folders on an ordinary user's PATH.
 FOLDERS = (Path("/usr/sbin"), Path("/usr/local/sbin"), UNPACKED)
 
 
 def find_program(name: str, package: str, folders: Sequence[Path] = ()) -> Path:
-    """Path of the program: COSTOF_<NAME>, a hyphen as '_', else on PATH, else in `folders` of its own or in `FOLDERS`,
-    else what `costof fetch` has fetched.
+    """Return the path of a program. Raises `PROGRAM_MISSING`.
 
-    Raises `PROGRAM_MISSING`.
+    It is searched for in this order: the environment variable COSTOF_<NAME> (hyphens as '_'), PATH, `folders`,
+    `FOLDERS`, and the programs fetched by `costof fetch`.
     """
     variable = _variable(name)
-    named = os.environ.get(variable)
-    if named:
-        if not _is_program(Path(named)):
-            detail = f"{variable}={named} is no program"
+    path = os.environ.get(variable)
+    if path:
+        if not _is_program(Path(path)):
+            detail = f"{variable}={path} is not a program"
             raise CostofError(
                 ErrorText.PROGRAM_MISSING, program=name, detail=detail, package=package, variable=variable
             )
-        return Path(named).absolute()
+        return Path(path).absolute()
     on_path = shutil.which(name)
     fetched = [fetched_folder(name) / "usr" / folder for folder in ("sbin", "bin")]
     candidates = [Path(on_path)] if on_path else [folder / name for folder in (*folders, *FOLDERS, *fetched)]
     for candidate in candidates:
         if _is_program(candidate):
             return candidate.absolute()
-    detail = "none on PATH nor in " + ", ".join(map(str, (*folders, *FOLDERS)))
+    detail = "not found on PATH nor in " + ", ".join(map(str, (*folders, *FOLDERS)))
     raise CostofError(ErrorText.PROGRAM_MISSING, program=name, detail=detail, package=package, variable=variable)
 
 
 def located(find: Callable[[], Path], version: Callable[[Path], str]) -> Callable[[], str]:
-    """Return what a program module's `NEEDED` has: a function that says such as '5.68 at /usr/bin/stunnel'."""
+    """Return a function, for a program module's `NEEDED`, that returns text such as '5.68 at /usr/bin/stunnel'."""
 
     def locate() -> str:
         binary = find()
@@ -60,20 +61,20 @@ def located(find: Callable[[], Path], version: Callable[[Path], str]) -> Callabl
 
 
 def unpacked_from(folder: Path = UNPACKED) -> dict[str, str]:
-    """Return the package and version of what lies in the folder, by name; '' where nobody wrote that down."""
+    """Return package and version of each program in the folder, by name; '' if they are unknown."""
     try:
         names = sorted(path.name for path in folder.iterdir() if path.name not in NOT_UNPACKED)
-        told = (folder / VERSIONS).read_text() if (folder / VERSIONS).is_file() else ""
+        versions = (folder / VERSIONS).read_text() if (folder / VERSIONS).is_file() else ""
     except OSError:
         return {}
-    known = dict(line.split(" ", 1) for line in told.splitlines() if " " in line)
+    known = dict(line.split(" ", 1) for line in versions.splitlines() if " " in line)
     return {name: known.get(name, "") for name in names}
 
 
 def first_words(argv: list[str], name: str, package: str) -> str:
-    """The first line that the program of this name says of itself, such as its version.
+    """Run a program and return the first line of its output, such as its version.
 
-    Raises `PROGRAM_MISSING` when it does not run.
+    Raises `PROGRAM_MISSING` if it fails.
     """
     try:
         answer = subprocess.run(argv, capture_output=True, text=True, timeout=VERSION_SECONDS, check=False)
@@ -82,7 +83,7 @@ def first_words(argv: list[str], name: str, package: str) -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         lines, failed = [str(error)], True
     if failed or not lines:
-        detail = f"{argv[0]} does not run: {lines[0] if lines else 'it says nothing'}"
+        detail = f"{argv[0]} does not run: {lines[0] if lines else 'it prints nothing'}"
         raise CostofError(
             ErrorText.PROGRAM_MISSING, program=name, detail=detail, package=package, variable=_variable(name)
         )
@@ -94,7 +95,7 @@ def _variable(name: str) -> str:
 
 
 def with_descriptors(most: int, argv: Sequence[str]) -> list[str]:
-    """Give a program as many file descriptors as it may have, up to `most`."""
+    """Return a command that runs a program with a limit of `most` file descriptors, or as many as are allowed."""
     raised = f'ulimit -n {most} 2>/dev/null || ulimit -n "$(ulimit -Hn)"; exec "$0" "$@"'
     return ["sh", "-c", raised, *argv]
 
@@ -105,10 +106,10 @@ def _is_program(path: Path) -> bool:
 
 @dataclass(frozen=True)
 class Counters:
-    """What the servers themselves have counted so far; `None` where they do not tell.
+    """The servers' own counters; `None` if they have none.
 
-    `tls_connections` has one entry for each protocol version, such as {'TLSv1.3': 12}, or one 'TLS' for all of them.
-    `shared`: other clients move them too.
+    `tls_connections` has one entry for each protocol version, such as {'TLSv1.3': 12}, or one entry 'TLS' for all.
+    `shared`: other clients are counted too.
     """
 
     connections: int | None = None
@@ -116,7 +117,7 @@ class Counters:
     shared: bool = False
 
     def plus(self, other: Counters) -> Counters:
-        """Add those of two members."""
+        """Return the sums of two members' counters."""
         if self.connections is None or other.connections is None:
             return Counters()
         tls = None
@@ -125,20 +126,20 @@ class Counters:
         return Counters(self.connections + other.connections, tls, self.shared or other.shared)
 
     def since(self, earlier: Counters) -> Counters:
-        """Return what moved since an earlier reading."""
+        """Return the increases since an earlier reading."""
         if self.connections is None or earlier.connections is None:
             return Counters()
         connections = self.connections - earlier.connections
         if self.tls_connections is None:
             return Counters(connections, None, self.shared)
         before = earlier.tls_connections or {}
-        moved = {version: count - before.get(version, 0) for version, count in self.tls_connections.items()}
-        return Counters(connections, moved, self.shared)
+        increases = {version: count - before.get(version, 0) for version, count in self.tls_connections.items()}
+        return Counters(connections, increases, self.shared)
 
 
 @dataclass(frozen=True)
 class Description:
-    """The servers in words, for the environment of a result."""
+    """A description of the servers for the environment of a result."""
 
     versions: dict[str, str]
     topology: str

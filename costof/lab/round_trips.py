@@ -1,4 +1,4 @@
-"""What a link's round trip really is: measured on it, by ICMP and by TCP, with the kernel's own time stamps."""
+"""Measuring a link's actual round-trip time, by ICMP and by TCP, with the kernel's time stamps."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ IDENTIFIER = 0xC057
 IP_HEADER_BYTES = 20
 # struct tcp_info of linux/tcp.h: tcpi_rtt, in microseconds.
 TCPI_RTT_OFFSET = 68
-# Beyond the asked-for round trip; what has not come by then is lost.
+# Probes without an answer this long after the nominal round trip are lost.
 PATIENCE_SECONDS = 1.0
-# Of a link of a run: enough for a median; 20 probes of each kind take 0.2 s and two round trips.
+# Probes of each kind on a link, enough for a median. They take 0.2 s and two round trips.
 PROBES = 20
 BY_ICMP, BY_TCP = "ICMP", "TCP_INFO"
 
 
 @dataclass(frozen=True)
 class RoundTrips:
-    """Of `count` answers; `lost` probes had none. NaN when there was no answer at all.
+    """A summary of `count` answers; `lost` probes had none. The times are NaN without any answer.
 
-    `error_ms`: the standard error of the mean; NaN of fewer than two answers.
+    `error_ms` is the standard error of the mean; NaN with fewer than two answers.
     """
 
     median_ms: float
@@ -50,7 +50,7 @@ class RoundTrips:
 
 @dataclass(frozen=True)
 class LinkRoundTrips:
-    """`icmp` is None where raw sockets are forbidden (no root)."""
+    """The round trips of a link. `icmp` is None if raw sockets are not allowed (without root)."""
 
     link: str
     nominal_ms: float
@@ -59,25 +59,25 @@ class LinkRoundTrips:
 
 
 def measure_link(link: Link, count: int = 50, interval_ms: float = 5.0) -> LinkRoundTrips:
-    """Round trips from `link.a` to `link.b`: echoes, and TCP handshakes as TCP_INFO has them.
+    """Measure round trips from `link.a` to `link.b`, by ICMP echoes and by TCP_INFO after TCP handshakes.
 
-    Takes 2 x (count x interval + round trip). Probes overlap, as they must on a far link.
+    It takes 2 x (count x interval + round trip), since probes overlap.
     """
     patience = link.round_trip_ms / 1000 + PATIENCE_SECONDS
     icmp = _echoes(link, count, interval_ms / 1000, patience) if link.a.namespace else None
     return LinkRoundTrips(link.name, link.round_trip_ms, icmp, _handshakes(link, count, interval_ms / 1000, patience))
 
 
-def summary(samples_ms: list[float], asked: int) -> RoundTrips:
-    """Summarize the answers to `asked` probes. p99 is the smallest sample that 99 % do not exceed."""
+def summary(samples_ms: list[float], probes: int) -> RoundTrips:
+    """Summarize the answers to `probes` probes. p99 is the smallest sample that 99 % do not exceed."""
     if not samples_ms:
-        return RoundTrips(math.nan, math.nan, 0, asked, math.nan, math.nan, math.nan)
+        return RoundTrips(math.nan, math.nan, 0, probes, math.nan, math.nan, math.nan)
     ordered, count = sorted(samples_ms), len(samples_ms)
     return RoundTrips(
         median_ms=statistics.median(ordered),
         p99_ms=ordered[math.ceil(0.99 * count) - 1],
         count=count,
-        lost=asked - count,
+        lost=probes - count,
         quickest_ms=ordered[0],
         mean_ms=statistics.fmean(ordered),
         error_ms=statistics.stdev(ordered) / math.sqrt(count) if count > 1 else math.nan,
@@ -88,7 +88,7 @@ def _echoes(link: Link, count: int, interval: float, patience: float) -> RoundTr
     sent: dict[int, int] = {}
     samples: dict[int, float] = {}
     with link.a.socket(socket.SOCK_RAW, socket.IPPROTO_ICMP) as echo, selectors.DefaultSelector() as selector:
-        # The kernel stamps the receipt, so that our own waking up is not part of it.
+        # The kernel records the time of receipt, so that the wake-up of this process is not measured.
         echo.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
         echo.connect((link.b_address, 0))
         echo.setblocking(False)
@@ -101,7 +101,7 @@ def _echoes(link: Link, count: int, interval: float, patience: float) -> RoundTr
                 echo.send(echo_request(number))
             next_send = start + len(sent) * interval if len(sent) < count else math.inf
             selector.select(max(0.0, min(next_send - time.monotonic(), 0.1)))
-            # All that has come, before the time is looked at: a machine that stood still has not lost them.
+            # Read all answers before checking the time, so that none is lost if this machine was paused.
             samples |= dict(_received_echoes(echo, sent))
     return summary(list(samples.values()), count)
 
@@ -120,14 +120,14 @@ def _received_echoes(echo: socket.socket, sent: dict[int, int]) -> Iterator[tupl
 
 
 def echo_request(number: int) -> bytes:
-    """An ICMP echo request (RFC 792), 56 bytes of data as ping(8) sends."""
+    """Return an ICMP echo request (RFC 792) with 56 bytes of data, like ping(8)."""
     body = struct.pack("!HH", IDENTIFIER, number) + bytes(56)
     header = struct.pack("!BBH", ICMP_ECHO_REQUEST, 0, 0)
     return struct.pack("!BBH", ICMP_ECHO_REQUEST, 0, internet_checksum(header + body)) + body
 
 
 def internet_checksum(data: bytes) -> int:
-    """RFC 1071, of an even number of bytes."""
+    """Return the checksum of RFC 1071 for an even number of bytes."""
     total: int = sum(struct.unpack(f"!{len(data) // 2}H", data))
     while total > 0xFFFF:
         total = (total >> 16) + (total & 0xFFFF)
@@ -135,7 +135,7 @@ def internet_checksum(data: bytes) -> int:
 
 
 def _handshakes(link: Link, count: int, interval: float, patience: float) -> RoundTrips:
-    """Connect by TCP: right after that, TCP_INFO's round trip is the handshake's, by the kernel's clock."""
+    """Connect by TCP and read TCP_INFO, whose round trip is that of the handshake then."""
     samples: list[float] = []
     with ExitStack() as stack, selectors.DefaultSelector() as selector:
         listener = stack.enter_context(link.b.socket())
@@ -165,7 +165,7 @@ def tcp_round_trip_ms(connection: socket.socket) -> float:
 
 
 class LinkEvidence(Model):
-    """A round trip that was measured on a link of the lab, in milliseconds."""
+    """A measured round trip of a link of the lab, in milliseconds."""
 
     name: str
     nominal_ms: Finite
@@ -173,14 +173,16 @@ class LinkEvidence(Model):
     median_ms: Finite
     p99_ms: Finite
     probes: int
-    mean_ms: Finite | None = Field(default=None, description="None of a single answer.")
-    error_ms: Finite | None = Field(default=None, description="The mean's standard error; None of a single answer.")
+    mean_ms: Finite | None = Field(default=None, description="None if there was a single answer.")
+    error_ms: Finite | None = Field(
+        default=None, description="The mean's standard error; None if there was a single answer."
+    )
 
 
 def measured(link: Link) -> list[LinkEvidence]:
-    """Measure a link, and return what each method found that had an answer."""
-    told = measure_link(link, count=PROBES)
-    methods = {BY_ICMP: told.icmp, BY_TCP: told.tcp}
+    """Measure a link. Return the result of each method that had an answer."""
+    round_trips = measure_link(link, count=PROBES)
+    methods = {BY_ICMP: round_trips.icmp, BY_TCP: round_trips.tcp}
     return [
         LinkEvidence(
             name=link.name,
@@ -192,6 +194,6 @@ def measured(link: Link) -> list[LinkEvidence]:
             **({"mean_ms": trips.mean_ms, "error_ms": trips.error_ms} if trips.count > 1 else {}),
         )
         for method, trips in methods.items()
-        # One without any answer has no median; that it is missing tells.
+        # A method without any answer has no median, so leave it out.
         if trips is not None and not math.isnan(trips.median_ms)
     ]

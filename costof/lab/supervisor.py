@@ -1,13 +1,13 @@
-"""The supervisor: owns everything a run leaves on the machine, and undoes it when the run ends, however it ends.
+"""The supervisor: a process that removes everything a run created on the machine, however the run ends.
 
-A process of its own, started as `python -m costof.lab.supervisor`. It starts the lab's programs as its children and
-holds the end of a pipe. When the pipe closes (the run ended, crashed, or was killed with -9) it kills what it started,
-runs the undo commands in reverse order and removes the directories. Normal teardown takes the same road, so the road
-that matters after a crash is the one that every run tests.
+It is started as `python -m costof.lab.supervisor`, starts the lab's programs as its children, and reads from a pipe.
+When the pipe closes (the run ended, crashed, or was killed with -9) it kills the programs, runs the undo commands in
+reverse order and removes the directories. Normal teardown works the same way, so every run tests the cleanup after a
+crash.
 
-One JSON object a line. In: `{"spawn": {name, argv, env, log}}`, `{"kill": name}`, `{"directory": path}`,
-`{"undo": argv}`. Out: `{"spawned": {name, pid}}`, `{"failed": {name, detail}}`, `{"exited": {name, status}}`.
-Only the standard library, so that it starts at once.
+Messages are one JSON object on each line. In: `{"spawn": {name, argv, env, log}}`, `{"kill": name}`,
+`{"directory": path}`, `{"undo": argv}`. Out: `{"spawned": {name, pid}}`, `{"failed": {name, detail}}`,
+`{"exited": {name, status}}`. The module imports only the standard library, so that it starts quickly.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ _prctl = ctypes.CDLL(None, use_errno=True).prctl
 
 
 def _die_with_the_supervisor() -> None:
-    # Even the supervisor can be killed with -9; then the kernel ends its children.
+    # If the supervisor itself is killed with -9, the kernel ends its children.
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def parents() -> dict[int, int]:
-    """The parent of every process of the machine, from /proc: not every kernel lists the children."""
-    found = {}
+    """Return the parent of every process, from /proc, since not every kernel lists a process's children."""
+    parent_by_pid = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
-            # A process may end while it is looked at.
+            # A process may end meanwhile.
             with contextlib.suppress(OSError), (entry / "stat").open("rb") as file:
-                # The name, in parentheses, may hold anything; after it come the state and the parent.
-                found[int(entry.name)] = int(file.read().rpartition(b")")[2].split()[1])
-    return found
+                # State and parent follow the name, which is in parentheses and may contain any characters.
+                parent_by_pid[int(entry.name)] = int(file.read().rpartition(b")")[2].split()[1])
+    return parent_by_pid
 
 
 class Supervisor:
-    """Children by name, directories and undo commands in the order they came."""
+    """The children by name, and the directories and undo commands in order of registration."""
 
     def __init__(self) -> None:
         self.children: dict[str, subprocess.Popen[bytes]] = {}
@@ -56,7 +56,7 @@ class Supervisor:
         self.selector = selectors.DefaultSelector()
 
     def say(self, kind: str, **fields: Any) -> None:
-        # Whoever listened may be gone; that is no reason to stop cleaning up.
+        # The reader may be gone; cleanup must continue.
         with contextlib.suppress(OSError):
             os.write(1, json.dumps({kind: fields}).encode() + b"\n")
 
@@ -92,7 +92,7 @@ class Supervisor:
     def kill(self, name: str) -> None:
         child = self.children.get(name)
         if child is not None and child.poll() is None:
-            # The group, for programs that fork. The data is the run's own, so there is nothing to flush.
+            # Kill the whole group, for programs that fork. The data is temporary, so nothing needs to be flushed.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)
 
@@ -103,7 +103,7 @@ class Supervisor:
         self.say("exited", name=key.data, status=status)
 
     def serve(self) -> None:
-        """Obey until the pipe closes."""
+        """Process messages until the pipe closes."""
         self.selector.register(0, selectors.EVENT_READ, None)
         waiting = b""
         while True:
@@ -119,9 +119,9 @@ class Supervisor:
                     self.obey(json.loads(line))
 
     def end_orphans(self) -> None:
-        """End what the programs left: a child that began a session of its own (sshd's do) is in no group of ours.
+        """Kill processes that the programs left behind outside their groups, such as sshd's children in new sessions.
 
-        Orphans come to the supervisor, the subreaper, so that its children are all there is; theirs come to it in turn.
+        The supervisor is the subreaper, so orphans become its children, and then their own children do.
         """
         while orphans := [pid for pid, parent in parents().items() if parent == os.getpid()]:
             for pid in orphans:
@@ -136,7 +136,7 @@ class Supervisor:
             child.wait()
         self.end_orphans()
         for argv in reversed(self.undo):
-            # One that cannot even be started must not keep the others from being run.
+            # Run the others even if one cannot be started.
             with contextlib.suppress(OSError):
                 subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         for directory in reversed(self.directories):
@@ -144,7 +144,7 @@ class Supervisor:
 
 
 def main() -> int:
-    # A Ctrl-C or a hang-up of the terminal is the run's business; the supervisor ends when the pipe does.
+    # The run handles Ctrl-C and hang-ups of the terminal; the supervisor ends when the pipe closes.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)

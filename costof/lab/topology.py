@@ -1,7 +1,7 @@
-"""Where programs of a lab stand and how far from each other: hosts, links, and what was measured on them.
+"""Topologies: the hosts of a lab's programs, the links between them, and the measured distances.
 
-`Star` has clients around servers, `Chain` programs one behind the other. Chained replication has one of its own: nodes
-around routers.
+`Star` has clients around servers, `Chain` has programs one behind the other. Chained replication defines another
+topology, with nodes around routers.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from costof.lab.network import Network
 from costof.lab.round_trips import LinkEvidence, measured
 from costof.lab.user_namespace import can_share_cpu
 
-# Servers take the first loopback addresses of the lab, so that they are where they would be without a distance.
+# Servers use the lab's first loopback addresses; clients and the middle host use these.
 CLIENT_LOOPBACK = 100
 MIDDLE_LOOPBACK = 99
 
 
 class Topology(Resource):
-    """A context manager within a lab's; leave it before the lab. `seed` chooses the packets that are lost."""
+    """A topology, as a context manager to be left before the lab. `seed` determines which packets are lost."""
 
     def __init__(self, lab: Lab, seed: int) -> None:
         self._lab = lab
@@ -30,7 +30,7 @@ class Topology(Resource):
         self._evidence: list[LinkEvidence] = []
 
     def _open(self, stack: ExitStack) -> None:
-        """Make hosts and links. Raises `NEEDS_ROOT` for a distance where none can be, `LAB_FAILED`."""
+        """Create hosts and links. Raises `LAB_FAILED`, and `NEEDS_ROOT` if a distance needs root."""
         stack.enter_context(self._network)
         self._make()
 
@@ -39,18 +39,18 @@ class Topology(Resource):
 
     @abstractmethod
     def words(self) -> str:
-        """Say what stands where, for a result."""
+        """Return a description of the topology for a result."""
 
     @property
     def shares(self) -> bool:
-        """Whether hosts have the CPU shares that are asked for: with root."""
+        """Return whether hosts have their CPU shares, which need root."""
         return can_share_cpu()
 
     def links(self) -> list[LinkEvidence]:
         return self._evidence
 
     def cpu_seconds(self) -> dict[str, float]:
-        """Return the CPU time of what carries the links, where a process does."""
+        """Return the CPU time of the processes that carry links, by role."""
         return self._network.cpu_by_role()
 
     def lost(self) -> str | None:
@@ -61,41 +61,38 @@ class Topology(Resource):
 
 
 class Star(Topology):
-    """Clients around servers: a host for the servers, and one for the clients of each distance.
+    """Clients around servers: one host for the servers, and one host for the clients of each distance.
 
-    The servers keep one set of addresses whatever the distance, so that a replica set announces addresses that every
-    client can use, and clients of one distance differ in nothing that is here. A clients' host has one link to the
-    servers' host, and a route over it to their addresses.
+    The servers have the same addresses for all distances, so that a replica set announces addresses that every client
+    can use. Each clients' host has one link to the servers' host, and a route over it to these addresses.
 
-    There may be a host in the middle, with a CPU share, for programs that stand before the servers. It is beside them:
-    its link to a clients' host is as long as theirs.
+    There can be a middle host, with a CPU share, for programs between clients and servers. It is near the servers: its
+    links to the clients' hosts are as long as those of the servers.
 
-    Where none can be made, and in a lab that can do without hosts of its own while all clients are near, both are
-    loopback addresses.
+    Servers and clients use loopback addresses if namespaces cannot be created, or if all clients are near and
+    `separate` is not set.
 
-    `distances`: round-trip times in milliseconds, by a name that is fit for names of processes.
-
-    `apart`: hosts of their own, where they can be made, even when all clients are near, so that near is the same thing
-    in a run with and without far clients. `middle`: the cores of a host between them, where there is to be one; without
-    root it has no share.
+    `distances` are round-trip times in milliseconds, by names that can be part of process names. `separate` creates
+    hosts even if all clients are near, so that near clients are the same in runs with and without far ones. `middle` is
+    the number of cores of the middle host; None means no such host. Without root it has no CPU share.
     """
 
     def __init__(
-        self, lab: Lab, distances: Mapping[str, float], seed: int, apart: bool, middle: float | None = None
+        self, lab: Lab, distances: Mapping[str, float], seed: int, separate: bool, middle: float | None = None
     ) -> None:
         super().__init__(lab, seed)
         self._distances = distances
         far = any(milliseconds > 0 for milliseconds in distances.values())
-        self._apart = apart or far or middle is not None
+        self._separate = separate or far or middle is not None
         self._middle_cores = middle
         self._inward: Link | None = None
-        #: Where clients of each distance reach the host in the middle.
+        #: The middle host's address for the clients of each distance.
         self.middle_addresses: dict[str, str] = {}
         self._links: dict[str, Link] = {}
         self._served = 0
 
     def new_address(self) -> str:
-        """Add an address to the servers' host, reached by all clients. Raises `LAB_FAILED`."""
+        """Add an address to the servers' host that all clients can reach. Raises `LAB_FAILED`."""
         if self.server.loopback:
             self._served += 1
             return self._lab.address(self._served)
@@ -109,24 +106,24 @@ class Star(Topology):
         return self._links[distance].a
 
     def client_address(self, distance: str) -> str:
-        """Return where a program on that host listens for others there."""
+        """Return the address at which a program on a clients' host listens for programs on the same host."""
         return self.client(distance).loopback or "127.0.0.1"
 
     def measure(self) -> None:
-        """Measure every link, one after the other: 1 s for distances as far as 170 ms."""
-        self._evidence = [told for link in self._links.values() for told in measured(link)]
+        """Measure every link, one after the other. This takes 1 s for distances up to 170 ms."""
+        self._evidence = [evidence for link in self._links.values() for evidence in measured(link)]
 
     def words(self) -> str:
-        """Say such as 'on a host of their own; clients at lan (veth), us-us (44.648 ms, engine)'."""
+        """Return such as 'on a host (network namespace) of their own; clients on hosts at lan (veth), …'."""
         if self.server.loopback:
             return "on loopback"
-        told = [f"{name} ({_kind(link)})" for name, link in self._links.items()]
+        clients = [f"{name} ({_kind(link)})" for name, link in self._links.items()]
         share = " with a CPU share" if self.shares else ""
         between = "" if self._inward is None else f"; a host{share} between them"
-        return "on a host (network namespace) of their own; clients on hosts at " + ", ".join(told) + between
+        return "on a host (network namespace) of their own; clients on hosts at " + ", ".join(clients) + between
 
     def _make(self) -> None:
-        if not self._apart:
+        if not self._separate:
             self._take_loopback()
             return
         self.server = self._network.host("server")
@@ -134,7 +131,7 @@ class Star(Topology):
             client = self._network.host(f"client-{name}")
             self._links[name] = self._network.link(client, self.server, name, round_trip_ms=milliseconds)
         if self.server.loopback:
-            # No hosts, and no client is far: a far one has been refused by now.
+            # No namespaces. All clients are near, since a far one has raised an error by now.
             self._take_loopback()
             return
         if self._middle_cores is not None:
@@ -159,7 +156,7 @@ def _kind(link: Link) -> str:
 
 
 class Chain(Topology):
-    """Programs one behind the other: a host for the clients, one for each program in the middle, and one for the last.
+    """Programs in a chain: a host for the clients, one for each program in the middle, and one for the last program.
 
     ```
     client ──┬── one in the middle ──┬── last
@@ -167,10 +164,11 @@ class Chain(Topology):
              └───────────────────────┘
     ```
 
-    Every pair that talks is joined by a link of its own; the last host has one address for all. Where none can be made
-    the hosts are loopback addresses.
+    Each connected pair has a separate link; the last host has one address for all. If namespaces cannot be created, the
+    hosts are loopback addresses.
 
-    `cores` is the share of each in the middle, `last_cores` that of the last, if any; without root none has one."""
+    `cores` is the CPU share of each middle host, `last_cores` that of the last host, if any. Shares need root.
+    """
 
     def __init__(
         self, lab: Lab, middle: Sequence[str], last: str, seed: int, cores: float, last_cores: float | None = None
@@ -181,15 +179,15 @@ class Chain(Topology):
         self._cores = cores if self.shares else None
         self._last_cores = last_cores if self.shares else None
         self.middle: dict[str, Host] = {}
-        #: Where clients reach those in the middle.
+        #: The middle hosts' addresses for the clients.
         self.addresses: dict[str, str] = {}
 
     def words(self) -> str:
-        """Say such as 'a client, haproxy and an origin, each on a host (network namespace) of its own'."""
-        told = f"a client, {' and '.join(self._names)} and {self._last_name}"
+        """Return such as 'a client, haproxy and an origin, each on a host (network namespace) of its own'."""
+        programs = f"a client, {' and '.join(self._names)} and {self._last_name}"
         if self.client.namespace is None:
-            return f"{told}, on loopback"
-        return f"{told}, each on a host (network namespace) of its own, joined by veth"
+            return f"{programs}, on loopback"
+        return f"{programs}, each on a host (network namespace) of its own, joined by veth"
 
     def _make(self) -> None:
         network = self._network

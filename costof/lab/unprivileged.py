@@ -1,4 +1,4 @@
-"""The user that servers run as which refuse to be root's, or need not be."""
+"""The unprivileged user for servers that refuse to run as root, or do not need to."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 from costof.lab.certificates import write_private
 from costof.lab.lab import is_root
 
-# Whom every distribution has. Not 'nobody': systemd's name service says that its account is locked, and sshd lets
-# nobody in there.
+# A user of every distribution. 'nobody' is unsuitable: systemd's name service reports its account as locked, and sshd
+# rejects log-ins of locked accounts.
 NAME = "daemon"
 
 
 class Unprivileged:
-    """The user `daemon` in a run that is root's; else the run's own user, who has no privileges to drop."""
+    """The user `daemon` if the run is root's, or else the run's own user."""
 
     def __init__(self) -> None:
         self._user = pwd.getpwnam(NAME) if is_root() else pwd.getpwuid(os.geteuid())
@@ -23,10 +23,10 @@ class Unprivileged:
 
     @property
     def prefix(self) -> list[str]:
-        """What stands before the arguments of a program that runs as this user."""
+        """Return the words before a program's arguments that run it as this user."""
         if not is_root():
             return []
-        # A change of user would take the supervisor's claim on its life away.
+        # --pdeathsig, since a change of user clears the signal that the supervisor has set.
         drop = ["setpriv", f"--reuid={self._user.pw_uid}", f"--regid={self._user.pw_gid}", "--clear-groups"]
         return [*drop, "--no-new-privs", "--pdeathsig=KILL"]
 

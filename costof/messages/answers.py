@@ -1,4 +1,4 @@
-"""What an instrument answers: which arms can run, and what a slice measured."""
+"""Answers of instruments: which arms can run, and the measurements of a slice."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from pydantic import Field
 
 from costof.model import Finite, Model
 
-#: A figure that the runner of commands has measured itself, of several runs the greatest.
+#: A figure that the command runner measures itself: the highest peak memory of a slice's runs.
 PEAK_MEMORY = "peak_memory"
-#: The fact of the evidence that says why a slice was not of its arm.
+#: A fact of the evidence: why the slice did not run on its arm's settings.
 MISMATCH = "mismatch"
-#: The facts of a command's evidence: reasons of missing figures by name, and what its reader notes of its runs.
+#: Facts of a command's evidence: reasons for missing figures by name, and the reader's notes on the runs.
 MISSING, NOTES = "missing", "notes"
-#: The share of failed operations above which figures are no longer those of a working service: no figure of a command's
-#: report counts then, and no limit is kept.
+#: The largest share of failed operations of a working service. Above it no figure of a command's report counts, and
+#: limits count as exceeded.
 MOST_FAILED = 0.05
-#: The facts of a command's evidence: names of processes that it left running and that were killed, and of daemons.
+#: Facts of a command's evidence: names of processes that it left running and that were killed, and of its daemons.
 LEFT_RUNNING, LEFT_BEHIND = "left_running", "left_behind"
-#: In the place of a name: a child that runs no program of its own, or not yet.
+#: Shown instead of the name of a child that still runs its parent's program.
 COPY_OF_ITSELF = "a copy of itself"
-#: The count of operations that a command's own reports tell of, failed ones included, and the class of those errors.
+#: The count of operations in a command's own reports, including failed ones, and the error class of those that failed.
 REPORTED, REPORTED_FAILURE = "reported", "reported_failure"
 
 
 class ClassifiedError(Model):
-    """An error's class, one of the words of docs/ipc.md, and the first one's story.
+    """Errors of one class (listed in docs/ipc.md), with the detail of the first one.
 
-    `phase` is what failed, where an operation is one of several kinds.
+    `phase` names the kind of operation that failed, if the workload has several kinds.
     """
 
     error_class: str = Field(alias="class")
@@ -47,23 +47,23 @@ class ReadyArm(Model):
 
 
 class Ready(Model):
-    """`versions` are of what an instrument is made of: of the engine, of its TLS library alone."""
+    """An instrument's answer to a plan. `versions` are those of its parts; the engine names only its TLS library."""
 
     instrument: str
     versions: dict[str, str]
-    #: How an earlier engine waited for the kernel, which results of it say.
+    #: How earlier engines waited for the kernel; only in old results.
     runtime: str | None = None
     self_cost_ns: dict[str, float] = Field(default_factory=dict)
     arms: list[ReadyArm]
 
     @property
     def tls_library(self) -> str:
-        """Of the engine: such as 'OpenSSL 3.0.19'."""
+        """Return the engine's TLS library, such as 'OpenSSL 3.0.19'."""
         return ", ".join(f"{name} {version}" for name, version in self.versions.items())
 
 
 class Phase(Model):
-    """Times of one phase in a slice: exact sums in nanoseconds, and a histogram of them."""
+    """Times of one phase in a slice: exact sums in nanoseconds, and a histogram."""
 
     count: int
     sum_ns: int
@@ -77,22 +77,22 @@ class Phase(Model):
 
 
 class PublicKey(Model):
-    """The first line of whoever takes a sealed plan: the key that it is sealed to (`costof/messages/sealing.py`)."""
+    """The first line of an instrument that receives a sealed plan: its public key (`costof/messages/sealing.py`)."""
 
     public_key: str = Field(description="X25519, 32 bytes in base64.")
 
 
 class Prepared(Model):
-    """What came of getting ready for a slice. The errors are counted in the slice's answer too."""
+    """The answer to a prepare order. The slice's answer counts its errors too."""
 
     id: int
     errors: list[ClassifiedError]
 
 
 class Window(Model):
-    """Instants of a slice that was told when to open, on its host's `CLOCK_MONOTONIC`, in nanoseconds.
+    """Instants of a slice whose order had `opens_ns`: nanoseconds on its host's `CLOCK_MONOTONIC`.
 
-    An operation that failed is one, too; without any the last two are None.
+    Failed operations count too. The last two fields are None if no operation began.
     """
 
     opened_ns: int
@@ -112,32 +112,32 @@ class SliceAnswer(Model):
     cpu_ns: dict[str, int]
     peak_memory_bytes: int
     counts: dict[str, int] = {}
-    figures: dict[str, float] = Field(default={}, description="What commands tell of their work: means of runs.")
-    rates: list[str] = Field(default=[], description="Figures of which several hosts' add up.")
+    figures: dict[str, float] = Field(default={}, description="Figures reported by commands: means of the runs.")
+    rates: list[str] = Field(default=[], description="Names of figures that are added up over hosts.")
     evidence: dict[str, Any]
-    #: Only of a slice that was told when to open.
+    #: Set if the order had `opens_ns`.
     window: Window | None = None
 
     @property
     def failed(self) -> int:
-        """Operations that failed."""
+        """Return the number of failed operations."""
         return sum(error.count for error in self.errors)
 
     @property
     def begun(self) -> int:
-        """Operations that were begun, failed ones included: those of a command's own reports, where it has any."""
+        """Return the number of operations begun, including failed ones; from a command's own reports if it has any."""
         if REPORTED not in self.counts:
             return self.operations + self.failed
         runs = sum(error.count for error in self.errors if error.error_class != REPORTED_FAILURE)
         return self.counts[REPORTED] + runs
 
     def count(self, name: str) -> int | None:
-        """The count of this name, or of all below it: 'tpcc.committed' is all transactions.
+        """Return the sum of the counts with this name or prefix: 'tpcc.committed' includes all kinds of transactions.
 
-        None where the slice tells none of them.
+        Return None if the slice has no such count.
         """
-        found = [number for known, number in self.counts.items() if f"{known}.".startswith(f"{name}.")]
-        return sum(found) if found else None
+        numbers = [number for full_name, number in self.counts.items() if f"{full_name}.".startswith(f"{name}.")]
+        return sum(numbers) if numbers else None
 
 
 class PhaseSum(Model):
@@ -146,18 +146,17 @@ class PhaseSum(Model):
 
 
 class HostPart(Model):
-    """One host's part of a slice. Instants are nanoseconds from the one at which all windows were to open; `first_ns`
-    is its first operation's beginning, None of a host without one.
+    """One host's part of a slice. Instants are nanoseconds after the planned opening of all windows.
 
-    `clock_offset_ns`: its clock less ours, known to within `clock_error_ns`. `machine_busy` and `steal` are shares of
-    its CPU time.
+    `first_ns` is the start of the host's first operation, None if it had none. `clock_offset_ns` is the host's clock
+    minus this machine's, known to within `clock_error_ns`. `machine_busy` and `steal` are shares of its CPU time.
     """
 
     host: str
     operations: int
     errors: int
     phases: dict[str, PhaseSum]
-    figures: dict[str, float] = Field(default={}, description="What its programs have told of their work.")
+    figures: dict[str, float] = Field(default={}, description="Figures reported by the host's commands.")
     clock_offset_ns: int
     clock_error_ns: int
     late_ns: int
@@ -173,11 +172,11 @@ class HostPart(Model):
 
 
 class PopulationAnswer(SliceAnswer):
-    """A slice that several hosts measured as one. Beside its parts no ledger has what it says.
+    """A slice that several hosts measured together. Of its additional fields the ledger keeps only `hosts`.
 
-    Seconds are of the hosts' CPU time: that other programs had, and the hypervisor took. In words: in what hosts that
-    must agree did not (`evidence_mismatch`), which of them began too late for the slice to count (`late`), and why it was not one
-    population's slice (`not_simultaneous_reason`).
+    `foreign_cpu_seconds` and `steal_seconds` are CPU time on the hosts used by other programs and by the hypervisor.
+    `evidence_mismatch` says in which fact the hosts' evidence differs, `late` which host began too late for the slice
+    to count, and `not_simultaneous_reason` why the hosts did not measure at the same time.
     """
 
     hosts: list[HostPart]
@@ -189,28 +188,30 @@ class PopulationAnswer(SliceAnswer):
 
 
 class ClusterNode(Model):
-    """A host of a cluster. `name` is its own, with its address where two are called alike."""
+    """A host of a cluster. `name` includes its address if several hosts have the same name."""
 
     name: str
     cpus: int
 
 
 class ClusterAnswer(Model):
-    """The hosts of a cluster; once taken, facts for the environment of a result, and what a reader must know."""
+    """The hosts of a cluster. If they measure, also facts for the environment of a result, and warnings."""
 
     nodes: list[ClusterNode]
     facts: dict[str, Any] = {}
     warnings: list[str] = []
 
 
-def merged_figures(told: Sequence[Mapping[str, float]], rates: Collection[str]) -> dict[str, float]:
-    """What hosts' programs have told of their work: rates added, and of all else the mean, since they do not tell what
-    a percentile is one of. What one of them has not told is no figure of all; of peak memory it may be too little to
-    tell."""
-    names = dict.fromkeys(name for figures in told for name in figures)
-    found = {name: [figures[name] for figures in told if name in figures] for name in names}
+def merged_figures(host_figures: Sequence[Mapping[str, float]], rates: Collection[str]) -> dict[str, float]:
+    """Merge the figures that commands reported on several hosts: the sum of rates, and the mean of all others.
+
+    Percentiles are averaged too, since their samples are unknown. A figure that one host lacks is left out, except
+    peak memory, which a host omits if it is too small to measure.
+    """
+    names = dict.fromkeys(name for figures in host_figures for name in figures)
+    values_by_name = {name: [figures[name] for figures in host_figures if name in figures] for name in names}
     return {
         name: max(values) if name == PEAK_MEMORY else fsum(values) if name in rates else fmean(values)
-        for name, values in found.items()
-        if len(values) == len(told) or name == PEAK_MEMORY
+        for name, values in values_by_name.items()
+        if len(values) == len(host_figures) or name == PEAK_MEMORY
     }

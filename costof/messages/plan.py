@@ -1,6 +1,6 @@
-"""What an instrument is told: its plan, and each slice that it is to measure (docs/ipc.md).
+"""Messages to instruments: the plan, and the order for each slice (docs/ipc.md).
 
-A field that is None is left out, and the instrument then does as it does by itself.
+Fields that are None are left out, and the instrument then uses its default.
 """
 
 from __future__ import annotations
@@ -17,22 +17,24 @@ from costof.model import REVEALED, Model
 
 OPERATION_TIMEOUT_MS = 10_000
 
-#: What of the server's certificate is checked: chain and name, the chain, nothing.
+#: How the server's certificate is checked: chain and name, only the chain, or not at all.
 Verify = Literal["full", "ca-only", "none"]
-#: Settings of a kind of workload, by the engine's names: it alone knows them and their defaults.
+#: Settings of a kind of workload. Only the engine knows their names and defaults.
 Options = dict[str, str | int | float | bool]
 
 
 class Transport(Model):
-    """How the client speaks; under TLS, what it offers alone and what it holds the server to."""
+    """The client's transport: plaintext, or TLS with its settings."""
 
     kind: Literal["plain", "tls"]
-    ca_file: Path | None = Field(default=None, description="PEM; the system's authorities where absent.")
-    version: Literal["1.2", "1.3"] | None = Field(default=None, description="Offered alone.")
-    cipher: str | None = Field(default=None, description="OpenSSL's name of a suite of TLS 1.2, offered alone.")
-    security_level: int | None = Field(default=None, description="OpenSSL's, where what is asked for is weak.")
+    ca_file: Path | None = Field(default=None, description="A PEM file of CAs; by default, those of the system.")
+    version: Literal["1.2", "1.3"] | None = Field(default=None, description="The only TLS version to offer.")
+    cipher: str | None = Field(default=None, description="The only TLS 1.2 cipher suite to offer, by its OpenSSL name.")
+    security_level: int | None = Field(
+        default=None, description="OpenSSL's security level, lowered if a setting is weak."
+    )
     group: Literal["prime256v1", "x25519", "X25519MLKEM768"] | None = Field(
-        default=None, description="Of the key exchange, offered alone."
+        default=None, description="The only key exchange group to offer."
     )
     verify: Verify = "full"
     resumption: bool = False
@@ -42,12 +44,12 @@ class Transport(Model):
         return self.kind == "tls"
 
     def trusting(self, ca_file: Path | None) -> Transport:
-        """The same, and under TLS with the authorities of a file; None leaves the system's."""
+        """Return a copy that, under TLS, trusts the CAs of a file; None means those of the system."""
         return self.model_copy(update={"ca_file": ca_file}) if self.is_tls else self
 
     @model_serializer(mode="wrap")
-    def _of_its_kind(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Plain has no settings."""
+    def _without_unused(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out the TLS settings of a plaintext transport."""
         return handler(self) if self.is_tls else {"kind": self.kind}
 
 
@@ -55,36 +57,36 @@ PLAIN = Transport(kind="plain")
 
 
 class ServiceSettings(Model):
-    """Where a service is and how it is asked. A program's own settings, which stand beside it, extend these."""
+    """The addresses of a service, and its client's settings. Each server program has a subclass in its own folder."""
 
     protocol: str
-    addresses: list[str] = Field(description="'host:port'; any one that answers is enough.")
+    addresses: list[str] = Field(description="Addresses 'host:port' of the servers; one that answers is enough.")
 
     def keeps_connections(self, kind: str) -> bool:
-        """Whether connections of a workload of this kind stand from slice to slice, however much they carry."""
+        """Return whether a workload of this kind keeps its connections open from slice to slice."""
         return kind != "connect"
 
     @property
     def proving_seconds(self) -> float:
-        """What its own proofs may take, beside the first connection."""
+        """Return the longest time for verifying the arm, in addition to the first connection."""
         return 0.0
 
     def longest_seconds(self, workload: str) -> float:
-        """What may follow the end of a slice of a workload: the operation that is under way then."""
+        """Return the longest time that a slice's last operation may take after the slice's end."""
         return OPERATION_TIMEOUT_MS / 1000
 
     def ends_itself(self, workload: str) -> bool:
-        """Whether what measures a workload was told how long to run, and ends its slice by itself."""
+        """Return whether the workload's program runs for a fixed time and so ends its slice itself."""
         return False
 
     def entered_at(self, address: str) -> Self:
-        """The same, reached by something that stands before it."""
+        """Return a copy with another address, such as that of a proxy before the service."""
         return self.model_copy(update={"addresses": [address]})
 
-    def asking(self, asked: Mapping[str, Any]) -> Self:
-        """The same with what an arm asks of the service. Raises `UNKNOWN_SERVICE_SETTING`."""
+    def asking(self, settings: Mapping[str, Any]) -> Self:
+        """Return a copy with an arm's settings of the service. Raises `UNKNOWN_SERVICE_SETTING`."""
         try:
-            return self.model_validate({**dict(self), **asked})
+            return self.model_validate({**dict(self), **settings})
         except ValidationError as error:
             first = error.errors(include_input=False)[0]
             detail = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
@@ -92,46 +94,54 @@ class ServiceSettings(Model):
 
 
 class Endpoint(Model):
-    """A service, and how the client speaks to it."""
+    """A service, and the client's transport to it."""
 
     service: SerializeAsAny[ServiceSettings]
     transport: Transport = PLAIN
 
     def named(self, arm: str) -> Arm:
-        """As an instrument's arm."""
+        """Return the endpoint as an arm with this name."""
         return Arm(name=arm, service=self.service, transport=self.transport)
 
 
 class Arm(Endpoint):
-    """One combination of levels, by the name that slices have for it."""
+    """An arm of a plan: an endpoint with the name that slices refer to."""
 
     name: str
 
 
 class Pace(Model):
-    """Operations begin at instants of a schedule instead of one after the other; latency runs from those instants."""
+    """A schedule for the begins of operations. Latency counts from the scheduled instant."""
 
     per_second: float = Field(gt=0)
     arrivals: Literal["constant", "poisson"] = "poisson"
 
 
 class Workload(Model):
-    """What a slice does. `workers` operations are under way at a time, each on a connection of its own."""
+    """The work of a slice. `workers` operations run at the same time, each on a separate connection."""
 
     name: str
     kind: str
     workers: int = 1
-    first_operation: bool | None = Field(default=None, description="Kind connect: whether a trial has an operation.")
-    further_operations: int | None = Field(default=None, description="Kind connect: after the first one.")
-    keep_connections: bool | None = Field(default=None, description="Kind request: whatever the service says.")
-    pace: Pace | None = Field(default=None, description="Absent: each as soon as its worker is free.")
-    think_ms: float | None = Field(default=None, description="So long a worker rests before each, on average.")
+    first_operation: bool | None = Field(
+        default=None, description="Kind connect: whether each new connection runs an operation."
+    )
+    further_operations: int | None = Field(
+        default=None, description="Kind connect: the number of operations after the first one."
+    )
+    keep_connections: bool | None = Field(
+        default=None, description="Kind request: keep connections open, overriding the service's settings."
+    )
+    pace: Pace | None = Field(default=None, description="The schedule; by default a worker never waits.")
+    think_ms: float | None = Field(
+        default=None, description="Average time in ms that a worker rests before each operation."
+    )
     ycsb: Options | None = None
     tpcc: Options | None = None
 
 
 class Data(Model):
-    """The size of the table: YCSB's, or sysbench's, of which only the number of records is free."""
+    """The size of the data: YCSB's table, or sysbench's, in which only the number of records can vary."""
 
     records: int = 0
     fields: int = 10
@@ -139,20 +149,20 @@ class Data(Model):
 
 
 class Share(Model):
-    """The part of a population that one of several hosts is, `host` counted from 0. No driver is told so."""
+    """One host's share of a population. `host` counts from 0. Application drivers never receive it."""
 
     host: int = Field(ge=0)
     hosts: int = Field(ge=1)
 
     def workers(self, workers: int) -> int:
-        """How many of a workload's workers the host has."""
+        """Return how many of a workload's workers run on this host."""
         return len(range(self.host, workers, self.hosts))
 
 
 class Plan(Model):
-    """All that an instrument will measure; at most `threads` threads carry workers.
+    """All arms and workloads that an instrument will measure, with at most `threads` threads for workers.
 
-    With a `share` its workloads are those of the whole population, and the engine does its host's part.
+    With a `share` the workloads are those of all hosts together, and the engine runs only its host's part.
     """
 
     seed: int = 1
@@ -165,9 +175,9 @@ class Plan(Model):
 
 
 class PrepareOrder(Model):
-    """What a slice does before its window is done now, for the slice of the same `id` that comes next.
+    """An order to do now what must precede the window of the next slice, which has the same `id`.
 
-    `reconnect`: standing connections are ended and opened anew. No driver is told so.
+    `reconnect`: close open connections and open new ones. Application drivers never receive this order.
     """
 
     id: int
@@ -177,10 +187,10 @@ class PrepareOrder(Model):
 
 
 class SliceOrder(Model):
-    """A slice ends after so many operations or seconds, whichever comes first.
+    """An order to measure a slice. It ends after its operations or seconds, whichever comes first.
 
-    `reconnect`: standing connections are ended before it and opened anew, and operations begin at once. `opens_ns`: it
-    was prepared, and its window opens at this instant of its host's `CLOCK_MONOTONIC`. No driver is told so.
+    `reconnect`: close open connections and open new ones first; operations then begin at once. `opens_ns`: the instant,
+    on the host's `CLOCK_MONOTONIC`, at which the window of a prepared slice opens. Application drivers receive neither.
     """
 
     id: int
@@ -193,16 +203,18 @@ class SliceOrder(Model):
 
 
 class HostsSettings(Model):
-    """The hosts of a Ray cluster. `address`: 'auto' where this machine is a node of it, or 'ray://host:port'."""
+    """The hosts of a Ray cluster. `address` is 'auto' on a node of the cluster, or else 'ray://host:port'."""
 
     address: str
     where: tuple[tuple[str, str], ...] = Field(default=(), description="Labels that a host must have.")
-    least: int | None = Field(default=None, description="Of hosts, with which a run goes on when others are lost.")
-    unauthenticated: bool = Field(default=False, description="Take a cluster that anybody may run code on.")
+    least: int | None = Field(
+        default=None, description="Least number of hosts. The run continues while so many remain."
+    )
+    unauthenticated: bool = Field(default=False, description="Accept a cluster on which anybody may run code.")
 
 
 class Limits(Model):
-    """What several hosts are allowed beyond the seconds of an order, which only their common plan tells."""
+    """Time limits for several hosts in addition to an order's seconds. They follow from the plan."""
 
     proving_seconds: float
     longest_seconds: float = 0.0
@@ -210,17 +222,17 @@ class Limits(Model):
 
 
 def line(message: Model | dict[str, Any]) -> bytes:
-    """As it is written to the standard input of a process of ours, which nobody else reads: with its secrets."""
+    """Serialize a message, including its secrets, for an instrument's standard input, which nobody else reads."""
     return to_json(message, exclude_none=True, context=REVEALED) + b"\n"
 
 
 class TlsFiles(Model):
-    """What a server of the engine's shows its clients: PEM files; one may be both."""
+    """PEM files of a server run by the engine. Both paths may be the same file."""
 
     certificate_file: Path
     key_file: Path
 
     @classmethod
     def of(cls, certificate: Path, key: Path | None = None) -> TlsFiles:
-        """The key is in the certificate's own file where no other is named."""
+        """Return the files; without `key`, the certificate's file also holds the key."""
         return cls(certificate_file=certificate, key_file=key or certificate)

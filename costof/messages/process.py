@@ -1,4 +1,4 @@
-"""Instruments: processes that measure, told and answering in lines of JSON (docs/ipc.md)."""
+"""Instruments: processes that measure and exchange lines of JSON with costof (docs/ipc.md)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from costof.messages.answers import ClusterAnswer, PopulationAnswer, Ready, Slic
 from costof.messages.plan import OPERATION_TIMEOUT_MS, HostsSettings, Limits, Plan, ServiceSettings, SliceOrder, line
 from costof.model import Model
 
-#: A busy machine is waited for; one that hangs is ended.
+#: Timeout of an answer, long enough for a busy machine.
 ANSWER_SECONDS = 300.0
-# A slice is bounded by its own seconds and the time-out of one operation; past that the instrument itself hangs.
+#: Extra time for a slice's answer, beyond the slice's seconds and the timeout of one operation.
 PATIENCE_SECONDS = 120.0
-#: What does not stand by then hangs, on the slowest of machines too; a process that has ended is noticed at once.
+#: Timeout for starting, long enough for slow machines. A process that ends is noticed at once.
 READY_SECONDS = 600.0
 
 ENGINE = "costof-engine"
@@ -36,12 +36,12 @@ T = TypeVar("T", bound=BaseModel)
 
 
 class Instrument:
-    """A measuring process. A context manager; leaving it closes its standard input, which ends it.
+    """A measuring process. Use it as a context manager; leaving it closes the process's standard input, which ends it.
 
-    One that is `patient` ends by itself whatever it waits for, and is waited for as long as it lives.
+    A `patient` instrument has timeouts of its own, so its answers are awaited for as long as it lives.
     """
 
-    #: Once its standard input is closed; then it is killed. None waits.
+    #: Time to end after its standard input is closed, before it is killed. None waits for ever.
     ending_seconds: float | None = 2.0
 
     def __init__(self, name: str, argv: list[str], env: dict[str, str] | None = None, patient: bool = False) -> None:
@@ -52,7 +52,7 @@ class Instrument:
 
     def __enter__(self) -> Self:
         try:
-            # A session of its own: a Ctrl-C is for the run to handle, between two slices.
+            # A new session, so that Ctrl-C reaches only the run, which handles it between slices.
             self._process = subprocess.Popen(
                 self._argv,
                 env={**os.environ, **self._env},
@@ -85,7 +85,7 @@ class Instrument:
             self._process.stderr.close()
 
     def plan(self, plan: Plan) -> Ready:
-        """Hand the plan over; what it says of every arm. Raises `INSTRUMENT_FAILED`."""
+        """Send the plan. Return the instrument's answer about each arm. Raises `INSTRUMENT_FAILED`."""
         self._send({"plan": plan})
         return self._validated(Ready, self._answer(READY_SECONDS).get("ready"))
 
@@ -111,7 +111,7 @@ class Instrument:
         try:
             answer = json.loads(line)
         except ValueError:
-            raise self._failed(f"it said {line[:200]!r}") from None
+            raise self._failed(f"it wrote {line[:200]!r}, which is not JSON") from None
         if "error" in answer:
             error = answer["error"]
             raise self._failed(f"{error.get('class')}: {error.get('detail')}")
@@ -137,7 +137,7 @@ class Instrument:
         try:
             return model.model_validate(content)
         except ValidationError as error:
-            raise self._failed("its answer is not of the agreed form: " + " ".join(str(error).split())[:300]) from error
+            raise self._failed("its answer is malformed: " + " ".join(str(error).split())[:300]) from error
 
     def _last_words(self) -> str:
         assert self._process.stderr is not None
@@ -153,7 +153,7 @@ class Instrument:
 
 
 class EngineProcess(Instrument):
-    """`costof-engine <command>`, a context manager. It ends with us, whatever ends us."""
+    """`costof-engine <command>`, as a context manager. The engine ends when this process does, even if it is killed."""
 
     def __init__(self, command: str, prefix: Sequence[str] = ()) -> None:
         super().__init__(f"costof-engine {command}", [*prefix, str(engine_path()), command])
@@ -166,22 +166,22 @@ class EngineProcess(Instrument):
         return process_cpu_seconds(self.pid)
 
     def ended(self) -> int | None:
-        """The exit status, when it has ended."""
+        """Return the exit status; None while the process runs."""
         return self._process.poll()
 
     def _begin(self, ready: type[T], plan: Model) -> T:
-        """Hand the plan over and wait until it stands. Raises `INSTRUMENT_FAILED`."""
+        """Send the plan and wait until the process is ready. Raises `INSTRUMENT_FAILED`."""
         self._send(plan)
         return self._validated(ready, self._answer(READY_SECONDS).get("ready"))
 
     def _counted(self, counters: type[T]) -> T:
-        """Raises `INSTRUMENT_FAILED` when the process has died."""
+        """Request the process's counters. Raises `INSTRUMENT_FAILED` if it has died."""
         self._send({"counters": {}})
         return self._validated(counters, self._answer(ANSWER_SECONDS).get("counters"))
 
 
 class HostLostError(CostofError):
-    """One of several hosts that can no longer measure."""
+    """A host that can no longer measure."""
 
     def __init__(self, host: str, detail: str) -> None:
         super().__init__(ErrorText.HOST_LOST, host=host, detail=detail)
@@ -190,51 +190,51 @@ class HostLostError(CostofError):
 
 
 class HostsProcess(Instrument):
-    """Hosts of a Ray cluster that measure as one, each by the engine or by its runner of commands.
+    """The hosts of a Ray cluster as one instrument; each runs the engine or the command runner.
 
-    A process of its own reaches them: whatever Ray does there, at its end too, takes along no run and no report.
-    Without an `instrument` the hosts are only looked at.
+    Ray is used in a separate process, so that a crash of Ray cannot end the run or lose its report. Without an
+    `instrument` the hosts are only listed.
     """
 
-    # Ray may take its time to end what it has started.
+    # Ray may be slow to end its processes.
     ending_seconds = 30.0
 
     def __init__(self, hosts: HostsSettings, instrument: Literal["engine", "commands"] | None) -> None:
         argv = [sys.executable, "-m", "costof.instruments.hosts.population"]
-        super().__init__("the process that reaches the hosts", argv, patient=True)
+        super().__init__("the process that controls the hosts", argv, patient=True)
         self._hosts = hosts
-        self._by = instrument
+        self._instrument = instrument
         self._plan: Plan | None = None
 
     def __enter__(self) -> Self:
-        """Reach the cluster and take its hosts. Raises `HOSTS_FAILED`."""
+        """Connect to the cluster and start actors on its hosts. Raises `HOSTS_FAILED`."""
         super().__enter__()
         try:
-            self._send({"cluster": self._hosts, "instrument": self._by})
-            found = self._validated(ClusterAnswer, self._answer(READY_SECONDS).get("cluster"))
+            self._send({"cluster": self._hosts, "instrument": self._instrument})
+            answer = self._validated(ClusterAnswer, self._answer(READY_SECONDS).get("cluster"))
         except BaseException as error:
             self.__exit__(type(error), error, None)
             raise
-        self.nodes, self.facts, self.warnings = found.nodes, found.facts, found.warnings
-        #: Those that measure, by name.
-        self.names = [node.name for node in found.nodes]
+        self.nodes, self.facts, self.warnings = answer.nodes, answer.facts, answer.warnings
+        #: Names of the hosts that measure.
+        self.names = [node.name for node in answer.nodes]
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is not None:
-            # It may wait for hosts that nobody wants any more.
+            # The process may be waiting for hosts; their answers are no longer needed.
             self._process.send_signal(signal.SIGINT)
         super().__exit__(kind, error, trace)
 
     def examine(self) -> dict[str, str]:
-        """Have each host run the engine, and tell what it has. Raises `HOST_LOST`."""
+        """Run the engine on each host. Return a description of each host by name. Raises `HOST_LOST`."""
         self._send({"examine": {}})
         return dict(self._answer(READY_SECONDS)["examined"])
 
     def plan(self, plan: Plan) -> Ready:
-        """Hand each host its share of the plan; what all say of every arm. Raises `HOST_LOST`, `INSTRUMENT_FAILED`."""
+        """Send each host its share of the plan. Return the merged answer. Raises `HOST_LOST`, `INSTRUMENT_FAILED`."""
         self._plan = plan
         limits = Limits(proving_seconds=sum(arm.service.proving_seconds for arm in plan.arms))
         self._send({"plan": plan, "limits": limits})
@@ -243,8 +243,10 @@ class HostsProcess(Instrument):
     def slice(
         self, number: int, arm: str, workload: str, operations: int, seconds: float, reconnect: bool = False
     ) -> SliceAnswer:
-        """Measure one slice, of which each host does its share. All windows open at one instant, but those of number 0,
-        which are in no figure. Raises `HOST_LOST`, `INSTRUMENT_FAILED`."""
+        """Measure one slice; each host does its share. Raises `HOST_LOST`, `INSTRUMENT_FAILED`.
+
+        All windows open at the same instant, except those of slice 0, which is not part of any figure.
+        """
         assert self._plan is not None
         service: ServiceSettings = next(each.service for each in self._plan.arms if each.name == arm)
         order = SliceOrder(
@@ -259,7 +261,10 @@ class HostsProcess(Instrument):
         return self._validated(PopulationAnswer, self._answer(seconds).get("slice"))
 
     def without(self, host: str) -> bool:
-        """Whether the others go on, with the plan divided among them anew. Raises `HOST_LOST` for one more."""
+        """Remove a lost host, and divide the plan among the others if they are enough; return whether they are.
+
+        Raises `HOST_LOST` if another host is lost.
+        """
         self.names.remove(host)
         self._send({"without": host})
         return bool(self._answer(READY_SECONDS)["goes_on"])
@@ -274,25 +279,33 @@ class HostsProcess(Instrument):
 
 
 def engine_path(library: str = "") -> Path:
-    """`costof-engine`: COSTOF_ENGINE, else the installed one; or the one of another TLS library, which `make
-    tls-libraries` puts beside that. Raises `ENGINE_MISSING`, `TLS_LIBRARY_MISSING`."""
+    """Return the path of `costof-engine`: COSTOF_ENGINE, or else the installed one.
+
+    With `library`, return the engine built with another TLS library, which `make tls-libraries` puts into the same
+    folder. Raises `ENGINE_MISSING`, `TLS_LIBRARY_MISSING`.
+    """
     if library:
-        beside = engine_path().with_name(f"costof-engine-{library}")
-        if not beside.is_file():
+        path = engine_path().with_name(f"costof-engine-{library}")
+        if not path.is_file():
             raise CostofError(ErrorText.TLS_LIBRARY_MISSING, library=library)
-        return beside
-    named = os.environ.get("COSTOF_ENGINE")
-    candidates = [Path(named).absolute()] if named else [*_installed_engine(), Path(sys.executable).with_name(ENGINE)]
+        return path
+    variable = os.environ.get("COSTOF_ENGINE")
+    if variable:
+        candidates = [Path(variable).absolute()]
+    else:
+        candidates = [*_installed_engine(), Path(sys.executable).with_name(ENGINE)]
     for candidate in candidates:
         if candidate.is_file() and os.access(candidate, os.X_OK):
             return candidate
-    detail = f"COSTOF_ENGINE={named} is no program" if named else "it is not installed beside costof"
+    detail = f"COSTOF_ENGINE={variable} is not a program" if variable else "it is not installed with costof"
     raise CostofError(ErrorText.ENGINE_MISSING, detail=detail)
 
 
 def _installed_engine() -> list[Path]:
-    """Where the files of the installed package say that it is: `pip install --user` and `--target` put it beside no
-    interpreter."""
+    """Return the engine's paths according to the installed package's file list.
+
+    `pip install --user` and `--target` do not put it into the interpreter's folder.
+    """
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:
@@ -300,35 +313,35 @@ def _installed_engine() -> list[Path]:
     except PackageNotFoundError:
         return []
     listed = [Path(str(installed.locate_file(file))).resolve() for file in installed.files or [] if file.name == ENGINE]
-    # pip lists what it moves into a `--target` by where it was before.
+    # For `--target` pip's list has the files' paths before it moved them.
     return [*listed, Path(str(installed.locate_file("bin"))).resolve() / ENGINE]
 
 
 def engine(prefix: Sequence[str] = (), env: dict[str, str] | None = None, library: str = "") -> Instrument:
-    """The wire view. `prefix` is that of the lab's host that it is to run on."""
+    """Return the engine, for the wire view. `prefix` is that of the lab's host to run it on."""
     path = engine_path(library)
     return Instrument(path.name, [*prefix, str(path), "drive"], env)
 
 
 def application(protocol: str, env: dict[str, str], prefix: Sequence[str] = ()) -> Instrument:
-    """The application view: the driver that most applications use, in a process of its own."""
+    """Return a driver, for the application view, in a separate process."""
     argv = [*prefix, sys.executable, "-m", f"costof.instruments.drivers.{protocol}"]
     return Instrument(f"the {protocol} application", argv, env)
 
 
 def command_runner(prefix: Sequence[str] = ()) -> Instrument:
-    """The commands of a study. It ends each at its time-out, and undoes what it has brought into force."""
+    """Return the command runner, which ends each command at its timeout and undoes the arm's levels."""
     argv = [*prefix, sys.executable, "-m", "costof.instruments.commands.runner"]
-    runner = Instrument("the runner of commands", argv, patient=True)
+    runner = Instrument("the command runner", argv, patient=True)
     runner.ending_seconds = None
     return runner
 
 
 def process_cpu_seconds(pid: int) -> float:
-    """CPU time of another process, ended threads included, to the nanosecond; 0 when it is gone.
+    """Return the CPU time of another process, including ended threads, in nanosecond resolution; 0 if it has ended.
 
-    /proc/PID/stat counts in ticks of 10 ms, longer than many slices use. The clock's number is built as
-    clock_getcpuclockid(3) of glibc does: the complement of the pid above three bits that say 'process, scheduler time'.
+    /proc/PID/stat counts in ticks of 10 ms, which is more than many slices use. The clock's number is computed like
+    glibc's clock_getcpuclockid(3): the complement of the pid, shifted over three bits for 'process, scheduler time'.
     """
     try:
         return time.clock_gettime((~pid << 3) | 2)
@@ -337,9 +350,9 @@ def process_cpu_seconds(pid: int) -> float:
 
 
 def ended_children_cpu_seconds(pid: int) -> float:
-    """CPU time of another process's children that have ended, theirs included; 0 when it is gone.
+    """Return the CPU time of another process's ended children and their descendants; 0 if the process has ended.
 
-    proc(5)'s cutime and cstime: exact in the kernel, told in ticks of 10 ms.
+    It is cutime and cstime of proc(5), in ticks of 10 ms.
     """
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

@@ -1,4 +1,4 @@
-"""Sealing a plan to another host's instrument, so that nothing between the two reads its passwords (docs/ipc.md)."""
+"""Encrypting a plan for the instrument on another host, so that Ray never sees its passwords (docs/ipc.md)."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 from costof.messages.answers import PublicKey
 from costof.messages.plan import Plan, line
 
-#: HPKE's single-shot encryption, base mode (RFC 9180, 6.1): `engine/src/ipc/sealed.rs` opens it in the engine.
+#: HPKE single-shot encryption, base mode (RFC 9180, 6.1). The engine decrypts it in `engine/src/ipc/sealed.rs`.
 SUITE = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.AES_256_GCM)
 INFO = b"costof plan"
 
 
 def sealed(plan: Plan, key: PublicKey) -> bytes:
-    """The line that hands this plan to the instrument that has said this key, and to no other.
+    """Return the line with the plan, encrypted for the instrument that owns this key.
 
-    Raises ValueError where the key is none.
+    Raises ValueError if the key is invalid.
     """
     public_key = X25519PublicKey.from_public_bytes(b64decode(key.public_key, validate=True))
     message = SUITE.encrypt(line({"plan": plan}), public_key, info=INFO)
@@ -28,7 +28,7 @@ def sealed(plan: Plan, key: PublicKey) -> bytes:
 
 
 class Opener:
-    """A key pair that was made here, and opens one plan."""
+    """A key pair that decrypts one plan."""
 
     def __init__(self, key: X25519PrivateKey | None = None) -> None:
         self._key = key or X25519PrivateKey.generate()
@@ -38,9 +38,9 @@ class Opener:
         return PublicKey(public_key=b64encode(self._key.public_key().public_bytes_raw()).decode())
 
     def opened(self, written: str | bytes) -> bytes:
-        """The plan's line. Raises ValueError where it was not sealed to this key; the error quotes nothing."""
+        """Return the decrypted line. Raises ValueError, without quoting the input, if it was not made for this key."""
         try:
             message = b64decode(json.loads(written)["sealed"]["message"], validate=True)
             return bytes(SUITE.decrypt(message, self._key, info=INFO))
         except (ValueError, TypeError, KeyError, InvalidTag):
-            raise ValueError("it is no plan that was sealed to this key") from None
+            raise ValueError("it is not a plan that was sealed to this key") from None

@@ -110,4 +110,4 @@ class Balancer(ABC):
     def _spawn(self, argv: list[str]) -> None:
         """Start it and wait until it tells of itself."""
         self._process = self._lab.spawn(self.name, ROLE, with_descriptors(DESCRIPTORS, argv), host=self._host)
-        self._lab.wait_until(f"starting {self.name}", self._answers, of=self._process)
+        self._lab.wait_until(f"starting {self.name}", self._answers, only=self._process)

@@ -167,7 +167,7 @@ class SshServer:
         # Its control socket comes when the key exchange, the log-in and the forwarding are done.
         control = self._control(tunnel.name)
         opening = f"opening the tunnel {tunnel.name}"
-        self._lab.wait_until(opening, lambda: control.exists() and carries(), of=tunnel.process)
+        self._lab.wait_until(opening, lambda: control.exists() and carries(), only=tunnel.process)
         ciphers, compressions = tunnel.negotiated()
         if ciphers != {tunnel.cipher} or compressions != {"none"}:
             detail = f"the tunnel {tunnel.name} negotiated {ciphers} with compression {compressions}"

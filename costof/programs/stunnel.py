@@ -72,7 +72,7 @@ class Stunnel:
         write_private(file, (GLOBAL + "".join(end.configuration() for end in ends)).encode())
         self._process = lab.spawn(name, role, [str(find_stunnel()), str(file)], host=host)
         self.name = name
-        lab.wait_until(f"starting {name}", lambda: b"Configuration successful" in self._log(), of=self._process)
+        lab.wait_until(f"starting {name}", lambda: b"Configuration successful" in self._log(), only=self._process)
 
     def carried(self, end: str) -> int:
         """Return how many connections an end has made onward so far: the server's does so once TLS stands."""

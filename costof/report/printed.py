@@ -44,8 +44,8 @@ def print_pdf(browser: str, page: Path, to: Path) -> None:
         printed = Path(profile) / "report.pdf"
         paths = [f"--user-data-dir={profile}", f"--print-to-pdf={printed}", page.resolve().as_uri()]
         ended = process.run([browser, *OPTIONS, *sandbox, *paths], os.environ, MOST_SECONDS)
-        if ended.wrong or not printed.is_file():
-            detail = f"{ended.wrong or 'it wrote nothing'}{process.last_line(ended)}"
+        if ended.failure or not printed.is_file():
+            detail = f"{ended.failure or 'it wrote nothing'}{process.last_line(ended)}"
             raise CostofError(ErrorText.NOT_PRINTED, browser=browser, path=to, detail=detail)
         try:
             write_whole(to, printed.read_bytes())

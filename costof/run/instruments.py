@@ -11,7 +11,7 @@ from pathlib import Path
 
 from costof.datasets import tpcc
 from costof.errors import CostofError, ErrorText
-from costof.instruments.clients import CannotError, client
+from costof.instruments.clients import UnsupportedArmError, client
 from costof.instruments.commands.settings import new_output
 from costof.instruments.drivers.driver import environment
 from costof.messages import plan as ipc
@@ -177,12 +177,12 @@ class Instruments:
         if refusal_reason is None and instrument == COMMAND and self.plan.client:
             try:
                 self._endpoint(instrument, arm)
-            except CannotError as error:
+            except UnsupportedArmError as error:
                 return str(error)
         return refusal_reason
 
     def _endpoint(self, instrument: str, arm: PlannedArm) -> ipc.Endpoint:
-        """Return an arm's endpoint for an instrument. Raises `CannotError` if a client does not support the arm."""
+        """Return an arm's endpoint for an instrument. Raises `UnsupportedArmError` if a client does not support the arm."""
         endpoint = self.service.endpoint(arm)
         if instrument != COMMAND or self.plan.client is None:
             return endpoint

@@ -84,8 +84,8 @@ class ServerCpu:
             ended = process.run(self._argv, os.environ, MOST_SECONDS)
         except process.NotStartedError as error:
             raise self._unread(str(error)) from None
-        if ended.wrong:
-            raise self._unread(f"{ended.wrong}{process.last_line(ended)}")
+        if ended.failure:
+            raise self._unread(f"{ended.failure}{process.last_line(ended)}")
         try:
             seconds = seconds_in(ended.output)
         except ValueError:

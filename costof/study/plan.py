@@ -353,11 +353,15 @@ def with_client(study: Study, client: Client) -> Study:
     Raises `CLIENT_FOR_OTHER_SERVICE` for a client that does not support the study's service, and `PROGRAM_MISSING`.
     """
     service = study.service.program or study.service.kind
-    if service != client.of:
+    if service != client.service:
         raise CostofError(
-            ErrorText.CLIENT_FOR_OTHER_SERVICE, client=client.program, of=client.of, study=study.name, service=service
+            ErrorText.CLIENT_FOR_OTHER_SERVICE,
+            client=client.program,
+            of=client.service,
+            study=study.name,
+            service=service,
         )
-    client.found()
+    client.find()
     workload = Workload(label=f"{client.program} as the client", view=COMMAND, kind=COMMAND, command=client.command)
     metrics = {
         f"{WORKLOAD}.{name}": Metric(

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costof.errors import CostofError
-from costof.instruments.commands.readers import Report, UnreadableError, json_of, reader, reader_names
+from costof.instruments.commands.readers import Report, UnreadableError, last_json, reader, reader_names
 
 OUTPUTS = Path(__file__).parent / "outputs"
 EXPECTED: dict[str, Any] = tomllib.loads((Path(__file__).parent / "figures.toml").read_text())
@@ -263,7 +263,7 @@ def test_fio_without_counts_or_bytes_is_read_and_without_both_bandwidths_has_non
     assert report.figures == pytest.approx(FIGURES["fio.json"] | kib)
     nothing = changed("fio.json", remove("bw_bytes", "bw", "clat_ns"))
     assert nothing.figures.keys() == {"read_iops", "write_iops", "failed_percent"}
-    assert "timed no completion" in nothing.missing["read_latency_us"]
+    assert "measured no completion latency" in nothing.missing["read_latency_us"]
 
 
 def test_an_average_that_k6_leaves_out_is_missing_and_its_other_forms_are_read() -> None:
@@ -280,7 +280,7 @@ def test_the_mean_that_memtier_cuts_to_whole_ms_is_worked_out_of_its_commands() 
     # JSON keeps the last of two commands of one name.
     alike = changed("memtier-commands.json", lambda document: document["ALL STATS"]["Sets"].update({"Ops/sec": 10}))
     assert "latency_ms" not in alike.figures
-    assert alike.missing == {"latency_ms": "memtier wrote several commands by one name"}
+    assert alike.missing == {"latency_ms": "memtier wrote several commands under one name"}
 
 
 def test_unknown_tests_of_redis_benchmark_overwrite_no_others() -> None:
@@ -297,7 +297,7 @@ def test_older_pgbench_writes_a_colon_and_has_no_latency_of_0() -> None:
     assert reader("pgbench").read(older).figures["latency_ms"] == 11.7
     report = reader("pgbench").read(older.replace("11.7", "0.000"))
     assert "latency_ms" not in report.figures
-    assert report.missing == {"latency_ms": "pgbench before 9.6 measures it with -T or -P alone"}
+    assert report.missing == {"latency_ms": "pgbench before 9.6 measures it only with -T or -P"}
 
 
 def test_the_rate_that_older_vegeta_leaves_out_is_worked_out() -> None:
@@ -341,23 +341,23 @@ def test_reports_without_their_first_lines_are_not_mixed(output: str) -> None:
     rest = whole[whole.index("\n", begun.start()) :]
     if name != "ycsb":
         assert reader(name).read(rest) == read(output)
-    with pytest.raises(UnreadableError, match="no first lines that tell reports apart"):
+    with pytest.raises(UnreadableError, match="no line that begins each report"):
         reader(name).read(rest + rest)
 
 
 @pytest.mark.parametrize("opened", ["[", '{"a":', "[\n", '{"jobs":[\n'])
 def test_a_document_nested_beyond_measure_is_refused(opened: str) -> None:
     with pytest.raises(UnreadableError, match="JSON is broken"):
-        json_of(opened * 100_000)
+        last_json(opened * 100_000)
 
 
 def test_a_document_is_found_below_what_was_said_first() -> None:
-    assert json_of('[INFO] {x}\nfio: a note\n{"a": [1]}\nbye') == {"a": [1]}
-    assert json_of('result: {"a": 1}') == {"a": 1}
-    assert json_of('{"a": 1}\n{"a": 2}\n[3]\n{"a": ') == {"a": 2}
-    assert json_of("[INFO]\n" * 1000 + '[{"a": 1}]\n') == [{"a": 1}]
+    assert last_json('[INFO] {x}\nfio: a note\n{"a": [1]}\nbye') == {"a": [1]}
+    assert last_json('result: {"a": 1}') == {"a": 1}
+    assert last_json('{"a": 1}\n{"a": 2}\n[3]\n{"a": ') == {"a": 2}
+    assert last_json("[INFO]\n" * 1000 + '[{"a": 1}]\n') == [{"a": 1}]
     with pytest.raises(UnreadableError, match="no JSON"):
-        json_of("nothing")
+        last_json("nothing")
 
 
 def test_a_row_beyond_measure_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""The runner of commands on one of several hosts: a real one, started as a host's actor starts it."""
+"""The command runner on one of several hosts: a real one, started as a host's actor starts it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,14 @@ from typing import Any
 import pytest
 
 from costof import __version__
-from costof.instruments.commands.settings import CommandSettings, FigureSource, Program, SecretSource, Shown, new_output
+from costof.instruments.commands.settings import (
+    CommandSettings,
+    FigureSource,
+    Program,
+    ProofCommand,
+    SecretSource,
+    new_output,
+)
 from costof.instruments.hosts.actor import HostActor
 from costof.lab.supervisor import parents
 from costof.messages.answers import PublicKey, Ready, SliceAnswer
@@ -46,7 +53,7 @@ def plan_of(command: str, proof: str = "true", secret: Path | None = None, outpu
             )
         },
         environment={"PASSWORD": SECRET},
-        proofs=[Shown(argv=["sh", "-c", proof], matches="")],
+        proofs=[ProofCommand(argv=["sh", "-c", proof], matches="")],
         secrets={"OF_FILE": SecretSource(file=secret)} if secret else {},
         output=output or new_output(),
     )
@@ -145,7 +152,7 @@ def test_a_plan_that_is_not_sealed_to_it_is_refused_and_not_quoted(host: HostAct
     plan = plan_of("true")
     written = sealed(plan, Opener().public_key) if sealed_to_another else line({"plan": plan})
     error = said(host.ask(written, SECONDS))["error"]
-    assert error == {"class": "plan", "detail": "it is no plan that was sealed to this key"}
+    assert error == {"class": "plan", "detail": "it is not a plan that was sealed to this key"}
 
 
 def test_a_sealed_plan_of_another_form_is_not_quoted(host: HostActor) -> None:

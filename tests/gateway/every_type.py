@@ -1,4 +1,4 @@
-"""A MariaDB with a column of each type, and gateways before it that encrypt them all: one for each algorithm."""
+"""A MariaDB with a column of each type, and one gateway for each algorithm that encrypts all of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PORT = 3310
 OPAQUE_PORT = PORT + len(Algorithm)
 ROWS = 40
 
-# A column of each type that MariaDB 10.11 sends, with a value; a second row holds nothing but NULLs.
+# A column of each type that MariaDB 10.11 sends, with a value. A second row has only NULLs.
 TYPES = {
     "tiny TINYINT": "-128",
     "tiny_unsigned TINYINT UNSIGNED": "255",

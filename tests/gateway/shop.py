@@ -1,4 +1,4 @@
-"""A shop's tables in a MariaDB, and a gateway before it, as applications with ordinary drivers meet it."""
+"""A shop's tables in a MariaDB behind a gateway, for applications with ordinary drivers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ name = "{SHOP}"
 role = "ciphertext"
 master_key = "app"
 """
-#: What the shop's accounts may send.
+#: The approved statements of the shop's accounts.
 APPROVED = [
     "SELECT name, price, city, visits FROM people ORDER BY id",
     "SELECT * FROM people",
@@ -77,7 +77,7 @@ APPROVED = [
 
 
 def approval(text: str, **more: object) -> str:
-    """Return an entry of the rules; `more` as its keys, lists and texts alike in TOML and JSON."""
+    """Return an entry of the rules with further keys; lists and texts look the same in TOML and JSON."""
     lines = [f"{key} = {json.dumps(value)}" for key, value in {"text": text, **more}.items()]
     return "\n".join(["", "[[statements]]", *lines, ""])
 
@@ -92,7 +92,7 @@ PEOPLE = column("people", "name") + column("people", "price", "sm4-cbc")
 
 @dataclass
 class Shop:
-    """A gateway before the server, and the accounts' ways through it."""
+    """A gateway before a server, with connections of its accounts."""
 
     server: MariadbServer
     process: GatewayProcess
@@ -110,7 +110,7 @@ class Shop:
         return {**login, "database": DATABASE, "autocommit": True, "ssl_disabled": True, "read_timeout": 300}
 
     def connect(self, user: str = SHOP, port: int | None = None, **settings: Any) -> pymysql.Connection:
-        """A stock driver, which knows nothing of a gateway."""
+        """Connect with an ordinary driver, which does not decrypt."""
         return pymysql.connect(**{**self.login(user, port), **settings})
 
     def decrypting(self, user: str = SHOP, **settings: Any) -> encrypted.Connection:
@@ -120,7 +120,7 @@ class Shop:
         write_rules(self.rules_file, rules, self.server)
 
     def reload(self, rules: str) -> str | None:
-        """Why the rules before stay."""
+        """Write and load new rules. Return the error if the old rules stay in force."""
         self.write(rules)
         return self.process.reload()[self.address]
 
@@ -129,7 +129,7 @@ class Shop:
 
 
 def write_rules(rules_file: Path, rules: str, server: MariadbServer) -> None:
-    """Write rules, with the usual account for [check] and the usual statements where they name none."""
+    """Write rules, adding the usual account for [check] and the usual statements if they have none."""
     check = "" if "[check]" in rules else check_of(CATALOGUE, server.password.get_secret_value())
     statements = "" if "[[statements]]" in rules else "".join(map(approval, APPROVED))
     write_private(rules_file, (rules + check + statements).encode())
@@ -153,7 +153,7 @@ def shop_server(lab: Lab) -> Iterator[MariadbServer]:
 
 @contextlib.contextmanager
 def before(lab: Lab, server: MariadbServer, name: str, rules: str = RULES + PEOPLE, **more: Any) -> Iterator[Shop]:
-    """A gateway of its own before the server, with these rules."""
+    """Start a separate gateway before the server, with these rules."""
     rules_file = lab.folder / f"{name}.toml"
     write_rules(rules_file, rules, server)
     with GatewayProcess() as process:
@@ -185,7 +185,7 @@ def attacks() -> list[bytes]:
 
 
 def shows(data: bytes) -> bool:
-    """Whether a value of a protected column is in it."""
+    """Return whether the data contains a protected value."""
     return any(word in data for word in (b"Abercrombie", b"Secret"))
 
 

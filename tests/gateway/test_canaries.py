@@ -1,4 +1,4 @@
-"""The oracle itself: it finds each way in which a value may come out, and nothing else."""
+"""Tests of the canary search itself: it detects each form of a value, and nothing else."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ NAME, SALARY = NAMES[0], SALARIES[0]
         f"{SALARY:x}".encode(),
     ],
 )
-def test_each_form_is_found(form: bytes) -> None:
+def test_each_form_of_a_value_is_detected(form: bytes) -> None:
     canaries = Canaries(NAMES, SALARIES)
     assert canaries.found(b"..." + form + b"...")
     assert not canaries.found(form[:5] + b"." + form[6:11])
 
 
-def test_noise_is_none() -> None:
+def test_random_bytes_are_not_detected() -> None:
     noise = random.Random(1).randbytes(1 << 20)
     assert not Canaries(NAMES, SALARIES).found(noise)

@@ -1,4 +1,4 @@
-"""What the tests on real servers share: the command as a user calls it, and servers with a fault to point it at."""
+"""Fixtures and helpers of the tests on real servers: the command as a user runs it, and servers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SHORT_ROUND = 6  # slices: of two workloads over plain, its replicate and TLS
 def costof_running(
     run: Path, temporary: Path, *arguments: str, prefix: Sequence[str] = ()
 ) -> Iterator[subprocess.Popen[str]]:
-    """The command in the background; `prefix` comes before it."""
+    """Run the command in the background, after the words of `prefix`."""
     process = subprocess.Popen(
         [*prefix, *COSTOF, "run", *arguments, "--out", str(run)],
         env={**os.environ, "TMPDIR": str(temporary)},
@@ -53,13 +53,13 @@ def slices_measured(run: Path) -> int:
 
 
 def wait_for_slices(process: subprocess.Popen[str], run: Path, count: int) -> None:
-    """Or for the end of the run, which then says why."""
+    """Wait until so many slices are measured. Fail with the run's output if it ends before."""
     eventually("measuring", lambda: slices_measured(run) >= count or process.poll() is not None)
     assert slices_measured(run) >= count, process.communicate()
 
 
 def processes_of(folder: Path) -> dict[int, list[str]]:
-    """Living processes whose command line names the folder: servers of a lab whose TMPDIR it was."""
+    """Return running processes whose command line contains the folder, such as servers of a lab with this TMPDIR."""
     found = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -71,7 +71,7 @@ def processes_of(folder: Path) -> dict[int, list[str]]:
 
 
 def descendants(pid: int) -> dict[int, list[str]]:
-    """Command lines of the processes that a process has started, and they in turn."""
+    """Return the command lines of a process's descendants."""
     return {child: _words(child) for child in descendants_of(pid)}
 
 
@@ -82,7 +82,7 @@ def _words(pid: int) -> list[str]:
 
 
 def alive(pids: Iterable[int]) -> list[int]:
-    """Those that still run. A dead one that nobody has waited for has no command line left."""
+    """Return the pids that still run. A zombie has no command line."""
     return [pid for pid in pids if _words(pid) not in ([], [""])]
 
 
@@ -94,7 +94,7 @@ def lab() -> Iterator[Lab]:
 
 @pytest.fixture(scope="module")
 def shop(lab: Lab) -> Iterator[Shop]:
-    """One gateway for most tests of it."""
+    """Start one gateway for most tests."""
     with shop_server(lab) as server, before(lab, server, "rules") as shop:
         yield shop
 

@@ -1,4 +1,4 @@
-"""`costof ab` against a server of our own: what it counts is what was served, and what ab itself counts."""
+"""`costof ab` against a test server: its counts agree with the server's and with those of ApacheBench."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ COUNTED = ("Document Length", "Complete requests", "Non-2xx responses", "Total t
 
 
 class Served(BaseHTTPRequestHandler):
-    """`OK` after a wait, over connections that stand; another path is not found."""
+    """A handler that answers `OK` after a wait over persistent connections; other paths are 404."""
 
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
         self.server.requests.append((self.path, dict(self.headers)))  # type: ignore[attr-defined]
-        time.sleep(WAIT_MS / 1e3)  # the service's own time: what the waiting of a request has to show
-        found = self.path.startswith("/?")
-        body = b"OK" if found else b"not here"
+        time.sleep(WAIT_MS / 1e3)  # the service time that the report must show
+        match = self.path.startswith("/?")
+        body = b"OK" if match else b"not here"
         if self.path == "/growing":
             body *= len(self.server.requests)  # type: ignore[attr-defined]
-        self.send_response(200 if found else 404)
+        self.send_response(200 if match else 404)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -62,7 +62,7 @@ class Server(ThreadingHTTPServer):
         self.requests: list[tuple[str, dict[str, str]]] = []
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that goes away in a handshake is part of what is tested."""
+        """Ignore clients that disconnect during a handshake, as tests make them do."""
 
 
 @dataclass
@@ -103,75 +103,75 @@ def ab(*arguments: str) -> Outcome:
 
 
 def figure(report: str, label: str) -> str:
-    found = re.search(rf"^{re.escape(label)}: +(.*)$", report, re.MULTILINE)
-    return found[1] if found else "0"
+    match = re.search(rf"^{re.escape(label)}: +(.*)$", report, re.MULTILINE)
+    return match[1] if match else "0"
 
 
 def total_mean_ms(report: str) -> float:
-    found = re.search(r"^Total: +\d+ +(\d+)", report, re.MULTILINE)
-    assert found is not None
-    return float(found[1])
+    match = re.search(r"^Total: +\d+ +(\d+)", report, re.MULTILINE)
+    assert match is not None
+    return float(match[1])
 
 
 @pytest.mark.parametrize(("path", "kept"), [("/?wait=20", True), ("/elsewhere", False)])
-def test_it_counts_what_was_served(site: Site, path: str, kept: bool) -> None:
-    told = ab("-n", str(REQUESTS), "-c", str(AT_ONCE), *(["-k"] if kept else []), site.http + path)
-    assert (told.status, told.err) == (0, "")
-    assert figure(told.out, "Server Software") == "served/1"
-    assert figure(told.out, "Complete requests") == str(REQUESTS)
-    assert figure(told.out, "Failed requests") == "0"
-    assert figure(told.out, "Non-2xx responses") == ("0" if path.startswith("/?") else str(REQUESTS))
-    assert figure(told.out, "Keep-Alive requests") == (str(REQUESTS) if kept else "0")
-    assert figure(told.out, "HTML transferred") == f"{(2 if path.startswith('/?') else 8) * REQUESTS} bytes"
-    assert total_mean_ms(told.out) >= WAIT_MS
+def test_ab_counts_the_served_requests(site: Site, path: str, kept: bool) -> None:
+    result = ab("-n", str(REQUESTS), "-c", str(AT_ONCE), *(["-k"] if kept else []), site.http + path)
+    assert (result.status, result.err) == (0, "")
+    assert figure(result.out, "Server Software") == "served/1"
+    assert figure(result.out, "Complete requests") == str(REQUESTS)
+    assert figure(result.out, "Failed requests") == "0"
+    assert figure(result.out, "Non-2xx responses") == ("0" if path.startswith("/?") else str(REQUESTS))
+    assert figure(result.out, "Keep-Alive requests") == (str(REQUESTS) if kept else "0")
+    assert figure(result.out, "HTML transferred") == f"{(2 if path.startswith('/?') else 8) * REQUESTS} bytes"
+    assert total_mean_ms(result.out) >= WAIT_MS
 
 
-def test_abs_options_are_those_of_ab(site: Site) -> None:
+def test_options_of_apachebench_are_accepted(site: Site) -> None:
     site.requests.clear()
-    given = ["-l", "-r", "-q", "-s", "60", "-A", "me:S3cret", "-C", "a=1", "-C", "b=2", "-n", "3"]
-    told = ab(*given, f"{site.http}/größe?q=ö")
-    assert (told.status, told.err) == (0, "")
+    options = ["-l", "-r", "-q", "-s", "60", "-A", "me:S3cret", "-C", "a=1", "-C", "b=2", "-n", "3"]
+    result = ab(*options, f"{site.http}/größe?q=ö")
+    assert (result.status, result.err) == (0, "")
     assert {path for path, _ in site.requests} == {"/gr%C3%B6%C3%9Fe?q=%C3%B6"}
     assert all(sent["Authorization"] == "Basic bWU6UzNjcmV0" for _, sent in site.requests)
     assert all(sent["Cookie"] == "a=1; b=2" for _, sent in site.requests)
-    assert figure(told.out, "Document Path") == "/gr%C3%B6%C3%9Fe?q=%C3%B6"
-    assert figure(told.out, "Document Length") == "Variable"
-    assert "S3cret" not in told.out + told.err
+    assert figure(result.out, "Document Path") == "/gr%C3%B6%C3%9Fe?q=%C3%B6"
+    assert figure(result.out, "Document Length") == "Variable"
+    assert "S3cret" not in result.out + result.err
 
 
-def test_responses_of_different_length_fail_unless_they_may_differ(site: Site) -> None:
+def test_responses_of_different_length_fail_without_l(site: Site) -> None:
     growing = f"{site.http}/growing"
     assert figure(ab("-n", "4", growing).out, "Failed requests") == "4"
     assert figure(ab("-n", "4", "-l", growing).out, "Failed requests") == "0"
 
 
-def test_options_without_effect_are_named(site: Site) -> None:
-    told = ab("-v", "4", "-T", "text/plain", f"{site.http}/?wait=20")
-    assert told.status == 0
-    assert [line.split()[1] for line in told.told] == ["-v", "-T"]
+def test_options_without_effect_are_reported(site: Site) -> None:
+    result = ab("-v", "4", "-T", "text/plain", f"{site.http}/?wait=20")
+    assert result.status == 0
+    assert [line.split()[1] for line in result.told] == ["-v", "-T"]
 
 
 @pytest.mark.skipif(shutil.which("ab") is None, reason="ab is not installed")
-def test_it_counts_as_ab_does(site: Site) -> None:
+def test_report_has_the_same_layout_and_counts_as_apachebench(site: Site) -> None:
     asked = ["-n", str(REQUESTS), "-c", str(AT_ONCE), f"{site.http}/?wait=20"]
     theirs = subprocess.run(["ab", "-q", *asked], capture_output=True, text=True, check=True).stdout
     ours = ab(*asked).out
     # ab speaks HTTP/1.0, so a server that says so in its answer could differ; this one does not.
     assert {label: figure(ours, label) for label in COUNTED} == {label: figure(theirs, label) for label in COUNTED}
-    # Both waited for the same service.
+    # Both measured the same service time.
     assert total_mean_ms(ours) >= WAIT_MS
     assert total_mean_ms(theirs) >= WAIT_MS
     assert layout(ours) == layout(theirs[theirs.index("Server Software") :])
 
 
 def layout(report: str) -> list[list[str]]:
-    """Its words with no figures in them, but for what ab says of a skew distribution, as a busy machine makes them."""
+    """Return the report's words without figures, and without ab's note on a skewed distribution."""
     warning = ("WARNING: The median and mean", "ERROR: The median and mean", "These results are")
     lines = [line for line in report.split("\n") if not line.strip().startswith(warning)]
     return [re.sub(r"[\d.]+", "#", line).split() for line in lines]
 
 
-def test_certificates_are_verified_unless_told_not_to(site: Site) -> None:
+def test_certificates_are_verified_by_default(site: Site) -> None:
     url = f"{site.https}/?wait=20"
     refused = ab(url)
     assert refused.status == 1
@@ -185,20 +185,20 @@ def test_certificates_are_verified_unless_told_not_to(site: Site) -> None:
     assert "no certificate was verified with localhost" in bare.err
 
 
-def test_a_url_that_nobody_answers_is_one_line() -> None:
-    for url, said in (("http://127.0.0.1:1/", "refused"), ("http://no.such.host.invalid/", "resolve")):
-        told = ab(url)
-        assert (told.status, told.out) == (1, "")
-        assert said in told.err
-        assert len(told.err.strip().splitlines()) == 1
+def test_unreachable_url_is_reported_in_one_line() -> None:
+    for url, message in (("http://127.0.0.1:1/", "refused"), ("http://no.such.host.invalid/", "resolve")):
+        result = ab(url)
+        assert (result.status, result.out) == (1, "")
+        assert message in result.err
+        assert len(result.err.strip().splitlines()) == 1
 
 
-def test_a_time_ends_it(site: Site) -> None:
+def test_time_limit_ends_the_test(site: Site) -> None:
     def requests_were_served() -> bool:
-        told = ab("-t", "1", "-c", "2", "-k", f"{site.http}/?wait=20")
-        served = int(figure(told.out, "Complete requests"))
+        result = ab("-t", "1", "-c", "2", "-k", f"{site.http}/?wait=20")
+        served = int(figure(result.out, "Complete requests"))
         assert served < 50_000
-        # A machine that stands still at its start has served none, and at its end abandons some.
-        return told.status == 0 and served > 0
+        # A paused machine may serve no requests at its start, and abandon some at its end.
+        return result.status == 0 and served > 0
 
     eventually("requests within the time", requests_were_served)

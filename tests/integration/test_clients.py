@@ -1,4 +1,4 @@
-"""Load generators as clients of a lab's servers: what they tell, and that the servers saw TLS."""
+"""Load generators as clients of a lab's servers: their figures, and the servers' evidence of TLS."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.programs import HANGS_SECONDS
 from tests.support.unwatched import Silent
 
 pytestmark = pytest.mark.servers
-#: Of each: the study, its settings, a figure, and what an arm is told that it cannot be told of.
+#: For each client: the study, its settings, a figure, and the error of an arm that the client does not support.
 CLIENTS = {
     "pgbench": (
         "postgres-tls",
@@ -32,14 +32,14 @@ CLIENTS = {
 
 
 @pytest.mark.parametrize("name", [pytest.param("pgbench", marks=pytest.mark.slow), "wrk"])
-def test_a_client_asks_in_the_rounds_of_the_others(name: str, tmp_path: Path) -> None:
+def test_client_is_measured_in_the_same_rounds_as_the_engine(name: str, tmp_path: Path) -> None:
     try:
         client(name).found()
     except CostofError as error:
         pytest.skip(str(error))
     study, settings, metric, cannot = CLIENTS[name]
     plan = resolve(load_study(study), Options("quick", settings, seed=1, client=name))
-    # Its own slices last as long as a user's: it is told in seconds. The engine's end by their operations.
+    # The client's slices have a fixed duration; the engine's end after their operations.
     size = SliceSize(operations=20, seconds=HANGS_SECONDS)
     few = {each: size for each in plan.slices if each != WORKLOAD}
     plan = plan.model_copy(

@@ -1,4 +1,4 @@
-"""Whole runs of column encryption, on its lab and on somebody's server."""
+"""Whole runs of column encryption, on its lab and on a target."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STUDY = "mysql-column-encryption"
 
 
 def small(*settings: str, target: str | None = None) -> Plan:
-    """At 8 terminals, of enough transactions for some of each kind."""
+    """Return a plan with 8 terminals and enough transactions to include each kind."""
     return two_rounds(plan_of(STUDY, "quick", *settings, target=target), transactions=400)
 
 
@@ -49,7 +49,7 @@ def values(result: Result, arm: str) -> tuple[str, str]:
 
 
 class Finished:
-    """A run on the lab, and the secrets that it had."""
+    """A run on the lab, and its secrets."""
 
     def __init__(self, folder: Path) -> None:
         self.plan = small("encrypted=direct,0,20,50,100", "algorithm=aes-128-gcm,sm4-cbc")
@@ -73,18 +73,18 @@ def result(finished: Finished) -> Result:
     return analyse(finished.ledger)
 
 
-def test_every_arm_is_measured_to_the_end(finished: Finished) -> None:
+def test_every_arm_is_measured_in_every_round(finished: Finished) -> None:
     found = finished.run
     assert found.end is not None
     assert found.end.partial is None
     assert not found.lost_arms
-    assert [piece.mismatch for piece in found.slices if piece.mismatch] == []
-    assert [piece.answer.errors for piece in found.slices if piece.answer.errors] == []
-    measured = {(piece.answer.arm, piece.round) for piece in found.slices}
+    assert [record.mismatch for record in found.slices if record.mismatch] == []
+    assert [record.answer.errors for record in found.slices if record.answer.errors] == []
+    measured = {(record.answer.arm, record.round) for record in found.slices}
     assert measured == {(arm.name, number) for arm in finished.plan.arms for number in (0, 1)}
 
 
-def test_both_ends_count_the_same_values_and_none_without_rules(result: Result, finished: Finished) -> None:
+def test_client_and_gateway_count_the_same_encrypted_values(result: Result, finished: Finished) -> None:
     for arm in finished.plan.arms:
         if Rules.of(arm).direct:
             assert "values encrypted by the gateway" not in facts_of(result, arm.name)
@@ -98,7 +98,7 @@ def test_both_ends_count_the_same_values_and_none_without_rules(result: Result, 
         )
 
 
-def test_the_evidence_says_which_share_what_was_seen_and_that_the_data_is_sound(result: Result) -> None:
+def test_evidence_has_encrypted_share_and_consistency_of_the_data(result: Result) -> None:
     shares = {"direct": "0 of 92 (0.0%)", "0": "0 of 92 (0.0%)", "20-sm4-cbc": "18 of 92 (19.6%)"}
     shares |= {"50-aes-128-gcm": "46 of 92 (50.0%)", "100-aes-128-gcm": "92 of 92 (100.0%)"}
     for arm, share in shares.items():
@@ -110,7 +110,7 @@ def test_the_evidence_says_which_share_what_was_seen_and_that_the_data_is_sound(
         assert facts[FACT] == ALL_HELD
 
 
-def test_every_metric_has_figures_on_every_arm(result: Result, finished: Finished) -> None:
+def test_every_metric_has_a_value_on_every_arm(result: Result, finished: Finished) -> None:
     found = {(value.metric, value.arm): value.mean.value for value in result.values}
     for metric in finished.plan.study.metrics:
         for arm in finished.plan.arms:
@@ -119,11 +119,11 @@ def test_every_metric_has_figures_on_every_arm(result: Result, finished: Finishe
         assert found["wire.transactions_per_second", arm.name] > 0
         idle = found["cpu.gateway", arm.name] < 0.1 * found["cpu.gateway", "0"]
         assert idle == Rules.of(arm).direct
-    # What is encrypted is longer on the client's side of the gateway, and nowhere else.
+    # Ciphertexts are longer, but only on the client's side of the gateway.
     assert found["wire.bytes", "100-aes-128-gcm"] > 1.2 * found["wire.bytes", "0"]
 
 
-def test_no_secret_is_in_what_a_run_leaves(finished: Finished) -> None:
+def test_run_folder_holds_no_secrets(finished: Finished) -> None:
     left = b"".join(path.read_bytes() for path in finished.ledger.folder.iterdir())
     assert not [secret for secret in finished.secrets if secret.encode() in left]
 
@@ -140,17 +140,15 @@ def target_of(plan: Plan, server: MariadbServer, ca_file: Path | None = None) ->
     return service
 
 
-def test_somebodys_server_is_measured_behind_a_gateway_and_left_as_it_was(
-    somebodys: MariadbServer, tmp_path: Path
-) -> None:
+def test_target_is_measured_behind_a_gateway_and_left_unchanged(somebodys: MariadbServer, tmp_path: Path) -> None:
     before, plan = databases(somebodys), small("encrypted=direct,0,100", target="mysql://shown")
     service, ledger = target_of(plan, somebodys), Ledger.create(plan, tmp_path / "run")
     run(plan, service, ledger, Silent())
     found = read_run(ledger)
     assert found.end is not None
     assert found.end.partial is None
-    assert [piece.mismatch for piece in found.slices if piece.mismatch] == []
-    assert all(piece.answer.operations for piece in found.slices)
+    assert [record.mismatch for record in found.slices if record.mismatch] == []
+    assert all(record.answer.operations for record in found.slices)
     result = analyse(ledger)
     encrypted, decrypted = values(result, "100")
     assert encrypted == decrypted != "0"
@@ -160,7 +158,7 @@ def test_somebodys_server_is_measured_behind_a_gateway_and_left_as_it_was(
     assert somebodys.ask("SELECT * FROM theirs.data") == ((1,),)
 
 
-def test_an_account_that_must_speak_tls_speaks_it_on_both_sides(somebodys: MariadbServer) -> None:
+def test_account_that_requires_tls_uses_it_on_both_sides_of_the_gateway(somebodys: MariadbServer) -> None:
     somebodys.ask(f"ALTER USER {ADMIN} REQUIRE SSL")
     before, plan = databases(somebodys), small("encrypted=direct,0,100", target="mysql://shown")
     try:
@@ -174,11 +172,11 @@ def test_an_account_that_must_speak_tls_speaks_it_on_both_sides(somebodys: Maria
     assert databases(somebodys) == before
 
 
-def test_every_write_on_a_target_is_told_and_none_is_done_before(somebodys: MariadbServer, tmp_path: Path) -> None:
+def test_dry_run_lists_every_write_on_a_target_and_writes_nothing(somebodys: MariadbServer, tmp_path: Path) -> None:
     before = databases(somebodys)
     done = costof("run", STUDY, "--profile", "quick", "--dry-run", "--target", url_of(somebodys), cwd=tmp_path)
     assert done.status == 0, done.err
-    told = [line.split()[1] for line in done.out.splitlines() if line.startswith("write")]
-    assert told == ["create", "insert", "create", "insert,", "drop"]
+    writes = [line.split()[1] for line in done.out.splitlines() if line.startswith("write")]
+    assert writes == ["create", "insert", "create", "insert,", "drop"]
     assert somebodys.password.get_secret_value() not in done.out + done.err
     assert databases(somebodys) == before

@@ -1,4 +1,4 @@
-"""The lab of column encryption: what proves its arms, what spoils them, and what is left behind."""
+"""The lab of column encryption: the evidence of its arms, mismatches, and cleanup."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def small(*settings: str) -> Plan:
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[EncryptionLab]:
-    """Not loaded: one customer, one order, an item."""
+    """Start the lab with one customer, one order and one item instead of loading it."""
     with EncryptionLab(small("encrypted=direct,0,20,100")) as standing:
         for table, columns in ROWS.items():
-            names, told = ", ".join(columns), ", ".join(map(repr, columns.values()))
-            standing._server.ask(f"INSERT INTO {DATABASE}.{table} ({names}) VALUES ({told})")  # noqa: S608
+            names, literals = ", ".join(columns), ", ".join(map(repr, columns.values()))
+            standing._server.ask(f"INSERT INTO {DATABASE}.{table} ({names}) VALUES ({literals})")  # noqa: S608
         yield standing
 
 
@@ -58,18 +58,18 @@ def login(lab: EncryptionLab, level: str, account: str) -> Login:
     )
 
 
-def test_an_account_gets_what_its_role_says(lab: EncryptionLab) -> None:
+def test_accounts_get_plaintext_or_ciphertext_by_role(lab: EncryptionLab) -> None:
     kept = lab._rows()
     with log_in_raw(login(lab, "100", ADMINISTRATOR)) as administrator:
         assert read_rows(administrator, DATABASE) == kept
     rows, received = read_recorded(login(lab, "100", STRANGER), DATABASE)
     assert compare(kept, rows, received, encrypted_columns("mysql-column-encryption/100.toml")).wrong is None
-    # The measured one, without the word that it decrypts.
+    # The measured account, without announcing that it decrypts.
     with pytest.raises(MySQLError), log_in_raw(login(lab, "100", USER)) as stock:
         read_rows(stock, DATABASE)
 
 
-def test_rules_are_their_owners_alone_and_go_with_the_lab(lab: EncryptionLab) -> None:
+def test_rules_file_is_private_and_removed_with_the_lab(lab: EncryptionLab) -> None:
     files = sorted(lab._lab.folder.glob("rules-*.toml"))
     assert [path.name for path in files] == [
         "rules-100-aes-128-gcm.toml",
@@ -79,7 +79,7 @@ def test_rules_are_their_owners_alone_and_go_with_the_lab(lab: EncryptionLab) ->
     assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
 
 
-def test_an_arm_that_sends_plaintext_is_lost_alone(lab: EncryptionLab) -> None:
+def test_arm_that_sends_plaintext_is_discarded_alone(lab: EncryptionLab) -> None:
     arm = arm_of(lab, "20")
     path = lab._lab.folder / "rules-20-aes-128-gcm.toml"
     text, front = path.read_text(), lab._front
@@ -99,7 +99,7 @@ def test_an_arm_that_sends_plaintext_is_lost_alone(lab: EncryptionLab) -> None:
     assert "row sample of 9 tables" in lab.prove(arm, "start")
 
 
-def test_data_that_is_not_sound_ends_the_run_in_one_line(lab: EncryptionLab) -> None:
+def test_inconsistent_data_ends_the_run_with_one_line(lab: EncryptionLab) -> None:
     server = lab._server
     server.ask(f"INSERT INTO {DATABASE}.new_order VALUES (2103, 3, 1)")  # noqa: S608  # our own name
     try:
@@ -114,7 +114,7 @@ def test_data_that_is_not_sound_ends_the_run_in_one_line(lab: EncryptionLab) -> 
         server.ask(f"DELETE FROM {DATABASE}.new_order WHERE no_o_id = 2103")  # noqa: S608  # our own name
 
 
-def test_tables_that_have_grown_are_filled_anew(lab: EncryptionLab) -> None:
+def test_tables_that_have_grown_are_reloaded(lab: EncryptionLab) -> None:
     filled: list[int] = []
     tables = TpccDatabase(lab._server.ask, "grown", "mariadb")
     lab._server.ask("CREATE DATABASE grown")
@@ -131,7 +131,7 @@ def test_tables_that_have_grown_are_filled_anew(lab: EncryptionLab) -> None:
         lab._server.ask("DROP DATABASE grown")
 
 
-def test_a_gateway_or_server_that_ends_is_the_runs_end() -> None:
+def test_death_of_gateway_or_server_ends_the_run() -> None:
     with EncryptionLab(small("encrypted=direct,0,20")) as lab:
         (address,) = lab.endpoint(lab._plan.controls[0]).service.addresses
         assert lab.counters(address) != Counters()
@@ -147,7 +147,7 @@ def test_a_gateway_or_server_that_ends_is_the_runs_end() -> None:
 
 
 @pytest.mark.usefixtures("no_hosts")
-def test_without_hosts_it_stands_on_loopback() -> None:
+def test_lab_without_namespaces_uses_loopback() -> None:
     plan = small("encrypted=direct,0,20")
     with EncryptionLab(plan) as lab:
         assert "loopback" in lab.describe().topology
@@ -168,8 +168,8 @@ plan = resolve(load_study("mysql-column-encryption"), Options(profile="quick"))
 with EncryptionLab(plan) as lab:
     hosts = [lab._chain.client, lab._chain.last, *lab._chain.middle.values()]
     paths = [str(host.namespace) for host in hosts if host.namespace]
-    told = {"pids": list(lab.process_ids.values()), "paths": [str(lab._lab.folder), *paths]}
-    print(json.dumps(told), flush=True)
+    literals = {"pids": list(lab.process_ids.values()), "paths": [str(lab._lab.folder), *paths]}
+    print(json.dumps(literals), flush=True)
     sys.stdin.read()
 """
 

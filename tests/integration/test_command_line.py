@@ -1,4 +1,4 @@
-"""The command as it is typed: what it refuses, what it lists, and what it says is missing."""
+"""The command line: rejected input, lists, and missing programs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def environment_without_mongod(tmp_path: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status", "told"),
+    ("arguments", "status", "message"),
     [
         (["run", "mongo-tls"], 2, "did you mean 'mongodb-tls'"),
         (["run", "mongodb-tls", "--set", "transprt=tls"], 2, "did you mean 'transport'"),
@@ -45,22 +45,22 @@ def environment_without_mongod(tmp_path: Path) -> dict[str, Any]:
         (["show", "nowhere"], 2, "not the folder of a run"),
     ],
 )
-def test_bad_input_ends_in_one_clear_line(tmp_path: Path, arguments: list[str], status: int, told: str) -> None:
+def test_invalid_input_is_reported_in_one_line(tmp_path: Path, arguments: list[str], status: int, message: str) -> None:
     done = costof(*arguments, cwd=tmp_path)
     assert done.status == status
     assert len(done.told) == 1
-    assert told in done.told[0]
+    assert message in done.told[0]
     assert not list(tmp_path.iterdir())
 
 
-def test_no_mongod_says_what_to_do(tmp_path: Path) -> None:
+def test_missing_mongod_is_reported_with_a_remedy(tmp_path: Path) -> None:
     done = costof("run", "mongodb-tls", cwd=tmp_path, **environment_without_mongod(tmp_path))
     assert done.status == 1
     assert "COSTOF_MONGOD" in done.told[0]
     assert not list(tmp_path.iterdir())
 
 
-def test_a_dry_run_tells_what_it_would_do_and_does_nothing(tmp_path: Path) -> None:
+def test_dry_run_lists_actions_and_does_nothing(tmp_path: Path) -> None:
     done = costof("run", "mongodb-tls", "--dry-run", cwd=tmp_path)
     assert done.status == 0
     assert "write     the lab's own replica set" in done.out
@@ -71,7 +71,7 @@ def test_a_dry_run_tells_what_it_would_do_and_does_nothing(tmp_path: Path) -> No
     assert not list(tmp_path.iterdir())
 
 
-def test_a_dry_run_tells_what_so_many_starts_can_give(tmp_path: Path) -> None:
+def test_dry_run_reports_whether_restarts_suffice(tmp_path: Path) -> None:
     asked = ("run", "mongodb-tls", "--profile", "quick", "--budget", "60s", "--dry-run", "--restarts")
     few, enough = (costof(*asked, number, cwd=tmp_path).out for number in ("4", "5"))
     assert "15 s at most, in each start\nstarts    4: intervals, and no verdicts below 5\n" in few
@@ -89,7 +89,7 @@ def test_list_and_doctor(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("variable", "package"), [("COSTOF_MARIADBD", "mariadb-server-core"), ("COSTOF_SSHD", "openssh-server")]
 )
-def test_a_missing_program_says_what_to_install(tmp_path: Path, variable: str, package: str) -> None:
+def test_missing_program_is_reported_with_its_package(tmp_path: Path, variable: str, package: str) -> None:
     done = costof("run", "mysql-transport", *SMALL, cwd=tmp_path, **{variable: "/nonexistent"})
     assert done.status == 1
     assert len(done.told) == 1

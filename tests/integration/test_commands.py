@@ -1,4 +1,4 @@
-"""Runs of commands: what they find, and that nothing is left of them, however they end."""
+"""Runs of commands: their results, and cleanup however they end."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ on = {{ {arm} }}
 """
 
 
-def test_a_longer_command_is_found_and_its_interval_holds_what_was_added(tmp_path: Path) -> None:
+def test_added_time_is_within_the_commands_interval(tmp_path: Path) -> None:
     text = study('set.more = "0"', 'set.more = "0.02"', 'run = "sh -c \\"sleep 0.01; sleep {more}\\""\nseconds = 0.2')
     ended, result = ran(text, tmp_path, "--rounds", "10")
     assert ended.status == 0, ended.err
@@ -52,13 +52,13 @@ def test_a_longer_command_is_found_and_its_interval_holds_what_was_added(tmp_pat
     assert abs(effect.difference.value - 20) < max(wide, 2)
 
 
-#: Takes 60 ms longer where another command was run before it.
+#: A command that takes 60 ms longer if another command was run before it.
 REMEMBERS = (
     """sh -c '[ "$(cat built 2>/dev/null)" = "$0" ] || {{ sleep 0.06; echo "$0" >built; }}; sleep 0.04' {name}"""
 )
 
 
-def test_what_the_last_command_left_behind_is_no_commands_cost(tmp_path: Path) -> None:
+def test_carry_over_from_the_previous_command_is_reported(tmp_path: Path) -> None:
     names = ["new", "old", "other"]
     commands = [REMEMBERS.format(name=name) for name in names]
     called = [word for name in names for word in ("-n", name)]
@@ -68,14 +68,14 @@ def test_what_the_last_command_left_behind_is_no_commands_cost(tmp_path: Path) -
     verdicts = [each.verdict for each in result.effects if each.metric == "run.time"]
     assert len(verdicts) == len(names) - 1
     assert not {Verdict.COSTS, Verdict.SAVES} & set(verdicts)
-    (said,) = (each.text for each in result.answer if "order of measurements matters" in each.text)
-    assert said.startswith("The order of measurements matters: 'time' is ")
-    assert "--warmup 1" in said
+    (sentence,) = (each.text for each in result.answer if "order of measurements matters" in each.text)
+    assert sentence.startswith("The order of measurements matters: 'time' is ")
+    assert "--warmup 1" in sentence
     (found,) = result.carry_over
     assert found.ratio.low > 1
 
 
-def test_unmeasured_runs_after_each_change_take_away_what_was_left_behind(tmp_path: Path) -> None:
+def test_warm_up_runs_remove_carry_over(tmp_path: Path) -> None:
     counts = "sh -c 'echo $0 >>ran; echo $0' {name}"
     commands = [counts.format(name=name) for name in ("old", "new")]
     arguments = ["--rounds", "6", "--seconds", "0.001", "--warmup", "2", "--seed", "1", "--out", "run"]
@@ -91,7 +91,7 @@ def test_unmeasured_runs_after_each_change_take_away_what_was_left_behind(tmp_pa
     assert (tmp_path / "ran").read_text().split() == expected
 
 
-def test_figures_that_a_program_prints_or_writes_to_a_file_are_the_answer(tmp_path: Path) -> None:
+def test_figures_from_output_and_files_are_reported(tmp_path: Path) -> None:
     text = study('set.rate = "200"', 'set.rate = "150"', 'run = "echo rate: {rate}/s"\nseconds = 0.05')
     text += 'figures.rate = { regex = "rate: ([0-9.]+)", unit = "per_second", better = "higher" }\n'
     text += """[workloads.filed.command]
@@ -106,7 +106,7 @@ figures.rate = { regex = "([0-9.]+)", unit = "ms" }
     assert "loses 25.0 % [25.0, 25.0] of 'rate" in ended.out.replace("\N{NO-BREAK SPACE}", " ")
 
 
-def test_a_command_that_fails_one_time_in_three_is_reported_as_failing(tmp_path: Path) -> None:
+def test_command_that_fails_sometimes_is_reported(tmp_path: Path) -> None:
     script = COUNTER.format(file="{count}") + "; test $((n % 3)) != 0 || { echo it broke >&2; exit 3; }"
     text = study('set.count = "/dev/null"', 'set.count = "count"', f"run = '''{script}'''\nshell = true\nonce = true")
     ended, result = ran(text, tmp_path)
@@ -119,36 +119,38 @@ def test_a_command_that_fails_one_time_in_three_is_reported_as_failing(tmp_path:
     assert "of operations failed with on" in " ".join(ended.out.split())
 
 
-def test_a_proof_that_stops_matching_discards_those_slices_and_says_so(tmp_path: Path) -> None:
+def test_slices_whose_proof_does_not_match_are_discarded_and_reported(tmp_path: Path) -> None:
     script = COUNTER.format(file="count") + "; if [ $n -lt 12 ]; then echo on; else echo off; fi"
     proof = f'proof = {{ run = """sh -c \'{script}\'""", matches = "on" }}'
     _, result = ran(study("", proof, 'run = "true"\nseconds = 0.05'), tmp_path)
     (arm,) = (arm for arm in result.arms if arm.name == "on")
-    (seen,) = (each for each in arm.evidence if each.view == "command")
-    # Once before the run, then before and after each slice: five are proved, of which one warms up.
-    assert (seen.slices, seen.discarded) == (4, 2)
-    assert any("'sh' said 'off', which does not match 'on'" in warning for warning in result.warnings)
+    (evidence,) = (each for each in arm.evidence if each.view == "command")
+    # The proof runs once before the run, then before and after each slice. Five slices pass, one of them a warm-up.
+    assert (evidence.slices, evidence.discarded) == (4, 2)
+    assert any("'sh' printed 'off', which does not match 'on'" in warning for warning in result.warnings)
 
 
 @pytest.mark.parametrize(
-    ("arm", "workload", "told"),
+    ("arm", "workload", "message"),
     [
         (
             'proof = { run = "echo no", matches = "yes" }',
             'run = "true"',
-            "'echo' said 'no', which does not match 'yes'",
+            "'echo' printed 'no', which does not match 'yes'",
         ),
         ("", 'run = "no-such-program"', "there is no program 'no-such-program'"),
     ],
 )
-def test_what_cannot_run_ends_the_run_before_it_is_measured(tmp_path: Path, arm: str, workload: str, told: str) -> None:
+def test_command_that_cannot_run_ends_the_run_before_measuring(
+    tmp_path: Path, arm: str, workload: str, message: str
+) -> None:
     (tmp_path / "mine.toml").write_text(study("", arm, workload))
     ended = costof("run", "mine.toml", *ROUNDS, cwd=tmp_path)
-    assert (ended.status, ended.told) == (1, [f"costof: no arm can run: {told}"])
+    assert (ended.status, ended.told) == (1, [f"costof: no arm can run: {message}"])
     assert not (tmp_path / "runs").exists()
 
 
-def test_what_nobody_may_read_stands_in_no_file(tmp_path: Path) -> None:
+def test_secrets_are_in_no_file_of_a_run(tmp_path: Path) -> None:
     (tmp_path / "password").write_text(PASSWORD + "\n")
     text = (
         study(
@@ -187,7 +189,7 @@ run = \"\"\"COMMAND\"\"\"
 once = true
 """
 STUBBORN = 'trap "" TERM INT HUP;'
-#: Says that it runs, and goes on for longer than any test; so does a child of its own, in a session of its own.
+#: A command that reports its pid and runs longer than any test, with a child in a new session that does too.
 LASTING = "sh -c 'TRAP echo $$ > {folder}/{name}; setsid sleep 3600 & while :; do sleep 3600; done'"
 
 
@@ -196,11 +198,11 @@ LASTING = "sh -c 'TRAP echo $$ > {folder}/{name}; setsid sleep 3600 & while :; d
     [(signal.SIGINT, STUBBORN), (signal.SIGTERM, ""), (signal.SIGKILL, STUBBORN)],
     ids=["ctrl-c", "terminated", "kill-9"],
 )
-def test_however_a_run_ends_no_process_and_no_switch_is_left(
+def test_processes_and_levels_are_cleaned_up_however_a_run_ends(
     ended_by: signal.Signals, trap: str, tmp_path: Path, temporary: Path
 ) -> None:
     file = tmp_path / "mine.toml"
-    # The control ends at once; the arm is what is running when the run is ended.
+    # The control ends at once, so the arm's command is running when the run is ended.
     command = LASTING.replace("TRAP", f"if [ {{name}} = off ]; then exit 0; fi; {trap}")
     file.write_text(SWITCHED.replace("COMMAND", command).replace("FOLDER", str(temporary)))
     run = tmp_path / "run"
@@ -219,7 +221,7 @@ def test_however_a_run_ends_no_process_and_no_switch_is_left(
 
 
 def started_with(temporary: Path) -> list[int]:
-    """Processes that have the TMPDIR of a run, and so were started by it."""
+    """Return processes started by a run, which have its TMPDIR."""
     found = []
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
@@ -228,7 +230,7 @@ def started_with(temporary: Path) -> list[int]:
     return found
 
 
-def test_a_command_is_ended_at_its_time_out_with_its_children(tmp_path: Path, temporary: Path) -> None:
+def test_command_and_its_children_are_ended_at_the_timeout(tmp_path: Path, temporary: Path) -> None:
     text = study(
         'set.nap = "0"',
         'set.nap = "3600"',
@@ -236,13 +238,13 @@ def test_a_command_is_ended_at_its_time_out_with_its_children(tmp_path: Path, te
     )
     _, result = ran(text, tmp_path, "--rounds", "2", TMPDIR=str(temporary))
     assert {(each.arm, each.error_class) for each in result.errors} == {("on", "command_failed")}
-    assert all("longer than its time-out" in each.detail for each in result.errors)
+    assert all("longer than its timeout" in each.detail for each in result.errors)
     (on,) = (each for each in result.failures if each.arm == "on")
     assert on.failed == on.of > 0
     eventually("the end of its children", lambda: not started_with(temporary))
 
 
-def test_a_level_that_cannot_be_undone_ends_the_run(tmp_path: Path) -> None:
+def test_level_that_cannot_be_undone_ends_the_run(tmp_path: Path) -> None:
     after = "test -e nothing || test ! -e done"
     text = study("", f"""before = "true", after = "sh -c '{after}'" """, 'run = "touch done"\nseconds = 0.05')
     (tmp_path / "mine.toml").write_text(text)
@@ -251,7 +253,7 @@ def test_a_level_that_cannot_be_undone_ends_the_run(tmp_path: Path) -> None:
     assert "could not be undone" in " ".join(ended.out.split())
 
 
-def test_versus_takes_commands_and_ends_by_its_limits(tmp_path: Path) -> None:
+def test_versus_compares_commands_and_stops_at_its_limits(tmp_path: Path) -> None:
     arguments = ["versus", "--rounds", "5", "--seconds", "0.05", "--json", "true", "sh -c 'sleep 0.3'"]
 
     def costs() -> bool:
@@ -268,14 +270,14 @@ def test_versus_takes_commands_and_ends_by_its_limits(tmp_path: Path) -> None:
     assert costof(*arguments, "--limit", "time", "+10s", cwd=tmp_path).status == 0
 
 
-def test_a_budget_that_cannot_hold_an_answer_is_told_after_one_round(tmp_path: Path) -> None:
+def test_too_small_budget_is_reported_after_one_round(tmp_path: Path) -> None:
     ended = costof("versus", "--budget", "2s", "--seconds", "1", "sleep 0.5", "sleep 0.6", cwd=tmp_path)
     assert "this budget holds about 1 of the 5 rounds that an answer takes" in " ".join(ended.err.split())
     assert (ended.status, "fitted into the budget" in " ".join(ended.out.split())) == (3, True)
     assert "difference" not in ended.out, "no figure that could be taken for an answer"
 
 
-#: Until the child that was started last runs its own program, in a session of its own where it wants one.
+#: Time for the last child to execute its program, perhaps in a new session.
 STARTED = 'until [ "$(cat /proc/$!/comm)" = sleep ]; do :; done'
 
 
@@ -286,8 +288,8 @@ def script(folder: Path, name: str, text: str) -> str:
     return f"./{name}"
 
 
-def test_what_a_command_leaves_running_is_ended_and_named(tmp_path: Path, temporary: Path) -> None:
-    # It fails where the last one's child still runs.
+def test_processes_left_running_are_killed_and_named(tmp_path: Path, temporary: Path) -> None:
+    # The command fails if the previous one's child still runs.
     last = "! kill -0 $(cat child) 2>/dev/null || exit 7; sleep 3600 & echo $! > child"
     (tmp_path / "child").write_text("none")
     child = script(tmp_path, "child.sh", f"{last}; {STARTED}")
@@ -305,7 +307,7 @@ def test_what_a_command_leaves_running_is_ended_and_named(tmp_path: Path, tempor
     eventually("the end of the daemons", lambda: not started_with(temporary))
 
 
-def test_a_daemon_that_brings_a_level_into_force_is_left_running(tmp_path: Path) -> None:
+def test_daemon_started_by_a_before_command_keeps_running(tmp_path: Path) -> None:
     start = script(tmp_path, "start.sh", f"setsid sleep 3600 & echo $! > daemon; {STARTED}")
     on = f"""set.check = "sh -c 'kill -0 $(cat daemon)'", before = "{start}", after = "sh -c 'kill $(cat daemon)'" """
     _, result = ran(study('set.check = "true"', on, 'run = "{check}"\nseconds = 0.01\n'), tmp_path)
@@ -313,7 +315,7 @@ def test_a_daemon_that_brings_a_level_into_force_is_left_running(tmp_path: Path)
     assert not [warning for warning in result.warnings if " left " in warning]
 
 
-def test_a_password_in_a_command_line_is_warned_of_before_the_run_and_in_its_report(tmp_path: Path) -> None:
+def test_password_in_a_command_line_is_warned_about(tmp_path: Path) -> None:
     ended = costof("versus", "--rounds", "2", "--json", "true", "true --password=S3cret", cwd=tmp_path)
     result = Result.model_validate(json.loads(ended.out))
     (warning,) = (each for each in result.warnings if "looks like a password" in each)

@@ -1,4 +1,4 @@
-"""`costof completion`: each shell completes a command, a study and an option, typed at its own terminal."""
+"""`costof completion`: each shell completes commands, studies and options, typed at a terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-#: How a shell starts without the user's own files, and what makes it read the script.
+#: Arguments that start a shell without the user's configuration, and the command that loads the script.
 SHELLS = {
     "bash": (["bash", "--norc", "--noprofile", "-i"], "source {script}"),
     "zsh": (["zsh", "-f", "-i"], "autoload -U compinit; compinit -u -D; source {script}"),
@@ -23,7 +23,7 @@ TYPED = "costof ru\tmongodb-t\t--dry\t"
 
 
 def typed_at(shell: list[str], lines: list[str], folder: Path) -> str:
-    """All that a terminal shows of a shell until it ends."""
+    """Return all that a terminal shows until the shell ends."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "TERM": "dumb", "HOME": str(folder), "XDG_DATA_HOME": str(folder)}
     terminal, shells = pty.openpty()
@@ -32,16 +32,16 @@ def typed_at(shell: list[str], lines: list[str], folder: Path) -> str:
         os.close(shells)
         os.write(terminal, "".join(f"{line}\r" for line in lines).encode())
         shown = b""
-        # A terminal that nobody has open any more is an error to read.
+        # Reading fails once no process has the terminal open.
         with suppress(OSError):
-            while piece := os.read(terminal, 65536):
-                shown += piece
+            while chunk := os.read(terminal, 65536):
+                shown += chunk
     os.close(terminal)
     return shown.decode(errors="replace")
 
 
 @pytest.mark.parametrize("shell", ["bash", *(pytest.param(each, marks=pytest.mark.slow) for each in ("zsh", "fish"))])
-def test_a_shell_completes_a_command_a_study_and_an_option(shell: str, tmp_path: Path) -> None:
+def test_shell_completes_commands_studies_and_options(shell: str, tmp_path: Path) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"no {shell}: scripts/system-packages tests installs it")
     script = tmp_path / "script"

@@ -1,4 +1,4 @@
-"""Both drivers behind a real gateway, before a real MariaDB: what they read is what is read directly."""
+"""Both drivers through a real gateway to a real MariaDB: they read the same values as without it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def read(cursor: Cursor, statement: str) -> tuple[Any, list[Any]]:
     ("number", "kind"),
     [*((number, Cursor) for number in range(len(Algorithm))), (0, SSCursor), (0, DictCursor), (0, SSDictCursor)],
 )
-def test_an_application_reads_what_it_reads_directly(site: Site, number: int, kind: type[Cursor]) -> None:
+def test_driver_reads_the_same_values_as_without_the_gateway(site: Site, number: int, kind: type[Cursor]) -> None:
     port = PORT + number
     name = f"{site.server.address}:{port}"
     before = site.gateway.counters().listeners[name]
@@ -68,7 +68,7 @@ def test_an_application_reads_what_it_reads_directly(site: Site, number: int, ki
     assert after.errors == before.errors
 
 
-def test_bytes_are_bytes_without_unicode_and_other_converters_see_plaintext(site: Site) -> None:
+def test_custom_converters_receive_plaintext(site: Site) -> None:
     conv = {**pymysql.converters.conversions, pymysql.constants.FIELD_TYPE.NEWDECIMAL: float}
     # Without unicode PyMySQL converts neither decimals nor times.
     for settings, columns in (
@@ -85,12 +85,12 @@ def test_bytes_are_bytes_without_unicode_and_other_converters_see_plaintext(site
             assert read(cursor, statement) == read(theirs, statement)
 
 
-def test_another_character_set_than_the_gateway_reads_statements_in_is_refused(site: Site) -> None:
+def test_unsupported_character_set_is_rejected(site: Site) -> None:
     with pytest.raises(pymysql.err.OperationalError, match="set names latin1"):
         encrypted.connect(master_keys={"app": KEY}, **site.settings(PORT), charset="latin1")
 
 
-def test_another_master_key_is_one_error_and_the_gateway_lives_on(site: Site) -> None:
+def test_wrong_master_key_is_one_error_and_the_gateway_keeps_running(site: Site) -> None:
     connection = site.reader(PORT, key=KEY.replace("f", "0"))
     with pytest.raises(
         encrypted.EncryptionError, match=r"column costof\.every_type\.name: master key 'app'"
@@ -103,9 +103,9 @@ def test_another_master_key_is_one_error_and_the_gateway_lives_on(site: Site) ->
 
 
 @pytest.mark.parametrize("number", range(len(Algorithm)), ids=[kind.label for kind in Algorithm])
-def test_every_type_of_a_prepared_statement_is_what_the_server_sent(site: Site, number: int) -> None:
-    """Byte by byte, as the binary protocol writes numbers and times, these with all their zeros: no driver's reading of
-    them lies between.
+def test_prepared_statements_return_the_servers_bytes_for_every_type(site: Site, number: int) -> None:
+    """Compare the bytes of the binary protocol, including trailing zeros of times, so that no driver's conversion
+    matters.
     """
     statement, nonce = b"SELECT * FROM every_type ORDER BY whole IS NULL", bytes(range(32))
     attributes = {b"costof_encrypted": b"1", b"costof_nonce": nonce.hex().encode()}
@@ -127,7 +127,7 @@ def test_every_type_of_a_prepared_statement_is_what_the_server_sent(site: Site, 
 
 
 @pytest.mark.parametrize("statement", ["SELECT name FROM every_type", "SELECT name AS n FROM every_type AS t"])
-def test_a_column_that_must_be_encrypted_is_read_through_the_gateway_alone(site: Site, statement: str) -> None:
+def test_required_encryption_is_enforced_by_the_driver(site: Site, statement: str) -> None:
     demand = {"must_be_encrypted": [f"{DATABASE.upper()}.every_type.Name"]}
     with (
         encrypted.connect(master_keys={"app": KEY}, **demand, **site.settings(PORT)) as connection,
@@ -138,13 +138,13 @@ def test_a_column_that_must_be_encrypted_is_read_through_the_gateway_alone(site:
     with pytest.raises(encrypted.EncryptionError, match=r"column costof\.every_type\.name: it must be encrypted"):
         past.cursor().execute(statement)
     assert not past.open
-    # Whoever has no key there cannot tell either.
+    # Without the key this is not detected either.
     opaque = encrypted.connect(master_keys={}, **demand, **site.settings(OPAQUE_PORT))
     with pytest.raises(encrypted.EncryptionError, match="it must be encrypted"):
         opaque.cursor().execute(statement)
 
 
-def test_a_demand_holds_for_a_name_that_the_statement_gives(site: Site) -> None:
+def test_required_encryption_applies_to_aliases(site: Site) -> None:
     demand = {"must_be_encrypted": ["costof.people.name"]}
     with encrypted.connect(master_keys={}, **demand, **site.settings(site.server.port)) as past:
         with past.cursor() as cursor:
@@ -154,8 +154,8 @@ def test_a_demand_holds_for_a_name_that_the_statement_gives(site: Site) -> None:
 
 
 @pytest.mark.parametrize("number", range(len(Algorithm)), ids=[kind.label for kind in Algorithm])
-def test_an_answer_that_was_recorded_in_another_session_is_refused(site: Site, number: int) -> None:
-    """The same statement's, in the same place of the conversation, by the same gateway and for the same account."""
+def test_replayed_answer_of_another_session_is_rejected(site: Site, number: int) -> None:
+    """The replayed answer is of the same statement, at the same position, gateway and account."""
     recorded: list[bytes] = []
 
     def read_through(swap: Callable[[bytes], bytes]) -> Any:
@@ -167,12 +167,12 @@ def test_an_answer_that_was_recorded_in_another_session_is_refused(site: Site, n
         ):
             return read(connection.cursor(), "SELECT name FROM every_type WHERE whole IS NOT NULL")[1]
 
-    def record(piece: bytes) -> bytes:
-        recorded.extend([piece] if b"costofE2" in piece else [])
-        return piece
+    def record(data: bytes) -> bytes:
+        recorded.extend([data] if b"costofE2" in data else [])
+        return data
 
-    def replay(piece: bytes) -> bytes:
-        return recorded[0] if b"costofE2" in piece else piece
+    def replay(data: bytes) -> bytes:
+        return recorded[0] if b"costofE2" in data else data
 
     assert len(read_through(record)) == len(recorded) == 1
     with pytest.raises(encrypted.EncryptionError, match="name: a value was changed, or encrypted for another"):
@@ -180,8 +180,8 @@ def test_an_answer_that_was_recorded_in_another_session_is_refused(site: Site, n
 
 
 @pytest.mark.parametrize("statements", ["prepared", "text"])
-def test_the_engine_reads_what_it_reads_directly(site: Site, statements: str) -> None:
-    """Every row that it reads has one column, a string; what it is not is an error."""
+def test_engine_reads_the_same_values_as_without_the_gateway(site: Site, statements: str) -> None:
+    """The engine expects rows of one string column, and reports anything else as an error."""
     demand = f"{DATABASE}.{TABLE}.c"
     keys = {"decryption": Decryption(master_keys={"app": KEY}, must_be_encrypted=[demand])}
 

@@ -1,6 +1,6 @@
 """TPC-C's statements behind the gateway, with a canary in every protected column.
 
-None comes out, and two switched-off checks are caught.
+No canary reaches the client, and the search detects two disabled checks.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ OPAQUE, CATALOGUE = "opaque", "catalogue"
 EVERYTHING = "mysql-column-encryption/100.toml"
 ROWS = 3
 LETTERS = "abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789"
-# Values that all rows may share, so that statements meet them; the rest of a key is a canary.
+# Values that rows share, so that statements find them; the rest of a key is a canary.
 SMALL = re.compile("_w_id$|_d_id$|^d_id$|^w_id$|_d_w_id$|_supply_w_id$")
 
 
@@ -50,7 +50,7 @@ class Site:
     canaries: Canaries
     values: list[str]
     tls: ssl.SSLContext
-    # By whether it is under TLS.
+    # The keys say whether the connection uses TLS.
     addresses: dict[bool, str]
     rules: dict[bool, GatewayListener]
 
@@ -82,7 +82,7 @@ def rules(password: SecretStr) -> str:
 
 
 def made_value(kind: str, name: str, row: int, rng: random.Random) -> str:
-    """A canary of this type, or a small value where the type has no room for one, as SQL."""
+    """Return a canary of this type as SQL, or a small value if the type is too short for one."""
     if SMALL.search(name):
         return "1"
     if match := re.match(r"(?:VAR)?CHAR\((\d+)\)", kind):
@@ -150,7 +150,7 @@ def text_of(statement: str, values: list[str]) -> bytes:
 
 
 def parameters(values: list[str]) -> bytes:
-    """Each as a string, behind no NULLs and their types."""
+    """Encode the parameters of a prepared statement: no NULLs, their types, and each value as a string."""
     raw = [value.strip("'").encode() for value in values]
     return (
         bytes((len(raw) + 7) // 8)
@@ -161,7 +161,7 @@ def parameters(values: list[str]) -> bytes:
 
 
 def play(site: Site, *, prepared: bool, secured: bool, rounds: int = 1) -> tuple[Client, list[Row], list[Answer]]:
-    """Send all approved statements with values of the tables, often the ones that are there; return what came."""
+    """Send all approved statements, mostly with existing values of the tables. Return the client, rows and answers."""
     rng = random.Random(3)
     texts = [each.text for each in approved_statements(EVERYTHING)]
     texts += [sample_statement(DATABASE, table, "?") for table in tpcc.TABLES]
@@ -197,7 +197,7 @@ def play(site: Site, *, prepared: bool, secured: bool, rounds: int = 1) -> tuple
         ),
     ],
 )
-def test_no_canary_comes_out(site: Site, prepared: bool, secured: bool, rounds: int) -> None:
+def test_no_canary_reaches_the_client(site: Site, prepared: bool, secured: bool, rounds: int) -> None:
     client, rows, answers = play(site, prepared=prepared, secured=secured, rounds=rounds)
     assert not site.canaries.found(bytes(client.received))
     assert len(rows) > 10 * rounds, "there was something to hide"
@@ -205,7 +205,7 @@ def test_no_canary_comes_out(site: Site, prepared: bool, secured: bool, rounds: 
     assert not refused
 
 
-def test_a_column_without_a_rule_is_found(site: Site) -> None:
+def test_column_without_a_rule_is_detected(site: Site) -> None:
     usual = rules(site.server.password)
     try:
         whole, part = (f'table = "customer"\ncolumn = "{name}"' for name in ("*", "c_id"))
@@ -217,7 +217,7 @@ def test_a_column_without_a_rule_is_found(site: Site) -> None:
         site.reload(usual)
 
 
-def test_a_computed_output_that_is_approved_as_plain_is_found(site: Site) -> None:
+def test_computed_output_approved_as_plain_is_detected(site: Site) -> None:
     usual = rules(site.server.password)
     text = 'text = "SELECT MAX(c_data) FROM customer"'
     try:
@@ -230,7 +230,7 @@ def test_a_computed_output_that_is_approved_as_plain_is_found(site: Site) -> Non
         site.reload(usual)
 
 
-def test_without_a_gateway_they_are_found_at_once(site: Site) -> None:
+def test_canaries_are_detected_without_a_gateway(site: Site) -> None:
     address = f"{site.server.address}:{site.server.port}"
     with Client(address, OPAQUE.encode(), site.server.password.get_secret_value(), DATABASE.encode()) as client:
         for table in tpcc.TABLES:

@@ -1,6 +1,6 @@
-"""Clients as people use them, through the gateway: each application is learned, reviewed and guarded.
+"""Common clients through the gateway: each application's statements are learned, reviewed and enforced.
 
-What this machine lacks for a client is said by the test that is left out.
+A test is skipped, with the reason, if this machine lacks its client.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from tests.support.programs import check_of, running_mariadb
 pytestmark = pytest.mark.servers
 
 KEY = "00112233445566778899aabbccddeeff"
-# Guarded, but where its statements are learned.
+# The account is guarded, except while its statements are learned.
 SHOP, CATALOGUE = "shop", "catalogue"
 
 
 @dataclass(frozen=True)
 class Login:
-    """The account's way through a gateway. `sealed`: it is guarded there."""
+    """The account's log-in through a gateway. `sealed`: the account is guarded there."""
 
     address: str
     password: str = field(repr=False)
@@ -73,11 +73,11 @@ class Site:
         assert set(self.process.reload().values()) == {None}
 
     def reviewed(self) -> str:
-        """What a reviewer makes of the file who finds that no computed output shows a protected column."""
+        """Return the learned file after review: no computed output shows a protected column."""
         return self.learned.read_text().replace('"encrypt"', '"plain"')
 
     def assert_round_trip(self, trip: Callable[[Login, str], list[str]], client: str) -> None:
-        """Before anything is approved the first statement is refused in words that name what to do."""
+        """Check that the client's statements are rejected with a remedy, and work once they are approved."""
         self.approve("")
         told = outcome(lambda: trip(self.guarded, f"{client}-early"))
         assert "is not approved for this account" in told, told
@@ -92,7 +92,7 @@ class Site:
 
 
 class Unlearned:
-    """A connection that sends one statement that nobody has learned before any other."""
+    """A connection that first sends a statement that was not learned."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -103,7 +103,7 @@ class Unlearned:
 
 
 def outcome(work: Callable[[], list[str]]) -> str:
-    """What a client says, be it its error's words."""
+    """Return the client's output, or its error's message."""
     try:
         return "\n".join(work())
     except Exception as error:
@@ -137,7 +137,7 @@ def site(lab: Lab, server: MariadbServer) -> Iterator[Site]:
 
 @contextlib.contextmanager
 def present() -> Iterator[None]:
-    """What is missing for a client leaves its tests out."""
+    """Skip tests of clients that this machine lacks."""
     try:
         yield
     except Absent as absent:
@@ -154,18 +154,18 @@ def decrypting(login: Login) -> encrypted.Connection:
     return encrypted.connect(master_keys={"app": KEY}, **login.settings, ssl_disabled=True)
 
 
-# Those of the database API: what connects, and how a cursor is made.
+# Drivers of the Python database API: how to connect, and how to make a cursor.
 CONNECTIONS: dict[str, tuple[Callable[[Login], Any], dict[str, Any]]] = {
     "pymysql": (lambda login: pymysql.connect(**login.settings, ssl_disabled=True), {}),
     "connector": (functools.partial(connector, pure=True), {}),
     "connector-prepared": (functools.partial(connector, pure=True), {"prepared": True}),
-    # Not prepared too: 9.4's extension then spoils its process's memory, before a server alone as well.
+    # Not prepared as well: 9.4's extension then corrupts memory, even without a gateway.
     "connector-c": (functools.partial(connector, pure=False), {}),
 }
 
 
 @pytest.mark.parametrize("client", CONNECTIONS)
-def test_a_driver_of_python(client: str, site: Site) -> None:
+def test_python_drivers(client: str, site: Site) -> None:
     connect, cursor = CONNECTIONS[client]
 
     def trip(login: Login, owner: str) -> list[str]:
@@ -196,7 +196,7 @@ def test_sqlalchemy(site: Site) -> None:
     site.assert_round_trip(trip, "alchemy")
 
 
-def test_a_driver_that_decrypts_sees_all(site: Site) -> None:
+def test_decrypting_driver_reads_plaintext(site: Site) -> None:
     with contextlib.closing(connector(site.learning, pure=True)) as connection:
         database.round_trip(connection, "decrypting")
     with contextlib.closing(pymysql.connect(**site.learning.settings, ssl_disabled=True)) as connection:
@@ -211,11 +211,11 @@ GO = {"prepared": "", "interpolated": "&interpolateParams=true"}
 
 @pytest.mark.slow
 @pytest.mark.parametrize("statements", GO)
-def test_gos_driver(statements: str, site: Site) -> None:
+def test_go_driver(statements: str, site: Site) -> None:
     def trip(login: Login, owner: str) -> list[str]:
         dsn = f"{SHOP}:{login.password}@tcp({login.address})/{DATABASE}?parseTime=true{GO[statements]}"
-        asked = (owner, dsn, owner, "sealed" if login.sealed else "plain")
-        return programs.run(programs.go(), [asked])[owner]
+        arguments = (owner, dsn, owner, "sealed" if login.sealed else "plain")
+        return programs.run(programs.go(), [arguments])[owner]
 
     with present():
         programs.go()
@@ -230,10 +230,10 @@ JDBC = {"text": "", "prepared": "&useServerPrepStmts=true"}
 def test_hibernate_over_connector_j(statements: str, site: Site) -> None:
     def trip(login: Login, owner: str) -> list[str]:
         url = f"jdbc:mysql://{login.address}/{DATABASE}?sslMode=DISABLED{JDBC[statements]}"
-        # What is sealed it reads by another class, whose statements are learned, too.
+        # It reads encrypted columns by another class, whose statements are learned too.
         kinds = ("sealed",) if login.sealed else ("plain", "sealed")
-        asked = [(kind, url, SHOP, login.password, owner, kind) for kind in kinds]
-        return programs.run(programs.java(), asked)[kinds[0]]
+        arguments = [(kind, url, SHOP, login.password, owner, kind) for kind in kinds]
+        return programs.run(programs.java(), arguments)[kinds[0]]
 
     with present():
         programs.java()

@@ -1,6 +1,6 @@
-"""What a client may say to the gateway before a real MariaDB, whatever drivers say: logins, flags, commands, sizes.
+"""The gateway's protocol checks before a real MariaDB: log-ins, capability flags, commands and sizes.
 
-Long: all of it needs one server, one gateway, and one search of all that its clients receive for protected values.
+The file is long, since all tests share one server, one gateway, and one search for protected values.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ database = "{DATABASE}"
 table = "people"
 column = "name"
 """
-#: What its accounts may send.
+#: The approved statements of the accounts.
 APPROVED = [
     approval("SELECT name FROM people"),
     approval("SELECT HEX(?)", outputs=["plain"]),
@@ -52,7 +52,7 @@ APPROVED = [
     approval("UPDATE people SET city = ? WHERE id = ?"),
 ]
 LIMITED = {"connections_an_address": 3, "statement_bytes": 1000, "long_data_bytes": 100, "prepared_statements": 2}
-#: QUIT, INIT_DB, QUERY, PING, those of prepared statements but FETCH, and RESET_CONNECTION.
+#: QUIT, INIT_DB, QUERY, PING, the commands of prepared statements except FETCH, and RESET_CONNECTION.
 ALLOWED = {0x01, 0x02, 0x03, 0x0E, 0x16, 0x17, 0x18, 0x19, 0x1A, 0x1F}
 CUT = (
     mysql.COMPRESS,
@@ -78,7 +78,7 @@ class Site:
         return f"{self.server.address}:{self.server.port}"
 
     def client(self, user: str | bytes = SHOP, address: str | None = None, **settings: Any) -> Client:
-        """Of a name that the rules know; what it received is looked through when its test is over."""
+        """Connect as a user of the rules. The received data is searched for protected values after the test."""
         name = user if isinstance(user, bytes) else user.encode()
         client = Client(
             address or self.address, name, self.server.password.get_secret_value(), DATABASE.encode(), **settings
@@ -88,7 +88,7 @@ class Site:
         return client
 
     def refusal(self, user: str | bytes = SHOP, **settings: Any) -> tuple[int, str]:
-        """Of a login."""
+        """Return the code and message of a rejected log-in."""
         with self.client(user, **settings) as client:
             assert client.refusal is not None
             return client.refusal
@@ -137,7 +137,7 @@ def client(site: Site) -> Iterator[Client]:
 
 @pytest.fixture
 def hostile_settings(site: Site) -> Iterator[None]:
-    """A server under whose own settings a statement reads otherwise."""
+    """Give the server settings that change the meaning of statements."""
     modes = "ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT,IGNORE_SPACE,ORACLE,STRICT_TRANS_TABLES"
     before = site.server.ask("SELECT @@GLOBAL.sql_mode")[0][0]
     site.server.ask(f"SET GLOBAL sql_mode = '{modes}'")
@@ -149,14 +149,14 @@ def hostile_settings(site: Site) -> Iterator[None]:
 
 
 def refused(answer: Answer, words: str = "") -> bool:
-    """By the gateway, in these words or by its hanging up."""
-    own = ("the gateway", "not approved", "value ")
+    """Return whether the gateway rejected a statement with these words, or closed the connection."""
+    gateway_words = ("the gateway", "not approved", "value ")
     told = "" if answer.error is None else answer.error[1]
-    return not answer.rows and (answer.over or (any(each in told for each in own) and words in told))
+    return not answer.rows and (answer.over or (any(each in told for each in gateway_words) and words in told))
 
 
 @pytest.mark.usefixtures("hostile_settings")
-def test_a_session_is_what_it_must_be_whatever_the_server_makes_of_it(site: Site) -> None:
+def test_session_settings_are_enforced_against_the_servers(site: Site) -> None:
     with site.client(USER) as plain:
         ((mode,),) = plain.query(b"SELECT @@sql_mode").rows
         assert "ORACLE".encode("utf-16-be") in (mode or b""), "a session without a guard is left alone"
@@ -166,12 +166,12 @@ def test_a_session_is_what_it_must_be_whatever_the_server_makes_of_it(site: Site
             settings = client.query(b"SELECT @@sql_mode, @@character_set_results").rows
             # ORACLE brings the second.
             assert settings == [(b"STRICT_TRANS_TABLES,NO_AUTO_CREATE_USER", b"utf8mb4")]
-            # A text, and no name.
+            # A string, not a name.
             assert client.query(b'SELECT HEX("name\\\\")').rows == [(b"6E616D655C",)]
             assert client.query(ALL_NAMES).is_sealed(0)
 
 
-def test_a_session_begins_anew_in_the_database_that_the_server_says(client: Client) -> None:
+def test_reset_session_is_in_the_servers_database(client: Client) -> None:
     number = client.prepare(ALL_NAMES).statement
     assert number is not None
     assert client.command(mysql.INIT_DB, ELSEWHERE.encode()).error is None
@@ -182,7 +182,7 @@ def test_a_session_begins_anew_in_the_database_that_the_server_says(client: Clie
     assert refused(client.command(mysql.INIT_DB, b"#mysql50#" + DATABASE.encode()), "name of this form")
 
 
-def test_logins_with_another_character_set_name_or_password_are_refused(site: Site) -> None:
+def test_logins_with_wrong_character_set_name_or_password_are_rejected(site: Site) -> None:
     for gbk in (28, 87):
         code, words = site.refusal(charset=gbk)
         assert (code, "utf8mb4" in words) == (1045, True)
@@ -193,15 +193,15 @@ def test_logins_with_another_character_set_name_or_password_are_refused(site: Si
     for name in (b"x" * 33, f"'{SHOP}'".encode(), "m\U0001f600ller".encode(), b"sh\xfcp"):
         code, words = site.refusal(name)
         assert (code, "which account" in words) == (1045, True)
-    # Which of them depends on the plugin that the server pretends an unknown account to have.
+    # The error depends on the plugin that the server pretends an unknown account to have.
     assert site.refusal("nobody")[0] in (1045, 1698)
     with Client(site.address, SHOP.encode(), "wrong") as wrong:
         assert wrong.refusal == (1045, "Access denied for this account")
 
 
 @pytest.mark.parametrize("claims", [*CUT, mysql.EVERYTHING], ids=hex)
-def test_what_a_client_claims_changes_no_statement(site: Site, claims: int) -> None:
-    """Whoever claims what is not offered either is turned away or is answered as if it had not."""
+def test_unsupported_capability_flags_do_not_change_statements(site: Site, claims: int) -> None:
+    """A client with flags that were not offered is rejected, or answered as if it had not set them."""
     elsewhere = b"SELECT city FROM elsewhere.people WHERE id = 0"
     with site.client(USER, site.direct, claims=mysql.NO_SCHEMA) as direct:
         assert direct.query(elsewhere).rows == [(b"costof",)], "so the server reads it under this flag"
@@ -220,7 +220,7 @@ def test_what_a_client_claims_changes_no_statement(site: Site, claims: int) -> N
             assert len(client.packet()) == 7, "no session's state behind the OK"
 
 
-def test_commands_without_a_place_in_the_list_are_refused(site: Site, client: Client) -> None:
+def test_commands_that_are_not_allowed_are_rejected(site: Site, client: Client) -> None:
     bodies = {
         mysql.FIELD_LIST: b"people\0",
         mysql.CHANGE_USER: USER.encode() + b"\0\0" + DATABASE.encode() + b"\0-\0mysql_native_password\0",
@@ -233,7 +233,7 @@ def test_commands_without_a_place_in_the_list_are_refused(site: Site, client: Cl
     assert client.command(mysql.PING).error is None
 
 
-def test_limits_are_the_plans(site: Site) -> None:
+def test_limits_of_the_plan_are_enforced(site: Site) -> None:
     before = site.process.counters().listeners[site.limited].errors
     with contextlib.ExitStack() as stack:
         guarded, other, plain = (stack.enter_context(site.client(user, site.limited)) for user in (SHOP, SHOP, USER))
@@ -247,7 +247,7 @@ def test_limits_are_the_plans(site: Site) -> None:
         for _ in range(2):
             assert guarded.prepare(b"SELECT 1").error is None
         assert refused(guarded.prepare(b"SELECT 1"), "2 prepared statements")
-        # What has no answer ends the session, by the answer to what follows.
+        # A command without an answer ends the session at the next command's answer.
         number = other.prepare(b"UPDATE people SET city = ? WHERE id = 0").statement
         assert number is not None
         for _ in range(2):

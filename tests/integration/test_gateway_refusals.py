@@ -1,4 +1,4 @@
-"""What the gateway before a real MariaDB lets nobody do, and what its refusals and errors tell."""
+"""Statements that the gateway rejects before a real MariaDB, and the content of its errors."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from tests.support.programs import ED25519_USER, make_ed25519_user
 pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("usual_rules")]
 
 
-def test_every_attack_is_refused(shop: Shop) -> None:
-    """As text and prepared; the session goes on."""
+def test_every_attack_is_rejected(shop: Shop) -> None:
+    """Attacks are sent as text and prepared; the session continues."""
     assert shop.reload(RULES + PEOPLE + approval("SELECT city FROM other")) is None
     with tapped(shop) as (connect, tap), connect() as connection:
         for attack in attacks():
@@ -41,13 +41,13 @@ def test_every_attack_is_refused(shop: Shop) -> None:
         assert not shows(tap.received())
 
 
-def test_who_gets_plaintext_is_refused_by_the_server_alone(shop: Shop) -> None:
+def test_accounts_that_get_plaintext_are_limited_only_by_the_server(shop: Shop) -> None:
     with shop.connect(USER) as connection:
         code, words = refusal(connection, "SELECT name INTO OUTFILE '/no/such/folder' FROM people")
         assert (code, "FILE privilege" in words) == (1227, True), "the server's own refusal"
 
 
-def test_errors_and_warnings_show_no_value(shop: Shop) -> None:
+def test_errors_and_warnings_contain_no_protected_value(shop: Shop) -> None:
     more = [approval("SELECT nothing FROM people"), approval("SELECT EXP(id + ?) FROM people WHERE name = ?")]
     more.append(approval("INSERT INTO people (id, name) VALUES (?, ?)"))
     assert shop.reload(RULES + PEOPLE + "".join(more)) is None
@@ -61,7 +61,7 @@ def test_errors_and_warnings_show_no_value(shop: Shop) -> None:
         assert not shows(tap.received())
 
 
-def test_a_client_that_does_not_decrypt_is_refused_unless_the_rules_allow_it(shop: Shop) -> None:
+def test_client_that_does_not_decrypt_needs_permission_in_the_rules(shop: Shop) -> None:
     assert shop.reload(RULES.replace('"ciphertext"\n[master', '"refuse"\n[master') + PEOPLE) is None
     for user in (SHOP, ANALYST):
         with pytest.raises(pymysql.MySQLError, match="does not say that it decrypts"):
@@ -74,7 +74,7 @@ def test_logins_pass_through_end_to_end(shop: Shop) -> None:
     wrong = {**shop.login(), "password": "wrong"}
     with pytest.raises(pymysql.MySQLError, match="Access denied"):
         pymysql.connect(**wrong)
-    # A proof that the server asks for after the first.
+    # An authentication exchange that the server starts after the first one.
     if make_ed25519_user(shop.server):
         through = {"addresses": [shop.address], "username": ED25519_USER}
         arm = Arm(name="gateway", service=shop.server.client_settings().model_copy(update=through))

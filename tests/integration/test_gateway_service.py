@@ -1,4 +1,4 @@
-"""The gateway as a service before a real MariaDB: its rules anew, its catalogue, TLS, the server's end, its command."""
+"""The gateway as a service before a real MariaDB: new rules, the catalogue, TLS, lost servers, and its command."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from tests.support.programs import check_of, eventually
 pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("usual_rules")]
 
 
-def test_a_column_is_plain_once_the_server_was_asked_for_it(shop: Shop, lab: Lab) -> None:
-    """The server is asked again and again; meanwhile a new column is encrypted."""
+def test_new_column_is_encrypted_until_the_catalogue_is_reread(shop: Shop, lab: Lab) -> None:
+    """The gateway rereads the catalogue periodically; until then a new column is encrypted."""
     shop.server.ask(f"CREATE TABLE {DATABASE}.late (id INT PRIMARY KEY)")
     rules = RULES + PEOPLE + approval("SELECT town FROM late")
     try:
@@ -44,7 +44,7 @@ def test_a_column_is_plain_once_the_server_was_asked_for_it(shop: Shop, lab: Lab
         shop.server.ask(f"DROP TABLE {DATABASE}.late")
 
 
-def test_new_rules_hold_from_the_next_command_on_and_wrong_ones_never(shop: Shop) -> None:
+def test_valid_new_rules_apply_from_the_next_command_on(shop: Shop) -> None:
     statement = "SELECT name, city FROM people WHERE id = 1"
     with shop.connect() as connection, connection.cursor() as cursor:
 
@@ -65,11 +65,11 @@ def test_new_rules_hold_from_the_next_command_on_and_wrong_ones_never(shop: Shop
             ('predicates = "allow"\n' + RULES + PEOPLE, "line 1: unknown field `predicates`"),
             (RULES + PEOPLE + approval("SET sql_mode = ?"), "a statement that begins with SET cannot be approved"),
         ]:
-            told = shop.reload(wrong) or ""
-            assert words in told
-            assert "never-said" not in told
-            assert KEY not in told
-            assert "\n" not in told
+            message = shop.reload(wrong) or ""
+            assert words in message
+            assert "never-said" not in message
+            assert KEY not in message
+            assert "\n" not in message
             assert types() == [bytes, bytes], "the rules before stay"
         shop.rules_file.chmod(0o640)
         assert "chmod 600" in (shop.process.reload()[shop.address] or "")
@@ -78,15 +78,15 @@ def test_new_rules_hold_from_the_next_command_on_and_wrong_ones_never(shop: Shop
         assert "connect again" in refusal(connection, statement)[1]
 
 
-def test_tls_is_on_both_sides(lab: Lab, shop: Shop) -> None:
+def test_tls_is_used_on_both_sides_of_the_gateway(lab: Lab, shop: Shop) -> None:
     server = shop.server
     certificate = server._authority.issue("gateway", "ecdsa-p256", ["127.0.0.1"])
     tls, transport = TlsFiles.of(certificate), Transport(kind="tls", ca_file=server.ca_file)
     trusted = {"ssl_disabled": False, "ssl": ssl.create_default_context(cafile=server.ca_file)}
     with before(lab, server, "tls-rules", tls=tls, server_transport=transport) as secured:
         assert rows(secured.decrypting(**trusted), "SELECT name FROM people WHERE id = 1") == [(NAMES[1],)]
-        told = rows(secured.connect(USER, **trusted), "SHOW STATUS LIKE 'Ssl_version'")
-        assert told == [("Ssl_version", "TLSv1.3")]
+        message = rows(secured.connect(USER, **trusted), "SHOW STATUS LIKE 'Ssl_version'")
+        assert message == [("Ssl_version", "TLSv1.3")]
         with pytest.raises(pymysql.MySQLError, match="under TLS only"):
             secured.connect()
         assert secured.counters().tls == {"TLSv1.3": 2}
@@ -94,7 +94,7 @@ def test_tls_is_on_both_sides(lab: Lab, shop: Shop) -> None:
         pass
 
 
-def test_a_server_that_is_not_there_or_ends_a_session(shop: Shop, lab: Lab) -> None:
+def test_unreachable_server_and_ended_session_are_reported(shop: Shop, lab: Lab) -> None:
     rules_file = lab.folder / "nowhere.toml"
     write_private(rules_file, b"")
     with GatewayProcess() as process:
@@ -116,7 +116,7 @@ def test_a_server_that_is_not_there_or_ends_a_session(shop: Shop, lab: Lab) -> N
     eventually("the session's end", lambda: int(shop.server.status("Threads_connected")["Threads_connected"]) <= before)
 
 
-def test_the_command(shop: Shop, tmp_path: Path) -> None:
+def test_gateway_command_reports_and_reloads_its_rules(shop: Shop, tmp_path: Path) -> None:
     server = shop.server
     rules_file = tmp_path / "rules.toml"
     endpoint = f"{server.address}:{server.port}"
@@ -169,7 +169,7 @@ def test_the_command(shop: Shop, tmp_path: Path) -> None:
     assert "line 1: unknown field" in wrong.told[0]
 
 
-def test_statements_are_learned_reviewed_and_guarded(shop: Shop, tmp_path: Path) -> None:
+def test_statements_are_learned_reviewed_and_enforced(shop: Shop, tmp_path: Path) -> None:
     rules_file, learned = tmp_path / "rules.toml", tmp_path / "learned.toml"
     endpoint = f"{shop.server.address}:{shop.server.port}"
     asking = RULES + PEOPLE + check_of(CATALOGUE, shop.server.password.get_secret_value())

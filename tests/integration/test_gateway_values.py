@@ -1,4 +1,4 @@
-"""What comes through the gateway before a real MariaDB: plaintext or ciphertexts, by account, of every type."""
+"""Values through the gateway before a real MariaDB: plaintext or ciphertext, by account, of every type."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.gateway.shop import (
 pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("usual_rules")]
 
 
-def test_an_account_gets_what_its_role_gives(shop: Shop) -> None:
+def test_accounts_read_plaintext_or_ciphertext_by_role(shop: Shop) -> None:
     statement = "SELECT name, price, city, visits FROM people ORDER BY id"
     direct = rows(
         pymysql.connect(**{**shop.login(USER), "host": shop.server.address, "port": shop.server.port}), statement
@@ -44,11 +44,11 @@ def test_an_account_gets_what_its_role_gives(shop: Shop) -> None:
         assert [row[2:] for row in got] == [row[2:] for row in direct]
         assert [(row[0][0], row[1][0]) for row in got] == [(1, 6)] * len(NAMES), "GCM, and SM4 in CBC"
         assert not shows(repr(got).encode())
-    # What nobody can decrypt is given as it is to a driver that could.
+    # A decrypting driver returns values without a key unchanged.
     assert {type(row[0]) for row in rows(shop.decrypting(ANALYST), statement)} == {bytes}
 
 
-def test_no_byte_of_a_protected_column_comes_to_the_client(shop: Shop) -> None:
+def test_no_plaintext_of_a_protected_column_reaches_the_client(shop: Shop) -> None:
     values = ("Abercrombie", "Abercrombie")
     with tapped(shop) as (connect, tap):
         for statement in APPROVED:
@@ -60,7 +60,7 @@ def test_no_byte_of_a_protected_column_comes_to_the_client(shop: Shop) -> None:
         assert shows(tap.received()), "the tap sees what there is to be seen"
 
 
-def test_a_computed_output_is_plain_only_where_that_was_approved(shop: Shop) -> None:
+def test_computed_output_is_plain_only_if_approved(shop: Shop) -> None:
     statement = "SELECT COUNT(*), MAX(name) FROM people"
     for outputs, types in (
         ({}, [bytes, bytes]),
@@ -96,8 +96,8 @@ HARD = [
 
 
 @pytest.mark.parametrize("mode", ["", "ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT,IGNORE_SPACE", "ORACLE"])
-def test_any_value_reaches_the_server_as_it_is(shop: Shop, mode: str) -> None:
-    """Under whatever SQL mode the server itself has, echoed by it."""
+def test_values_reach_the_server_unchanged(shop: Shop, mode: str) -> None:
+    """The server echoes the values, under every SQL mode."""
     rng = random.Random(1)
     texts = HARD + ["".join(rng.choices("'\"\\%_`;-#*/?ax \n\0é", k=rng.randrange(12))) for _ in range(300)]
     ((before,),) = shop.server.ask("SELECT @@GLOBAL.sql_mode")
@@ -124,7 +124,7 @@ def test_any_value_reaches_the_server_as_it_is(shop: Shop, mode: str) -> None:
 
 @pytest.fixture
 def prepared(shop: Shop) -> Iterator[Callable[[str, str, Sequence[object]], list[tuple[Any, ...]]]]:
-    """A driver that asks by the binary protocol."""
+    """Yield a function that runs prepared statements by the binary protocol."""
     with contextlib.ExitStack() as stack:
 
         def ask(user: str, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
@@ -142,7 +142,9 @@ def prepared(shop: Shop) -> Iterator[Callable[[str, str, Sequence[object]], list
         yield ask
 
 
-def test_prepared_statements(shop: Shop, prepared: Callable[..., list[tuple[Any, ...]]]) -> None:
+def test_prepared_statements_work_through_the_gateway(
+    shop: Shop, prepared: Callable[..., list[tuple[Any, ...]]]
+) -> None:
     statement = "SELECT name, visits, city FROM people WHERE id >= ? ORDER BY id"
     expected = [(name, place, f"city-{place}") for place, name in enumerate(NAMES)]
     assert prepared(USER, statement, (0,)) == expected
@@ -152,7 +154,9 @@ def test_prepared_statements(shop: Shop, prepared: Callable[..., list[tuple[Any,
     assert prepared(SHOP, "UPDATE people SET visits = visits + ? WHERE id = ?", (0, 1)) == []
 
 
-def test_values_have_the_kinds_that_were_approved(shop: Shop, prepared: Callable[..., list[tuple[Any, ...]]]) -> None:
+def test_values_of_other_kinds_than_approved_are_rejected(
+    shop: Shop, prepared: Callable[..., list[tuple[Any, ...]]]
+) -> None:
     statement = "SELECT id FROM people WHERE name = ?"
     assert len(prepared(USER, statement, (0,))) == len(NAMES), "which is what a number would show"
     assert shop.reload(RULES + PEOPLE + approval(statement, values=["text"])) is None
@@ -167,7 +171,7 @@ def test_values_have_the_kinds_that_were_approved(shop: Shop, prepared: Callable
         )
 
 
-def test_ids_are_shown_but_of_protected_columns(shop: Shop) -> None:
+def test_insert_ids_are_hidden_for_protected_columns(shop: Shop) -> None:
     insert = "INSERT INTO numbers (price) VALUES (1)"
     with shop.connect() as connection, connection.cursor() as cursor:
         cursor.execute(insert)

@@ -1,4 +1,4 @@
-"""The engine's HTTP client against its own origin: many connections, and sessions that many share."""
+"""The engine's HTTP client against its own origin server: many connections, and shared TLS sessions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def authority(tmp_path: Path) -> Authority:
 
 @pytest.fixture
 def origin(authority: Authority) -> Iterator[list[str]]:
-    """Its listeners, 'address:port': plain, then TLS."""
+    """Yield the origin's listeners as 'address:port': plain, then TLS."""
     certificate = authority.issue("origin", "rsa-2048", [ADDRESS])
     with OriginProcess() as process:
         yield process.begin(
@@ -53,14 +53,14 @@ def begin(instrument: Instrument, arm: Arm, workers: int) -> None:
     resource.getrlimit(resource.RLIMIT_NOFILE)[1] < MANY + 100, reason="so many descriptors are not allowed here"
 )
 @pytest.mark.parametrize("kind", MOST_MEMORY_BYTES)
-def test_ten_thousand_connections_are_held_in_little_memory(origin: list[str], authority: Authority, kind: str) -> None:
-    # Resumed, or the test would be ten thousand full handshakes.
+def test_ten_thousand_connections_need_little_memory(origin: list[str], authority: Authority, kind: str) -> None:
+    # Resumed, to avoid ten thousand full handshakes.
     tls = Transport(kind="tls", ca_file=authority.ca_file, resumption=True)
     asked = arm(origin[0], PLAIN, None) if kind == "plain" else arm(origin[1], tls, None)
     with engine() as instrument:
         begin(instrument, asked, MANY)
         opened = 0
-        # Whoever is slow to get going may leave its share of a slice's requests to others.
+        # Slow workers may leave their share of a slice's requests to others.
         while opened < MANY:
             answer = instrument.slice(1, "arm", "request", 2 * MANY, HANGS_SECONDS)
             assert answer.errors == []
@@ -70,12 +70,12 @@ def test_ten_thousand_connections_are_held_in_little_memory(origin: list[str], a
     assert opened == MANY, "one for each worker, whatever the number of slices"
 
 
-def test_a_session_serves_all_workers_however_their_connections_end(origin: list[str], authority: Authority) -> None:
+def test_all_workers_resume_one_tls_session(origin: list[str], authority: Authority) -> None:
     tls = Transport(kind="tls", ca_file=authority.ca_file, resumption=True)
     with engine() as instrument:
         begin(instrument, arm(origin[1], tls, 1), 50)
         answers = [instrument.slice(number, "arm", "request", 500, HANGS_SECONDS) for number in (1, 2)]
     for answer in answers:
         assert answer.errors == []
-        # The request that proved the arm brought the first ticket.
+        # The request that verified the arm brought the first ticket.
         assert answer.evidence["resumed"] == answer.evidence["handshakes"] == 500

@@ -1,4 +1,4 @@
-"""The HTTP lab: where TLS ends, with which key, what each end counts, and what becomes of a run that loses one."""
+"""The HTTP lab: TLS endpoints, their keys, the counters of each end, and failures."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def lab(plan: Plan) -> Iterator[HttpLab]:
 
 @contextlib.contextmanager
 def connected(lab: HttpLab, arm: PlannedArm, session: ssl.SSLSession | None = None) -> Iterator[_Connection]:
-    """A connection as the arm's client makes it, on the client's host."""
+    """Yield a connection like that of the arm's client, from the client's host."""
     address = lab._entry(arm)
     context = _context(lab.endpoint(arm).transport)
     with contextlib.closing(_Connection(lab._chain.client, address, context)) as connection:
@@ -80,7 +80,7 @@ def certificate_of(connection: _Connection) -> x509.Certificate:
     return x509.load_der_x509_certificate(shown)
 
 
-def test_every_arm_proves_where_its_tls_ends(lab: HttpLab, arms: list[PlannedArm]) -> None:
+def test_every_arm_is_verified_for_where_its_tls_ends(lab: HttpLab, arms: list[PlannedArm]) -> None:
     for arm in arms:
         if arm.levels.get("suite") == "rc4-sha":
             continue
@@ -97,7 +97,7 @@ def test_every_arm_proves_where_its_tls_ends(lab: HttpLab, arms: list[PlannedArm
             assert at_balancer == (None if termination == "direct" else "none")
 
 
-def test_the_end_of_tls_shows_its_own_certificate_with_the_arms_key(lab: HttpLab, arms: list[PlannedArm]) -> None:
+def test_tls_endpoint_shows_its_certificate_with_the_arms_key(lab: HttpLab, arms: list[PlannedArm]) -> None:
     seen = set()
     for arm in arms:
         if "key" in arm.levels and arm.levels["suite"] == "tls1.3":
@@ -111,7 +111,7 @@ def test_the_end_of_tls_shows_its_own_certificate_with_the_arms_key(lab: HttpLab
     assert len(seen) == 2 * 3 * 2
 
 
-def test_an_arm_whose_suite_openssl_lacks_is_lost_alone(lab: HttpLab, arms: list[PlannedArm]) -> None:
+def test_arm_with_unsupported_suite_is_discarded_alone(lab: HttpLab, arms: list[PlannedArm]) -> None:
     old = [arm for arm in arms if arm.levels.get("suite") == "rc4-sha"]
     assert old
     for arm in old:
@@ -120,7 +120,7 @@ def test_an_arm_whose_suite_openssl_lacks_is_lost_alone(lab: HttpLab, arms: list
     assert lab.lost() is None
 
 
-def test_each_route_is_counted_apart_and_exactly(lab: HttpLab, arms: list[PlannedArm]) -> None:
+def test_each_route_is_counted_separately_and_exactly(lab: HttpLab, arms: list[PlannedArm]) -> None:
     routes = {
         Route.of(arm): arm for arm in reversed(arms) if arm.levels["balancer"] == "haproxy" and "rc4" not in arm.name
     }
@@ -136,7 +136,7 @@ def test_each_route_is_counted_apart_and_exactly(lab: HttpLab, arms: list[Planne
         assert sum((moved[route].tls_connections or {}).values()) == (0 if route.key is None else 7)
 
 
-def test_nginx_counts_connections_without_those_that_ask_it(lab: HttpLab, arms: list[PlannedArm]) -> None:
+def test_nginx_counters_exclude_connections_for_monitoring(lab: HttpLab, arms: list[PlannedArm]) -> None:
     arm = next(arm for arm in arms if arm.levels["balancer"] == "nginx" and arm.levels["termination"] == "balancer")
     before = counted(lab, arm)
     counted(lab, arm)
@@ -146,7 +146,7 @@ def test_nginx_counts_connections_without_those_that_ask_it(lab: HttpLab, arms: 
 
 
 @pytest.mark.parametrize(("balancer", "termination"), [("haproxy", "reencrypt"), ("nginx", "none")])
-def test_connections_to_the_origin_are_kept(
+def test_connections_to_the_origin_stay_open(
     lab: HttpLab, arms: list[PlannedArm], balancer: str, termination: str
 ) -> None:
     arm = next(
@@ -159,7 +159,7 @@ def test_connections_to_the_origin_are_kept(
     before = lab._taken(Route.of(arm))
     for _ in range(20):
         with connected(lab, arm) as connection:
-            # The last one ends the client's connection, and that alone.
+            # The last request ends only the client's connection.
             assert [ask(connection, last=number == 9) for number in range(10)] == ["OK"] * 10
     after = lab._taken(Route.of(arm))
     assert before is not None
@@ -169,7 +169,7 @@ def test_connections_to_the_origin_are_kept(
 
 
 @pytest.mark.parametrize("balancer", ["haproxy", "nginx"])
-def test_sessions_are_resumed_and_still_counted(lab: HttpLab, arms: list[PlannedArm], balancer: str) -> None:
+def test_resumed_sessions_are_counted(lab: HttpLab, arms: list[PlannedArm], balancer: str) -> None:
     arm = next(
         arm for arm in arms if arm.levels["balancer"] == balancer and arm.levels.get("suite") == "dhe-rsa-aes256-sha"
     )
@@ -185,7 +185,7 @@ def test_sessions_are_resumed_and_still_counted(lab: HttpLab, arms: list[Planned
         with context.wrap_socket(plain, server_hostname=address, session=session) as secure:
             assert secure.session_reused == resumed
             session = secure.session
-            # Only with the request has the server seen the end of the handshake for certain.
+            # The server has certainly finished the handshake only after a request.
             secure.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
             assert secure.recv(4096).startswith(b"HTTP/1.1 200 ")
     moved = counted(lab, arm).since(before)
@@ -194,7 +194,7 @@ def test_sessions_are_resumed_and_still_counted(lab: HttpLab, arms: list[Planned
 
 
 @pytest.mark.parametrize("kind", [Haproxy, Nginx])
-def test_a_balancer_asks_nothing_of_an_origin_that_it_cannot_verify(kind: type[Balancer]) -> None:
+def test_balancer_sends_nothing_to_an_unverified_origin(kind: type[Balancer]) -> None:
     with Lab() as lab, OriginProcess() as origin:
         ours, theirs = (Authority(lab.folder / name) for name in ("ours", "theirs"))
         certificates = [
@@ -218,7 +218,7 @@ def test_a_balancer_asks_nothing_of_an_origin_that_it_cannot_verify(kind: type[B
 
 
 @pytest.mark.skipif(not is_root(), reason="a CPU share is a cgroup")
-def test_a_balancer_has_the_cores_that_an_arm_asks_for(lab: HttpLab, arms: list[PlannedArm]) -> None:
+def test_balancer_has_the_cores_of_the_arm(lab: HttpLab, arms: list[PlannedArm]) -> None:
     for arm in arms:
         share = lab._chain.middle[arm.levels["balancer"]].cpu_share
         assert share is not None
@@ -229,7 +229,7 @@ def test_a_balancer_has_the_cores_that_an_arm_asks_for(lab: HttpLab, arms: list[
 
 @pytest.mark.slow
 @pytest.mark.parametrize("balancer", ["haproxy", "nginx"])
-def test_ten_thousand_connections_stand_at_a_balancer(lab: HttpLab, arms: list[PlannedArm], balancer: str) -> None:
+def test_balancer_holds_ten_thousand_connections(lab: HttpLab, arms: list[PlannedArm], balancer: str) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < IDLE_CONNECTIONS + 500:
         pytest.skip("this process may not have so many files open")

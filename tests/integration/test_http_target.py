@@ -1,4 +1,4 @@
-"""Whole runs of the HTTP study on a balancer of somebody's own, one that has TLS 1.2 alone among them."""
+"""Whole runs of the HTTP study on target balancers, including one that supports only TLS 1.2."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def somebodys() -> Iterator[RunningBalancer]:
 
 
 class OldNginx(Nginx):
-    """The lab's, with TLS 1.2 and nothing else, as nginx 1.22 is shipped."""
+    """The lab's nginx with only TLS 1.2, like the configuration shipped with nginx 1.22."""
 
     def configuration(self) -> str:
         found = super().configuration()
@@ -51,7 +51,7 @@ def old() -> Iterator[RunningBalancer]:
 
 
 def ask(balancer: RunningBalancer, folder: Path, *settings: str, trusted: bool = True) -> Run:
-    """At one number of requests a connection, without a warm-up."""
+    """Run with one number of requests for each connection, without a warm-up."""
     ca_file = balancer.authority.ca_file if trusted else None
     settings = ("keep_alive=1", "termination=none,balancer", *settings)
     options = Options("quick", settings, target=balancer.url("tls"), plain_target=balancer.url("plain"))
@@ -70,44 +70,44 @@ def refused(balancer: RunningBalancer, folder: Path, words: str, *settings: str,
 
 
 @pytest.mark.parametrize("verify", ["full", "none"])
-def test_somebodys_balancer_is_measured_and_unverified_only_when_told_so(
+def test_target_balancer_is_measured_and_verified_by_default(
     somebodys: RunningBalancer, tmp_path: Path, verify: str
 ) -> None:
     found = ask(somebodys, tmp_path, f"verify={verify}", trusted=verify == "full")
-    assert {piece.answer.arm for piece in found.slices} == {"none", "none-copy", "balancer"}
-    assert all(piece.answer.operations and not piece.mismatch for piece in found.slices)
-    told = [sentence.text for sentence in analyse(Ledger.open(tmp_path / "run")).answer]
-    warned = [text for text in told if "no certificate was verified" in text]
+    assert {record.answer.arm for record in found.slices} == {"none", "none-copy", "balancer"}
+    assert all(record.answer.operations and not record.mismatch for record in found.slices)
+    answer = [sentence.text for sentence in analyse(Ledger.open(tmp_path / "run")).answer]
+    warned = [text for text in answer if "no certificate was verified" in text]
     assert len(warned) == (verify == "none")
 
 
-def test_a_certificate_that_nobody_trusts_is_no_run(somebodys: RunningBalancer, tmp_path: Path) -> None:
+def test_untrusted_certificate_ends_the_run(somebodys: RunningBalancer, tmp_path: Path) -> None:
     refused(somebodys, tmp_path, "certificate", trusted=False)
 
 
-def test_where_nobody_asks_for_a_version_it_is_taken_as_served(old: RunningBalancer, tmp_path: Path) -> None:
+def test_tls_version_of_the_target_is_used_by_default(old: RunningBalancer, tmp_path: Path) -> None:
     found = ask(old, tmp_path)
-    assert not [piece.mismatch for piece in found.slices if piece.mismatch]
+    assert not [record.mismatch for record in found.slices if record.mismatch]
     spoken = {
-        (piece.answer.arm, piece.answer.evidence.get("protocol")) for piece in found.slices if piece.answer.operations
+        (record.answer.arm, record.answer.evidence.get("protocol"))
+        for record in found.slices
+        if record.answer.operations
     }
     assert spoken == {("none", None), ("none-copy", None), ("balancer", "TLSv1.2")}
 
 
-def test_a_version_that_it_lacks_is_refused_and_beside_one_that_it_has_an_error_of_its_arm(
-    old: RunningBalancer, tmp_path: Path
-) -> None:
+def test_unsupported_tls_version_is_an_error_of_its_arm(old: RunningBalancer, tmp_path: Path) -> None:
     for name in ("alone", "beside"):
         (tmp_path / name).mkdir()
     refused(old, tmp_path / "alone", "protocol version", "suite=tls1.3")
     found = ask(old, tmp_path / "beside", "suite=dhe-rsa-aes256-sha,tls1.3")
-    assert {piece.answer.arm for piece in found.slices} == {"none", "none-copy", "balancer-dhe-rsa-aes256-sha"}
+    assert {record.answer.arm for record in found.slices} == {"none", "none-copy", "balancer-dhe-rsa-aes256-sha"}
     errors = {arm.name: arm.error for arm in analyse(Ledger.open(tmp_path / "beside/run")).arms if arm.error}
     assert list(errors) == ["balancer-tls1.3"]
     assert "protocol version" in errors["balancer-tls1.3"]
 
 
-def test_it_is_known_by_its_certificate(somebodys: RunningBalancer) -> None:
+def test_balancer_is_identified_by_its_certificate(somebodys: RunningBalancer) -> None:
     plan = plan_of(STUDY, "quick", "termination=none,balancer", target=somebodys.url("tls"))
     access = Access(somebodys.url("tls"), somebodys.authority.ca_file, somebodys.url("plain"))
     with open_service(plan, access, "a-run") as service:

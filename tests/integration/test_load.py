@@ -1,4 +1,4 @@
-"""Runs at a load, on real servers: what they count, and what they say."""
+"""Runs at a load on real servers: their counts and their reports."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.servers
 def ran(study: str, folder: Path, *arguments: str) -> tuple[str, Result, list[SliceRecord]]:
     options = ["--profile", "quick", "--rounds", "2", "--seed", "1", "--out", "run", *arguments]
     ended = costof("run", study, *options, cwd=folder)
-    # A slow machine may not carry a load.
+    # A slow machine may not reach the load.
     assert ended.status in (EXIT_ANSWERED, EXIT_PARTIAL), ended.err
     run = folder / "run"
     slices = [each for each in Ledger.open(run).records() if isinstance(each, SliceRecord)]
@@ -30,7 +30,7 @@ def ran(study: str, folder: Path, *arguments: str) -> tuple[str, Result, list[Sl
 
 
 def with_operations(slices: list[SliceRecord]) -> list[SliceRecord]:
-    """A machine that stands still for as long as a slice leaves it without any."""
+    """Return slices with operations; a machine that was paused for a whole slice leaves it empty."""
     found = [each for each in slices if each.answer.operations]
     assert found
     return found
@@ -40,18 +40,18 @@ def with_operations(slices: list[SliceRecord]) -> list[SliceRecord]:
     ("study", "arms"),
     [
         ("redis-tls", "transport=plain,tls"),
-        # Its clients are the same, and its servers take more CPU time.
+        # The clients are the same, and the servers use more CPU time.
         pytest.param("postgres-tls", "transport=plain,tls", marks=pytest.mark.slow),
         pytest.param("mongodb-tls", "transport=plain,tls", marks=pytest.mark.slow),
         pytest.param("http-tls-termination", "termination=none,balancer", marks=pytest.mark.slow),
     ],
 )
-def test_connections_come_at_their_rate_and_are_asked_so_often(study: str, arms: str, tmp_path: Path) -> None:
-    said, result, slices = ran(study, tmp_path, "--set", arms, "--load", "100/s", "--queries-per-connection", "5")
+def test_load_has_the_requested_connections_and_queries(study: str, arms: str, tmp_path: Path) -> None:
+    output, result, slices = ran(study, tmp_path, "--set", arms, "--load", "100/s", "--queries-per-connection", "5")
     operations = "requests" if study == "http-tls-termination" else "queries"
-    assert f"100 new connections a second, 5 {operations} each" in said
+    assert f"100 new connections a second, 5 {operations} each" in output
     # A slow machine may not carry it.
-    assert " cores busy instead of " in said or "cannot carry " in said
+    assert " cores busy instead of " in output or "cannot carry " in output
     for record in with_operations(slices):
         phases = record.answer.phases
         assert record.answer.operations == phases["scheduled_connect"].count == phases["first_operation"].count
@@ -65,12 +65,12 @@ def test_connections_come_at_their_rate_and_are_asked_so_often(study: str, arms:
 
 
 @pytest.mark.slow
-def test_what_cannot_be_carried_is_said(tmp_path: Path) -> None:
+def test_load_beyond_the_capacity_is_reported(tmp_path: Path) -> None:
     arguments = ["--set", "transport=plain,tls", "--load", "200000/s", "--queries-per-connection", "0"]
-    said, result, _ = ran("redis-tls", tmp_path, *arguments)
+    output, result, _ = ran("redis-tls", tmp_path, *arguments)
     assert not any(each.complete for each in result.sections.load.carried)
-    assert "cannot carry " in said
-    assert "and all 96 connections that clients may hold at once were waiting" in said
+    assert "cannot carry " in output
+    assert "and all 96 connections that clients may hold at once were waiting" in output
     assert not [each for each in result.effects if each.metric == CONNECTION], "its times are no costs"
     checks = {each.label: each for each in result.sections.checks}
     assert not checks["load carried"].passed
@@ -98,9 +98,9 @@ def test_what_cannot_be_carried_is_said(tmp_path: Path) -> None:
 def test_operations_go_over_connections_that_stand(
     study: str, arms: str, asked: list[str], words: str, tmp_path: Path
 ) -> None:
-    said, result, slices = ran(study, tmp_path, "--set", arms, "--pool", "8", *asked)
-    assert words in said
-    assert " cores busy instead of " in said or "cannot carry " in said
+    output, result, slices = ran(study, tmp_path, "--set", arms, "--pool", "8", *asked)
+    assert words in output
+    assert " cores busy instead of " in output or "cannot carry " in output
     paced = "--load" in asked
     for record in with_operations(slices):
         phases = record.answer.phases
@@ -113,7 +113,7 @@ def test_operations_go_over_connections_that_stand(
     assert all((each.offered is not None) == paced for each in result.sections.load.carried)
 
 
-def test_a_study_without_connections_has_no_load(tmp_path: Path) -> None:
+def test_study_without_connections_rejects_a_load(tmp_path: Path) -> None:
     ended = costof("run", "mysql-column-encryption", "--load", "5/s", cwd=tmp_path)
     assert (ended.status, len(ended.told)) == (2, 1)
     assert not (tmp_path / "runs").exists()
@@ -125,20 +125,20 @@ def server(lab: Lab) -> Iterator[MariadbServer]:
         yield server
 
 
-def test_of_a_target_its_user_tells_the_cpu_time_and_other_distances_are_predicted(
+def test_target_with_server_cpu_command_gets_predictions_for_distances(
     lab: Lab, server: MariadbServer, tmp_path: Path
 ) -> None:
     (pid,) = (process.pid for process in lab.processes.values() if process.role == "server")
     reading = f"awk '{{print ($14+$15)/100}}' /proc/{pid}/stat"
     reached = ["--target", url_of(server), "--tls-ca", str(server.ca_file), "--allow-plain", "--distance", "20ms"]
     asked = ["--set", "transport=plain,tls", "--load", "50/s", "--queries-per-connection", "3"]
-    said, result, slices = ran("mysql-transport", tmp_path, *asked, *reached, "--server-cpu", reading)
+    output, result, slices = ran("mysql-transport", tmp_path, *asked, *reached, "--server-cpu", reading)
     roles = {each.who: each.roles for each in result.sections.load.cores}
     assert roles == {"servers": ["server"], "client": ["client"]}
-    assert "the servers keep" in said.lower() or "cannot carry " in said
+    assert "the servers keep" in output.lower() or "cannot carry " in output
     assert all(record.server_cpu_seconds["server"] >= 0 for record in slices)
     assert sum(record.server_cpu_seconds["server"] for record in slices) > 0
-    if "cannot carry " in said:
+    if "cannot carry " in output:
         pytest.skip("this machine is too busy for costs at a load")
     predicted = result.sections.predicted
     measured = {(each.metric, each.arm): each for each in result.effects}
@@ -149,10 +149,10 @@ def test_of_a_target_its_user_tells_the_cpu_time_and_other_distances_are_predict
         assert each.difference.value == pytest.approx(there.difference.value + more)
         assert each.value.value == pytest.approx(there.value + each.round_trips * (20 - predicted.here_ms), rel=0.01)
     assert 0 < predicted.here_ms < 20
-    assert "20 ms away (predicted from times measured" in said
+    assert "20 ms away (predicted from times measured" in output
 
 
-def test_a_target_whose_cpu_time_cannot_be_read_is_not_measured(server: MariadbServer, tmp_path: Path) -> None:
+def test_target_with_failing_server_cpu_command_is_not_measured(server: MariadbServer, tmp_path: Path) -> None:
     before = databases(server)
     reached = ["--target", url_of(server), "--allow-plain", "--server-cpu", "echo none"]
     ended = costof("run", "mysql-transport", "--set", "transport=plain,tls", *reached, cwd=tmp_path)
@@ -163,7 +163,7 @@ def test_a_target_whose_cpu_time_cannot_be_read_is_not_measured(server: MariadbS
 
 
 @pytest.mark.parametrize(
-    ("prints", "told"),
+    ("prints", "messages"),
     [
         (
             "awk '{{printf \"%.0f\", ($14+$15)*1e7}}' /proc/{pid}/stat",
@@ -172,8 +172,8 @@ def test_a_target_whose_cpu_time_cannot_be_read_is_not_measured(server: MariadbS
         ("echo 12.5", ["it printed 12.5 before and after ", " operations; "]),
     ],
 )
-def test_cpu_time_that_is_none_ends_a_run_before_its_first_round(
-    prints: str, told: list[str], lab: Lab, server: MariadbServer, tmp_path: Path
+def test_invalid_server_cpu_output_ends_the_run_before_its_first_round(
+    prints: str, messages: list[str], lab: Lab, server: MariadbServer, tmp_path: Path
 ) -> None:
     before = databases(server)
     (pid,) = (process.pid for process in lab.processes.values() if process.role == "server")
@@ -182,5 +182,5 @@ def test_cpu_time_that_is_none_ends_a_run_before_its_first_round(
     ended = costof("run", "mysql-transport", *asked, *reached, "--tls-ca", str(server.ca_file), cwd=tmp_path)
     assert databases(server) == before
     assert (ended.status, len(ended.told)) == (1, 1)
-    assert all(words in ended.told[0] for words in told)
+    assert all(words in ended.told[0] for words in messages)
     assert not any((tmp_path / "runs").glob("*"))

@@ -31,11 +31,11 @@ def server(lab: Lab) -> Iterator[MariadbServer]:
 
 
 def client(server: MariadbServer, suite: str | None = None, version: ssl.TLSVersion | None = None) -> ssl.SSLContext:
-    """A client that verifies chain and name, and would take a key of 1024 bits."""
+    """Return a client that verifies chain and name, and accepts a key of 1024 bits."""
     context = ssl.create_default_context(cafile=server._authority.ca_file)
     context.set_ciphers(f"{suite or 'DEFAULT'}:@SECLEVEL=0")
     with warnings.catch_warnings():
-        # TLS 1.0 and 1.1 are deprecated, and what is tested.
+        # TLS 1.0 and 1.1 are deprecated, but tested here.
         warnings.simplefilter("ignore", DeprecationWarning)
         context.minimum_version = version or ssl.TLSVersion.TLSv1_2
         if version:
@@ -54,15 +54,15 @@ def key_shown(server: MariadbServer) -> str:
     return f"rsa-{key.key_size}"
 
 
-def test_temporary_files_of_other_servers_are_left_alone() -> None:
-    """A starting MariaDB removes `#sql` files from its folder for temporary ones, whoever they belong to."""
+def test_temporary_files_of_other_servers_are_kept() -> None:
+    """A starting MariaDB removes all `#sql` files from its temporary folder, even those of other servers."""
     with tempfile.NamedTemporaryFile(prefix="#sql-temptable-", suffix=".MAD", dir=tempfile.gettempdir()) as other:
         with Lab() as lab, running_mariadb(lab) as server:
             assert query(server, "SELECT 1") == "1"
         assert Path(other.name).exists()
 
 
-def test_it_is_the_expected_series_with_its_own_data(server: MariadbServer, lab: Lab) -> None:
+def test_server_has_the_expected_version_and_data_folder(server: MariadbServer, lab: Lab) -> None:
     assert server.version.startswith("10.11.")
     assert query(server, "SELECT @@datadir") == f"{lab.folder}/mariadb/data/"
     assert query(server, "SELECT @@socket").startswith(str(lab.folder))
@@ -70,7 +70,7 @@ def test_it_is_the_expected_series_with_its_own_data(server: MariadbServer, lab:
         assert query(server, f"SELECT @@{name}") == value
 
 
-def test_the_user_of_the_load_may_do_no_more_than_it_needs(server: MariadbServer) -> None:
+def test_load_user_has_only_the_privileges_it_needs(server: MariadbServer) -> None:
     with log_in(server) as connection, pytest.raises(pymysql.err.OperationalError, match="denied"):
         ask(connection, "SELECT * FROM mysql.global_priv")
     with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
@@ -79,7 +79,7 @@ def test_the_user_of_the_load_may_do_no_more_than_it_needs(server: MariadbServer
         pymysql.connect(host=server.address, user="root", password="", ssl_disabled=True)
 
 
-def test_flush_ssl_changes_the_key_and_spares_connections_that_stand(server: MariadbServer, lab: Lab) -> None:
+def test_flush_ssl_changes_the_key_and_keeps_open_connections(server: MariadbServer, lab: Lab) -> None:
     pid = lab.processes["mariadb"].pid
     with log_in(server) as plain, start_tls(server, client(server)) as tls:
         for kind in KEYS[1:] + KEYS[:1]:
@@ -91,13 +91,13 @@ def test_flush_ssl_changes_the_key_and_spares_connections_that_stand(server: Mar
     assert lab.dead() == []
 
 
-def test_counters_go_on_when_the_key_changes(server: MariadbServer) -> None:
+def test_counters_continue_after_a_key_change(server: MariadbServer) -> None:
     before = server.counters()
     for number, kind in enumerate(("ecdsa-p256", "rsa-2048"), 1):
         server.show_key(kind)
         key_shown(server)
         query(server, "SELECT 1")
-        # Nobody has logged in by TLS: the client's end of the handshake comes before the server's.
+        # The client may finish the handshake before the server counts it.
         eventually("the server's end", lambda n=number: server.counters().since(before).tls_connections == {"TLS": n})
     assert server.counters().since(before).connections == 4
 
@@ -110,7 +110,9 @@ def test_counters_go_on_when_the_key_changes(server: MariadbServer) -> None:
         ("AES256-SHA", ssl.TLSVersion.TLSv1_2, "rsa-1024"),
     ],
 )
-def test_the_published_suites_can_be_had(server: MariadbServer, suite: str, version: ssl.TLSVersion, kind: str) -> None:
+def test_published_cipher_suites_are_available(
+    server: MariadbServer, suite: str, version: ssl.TLSVersion, kind: str
+) -> None:
     server.show_key(kind)
     with start_tls(server, client(server, suite, version)) as connection:
         cipher = connection.cipher()
@@ -119,12 +121,12 @@ def test_the_published_suites_can_be_had(server: MariadbServer, suite: str, vers
         assert (connection.version() or "").replace("TLSv1.", "TLSv1_") == version.name
 
 
-def test_a_probe_tells_a_server_from_nothing(server: MariadbServer) -> None:
+def test_probe_detects_a_running_server(server: MariadbServer) -> None:
     assert greets(server.address, server.port)
     assert not greets(server.address, server.port + 1)
 
 
-def test_a_server_that_cannot_start_says_why(lab: Lab, server: MariadbServer) -> None:
+def test_server_that_cannot_start_is_reported_with_its_reason(lab: Lab, server: MariadbServer) -> None:
     second = MariadbServer(lab, server._authority, [server.address], name="second")
     with (
         contextlib.closing(second),

@@ -1,4 +1,4 @@
-"""The first study's lab: its users, and clients at a distance, from each of whose hosts discovery works."""
+"""The lab of the MongoDB study: its users, and clients at a distance, which discover all members."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def hosts(lab: ServerLab, arm: PlannedArm) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not is_root() or not Path("/dev/net/tun").exists(), reason="far clients take root and /dev/net/tun")
-def test_every_client_reaches_the_members_it_is_told_of() -> None:
+def test_every_client_reaches_the_announced_members() -> None:
     plan = plan_for("transport=plain,tls", f"distance=lan,{FAR_MS:g}")
     with ServerLab(plan) as lab, Engines(plan, lab) as engines:
         assert len({str(hosts(lab, arm)) for arm in plan.arms}) == 1
@@ -42,10 +42,10 @@ def test_every_client_reaches_the_members_it_is_told_of() -> None:
         lab.prepare(plan.arms[0], engines.load)
         there = next(lab.prefix(arm) for arm in plan.arms if is_far(plan, arm))
         for arm in plan.arms:
-            # The driver of an application, too, follows what the members say of each other.
+            # An application's driver also connects to the addresses that the members announce.
             before = packets_come_to(there)
             quickest_ms = quickest_by_driver_ms(plan, lab, arm)
-            # Each connection has three answers at least. The ends of earlier ones may come late, in a few packets.
+            # Each connection has at least three answers. Packets that end earlier connections may come late.
             assert (packets_come_to(there) - before >= 3 * CONNECTIONS) == is_far(plan, arm), arm.name
             assert quickest_ms >= 3 * FAR_MS or not is_far(plan, arm), arm.name
 
@@ -55,14 +55,14 @@ def is_far(plan: Plan, arm: PlannedArm) -> bool:
 
 
 def packets_come_to(host: list[str]) -> int:
-    """Over all of its links so far; `host` by its prefix. The columns of /proc/net/dev are named in its head."""
-    told = subprocess.run([*host, "cat", "/proc/net/dev"], capture_output=True, text=True, check=True).stdout
-    links = [line.partition(":") for line in told.splitlines()[2:]]
+    """Return the packets received so far on all links of a host, given by its prefix (/proc/net/dev)."""
+    output = subprocess.run([*host, "cat", "/proc/net/dev"], capture_output=True, text=True, check=True).stdout
+    links = [line.partition(":") for line in output.splitlines()[2:]]
     return sum(int(counts.split()[1]) for name, _, counts in links if name.strip() != "lo")
 
 
 def quickest_by_driver_ms(plan: Plan, lab: ServerLab, arm: PlannedArm) -> float:
-    """Of connections with their first operation."""
+    """Return the quickest new connection with its first operation."""
     with application("mongodb", {}, lab.prefix(arm)) as driver:
         asked, workload = lab.endpoint(arm).named(arm.name), Workload(name="connect", kind="connect")
         (ready,) = driver.plan(patient_plan([asked], [workload], records=plan.records)).arms
@@ -72,14 +72,14 @@ def quickest_by_driver_ms(plan: Plan, lab: ServerLab, arm: PlannedArm) -> float:
         return answer.phases["connect_and_first_operation"].min_ns / 1e6
 
 
-def test_near_clients_need_no_hosts_and_what_tls_negotiates_is_what_was_asked_for() -> None:
+def test_near_clients_need_no_hosts_and_negotiate_the_arms_tls() -> None:
     plan = plan_for("transport=tls", "tls_version=1.2,1.3", "key=ecdsa-p256", "verify=full,none")
     with ServerLab(plan) as lab, Engines(plan, lab) as engines:
         assert not any(lab.prefix(arm) for arm in plan.arms)
         assert all(ipaddress.ip_address(host).is_loopback for host in hosts(lab, plan.arms[0]))
         assert "on loopback" in lab.describe().topology
         assert "link" not in lab.cpu_seconds()
-        # A login that comes too early fails, and pymongo tries again only at its next heartbeat: the lab then hung.
+        # Regression: after a log-in that came too early pymongo retried only at its next heartbeat, and the lab hung.
         logs = [process.log.read_text(errors="replace") for process in lab._lab.processes.values()]
         assert not any("Authentication failed" in log for log in logs)
         lab.prepare(plan.arms[0], engines.load)
@@ -93,6 +93,6 @@ def test_near_clients_need_no_hosts_and_what_tls_negotiates_is_what_was_asked_fo
             assert (evidence["protocol"], evidence["key"]) == (version, arm.levels["key"])
             assert evidence["verified"] == (arm.levels["verify"] == "full")
             assert answer.phases["tls"].round_trips == 5 * {"TLSv1.2": 2, "TLSv1.3": 1}[version]
-            # The member's own count, in which there may be connections of others.
+            # The member's counter may include connections of other clients.
             assert moved.tls_connections is not None
             assert moved.tls_connections[version] >= 5

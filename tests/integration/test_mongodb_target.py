@@ -1,4 +1,4 @@
-"""A user's own MongoDB: what is so of no other server; `tests/contract/test_targets.py` has the rest."""
+"""MongoDB targets: behaviour specific to MongoDB. `tests/contract/test_targets.py` tests the rest."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def ask(folder: Path, url: str, ca_file: Path | None, *more: str) -> Outcome:
 
 
 def failed(done: Outcome, folder: Path, *told: str) -> None:
-    """One clear line, exit 1, nothing left."""
+    """Check that the command failed with status 1 and one line, and left nothing."""
     assert done.status == 1, done.err
     assert len(done.told) == 1
     for words in told:
@@ -55,7 +55,7 @@ def failed(done: Outcome, folder: Path, *told: str) -> None:
     assert not (folder / "runs").exists()
 
 
-def test_a_certificate_that_is_expired_or_of_another_ca_is_refused(
+def test_expired_and_untrusted_certificates_are_rejected(
     standalone: Start, healthy: Standalone, lab: Lab, tmp_path: Path
 ) -> None:
     server, stranger = standalone(21, expired=True), Authority(lab.folder / "stranger")
@@ -67,7 +67,7 @@ def test_a_certificate_that_is_expired_or_of_another_ca_is_refused(
     ("mode", "stands", "refused"),
     [("disabled", "plain", "tls"), pytest.param("requireTLS", "tls", "plain", marks=pytest.mark.slow)],
 )
-def test_of_a_server_that_refuses_plain_or_tls_the_other_arm_is_reported(
+def test_server_with_only_plain_or_only_tls_gets_a_report_of_that_arm(
     standalone: Start, tmp_path: Path, mode: str, stands: str, refused: str
 ) -> None:
     server = standalone(22 if mode == "disabled" else 24, tls=mode)
@@ -96,7 +96,7 @@ def mongodb_user(server: Standalone, *roles: dict[str, str]) -> Iterator[str]:
         client.admin.command("dropUser", USER)
 
 
-def test_a_mongodb_action_granted_on_other_collections_is_not_ours(healthy: Standalone) -> None:
+def test_action_granted_on_other_collections_is_not_sufficient(healthy: Standalone) -> None:
     actions = ["find", "insert", "update", "remove", "createCollection", "listCollections", "dropCollection"]
     with healthy.client() as client:
         for collection, enough in (("others", False), ("", True)):
@@ -116,7 +116,7 @@ def test_a_mongodb_action_granted_on_other_collections_is_not_ours(healthy: Stan
             client.admin.command("dropRole", "bench")
 
 
-def test_a_server_that_asks_nobody_who_he_is_lets_everybody(lab: Lab) -> None:
+def test_server_without_authentication_allows_everything(lab: Lab) -> None:
     host, folder = lab.address(61), lab.folder / "open-mongod"
     folder.mkdir()
     argv = [str(find_mongod()), "--dbpath", str(folder), "--bind_ip", host, "--port", "27017"]
@@ -133,7 +133,7 @@ def test_a_server_that_asks_nobody_who_he_is_lets_everybody(lab: Lab) -> None:
         assert not any(name.startswith("costof_") for name in client.list_database_names())
 
 
-def test_a_run_that_has_long_shown_no_life_is_dead(
+def test_run_without_recent_heartbeat_is_dead(
     healthy: Standalone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     maker = Maker(host="elsewhere", machine="another", pid=1, started=1)
@@ -155,13 +155,13 @@ def waits_for_the_last_write(member: Client) -> bool:
 
 
 @pytest.mark.slow
-def test_a_load_is_over_when_each_visible_member_has_it_whatever_a_hidden_one_has() -> None:
+def test_load_waits_for_all_visible_members_but_not_for_hidden_ones() -> None:
     with user_of_a_set() as (url, ca_file):
         own = MongodbTarget(Access(url, ca_file, allow_plain=True), "mongodb-tls", "run", records=1)
         own.reach()
         found = own.identity()
         assert {VERSION, CERTIFICATE, "replica set", "members"} <= {*found}
-        assert found["members"].count(":27017") == 2, "a hidden one is not told of"
+        assert found["members"].count(":27017") == 2, "a hidden member is not listed"
         own.claim()
         (late,) = (own.session.member(host) for host in own.hello["hosts"] if host != own.hello["primary"])
         asked_of, over = Event(), Event()

@@ -1,4 +1,4 @@
-"""The first study on its own lab, as a user runs it: costs, evidence, limits, and reports made again."""
+"""The MongoDB study on its lab, as a user runs it: costs, evidence, limits, and rebuilt reports."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.servers
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A quick run that went through, with a TLS arm, in which nothing hid what TLS costs: a busy machine may."""
+    """Make a complete quick run with a TLS arm, and repeat it if a busy machine hid the cost of TLS."""
     folder = tmp_path_factory.mktemp("quick")
     study = small_study("mongodb-tls", folder)
     kept, broken = ("--limit", "wire.tcp", "+10000%"), ("--limit", "wire.connect_and_first_query", "+0.001ms")
@@ -31,8 +31,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     def shows_what_tls_costs() -> bool:
         runs.append(folder / f"run{len(runs)}")
-        asked = [study, *SMALL, "--rounds", "5", "--seed", "1", *kept, *broken, "--out", runs[-1].name]
-        done = costof("run", *asked, cwd=folder)
+        arguments = [study, *SMALL, "--rounds", "5", "--seed", "1", *kept, *broken, "--out", runs[-1].name]
+        done = costof("run", *arguments, cwd=folder)
         assert done.status in {EXIT_EXCEEDED, EXIT_PARTIAL}, done.err
         gate = costof("gate", runs[-1].name, cwd=folder)
         assert gate.status == done.status
@@ -54,7 +54,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def quickest_ns(finished: Path, workload: str, arm: str) -> int:
     pieces = read_run(Ledger.open(finished)).of(workload, arm)
-    return min(piece.answer.phases["connect_and_first_operation"].min_ns for piece in pieces)
+    return min(record.answer.phases["connect_and_first_operation"].min_ns for record in pieces)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def result(finished: Path) -> Result:
     return Result.model_validate_json((finished / "result.json").read_bytes())
 
 
-def test_tls_costs_where_it_must(result: Result) -> None:
+def test_tls_costs_are_found(result: Result) -> None:
     effects = {effect.metric: effect for effect in result.effects if effect.arm == "tls"}
     assert effects["wire.tls"].control_value == 0 < effects["wire.tls"].value
     for metric in ("wire.connect_and_first_query", "app.connect_and_first_query"):
@@ -74,7 +74,7 @@ def test_tls_costs_where_it_must(result: Result) -> None:
     assert values["tls"].round_trips == pytest.approx(values["plain"].round_trips + 1)
 
 
-def test_the_engines_memory_does_not_grow_with_the_run(finished: Path) -> None:
+def test_memory_of_the_engine_does_not_grow_during_the_run(finished: Path) -> None:
     records = [json.loads(line) for line in (finished / "slices.jsonl").read_text().splitlines()]
     slices = [r for r in records if r["record"] == "slice" and r["view"] == "wire"]
     peaks = [r["answer"]["peak_memory_bytes"] for r in slices]
@@ -82,7 +82,7 @@ def test_the_engines_memory_does_not_grow_with_the_run(finished: Path) -> None:
     assert peaks[-1] - peaks[len(peaks) // 4] < 2 * 2**20
 
 
-def test_evidence_comes_from_both_ends(result: Result) -> None:
+def test_evidence_comes_from_client_and_server(result: Result) -> None:
     facts = {(arm.name, e.view): e.facts for arm in result.arms for e in arm.evidence}
     wire = facts["tls", "wire"]
     assert (wire["protocol"], wire["key"], wire["verified"], wire["resumed"]) == ("TLSv1.3", "rsa-2048", "yes", "0")
@@ -91,7 +91,7 @@ def test_evidence_comes_from_both_ends(result: Result) -> None:
     assert "protocol" not in facts["plain", "wire"]
 
 
-def test_every_report_can_be_made_again_from_the_ledger(finished: Path) -> None:
+def test_every_report_can_be_rebuilt_from_the_ledger(finished: Path) -> None:
     before = (finished / "report.md").read_text()
     for name in ("result.json", "report.html", "report.md"):
         (finished / name).unlink()

@@ -1,4 +1,4 @@
-"""The lab of the MySQL study: every level is what it says, near and far, and nothing is left of it."""
+"""The lab of the MySQL study: every level works, near and far."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def every_level() -> Iterator[tuple[Plan, ServerLab, Engines]]:
         yield plan, lab, engines
 
 
-def test_every_arm_negotiates_what_it_says(every_level: tuple[Plan, ServerLab, Engines]) -> None:
+def test_every_arm_negotiates_its_transport(every_level: tuple[Plan, ServerLab, Engines]) -> None:
     plan, lab, engines = every_level
     seen, tunnels = set(), set()
     for arm in plan.arms:
@@ -72,7 +72,7 @@ def test_every_arm_negotiates_what_it_says(every_level: tuple[Plan, ServerLab, E
     assert len(tunnels) == 4
 
 
-def test_a_tunnels_connections_are_the_servers_and_its_cpu_time_its_own(
+def test_tunnel_connections_and_cpu_time_are_counted(
     every_level: tuple[Plan, ServerLab, Engines],
 ) -> None:
     plan, lab, engines = every_level
@@ -87,7 +87,7 @@ def test_a_tunnels_connections_are_the_servers_and_its_cpu_time_its_own(
     assert all(now[role] > used[role] for role in now)
 
 
-def test_an_arm_that_resumes_does_so_after_any_change_of_the_key() -> None:
+def test_sessions_are_resumed_after_any_key_change() -> None:
     plan = plan_for("transport=plain,tls", "key=rsa-2048,ecdsa-p256", "resumption=on,off", "distance=lan")
     with ServerLab(plan) as lab, Engines(plan, lab) as engines:
         lab.prepare(plan.arms[0], engines.load)
@@ -106,11 +106,11 @@ def test_an_arm_that_resumes_does_so_after_any_change_of_the_key() -> None:
         ([], "rsa-2048"),
         (["rsa-1024"], "rsa-1024"),
         (["ecdsa-p256"], "ecdsa-p256"),
-        # Several: the server's usual one, which is every client's.
+        # Several keys: the default one, which every client accepts.
         (["rsa-1024", "ecdsa-p256"], "rsa-2048"),
     ],
 )
-def test_the_first_key_is_one_that_every_client_takes(asked: list[str], first: str) -> None:
+def test_first_key_is_accepted_by_every_client(asked: list[str], first: str) -> None:
     shown = keys_to_show(asked)
     assert shown[0] == first
     assert set(shown) == {first, *asked}
@@ -118,7 +118,7 @@ def test_the_first_key_is_one_that_every_client_takes(asked: list[str], first: s
 
 @pytest.mark.slow
 @needs_hosts
-def test_the_quick_profiles_lab_has_links_as_long_as_asked_for() -> None:
+def test_links_of_the_quick_profile_have_the_requested_delay() -> None:
     plan = plan_of("mysql-transport")
     with ServerLab(plan) as lab:
         links = lab.links()
@@ -129,11 +129,11 @@ def test_the_quick_profiles_lab_has_links_as_long_as_asked_for() -> None:
         (name, method) for name in ("lan", "us-us") for method in ("ICMP", "TCP_INFO")
     }
     for link in links:
-        # A busy machine makes packets later and never earlier.
+        # A busy machine delays packets, but never speeds them up.
         assert link.median_ms >= link.nominal_ms - SHORTER_MS
 
 
-def test_a_tunnel_that_cannot_be_opened_is_its_arms_error() -> None:
+def test_failed_tunnel_is_an_error_of_its_arm() -> None:
     plan = plan_for("distance=lan", "transport=plain,ssh-aes256-cbc,ssh-aes256-ctr")
     other = {"settings": ArmSettings(lab={"tunnel": "no-such-cipher"})}
     arms = [arm.model_copy(update=other if arm.name == "ssh-aes256-cbc" else {}) for arm in plan.arms]

@@ -1,4 +1,4 @@
-"""A user's own MySQL server: what is so of no other; `tests/contract/test_targets.py` has the rest."""
+"""MySQL targets: behaviour specific to MySQL. `tests/contract/test_targets.py` tests the rest."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ def target(server: MariadbServer, url: str | None = None) -> TargetService[Sysbe
     return service
 
 
-def test_a_user_who_must_use_tls_is_let_in_by_it(lab: Lab) -> None:
+def test_user_who_requires_tls_can_log_in(lab: Lab) -> None:
     other = MariadbServer(lab, Authority(lab.folder / "other"), [lab.address(5)], name="strict")
     other.start()
     user_of_many_databases(other, requires="SSL")
-    # No CA at hand means plain first, which this user may not.
+    # Without a CA plain is tried first, which this user may not use.
     plan = small()
     with target(other) as service, Engines(plan, service) as engines:
         errors = {name: ready.error for name, ready in engines.ready.items()}
@@ -60,15 +60,15 @@ def test_a_user_who_must_use_tls_is_let_in_by_it(lab: Lab) -> None:
     other.stop()
 
 
-def test_a_connection_that_the_server_ended_is_opened_again_with_its_lock(server: MariadbServer) -> None:
+def test_ended_connection_is_reopened_with_its_lock(server: MariadbServer) -> None:
     before = databases(server)
     with target(server) as service:
         session = service.server.session
-        ((own,),) = session.ask("SELECT CONNECTION_ID()")
+        ((connection_id,),) = session.ask("SELECT CONNECTION_ID()")
         session.try_to("SELECT RELEASE_ALL_LOCKS()")
-        server.ask(f"KILL {own}")
+        server.ask(f"KILL {connection_id}")
         assert service.counters("any").connections is not None
-        assert session.ask("SELECT CONNECTION_ID()") != ((own,),)
+        assert session.ask("SELECT CONNECTION_ID()") != ((connection_id,),)
         other = MysqlSession(parse_mysql_url(Access(url_of(server)), "mysql-transport"))
         other.open()
         assert not MarkedDatabase(other, service.server.database).lock()
@@ -76,8 +76,8 @@ def test_a_connection_that_the_server_ended_is_opened_again_with_its_lock(server
     assert databases(server) == before
 
 
-def test_an_empty_database_whose_run_holds_its_lock_stays(server: MariadbServer) -> None:
-    """A run has made it and not marked it yet."""
+def test_empty_database_of_a_running_run_is_kept(server: MariadbServer) -> None:
+    """A run has created the database, but not marked it yet."""
     name = "costof_another_run_ffffff"
     session = MysqlSession(parse_mysql_url(Access(url_of(server)), "mysql-transport"))
     session.open()
@@ -90,7 +90,7 @@ def test_an_empty_database_whose_run_holds_its_lock_stays(server: MariadbServer)
     session.close()
 
 
-def test_the_study_of_column_encryption_names_its_missing_privilege(server: MariadbServer) -> None:
+def test_missing_privilege_for_column_encryption_is_named(server: MariadbServer) -> None:
     lacking = TpccTarget.PRIVILEGES[-1]
     before = databases(server)
     server.ask(f"CREATE USER limited IDENTIFIED BY '{server.password.get_secret_value()}'")
@@ -111,7 +111,7 @@ def test_the_study_of_column_encryption_names_its_missing_privilege(server: Mari
     assert databases(server) == before
 
 
-def test_privileges_may_come_by_a_role(server: MariadbServer) -> None:
+def test_privileges_granted_by_a_role_are_recognized(server: MariadbServer) -> None:
     server.ask("CREATE ROLE bench")
     server.ask(f"GRANT {', '.join(SysbenchTarget.PRIVILEGES)} ON `costof\\_%`.* TO bench")
     server.ask(f"CREATE USER by_role IDENTIFIED BY '{server.password.get_secret_value()}'")
@@ -123,17 +123,17 @@ def test_privileges_may_come_by_a_role(server: MariadbServer) -> None:
     server.ask("DROP ROLE bench")
 
 
-def test_tunnels_are_refused_with_what_to_say_instead(server: MariadbServer, tmp_path: Path) -> None:
-    asked = ["--set", "transport=plain,tls,ssh-aes256-ctr", "--target", url_of(server)]
-    done = costof("run", "mysql-transport", "--profile", "quick", *asked, cwd=tmp_path)
+def test_tunnels_on_a_target_are_rejected_with_a_remedy(server: MariadbServer, tmp_path: Path) -> None:
+    options = ["--set", "transport=plain,tls,ssh-aes256-ctr", "--target", url_of(server)]
+    done = costof("run", "mysql-transport", "--profile", "quick", *options, cwd=tmp_path)
     assert done.status == 2
-    (told,) = done.told
-    assert "ssh-aes256-ctr" in told
-    assert "--set transport=plain,tls" in told
+    (message,) = done.told
+    assert "ssh-aes256-ctr" in message
+    assert "--set transport=plain,tls" in message
     assert not (tmp_path / "runs").exists()
 
 
-def test_pymysql_is_given_the_password_as_it_is(server: MariadbServer) -> None:
+def test_pymysql_receives_the_password_unchanged(server: MariadbServer) -> None:
     password = "pässwörd-密"
     server._query("CREATE USER unicode IDENTIFIED BY %s", password)
     with pytest.raises(pymysql.err.OperationalError, match="Access denied"):

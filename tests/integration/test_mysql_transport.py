@@ -1,4 +1,4 @@
-"""The second study on its own lab: hosts, links, tunnels, and the truth of what is measured over them."""
+"""The MySQL study on its lab: hosts, links, tunnels, and the accuracy of measurements over them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SMALL = ["--profile", "quick", "--set", "records=500"]
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
-    """Plain, TLS and a tunnel on a LAN and at 20 ms."""
+    """Make a run with plain, TLS and a tunnel, on a LAN and at 20 ms."""
     return carried_out(far_plan(rounds="2"), tmp_path_factory.mktemp("mysql") / "run")
 
 
@@ -51,15 +51,15 @@ def result(finished: Ledger) -> Result:
 
 
 def quickest_ms(ledgers: Iterable[Ledger], workload: str, arm: str) -> float:
-    """In any of these runs, of the phase that the workload is named after."""
+    """Return the shortest time, in any of these runs, of the phase that the workload is named after."""
     name = "connect" if workload == "connect" else "operation"
     slices = [each for ledger in ledgers for each in read_run(ledger).of(workload, arm)]
     return min(each.answer.phases[name].min_ns for each in slices) / 1e6
 
 
-def test_far_away_a_connection_takes_its_round_trips(finished: Ledger, result: Result, tmp_path: Path) -> None:
+def test_far_connection_takes_its_round_trips(finished: Ledger, result: Result, tmp_path: Path) -> None:
     trips = {v.arm: v.round_trips for v in result.values if v.metric == "wire.connect"}
-    # A standing tunnel answers TCP at its near end, and needs no handshake.
+    # An open tunnel accepts TCP at its near end, so connecting needs no round trip.
     crossing = {"plain@20": 3, "tls@20": 4, "ssh-aes256-ctr@20": 2}
     assert (trips["plain@20"], trips["tls@20"]) == (crossing["plain@20"], crossing["tls@20"])
     for arm, expected in crossing.items():
@@ -75,7 +75,7 @@ def test_far_away_a_connection_takes_its_round_trips(finished: Ledger, result: R
     eventually("a connection that nothing held up", takes_no_trip_more)
 
 
-def test_the_model_predicts_every_arm_from_the_lan(result: Result) -> None:
+def test_model_predicts_every_far_arm_from_the_lan(result: Result) -> None:
     far = [p for p in result.sections.cost_model.predictions if not p.local and p.metric == "wire.connect"]
     assert {p.arm for p in far} == {"plain@20", "tls@20", "ssh-aes256-ctr@20"}
     for prediction in far:
@@ -84,7 +84,7 @@ def test_the_model_predicts_every_arm_from_the_lan(result: Result) -> None:
 
 
 @pytest.mark.slow
-def test_a_delay_of_5_ms_on_one_arm_comes_back_as_5_ms(tmp_path: Path) -> None:
+def test_delay_of_5_ms_is_measured_as_5_ms(tmp_path: Path) -> None:
     """The same plain transport over the same kind of link, but for 5 ms more that only one arm's client has.
 
     The quickest of as many runs as a busy machine takes tells; how near the mean comes, and its interval, is
@@ -106,15 +106,15 @@ def test_a_delay_of_5_ms_on_one_arm_comes_back_as_5_ms(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_threads_sequence_among_five_is_as_quick_as_one_alone(tmp_path: Path) -> None:
-    """What lets a far sample be made of sequences side by side: they do not wait for each other."""
+def test_parallel_sequences_do_not_slow_each_other(tmp_path: Path) -> None:
+    """Sequences on a far link can run in parallel, since they do not wait for each other."""
     settings = ["records=500", "distance=20", "transport=tls"]
     runs: dict[int, list[Ledger]] = {1: [], 5: []}
 
     def carry_out_again(workers: int) -> None:
         plan = resolve(load_study(STUDY), Options(profile="quick", settings=settings, rounds="2"))
         far = plan.slices["connect@far"].model_copy(update={"operations": 8 * workers, "workers": workers})
-        # Queries are not asked about here: one a worker.
+        # Queries do not matter here: one for each worker.
         queries = {
             f"query_{n}@far": plan.slices[f"query_{n}@far"].model_copy(update={"operations": n}) for n in (1, 8, 32)
         }
@@ -129,5 +129,5 @@ def test_a_threads_sequence_among_five_is_as_quick_as_one_alone(tmp_path: Path) 
         )
 
     carry_out_again(1)
-    # Sooner or later a busy machine holds up none of five.
+    # Retried until a busy machine delays none of the five.
     eventually("a sequence among five as quick as one alone", is_as_quick)

@@ -1,4 +1,4 @@
-"""Hosts and links on the real kernel: distance, order, loss, bandwidth, and nothing left whatever ends the run."""
+"""Hosts and links on the real kernel: delay, order, loss, bandwidth, and cleanup."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ ROUND_TRIPS_MS = (0.1, 5.0, 44.648)
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine that stands still has not lost a packet."""
+    """Wait longer for packets, since a paused machine has not lost them."""
     monkeypatch.setattr(round_trips, "PATIENCE_SECONDS", HANGS_SECONDS)
 
 
 @pytest.fixture(scope="module")
 def network() -> Iterator[Network]:
-    """All links of these tests at once, carried by one process, between the same two hosts."""
+    """Start all links of these tests in one process, between the same two hosts."""
     with Lab() as lab, Network(lab, seed=42, netem=False) as network:
         client, server = network.host("client"), network.host("server")
         network.link(client, server, "lan")
@@ -59,7 +59,7 @@ def network() -> Iterator[Network]:
 
 
 @pytest.mark.parametrize(("asked", "next_asked"), list(pairwise((*ROUND_TRIPS_MS, 170.0))))
-def test_the_round_trip_is_the_one_asked_for(network: Network, asked: float, next_asked: float) -> None:
+def test_link_has_the_requested_round_trip(network: Network, asked: float, next_asked: float) -> None:
     """A busy machine makes packets later and never earlier, and not for ever; how little later a quiet one does,
     `make bench` tells."""
 
@@ -73,7 +73,7 @@ def test_the_round_trip_is_the_one_asked_for(network: Network, asked: float, nex
     eventually(f"a round trip of less than {next_asked:g} ms", is_less_than_the_next)
 
 
-def test_a_full_queue_drops_counts_and_keeps_the_order(network: Network) -> None:
+def test_full_queue_drops_and_counts_packets_in_order(network: Network) -> None:
     def drops_all_but_a_queue() -> bool:
         received, counters = send_burst(network, network.links["tiny-queue"], count=200, size=100)
         assert received == sorted(received)
@@ -84,15 +84,15 @@ def test_a_full_queue_drops_counts_and_keeps_the_order(network: Network) -> None
     eventually("a burst that was on its way before any of it arrived", drops_all_but_a_queue)
 
 
-def test_losses_are_as_frequent_as_asked_for_and_counted(network: Network) -> None:
+def test_link_has_the_requested_loss(network: Network) -> None:
     received, counters = send_burst(network, network.links["lossy"], count=1000, size=100)
     assert received == sorted(received)
-    # Five standard deviations of a binomial with 1000 draws are 63.
+    # 63 is five standard deviations of a binomial distribution with 1000 draws.
     assert 137 <= counters.lost <= 263
     assert len(received) == 1000 - counters.lost
 
 
-def test_a_narrow_link_passes_its_bandwidth(network: Network) -> None:
+def test_link_has_the_requested_bandwidth(network: Network) -> None:
     def is_near_its_bandwidth() -> bool:
         times: list[float] = []
         # 1472 bytes in a UDP packet are 1500 on the link. The kernel stamps the arrivals. So many that what a busy
@@ -108,7 +108,7 @@ def test_a_narrow_link_passes_its_bandwidth(network: Network) -> None:
 def send_burst(
     network: Network, link: Link, count: int, size: int, times: list[float] | None = None
 ) -> tuple[list[int], DirectionCounters]:
-    """Numbered UDP packets, all at once; the numbers that arrived, and what the link counted of them."""
+    """Send numbered UDP packets at once. Return the numbers that arrived, and the link's counters."""
     before = network.counters(link).a_to_b
 
     def gone() -> bool:
@@ -139,7 +139,7 @@ def send_burst(
     return received, DirectionCounters(**{name: getattr(after, name) - getattr(before, name) for name in names})
 
 
-def test_a_program_runs_on_its_host_under_its_own_pid(network: Network) -> None:
+def test_program_runs_on_its_host_with_the_reported_pid(network: Network) -> None:
     lab, server = network.lab, network.hosts["server"]
     link = network.links["5ms"]
     process = lab.spawn("who", "who", ["sh", "-c", "echo $$; ls -l /proc/self/ns/net; exec sleep 60"], host=server)
@@ -151,7 +151,7 @@ def test_a_program_runs_on_its_host_under_its_own_pid(network: Network) -> None:
     lab.stop("who")
 
 
-def test_one_server_process_is_reached_near_and_far(network: Network) -> None:
+def test_one_server_process_is_reachable_at_all_distances(network: Network) -> None:
     client, server = network.hosts["client"], network.hosts["server"]
     assert network.links["lan"].kind == "veth"
     with server.socket() as listener:
@@ -163,7 +163,7 @@ def test_one_server_process_is_reached_near_and_far(network: Network) -> None:
                 connection.connect((network.links[name].address_of(server), listener.getsockname()[1]))
 
 
-def test_a_cpu_share_is_kept_and_counted() -> None:
+def test_cpu_share_is_enforced_and_counted() -> None:
     with Lab() as lab, Network(lab) as network:
         slow = network.host("slow", cpu_share=0.2)
         lab.spawn("burn", "burn", ["sh", "-c", "while :; do :; done"], host=slow)
@@ -180,7 +180,7 @@ def cpu(host: Host) -> float:
     return used
 
 
-def test_a_link_process_that_is_killed_is_noticed_and_leaves_nothing() -> None:
+def test_killed_link_process_is_noticed_and_cleaned_up() -> None:
     with Lab() as lab, Network(lab, netem=False) as network:
         link = network.link(network.host("client"), network.host("server"), "far", round_trip_ms=5)
         network.start()
@@ -198,7 +198,7 @@ def test_a_link_process_that_is_killed_is_noticed_and_leaves_nothing() -> None:
     assert not link.a.namespace.exists()
 
 
-def test_a_link_process_says_in_one_line_what_is_wrong_and_ends_with_its_input() -> None:
+def test_link_process_reports_errors_in_one_line() -> None:
     end = {"namespace": "/no-such-namespace", "device": "link0", "address": "10.0.0.1/30"}
     line = json.dumps({"links": [{"name": "x", "a": end, "b": end, "round_trip_ms": 1}]})
     done = subprocess.run([engine_path(), "link"], input=line + "\n", capture_output=True, text=True)

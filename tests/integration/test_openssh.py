@@ -1,4 +1,4 @@
-"""The lab's SSH tunnels, with a real MariaDB behind them."""
+"""The lab's SSH tunnels to a real MariaDB."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def lab() -> Iterator[Standing]:
         yield lab
 
 
-def test_the_session_beside_it_turns_nagles_algorithm_off(lab: Standing) -> None:
+def test_tunnel_disables_nagles_algorithm(lab: Standing) -> None:
     bare, with_session = lab.begin("ssh-bare", CIPHERS[1], 4020), lab.open("ssh-session", CIPHERS[1], 4021)
     eventually("a tunnel without a session", lambda: greets(bare.address, bare.port))
     assert not all(delays_nothing(lab, bare))
@@ -63,7 +63,7 @@ def test_the_session_beside_it_turns_nagles_algorithm_off(lab: Standing) -> None
 
 
 def delays_nothing(lab: Standing, tunnel: Tunnel) -> list[bool]:
-    """TCP_NODELAY of the tunnel's own TCP connection, in each process of sshd's that holds it."""
+    """Return TCP_NODELAY of the tunnel's TCP connection, for each sshd process that holds it."""
     ends = [end for end in connections_of(tunnel.process.pid) if end.remote_port == PORT]
     assert len(ends) == 1
     sessions = descendants_of(lab.lab.processes["sshd"].pid)
@@ -80,7 +80,7 @@ class Connection:
 
 
 def connections_of(pid: int) -> list[Connection]:
-    """TCP connections of another process (pidfd_getfd)."""
+    """Return the TCP connections of another process (pidfd_getfd)."""
     libc, found = ctypes.CDLL(None, use_errno=True), []
     try:
         process = os.pidfd_open(pid)
@@ -103,14 +103,14 @@ def connections_of(pid: int) -> list[Connection]:
     return found
 
 
-def test_a_tunnel_closed_on_purpose_is_no_death(lab: Standing) -> None:
+def test_tunnel_closed_on_purpose_does_not_count_as_dead(lab: Standing) -> None:
     tunnel = lab.open("ssh-closed", CIPHERS[1], 4030)
     lab.lab.stop(tunnel.name)
     assert lab.lab.dead() == []
     assert not greets(tunnel.address, tunnel.port)
 
 
-def test_what_cannot_be_opened_is_told_and_a_tunnel_ends_with_the_server_behind_it(lab: Standing) -> None:
+def test_failed_tunnel_is_reported_and_tunnel_ends_with_its_server(lab: Standing) -> None:
     with standing() as other:
         with pytest.raises(CostofError, match=r"ssh-odd ended: .*rot13"):
             other.open("ssh-odd", "rot13", 4000)
@@ -119,7 +119,7 @@ def test_what_cannot_be_opened_is_told_and_a_tunnel_ends_with_the_server_behind_
         with pytest.raises(CostofError, match=r"ssh-late ended: .*forward"):
             other.open("ssh-late", CIPHERS[1], 4000)
         other.lab.processes.pop("ssh-late")
-        # The other lab's client, at this lab's door.
+        # The other lab's client, at this lab's server.
         own, other.sshd.address = other.sshd.address, lab.sshd.address
         with pytest.raises(CostofError, match=r"ssh-stranger ended: .*verification failed"):
             other.open("ssh-stranger", CIPHERS[1], 4001)
@@ -132,9 +132,7 @@ def test_what_cannot_be_opened_is_told_and_a_tunnel_ends_with_the_server_behind_
 
 
 @pytest.mark.skipif(not is_root(), reason="only root's lab has a server that runs as another user")
-def test_a_folder_for_temporary_files_that_is_closed_to_others_does_no_harm(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_private_tmpdir_is_supported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tmp_path.chmod(0o700)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with standing() as lab:

@@ -1,4 +1,4 @@
-"""The lab of the study of pools: TLS is where each arm says, the server has no new sessions, and what ends what."""
+"""The lab of the pooling study: TLS on each side, reused server sessions, and failures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.small_plans import plan_of
 pytestmark = pytest.mark.servers
 
 STUDY = "postgres-pooling"
-#: Each side with TLS or without, and both modes; the others are put together of the same.
+#: Levels that cover TLS on each side, and both modes; the others combine these.
 PATHS = "path=plain,tls,transaction-plain,transaction-client,transaction-server,session-both"
 RECORDS = 200
 CLIENTS = 60
@@ -70,22 +70,22 @@ def pools() -> Iterator[Pools]:
         yield pools
 
 
-def test_tls_is_on_the_sides_that_an_arm_says(pools: Pools) -> None:
+def test_tls_is_used_on_the_sides_of_the_arm(pools: Pools) -> None:
     assert len(pools.pooled) == 4
     for arm in pools.plan.arms:
         pools.lab.arrange(arm)
         answer = pools.engines.slice(arm, "connect", 5)
         assert answer.evidence["protocol"] == ("TLSv1.3" if arm.settings.speaks_tls else None)
         pooled = Pooled.of(arm)
-        # Only the server itself knows the process that it has told a client of.
+        # Only a direct connection gets the process id that the server announces.
         assert (answer.evidence["server_side"] is None) == (pooled is not None)
-        told = pools.lab.prove(arm, "start").get("pool to server, as the server sees it")
-        assert told == (pooled and ("TLSv1.3" if pooled.server_tls else "no TLS"))
+        arms_of_instrument = pools.lab.prove(arm, "start").get("pool to server, as the server sees it")
+        assert arms_of_instrument == (pooled and ("TLSv1.3" if pooled.server_tls else "no TLS"))
         assert pools.lab.lost(arm) is None
 
 
 @pytest.mark.parametrize("workload", ["connect", "query"])
-def test_the_server_has_no_new_session_while_its_clients_are_pooled(pools: Pools, workload: str) -> None:
+def test_pooled_clients_create_no_new_server_sessions(pools: Pools, workload: str) -> None:
     for arm in pools.plan.arms:
         before = pools.server.counters()
         answer, judged = pools.slice(arm, workload, 50)
@@ -102,7 +102,7 @@ def test_the_server_has_no_new_session_while_its_clients_are_pooled(pools: Pools
 
 
 @pytest.mark.parametrize(
-    ("asked", "tls", "sessions", "transactions", "said"),
+    ("asked", "tls", "sessions", "transactions", "expected"),
     [
         (True, {"TLSv1.3"}, 0, 50, None),
         (False, {""}, 4, 51, None),
@@ -113,15 +113,15 @@ def test_the_server_has_no_new_session_while_its_clients_are_pooled(pools: Pools
         (False, {""}, 0, 49, "49 transactions of 50"),
     ],
 )
-def test_what_does_not_prove_a_pool_is_found(
-    asked: bool, tls: set[str], sessions: int, transactions: int, said: str | None
+def test_missing_evidence_of_a_pool_is_reported(
+    asked: bool, tls: set[str], sessions: int, transactions: int, expected: str | None
 ) -> None:
     found = mismatch(asked, tls, sessions, transactions, 50)
-    assert found is None if said is None else found is not None and said in found
+    assert found is None if expected is None else found is not None and expected in found
 
 
 @pytest.mark.slow
-def test_a_storm_beyond_what_the_server_takes_is_one_error_without_a_pool_and_none_with_one(pools: Pools) -> None:
+def test_connection_storm_fails_without_a_pool_and_succeeds_with_one(pools: Pools) -> None:
     for arm in pools.plan.arms:
         answer, judged = pools.slice(arm, "storm", CLIENTS)
         assert (answer.operations, answer.errors, judged.mismatch) == (CLIENTS, [], None)
@@ -143,11 +143,11 @@ def test_a_storm_beyond_what_the_server_takes_is_one_error_without_a_pool_and_no
 
 
 @pytest.mark.parametrize("driver", ["postgres", pytest.param("asyncpg", marks=pytest.mark.slow)])
-def test_applications_go_through_a_pool_of_transactions(pools: Pools, driver: str) -> None:
+def test_drivers_work_through_a_transaction_pool(pools: Pools, driver: str) -> None:
     arms = [arm for arm in pools.pooled if arm.settings.lab["pool"]["mode"] == "transaction"]
-    told = [pools.lab.endpoint(arm).named(arm.name) for arm in arms]
+    arms_of_instrument = [pools.lab.endpoint(arm).named(arm.name) for arm in arms]
     with application(driver, {}, pools.lab.prefix(arms[0])) as client:
-        ready = client.plan(patient_plan(told, WORKLOADS, RECORDS))
+        ready = client.plan(patient_plan(arms_of_instrument, WORKLOADS, RECORDS))
         assert [arm.error for arm in ready.arms] == [None] * len(arms)
         for arm in arms:
             pools.lab.arrange(arm)
@@ -172,6 +172,6 @@ def test_pgbouncer_resumes_sessions_and_several_processes_share_a_port() -> None
         used = [process for process in lab._lab.processes.values() if process.role == ROLE]
         logins = [process.log.read_text().count("db=pool-3 ") for process in used]
         assert len(logins) == 2
-        # Five fill each pool; the rest came by the port.
+        # Five connections fill each pool; the rest are those to the port.
         assert min(logins) > 5
         assert sum(logins) >= 2 * 5 + 40

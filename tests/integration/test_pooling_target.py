@@ -1,4 +1,4 @@
-"""A user's own PgBouncer before a user's own PostgreSQL server."""
+"""A target PgBouncer before a target PostgreSQL server."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ def target(access: Access) -> tuple[Plan, Service]:
     return plan, open_service(plan, access, "a-run")
 
 
-def test_a_pool_is_asked_beside_its_server_and_both_are_left_as_they_were(somebodys: Somebodys) -> None:
+def test_target_pool_and_server_are_measured_and_left_unchanged(somebodys: Somebodys) -> None:
     before = somebodys.server.places()
     plan, service = target(somebodys.access())
     assert {arm.levels["path"] for arm in plan.arms} == {"plain", "tls", "own-pool", "own-pool-tls"}
     with service:
-        # In a schema of the URL's database, though the account may make another: no pool would know it.
+        # In a schema of the URL's database, since the pool would not know a new database.
         (made,) = somebodys.server.places() - before
         assert made.startswith("costof_")
         with Engines(plan, service) as engines:
@@ -81,7 +81,7 @@ def refused(access: Access) -> CostofError:
     return error.value
 
 
-def test_what_is_no_pool_before_the_server_is_refused(somebodys: Somebodys) -> None:
+def test_url_of_something_else_than_the_servers_pool_is_rejected(somebodys: Somebodys) -> None:
     before = somebodys.server.places()
     itself = refused(somebodys.access(somebodys.server.url(USER)))
     assert (itself.problem, "a server answers there itself" in str(itself)) == (ErrorText.NO_POOLER, True)
@@ -101,7 +101,7 @@ def test_what_is_no_pool_before_the_server_is_refused(somebodys: Somebodys) -> N
 
 
 @pytest.mark.parametrize(
-    ("study", "arguments", "told"),
+    ("study", "arguments", "message"),
     [
         ("postgres-pooling", ["--set", "path=plain,own-pool"], "a pool of your own: say where it is"),
         ("postgres-pooling", ["--pooler", "postgresql://u@h/d"], "--pooler goes with --target"),
@@ -117,13 +117,13 @@ def test_what_is_no_pool_before_the_server_is_refused(somebodys: Somebodys) -> N
         ),
     ],
 )
-def test_a_pool_is_said_where_it_is_of_use(study: str, arguments: list[str], told: str, tmp_path: Path) -> None:
+def test_pooler_option_is_required_or_rejected(study: str, arguments: list[str], message: str, tmp_path: Path) -> None:
     ended = costof("run", study, "--profile", "quick", *arguments, cwd=tmp_path)
     assert (ended.status, len(ended.told)) == (2, 1)
-    assert told in ended.err
+    assert message in ended.err
 
 
-def test_every_write_is_told(somebodys: Somebodys, tmp_path: Path) -> None:
+def test_dry_run_lists_every_write(somebodys: Somebodys, tmp_path: Path) -> None:
     reached = ["--target", somebodys.server.url(USER), "--pooler", somebodys.pooler_url]
     ended = costof("run", "postgres-pooling", "--profile", "quick", "--dry-run", *reached, cwd=tmp_path)
     assert ended.status == 0, ended.err

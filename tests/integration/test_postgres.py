@@ -1,4 +1,4 @@
-"""PostgreSQL as a real server speaks it: refusals, what breaks an answer, and what was written."""
+"""The engine and psycopg on a real PostgreSQL: errors, messages and written data."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ INSTRUMENTS: dict[str, Callable[[], Instrument]] = {
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Standing]:
-    """One for all tests that leave it as it was, with its accounts loaded."""
+    """Start one server, with accounts loaded, for all tests that do not change it."""
     with Lab() as lab, a_server(lab) as server:
         loaded = measured(server, PLAIN, "load", RECORDS)
         assert (loaded.operations, loaded.errors) == (RECORDS, [])
@@ -53,13 +53,13 @@ def server() -> Iterator[Standing]:
         yield server
 
 
-def measured(server: Standing, transport: Transport, workload: str, operations: int, **asked: object) -> SliceAnswer:
-    arm = Arm(name="arm", service=server.client_settings().asking(asked), transport=transport)
+def measured(server: Standing, transport: Transport, workload: str, operations: int, **settings: object) -> SliceAnswer:
+    arm = Arm(name="arm", service=server.client_settings().asking(settings), transport=transport)
     return engines.measured(arm, WORKLOADS, workload, operations, RECORDS)
 
 
 @pytest.mark.parametrize("instrument", ["engine", "psycopg", pytest.param("asyncpg", marks=pytest.mark.slow)])
-def test_a_login_that_is_refused_is_told_by_its_class(server: Standing, instrument: str) -> None:
+def test_rejected_login_has_its_error_class(server: Standing, instrument: str) -> None:
     usual = server.client_settings()
 
     def refused(**arms: tuple[PostgresSettings, Transport]) -> dict[str, str]:
@@ -67,7 +67,7 @@ def test_a_login_that_is_refused_is_told_by_its_class(server: Standing, instrume
 
     wrong = usual.model_copy(update={"password": SecretStr("wrong")})
     other = Authority(server._place.lab.folder / f"others-{instrument}")
-    found = refused(
+    classes = refused(
         wrong_password=(wrong, PLAIN),
         wrong_password_by_tls=(wrong, server.tls),
         other_authority=(usual, server.tls.trusting(other.ca_file)),
@@ -75,8 +75,8 @@ def test_a_login_that_is_refused_is_told_by_its_class(server: Standing, instrume
         nobody_there=(usual.model_copy(update={"addresses": [f"{server.address}:9"]}), PLAIN),
         tls_at_once=(usual.asking({"negotiation": "direct"}), server.tls),
     )
-    assert found.pop("tls_at_once") in {"tls_refused", "tls_handshake", "closed", "reset"}
-    assert found == {
+    assert classes.pop("tls_at_once") in {"tls_refused", "tls_handshake", "closed", "reset"}
+    assert classes == {
         "wrong_password": "authentication",
         "wrong_password_by_tls": "authentication",
         "other_authority": "tls_certificate_untrusted",
@@ -84,7 +84,7 @@ def test_a_login_that_is_refused_is_told_by_its_class(server: Standing, instrume
         "nobody_there": "refused",
     }
     with server.showing(datetime.timedelta(days=-1)), server.admitting(ACCESS.replace("host all", "hostssl all")):
-        # libpq says only that it cannot be verified.
+        # libpq does not report the reason.
         told = "untrusted" if instrument == "psycopg" else "expired"
         expected = {"plain": "plain_refused", "tls": f"tls_certificate_{told}"}
         assert refused(plain=(usual, PLAIN), tls=(usual, server.tls)) == expected
@@ -95,17 +95,17 @@ def test_a_login_that_is_refused_is_told_by_its_class(server: Standing, instrume
 
 
 @pytest.mark.parametrize(
-    ("asked", "trips"),
+    ("settings", "trips"),
     [
         ({}, {"tls_request": 1, "tls": 2, "hello": 1, "auth": 2, "connect": 7}),
         ({"version": "1.2"}, {"tls_request": 1, "tls": 2, "hello": 1, "auth": 2, "connect": 7}),
-        # The server's own group: TLS 1.3 is not begun anew.
+        # The server's preferred group, so TLS 1.3 needs no second hello.
         ({"group": "prime256v1"}, {"tls_request": 1, "tls": 1, "hello": 1, "auth": 2, "connect": 6}),
     ],
 )
-def test_a_connection_takes_its_round_trips(server: Standing, asked: dict[str, str], trips: dict[str, int]) -> None:
+def test_connection_takes_its_round_trips(server: Standing, settings: dict[str, str], trips: dict[str, int]) -> None:
     plain = measured(server, PLAIN, "connect", 5)
-    answer = measured(server, server.tls.model_copy(update=asked), "connect", 5)
+    answer = measured(server, server.tls.model_copy(update=settings), "connect", 5)
     assert round_trips(plain) | {"tcp": 1, "hello": 1, "auth": 2, "connect": 4} == round_trips(plain)
     assert round_trips(answer) | {"tcp": 1, **trips} == round_trips(answer)
     assert (plain.evidence["server_side"], plain.evidence["mechanism"]) == ("none", "SCRAM-SHA-256")
@@ -118,7 +118,7 @@ MESSAGES = {b"P": "Parse", b"B": "Bind", b"D": "Describe", b"E": "Execute", b"S"
 PROOF = ("SASLInitialResponse", "SASLResponse")
 
 
-def test_a_connection_and_a_query_are_the_messages_that_libpq_sends(server: Standing, tmp_path: Path) -> None:
+def test_engine_sends_the_same_messages_as_libpq(server: Standing, tmp_path: Path) -> None:
     with Tap(server.client_settings().addresses[0]) as tap:
         tapped = server.client_settings().model_copy(update={"addresses": [f"127.0.0.1:{tap.port}"]})
         with engine() as client:
@@ -129,18 +129,18 @@ def test_a_connection_and_a_query_are_the_messages_that_libpq_sends(server: Stan
 
 
 def messages(sent: bytes) -> list[str]:
-    """All of a connection in plain."""
-    found, proof, at = ["StartupMessage"], iter(PROOF), int.from_bytes(sent[:4])
+    """Return the message types sent on a plaintext connection."""
+    classes, proof, at = ["StartupMessage"], iter(PROOF), int.from_bytes(sent[:4])
     while at < len(sent):
-        found.append(next(proof) if sent[at : at + 1] == b"p" else MESSAGES[sent[at : at + 1]])
+        classes.append(next(proof) if sent[at : at + 1] == b"p" else MESSAGES[sent[at : at + 1]])
         at += 1 + int.from_bytes(sent[at + 1 : at + 5])
-    return found
+    return classes
 
 
 def logged_by_libpq(server: Standing, log: Path) -> list[str]:
-    """What psycopg has libpq send for a prepared query on a new connection (PQtrace)."""
-    asked = make_conninfo(server.url(USER), sslmode="disable", gssencmode="disable")
-    connecting = pq.PGconn.connect_start(asked.encode())
+    """Return the messages that libpq sends for psycopg's prepared query on a new connection (PQtrace)."""
+    settings = make_conninfo(server.url(USER), sslmode="disable", gssencmode="disable")
+    connecting = pq.PGconn.connect_start(settings.encode())
     with log.open("w") as file:
         connecting.trace(file.fileno())
         while (step := connecting.connect_poll()) != pq.PollingStatus.OK:
@@ -158,7 +158,7 @@ def round_trips(answer: SliceAnswer) -> dict[str, float]:
     return {name: (phase.round_trips or 0) / phase.count for name, phase in answer.phases.items()}
 
 
-def test_a_proof_can_be_bound_to_the_certificate(server: Standing) -> None:
+def test_channel_binding_works(server: Standing) -> None:
     answer = measured(server, server.tls, "connect", 5, channel_binding=True)
     assert (answer.operations, answer.errors) == (5, [])
     assert answer.evidence["mechanism"] == "SCRAM-SHA-256-PLUS"
@@ -168,7 +168,7 @@ def test_a_proof_can_be_bound_to_the_certificate(server: Standing) -> None:
     ("statements", "results"),
     [("simple", "text"), ("extended", "binary"), ("prepared", "text"), ("prepared", "binary")],
 )
-def test_every_way_of_asking_is_one_round_trip(server: Standing, statements: str, results: str) -> None:
+def test_every_query_protocol_takes_one_round_trip(server: Standing, statements: str, results: str) -> None:
     for workload in ("query", "pipeline"):
         answer = measured(server, server.tls, workload, 50, statements=statements, results=results)
         assert (answer.operations, answer.errors) == (50, [])
@@ -176,8 +176,8 @@ def test_every_way_of_asking_is_one_round_trip(server: Standing, statements: str
 
 
 @pytest.mark.parametrize("statements", ["simple", "extended", "prepared"])
-def test_transactions_keep_the_bank_in_balance(server: Standing, statements: str) -> None:
-    """pgbench's own invariant: what accounts, tellers and branches hold is what the history says."""
+def test_tpcb_transactions_keep_balances_consistent(server: Standing, statements: str) -> None:
+    """pgbench's invariant: the balances of accounts, tellers and branches equal the history's sum."""
     before = history(server)
     answer = measured(server, PLAIN, "tpcb", 200, statements=statements)
     assert (answer.operations, answer.errors) == (200, [])
@@ -194,14 +194,14 @@ def history(server: Standing) -> tuple[int, int]:
     return count, total
 
 
-def test_accounts_are_pgbenchs(server: Standing) -> None:
+def test_accounts_are_those_of_pgbench(server: Standing) -> None:
     ((accounts, branches, least, most),) = server.ask(
         "SELECT count(*), count(DISTINCT bid), min(aid), max(aid) FROM pgbench_accounts"
     )
     assert (accounts, branches, least, most) == (RECORDS, SCALE, 1, RECORDS)
 
 
-def test_an_account_that_is_there_is_an_error_and_the_session_goes_on(server: Standing) -> None:
+def test_duplicate_account_is_an_error_and_the_session_continues(server: Standing) -> None:
     again = measured(server, PLAIN, "load", RECORDS)
     assert again.operations == 0
     (error,) = again.errors
@@ -209,16 +209,16 @@ def test_an_account_that_is_there_is_an_error_and_the_session_goes_on(server: St
     assert "23505" in error.detail
 
 
-def test_the_server_counts_each_connection_and_its_tls(server: Standing) -> None:
+def test_server_counts_connections_and_their_tls(server: Standing) -> None:
     before = server.counters()
     measured(server, PLAIN, "connect", 7)
     measured(server, server.tls, "connect", 5)
     moved = server.counters().since(before)
-    # Each instrument has proved its arm once.
+    # Each instrument has verified its arm once.
     assert (moved.connections, (moved.tls_connections or {})["TLSv1.3"]) == (7 + 1 + 5 + 1, 5 + 1)
 
 
-def test_a_backend_that_is_killed_is_one_error_and_a_server_that_is_gone_too() -> None:
+def test_killed_backend_and_stopped_server_are_one_error_each() -> None:
     with Lab() as lab, a_server(lab) as server, engine() as client:
         client.plan(patient_plan([Arm(name="arm", service=server.client_settings())], WORKLOADS, RECORDS))
         client.slice(0, "arm", "load", RECORDS, HANGS_SECONDS)
@@ -238,5 +238,5 @@ def test_a_backend_that_is_killed_is_one_error_and_a_server_that_is_gone_too() -
                 os.kill(pid, signal.SIGKILL)
         answer = client.slice(1, "arm", "connect", 5, HANGS_SECONDS)
         assert answer.operations == 0
-        # Its socket may still have taken one.
+        # Its socket may still have accepted one.
         assert {error.error_class for error in answer.errors} <= {"refused", "reset", "closed"}

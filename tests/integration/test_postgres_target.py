@@ -1,4 +1,4 @@
-"""A user's own PostgreSQL server: what is so of no other; `tests/contract/test_targets.py` has the rest."""
+"""PostgreSQL targets: behaviour specific to PostgreSQL. `tests/contract/test_targets.py` tests the rest."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def target(server: Standing, database: str | None = None, user: str = "maker") -
     return service
 
 
-def test_an_account_that_may_make_no_database_has_a_schema_and_leaves_none(server: Standing) -> None:
+def test_account_without_createdb_uses_a_temporary_schema(server: Standing) -> None:
     before = server.places()
     with target(server, user="guest") as service, Engines(small(), service) as engines:
         service.prepare(small().arms[0], engines.load)
@@ -53,9 +53,7 @@ def test_an_account_that_may_make_no_database_has_a_schema_and_leaves_none(serve
 
 @pytest.mark.slow
 @pytest.mark.parametrize("load", [(), ("--load", "40/s", "--queries-per-connection", "2")])
-def test_a_server_that_takes_only_tls_gets_the_figures_of_tls_alone(
-    server: Standing, tmp_path: Path, load: tuple[str, ...]
-) -> None:
+def test_server_with_only_tls_gets_figures_of_tls(server: Standing, tmp_path: Path, load: tuple[str, ...]) -> None:
     arguments = [
         "run",
         small_study("postgres-tls", tmp_path),
@@ -73,7 +71,7 @@ def test_a_server_that_takes_only_tls_gets_the_figures_of_tls_alone(
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     (alone,) = result["sections"]["one_side"]["connections"]
     assert alone["arm"] == "tls"
-    # Whether a server offers TLS is a round trip of its own.
+    # Asking whether the server offers TLS takes a separate round trip.
     trips = {each["phase"]: each["round_trips"] for each in alone["phases"]}
     assert trips["tls_request"] == 1
     assert trips["tls"] >= 1
@@ -95,7 +93,7 @@ def refused(server: Standing, database: str | None = None) -> CostofError:
     return error.value
 
 
-def test_a_database_that_holds_anything_is_not_touched(server: Standing) -> None:
+def test_database_with_content_is_not_touched(server: Standing) -> None:
     for something in ("CREATE SCHEMA something", "CREATE TYPE pair AS (one int, two int)", "SELECT lo_create(1)"):
         server.ask("CREATE DATABASE held OWNER maker")
         with psycopg.connect(server.url("maker", database="held"), autocommit=True) as inside:
@@ -104,7 +102,7 @@ def test_a_database_that_holds_anything_is_not_touched(server: Standing) -> None
         server.ask("DROP DATABASE held")
 
 
-def test_a_connection_that_the_server_ended_is_opened_again(server: Standing) -> None:
+def test_ended_connection_is_reopened(server: Standing) -> None:
     before = server.places()
     with target(server) as service:
         ((own,),) = service.server.session.ask("SELECT pg_backend_pid()")
@@ -113,7 +111,7 @@ def test_a_connection_that_the_server_ended_is_opened_again(server: Standing) ->
     assert server.places() == before
 
 
-def test_a_new_database_that_lets_nobody_in_does_not_stay(server: Standing) -> None:
+def test_new_database_that_rejects_logins_is_removed(server: Standing) -> None:
     access = f"local all all scram-sha-256\nhost {DATABASE} all all scram-sha-256\n"
     with server.admitting(access):
         assert refused(server).problem is ErrorText.TARGET_REFUSES_LOGIN

@@ -1,4 +1,4 @@
-"""Redis as a real server speaks it: log-ins and their refusals, what is read and written, and its key."""
+"""The engine and redis-py on a real Redis: log-ins and their errors, reads, writes, and its key."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ INSTRUMENTS: dict[str, Callable[[], Instrument]] = {"engine": engine, "redis-py"
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Standing]:
-    """One for all tests that leave it as it was, with its strings loaded."""
+    """Start one server, with strings loaded, for all tests that do not change it."""
     with Lab() as lab, a_redis(lab) as server:
         loaded = measured(server, PLAIN, "load", RECORDS)
         assert (loaded.operations, loaded.errors) == (RECORDS, [])
         yield server
 
 
-def measured(server: Standing, transport: Transport, workload: str, operations: int, **asked: object) -> SliceAnswer:
-    arm = Arm(name="arm", service=server.client_settings().asking(asked), transport=transport)
+def measured(server: Standing, transport: Transport, workload: str, operations: int, **settings: object) -> SliceAnswer:
+    arm = Arm(name="arm", service=server.client_settings().asking(settings), transport=transport)
     return engines.measured(arm, WORKLOADS, workload, operations, RECORDS)
 
 
 @pytest.mark.parametrize("instrument", INSTRUMENTS)
-def test_a_login_that_is_refused_is_told_by_its_class(server: Standing, instrument: str) -> None:
+def test_rejected_login_has_its_error_class(server: Standing, instrument: str) -> None:
     usual = server.client_settings()
 
     def refused(seconds: float = HANGS_SECONDS, **arms: tuple[dict[str, object], Transport]) -> dict[str, str]:
@@ -64,7 +64,7 @@ def test_a_login_that_is_refused_is_told_by_its_class(server: Standing, instrume
         return refusals(INSTRUMENTS[instrument](), changed, seconds)
 
     wrong, other = SecretStr("wrong"), Authority(server._place.lab.folder / f"others-{instrument}")
-    found = refused(
+    classes = refused(
         wrong_password=({"password": wrong}, PLAIN),
         wrong_password_by_resp2=({"password": wrong, "resp": 2}, PLAIN),
         wrong_password_by_tls=({"password": wrong}, server.tls),
@@ -73,10 +73,10 @@ def test_a_login_that_is_refused_is_told_by_its_class(server: Standing, instrume
         nobody_there=({"addresses": [f"{server.address}:9"]}, PLAIN),
         plain_to_tls=({"addresses": [f"{server.address}:{TLS_PORT}"]}, PLAIN),
     )
-    assert found.pop("plain_to_tls") in {"engine": {"plain_refused"}, "redis-py": {"closed", "reset"}}[instrument]
-    assert found.pop("other_authority") == "tls_certificate_untrusted"
-    assert found.pop("nobody_there") == "refused"
-    assert set(found.values()) == {"authentication"}
+    assert classes.pop("plain_to_tls") in {"engine": {"plain_refused"}, "redis-py": {"closed", "reset"}}[instrument]
+    assert classes.pop("other_authority") == "tls_certificate_untrusted"
+    assert classes.pop("nobody_there") == "refused"
+    assert set(classes.values()) == {"authentication"}
     tls_to_plain = ({"tls_addresses": [f"{server.address}:{PORT}"]}, server.tls)
     assert refused(10, tls_to_plain=tls_to_plain) == {"tls_to_plain": "tls_refused"}
     with server.showing_an_expired_certificate():
@@ -89,7 +89,7 @@ def test_a_login_that_is_refused_is_told_by_its_class(server: Standing, instrume
 
 @pytest.mark.parametrize("resp", [2, 3])
 @pytest.mark.parametrize(("version", "handshake"), [(None, 0), ("1.3", 1), ("1.2", 2)])
-def test_a_connection_takes_its_round_trips(server: Standing, resp: int, version: str | None, handshake: int) -> None:
+def test_connection_takes_its_round_trips(server: Standing, resp: int, version: str | None, handshake: int) -> None:
     transport = server.tls.model_copy(update={"version": version}) if version else PLAIN
     answer = measured(server, transport, "connect", 5, resp=resp)
     trips = {name: phase.round_trips / phase.count for name, phase in answer.phases.items()}
@@ -102,7 +102,7 @@ def test_a_connection_takes_its_round_trips(server: Standing, resp: int, version
 
 @pytest.mark.parametrize("resp", [2, 3])
 @pytest.mark.parametrize("workload", ["query", "write", "pipeline"])
-def test_an_operation_is_one_round_trip(server: Standing, workload: str, resp: int) -> None:
+def test_operation_takes_one_round_trip(server: Standing, workload: str, resp: int) -> None:
     for transport in (PLAIN, server.tls):
         answer = measured(server, transport, workload, 200, resp=resp)
         assert (answer.operations, answer.errors) == (200, [])
@@ -110,22 +110,25 @@ def test_an_operation_is_one_round_trip(server: Standing, workload: str, resp: i
 
 
 @pytest.mark.parametrize("value_bytes", [100, 102400])
-def test_strings_of_each_size_are_under_their_prefix(server: Standing, value_bytes: int) -> None:
-    """The key that a driver draws is one that the engine has loaded with that size."""
-    asked = {"key_prefix": "costof:1:", "value_bytes": value_bytes}
-    assert measured(server, PLAIN, "load", RECORDS, **asked).operations == RECORDS
-    key = server.client_settings().asking(asked).any_key(RECORDS, Random(value_bytes))
+def test_strings_of_each_size_are_stored_under_their_prefix(server: Standing, value_bytes: int) -> None:
+    """A driver chooses keys that the engine has loaded."""
+    settings = {"key_prefix": "costof:1:", "value_bytes": value_bytes}
+    assert measured(server, PLAIN, "load", RECORDS, **settings).operations == RECORDS
+    key = server.client_settings().asking(settings).any_key(RECORDS, Random(value_bytes))
     assert key.startswith("costof:1:key:")
     assert (server.ask("STRLEN", key), server.ask("TTL", key)) == (value_bytes, -1)
     for workload in ("query", "write", "pipeline"):
-        answer = measured(server, server.tls, workload, 50, **asked)
+        answer = measured(server, server.tls, workload, 50, **settings)
         assert (answer.operations, answer.errors) == (50, [])
     assert server.ask("STRLEN", key) == value_bytes
 
 
 def called(server: Standing) -> dict[str, int]:
-    """How often each command was, which nobody else's are: the administrator asks INFO and CONFIG."""
-    return {name.removeprefix("cmdstat_"): told["calls"] for name, told in server.ask("INFO", "commandstats").items()}
+    """Return the count of each command. The administrator's own ones are only INFO and CONFIG."""
+    return {
+        name.removeprefix("cmdstat_"): counters["calls"]
+        for name, counters in server.ask("INFO", "commandstats").items()
+    }
 
 
 @pytest.mark.parametrize(
@@ -138,10 +141,8 @@ def called(server: Standing) -> dict[str, int]:
         (True, "connect", {"auth": 1, "get": 1}),
     ],
 )
-def test_the_server_counts_what_the_client_says(
-    server: Standing, workload: str, commands: dict[str, int], tls: bool
-) -> None:
-    """Commands, connections, connections with TLS, and of what was sent the bytes that TLS has not added."""
+def test_server_and_client_count_the_same(server: Standing, workload: str, commands: dict[str, int], tls: bool) -> None:
+    """The counts are commands, connections, TLS connections, and sent bytes without TLS's overhead."""
     service, transport = server.client_settings(), server.tls if tls else PLAIN
     server.expect_tls(tls)
     try:
@@ -170,13 +171,13 @@ def test_the_server_counts_what_the_client_says(
     assert on_the_wire - added == bytes_moved
 
 
-def test_a_key_that_is_missing_is_an_error_of_the_server(server: Standing) -> None:
+def test_missing_key_is_a_server_error(server: Standing) -> None:
     for workload in ("query", "pipeline"):
         answer = measured(server, PLAIN, workload, 10, key_prefix="missing:")
         assert [(error.error_class, error.count) for error in answer.errors] == [("server", 10)]
 
 
-def test_a_server_without_memory_says_so(server: Standing) -> None:
+def test_server_out_of_memory_is_reported(server: Standing) -> None:
     with server.configured("maxmemory", "1"):
         answer = measured(server, PLAIN, "write", 10)
     assert [(error.error_class, error.count) for error in answer.errors] == [("server", 10)]
@@ -184,18 +185,18 @@ def test_a_server_without_memory_says_so(server: Standing) -> None:
 
 
 @pytest.mark.parametrize("resp", [2, 3])
-def test_ycsb_finds_what_it_has_written(server: Standing, resp: int) -> None:
-    asked = {"key_prefix": f"ycsb{resp}:", "resp": resp}
-    loaded = measured(server, PLAIN, "ycsb_load", HASHES, **asked)
+def test_ycsb_reads_the_records_that_it_has_written(server: Standing, resp: int) -> None:
+    settings = {"key_prefix": f"ycsb{resp}:", "resp": resp}
+    loaded = measured(server, PLAIN, "ycsb_load", HASHES, **settings)
     assert (loaded.operations, loaded.errors) == (HASHES, [])
     assert server.ask("ZCARD", f"ycsb{resp}:_indices") == HASHES
     for workload in ("ycsb", "ycsb_fields"):
-        answer = measured(server, PLAIN, workload, 300, **asked)
+        answer = measured(server, PLAIN, workload, 300, **settings)
         assert (answer.operations, answer.errors) == (300, [])
     assert server.ask("ZCARD", f"ycsb{resp}:_indices") > HASHES
 
 
-def test_a_session_is_resumed_until_the_key_changes(server: Standing) -> None:
+def test_sessions_are_resumed_until_the_key_changes(server: Standing) -> None:
     transport = server.tls.model_copy(update={"resumption": True})
     answer = measured(server, transport, "connect", 20)
     assert answer.evidence["handshakes"] == 20
@@ -207,7 +208,7 @@ def test_a_session_is_resumed_until_the_key_changes(server: Standing) -> None:
         server.show_key("rsa-2048")
 
 
-def test_an_account_that_may_not_read_is_told_by_its_class(server: Standing) -> None:
+def test_account_without_read_permission_has_its_error_class(server: Standing) -> None:
     server.ask("ACL", "SETUSER", USER, "-get")
     try:
         answer = measured(server, PLAIN, "query", 5)

@@ -1,4 +1,4 @@
-"""The lab of the Redis study: every way there is what it says, by stunnel too, and what of it may die alone."""
+"""The lab of the Redis study: every transport, including stunnel, is verified, and failures."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Lab:
     engines: Engines
 
     def arm(self, transport: str, key: str | None = None) -> PlannedArm:
-        wanted = {"transport": transport, **({"key": key} if key else {})}
-        return next(arm for arm in self.plan.arms if not arm.replicate and wanted.items() <= arm.levels.items())
+        levels = {"transport": transport, **({"key": key} if key else {})}
+        return next(arm for arm in self.plan.arms if not arm.replicate and levels.items() <= arm.levels.items())
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def lab() -> Iterator[Lab]:
 
 
 @pytest.mark.parametrize("workload", ["connect", "query"])
-def test_every_arm_proves_its_way_from_both_ends(lab: Lab, workload: str) -> None:
+def test_every_arm_is_verified_at_client_and_server(lab: Lab, workload: str) -> None:
     for arm in lab.plan.arms:
         lab.service.arrange(arm)
         server = lab.engines.server(arm)
@@ -54,13 +54,13 @@ def test_every_arm_proves_its_way_from_both_ends(lab: Lab, workload: str) -> Non
         opened = answer.evidence["connections"]
         assert (moved.connections, opened > 0) == (opened, True)
         assert judgement.counts == ({"connections carried by stunnel": opened} if stunnel_of(arm) else {})
-        # Redis itself has been told in plain what stunnel has carried.
+        # Redis receives plaintext from stunnel.
         assert answer.evidence["server_side"].endswith(f":{PORT}") == (arm.levels["transport"] != "tls")
         if arm.settings.speaks_tls:
             assert (answer.evidence["protocol"], answer.evidence["key"]) == ("TLSv1.3", arm.levels["key"])
 
 
-def test_connections_that_stunnel_has_not_carried_prove_nothing(lab: Lab) -> None:
+def test_connections_that_bypass_stunnel_are_a_mismatch(lab: Lab) -> None:
     arm = lab.arm("stunnel-both")
     lab.service.arrange(arm)
     answer = lab.engines.slice(arm, "connect", 20)
@@ -68,7 +68,7 @@ def test_connections_that_stunnel_has_not_carried_prove_nothing(lab: Lab) -> Non
     assert lab.service.judge(arm, Carried(0), Carried(19), answer).mismatch == "stunnel carried 19 connections of 20"
 
 
-def test_stunnel_has_cpu_time_of_its_own(lab: Lab) -> None:
+def test_cpu_time_of_stunnel_is_counted_separately(lab: Lab) -> None:
     arm, before = lab.arm("stunnel-both"), lab.service.cpu_seconds()
     lab.service.arrange(arm)
     assert lab.engines.slice(arm, "connect", 100).operations == 100
@@ -77,16 +77,16 @@ def test_stunnel_has_cpu_time_of_its_own(lab: Lab) -> None:
     assert all(now[role] > before[role] for role in now)
 
 
-def test_the_plain_port_is_closed_while_tls_is_measured(lab: Lab) -> None:
-    """So that the server's count of connections is one of connections with TLS."""
+def test_plain_port_is_closed_while_tls_is_measured(lab: Lab) -> None:
+    """So the server's count of connections counts only those with TLS."""
     lab.service.arrange(lab.arm("tls"))
     assert {error.error_class for error in lab.engines.slice(lab.arm("plain"), "connect", 2).errors} == {"refused"}
     lab.service.arrange(lab.arm("plain"))
     assert lab.engines.slice(lab.arm("plain"), "connect", 2).operations == 2
 
 
-def test_a_server_that_is_killed_while_it_answers_is_told_by_class(lab: Lab) -> None:
-    """The last one: it ends the lab's server."""
+def test_server_killed_while_answering_has_its_error_class(lab: Lab) -> None:
+    """This test must be the last one, since it ends the lab's server."""
     arm = lab.arm("stunnel-server")
     lab.service.arrange(arm)
     used = lab.service.cpu_seconds()["server"]
@@ -95,7 +95,7 @@ def test_a_server_that_is_killed_while_it_answers_is_told_by_class(lab: Lab) -> 
         eventually("its answers", lambda: lab.service.cpu_seconds()["server"] > used + 0.05)
         lab.service._lab.kill("redis")
 
-    # Not many operations: between two that fail there is a pause.
+    # Few operations, since there is a pause after each failed one.
     answers = slices_until_met(kill_it, lambda: lab.engines.slice(arm, "query", 200))
     assert any(answer.operations for answer in answers)
     assert {error.error_class for error in answers[-1].errors} <= {"closed", "reset", "refused"}

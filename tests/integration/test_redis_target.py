@@ -1,4 +1,4 @@
-"""A user's own Redis server: what is so of no other; `tests/contract/test_targets.py` has the rest."""
+"""Redis targets: behaviour specific to Redis. `tests/contract/test_targets.py` tests the rest."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def refusal(server: Standing) -> CostofError:
 
 
 @pytest.mark.parametrize("command", ["hsetnx", "time"])
-def test_a_right_that_is_missing_is_told_before_anything_is_written(server: Standing, command: str) -> None:
+def test_missing_permission_is_reported_before_any_write(server: Standing, command: str) -> None:
     server.ask("ACL", "SETUSER", USER, f"-{command}")
     try:
-        told = refusal(server)
-        assert "nothing was written" in str(told) or told.problem is ErrorText.TARGET_FAILED
+        error = refusal(server)
+        assert "nothing was written" in str(error) or error.problem is ErrorText.TARGET_FAILED
         assert server.all_keys() <= {"theirs", RUNS}
     finally:
         server.ask("ACL", "SETUSER", USER, "+@all")
@@ -56,7 +56,7 @@ def test_a_right_that_is_missing_is_told_before_anything_is_written(server: Stan
 @pytest.mark.parametrize(
     ("scheme", "port", "hint"), [("redis", TLS_PORT, "rediss://"), ("rediss", PORT, "takes plain connections")]
 )
-def test_the_other_port_is_told_soon(server: Standing, scheme: str, port: int, hint: str) -> None:
+def test_wrong_port_is_reported_quickly(server: Standing, scheme: str, port: int, hint: str) -> None:
     url = f"{scheme}://{USER}:{server.password.get_secret_value()}@{server.address}:{port}"
     access = Access(url, server.ca_file if scheme == "rediss" else None, allow_plain=True)
     with pytest.raises(CostofError, match=hint) as refused, open_service(small(), access, "a-run"):
@@ -64,20 +64,20 @@ def test_the_other_port_is_told_soon(server: Standing, scheme: str, port: int, h
     assert refused.value.problem is ErrorText.TARGET_UNREACHABLE
 
 
-def test_a_server_that_drops_keys_of_others_is_refused(server: Standing) -> None:
+def test_server_that_evicts_keys_is_rejected(server: Standing) -> None:
     with server.configured("maxmemory", "100mb"), server.configured("maxmemory-policy", "allkeys-lru"):
         assert "drops keys of others" in str(refusal(server))
     assert server.all_keys() == {"theirs"}
 
 
-def test_a_server_without_room_for_a_run_is_refused(server: Standing) -> None:
+def test_server_without_free_memory_is_rejected(server: Standing) -> None:
     used = int(server.ask("INFO", "memory")["used_memory"])
     with server.configured("maxmemory", str(used + 500_000)):
         assert "less is left below maxmemory" in str(refusal(server))
     assert server.all_keys() == {"theirs"}
 
 
-def test_ycsb_loads_and_runs_as_its_binding_does(server: Standing, tmp_path: Path) -> None:
+def test_ycsb_loads_and_runs_like_its_redis_binding(server: Standing, tmp_path: Path) -> None:
     server.ask("ACL", "SETUSER", "default", "on", ">secret", "~*", "+@all")
     properties = tmp_path / "redis.properties"
     properties.write_text(f"redis.host={server.address}\nredis.port={PORT}\nredis.password=secret\nrecordcount=50\n")

@@ -1,4 +1,4 @@
-"""The lab of chained replication on real members: shapes held under writes, shares, and members that fail."""
+"""The lab of chained replication on real members: sync trees under writes, CPU shares, and failing members."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.small_plans import arms_by_shape, replication_plan
 
 pytestmark = [
     pytest.mark.servers,
-    pytest.mark.skipif(not is_root(), reason="hosts of their own and shares take root"),
+    pytest.mark.skipif(not is_root(), reason="separate hosts and CPU shares need root"),
 ]
 WRITES = 200
 NOTHING = SliceAnswer.model_construct(elapsed_ns=1, operations=0)
@@ -39,7 +39,7 @@ def seven() -> Iterator[ReplicationLab]:
 
 
 def write(lab: ReplicationLab, arm: PlannedArm, count: int = WRITES) -> SliceAnswer:
-    """Records by the administration's own connection: it needs no way into the hosts."""
+    """Write records by the administration's connection, which needs no access to the hosts."""
     collection = lab._sets[Setting.of(arm).nodes].shaped._set.admin("primary")["ycsb"]["usertable"]
     concern = lab.endpoint(arm).service.write_concern
     collection = collection.with_options(write_concern=pymongo.WriteConcern(concern))
@@ -62,7 +62,7 @@ def write(lab: ReplicationLab, arm: PlannedArm, count: int = WRITES) -> SliceAns
 
 
 def arranged(lab: ReplicationLab, arm: PlannedArm) -> Observation:
-    """What is read of a set that has come into shape: not in time on a busy machine, and then it is told again."""
+    """Bring the set into shape and return what is observed; retry on a busy machine."""
     read: list[Observation] = []
 
     def is_in_shape() -> bool:
@@ -74,8 +74,8 @@ def arranged(lab: ReplicationLab, arm: PlannedArm) -> Observation:
     return read[-1]
 
 
-def take_slice(lab: ReplicationLab, arm: PlannedArm, *, caught_up: bool = False) -> Judgement:
-    """As a run does. `caught_up`: once all members have what was written, however far a busy machine's lag behind."""
+def measure_slice(lab: ReplicationLab, arm: PlannedArm, *, caught_up: bool = False) -> Judgement:
+    """Measure a slice like a run. `caught_up`: wait until all members have the written data."""
     lab.arrange(arm)
     before = lab.observe(arm)
     answer = write(lab, arm)
@@ -86,12 +86,12 @@ def take_slice(lab: ReplicationLab, arm: PlannedArm, *, caught_up: bool = False)
 
 
 def good_slice(lab: ReplicationLab, arm: PlannedArm, *, caught_up: bool = False) -> Judgement:
-    """As a run does: a set that does not come into shape in time spoils a slice, and the next is taken."""
+    """Return the first good slice; a set that is not in shape in time spoils a slice."""
     judged: list[Judgement] = []
 
     def is_good() -> bool:
         with suppress(NotArrangedError):
-            judged.append(take_slice(lab, arm, caught_up=caught_up))
+            judged.append(measure_slice(lab, arm, caught_up=caught_up))
             return judged[-1].mismatch is None
         return False
 
@@ -99,8 +99,8 @@ def good_slice(lab: ReplicationLab, arm: PlannedArm, *, caught_up: bool = False)
     return judged[-1]
 
 
-def thrown_out(judged: Judgement) -> str:
-    """Why."""
+def discard_reason(judged: Judgement) -> str:
+    """Return why the slice is discarded."""
     assert judged.mismatch is not None
     return judged.mismatch
 
@@ -108,13 +108,13 @@ def thrown_out(judged: Judgement) -> str:
 @pytest.mark.parametrize(
     ("shape", "hops", "direct"), [("chain", 3, 1), ("tree-2", 2, 2), ("star", 1, 6), ("natural", None, None)]
 )
-def test_a_shape_holds_while_records_are_written(
+def test_sync_tree_stays_in_shape_during_writes(
     seven: ReplicationLab, shape: str, hops: int | None, direct: int | None
 ) -> None:
     judged = good_slice(seven, seven.arms[shape], caught_up=True)  # type: ignore[attr-defined]
     assert judged.facts["tree"].startswith("primary: ")
     assert judged.figures["hops_to_majority"] == (hops or judged.figures["hops_to_majority"])
-    # Each follower of the primary fetches every record from it once.
+    # Each member that follows the primary fetches every record once.
     fetched = judged.figures["oplog_bytes_sent"]
     assert fetched > 800
     assert direct is None or direct * 800 < fetched < direct * 2500
@@ -122,14 +122,14 @@ def test_a_shape_holds_while_records_are_written(
     assert 0 <= judged.figures["replication_lag_ms"] <= judged.figures["replication_lag_max_ms"]
 
 
-def test_a_slice_under_another_tree_is_thrown_out(seven: ReplicationLab) -> None:
+def test_slice_with_another_sync_tree_is_discarded(seven: ReplicationLab) -> None:
     arms: dict[str, PlannedArm] = seven.arms  # type: ignore[attr-defined]
     observed = arranged(seven, arms["chain"])
     judged = seven.judge(arms["star"], observed, observed, write(seven, arms["star"], 1))
-    assert "the tree was 'primary: secondary-1; secondary-1: secondary-2;" in thrown_out(judged)
+    assert "the tree was 'primary: secondary-1; secondary-1: secondary-2;" in discard_reason(judged)
 
 
-def test_members_have_shares_and_roles_their_time(seven: ReplicationLab) -> None:
+def test_members_have_cpu_shares_and_roles_have_cpu_time(seven: ReplicationLab) -> None:
     arm = seven.arms["star"]  # type: ignore[attr-defined]
     arranged(seven, arm)
     before = seven.cpu_seconds()
@@ -140,14 +140,14 @@ def test_members_have_shares_and_roles_their_time(seven: ReplicationLab) -> None
     assert seven.throttled_seconds().keys() == {"primary", "secondaries", "hidden"}
     share = seven._nodes.hosts["7-primary"].cpu_share
     assert share is not None
-    # Resized from what the set was formed in.
+    # Resized from the share in which the set was formed.
     for name, value in limits(share.hierarchies.version, 0.5, share.period_us).items():
         assert (share.hierarchies.limit / share.group / name).read_text().strip() == value
     for folder in share.folders:
         assert str(seven.process_ids["7-primary"]) in (folder / "cgroup.procs").read_text().split()
 
 
-def test_data_does_not_grow_without_bound(seven: ReplicationLab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_is_removed_before_it_grows_too_large(seven: ReplicationLab, monkeypatch: pytest.MonkeyPatch) -> None:
     arm = seven.arms["star"]  # type: ignore[attr-defined]
     monkeypatch.setattr("costof.services.replication.lab.MOST_RECORDS", 10)
     arranged(seven, arm)
@@ -162,23 +162,23 @@ def test_data_does_not_grow_without_bound(seven: ReplicationLab, monkeypatch: py
     eventually("nothing left", lambda: set(counted().values()) == {0})
 
 
-def test_a_primary_that_steps_down_is_made_primary_again(seven: ReplicationLab) -> None:
+def test_stepped_down_primary_becomes_primary_again(seven: ReplicationLab) -> None:
     arm = seven.arms["chain"]  # type: ignore[attr-defined]
     before = arranged(seven, arm)
     primary = seven._sets[7].shaped._set.admin("primary").admin
     primary.command("replSetStepDown", 2 * HANGS_SECONDS, secondaryCatchUpPeriodSecs=HANGS_SECONDS)
 
-    def told() -> str:
-        return thrown_out(seven.judge(arm, before, seven.observe(arm), NOTHING))
+    def failure() -> str:
+        return discard_reason(seven.judge(arm, before, seven.observe(arm), NOTHING))
 
-    # Of a busy machine it may be told first that another member did not answer in time.
-    eventually("word of it", lambda: told() == "primary is in SECONDARY")
+    # A busy machine may first report another member that did not answer in time.
+    eventually("word of it", lambda: failure() == "primary is in SECONDARY")
     eventually("another primary", lambda: seven.observe(arm).primary not in (None, "primary"))
     good_slice(seven, arm)
     assert any("deposed 1 times" in warning for warning in seven.warnings())
 
 
-def test_a_member_that_is_killed_costs_its_set_alone() -> None:
+def test_killed_member_discards_only_its_sets_arms() -> None:
     plan = replication_plan("nodes=3", "sync=star", "node_cpu=1", "write_concern=1")
     with ReplicationLab(plan) as lab:
         arm = plan.controls[0]
@@ -186,15 +186,15 @@ def test_a_member_that_is_killed_costs_its_set_alone() -> None:
         before = lab.observe(arm)
         os.kill(lab.process_ids["3-secondary-1"], signal.SIGKILL)
         eventually("notice", lambda: lab.lost(arm) is not None)
-        # The run goes on to its next turn, and says then which arms have gone.
+        # The run continues, and reports at the next slice which arms are lost.
         lab.arrange(arm)
-        thrown_out(lab.judge(arm, before, lab.observe(arm), NOTHING))
+        discard_reason(lab.judge(arm, before, lab.observe(arm), NOTHING))
         assert "secondary-1" in (lab.lost(arm) or "")
         assert lab.lost() == lab.lost(arm)
 
 
 @pytest.mark.slow
-def test_a_set_of_fifteen_forms() -> None:
+def test_replica_set_of_fifteen_members_forms() -> None:
     plan = replication_plan("nodes=15", "sync=star", "write_concern=1", "node_cpu=0.5")
     with ReplicationLab(plan) as lab:
         judged = good_slice(lab, plan.controls[0])

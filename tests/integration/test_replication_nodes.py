@@ -1,4 +1,4 @@
-"""The nodes of a replica set: how far they stand from each other, and without root."""
+"""The nodes of a replica set: their distances, and without root."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from tests.support.programs import HANGS_SECONDS, SHORTER_MS, eventually
 
 pytestmark = [
     pytest.mark.servers,
-    pytest.mark.skipif(not is_root(), reason="hosts of their own and shares take root"),
+    pytest.mark.skipif(not is_root(), reason="separate hosts and CPU shares need root"),
 ]
-#: How much less than asked for a path over the router may take: it is made of two links.
+#: Tolerance below the requested delay for a path over the router, which consists of two links.
 BY_ROUTER_MS = 2 * SHORTER_MS
 
 
-def test_nodes_stand_apart_and_move_without_losing_connections() -> None:
+def test_distance_of_nodes_changes_without_losing_connections() -> None:
     near, far = Distances(0.1, 0), Distances(5, 20)
     group = Group(["a", "b", "c"], "c", [near, far])
     with Lab() as lab, Nodes(lab, 1, [group]) as standing:
         measured = {link.name: link.median_ms for link in standing.links() if link.method == "TCP_INFO"}
-        # A busy machine makes packets later and never earlier, and hardly all of them.
+        # A busy machine delays some packets, but never speeds them up.
         medians = [measured[f"nodes at {at}"] for at in ("0.1 ms", "5 ms", "5 ms, far member 20 ms further")]
         assert all(median >= asked - BY_ROUTER_MS for median, asked in zip(medians, (0, 5, 25), strict=True))
         standing.move(group, near)
@@ -48,7 +48,7 @@ def test_nodes_stand_apart_and_move_without_losing_connections() -> None:
 
 
 def quickest_ms(standing: Nodes, node: str) -> float:
-    """Of twenty handshakes with node a."""
+    """Return the quickest of twenty handshakes with node a."""
     found = []
     with standing.hosts["a"].socket() as listener:
         listener.bind((standing.addresses["a"], 0))
@@ -62,7 +62,7 @@ def quickest_ms(standing: Nodes, node: str) -> float:
 
 
 @pytest.mark.usefixtures("no_hosts")
-def test_without_root_nodes_are_on_loopback_and_distance_is_refused() -> None:
+def test_without_root_nodes_use_loopback_and_distance_is_rejected() -> None:
     with Lab() as lab:
         with Nodes(lab, 1, [Group(["a", "b", "c"], "c", [Distances(0.1, 0)])]) as near:
             assert len(set(near.addresses.values())) == 3

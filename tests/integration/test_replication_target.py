@@ -1,4 +1,4 @@
-"""A user's own replica set: measured as it stands, left as it was, and shown as far as its user may look."""
+"""Target replica sets: measured without changes, and reported as far as the user's privileges allow."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOTHING = SliceAnswer.model_construct(elapsed_ns=1, operations=0)
 
 @pytest.fixture(scope="module")
 def playing() -> Iterator[tuple[ServerLab, str]]:
-    """A lab that plays the user's set, and the hosts part of its URL."""
+    """Yield a lab that acts as the target, and the hosts part of its URL."""
     plan = plan_of("mongodb-tls", "quick", "transport=plain,tls")
     with ServerLab(plan) as lab:
         yield lab, ",".join(lab.endpoint(plan.arms[0]).service.addresses)
@@ -36,7 +36,7 @@ def user(lab: ServerLab, name: str, roles: list[str]) -> str:
     return f"{name}:{PASSWORD}"
 
 
-def test_a_set_is_shown_as_it_stands_and_left_as_it_was(playing: tuple[ServerLab, str]) -> None:
+def test_target_set_is_reported_and_left_unchanged(playing: tuple[ServerLab, str]) -> None:
     lab, hosts = playing
     admin: pymongo.MongoClient[dict[str, object]] = lab.server.set.admin("primary")
     configured, databases = admin.admin.command("replSetGetConfig")["config"], set(admin.list_database_names())
@@ -61,7 +61,7 @@ def test_a_set_is_shown_as_it_stands_and_left_as_it_was(playing: tuple[ServerLab
     assert set(admin.list_database_names()) == databases
 
 
-def test_a_user_without_the_right_to_look_is_told_which_is_missing(playing: tuple[ServerLab, str]) -> None:
+def test_missing_monitoring_privilege_is_named(playing: tuple[ServerLab, str]) -> None:
     lab, hosts = playing
     plan = replication_plan(target="mongodb://a-user")
     login = user(lab, "blind", ["readWriteAnyDatabase", "dbAdminAnyDatabase"])
@@ -73,7 +73,7 @@ def test_a_user_without_the_right_to_look_is_told_which_is_missing(playing: tupl
         assert any("clusterMonitor" in warning for warning in target.warnings())
 
 
-def test_a_single_server_replicates_nothing(lab: Lab, standalone: object) -> None:
+def test_single_server_is_rejected(lab: Lab, standalone: object) -> None:
     server = standalone(31)  # type: ignore[operator]
     target = open_service(replication_plan(target="mongodb://a-user"), Access(server.url, server.ca_file), "run")
     with pytest.raises(CostofError, match="no replica set") as refused, target:

@@ -1,4 +1,4 @@
-"""Runs whose servers are started anew: other processes in each start, a Ctrl-C between them, and what is left."""
+"""Runs with restarted servers: new processes in each start, Ctrl-C between starts, and cleanup."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def starts_of(run: Path) -> list[int]:
     return [record.start for record in Ledger.open(run).records() if isinstance(record, EnvironmentRecord)]
 
 
-def test_a_start_that_fails_ends_the_run_with_those_before_it(
+def test_failed_start_ends_the_run_with_the_earlier_starts(
     tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, server = tmp_path / "run", tmp_path / "redis-server"
@@ -49,9 +49,7 @@ def test_a_start_that_fails_ends_the_run_with_those_before_it(
     assert not list(temporary.iterdir())
 
 
-def test_each_start_has_servers_of_its_own_and_after_a_ctrl_c_the_others_can_be_had(
-    tmp_path: Path, temporary: Path
-) -> None:
+def test_each_start_has_new_servers_and_can_be_resumed_after_ctrl_c(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
     with costof_running(run, temporary, *ASKED, "3") as process:
         wait_for_slices(process, run, 1)

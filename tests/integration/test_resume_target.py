@@ -1,4 +1,4 @@
-"""Runs on somebody's own servers that are interrupted and resumed: on the same servers, or not at all."""
+"""Interrupted runs on targets: they are resumed only on the same servers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def interrupt(run: Path, temporary: Path, slices: int, *arguments: str) -> None:
 
 @pytest.fixture(scope="module")
 def begun(postgres: Standing, lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run at a load, with the servers' CPU time, that was interrupted after a whole round."""
+    """Make a run at a load, with the servers' CPU time, and interrupt it after a whole round."""
     folder, server = tmp_path_factory.mktemp("begun"), lab.processes["postgres"]
     # Backends that have ended are counted by their parent.
     reading = f"awk '{{print ($14+$15+$16+$17)/100}}' /proc/{server.pid}/stat"
@@ -68,7 +68,7 @@ def content(run: Path) -> list[bytes]:
 
 
 def refused(run: Path, *arguments: str, status: int = 2, **env: str) -> str:
-    """The one line that a run is not resumed with; its ledger stays as it is."""
+    """Return the one-line error of a run that cannot be resumed, and check that its ledger is unchanged."""
     before = content(run)
     ended = costof("run", "--resume", str(run), *arguments, cwd=run.parent, **env)
     assert ended.status == status, ended.err
@@ -85,9 +85,7 @@ def password_of(server: Standing) -> dict[str, str]:
     return {"COSTOF_PASSWORD": server.password.get_secret_value()}
 
 
-def test_another_certificate_at_the_same_address_is_refused_and_nothing_is_written(
-    postgres: Standing, interrupted: Path
-) -> None:
+def test_resume_rejects_another_certificate_and_writes_nothing(postgres: Standing, interrupted: Path) -> None:
     places = postgres.places()
     with postgres.showing(datetime.timedelta(days=1)):
         line = refused(interrupted, **password_of(postgres))
@@ -96,9 +94,7 @@ def test_another_certificate_at_the_same_address_is_refused_and_nothing_is_writt
     assert line.endswith("nothing was measured. Begin a new run")
 
 
-def test_a_run_is_resumed_on_the_servers_and_with_the_options_that_it_was_begun_with(
-    postgres: Standing, interrupted: Path
-) -> None:
+def test_run_is_resumed_on_its_servers_with_its_options(postgres: Standing, interrupted: Path) -> None:
     places = postgres.places()
     measured = slices_measured(interrupted)
     done = costof("run", "--resume", str(interrupted), cwd=interrupted.parent, **password_of(postgres))
@@ -124,7 +120,7 @@ def test_a_run_is_resumed_on_the_servers_and_with_the_options_that_it_was_begun_
     assert "is complete (5 rounds)" in refused(interrupted, **password_of(postgres))
 
 
-def test_a_run_in_a_lab_is_not_mixed_with_a_target_or_with_another_version(
+def test_lab_run_cannot_be_resumed_on_a_target_or_by_another_version(
     postgres: Standing, tmp_path: Path, temporary: Path
 ) -> None:
     run = tmp_path / "run"
@@ -135,16 +131,14 @@ def test_a_run_in_a_lab_is_not_mixed_with_a_target_or_with_another_version(
     assert postgres.places() == places
     (identity,) = identities(run)
     version = identity["redis"]
-    # As if the program had been updated since.
+    # Simulate an update of costof since then.
     path = run / SLICES
     path.write_text(path.read_text().replace(json.dumps({"redis": version}), json.dumps({"redis": "6.0.0"})))
     assert f"its redis was 6.0.0 and is now {version}" in refused(run)
 
 
-def test_another_server_at_the_same_address_is_refused_and_nothing_is_written(
-    lab: Lab, postgres: Standing, interrupted: Path
-) -> None:
-    """The last one on the first server."""
+def test_resume_rejects_another_server_and_writes_nothing(lab: Lab, postgres: Standing, interrupted: Path) -> None:
+    """This test must be the last one on the first server."""
     lab.stop("postgres")
     assert "cannot reach" in refused(interrupted, status=1, **password_of(postgres))
     with Lab() as another, another_postgres(another, postgres) as other:
@@ -154,7 +148,7 @@ def test_another_server_at_the_same_address_is_refused_and_nothing_is_written(
 
 
 @pytest.mark.slow
-def test_a_run_on_a_balancer_is_resumed(tmp_path: Path, temporary: Path) -> None:
+def test_run_on_a_balancer_is_resumed(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
     with Lab() as lab, running_balancer(lab, Haproxy) as balancer:
         study = small_study("http-tls-termination", tmp_path)

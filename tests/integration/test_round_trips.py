@@ -25,15 +25,15 @@ pytestmark = [
     pytest.mark.skipif(not Path("/dev/net/tun").exists(), reason="this kernel has no /dev/net/tun"),
 ]
 
-# Far enough that what is sent without waiting is on its way before anything comes back.
+# Far enough that data sent without waiting is in flight before any answer arrives.
 FAR = "distance=20"
 # Round trips from the first packet to the first answer: see docs/ipc.md, Phases.
 MYSQL = {"plain": 5, "tls-modern": 6, "tls-dhe-rsa-aes256-sha": 7}
 MONGODB = {"plain": 4, "tls-1.2": 6, "tls-1.3": 5}
-# A server before 18 does not take the group that TLS 1.3 is begun with by itself.
+# A server before 18 does not accept the client's first group of TLS 1.3 by default.
 POSTGRES = {"plain": 6, "tls-1.3-first-choice": 9, "tls-1.3-prime256v1": 8}
 POSTGRES |= dict.fromkeys(("tls-1.2-first-choice", "tls-1.2-prime256v1"), 9)
-# One from 17 on takes TLS with the first byte, and spares the request for it.
+# Servers from 17 on accept TLS from the first byte, which saves a request.
 DIRECT_FROM, ANY_GROUP_FROM = 17, 18
 REDIS = {"plain": 3, "tls-1.2": 5, "tls-1.3": 4, "stunnel-server-1.2": 5, "stunnel-server-1.3": 4}
 
@@ -109,7 +109,7 @@ def agrees_on_each(far: Far, the_capture_agrees: Callable[[PlannedArm], bool]) -
             eventually(f"a capture of {arm.name} that agrees", lambda arm=arm: the_capture_agrees(arm))
 
 
-def test_of_a_connection_its_first_operation_and_each_of_their_phases(far: Far) -> None:
+def test_round_trips_of_connections_agree_with_the_capture(far: Far) -> None:
     def the_capture_agrees(arm: PlannedArm) -> bool:
         with far.capture(arm) as capture:
             answer = far.engines.slice(arm, "connect", 1)
@@ -118,7 +118,7 @@ def test_of_a_connection_its_first_operation_and_each_of_their_phases(far: Far) 
         assert (answer.operations, answer.errors) == (1, [])
         assert total.round_trips == far.expected[arm.name]
         assert phases["tcp"].round_trips == 1
-        # What follows, to end the connection, is in no phase.
+        # Closing the connection belongs to no phase.
         assert total.bytes_sent is not None
         assert total.bytes_sent <= sum(segment.payload for segment in connection if segment.outgoing)
         trips, came = 0, 0
@@ -127,7 +127,7 @@ def test_of_a_connection_its_first_operation_and_each_of_their_phases(far: Far) 
                 continue
             came += received(phases[name])
             trips += phases[name].round_trips or 0
-            # At the end of a phase that read nothing, its own trip is the handshake's.
+            # A phase that read nothing ends with the handshake's round trip.
             if came and round_trips(connection, came) != trips:
                 print(f"{arm.name}: {name}: {round_trips(connection, came)} in the capture and not {trips}")
                 return False
@@ -161,6 +161,6 @@ def received(phase: Phase) -> int:
 
 
 def only_connection(segments: list[Segment]) -> list[Segment]:
-    """Of the one connection that was opened: the others stand, or are those of the slice before, which end."""
+    """Return packets of the one new connection; the others are persistent, or end from the previous slice."""
     (opened,) = {segment.ours for segment in segments if segment.outgoing and segment.flags & SYN}
     return [segment for segment in segments if segment.ours == opened]

@@ -1,4 +1,4 @@
-"""Runs that are interrupted, killed, bereft of a server, or beside another: what they tell and what they leave."""
+"""Runs that are interrupted, killed, or lose a server, and simultaneous runs: their reports and cleanup."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ MYSQL_ROUND = 16
 UNENDING = "100000"
 
 
-def test_a_ctrl_c_ends_with_what_was_measured_and_it_can_be_resumed(tmp_path: Path, temporary: Path) -> None:
+def test_interrupted_run_is_reported_and_can_be_resumed(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
-    # Enough that a machine that stands still meanwhile does not end it.
+    # Enough that a paused machine does not end it.
     with costof_running(run, temporary, *SHORT, "--rounds", "6") as process:
         wait_for_slices(process, run, 3 * SHORT_ROUND + 2)
         started = descendants(process.pid)
@@ -65,7 +65,7 @@ def test_a_ctrl_c_ends_with_what_was_measured_and_it_can_be_resumed(tmp_path: Pa
     assert whole.seed == partial.seed
 
 
-def test_a_resumed_run_has_the_sizes_that_its_ledger_says(tmp_path: Path, temporary: Path) -> None:
+def test_resumed_run_keeps_the_slice_sizes_of_its_ledger(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
     with costof_running(run, temporary, *SHORT) as process:
         wait_for_slices(process, run, 2 * SHORT_ROUND)
@@ -75,7 +75,7 @@ def test_a_resumed_run_has_the_sizes_that_its_ledger_says(tmp_path: Path, tempor
     (chosen,) = (record.slices for record in ledger.records() if isinstance(record, SizesRecord))
     other = SizesRecord(slices={**chosen, "query": SliceSize(operations=7, seconds=5.0)})
     ledger.append(other)
-    # In part, where these are too few rounds for an answer.
+    # The report is partial if these are too few rounds for an answer.
     assert costof("run", "--resume", str(run), "--budget", "1s", cwd=tmp_path).status in (0, 3)
     records = list(ledger.records())
     resumed = records[records.index(other) + 1 :]
@@ -84,7 +84,7 @@ def test_a_resumed_run_has_the_sizes_that_its_ledger_says(tmp_path: Path, tempor
     assert {each.answer.operations for each in slices if not each.warm_up} == {7}
 
 
-def test_a_complete_run_goes_on_for_a_larger_budget_alone(tmp_path: Path) -> None:
+def test_complete_run_continues_only_with_a_larger_budget(tmp_path: Path) -> None:
     run = tmp_path / "run"
     assert costof("run", *SHORT, "--budget", "1s", "--out", str(run), cwd=tmp_path).status in (0, 3)
     first = analyse(Ledger.open(run))
@@ -93,7 +93,7 @@ def test_a_complete_run_goes_on_for_a_larger_budget_alone(tmp_path: Path) -> Non
     refused = costof("run", "--resume", str(run), cwd=tmp_path)
     assert (refused.status, slices_measured(run)) == (2, measured)
     assert "is complete" in refused.told[0]
-    # More than was measured, on a machine however slow, and less than a further round takes.
+    # More than was measured, even on a slow machine, but less than a further round takes.
     budget = f"{math.ceil(first.measured_seconds) + 1}s"
     assert costof("run", "--resume", str(run), "--budget", budget, cwd=tmp_path).status in (0, 3)
     second = analyse(Ledger.open(run))
@@ -107,7 +107,7 @@ def test_a_complete_run_goes_on_for_a_larger_budget_alone(tmp_path: Path) -> Non
     assert len(rounds) == second.rounds * SHORT_ROUND, "none was measured twice"
 
 
-def test_a_kill_9_leaves_nothing_behind(tmp_path: Path, temporary: Path) -> None:
+def test_kill_9_leaves_nothing_behind(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
     with costof_running(run, temporary, *SHORT) as process:
         wait_for_slices(process, run, 2)
@@ -120,10 +120,10 @@ def test_a_kill_9_leaves_nothing_behind(tmp_path: Path, temporary: Path) -> None
     assert costof("show", str(run), cwd=tmp_path).status in (0, 1)
 
 
-def test_a_server_killed_in_the_middle_ends_the_run_in_part(tmp_path: Path, temporary: Path) -> None:
+def test_killed_server_ends_the_run_with_a_partial_report(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
     with costof_running(run, temporary, *SHORT, "--rounds", UNENDING) as process:
-        # One round warms up, and one alone is in no figure.
+        # The first round is a warm-up, and a single further one gives no figures.
         wait_for_slices(process, run, 3 * SHORT_ROUND)
         (server,) = (pid for pid, words in descendants(process.pid).items() if "redis-server" in words[0])
         os.kill(server, signal.SIGKILL)
@@ -136,7 +136,7 @@ def test_a_server_killed_in_the_middle_ends_the_run_in_part(tmp_path: Path, temp
 
 
 @needs_root
-def test_a_tunnel_that_dies_is_an_error_of_its_arm_alone(tmp_path: Path, temporary: Path) -> None:
+def test_failed_tunnel_fails_only_its_arm(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
     study = small_study("mysql-transport", tmp_path)
     with costof_running(run, temporary, study, *SMALL, "--set", "distance=lan", "--rounds", "4") as process:
@@ -152,7 +152,7 @@ def test_a_tunnel_that_dies_is_an_error_of_its_arm_alone(tmp_path: Path, tempora
     errors = {arm.name: arm.error for arm in result.arms}
     assert errors["ssh-aes256-ctr"]
     assert errors["tls"] is None
-    # Of so few rounds a busy machine has none discarded.
+    # With so few rounds, even a busy machine's are not discarded.
     assert result.rounds == 4
     rounds = {value.arm: value.mean.rounds for value in result.values if value.metric == "wire.connect"}
     assert rounds["plain"] == rounds["tls"] == 4, "the others went on"

@@ -1,4 +1,4 @@
-"""Passwords of targets: in no file of a run, no output, no error, no process list, whatever they are made of."""
+"""Passwords of targets appear in no file, output, error or process list, whatever characters they have."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ALL = HEAD + "".join(SIGNS) + TAIL
 
 
 def forms(password: str) -> set[str]:
-    """All that a password can look like in a file, and each of its ends, of which a wrong split would leave one."""
+    """Return all encodings of a password, and its prefix and suffix, which a wrong split of a URL would leave."""
     written = {password, quote(password, safe=""), quote(password), quote_plus(password), html.escape(password)}
     written |= {json.dumps(password)[1:-1], json.dumps(password, ensure_ascii=False)[1:-1], repr(password)[1:-1]}
     return written | {HEAD, TAIL}
@@ -49,7 +49,7 @@ def assert_hidden(password: str, *texts: str) -> None:
 
 
 def assert_left_hidden(password: str, folder: Path) -> None:
-    """In all that a command has left, names of files too."""
+    """Search all files that a command left, and their names."""
     for path in folder.rglob("*"):
         content = path.read_bytes().decode(errors="replace") if path.is_file() else ""
         assert_hidden(password, str(path), content)
@@ -73,13 +73,13 @@ def mongod(standalone: Callable[..., Standalone]) -> Standalone:
 
 
 def ycsb(binding: str, *properties: str) -> list[str]:
-    """One operation on one record."""
+    """Return options for one operation on one record."""
     every = ("recordcount=1", "operationcount=1", *properties)
     return ["ycsb", "run", binding, *(word for each in every for word in ("-p", each))]
 
 
 def commands(mariadb: MariadbServer, mongod: Standalone, login: str) -> list[list[str]]:
-    """Every kind of target, of the user that `login` says."""
+    """Yield every kind of target, with the user of `login`."""
     mysql, mongodb = f"{mariadb.address}:{mariadb.port}", mongod.address
     quick = ["--profile", "quick"]
     return [
@@ -97,11 +97,11 @@ def commands(mariadb: MariadbServer, mongod: Standalone, login: str) -> list[lis
     ]
 
 
-#: At these a URL can be split; `tests/unit/programs/test_connections.py` has all others.
+#: Characters at which a URL could be split; `tests/unit/programs/test_connections.py` tests all others.
 @pytest.mark.parametrize(
     ("signs", "written"), [("@", str), (":/", str), ("?#", str), ("% +", str), ("密", str), ("@:/?#%密", quote_plus)]
 )
-def test_no_sign_of_a_password_is_told_by_a_command_that_fails(
+def test_failing_command_never_prints_the_password(
     mariadb: MariadbServer,
     mongod: Standalone,
     tmp_path: Path,
@@ -110,7 +110,7 @@ def test_no_sign_of_a_password_is_told_by_a_command_that_fails(
     signs: str,
     written: Callable[[str], str],
 ) -> None:
-    """It is not the user's, or the URL is none: all fail, and those that are read right fail at the server."""
+    """The password is wrong or the URL is invalid, so all commands fail, some of them at the server."""
     monkeypatch.chdir(tmp_path)
     password = HEAD + signs + TAIL
     problems = []
@@ -127,7 +127,7 @@ def test_no_sign_of_a_password_is_told_by_a_command_that_fails(
 
 @pytest.fixture(scope="module")
 def replica_set() -> Iterator[tuple[str, Path]]:
-    """A set that plays the user's: the hosts part of its URL, and its CA file."""
+    """Start a target replica set. Yield the hosts part of its URL, and its CA file."""
     plan = plan_of("mongodb-tls", "quick", "transport=plain,tls")
     with ServerLab(plan) as lab:
         tls = lab.endpoint(plan.protected[0])
@@ -138,7 +138,7 @@ def replica_set() -> Iterator[tuple[str, Path]]:
         yield ",".join(tls.service.addresses), tls.transport.ca_file
 
 
-#: The least that each study can be asked of a target, in as few rounds as there are.
+#: The smallest run of each study on a target.
 LEAST = {
     "mongodb-tls": ["records=300", "transport=plain,tls"],
     "mysql-transport": ["records=300", "transport=plain,tls"],
@@ -153,7 +153,7 @@ SHOWING = "mongodb-tls"
 
 @pytest.fixture
 def somebodys(study: str, request: pytest.FixtureRequest) -> tuple[str, Path]:
-    """The URL of a target of the study, with `{login}` in it, and its CA file."""
+    """Return the URL of a target of the study, with `{login}` in it, and its CA file."""
     if study == "mongodb-chained-replication":
         hosts, ca_file = request.getfixturevalue("replica_set")
         return f"mongodb://{{login}}{hosts}/?replicaSet=costof", ca_file
@@ -165,10 +165,10 @@ def somebodys(study: str, request: pytest.FixtureRequest) -> tuple[str, Path]:
 
 
 def looked_at(pid: int, password: str) -> set[int]:
-    """A process and those that it has started, after a look at what each shows."""
+    """Check the arguments and environment of a process and its descendants. Return their pids."""
     pids = {pid, *descendants(pid)}
     for each in pids:
-        # One may end in the meantime.
+        # A process may end meanwhile.
         with contextlib.suppress(OSError):
             for name in ("cmdline", "environ"):
                 assert_hidden(password, Path(f"/proc/{each}/{name}").read_bytes().decode(errors="replace"))
@@ -178,7 +178,7 @@ def looked_at(pid: int, password: str) -> set[int]:
 @pytest.mark.parametrize(
     "study", [pytest.param(study, marks=[pytest.mark.slow] * (study != SHOWING)) for study in LEAST]
 )
-def test_no_file_and_no_process_of_a_run_holds_the_password(
+def test_files_and_processes_of_a_run_do_not_show_the_password(
     study: str, somebodys: tuple[str, Path], tmp_path: Path, temporary: Path
 ) -> None:
     url, ca_file = somebodys
@@ -194,7 +194,7 @@ def test_no_file_and_no_process_of_a_run_holds_the_password(
             started.update(looked_at(process.pid, ALL) if run.exists() else ())
             return measured or process.poll() is not None
 
-        # As soon as the command has hidden its arguments: on a busy machine none may be left after the first slice.
+        # Look as soon as the arguments are hidden; on a busy machine processes may have ended after the first slice.
         eventually("measuring", measured_after_a_look)
         assert started - {process.pid}
         out, err = process.communicate(timeout=HANGS_SECONDS)
@@ -218,7 +218,7 @@ ENTRIES = [
 
 
 @pytest.mark.parametrize("words", ENTRIES, ids=lambda words: " ".join(words[:2]))
-def test_whoever_looks_when_the_first_connection_comes_sees_no_argument(words: list[str], tmp_path: Path) -> None:
+def test_arguments_are_hidden_before_the_first_connection(words: list[str], tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         at = f"127.0.0.1:{listening.getsockname()[1]}"
         arguments = [word.format(secret=HEAD, at=at) for word in words]
@@ -226,7 +226,7 @@ def test_whoever_looks_when_the_first_connection_comes_sees_no_argument(words: l
         process = subprocess.Popen([str(SCRIPT), *arguments], cwd=tmp_path, env=environment, stdout=quiet, stderr=quiet)
         try:
             listening.settimeout(HANGS_SECONDS)
-            # While it stands the command waits some seconds for an answer, and is there to be looked at.
+            # The command waits some seconds for an answer, and can be inspected meanwhile.
             with listening.accept()[0]:
                 assert Path(f"/proc/{process.pid}/cmdline").read_text().startswith(f"costof {words[0]}")
                 looked_at(process.pid, HEAD)
@@ -235,8 +235,8 @@ def test_whoever_looks_when_the_first_connection_comes_sees_no_argument(words: l
             process.wait()
 
 
-def test_a_password_may_come_from_a_file_the_environment_or_a_prompt(mariadb: MariadbServer, tmp_path: Path) -> None:
-    """`clean` logs in and does nothing else."""
+def test_password_can_come_from_file_environment_or_prompt(mariadb: MariadbServer, tmp_path: Path) -> None:
+    """`clean` only logs in."""
     file, url = tmp_path / "password", f"mysql://{USER}@{mariadb.address}:{mariadb.port}/"
     file.write_text(ALL + "\n")
     assert "nothing to remove" in costof("clean", "--target", url, "--password-file", str(file), cwd=tmp_path).out
@@ -248,7 +248,7 @@ def test_a_password_may_come_from_a_file_the_environment_or_a_prompt(mariadb: Ma
 
 
 def prompted(argv: list[str], password: str) -> str:
-    """What a terminal shows of a command that asks for a password and is given one."""
+    """Run a command that prompts for a password, enter one, and return the terminal's content."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.execv(argv[0], argv)  # noqa: S606  # argv is the test's own
@@ -275,7 +275,7 @@ def prompted(argv: list[str], password: str) -> str:
         (["--target", "https://h/", "--plain-target", "http://h/", "--password-file", "good"], "goes with --target"),
     ],
 )
-def test_a_password_that_cannot_be_taken_is_told_in_one_line(
+def test_unusable_password_source_is_reported_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str], told: str
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""TLS that was asked for: whatever stands at the address, it is sent the request for TLS alone until it is proved."""
+"""Required TLS: a server receives nothing but the request for TLS until its certificate is verified."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ REQUEST_HEADER, REQUEST_BYTES = b"\x20\x00\x00\x01", 36
 MONGODB = [["run", "mongodb-tls", *SMALL, "--allow-plain"], ["run", "mongodb-chained-replication"], ["clean"]]
 TRANSPORT = ["run", "mysql-transport", "--profile", "quick", "--set", "transport=tls"]
 MYSQL = [TRANSPORT, ["run", "mysql-column-encryption"], ["clean"]]
-#: How TLS is asked for, in turn: by a CA, or by the URL.
+#: The ways to require TLS: by a CA, or by the URL.
 BY_URL = {"mongodb": [None, "tls=true", None], "mysql": ["ssl-mode=VERIFY_IDENTITY", None, "tls=1"]}
 
 
@@ -52,7 +52,7 @@ def mariadb(lab: Lab, authority: Authority) -> Iterator[Callable[..., MariadbSer
 
 
 def refused(done: Outcome, tap: Tap, secret: str) -> list[bytes]:
-    """One clear line; what was sent, once its connections have ended."""
+    """Check that the command fails with one line. Return the bytes sent once its connections have ended."""
     assert done.status == 1, done.out + done.err
     assert len(done.told) == 1
     assert secret not in done.out + done.err
@@ -60,12 +60,12 @@ def refused(done: Outcome, tap: Tap, secret: str) -> list[bytes]:
 
 
 def begins(sent: bytes, expected: bytes) -> bool:
-    """Whether a client sent this and nothing before it. One that ended may have done no more than connect."""
+    """Return whether a client sent this first, or nothing at all."""
     return expected.startswith(sent[: len(expected)])
 
 
 @pytest.mark.parametrize(("command", "option"), list(zip(MONGODB, BY_URL["mongodb"], strict=True)))
-def test_a_mongodb_that_is_plain_hears_a_tls_handshake_and_nothing_else(
+def test_plain_mongodb_receives_only_a_tls_handshake(
     plain_mongodb: Standalone, authority: Authority, tmp_path: Path, command: list[str], option: str | None
 ) -> None:
     asked = [] if option else ["--tls-ca", str(authority.ca_file)]
@@ -89,7 +89,7 @@ def plain_mariadb(mariadb: Callable[..., MariadbServer]) -> MariadbServer:
 
 
 @pytest.mark.parametrize(("command", "option"), list(zip(MYSQL, BY_URL["mysql"], strict=True)))
-def test_a_mysql_that_is_plain_hears_nothing(
+def test_plain_mysql_receives_nothing(
     plain_mariadb: MariadbServer, authority: Authority, tmp_path: Path, command: list[str], option: str | None
 ) -> None:
     server, asked = plain_mariadb, [] if option else ["--tls-ca", str(authority.ca_file)]
@@ -97,13 +97,13 @@ def test_a_mysql_that_is_plain_hears_nothing(
         url = f"mysql://{ADMIN}:{server.password.get_secret_value()}@127.0.0.1:{tap.port}/?{option or ''}"
         done = costof(*command, "--target", url, *asked, cwd=tmp_path)
     sent = refused(done, tap, server.password.get_secret_value())
-    # Its greeting comes first, and does not offer TLS.
+    # The server's greeting comes first, and does not offer TLS.
     assert sent
     assert set(sent) == {b""}
     assert "SSL is required but the server doesn't support it" in done.err
 
 
-def test_a_plain_server_is_not_asked_by_ycsb_either(
+def test_ycsb_sends_nothing_to_a_plain_server_either(
     plain_mariadb: MariadbServer, plain_mongodb: Standalone, tmp_path: Path
 ) -> None:
     for server, secret, first in (
@@ -123,10 +123,10 @@ def test_a_plain_server_is_not_asked_by_ycsb_either(
         assert all(begins(each, first) and ADMIN.encode() not in each and b"tester" not in each for each in sent)
 
 
-def test_a_certificate_for_another_name_is_refused_before_the_login(
+def test_certificate_for_another_name_is_rejected_before_login(
     standalone: Start, mariadb: Callable[..., MariadbServer], authority: Authority, tmp_path: Path
 ) -> None:
-    """Both certificates are for other addresses than the tap's."""
+    """Both certificates are for addresses other than the tap's."""
     mongod, server = standalone(42), mariadb(43)
     for url, address, secret, commands, request in (
         ("mongodb://tester", mongod.address, PASSWORD, MONGODB, 0),
@@ -152,7 +152,7 @@ def test_a_certificate_for_another_name_is_refused_before_the_login(
                 assert ADMIN.encode() not in each
 
 
-def test_a_whole_run_under_tls_sends_nothing_in_plain(standalone: Start, authority: Authority, tmp_path: Path) -> None:
+def test_run_with_tls_sends_nothing_in_plaintext(standalone: Start, authority: Authority, tmp_path: Path) -> None:
     server = standalone(44, names=["127.0.0.1"])
     with Tap(server.address) as tap:
         target = f"mongodb://tester:{PASSWORD}@127.0.0.1:{tap.port}/?authSource=admin"
@@ -170,7 +170,7 @@ def test_a_whole_run_under_tls_sends_nothing_in_plain(standalone: Start, authori
     assert all(each.startswith(HANDSHAKE) for each in sent if each)
 
 
-def test_a_comparison_that_would_need_plain_is_refused_at_once(authority: Authority, tmp_path: Path) -> None:
+def test_comparison_that_needs_plaintext_is_rejected_at_once(authority: Authority, tmp_path: Path) -> None:
     ca_file = authority.ca_file
     for command, url in (
         (["run", "mongodb-tls"], "mongodb://u:S3cret@127.0.0.1:1/?tls=true"),

@@ -1,4 +1,4 @@
-"""TPC-C on a real MariaDB: what is loaded, what the transactions leave behind, and what the conditions find.
+"""TPC-C on a real MariaDB: loaded data, effects of the transactions, and the consistency conditions.
 
 Long: nearly all of it looks at one loaded database, and loading it takes longest.
 """
@@ -32,7 +32,7 @@ from tests.support.programs import HANGS_SECONDS, eventually, log_in, running_ma
 #: What `make test` runs of TPC-C is in the contract of services: a load and some transactions.
 pytestmark = [pytest.mark.servers, pytest.mark.slow]
 
-# Two, so that there are remote payments and lines.
+# Two warehouses, so that there are remote payments and order lines.
 WAREHOUSES = 2
 TERMINALS = 8
 MANY_TERMINALS = 64
@@ -56,7 +56,7 @@ WORKLOADS = [
 
 @dataclass
 class Database:
-    """Loaded. `slice` measures; `ask` looks, over a connection of its own."""
+    """A loaded database. `slice` measures; `ask` queries it over a separate connection."""
 
     server: MariadbServer
     wire: Instrument
@@ -81,7 +81,7 @@ class Database:
 
 
 def committed(answer: SliceAnswer) -> dict[str, int]:
-    """By the transaction's name."""
+    """Return counts by the transaction's name."""
     return {name: answer.counts[f"tpcc.committed.{name}"] for name in TRANSACTIONS}
 
 
@@ -112,13 +112,13 @@ def database(server: MariadbServer) -> Iterator[Database]:
         assert answer.counts == {}
         for statement in tpcc.after_load(DATABASE):
             made.ask(statement)
-        # As it was loaded: what transactions have changed is looked for against it.
+        # A copy of the loaded data, to find changes by transactions.
         made.ask("CREATE TABLE loaded_stock AS SELECT s_w_id, s_i_id, s_quantity FROM stock")
         made.ask("ALTER TABLE loaded_stock ADD PRIMARY KEY (s_w_id, s_i_id)")
         yield made
 
 
-def test_the_data_is_what_clause_4_3_has(database: Database) -> None:
+def test_loaded_data_satisfies_clause_4_3(database: Database) -> None:
     assert database.broken() == []
     districts = 10 * WAREHOUSES
     expected = {"warehouse": WAREHOUSES, "district": districts, "customer": 3000 * districts, "item": 100_000}
@@ -136,18 +136,18 @@ def test_the_data_is_what_clause_4_3_has(database: Database) -> None:
     assert 0.09 < database.number("SELECT SUM(c_credit = 'BC') FROM customer") / expected["customer"] < 0.11
 
 
-def test_a_load_has_no_more_units_than_the_data(database: Database) -> None:
+def test_load_has_no_more_units_than_the_data(database: Database) -> None:
     answer = database.wire.slice(1, "arm", "load", 0, 5)
     assert (answer.operations, answer.errors) == (0, [])
 
 
 @pytest.fixture(scope="module")
 def after_a_run(database: Database) -> tuple[Database, SliceAnswer]:
-    """What eight terminals at the default isolation have done."""
+    """Run eight terminals at the default isolation level."""
     return database, database.slice("run", OPERATIONS)
 
 
-def test_all_five_transactions_keep_the_conditions(after_a_run: tuple[Database, SliceAnswer]) -> None:
+def test_all_five_transactions_satisfy_the_consistency_conditions(after_a_run: tuple[Database, SliceAnswer]) -> None:
     database, answer = after_a_run
     done, rolled_back = committed(answer), answer.counts["tpcc.rolled_back"]
     assert all(done.values())
@@ -158,13 +158,13 @@ def test_all_five_transactions_keep_the_conditions(after_a_run: tuple[Database, 
     done["new_order"] += rolled_back
     assert {name: answer.phases[name].count for name in TRANSACTIONS} == done
     assert answer.phases["operation"].count == OPERATIONS
-    # Each terminal deals whole decks of the mix, and at most one that is not played to its end.
+    # Each terminal runs whole decks of the mix, and at most one incomplete deck.
     for name, share in (("new_order", 45), ("payment", 43), ("delivery", 4)):
         assert abs(done[name] - OPERATIONS * share / 100) < TERMINALS * 45
     assert database.broken() == []
 
 
-def test_what_is_committed_is_there_and_nothing_else(after_a_run: tuple[Database, SliceAnswer]) -> None:
+def test_exactly_the_committed_transactions_are_stored(after_a_run: tuple[Database, SliceAnswer]) -> None:
     database, answer = after_a_run
     done = committed(answer)
     assert database.number(f"SELECT COUNT(*) FROM orders WHERE o_id > {LOADED_ORDERS}") == done["new_order"]
@@ -174,7 +174,7 @@ def test_what_is_committed_is_there_and_nothing_else(after_a_run: tuple[Database
     assert database.number("SELECT SUM(c_delivery_cnt) FROM customer") == 10 * done["delivery"]
 
 
-def test_new_orders_are_counted_as_clause_2_4_2_2_has_it(after_a_run: tuple[Database, SliceAnswer]) -> None:
+def test_new_orders_are_stored_according_to_clause_2_4_2_2(after_a_run: tuple[Database, SliceAnswer]) -> None:
     database, _ = after_a_run
     lines = (
         "order_line JOIN item ON i_id = ol_i_id JOIN stock ON s_w_id = ol_supply_w_id AND s_i_id = ol_i_id "
@@ -203,7 +203,7 @@ def test_new_orders_are_counted_as_clause_2_4_2_2_has_it(after_a_run: tuple[Data
     assert database.ask(f"SELECT * FROM orders WHERE o_id > {LOADED_ORDERS} AND o_all_local <> {local}") == []
 
 
-def test_payments_are_written_down_as_clause_2_5_2_2_has_it(after_a_run: tuple[Database, SliceAnswer]) -> None:
+def test_payments_are_stored_according_to_clause_2_5_2_2(after_a_run: tuple[Database, SliceAnswer]) -> None:
     database, _ = after_a_run
     payments = (
         "history JOIN warehouse ON w_id = h_w_id JOIN district ON d_w_id = h_w_id AND d_id = h_d_id "
@@ -234,7 +234,7 @@ BROKEN = {
 }
 
 
-def test_a_broken_row_is_found_and_one_without_its_parent(after_a_run: tuple[Database, SliceAnswer]) -> None:
+def test_inconsistent_and_orphaned_rows_are_detected(after_a_run: tuple[Database, SliceAnswer]) -> None:
     database, _ = after_a_run
     assert BROKEN.keys() == tpcc.CONSISTENCY.keys()
     with log_in(database.server) as connection, connection.cursor() as cursor:
@@ -258,7 +258,7 @@ def test_deadlocks_are_counted_and_retried(database: Database) -> None:
     assert database.broken() == []
 
 
-def test_a_wait_for_a_lock_ends_and_is_retried(database: Database) -> None:
+def test_lock_timeout_is_retried(database: Database) -> None:
     server = database.server
     server._query("SET GLOBAL innodb_lock_wait_timeout = 1")
     answers: list[SliceAnswer] = []
@@ -281,10 +281,10 @@ def test_a_wait_for_a_lock_ends_and_is_retried(database: Database) -> None:
             )
             return bool(isolation)
 
-        # All terminals may be between two waits.
+        # All terminals may be between two lock waits.
         eventually("a wait in the table", shows_a_wait)
         assert isolation == {("SERIALIZABLE",)}
-        # In milliseconds, of waits that have ended.
+        # Milliseconds of ended waits.
         eventually("its end", lambda: status(server, "Innodb_row_lock_time") > waited + 900)
         holder.rollback()
         run.join()
@@ -294,20 +294,20 @@ def test_a_wait_for_a_lock_ends_and_is_retried(database: Database) -> None:
     assert answer.counts["tpcc.lock_timeouts"] > 0
 
 
-def test_users_take_their_time(database: Database) -> None:
-    """A New-Order takes 18 s to type, the others 2 or 3 (clause 5.2.5.2): none of ten terminals gets one done."""
+def test_keying_and_think_times_are_respected(database: Database) -> None:
+    """Keying a New-Order takes 18 s, the others 2 or 3 s (clause 5.2.5.2), so ten terminals complete no New-Order."""
     others = 0
     # A slow machine may get nothing done in the second after the typing; then again.
     while not others:
         answer = database.wire.slice(1, "arm", "keying", 1000, 3.5)
-        # It may also not end in the second after the slice what was typed by then.
+        # A keyed transaction may also not end within the second after the slice.
         assert {error.error_class for error in answer.errors} <= {"abandoned"}
         assert answer.counts["tpcc.committed.new_order"] == answer.counts["tpcc.rolled_back"] == 0
         others = answer.count("tpcc.committed") or 0
     assert others <= 10
 
 
-def test_what_cannot_be_is_refused(server: MariadbServer) -> None:
+def test_impossible_settings_are_rejected(server: MariadbServer) -> None:
     for workload, word in (
         ({"kind": "tpcc", "tpcc": {"warehouses": 0}}, "warehouses"),
         ({"kind": "query", "tpcc": {}}, "kind tpcc alone"),

@@ -35,7 +35,7 @@ KINDS = ("user", "mnt", "net")
 
 @pytest.fixture(scope="module", autouse=True)
 def able() -> None:
-    """A container may forbid namespaces to root too."""
+    """Skip if a container forbids namespaces even to root."""
     tried = [*ordinary_user(), "unshare", "--user", "--net", "true"]
     if subprocess.run(tried, capture_output=True, check=False).returncode != 0:
         pytest.skip("no user namespaces here")
@@ -45,7 +45,7 @@ def able() -> None:
 
 @pytest.fixture(scope="module")
 def finished() -> Iterator[tuple[Path, list[str]]]:
-    """Plain, TLS and a tunnel on a LAN and at 20 ms: the run's folder, and what was beside it when it had ended."""
+    """Run plain, TLS and a tunnel on a LAN and at 20 ms. Return the run's folder, and the files left next to it."""
     with folder_of_ordinary_user() as folder:
         temporary, small = made(folder / "t"), [small_study(STUDY, folder), *SMALL, *FAR, "--rounds", "2"]
         with costof_running(folder / "run", temporary, *small, prefix=ordinary_user()) as process:
@@ -66,14 +66,14 @@ def made(folder: Path) -> Path:
     return folder
 
 
-def test_a_whole_run_leaves_its_report_alone(finished: tuple[Path, list[str]]) -> None:
+def test_run_leaves_only_its_report(finished: tuple[Path, list[str]]) -> None:
     run, left = finished
     assert left == []
     assert {path.stat().st_uid for path in run.iterdir()} == {run.parent.stat().st_uid}
     assert (run / "report.html").is_file()
 
 
-def test_its_far_arms_have_their_evidence(result: Result) -> None:
+def test_far_arms_have_evidence(result: Result) -> None:
     assert "network namespace" in result.environment["topology"]
     for method in ("ICMP", "TCP_INFO"):
         (far,) = [link for link in result.links if link.nominal_ms == FAR_MS and link.method == method]
@@ -85,7 +85,7 @@ def test_its_far_arms_have_their_evidence(result: Result) -> None:
     assert any(fact.get("tunnel cipher") == "aes256-ctr" for fact in facts["ssh-aes256-ctr"])
 
 
-def test_its_arms_take_the_round_trips_that_they_take_as_root(result: Result) -> None:
+def test_round_trips_are_the_same_as_with_root(result: Result) -> None:
     trips = {value.arm: value.round_trips for value in result.values if value.metric == "wire.connect"}
     assert (trips[f"plain@{FAR_MS:g}"], trips[f"tls@{FAR_MS:g}"]) == (3, 4)
 
@@ -99,7 +99,7 @@ def namespaces_of(pids: Iterable[int]) -> set[tuple[str, int]]:
 
 
 @pytest.mark.slow
-def test_a_kill_9_leaves_no_process_namespace_or_file() -> None:
+def test_kill_9_leaves_no_process_namespace_or_file() -> None:
     with folder_of_ordinary_user() as folder:
         temporary, run = made(folder / "t"), folder / "run"
         with costof_running(run, temporary, STUDY, *SMALL, *FAR, prefix=ordinary_user()) as process:
@@ -142,13 +142,13 @@ with open_service(plan, None, "run") as lab:
         pytest.param("mysql-column-encryption", ["encrypted=direct,0"], marks=pytest.mark.slow),
     ],
 )
-def test_labs_with_shares_have_their_hosts_without_them(study: str, settings: list[str]) -> None:
+def test_labs_with_cpu_shares_run_without_them(study: str, settings: list[str]) -> None:
     argv = [*ordinary_user(), *prefix(), sys.executable, "-c", LAB, study, *settings]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert "network namespace" in told["topology"]
-    assert any("without root" in warning for warning in told["warnings"])
+    output = json.loads(done.stdout)
+    assert "network namespace" in output["topology"]
+    assert any("without root" in warning for warning in output["warnings"])
 
 
 def doctor(user: list[str]) -> list[str]:
@@ -157,18 +157,18 @@ def doctor(user: list[str]) -> list[str]:
 
 
 def refused(user: list[str]) -> str:
-    """What a run with far arms says when it is refused. It leaves no folder."""
+    """Return the error of a run with far arms that cannot start, and check that it leaves no folder."""
     with folder_of_ordinary_user() as folder:
         far = [*user, *COSTOF, "run", STUDY, *SMALL, *FAR, "--out", str(folder / "run")]
         done = subprocess.run(far, capture_output=True, text=True, check=False, cwd=ROOT)
         assert done.returncode == 1
         assert not [*folder.iterdir()]
-    (told,) = [line for line in done.stderr.splitlines() if line.startswith("costof:")]
-    assert f"the link '{FAR_MS:g}ms'" in told
-    return told
+    (output,) = [line for line in done.stderr.splitlines() if line.startswith("costof:")]
+    assert f"the link '{FAR_MS:g}ms'" in output
+    return output
 
 
-def test_where_user_namespaces_are_forbidden_run_and_doctor_say_what_allows_them() -> None:
+def test_forbidden_user_namespaces_are_reported_with_a_remedy() -> None:
     user, allowed_by = ordinary_user(forbidden=True), "sudo sysctl user.max_user_namespaces="
     assert allowed_by in refused(user)
     (line,) = [line for line in doctor(user) if allowed_by in line]
@@ -176,7 +176,7 @@ def test_where_user_namespaces_are_forbidden_run_and_doctor_say_what_allows_them
 
 
 @pytest.mark.slow
-def test_where_the_device_of_links_is_closed_run_and_doctor_say_what_opens_it() -> None:
+def test_inaccessible_tun_device_is_reported_with_a_remedy() -> None:
     user, allowed_by = ordinary_user(tun_mode="0600"), f"sudo chmod 0666 {TUN}"
     (line,) = [line for line in doctor(user) if "far links" in line]
     if "netem" in line and line.startswith("ok"):
@@ -185,7 +185,7 @@ def test_where_the_device_of_links_is_closed_run_and_doctor_say_what_opens_it() 
     assert allowed_by in refused(user)
 
 
-def test_doctor_says_how_an_ordinary_user_has_hosts() -> None:
-    told = "\n".join(doctor(ordinary_user()))
-    assert "ok       user: not root: hosts are made in a user namespace" in told
-    assert "ok       far links: " in told
+def test_doctor_reports_hosts_of_an_ordinary_user() -> None:
+    output = "\n".join(doctor(ordinary_user()))
+    assert "ok       user: not root: hosts are made in a user namespace" in output
+    assert "ok       far links: " in output

@@ -1,4 +1,4 @@
-"""YCSB's core workloads on real servers: what is in the table afterwards, and what was asked for."""
+"""YCSB's core workloads on real servers: the table's content afterwards, and the requested operations."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Rows = dict[str, dict[str, bytes]]
 
 @dataclass
 class Store:
-    """A real server. `make` makes an empty table with so many fields and gives its endpoint."""
+    """A real server. `make` creates an empty table with so many fields and returns its endpoint."""
 
     make: Callable[[str, int], ServiceSettings]
     rows: Callable[[str], Rows]
@@ -57,7 +57,7 @@ def mongodb(lab: ServerLab) -> Store:
     return Store(make, rows)
 
 
-#: MongoDB is loaded and asked by `test_ycsb_command.py` too.
+#: `test_ycsb_command.py` tests MongoDB too.
 @pytest.fixture(scope="module", params=[pytest.param("mongodb", marks=pytest.mark.slow), "mysql"])
 def store(request: pytest.FixtureRequest) -> Iterator[Store]:
     with ExitStack() as stack:
@@ -83,7 +83,7 @@ def store(request: pytest.FixtureRequest) -> Iterator[Store]:
 def measure(
     services: Sequence[ServiceSettings], slices: Sequence[tuple[int, int, dict[str, Any]]], workers: int = 4
 ) -> list[SliceAnswer]:
-    """Slices one after the other in one engine: which of the services, how many operations, YCSB's settings."""
+    """Measure slices one after the other in one engine: index of the service, operations, and YCSB's settings."""
     arms = [Arm(name=str(place), service=service) for place, service in enumerate(services)]
     workloads = [
         Workload(name=str(place), kind="ycsb", workers=workers, ycsb=settings)
@@ -107,7 +107,7 @@ def counts(answer: SliceAnswer) -> dict[str, int]:
     return {name: phase.count for name, phase in answer.phases.items()}
 
 
-def test_a_load_writes_the_records_of_ycsb(store: Store) -> None:
+def test_load_writes_ycsbs_records(store: Store) -> None:
     for order in ("hashed", "ordered"):
         table = f"load_{order}"
         [answer] = measure([store.make(table, 10)], [(0, RECORDS, load(insert_order=order, zero_padding=6))])
@@ -162,8 +162,8 @@ CORE = {
 }
 
 
-def test_the_core_workloads_run_as_mixed(store: Store) -> None:
-    """In YCSB's order, A to F: D and E insert, and whatever follows goes on from there."""
+def test_core_workloads_have_their_mix_of_operations(store: Store) -> None:
+    """The workloads run in YCSB's order, A to F; D and E insert records for those that follow."""
     table, operations = "core", 300
     runs = [(0, operations, {"record_count": RECORDS, **settings}) for settings in CORE.values()]
     loaded, *answers = measure([store.make(table, 10)], [(0, RECORDS, load()), *runs])
@@ -184,7 +184,7 @@ def test_the_core_workloads_run_as_mixed(store: Store) -> None:
     assert sorted(store.rows(table)) == sorted(key_name(n) for n in range(RECORDS + inserted))
 
 
-def test_other_distributions_ask_for_what_is_there(store: Store) -> None:
+def test_other_distributions_request_existing_records(store: Store) -> None:
     some = {"field_count": 3, "read_all_fields": False, "scan_length_distribution": "zipfian"}
     shares = {"read_proportion": 0.5, "update_proportion": 0.3, "insert_proportion": 0.1, "scan_proportion": 0.1}
     for distribution in ("uniform", "sequential", "exponential", "hotspot"):
@@ -196,7 +196,7 @@ def test_other_distributions_ask_for_what_is_there(store: Store) -> None:
 
 
 def test_arms_share_the_sequence_of_new_records(store: Store) -> None:
-    """Each insert is read by whoever comes next, from another thread or arm; a key is never inserted twice."""
+    """Threads and arms continue each other's sequence of inserts; a key is never inserted twice."""
     table = "shared"
     service = store.make(table, 1)
     fresh = {
@@ -214,13 +214,13 @@ def test_arms_share_the_sequence_of_new_records(store: Store) -> None:
     assert sorted(store.rows(table)) == sorted(key_name(n) for n in range(inserted))
 
 
-def test_errors_are_counted_by_kind_of_operation(store: Store) -> None:
+def test_errors_are_counted_by_operation(store: Store) -> None:
     service, small = store.make("kinds", 1), {"phase": "load", "record_count": 200, "field_count": 1}
     [loaded] = measure([service], [(0, 200, small)])
     [again] = measure([service], [(0, 20, small)])
     assert (loaded.errors, again.operations) == ([], 0)
     assert [(error.error_class, error.count) for error in again.errors] == [("server", 20)]
-    # It believes that half of them are there, and inserts the others again.
+    # With half of the record count, the other half is inserted again.
     mixed = {"record_count": 100, "field_count": 1, "read_proportion": 0.5, "insert_proportion": 0.5}
     [answer] = measure([service], [(0, 60, {**mixed, "update_proportion": 0.0})])
     [error] = answer.errors
@@ -229,7 +229,7 @@ def test_errors_are_counted_by_kind_of_operation(store: Store) -> None:
 
 
 @pytest.mark.slow
-def test_a_write_concern_that_cannot_be_met_is_an_error(replica_set: ServerLab) -> None:
+def test_unsatisfiable_write_concern_is_an_error(replica_set: ServerLab) -> None:
     service = mongodb(replica_set).make("concern", 1)
     few = load(field_count=1)
     met, unmet = measure(
@@ -242,7 +242,7 @@ def test_a_write_concern_that_cannot_be_met_is_an_error(replica_set: ServerLab) 
 
 
 @pytest.mark.slow
-def test_a_secondary_is_read_while_the_primary_is_written(replica_set: ServerLab) -> None:
+def test_reads_go_to_a_secondary_and_writes_to_the_primary(replica_set: ServerLab) -> None:
     service = (
         mongodb(replica_set).make("apart", 10).model_copy(update={"read_preference": "secondary", "write_concern": 3})
     )
@@ -253,7 +253,7 @@ def test_a_secondary_is_read_while_the_primary_is_written(replica_set: ServerLab
 
 
 @pytest.mark.slow
-def test_a_step_down_is_survived(replica_set: ServerLab) -> None:
+def test_run_survives_a_step_down(replica_set: ServerLab) -> None:
     service = mongodb(replica_set).make("stepped", 10).model_copy(update={"write_concern": "majority"})
     primary = replica_set.server.set.admin("primary")
     loading = Workload(name="load", kind="ycsb", workers=4, ycsb={"phase": "load", "record_count": 100_000})

@@ -1,4 +1,4 @@
-"""YCSB's own command lines on real servers: what they write, what they print, and what they refuse."""
+"""YCSB's command lines on real servers: written data, output, and errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LINE = re.compile(r"\[(?P<of>[A-Z-]+)\], (?P<what>[^,]+), (?P<value>[\d.]+)")
 
 
 def figures(done: Outcome) -> dict[tuple[str, str], float]:
-    """Standard output, which is nothing but YCSB's lines."""
+    """Return standard output, which has only YCSB's lines."""
     found = [LINE.fullmatch(line) for line in done.out.splitlines()]
     assert all(found), done.out
     return {(line["of"], line["what"]): float(line["value"]) for line in found if line}
@@ -35,7 +35,7 @@ def mongod(standalone: Callable[..., Standalone]) -> Standalone:
 
 
 def ycsb(server: Standalone, folder: Path, phase: str, *arguments: str) -> Outcome:
-    """The URL stands in a property file, since a command line is everybody's to read."""
+    """Put the URL into a property file, since all users can read command lines."""
     login = folder / "login"
     login.write_text(f"mongodb.url={server.url.replace('/?', '/ycsb?')}&w=1\n")
     return costof("ycsb", phase, "mongodb", "-P", str(login), *arguments, cwd=folder)
@@ -49,15 +49,15 @@ def loaded(mongod: Standalone, tmp_path_factory: pytest.TempPathFactory) -> Outc
     )
 
 
-def test_a_published_load_is_done_and_told_as_ycsb_does(loaded: Outcome, mongod: Standalone) -> None:
+def test_published_load_command_prints_ycsbs_report(loaded: Outcome, mongod: Standalone) -> None:
     assert loaded.status == 0, loaded.err
     assert PASSWORD not in loaded.out + loaded.err
-    told = figures(loaded)
-    assert told["INSERT", "Operations"] == told["INSERT", "Return=OK"] == RECORDS
+    reported = figures(loaded)
+    assert reported["INSERT", "Operations"] == reported["INSERT", "Return=OK"] == RECORDS
     order = ["MinLatency(us)", "95thPercentileLatency(us)", "99thPercentileLatency(us)", "MaxLatency(us)"]
-    latencies = [told["INSERT", name] for name in order]
+    latencies = [reported["INSERT", name] for name in order]
     assert latencies == sorted(latencies)
-    assert told["OVERALL", "Throughput(ops/sec)"] > 0
+    assert reported["OVERALL", "Throughput(ops/sec)"] > 0
     assert re.search(rf" sec: {RECORDS} operations; .* \[INSERT: Count=", loaded.err)
     with mongod.client() as client:
         keys = {row["_id"] for row in client["ycsb"]["usertable"].find({}, {"_id": 1})}
@@ -67,7 +67,7 @@ def test_a_published_load_is_done_and_told_as_ycsb_does(loaded: Outcome, mongod:
 
 
 @pytest.mark.usefixtures("loaded")
-def test_a_load_into_records_is_refused_unless_it_goes_on_behind_them(mongod: Standalone, tmp_path: Path) -> None:
+def test_load_into_existing_records_needs_insertstart(mongod: Standalone, tmp_path: Path) -> None:
     refused = ycsb(mongod, tmp_path, "load", "-P", "workloada", "-p", "recordcount=10")
     assert (refused.status, refused.out) == (1, "")
     assert "holds records already, and nothing was written" in refused.err
@@ -80,19 +80,19 @@ def test_a_load_into_records_is_refused_unless_it_goes_on_behind_them(mongod: St
 
 
 @pytest.mark.usefixtures("loaded")
-def test_a_core_workload_runs_and_its_operations_are_told_by_name(mongod: Standalone, tmp_path: Path) -> None:
+def test_core_workload_reports_its_operations_by_name(mongod: Standalone, tmp_path: Path) -> None:
     """`test_ycsb.py` runs all six in one engine."""
     size = ["-p", f"recordcount={RECORDS}", "-p", "operationcount=300", "-threads", "3"]
     done = ycsb(mongod, tmp_path, "run", "-P", "workloads/workloadf", *size)
     assert done.status == 0, done.err
-    told, kinds = figures(done), {"READ", "UPDATE", "READ-MODIFY-WRITE"}
-    assert {kind for kind, _ in told} - {"OVERALL"} == kinds
+    reported, kinds = figures(done), {"READ", "UPDATE", "READ-MODIFY-WRITE"}
+    assert {kind for kind, _ in reported} - {"OVERALL"} == kinds
     # The reads and updates of a read-modify-write are counted under their own names too.
-    changed = int(told["READ-MODIFY-WRITE", "Operations"])
-    assert sum(told[kind, "Operations"] for kind in kinds) == 300 + 2 * changed
+    changed = int(reported["READ-MODIFY-WRITE", "Operations"])
+    assert sum(reported[kind, "Operations"] for kind in kinds) == 300 + 2 * changed
 
 
-def test_a_run_without_records_says_what_to_do(mongod: Standalone, tmp_path: Path) -> None:
+def test_run_without_records_is_reported_with_a_remedy(mongod: Standalone, tmp_path: Path) -> None:
     done = ycsb(mongod, tmp_path, "run", "-P", "workloada", "-p", "table=nothing")
     assert (done.status, done.out) == (1, "")
     assert "costof ycsb load" in done.err
@@ -104,7 +104,7 @@ def mariadb() -> Iterator[MariadbServer]:
         yield server
 
 
-def test_mysql_is_loaded_and_run_as_a_published_jdbc_command_is(mariadb: MariadbServer, tmp_path: Path) -> None:
+def test_published_jdbc_command_works_on_mysql(mariadb: MariadbServer, tmp_path: Path) -> None:
     service = mariadb.client_settings()
     password = service.password.get_secret_value()
     (tmp_path / "db.properties").write_text(
@@ -128,12 +128,12 @@ def test_mysql_is_loaded_and_run_as_a_published_jdbc_command_is(mariadb: Mariadb
     run = ["ycsb", "run", "mysql", *load[3:], "-p", "operationcount=200"]
     ran = costof(*run, cwd=tmp_path)
     assert ran.status == 0, ran.err
-    told = figures(ran)
-    assert told["READ", "Return=OK"] + told["UPDATE", "Return=OK"] == 200
+    reported = figures(ran)
+    assert reported["READ", "Return=OK"] + reported["UPDATE", "Return=OK"] == 200
     assert password not in done.out + done.err + ran.out + ran.err
 
 
-def test_postgresql_is_loaded_and_run_as_a_jdbc_command_is(tmp_path: Path) -> None:
+def test_jdbc_command_works_on_postgresql(tmp_path: Path) -> None:
     with Lab() as lab, a_server(lab) as server:
         service = server.client_settings()
         (tmp_path / "db.properties").write_text(
@@ -155,6 +155,6 @@ def test_postgresql_is_loaded_and_run_as_a_jdbc_command_is(tmp_path: Path) -> No
         run = ["ycsb", "run", "postgresql", "-P", "workloads/workloade", *asked, "-p", "operationcount=200"]
         ran = costof(*run, cwd=tmp_path)
         assert ran.status == 0, ran.err
-        told = figures(ran)
-        assert all(told[operation, "Return=OK"] > 0 for operation in ("SCAN", "INSERT"))
+        reported = figures(ran)
+        assert all(reported[operation, "Return=OK"] > 0 for operation in ("SCAN", "INSERT"))
         assert server.password.get_secret_value() not in ran.out + ran.err

@@ -1,4 +1,4 @@
-"""Slow tests: `make test-all` runs them, for a release and when their area has changed."""
+"""Slow tests, run by `make test-all` before a release and after changes in their area."""
 
 from __future__ import annotations
 

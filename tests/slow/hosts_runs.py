@@ -1,4 +1,4 @@
-"""Runs of many hosts for tests: started on a cluster's head, and looked at while they last and when they have ended."""
+"""Runs on many hosts for tests: started on a cluster's head, and inspected while they run and afterwards."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ records = 100
 slices.query = { operations = 1000000, seconds = SECONDS }
 """
 
-#: Commands of the user's own, with what they print of their work and two secrets: one of a file on each host.
+#: A study of commands that print figures, with two secrets, one of them from a file on each host.
 COMMANDS = r"""
 title = "What does a longer answer cost?"
 service = "command"
@@ -80,7 +80,7 @@ run = '''
 began=$(date +%s%N)
 redis-cli -h ADDRESS --user costof --no-auth-warning -r {count} GET nothing >/dev/null
 echo "rate: $(({count} * 1000000000 / ($(date +%s%N) - began)))"
-echo "gets: {count}, told: {rate}"
+echo "gets: {count}, requested: {rate}"
 '''
 shell = true
 seconds = 1
@@ -98,7 +98,7 @@ def paced(per_second: float) -> str:
 
 @dataclass
 class Running:
-    """A run on the head, whose /tmp has its folder."""
+    """A run on the head node. Its folder is in the node's /tmp."""
 
     process: subprocess.Popen[str]
     folder: Path
@@ -108,7 +108,7 @@ class Running:
         return Outcome(self.process.returncode, out, err, self.folder)
 
     def wait_for_rounds(self, rounds: int) -> None:
-        """Of slices, the warm-up's too."""
+        """Return the records of all slices, including the warm-up."""
         eventually("slices", lambda: self.process.poll() is not None or _slices(self.folder) >= rounds * ROUND)
         assert self.process.poll() is None, self.process.communicate()
 
@@ -134,7 +134,7 @@ class Outcome:
 
     @property
     def slower(self) -> list[str]:
-        """Hosts that the report calls slower than the others."""
+        """Return hosts that are slower than the others according to the report."""
         result = json.loads((self.folder / "result.json").read_text())
         return [each["host"] for each in result["sections"]["hosts"]["slower"]]
 
@@ -145,14 +145,14 @@ def _slices(folder: Path) -> int:
 
 
 def costof(cluster: Cluster, *words: str, **env: str) -> subprocess.Popen[str]:
-    """The command on the head, as its user types it."""
+    """Return the command line for the head node."""
     return cluster.command(
         sys.executable, "-m", "costof", *words, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
 
 
-def told(cluster: Cluster, *words: str, **env: str) -> tuple[int, str]:
-    """What it says at once."""
+def run_on_head(cluster: Cluster, *words: str, **env: str) -> tuple[int, str]:
+    """Run the command and return its output."""
     process = costof(cluster, *words, **env)
     out, err = process.communicate()
     assert "Traceback" not in err
@@ -187,7 +187,7 @@ def engines(node: Node) -> list[int]:
 
 
 def left(node: Node) -> list[str]:
-    """What a run may not leave on a host: its instrument, its actor, files in memory and others."""
+    """Return leftovers of a run on a host: instruments, actors, and files in memory and on disk."""
     own = {*engines(node), *node.pids_of(RUNNER)}
     processes = [" ".join(words) for pid, words in node.processes().items() if "ray::" in words[0] or pid in own]
     found = [each for each in processes if "Agent" not in each]
@@ -200,7 +200,7 @@ def left(node: Node) -> list[str]:
 
 
 def memory_holds(pid: int, secret: bytes) -> bool:
-    """Whether it stands in what a process may write to, its part of the object store included."""
+    """Return whether the text is in a process's writable memory, including its part of the object store."""
     page = os.sysconf("SC_PAGESIZE")
     process = Path(f"/proc/{pid}")
     with (process / "mem").open("rb", 0) as memory, (process / "pagemap").open("rb", 0) as pages:
@@ -209,7 +209,7 @@ def memory_holds(pid: int, secret: bytes) -> bool:
             low, high = (int(each, 16) // page for each in span.split("-"))
             if not rights.startswith("rw"):
                 continue
-            # A page that nobody has touched would be made by looking at it.
+            # Reading an untouched page would allocate it.
             there = np.frombuffer(os.pread(pages.fileno(), (high - low) * 8, low * 8), np.uint64) >> np.uint64(63)
             edges = np.flatnonzero(np.diff(there.astype(np.int8), prepend=0, append=0)) + low
             for first, last in edges.reshape(-1, 2).tolist():
@@ -222,7 +222,7 @@ def memory_holds(pid: int, secret: bytes) -> bool:
 def holders_on(node: Node, secret: bytes, shown_by: Sequence[str] = ("cmdline", "environ")) -> Iterator[str]:
     """Processes that show it to others, and parts of Ray that have it in memory: what `ray list` tells is there."""
     for pid, words in node.processes().items():
-        # A command of the user's may end meanwhile.
+        # A command may end meanwhile.
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             shown = b"".join(Path(f"/proc/{pid}/{name}").read_bytes() for name in shown_by)
             of_ray = any(each in word for each in OF_RAY for word in words)
@@ -231,7 +231,7 @@ def holders_on(node: Node, secret: bytes, shown_by: Sequence[str] = ("cmdline", 
 
 
 def files_of_ray(node: Node) -> list[Path]:
-    """Its logs, and all else that it writes."""
+    """Return files of Ray that contain the text, such as logs."""
     found = [path for path in (node.folder / "ray").rglob("*") if path.is_file()]
     assert found
     return found

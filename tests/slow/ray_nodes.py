@@ -33,10 +33,9 @@ FAR_MS = 100.0
 #: Each node's own.
 TMP = Path("/tmp")
 TOKEN = TMP / "token"
-# Ray waits 30 s for a raylet, and gives one up that has not told its health for 10 s, five times on end: a busy machine
-# may take longer. Images of containers often set
-# PYTHONDONTWRITEBYTECODE, and each process would compile Ray's sources anew. Ray's proxy of clients forks, and by what
-# gRPC does in a fork the child often ends at once (ray#63202).
+# On a busy machine Ray needs longer timeouts than its 30 s for a raylet and 5 x 10 s for health reports. Images of
+# containers often set PYTHONDONTWRITEBYTECODE, with which each process would compile Ray's sources again. Ray's client
+# proxy forks, and gRPC may crash in the fork (ray#63202).
 ENVIRONMENT = {
     "GRPC_ENABLE_FORK_SUPPORT": "0",
     "RAY_raylet_start_wait_time_s": str(HANGS_SECONDS),
@@ -57,7 +56,7 @@ shift 2
 
 @dataclass
 class Node:
-    """A host that runs Ray. `folder` is its /tmp seen from outside, and stays when it is killed."""
+    """A host that runs Ray. `folder` is its /tmp as seen from outside; it is kept when the node is killed."""
 
     name: str
     host: Host
@@ -72,12 +71,12 @@ class Node:
 
     @property
     def init(self) -> int | None:
-        """The pid of its PID 1; None where all of it has ended, as it does when its cluster has given it up."""
+        """Return the pid of the node's PID 1; None if the node has ended, for example after the cluster gave it up."""
         assert self.process is not None
         return next(iter(descendants_of(self.process.pid)), None)
 
     def processes(self) -> dict[int, list[str]]:
-        """Command lines of all that it runs."""
+        """Return the command lines of all processes on the node."""
         found = {}
         for pid in descendants_of(self.init) if self.init else []:
             with contextlib.suppress(OSError):
@@ -86,11 +85,11 @@ class Node:
         return found
 
     def pids_of(self, word: str) -> list[int]:
-        """Of its processes in whose command line or name this stands."""
+        """Return pids of the node's processes whose command line or name contains the text."""
         return [pid for pid, words in self.processes().items() if any(word in each for each in (*words, _name(pid)))]
 
     def inside(self, *words: str) -> list[str]:
-        """The command line of a program on this node, which may do as much as any that the node runs."""
+        """Return the command line that runs a program on this node, with the same limits as the node's own."""
         return ["nsenter", "--target", str(self.init), "--net", "--pid", "--mount", "--uts", "--time", "--", *words]
 
 
@@ -118,7 +117,7 @@ class Cluster:
         return f"{self.head.address}:{PORT}"
 
     def add(self, name: str, clock_ahead_seconds: int = 0) -> None:
-        """A node that does not run Ray yet."""
+        """Start a node without Ray."""
         host = self.network.host(name, cpu_share=STARTING_CORES)
         link = self.network.link(host, self.hub, name)
         self.network.configure(f"route {name}", [(host, f"route add default via {link.address_of(self.hub)}")])
@@ -128,7 +127,7 @@ class Cluster:
         self.nodes[name] = Node(name, host, link, folder, clock_ahead_seconds)
 
     def start(self, name: str, *labels: str, cpus: int = 1) -> None:
-        """Have Ray start on a node, in the background. The head has no CPUs to give."""
+        """Start Ray on a node, in the background. The head offers no CPUs."""
         node = self.nodes[name]
         joins = ["--head", f"--port={PORT}", "--num-cpus=0", "--include-dashboard=false"]
         if node is not self.head:
@@ -144,27 +143,27 @@ class Cluster:
         process = self.nodes[name].process
         assert process is not None
         started = b"Ray runtime started"
-        self.lab.wait_until(name, lambda: started in process.log.read_bytes(), HANGS_SECONDS, of=process)
+        self.lab.wait_until(name, lambda: started in process.log.read_bytes(), HANGS_SECONDS, only=process)
 
     def environment(self, token: Path = TOKEN) -> dict[str, str]:
-        """What whoever has to do with this cluster is told. The token is in a file: no process list shows it."""
-        told = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token), "RAY_USAGE_STATS_ENABLED": "0"}
-        return {**ENVIRONMENT, **told}
+        """Return the environment for clients of the cluster. The token is in a file, hidden from process lists."""
+        variables = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token), "RAY_USAGE_STATS_ENABLED": "0"}
+        return {**ENVIRONMENT, **variables}
 
     def command(
         self, *words: str, node: Node | None = None, env: Mapping[str, str] | None = None, **how: Any
     ) -> subprocess.Popen[str]:
-        """A program on the head or another node, with the cluster's token unless `env` has it otherwise."""
-        told = {**os.environ, **self.environment(), **(env or {})}
-        return subprocess.Popen((node or self.head).inside(*words), env=told, text=True, **how)
+        """Return a program's command line for a node, with the cluster's token unless `env` overrides it."""
+        variables = {**os.environ, **self.environment(), **(env or {})}
+        return subprocess.Popen((node or self.head).inside(*words), env=variables, text=True, **how)
 
     def kill(self, name: str) -> None:
-        """A host, as if its power were cut."""
+        """Kill a host, as if its power were cut."""
         self.lab.stop(name)
 
     @contextlib.contextmanager
     def cut(self, name: str) -> Iterator[None]:
-        """A host whose cable is pulled: nothing goes in or out, and nobody is told."""
+        """Disconnect a host's network without notice, as if its cable were pulled."""
         node = self.nodes[name]
         # The hub's end: the node's own routes stay.
         self._set(self.hub, node, "down")
@@ -175,7 +174,7 @@ class Cluster:
 
     @contextlib.contextmanager
     def far(self, name: str) -> Iterator[None]:
-        """A host `FAR_MS` away from all others, its standing connections too."""
+        """Delay all traffic of a host by `FAR_MS`, including that of open connections."""
         node, link = self.nodes[name], self.network.links["far"]
         inward, outward = link.address_of(self.hub), link.address_of(node.host)
         to_node = f"{node.address}/32 via {outward}"

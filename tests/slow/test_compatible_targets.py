@@ -1,4 +1,4 @@
-"""Servers of a user's own that speak a protocol and lack what its model has: done without, and said once."""
+"""Targets that speak a protocol but lack features of the original server: runs do without them and report it once."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def run(study: str, server: Standing, folder: Path, records: int) -> tuple[Resul
 
 
 def check(result: Result, slices: list[SliceRecord]) -> None:
-    """The run is whole, and every slice has proved its arm."""
+    """Check that the run is complete and every slice is verified."""
     assert result.partial is None
     assert "wire.tls" in {value.metric for value in result.values}
     assert slices
@@ -57,7 +57,7 @@ def check(result: Result, slices: list[SliceRecord]) -> None:
 
 
 def login(server: Standing) -> tuple[str, str, str]:
-    """Host, user and password."""
+    """Return host, user and password."""
     url = urlsplit(server.url)
     return url.hostname or "", url.username or "", url.password or ""
 
@@ -72,9 +72,7 @@ def mysql_databases(server: Standing) -> set[str]:
         return {str(row[0]) for row in cursor.fetchall()}
 
 
-def test_a_mysql_server_without_analyze_and_with_a_tls_counter_that_stands_still(
-    go_mysql_server: Standing, tmp_path: Path
-) -> None:
+def test_mysql_server_without_analyze_and_tls_counter_is_measured(go_mysql_server: Standing, tmp_path: Path) -> None:
     before = mysql_databases(go_mysql_server)
     # It loses rows that are inserted over several connections at once.
     result, slices = run("mysql-transport", go_mysql_server, tmp_path, records=50)
@@ -83,13 +81,13 @@ def test_a_mysql_server_without_analyze_and_with_a_tls_counter_that_stands_still
     assert len(refused) == 1
     assert "(no database selected): the run does without it" in refused[0]
     assert len([text for text in result.warnings if "the server counted none of the first " in text]) == 1
-    # Connections it counts, and those stay in the evidence.
+    # The server counts connections, so they stay in the evidence.
     assert all(each.server_connections is not None for each in slices)
     assert all(each.server_tls is None for each in slices if not each.warm_up)
     assert mysql_databases(go_mysql_server) == before
 
 
-def test_a_redis_server_without_most_sections_of_info(miniredis: Standing, tmp_path: Path) -> None:
+def test_redis_server_with_minimal_info_is_measured(miniredis: Standing, tmp_path: Path) -> None:
     result, slices = run("redis-tls", miniredis, tmp_path, records=300)
     check(result, slices)
     (refused,) = (text for text in result.warnings if text.startswith("the server refuses INFO cluster, INFO memory"))
@@ -107,9 +105,7 @@ def mongodb(server: Standing) -> Iterator[pymongo.MongoClient[dict[str, object]]
         yield client
 
 
-def test_a_mongodb_server_without_roles_counters_and_databases_that_end_with_their_collections(
-    ferretdb: Standing, tmp_path: Path
-) -> None:
+def test_mongodb_server_without_roles_and_counters_is_measured(ferretdb: Standing, tmp_path: Path) -> None:
     with mongodb(ferretdb) as client:
         before = client.list_database_names()
         result, slices = run("mongodb-tls", ferretdb, tmp_path, records=300)
@@ -118,7 +114,7 @@ def test_a_mongodb_server_without_roles_counters_and_databases_that_end_with_the
     assert len([text for text in result.warnings if "serverStatus has no connections.totalCreated" in text]) == 1
 
 
-def test_a_mongodb_user_who_may_do_nothing_is_told_before_anything_is_written(
+def test_mongodb_user_without_roles_is_rejected_before_any_write(
     standalone: Callable[..., Standalone], tmp_path: Path
 ) -> None:
     """A MongoDB lists no privileges for one without roles, as a server that has none does for everybody."""
@@ -134,7 +130,7 @@ def test_a_mongodb_user_who_may_do_nothing_is_told_before_anything_is_written(
         assert set(client.list_database_names()) == before
 
 
-def test_an_empty_database_is_found_where_a_server_keeps_one(ferretdb: Standing, tmp_path: Path) -> None:
+def test_empty_database_that_a_server_keeps_is_recognized(ferretdb: Standing, tmp_path: Path) -> None:
     name = "costof_20261123_101112_study_0a1b2c"
     with mongodb(ferretdb) as client:
         client[name]["gone"].insert_one({"_id": 1})

@@ -1,4 +1,4 @@
-"""Many load machines: real Ray nodes in namespaces of their own ask a real server as one population, and fail as such.
+"""Many load machines: real Ray nodes in separate namespaces load a real server together, and their failures.
 
 Runs are shared: each is looked at for all that it shows. The last ones end hosts, in this order.
 
@@ -39,9 +39,9 @@ from tests.slow.hosts_runs import (
     left,
     memory_holds,
     paced,
+    run_on_head,
     running,
     target,
-    told,
 )
 from tests.slow.ray_nodes import CLIENTS_PORT, TMP, Cluster, a_cluster
 from tests.support.programs import eventually
@@ -89,13 +89,13 @@ def study(cluster: Cluster) -> Path:
 
 @pytest.fixture(scope="module")
 def long_study(cluster: Cluster) -> Path:
-    """For few rounds: in a long slice a host may begin later, as on a busy machine one does."""
+    """Return a study for few rounds with long slices, in which a late host matters less."""
     return _study(cluster, "long", paced(3000.0), 2.0)
 
 
 @dataclass
 class Near:
-    """A run of all hosts side by side, what was seen of it meanwhile, and what the server had counted."""
+    """A finished run of all near hosts, observations made meanwhile, and the server's counters."""
 
     outcome: Outcome
     holders: set[str]
@@ -104,7 +104,7 @@ class Near:
 
 @pytest.fixture(scope="module")
 def refused(cluster: Cluster) -> Iterator[subprocess.Popen[str]]:
-    """A command with a wrong token. Ray takes its time over it, in which others go on."""
+    """Start a command with a wrong token in the background, since Ray is slow to reject it."""
     (cluster.head.folder / "wrong").write_text("0" * 64)
     with costof(cluster, "doctor", "--hosts", "auto", RAY_AUTH_TOKEN_PATH="/tmp/wrong") as process:
         yield process
@@ -117,66 +117,66 @@ def near(cluster: Cluster, server: Standing, study: Path, refused: subprocess.Po
     server.ask("CONFIG", "RESETSTAT")
     with running(cluster, server, "near", study, "--rounds", "33") as run:
         run.wait_for_rounds(2)
-        # The instrument shows that what is there is found.
+        # The instrument's memory shows that the search works.
         assert all(memory_holds(pid, secret) for node in cluster.loads for pid in engines(node))
         holders = {name for node in cluster.nodes.values() for name in holders_on(node, secret)}
         outcome = run.ends()
     return Near(outcome, holders, int(server.ask("INFO", "commandstats")["cmdstat_get"]["calls"]))
 
 
-def test_what_each_host_has_is_told(cluster: Cluster) -> None:
-    status, said = told(cluster, "doctor", "--hosts", "auto")
+def test_hosts_are_described(cluster: Cluster) -> None:
+    status, said = run_on_head(cluster, "doctor", "--hosts", "auto")
     assert status == 0, said
     assert [name for name in LOADS if f"{name}: " in said] == LOADS
 
 
 def test_hosts_are_listed_before_anything_is_started(cluster: Cluster, server: Standing, study: Path) -> None:
-    status, said = told(cluster, "run", "/tmp/paced.toml", "--profile", "quick", *target(server), "--dry-run")
+    status, said = run_on_head(cluster, "run", "/tmp/paced.toml", "--profile", "quick", *target(server), "--dry-run")
     assert status == 0
     assert [line.split()[1] for line in said.splitlines() if line.startswith("host ")] == [f"{name}," for name in LOADS]
     assert said.count("query 4 workers") == 3
     assert not any(left(node) for node in cluster.loads)
 
 
-def test_a_run_of_many_hosts_has_one_answer(near: Near) -> None:
+def test_run_of_many_hosts_has_one_answer(near: Near) -> None:
     outcome = near.outcome
     assert outcome.status == 0, outcome.out + outcome.err
     assert "Traceback" not in outcome.err
-    for piece in outcome.slices:
-        assert [part.host for part in piece.hosts] == LOADS
-        measured = sum(part.operations for part in piece.hosts)
-        assert measured == piece.answer.operations
-        assert not measured or measured == piece.answer.phases["operation"].count
+    for record in outcome.slices:
+        assert [part.host for part in record.hosts] == LOADS
+        measured = sum(part.operations for part in record.hosts)
+        assert measured == record.answer.operations
+        assert not measured or measured == record.answer.phases["operation"].count
 
 
-def test_the_server_has_counted_the_operations_that_the_hosts_say(near: Near) -> None:
-    measured = sum(piece.answer.operations for piece in near.outcome.slices)
-    # What was under way for a second after its slice had ended is no host's operation, and the server's.
-    abandoned = sum(error.count for piece in near.outcome.slices for error in piece.answer.errors)
+def test_server_counts_the_operations_of_all_hosts(near: Near) -> None:
+    measured = sum(record.answer.operations for record in near.outcome.slices)
+    # Operations abandoned a second after their slice are counted by the server, but by no host.
+    abandoned = sum(error.count for record in near.outcome.slices for error in record.answer.errors)
     # One looks whether the account may; and before each slice each worker does one on the connection that it opens.
     assert 0 <= near.gets - (1 + 12 * len(near.outcome.slices) + measured) <= abandoned
 
 
-def test_a_clock_ten_seconds_off_does_no_harm(near: Near) -> None:
-    for piece in near.outcome.slices:
-        offsets = [part.clock_offset_ns / 1e9 for part in piece.hosts]
+def test_clock_ten_seconds_off_is_corrected(near: Near) -> None:
+    for record in near.outcome.slices:
+        offsets = [part.clock_offset_ns / 1e9 for part in record.hosts]
         assert [round(offset) for offset in offsets] == [0, 10, 0]
-    for each in zip(*(piece.hosts for piece in near.outcome.slices), strict=True):
+    for each in zip(*(record.hosts for record in near.outcome.slices), strict=True):
         assert sum(part.operations for part in each) > 0
-        # A busy machine is late now and then; by a clock that is told wrong, all slices are.
+        # A busy machine is late now and then; with a wrong clock all slices would be late.
         assert min(part.late_ns for part in each) < 1e9
 
 
-def test_hosts_begin_together(near: Near, cluster: Cluster, server: Standing, study: Path) -> None:
+def test_hosts_start_at_the_same_time(near: Near, cluster: Cluster, server: Standing, study: Path) -> None:
     outcomes = [near.outcome]
 
     def begin_together() -> bool:
-        begun_ns = [[part.first_ns for part in piece.hosts] for piece in outcomes[-1].slices]
+        begun_ns = [[part.first_ns for part in record.hosts] for record in outcomes[-1].slices]
         apart = [max(firsts) - min(firsts) for firsts in begun_ns if None not in firsts]
         print(sorted(round(each / 1e6, 2) for each in apart))
         if len(apart) >= 100 and median(apart) < TOGETHER_NS:
             return True
-        # A busy machine wakes one late.
+        # A busy machine may start a host late.
         with running(cluster, server, f"together{len(outcomes)}", study, "--rounds", "33") as run:
             outcomes.append(run.ends())
         return False
@@ -184,7 +184,7 @@ def test_hosts_begin_together(near: Near, cluster: Cluster, server: Standing, st
     eventually("hosts that begin together", begin_together)
 
 
-def test_no_password_stands_where_ray_keeps_things(near: Near, cluster: Cluster, server: Standing) -> None:
+def test_ray_stores_no_password(near: Near, cluster: Cluster, server: Standing) -> None:
     assert not near.holders
     secret = server.password.get_secret_value().encode()
     assert not [path for node in cluster.nodes.values() for path in files_of_ray(node) if secret in path.read_bytes()]
@@ -195,26 +195,26 @@ def test_nothing_is_left_on_any_host(near: Near, cluster: Cluster, server: Stand
     assert not server.all_keys()
 
 
-def test_a_wrong_token_is_refused(refused: subprocess.Popen[str]) -> None:
+def test_wrong_token_is_rejected(refused: subprocess.Popen[str]) -> None:
     out, err = refused.communicate()
     assert refused.returncode == 1
-    assert "it does not take the token that this machine has" in out
+    assert "it rejects this machine's token" in out
     assert "Traceback" not in err
 
 
-def test_a_client_of_the_cluster_gets_the_same_answer(cluster: Cluster, server: Standing, long_study: Path) -> None:
+def test_ray_client_gets_the_same_answer(cluster: Cluster, server: Standing, long_study: Path) -> None:
     by_client = ["--hosts", f"ray://{cluster.head.address}:{CLIENTS_PORT}"]
     with running(cluster, server, "by-client", long_study, *by_client, "--rounds", "2") as run:
         outcome = run.ends()
     assert outcome.status in {0, 3}, outcome.out + outcome.err
     assert "Traceback" not in outcome.err
-    for piece in outcome.slices:
-        assert [part.host for part in piece.hosts] == LOADS
-        assert sum(part.operations for part in piece.hosts) == piece.answer.operations > 0
+    for record in outcome.slices:
+        assert [part.host for part in record.hosts] == LOADS
+        assert sum(part.operations for part in record.hosts) == record.answer.operations > 0
     eventually("the end of engines and actors", lambda: not any(left(node) for node in cluster.loads))
 
 
-#: Has the cluster say of itself that it is of another Python, until it is told to end.
+#: A program that makes the cluster report another Python version until it is stopped.
 OTHER_PYTHON = """
 import json, ray
 from ray.experimental import internal_kv as kv
@@ -228,13 +228,13 @@ kv._internal_kv_put(key, usual, namespace=space)
 """
 
 
-def test_another_python_is_refused(cluster: Cluster) -> None:
+def test_another_python_version_is_rejected(cluster: Cluster) -> None:
     pipe = subprocess.PIPE
     other = cluster.command(sys.executable, "-c", OTHER_PYTHON, stdin=pipe, stdout=pipe)
     assert other.stdout is not None
     assert other.stdout.readline() == "changed\n"
     try:
-        status, said = told(cluster, "doctor", "--hosts", "auto")
+        status, said = run_on_head(cluster, "doctor", "--hosts", "auto")
     finally:
         other.communicate("\n")
     assert status == 1
@@ -242,7 +242,7 @@ def test_another_python_is_refused(cluster: Cluster) -> None:
     assert "Python 3.13.0" in said
 
 
-def test_a_host_without_costof_is_sent_the_engine_and_refused_for_commands(
+def test_host_without_costof_can_run_the_engine_but_not_commands(
     cluster: Cluster, server: Standing, long_study: Path
 ) -> None:
     bare, sources = cluster.nodes["load-3"], str(ROOT / "costof")
@@ -251,16 +251,16 @@ def test_a_host_without_costof_is_sent_the_engine_and_refused_for_commands(
     try:
         with running(cluster, server, "bare", long_study, "--rounds", "2") as run:
             outcome = run.ends()
-        status, said = told(cluster, "versus", *WHERE, "true", "true")
+        status, said = run_on_head(cluster, "versus", *WHERE, "true", "true")
     finally:
         subprocess.run(bare.inside("umount", sources), check=True)
     assert outcome.status in {0, 3}, outcome.out + outcome.err
-    assert all(part.operations > 0 for piece in outcome.slices for part in piece.hosts)
+    assert all(part.operations > 0 for record in outcome.slices for part in record.hosts)
     assert status == 1
     assert "load-3 cannot measure: commands are run by the costof of each host, and it has no costof" in said
 
 
-def test_commands_of_ones_own_are_one_population_too(cluster: Cluster, server: Standing) -> None:
+def test_commands_are_measured_on_many_hosts(cluster: Cluster, server: Standing) -> None:
     token = secrets.token_hex(16)
     text = COMMANDS.replace("ADDRESS", server.address).replace("TOKEN_OF_A_LEVEL", token)
     (cluster.head.folder / "own.toml").write_text(text)
@@ -268,7 +268,7 @@ def test_commands_of_ones_own_are_one_population_too(cluster: Cluster, server: S
     words = ["run", "/tmp/own.toml", "--profile", "quick", "--rounds", "3", "--load", "300/s", *WHERE]
     with begun(cluster, "own", *words) as run:
         run.wait_for_rounds(2)
-        # The command itself has it in its environment, as it was asked for.
+        # The command has the secret in its environment, as configured.
         holders = [name for node in cluster.nodes.values() for name in holders_on(node, token.encode(), ["cmdline"])]
         outcome = run.ends()
     # Three rounds are too few for an answer.
@@ -277,19 +277,19 @@ def test_commands_of_ones_own_are_one_population_too(cluster: Cluster, server: S
     files = [path for node in cluster.nodes.values() for path in files_of_ray(node)]
     held = [path for path in files if any(each in path.read_bytes() for each in (token.encode(), _password(server)))]
     assert not held
-    for piece in outcome.slices:
-        assert [part.host for part in piece.hosts] == LOADS
-        assert piece.answer.figures["rate"] == fsum(part.figures["rate"] for part in piece.hosts)
-        assert piece.answer.operations == sum(part.operations for part in piece.hosts)
-        # Each host's share of 300 a second; what proves the arm is asked on each host.
-        assert "told: 100" in piece.answer.evidence["output"]
-    gets = sum(part.figures["gets"] * part.operations for piece in outcome.slices for part in piece.hosts)
+    for record in outcome.slices:
+        assert [part.host for part in record.hosts] == LOADS
+        assert record.answer.figures["rate"] == fsum(part.figures["rate"] for part in record.hosts)
+        assert record.answer.operations == sum(part.operations for part in record.hosts)
+        # Each host's share of 300 a second; the proof runs on each host.
+        assert "requested: 100" in record.answer.evidence["output"]
+    gets = sum(part.figures["gets"] * part.operations for record in outcome.slices for part in record.hosts)
     assert gets == int(server.ask("INFO", "commandstats")["cmdstat_get"]["calls"])
     assert "the mean of what the hosts' programs said" in " ".join((outcome.folder / "report.md").read_text().split())
     eventually("the end of runners and actors", lambda: not any(left(node) for node in cluster.loads))
 
 
-def test_versus_goes_on_hosts_and_nothing_is_left_of_one_that_is_killed(cluster: Cluster, server: Standing) -> None:
+def test_versus_runs_on_hosts_and_cleans_up_after_kill(cluster: Cluster, server: Standing) -> None:
     server.ask("ACL", "SETUSER", "open", "on", "nopass", "allkeys", "allcommands")
     server.ask("CONFIG", "RESETSTAT")
     line = f"redis-benchmark --csv -t get -h {server.address} --user open -a none -n 400 -c"
@@ -308,9 +308,9 @@ def test_versus_goes_on_hosts_and_nothing_is_left_of_one_that_is_killed(cluster:
     with begun(cluster, "versus", *words) as run:
         outcome = run.ends()
     assert outcome.status in {0, 3}, outcome.out + outcome.err
-    for piece in outcome.slices:
-        assert piece.answer.figures["get_rps"] == fsum(part.figures["get_rps"] for part in piece.hosts)
-    runs = sum(part.operations for piece in outcome.slices for part in piece.hosts)
+    for record in outcome.slices:
+        assert record.answer.figures["get_rps"] == fsum(part.figures["get_rps"] for part in record.hosts)
+    runs = sum(part.operations for record in outcome.slices for part in record.hosts)
     assert 400 * runs == int(server.ask("INFO", "commandstats")["cmdstat_get"]["calls"])
     with begun(cluster, "killed", "versus", *WHERE, *[f"sleep {LONG}"] * 2) as run:
         eventually("commands", lambda: all(node.pids_of(LONG) for node in cluster.loads))
@@ -329,7 +329,7 @@ def _password(server: Standing) -> bytes:
     return server.password.get_secret_value().encode()
 
 
-def test_a_crash_of_ray_leaves_a_report_of_what_was_measured(cluster: Cluster, server: Standing, study: Path) -> None:
+def test_crash_of_ray_leaves_a_partial_report(cluster: Cluster, server: Standing, study: Path) -> None:
     with running(cluster, server, "crashed", study, "--rounds", "50") as run:
         run.wait_for_rounds(4)
         of_run = {pid: Path(f"/proc/{pid}/cmdline").read_text() for pid in descendants_of(run.process.pid)}
@@ -338,12 +338,12 @@ def test_a_crash_of_ray_leaves_a_report_of_what_was_measured(cluster: Cluster, s
         outcome = run.ends()
     assert outcome.status == 3, outcome.out + outcome.err
     assert "Traceback" not in outcome.err
-    assert "the process that reaches the hosts stopped: it ended with status -11" in " ".join(outcome.out.split())
+    assert "the process that controls the hosts stopped: it ended with status -11" in " ".join(outcome.out.split())
     eventually("the end of engines and actors", lambda: not any(left(node) for node in cluster.loads))
 
 
-def test_a_host_far_away_is_named_and_one_whose_engine_dies(cluster: Cluster, server: Standing) -> None:
-    # Asked so seldom that a busy machine keeps up: where all wait for it, no distance is seen.
+def test_far_host_and_host_with_dead_engine_are_named(cluster: Cluster, server: Standing) -> None:
+    # A low rate, so that a busy machine keeps up; otherwise waiting would hide the distance.
     seldom = _study(cluster, "seldom", paced(60.0), 0.5)
     with cluster.far("load-3"):
         with running(cluster, server, "far", seldom, "--rounds", "14") as run:
@@ -361,20 +361,18 @@ def test_a_host_far_away_is_named_and_one_whose_engine_dies(cluster: Cluster, se
     assert again.slower == ["load-3"]
 
 
-def test_a_silent_host_is_named(cluster: Cluster, server: Standing, study: Path) -> None:
+def test_host_that_does_not_answer_is_named(cluster: Cluster, server: Standing, study: Path) -> None:
     with running(cluster, server, "silent", study, "--rounds", "50") as run:
         run.wait_for_rounds(4)
         with cluster.cut("load-2"):
             outcome = run.ends()
     assert outcome.status == 3, outcome.out + outcome.err
     assert [(lost.host, lost.rest) for lost in outcome.lost] == [("load-2", None)]
-    # Reached again, what the run had there ends.
+    # Once the host is reachable again, the run's processes there end.
     eventually("the end of engines and actors", lambda: not any(left(node) for node in cluster.loads))
 
 
-def test_a_host_that_dies_is_done_without_where_the_rest_is_enough(
-    cluster: Cluster, server: Standing, study: Path
-) -> None:
+def test_run_continues_without_a_dead_host_if_enough_remain(cluster: Cluster, server: Standing, study: Path) -> None:
     with running(cluster, server, "died", study, "--rounds", "12", "--hosts-least", "2") as run:
         run.wait_for_rounds(2)
         cluster.kill("load-3")
@@ -382,6 +380,6 @@ def test_a_host_that_dies_is_done_without_where_the_rest_is_enough(
     assert outcome.status in {0, 3}, outcome.err
     assert [(lost.host, lost.rest) for lost in outcome.lost] == [("load-3", 2)]
     assert "load-3 was lost" in outcome.out
-    # Ray has news of it, too.
+    # Ray reports the node as dead too.
     assert "raylet" not in outcome.out + outcome.err
     assert [part.host for part in outcome.slices[-1].hosts] == LOADS[:2]

@@ -1,4 +1,4 @@
-"""The engines of other TLS libraries, where they are built: what they say they are, and what they can do."""
+"""Engines built with other TLS libraries: their names and capabilities."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture(scope="module")
 def listeners(authority: Authority) -> Iterator[list[str]]:
-    """The installed engine's: TLS for its address, TLS for another, and plain."""
+    """Start servers of the installed engine: TLS for its address, TLS for another address, and plain."""
     own, other = (authority.issue(name, "rsa-2048", [name]) for name in (ADDRESS, "127.9.9.9"))
     asked = [Listener(address=f"{ADDRESS}:0", tls=TlsFiles.of(each)) for each in (own, other)]
     with OriginProcess() as process:
@@ -54,7 +54,7 @@ def arm(name: str, address: str, **transport: object) -> Arm:
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_a_library_connects_as_it_is_asked_to_and_says_what_it_is(
+def test_engine_of_a_tls_library_connects_and_names_it(
     library: str, listeners: list[str], authority: Authority, tmp_path: Path
 ) -> None:
     try:
@@ -84,7 +84,7 @@ def test_a_library_connects_as_it_is_asked_to_and_says_what_it_is(
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_a_post_quantum_group_is_agreed_on_where_both_ends_have_it(
+def test_post_quantum_group_is_negotiated_if_both_ends_support_it(
     library: str, authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     try:

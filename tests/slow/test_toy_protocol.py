@@ -1,4 +1,4 @@
-"""What a protocol costs: a toy is laid over a copy of the repository, counted, built and asked."""
+"""The effort to add a protocol: a toy protocol is added to a copy of the repository, counted, built and measured."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PROGRAM = '    "echo": functools.partial(standing_server, "echo"),\n'
 
 @pytest.fixture(scope="module")
 def echo(tmp_path_factory: pytest.TempPathFactory) -> Tree:
-    """A protocol with its server program and a study, entered where protocols and contracts are listed."""
+    """Return a copy with a toy protocol, its server program and a study, registered in the lists and contracts."""
     tree = Tree(tmp_path_factory.mktemp("echo"))
     tree.lay("protocol")
     tree.insert("engine/crates/wire/src/lib.rs", "pub mod echo;\n", before="pub mod http;\n")
@@ -26,19 +26,19 @@ def echo(tmp_path_factory: pytest.TempPathFactory) -> Tree:
     return tree
 
 
-def test_a_protocol_is_four_files_and_a_line_in_each_contract(echo: Tree) -> None:
+def test_new_protocol_needs_four_files_and_one_line_in_each_contract(echo: Tree) -> None:
     assert echo.touched() == [
         "costof/programs/echo.py",
         "costof/studies/echo-tls.toml",
         "engine/crates/wire/src/echo/",
-        # Its module, and its entry among all protocols.
+        # Its module, and its entry in the list of protocols.
         "engine/crates/wire/src/lib.rs +2 -0",
         "tests/support/programs.py +1 -0",
         "tests/support/services.py +1 -0",
     ]
 
 
-def test_the_rules_of_the_house_hold_for_a_new_protocol(echo: Tree) -> None:
+def test_new_protocol_passes_the_house_rules(echo: Tree) -> None:
     echo.run("cargo", "fmt", "--all", "--check", cwd=echo.root / "engine")
     echo.run("ruff", "check", ".")
     echo.run("ruff", "format", "--check", ".")
@@ -48,14 +48,14 @@ def test_the_rules_of_the_house_hold_for_a_new_protocol(echo: Tree) -> None:
 
 
 @pytest.mark.servers
-def test_a_new_protocol_is_asked_as_any_other(echo: Tree, tmp_path: Path) -> None:
+def test_new_protocol_can_be_measured(echo: Tree, tmp_path: Path) -> None:
     assert "What does TLS cost an echo?" in echo.costof("list")
     echo.costof("run", "echo-tls", "--profile", "quick", "--rounds", "2", "--out", "run", cwd=tmp_path)
     assert_answered(tmp_path / "run")
 
 
 @pytest.mark.servers
-def test_a_new_protocol_keeps_every_contract(echo: Tree) -> None:
+def test_new_protocol_passes_every_contract(echo: Tree) -> None:
     tested = echo.run("python", "-m", "pytest", "tests/contract", "-k", "echo", "-v")
     for contract in ("programs", "service", "studies"):
         assert f"tests/contract/test_{contract}.py ." in tested

@@ -1,4 +1,4 @@
-"""The truth campaign on its real servers: what a run is said to have paid is what the relay has counted."""
+"""The truth campaign on real servers: a run's reported cost equals the delay added by a relay."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def built() -> None:
 
 
 def planned_by_operations(trial: Trial, rounds: int) -> Plan:
-    """The campaign's slices of 40 ms end before a busy machine has done anything."""
+    """Use longer slices, since 40 ms may pass on a busy machine without any operation."""
     return ended_by_operations(planned(trial, rounds=rounds), query=50)
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_an_arm_pays_what_its_entrance_adds_and_its_twin_nothing(service: str, tmp_path: Path) -> None:
+def test_arm_has_the_added_cost_and_the_control_replicate_has_none(service: str, tmp_path: Path) -> None:
     trial = Trial("effect", service, NOTHING, False, 0)
     cost = RelayCost(added_ns=round(ADDED_MS * NS_PER_MS), payers=All())
     done = Judged(measured(planned_by_operations(trial, rounds=3), service, cost, tmp_path / "run"))
@@ -47,8 +47,8 @@ def test_an_arm_pays_what_its_entrance_adds_and_its_twin_nothing(service: str, t
     assert paying.control + paying.estimate >= ADDED_MS
 
 
-def test_requests_of_a_slice_go_over_a_connection_of_their_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Where nothing ends connections, they would stand for the whole run, and their luck would be an offset."""
+def test_each_slice_opens_new_connections(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Connections kept for the whole run could have a constant random offset."""
     seen: list[int | None] = []
 
     def observe(lab: TruthLab, arm: PlannedArm) -> Paid:
@@ -69,7 +69,7 @@ def test_requests_of_a_slice_go_over_a_connection_of_their_own(monkeypatch: pyte
     assert all(record.answer.evidence["connections"] == 0 for record in slices if record.workload == "query")
 
 
-def test_a_run_that_a_ctrl_c_has_ended_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_interrupted_run_does_not_count(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def pressed(*_: object) -> None:
         raise KeyboardInterrupt
 

@@ -1,4 +1,4 @@
-"""Two releases of a server at one address, as before and after an upgrade: runs on them are never taken for one."""
+"""Two releases of a server at one address, as before and after an upgrade: their runs are never mixed."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Upgrade:
         assert done.status in (0, 3), done.err
 
     def unpacked(self, which: int, lab: Lab) -> dict[str, str]:
-        """The environment in which this release is found."""
+        """Return the environment for this release."""
         try:
             return {f"COSTOF_{self.program.upper()}": str(self.unpack(self.packages[which], lab.new_folder()))}
         except programs.Absent as absent:
@@ -83,7 +83,7 @@ UPGRADES = {
 
 @dataclass(frozen=True)
 class Upgraded:
-    """`folder` has two whole runs, `old` and `new`. `refusal`: what resuming one of the old on the new said."""
+    """Two complete runs, `old` and `new`, in `folder`. `refusal`: the error of resuming an old run on the new one."""
 
     upgrade: Upgrade
     folder: Path
@@ -115,20 +115,20 @@ def upgraded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return Upgraded(upgrade, folder / "runs", f"{resumed.status} {resumed.err}")
 
 
-def test_a_run_is_not_resumed_on_another_release(upgraded: Upgraded) -> None:
+def test_resume_rejects_another_release(upgraded: Upgraded) -> None:
     old, new = upgraded.upgrade.versions
     assert upgraded.refusal.startswith("2 ")
     assert f"its version was {old} and is now {new}" in upgraded.refusal
 
 
-def test_compare_names_the_releases_first(upgraded: Upgraded) -> None:
+def test_compare_names_the_releases(upgraded: Upgraded) -> None:
     done = costof("compare", str(upgraded.folder / "old"), str(upgraded.folder / "new"), cwd=upgraded.folder)
-    told = " ".join(done.out.split())
-    assert all(version in told for version in upgraded.upgrade.versions)
-    assert told.index(upgraded.upgrade.versions[0]) < told.index("Costs, relative to each run")
+    text = " ".join(done.out.split())
+    assert all(version in text for version in upgraded.upgrade.versions)
+    assert text.index(upgraded.upgrade.versions[0]) < text.index("Costs, relative to each run")
 
 
-def test_history_has_a_series_for_each_release(upgraded: Upgraded) -> None:
+def test_history_has_one_series_for_each_release(upgraded: Upgraded) -> None:
     done = costof("history", str(upgraded.folder), cwd=upgraded.folder)
     assert done.status == 0, done.err
     for major in upgraded.upgrade.majors:

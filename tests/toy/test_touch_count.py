@@ -1,4 +1,4 @@
-"""What a study and a section cost: toys are laid over a copy of the repository, counted, and asked."""
+"""The effort to add a study or a section: toys are added to a copy of the repository, counted, and run."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
 
 
 @pytest.mark.servers
-def test_a_study_is_one_file(tree: Tree, tmp_path: Path) -> None:
+def test_new_study_needs_one_file(tree: Tree, tmp_path: Path) -> None:
     assert "What does TLS cost a client of MariaDB?" in tree.costof("list")
     tree.costof("run", "mariadb-tls", "--profile", "quick", "--rounds", "2", "--out", "run", cwd=tmp_path)
     assert_answered(tmp_path / "run")
 
 
-def test_a_section_is_one_file(tree: Tree, tmp_path: Path) -> None:
-    """It is in result.json, in the answer, on a console, in Markdown and on the page, between its neighbours."""
+def test_new_section_needs_one_file(tree: Tree, tmp_path: Path) -> None:
+    """The section appears in result.json, in the answer, on a console, in Markdown and on the page."""
     fake_run(tmp_path / "run", plan_of("http-tls-termination"), HttpTruth(), rounds=5)
     printed = tree.costof("show", "run", cwd=tmp_path)
     tree.costof("report", "run", cwd=tmp_path)
@@ -49,7 +49,7 @@ def test_a_section_is_one_file(tree: Tree, tmp_path: Path) -> None:
     assert page.index('id="sizing"') < page.index('id="slices"') < page.index('id="ab"')
 
 
-def test_a_section_keeps_its_contract_once_the_schema_is_made_anew(tree: Tree) -> None:
+def test_new_section_passes_its_contract_with_a_new_schema(tree: Tree) -> None:
     schema = tree.run("python", "-m", "costof.report")
     (tree.root / "docs" / "result.schema.json").write_text(schema)
     tree.run("python", "-m", "pytest", "tests/contract/test_sections.py", "-k", "schema or slices or names_and_places")

@@ -1,4 +1,4 @@
-"""A copy of the repository, over which a toy is laid: the change that somebody would send."""
+"""A copy of the repository with a toy added, like a contributor's change."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Tree:
         self._built = folder / "built"
         self._engine = engine_path()
         for name in _git(ROOT, "ls-files", "--cached", "--others", "--exclude-standard"):
-            # One that was deleted is listed until the deletion is committed.
+            # A deleted file is listed until the deletion is committed.
             if (ROOT / name).is_file():
                 _copy(ROOT / name, self.root / name)
         _git(self.root, "init", "--quiet")
@@ -42,19 +42,19 @@ class Tree:
             _copy(TOYS / toy / name, self.root / name)
 
     def insert(self, name: str, text: str, *, before: str) -> None:
-        """Write into a file, before what stands there once."""
+        """Insert text into a file, before a text that occurs once."""
         there = (self.root / name).read_text()
         assert there.count(before) == 1, f"{name} has not one {before!r}"
         (self.root / name).write_text(there.replace(before, text + before))
 
     def touched(self) -> list[str]:
-        """New files, a new folder as one; and changed files, with how many lines have come and gone."""
+        """Return new files (a new folder as one), and changed files with the numbers of added and removed lines."""
         new = _git(self.root, "ls-files", "--others", "--exclude-standard", "--directory")
         changed = (line.split("\t") for line in _git(self.root, "diff", "--numstat"))
         return sorted(new + [f"{name} +{come} -{gone}" for come, gone, name in changed])
 
     def run(self, *command: str, cwd: Path | None = None) -> str:
-        """What a program prints that is run to its end, in the copy where `cwd` is none. 'python' is the copy's."""
+        """Run a program, by default in the copy, and return its output. 'python' is the copy's interpreter."""
         path = os.pathsep.join([str(self._environment / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
         env = {**os.environ, "PATH": path, "PYTHONPATH": str(self.root), "COSTOF_ENGINE": str(self._engine)}
         done = subprocess.run(command, cwd=cwd or self.root, env=env, capture_output=True, text=True, check=False)
@@ -84,20 +84,20 @@ class Tree:
 
 
 def _git(folder: Path, *arguments: str) -> list[str]:
-    # A hook of git's names its own repository in the environment.
+    # Git hooks set the repository in the environment.
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     done = subprocess.run(["git", *arguments], cwd=folder, env=env, capture_output=True, text=True, check=True)
     return done.stdout.splitlines()
 
 
 def _copy(file: Path, to: Path) -> None:
-    """With its times: Cargo goes by them."""
+    """Copy a file with its times, which Cargo uses."""
     to.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy2(file, to)
 
 
 def assert_answered(run: Path) -> None:
-    """With a figure of each metric, and the word of both ends that plain was plain and TLS was TLS."""
+    """Check that a run has figures of each metric, and evidence of both ends for plain and TLS."""
     result = json.loads((run / "result.json").read_text())
     assert result["partial"] is None
     assert {effect["metric"] for effect in result["effects"]} == {metric["name"] for metric in result["metrics"]}

@@ -50,7 +50,7 @@ def test_a_crash_is_told_in_a_line(dies: str, monkeypatch: pytest.MonkeyPatch, t
     with pytest.raises(CostofError) as caught, hosts(monkeypatch, tmp_path, dies) as process:
         process.plan(PLAN)
     assert caught.value.problem is ErrorText.INSTRUMENT_FAILED
-    assert str(caught.value) == "the process that reaches the hosts stopped: it ended with status -11"
+    assert str(caught.value) == "the process that controls the hosts stopped: it ended with status -11"
 
 
 def test_a_host_that_is_lost_is_named_and_the_others_may_go_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
-"""Load generators that people use, as clients of the servers that a study asks: one file a program.
+"""Load generators such as pgbench and wrk, run against the servers of a study: one module for each program.
 
-Each module has a `CLIENT`: its command line, which of its reader's figures answer the question, and how it is told of a
-server and of how to speak to it. What it cannot be told, its arms are without.
+Each module defines a `CLIENT`: the program's command line, its headline figures, and a function that turns an endpoint
+into options and environment variables. Arms that the program cannot be configured for are left out.
 """
 
 from __future__ import annotations
@@ -16,22 +16,23 @@ from pkgutil import iter_modules
 from pydantic import SecretStr
 
 from costof.errors import CostofError, ErrorText, nearest
-from costof.instruments.commands.settings import CommandLevel, CommandProgram, CommandSettings, filled
+from costof.instruments.commands.settings import CommandLevel, CommandProgram, CommandSettings, build_settings
 from costof.lab.program import find_program
 from costof.messages.plan import Endpoint
 
-#: In a client's line, the program itself, and what else it is called with on an arm.
+#: Placeholders of a client's command line: the program's path, and the options for an arm.
 PROGRAM, OPTIONS = "program", "options"
 
 
-class CannotError(Exception):
-    """What an arm asks for and a program cannot be told; the message goes on after its name: 'cannot …'."""
+class UnsupportedArmError(Exception):
+    """A program lacks an option that an arm needs. The message continues a sentence that begins with the program's
+    name: 'cannot …'."""
 
 
 @dataclass(frozen=True)
-class Called:
-    """How a program is called for an arm: with which options, and in which environment, whose secrets nobody else
-    can read."""
+class Invocation:
+    """The options and environment variables that a program is run with on an arm. `secrets` are environment variables
+    that are never printed or stored."""
 
     options: Sequence[str] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -40,71 +41,71 @@ class Called:
 
 @dataclass(frozen=True)
 class Client:
-    """Of one program. `of`: the server program, or the kind of service, of the studies that it can be a client in.
+    """A load generator. `service` is the server program, or the kind of service, that it can load.
 
-    `called` raises `CannotError`. `headline` are figures of the program's reader, by their names there. `folders` are
-    where it may lie beside the usual ones.
+    `invocation` raises `UnsupportedArmError`. `headline` names figures of the program's reader. `folders` returns
+    further folders to search for the program.
     """
 
     program: str
     package: str
-    of: str
+    service: str
     run: str
     headline: tuple[str, ...]
-    called: Callable[[Endpoint], Called]
+    invocation: Callable[[Endpoint], Invocation]
     folders: Callable[[], Sequence[Path]] = tuple
 
     @property
     def command(self) -> CommandProgram:
-        """Its line as a study's workload says one."""
+        """The program as a study's workload declares it."""
         return CommandProgram(run=self.run, read=self.program)
 
-    def found(self) -> Path:
-        """Raises `PROGRAM_MISSING`."""
+    def find(self) -> Path:
+        """Return the program's path. Raises `PROGRAM_MISSING`."""
         return find_program(self.program, self.package, self.folders())
 
     def settings(
         self, endpoint: Endpoint, programs: Mapping[str, tuple[CommandProgram, Mapping[str, float]]], output: Path
     ) -> CommandSettings:
-        """What the runner is told of an arm that is reached so. Raises `CannotError`."""
-        called = self.called(endpoint)
-        words = {PROGRAM: shlex.quote(str(self.found())), OPTIONS: shlex.join(called.options)}
-        level = CommandLevel(set=words, environment=dict(called.environment))
-        settings = filled(level, programs, {}, output)
-        reached = {"addresses": endpoint.service.addresses, "hidden": dict(called.secrets)}
-        return settings.model_copy(update=reached)
+        """Return the command runner's settings for an arm with this endpoint. Raises `UnsupportedArmError`."""
+        invocation = self.invocation(endpoint)
+        words = {PROGRAM: shlex.quote(str(self.find())), OPTIONS: shlex.join(invocation.options)}
+        level = CommandLevel(set=words, environment=dict(invocation.environment))
+        settings = build_settings(level, programs, {}, output)
+        update = {"addresses": endpoint.service.addresses, "hidden": dict(invocation.secrets)}
+        return settings.model_copy(update=update)
 
 
 def client_names() -> list[str]:
-    """Of all clients, sorted."""
+    """Return the names of all clients, sorted."""
     return sorted(module.name.replace("_", "-") for module in iter_modules(__path__))
 
 
 def client(name: str) -> Client:
-    """The client of this name. Raises `UNKNOWN_CLIENT`."""
+    """Return the client with this name. Raises `UNKNOWN_CLIENT`."""
     names = client_names()
     if name not in names:
         raise CostofError(ErrorText.UNKNOWN_CLIENT, name=name, nearest=nearest(name, names), allowed=", ".join(names))
-    found: Client = import_module(f"{__name__}.{name.replace('-', '_')}").CLIENT
-    return found
+    loaded: Client = import_module(f"{__name__}.{name.replace('-', '_')}").CLIENT
+    return loaded
 
 
 def host_and_port(addresses: Sequence[str]) -> tuple[str, str]:
-    """Of the first of them; an IPv6 host without its brackets."""
+    """Return host and port of the first address; an IPv6 host without its brackets."""
     host, _, port = addresses[0].rpartition(":")
     return host.strip("[]"), port
 
 
 def check_tls(endpoint: Endpoint, versions: tuple[str | None, ...]) -> None:
-    """Whether a program can speak as an arm wants that offers these versions of TLS, and neither one suite or group
-    alone nor a session to resume. Raises `CannotError`."""
-    wanted = endpoint.transport
-    if not wanted.is_tls:
+    """Raise `UnsupportedArmError` if the arm needs a TLS version other than these, one cipher suite or group alone, or
+    session resumption. None stands for an arm without a fixed version."""
+    transport = endpoint.transport
+    if not transport.is_tls:
         return
-    if wanted.version not in versions:
-        raise CannotError(f"cannot offer TLS {wanted.version} alone")
-    for what, asked in (("cipher suite", wanted.cipher), ("group", wanted.group)):
-        if asked is not None:
-            raise CannotError(f"cannot offer one {what} alone")
-    if wanted.resumption:
-        raise CannotError("cannot resume TLS sessions")
+    if transport.version not in versions:
+        raise UnsupportedArmError(f"cannot offer TLS {transport.version} alone")
+    for kind, name in (("cipher suite", transport.cipher), ("group", transport.group)):
+        if name is not None:
+            raise UnsupportedArmError(f"cannot offer one {kind} alone")
+    if transport.resumption:
+        raise UnsupportedArmError("cannot resume TLS sessions")

@@ -1,6 +1,6 @@
-"""pgbench of PostgreSQL: its select-only transactions, on 8 connections.
+"""PostgreSQL's pgbench: its select-only transactions on 8 connections.
 
-https://www.postgresql.org/docs/current/libpq-envars.html: all that libpq can be told comes by its environment.
+Connection settings are passed as environment variables (https://www.postgresql.org/docs/current/libpq-envars.html).
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from costof.errors import CostofError
-from costof.instruments.clients import Called, CannotError, Client, check_tls, host_and_port
+from costof.instruments.clients import Client, Invocation, UnsupportedArmError, check_tls, host_and_port
 from costof.messages.plan import Endpoint
 from costof.programs.postgres.connection import PostgresSettings
 from costof.programs.postgres.lab import find_postgres
@@ -16,7 +16,7 @@ from costof.programs.postgres.lab import find_postgres
 SSL_MODES = {"full": "verify-full", "ca-only": "verify-ca", "none": "require"}
 
 
-def _called(endpoint: Endpoint) -> Called:
+def _invocation(endpoint: Endpoint) -> Invocation:
     settings, transport = endpoint.service, endpoint.transport
     assert isinstance(settings, PostgresSettings)
     check_tls(endpoint, (None, "1.2", "1.3"))
@@ -32,14 +32,14 @@ def _called(endpoint: Endpoint) -> Called:
     }
     if settings.table_schema is not None:
         if settings.pooled:
-            raise CannotError("cannot name the schema of its tables, and a pooler takes no search_path")
-        # Its statements name no schema.
+            raise UnsupportedArmError("cannot name the schema of its tables, and a pooler rejects search_path")
+        # pgbench's statements name no schema.
         environment["PGOPTIONS"] = f'-c search_path="{settings.table_schema}"'
     if transport.is_tls:
         if settings.negotiation == "direct":
-            raise CannotError("cannot begin TLS with the first byte")
+            raise UnsupportedArmError("cannot begin TLS with the first byte of a connection")
         if transport.ca_file is None and transport.verify != "none":
-            raise CannotError("cannot verify certificates by the system's authorities; name a file with --tls-ca")
+            raise UnsupportedArmError("cannot verify certificates by the system's CAs; name a CA file with --tls-ca")
         environment |= {
             "PGSSLMODE": SSL_MODES[transport.verify],
             "PGCHANNELBINDING": "require" if settings.channel_binding else "disable",
@@ -50,11 +50,11 @@ def _called(endpoint: Endpoint) -> Called:
             version = f"TLSv{transport.version}"
             environment |= {"PGSSLMINPROTOCOLVERSION": version, "PGSSLMAXPROTOCOLVERSION": version}
     secrets = {"PGPASSWORD": settings.password} if settings.password is not None else {}
-    return Called(["--protocol", settings.statements or "simple"], environment, secrets)
+    return Invocation(["--protocol", settings.statements or "simple"], environment, secrets)
 
 
-def _beside_servers() -> list[Path]:
-    """Debian has it among the server's programs, and only a wrapper on PATH."""
+def _server_folders() -> list[Path]:
+    """Return the server's program folder: Debian keeps pgbench there, and only a wrapper on PATH."""
     try:
         return [find_postgres().parent]
     except CostofError:
@@ -64,9 +64,9 @@ def _beside_servers() -> list[Path]:
 CLIENT = Client(
     program="pgbench",
     package="postgresql-contrib",
-    of="postgres",
+    service="postgres",
     run="{program} --no-vacuum --select-only {options} --client 8 --jobs 2 --time {seconds}",
     headline=("tps",),
-    called=_called,
-    folders=_beside_servers,
+    invocation=_invocation,
+    folders=_server_folders,
 )

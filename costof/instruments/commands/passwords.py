@@ -1,4 +1,4 @@
-"""Suspected passwords in command lines: find them, and strike them out."""
+"""Finding and masking suspected passwords in command lines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from costof.model import HIDDEN
 
-#: Names of options, variables and properties that hold a password; '--password-file' and 'PWD' do not.
+#: Names of options, variables and properties that hold a password. '--password-file' and 'PWD' do not match.
 _NAME = re.compile(
     r"(?:password|passwd|passphrase|requirepass|masterauth|secret|api[-_]?key|access[-_]?key|REDISCLI_AUTH"
     r"|(?<![A-Za-z])(?:pass|pw|token|credentials?)|(?<=[A-Za-z]_)PWD)$",
@@ -23,22 +23,22 @@ _HEADER = re.compile(
     r"(?P<name>(?:Proxy-)?Authorization|X-Api-Key)\s*:\s*(?:(?:Bearer|Basic|Token)\s+)?(?P<value>.+)", re.IGNORECASE
 )
 _OPENSSL = re.compile(r"pass:(?P<value>.+)")
-#: Values that name the place of a password: a shell's variable, a source of OpenSSL's, a file of curl's.
+#: Values that refer to a password stored elsewhere: a shell variable, an OpenSSL password source, a file for curl.
 _ELSEWHERE = re.compile(r"(?:\w+:)?\$|\{\w+\}|`|(?:env|file|fd):|@|stdin$|-$")
 
 
 @dataclass(frozen=True)
 class _Options:
-    """A program's own options that a password follows, in the next word or `attached` to theirs.
+    """Options of a program whose value is a password, in the next word (`separate`) or in the same one (`attached`).
 
-    `of_login`: user and password with a colon between them; without one it holds no password.
+    With `has_user` the value is 'user:password'; without a colon it holds no password.
     """
 
     programs: re.Pattern[str]
     names: tuple[str, ...]
     attached: bool = True
     separate: bool = True
-    of_login: bool = False
+    has_user: bool = False
 
 
 _PROGRAMS = (
@@ -46,41 +46,41 @@ _PROGRAMS = (
     _Options(re.compile(r"mongo.*|sshpass|cqlsh"), ("-p",)),
     _Options(re.compile(r"(?:redis|valkey|keydb)-.*"), ("-a",), attached=False),
     _Options(re.compile(r"memtier_benchmark"), ("-a", "--authenticate")),
-    _Options(re.compile(r"ab"), ("-A", "-P"), of_login=True),
-    _Options(re.compile(r"curl"), ("-u", "--user", "-U", "--proxy-user"), of_login=True),
-    _Options(re.compile(r"hey|oha"), ("-a",), attached=False, of_login=True),
+    _Options(re.compile(r"ab"), ("-A", "-P"), has_user=True),
+    _Options(re.compile(r"curl"), ("-u", "--user", "-U", "--proxy-user"), has_user=True),
+    _Options(re.compile(r"hey|oha"), ("-a",), attached=False, has_user=True),
     _Options(re.compile(r"sqlcmd"), ("-P",)),
 )
-#: They ask for a password where the option has none, and the next word is a database.
-_PROMPTING = re.compile(r"(?:mysql|mariadb).*")
+#: Programs that prompt if `--password` has no value; the next word is the database then.
+_PROMPTS_FOR_PASSWORD = re.compile(r"(?:mysql|mariadb).*")
 
 
 @dataclass(frozen=True)
 class Password:
-    """A suspected password. `place` names the option or variable before it, and no part of the password."""
+    """A suspected password. `place` names its option or variable and holds no part of the password."""
 
     place: str
     value: str = field(repr=False)
 
 
 def find_passwords(argv: Sequence[str]) -> list[Password]:
-    """Return the suspected passwords in the words of a command, and in those of a script among them."""
-    found = [each for each in _found(argv) if each.value and not _ELSEWHERE.match(each.value)]
-    return [*{(each.place, each.value): each for each in found}.values()]
+    """Return the suspected passwords in a command's words, including the words of a shell script among them."""
+    passwords = [each for each in _suspects(argv) if each.value and not _ELSEWHERE.match(each.value)]
+    return [*{(each.place, each.value): each for each in passwords}.values()]
 
 
 def without_passwords(line: str) -> str:
-    """Return a command line without suspected passwords, and without line breaks."""
+    """Return a command line with suspected passwords masked and line breaks replaced by spaces."""
     for password in sorted(find_passwords(_split(line)), key=lambda each: len(each.value), reverse=True):
         if password.value not in line:
-            # Quotation marks or backslashes stand within it.
+            # The password contains quotes or backslashes in the line, so it cannot be replaced.
             first = _split(line)[0]
             return "…" if find_passwords([first]) else f"{first} …"
         line = line.replace(password.value, HIDDEN)
     return " ".join(line.split())
 
 
-def _found(argv: Sequence[str]) -> Iterator[Password]:
+def _suspects(argv: Sequence[str]) -> Iterator[Password]:
     program = ""
     for at, word in enumerate(argv):
         after = argv[at + 1] if at + 1 < len(argv) else ""
@@ -88,28 +88,28 @@ def _found(argv: Sequence[str]) -> Iterator[Password]:
         if any(options.programs.fullmatch(name) for options in _PROGRAMS):
             program = name
         if " " in word or "\n" in word:
-            yield from _found(_split(word))
-        yield from _anywhere(word)
-        if word.startswith("--") and _NAME.search(word) and not _PROMPTING.fullmatch(program):
+            yield from _suspects(_split(word))
+        yield from _in_any_program(word)
+        if word.startswith("--") and _NAME.search(word) and not _PROMPTS_FOR_PASSWORD.fullmatch(program):
             yield Password(word, "" if after.startswith("-") else after)
         for options in _PROGRAMS:
             if options.programs.fullmatch(program):
                 yield from _after_option(options, program, word, after)
 
 
-def _anywhere(word: str) -> Iterator[Password]:
-    """Yield passwords of a word that look the same for every program."""
-    if (found := _ASSIGNED.fullmatch(word)) and _NAME.search(found["name"]):
-        yield Password(found["name"], found["value"])
-    for found in _LOGIN.finditer(word):
-        yield Password("the user in a URL", found["value"])
+def _in_any_program(word: str) -> Iterator[Password]:
+    """Yield passwords in forms that all programs share, such as name=value and URLs."""
+    if (match := _ASSIGNED.fullmatch(word)) and _NAME.search(match["name"]):
+        yield Password(match["name"], match["value"])
+    for match in _LOGIN.finditer(word):
+        yield Password("the user in a URL", match["value"])
     if "://" in word:
         yield from (
             Password(each["name"], each["value"]) for each in _QUERY.finditer(word) if _NAME.search(each["name"])
         )
     for pattern in (_HEADER, _OPENSSL):
-        if found := pattern.fullmatch(word):
-            yield Password(found.groupdict().get("name") or "pass:", found["value"])
+        if match := pattern.fullmatch(word):
+            yield Password(match.groupdict().get("name") or "pass:", match["value"])
 
 
 def _after_option(options: _Options, program: str, word: str, after: str) -> Iterator[Password]:
@@ -120,13 +120,13 @@ def _after_option(options: _Options, program: str, word: str, after: str) -> Ite
             value = word.removeprefix(name).removeprefix("=")
         else:
             continue
-        if options.of_login:
+        if options.has_user:
             value = value.partition(":")[2]
         yield Password(f"{name} of '{program}'", value)
 
 
 def _split(line: str) -> list[str]:
-    """Return the words of a line or a script, as far as they can be told apart."""
+    """Return the words of a command line or script; with unbalanced quotes, split at blanks and quotes."""
     lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     lexer.commenters = ""

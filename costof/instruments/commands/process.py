@@ -1,4 +1,4 @@
-"""One command's life: started in a session of its own, waited for, and ended with its children at its time-out."""
+"""Running one command: in a new session, with a timeout that also ends its children."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from pathlib import Path
 from costof.lab.supervisor import parents
 from costof.messages.answers import COPY_OF_ITSELF
 
-#: What brings a level into force, undoes it or proves it takes no longer.
+#: Timeout of each command that applies, undoes or verifies a level.
 STEP_SECONDS = 60.0
-#: After SIGTERM, before SIGKILL.
+#: Time between SIGTERM and SIGKILL.
 GRACE_SECONDS = 1.0
-#: Between two looks at how much it has written.
+#: Interval between checks of the output's size.
 LOOK_SECONDS = 1.0
-#: Between two looks at what was killed and has not ended yet.
+#: Interval between checks of whether a killed process has ended.
 LOOK_AGAIN_SECONDS = 0.001
-#: For children that were just forked to be another program.
+#: Time for newly forked children to execute their own programs, which name them.
 NAMING_SECONDS = 0.02
-#: Of a process, as the kernel keeps it.
+#: The kernel cuts process names to this length.
 LONGEST_NAME = 15
 MOST_OUTPUT = 64 * 2**20
 
 
 class ParentGoneError(Exception):
-    """Whoever asked for the command is no more; it was ended."""
+    """costof has ended, so the command was ended too."""
 
 
 class NotStartedError(Exception):
-    """The message says why."""
+    """The command could not be started; the message says why."""
 
 
 @dataclass(frozen=True)
-class Ended:
-    """A command that is over. `wrong` says in words why it has failed; None where its status is 0.
+class FinishedCommand:
+    """A command that has ended. `failure` says why it failed; None if its status is 0.
 
-    CPU time is that of the process and of its children that it has waited for, as getrusage(2) counts.
+    CPU time is that of the process and of the children that it waited for, as getrusage(2) counts.
     """
 
     elapsed_ns: int
@@ -50,10 +50,10 @@ class Ended:
     peak_memory_bytes: int
     output: str
     error_output: str
-    wrong: str | None
+    failure: str | None
     status: int = 0
-    #: Names of processes that it had left running when it ended, and that were killed.
-    left: tuple[str, ...] = ()
+    #: Names of processes that the command left running and that were killed.
+    killed_children: tuple[str, ...] = ()
 
 
 def run(
@@ -62,14 +62,14 @@ def run(
     timeout_seconds: float,
     parent: int | None = None,
     directory: Path | None = None,
-    leaves: bool = False,
-) -> Ended:
-    """Run it to its end. `parent`: the end of a pipe; when its other end is closed the command is ended.
+    keep_children: bool = False,
+) -> FinishedCommand:
+    """Run a command until it ends. `parent` is one end of a pipe; the command is ended when the other end closes.
 
-    What its group has left behind is killed, unless it is one that `leaves` something on purpose.
+    Processes left in the command's process group are killed, unless `keep_children` is set.
     Raises `NotStartedError` and `ParentGoneError`.
     """
-    # Files in memory: pipes would have to be emptied while the command is measured.
+    # Files in memory instead of pipes, which would have to be emptied while the command is measured.
     with _closing(os.memfd_create("output")) as output, _closing(os.memfd_create("errors")) as errors:
         started = time.monotonic_ns()
         try:
@@ -84,52 +84,52 @@ def run(
             )
         except OSError as error:
             raise NotStartedError(error.strerror or str(error)) from None
-        wrong = _waited(process.pid, started + int(timeout_seconds * 1e9), parent, (output, errors))
+        failure = _wait_for_end(process.pid, started + int(timeout_seconds * 1e9), parent, (output, errors))
         elapsed = time.monotonic_ns() - started
         program = Path(argv[0]).name[:LONGEST_NAME]
-        if not (wrong or leaves):
-            _await_names(process.pid, program)
-        if wrong or not leaves:
-            # Its number is its own until it is waited for, and so is the group's.
+        if not (failure or keep_children):
+            _wait_for_names(process.pid, program)
+        if failure or not keep_children:
+            # The kernel does not reuse the pid or the group's number before wait4.
             _kill_group(process.pid, signal.SIGKILL)
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-        killed = () if leaves else _reap_group(process.pid, program)
-        if wrong is _PARENT_GONE:
+        killed = () if keep_children else _reap_group(process.pid, program)
+        if failure is _PARENT_GONE:
             raise ParentGoneError
-        return Ended(
+        return FinishedCommand(
             elapsed_ns=elapsed,
             cpu_ns=int((used.ru_utime + used.ru_stime) * 1e9),
             peak_memory_bytes=used.ru_maxrss * 1024,
             output=_read(output),
             error_output=_read(errors),
-            wrong=wrong or _of_status(process.returncode),
+            failure=failure or _status_text(process.returncode),
             status=process.returncode,
-            left=() if wrong else killed,
+            killed_children=() if failure else killed,
         )
 
 
-_PARENT_GONE = "its parent has gone"
+_PARENT_GONE = "its parent has ended"
 
 
-def _waited(pid: int, deadline: int, parent: int | None, written: Sequence[int]) -> str | None:
-    """Until the process has ended, by itself or ended by us: why then, in words."""
+def _wait_for_end(pid: int, deadline: int, parent: int | None, written: Sequence[int]) -> str | None:
+    """Wait until the process has ended. Return why it was ended early, or None."""
     with _closing(os.pidfd_open(pid)) as ended:
         poll = select.poll()
         poll.register(ended, select.POLLIN)
         if parent is not None:
-            # No event but the one that is always told: the other end was closed.
+            # Register no event: poll always reports that the other end was closed.
             poll.register(parent, 0)
         why = None
         while True:
             left = (deadline - time.monotonic_ns()) / 1e9
-            found = [number for number, _ in poll.poll(max(0.0, min(left, LOOK_SECONDS)) * 1000)]
-            if ended in found:
+            events = [number for number, _ in poll.poll(max(0.0, min(left, LOOK_SECONDS)) * 1000)]
+            if ended in events:
                 return why
-            if parent in found:
+            if parent in events:
                 why = _PARENT_GONE
             elif left <= 0:
-                why = "it took longer than its time-out"
+                why = "it ran longer than its timeout"
             elif any(os.fstat(number).st_size > MOST_OUTPUT for number in written):
                 why = f"it wrote more than {MOST_OUTPUT // 2**20} MiB"
             if why:
@@ -151,40 +151,41 @@ def _kill_group(pid: int, number: signal.Signals) -> None:
         os.killpg(pid, number)
 
 
-def _await_names(group: int, leader: str) -> None:
-    """Wait until the running children that a command has left have programs of their own to be named by, for a moment.
+def _wait_for_names(group: int, leader: str) -> None:
+    """Wait up to `NAMING_SECONDS` until a command's remaining children run their own programs.
 
-    A child that was just forked has the leader's name.
+    A newly forked child still has the leader's name.
     """
     deadline = time.monotonic() + NAMING_SECONDS
     while time.monotonic() < deadline:
         try:
-            # Without WEXITED the leader, which has ended, does not count: an error says that no other is left.
+            # Without WEXITED the ended leader does not count, so ChildProcessError means that no child is left.
             os.waitid(os.P_PGID, group, os.WSTOPPED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
             return
         ours = [pid for pid, parent in parents().items() if parent == os.getpid() and pid != group]
-        if leader not in map(_name_of, ours):
+        if leader not in map(_process_name, ours):
             return
         time.sleep(LOOK_AGAIN_SECONDS)
 
 
 def _reap_group(group: int, leader: str) -> tuple[str, ...]:
-    """Reap what is left of a killed group, where this process is its reaper; return the names of those that ran on.
+    """Reap the processes of a killed group that are this process's children; return the names of those killed.
 
-    What another user may not kill is left alone. A child without a program of its own has the leader's name.
+    Processes that this user may not kill are left alone. A child that still runs the leader's program is named
+    `COPY_OF_ITSELF`.
     """
     names: list[str] = []
     deadline = time.monotonic() + GRACE_SECONDS
     while True:
         try:
-            # A dead process keeps its name until it is reaped, and hands its own children to us before it is seen dead.
+            # A dead process keeps its name until it is reaped, and its own children are already ours by then.
             ended = os.waitid(os.P_PGID, group, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
             return tuple(dict.fromkeys(names))
         if ended is not None:
             if ended.si_code == os.CLD_KILLED and ended.si_status == signal.SIGKILL:
-                name = _name_of(ended.si_pid)
+                name = _process_name(ended.si_pid)
                 names.append(COPY_OF_ITSELF if name == leader else name)
             os.waitpid(ended.si_pid, 0)
         elif time.monotonic() > deadline:
@@ -194,19 +195,19 @@ def _reap_group(group: int, leader: str) -> tuple[str, ...]:
 
 
 def adopted() -> dict[int, str]:
-    """Return the names of the running processes that ended commands have left to this one, their reaper, by number.
+    """Return pid and name of the running processes that this process inherited from ended commands.
 
-    Called while no command runs.
+    Call it only while no command runs.
     """
     while True:
         try:
             if os.waitpid(-1, os.WNOHANG)[0] == 0:
-                return {pid: _name_of(pid) for pid, parent in parents().items() if parent == os.getpid()}
+                return {pid: _process_name(pid) for pid, parent in parents().items() if parent == os.getpid()}
         except ChildProcessError:
             return {}
 
 
-def _name_of(pid: int) -> str:
+def _process_name(pid: int) -> str:
     """Return the name of a process, without its arguments, which may hold a password."""
     try:
         return Path(f"/proc/{pid}/comm").read_text().strip()
@@ -214,7 +215,7 @@ def _name_of(pid: int) -> str:
         return "a process"
 
 
-def _of_status(status: int) -> str | None:
+def _status_text(status: int) -> str | None:
     if status < 0:
         return f"it was ended by signal {-status} ({signal.strsignal(-status)})"
     return f"it ended with status {status}" if status else None
@@ -228,8 +229,8 @@ def _closing(descriptor: int) -> Iterator[int]:
         os.close(descriptor)
 
 
-def last_line(ended: Ended) -> str:
-    """': ' and what it said last, where errors are said first of all; '' where it said nothing."""
+def last_line(ended: FinishedCommand) -> str:
+    """Return ': ' and the last line of standard error, or else of the output; '' if both are empty."""
     lines = (ended.error_output.strip() or ended.output.strip()).splitlines()
     return f": {lines[-1][-300:]}" if lines else ""
 

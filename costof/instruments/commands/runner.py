@@ -1,8 +1,8 @@
-"""The runner: the instrument that runs commands, a process of its own (`python -m costof.instruments.commands.runner`).
+"""The command runner: the instrument that runs commands (`python -m costof.instruments.commands.runner`).
 
-It keeps what levels bring into force to the slices that it is meant for: whatever ends a slice, and be it that costof
-is killed, the command is ended, the level undone, and nothing that a command started is left. With `--sealed` it is
-told its plan by another host (docs/ipc.md).
+It is a separate process so that cleanup survives costof: even if costof is killed, the runner ends the command, undoes
+the arm's levels and kills everything that the command started. With `--sealed` it receives its plan, encrypted, from
+another host (docs/ipc.md).
 """
 
 from __future__ import annotations
@@ -19,7 +19,15 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from costof.instruments.commands.arm import Arm, Runs, StepError, UndoError, UnprovedError, own_peak_memory, rates_of
+from costof.instruments.commands.arm import (
+    Arm,
+    NotVerifiedError,
+    Runs,
+    StepError,
+    UndoError,
+    own_peak_memory,
+    rate_names,
+)
 from costof.instruments.commands.process import ParentGoneError
 from costof.instruments.commands.settings import CommandSettings
 from costof.instruments.drivers.driver import read_plan
@@ -31,21 +39,21 @@ from costof.messages.sealing import Opener
 PHASE = "command"
 SEALED = "--sealed"
 PR_SET_DUMPABLE = 4
-#: As the engine has it: an instant that is further ahead is of another clock.
+#: Longest accepted wait for `opens_ns`, as in the engine. An instant further ahead must come from another clock.
 LONGEST_WAIT_NS = 60_000_000_000
 
 
 class OrderError(Exception):
-    """A plan or an order that is not of the agreed form."""
+    """A plan or an order is malformed."""
 
 
 class Runner:
-    """The arms of a plan."""
+    """The arms of a plan, with the results of their checks."""
 
     def __init__(self, plan: Plan) -> None:
         self.arms: dict[str, Arm] = {}
         self.refused: dict[str, StepError] = {}
-        self._prepared: tuple[PrepareOrder, UnprovedError | None] | None = None
+        self._prepared: tuple[PrepareOrder, NotVerifiedError | None] | None = None
         self._last: tuple[CommandSettings, str] | None = None
         for arm in plan.arms:
             assert isinstance(arm.service, CommandSettings)
@@ -56,20 +64,20 @@ class Runner:
 
     @property
     def folders(self) -> set[Path]:
-        """That programs may write their reports to."""
+        """Return the folders that programs write their reports to."""
         return {arm.settings.output.parent for arm in self.arms.values()}
 
     def ready(self, plan: Plan) -> dict[str, Any]:
-        """Each arm once in force and proved."""
+        """Apply and verify each arm once. Return the runner's `ready` answer."""
         for name, arm in self.arms.items():
             try:
                 arm.check()
             except StepError as error:
                 self.refused[name] = error
-        arms = [self._told(arm.name) for arm in plan.arms]
+        arms = [self._ready_arm(arm.name) for arm in plan.arms]
         return {"instrument": "the commands of the study", "versions": {}, "arms": arms}
 
-    def _told(self, name: str) -> dict[str, Any]:
+    def _ready_arm(self, name: str) -> dict[str, Any]:
         error = self.refused.get(name)
         if error is None:
             server = next(iter(self.arms[name].settings.addresses), "this machine")
@@ -77,38 +85,38 @@ class Runner:
         return {"name": name, "server": None, "error": {"class": error.error_class, "detail": str(error)}}
 
     def prepare(self, order: PrepareOrder) -> dict[str, Any]:
-        """Prove the arm of the slice that comes next; that slice tells what came of it."""
+        """Verify the next slice's arm. A failure is reported in the answer to that slice."""
         try:
-            self.arms[order.arm].prove()
+            self.arms[order.arm].verify()
             self._prepared = order, None
-        except UnprovedError as error:
+        except NotVerifiedError as error:
             self._prepared = order, error
         return {"id": order.id, "errors": []}
 
     def slice(self, order: SliceOrder) -> dict[str, Any]:
-        """Its runs, if the arm is proved before and after them. Raises `OrderError`."""
+        """Measure a slice, with its arm verified before and after it. Raises `OrderError`."""
         arm = self.arms[order.arm]
         program = arm.settings.programs[order.workload]
-        unproved = self._of_prepare(order)
+        not_verified = self._take_prepared_error(order)
         runs, evidence = Runs(), {}
         started_unix, started = time.time_ns(), time.monotonic_ns()
         elapsed = 0
         try:
             with arm.in_force():
-                if unproved is not None:
-                    raise unproved
+                if not_verified is not None:
+                    raise not_verified
                 if self._last != (arm.settings, order.workload):
                     self._last = arm.settings, order.workload
                     arm.warm_up(program)
                 if order.opens_ns is None:
-                    arm.prove()
+                    arm.verify()
                 else:
                     time.sleep(max(0, order.opens_ns - time.monotonic_ns()) / 1e9)
                 started_unix, started = time.time_ns(), time.monotonic_ns()
                 runs = arm.measure(program, order)
                 elapsed = time.monotonic_ns() - started
-                arm.prove()
-        except UnprovedError as error:
+                arm.verify()
+        except NotVerifiedError as error:
             evidence[MISMATCH] = str(error)
         except StepError as error:
             runs.errors.add(error.error_class, str(error))
@@ -117,7 +125,7 @@ class Runner:
             figures[PEAK_MEMORY] = runs.peak_memory_bytes / 2**20
         window = {}
         if order.opens_ns is not None:
-            # Where nothing was run there was no first run, and no last.
+            # Both times are None if nothing ran.
             first, last = (started, started + elapsed) if elapsed else (None, None)
             window = {"window": {"opened_ns": started, "first_began_ns": first, "last_ended_ns": last}}
         return {
@@ -127,13 +135,13 @@ class Runner:
             "started_unix_ns": started_unix,
             "elapsed_ns": elapsed,
             "operations": runs.succeeded,
-            "errors": [*runs.errors.found.values()],
+            "errors": [*runs.errors.by_class.values()],
             "phases": {PHASE: runs.recorder.answer()} if runs.succeeded else {},
             "cpu_ns": {PHASE: runs.cpu_ns},
             "peak_memory_bytes": own_peak_memory(),
             "counts": {} if runs.reported is None else {REPORTED: runs.reported},
             "figures": figures,
-            "rates": rates_of(program),
+            "rates": rate_names(program),
             "evidence": {
                 **evidence,
                 MISSING: runs.missing,
@@ -144,29 +152,31 @@ class Runner:
             **window,
         }
 
-    def _of_prepare(self, order: SliceOrder) -> UnprovedError | None:
-        """What came of preparing a slice that was told when to open. Raises `OrderError`."""
+    def _take_prepared_error(self, order: SliceOrder) -> NotVerifiedError | None:
+        """Return the error found while preparing a slice that has `opens_ns`. Raises `OrderError`."""
         prepared, self._prepared = self._prepared, None
         if order.opens_ns is None:
             return None
-        asked = PrepareOrder(id=order.id, arm=order.arm, workload=order.workload, reconnect=order.reconnect)
-        if prepared is None or prepared[0] != asked:
-            raise OrderError("a slice with opens_ns comes next after the prepare of the same id, arm and workload")
+        expected = PrepareOrder(id=order.id, arm=order.arm, workload=order.workload, reconnect=order.reconnect)
+        if prepared is None or prepared[0] != expected:
+            raise OrderError("a slice with opens_ns must directly follow a prepare with the same id, arm and workload")
         if order.opens_ns > time.monotonic_ns() + LONGEST_WAIT_NS:
-            raise OrderError("opens_ns is more than a minute ahead: it is of this host's CLOCK_MONOTONIC")
+            raise OrderError("opens_ns is more than a minute ahead; it must be on this host's CLOCK_MONOTONIC")
         return prepared[1]
 
 
 def serve(folders: list[Path], opener: Opener | None) -> int:
-    """Answer the lines on standard input until it closes. `folders` are told what is to be removed at the end. With an
-    `opener` the first line is sealed to it. Raises `OrderError`."""
+    """Answer the lines on standard input until it closes. With an `opener`, decrypt the first line.
+
+    Folders to remove at the end are added to `folders`. Raises `OrderError`.
+    """
     runner: Runner | None = None
     for line in sys.stdin:
         try:
             message, opener = json.loads(opener.opened(line) if opener else line), None
             plan = read_plan(message["plan"], CommandSettings) if "plan" in message else None
         except ValueError as error:
-            # No error of a model quotes what was read.
+            # The models' validation errors never quote the input, which may hold secrets.
             raise OrderError(" ".join(str(error).split())[:300]) from None
         if plan is not None:
             runner = Runner(plan)
@@ -174,24 +184,24 @@ def serve(folders: list[Path], opener: Opener | None) -> int:
                 try:
                     folder.mkdir(mode=0o700)
                 except FileExistsError:
-                    detail = f"{folder} is there: another host of this run has the same file system"
+                    detail = f"{folder} already exists: another host of this run uses the same file system"
                     raise OrderError(detail) from None
                 folders.append(folder)
-            _say({"ready": runner.ready(plan)})
+            _write_line({"ready": runner.ready(plan)})
         elif runner is not None and "prepare" in message:
-            _say({"prepared": runner.prepare(PrepareOrder.model_validate(message["prepare"]))})
+            _write_line({"prepared": runner.prepare(PrepareOrder.model_validate(message["prepare"]))})
         elif runner is not None:
-            _say({"slice": runner.slice(SliceOrder.model_validate(message["slice"]))})
+            _write_line({"slice": runner.slice(SliceOrder.model_validate(message["slice"]))})
     return 0
 
 
-def _say(message: dict[str, Any]) -> None:
+def _write_line(message: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
 
 
 def _end_orphans() -> None:
-    """Whatever commands have started and left comes to this process, their reaper."""
+    """Kill all processes that commands left behind. The kernel makes them children of this process."""
     while orphans := [pid for pid, parent in parents().items() if parent == os.getpid()]:
         for pid in orphans:
             with contextlib.suppress(ProcessLookupError, ChildProcessError):
@@ -201,10 +211,10 @@ def _end_orphans() -> None:
 
 def main() -> int:
     is_sealed = SEALED in sys.argv[1:]
-    # Be nobody's child: Ray kills the children of a process that ends, and a runner that is killed ends no command.
+    # Detach from the parent: Ray kills a process's children when it ends, and a killed runner could not clean up.
     if is_sealed and os.fork():
         os._exit(0)
-    # A Ctrl-C is the run's business. A handler, since commands would inherit that a signal is ignored.
+    # costof handles Ctrl-C. A handler that does nothing, since commands would inherit SIG_IGN.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: None)
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -212,18 +222,18 @@ def main() -> int:
     try:
         opener = None
         if is_sealed:
-            # This process's memory is private from here on; a command's is its own affair.
+            # Keep other processes of this user from reading passwords in this process's memory.
             ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
             opener = Opener()
-            _say(opener.public_key.model_dump())
+            _write_line(opener.public_key.model_dump())
         return serve(folders, opener)
     except ParentGoneError:
         return 0
     except OrderError as error:
-        _say({"error": {"class": "plan", "detail": str(error)}})
+        _write_line({"error": {"class": "plan", "detail": str(error)}})
         return 1
     except UndoError as error:
-        _say({"error": {"class": "not_undone", "detail": f"a level could not be undone: {error}"}})
+        _write_line({"error": {"class": "not_undone", "detail": f"a level could not be undone: {error}"}})
         return 1
     finally:
         _end_orphans()

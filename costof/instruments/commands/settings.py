@@ -1,4 +1,4 @@
-"""What the runner is told of an arm: its commands, every word of them filled in."""
+"""An arm's commands: as a study declares them, and with all placeholders build_settings in for the command runner."""
 
 from __future__ import annotations
 
@@ -20,25 +20,24 @@ from costof.instruments.commands.shell import shell_sign, split
 from costof.messages.plan import ServiceSettings
 from costof.model import Model, Secret
 
-#: '{name}', or '{{name}}' for those very signs.
+#: A placeholder '{name}', or '{{name}}' for a literal '{name}'.
 _PLACE = re.compile(r"\{\{(\w+)\}\}|\{([A-Za-z_]\w*)\}")
-#: Remedies for a sign of a shell: in the line of a workload, and in `before`, `after` and `proof`.
+#: Advice for shell syntax in a workload's line, and in `before`, `after` and `proof`.
 ADD_SHELL, CALL_A_SHELL = "add --shell (shell = true in a study's file)", "write sh -c '…'"
 QUOTE, BEGIN_WITH_ENV = "put it in single quotes to pass it on as it is", "begin the command with env"
 
 
-#: In a command line, the seconds of a slice, the rate of a load, and a file of the run's own that a program may write
-#: its report to.
+#: Built-in placeholders: a slice's seconds, a load's rate, and a temporary file for the program's report.
 SECONDS, RATE, OUTPUT = "seconds", "rate", "output"
 LONGEST_SECONDS = 600.0
 MOST_WARMUP_RUNS = 100
 
 
 class Proof(Model):
-    """What shows that a level is in force: a command that ends with status 0 and writes what `matches` as a whole."""
+    """A command that proves that a level is in force: its status must be 0 and all of its output must match."""
 
     run: str
-    matches: str = Field(description="A regular expression for all that it writes, blanks around it left out.")
+    matches: str = Field(description="A regular expression for the whole output, without leading and trailing blanks.")
 
     @field_validator("matches")
     @classmethod
@@ -46,32 +45,34 @@ class Proof(Model):
         try:
             re.compile(text)
         except re.error as error:
-            raise ValueError(f"'{text}' is no regular expression: {error}") from None
+            raise ValueError(f"'{text}' is not a valid regular expression: {error}") from None
         return text
 
 
 class CommandLevel(Model):
-    """What a level changes about commands. Where several levels say something, each adds to it."""
+    """The changes that a level makes to commands. The changes of an arm's levels add up."""
 
-    set: dict[str, str] = Field(default={}, description="What stands in command lines for '{name}'.")
+    set: dict[str, str] = Field(default={}, description="Values of the placeholders '{name}' in command lines.")
     environment: dict[str, str] = Field(default={}, description="Environment variables of every command.")
-    before: list[str] = Field(default=[], description="Commands that bring it into force, before each of its slices.")
-    after: list[str] = Field(default=[], description="Commands that undo it, after each, however the slice ended.")
-    proof: list[Proof] = Field(default=[], description="Asked before and after every slice.")
+    before: list[str] = Field(default=[], description="Commands that apply the level before each of its slices.")
+    after: list[str] = Field(
+        default=[], description="Commands that undo the level after each slice, even if the slice failed."
+    )
+    proof: list[Proof] = Field(default=[], description="Commands run before and after every slice to verify the level.")
 
     @field_validator("before", "after", mode="before", json_schema_input_type=str | list[str])
     @classmethod
-    def _lines(cls, of: Any) -> Any:
-        return of if isinstance(of, list) else [of]
+    def _lines(cls, value: Any) -> Any:
+        return value if isinstance(value, list) else [value]
 
     @field_validator("proof", mode="before", json_schema_input_type=Proof | list[Proof])
     @classmethod
-    def _proofs(cls, of: Any) -> Any:
-        return of if isinstance(of, list) else [of]
+    def _proofs(cls, value: Any) -> Any:
+        return value if isinstance(value, list) else [value]
 
 
 class FigureSource(Model):
-    """A figure of a program that no reader knows: by a JSON pointer (RFC 6901), or an expression's first group."""
+    """A figure in a program's output, found by a JSON pointer (RFC 6901) or by a regular expression's first group."""
 
     json_pointer: str | None = Field(default=None, alias="json")
     regex: str | None = None
@@ -81,15 +82,15 @@ class FigureSource(Model):
     headline: bool = True
 
     @model_validator(mode="after")
-    def _is_found_one_way(self) -> Self:
+    def _has_one_source(self) -> Self:
         if (self.json_pointer is None) == (self.regex is None):
-            raise ValueError("a figure is found by `json` or by `regex`")
+            raise ValueError("a figure needs either `json` or `regex`")
         if self.json_pointer and not self.json_pointer.startswith("/"):
-            raise ValueError(f"'{self.json_pointer}' is no JSON pointer; it begins with '/'")
+            raise ValueError(f"'{self.json_pointer}' is not a JSON pointer; it must begin with '/'")
         try:
             groups = re.compile(self.regex or "()").groups
         except re.error as error:
-            raise ValueError(f"'{self.regex}' is no regular expression: {error}") from None
+            raise ValueError(f"'{self.regex}' is not a valid regular expression: {error}") from None
         if groups < 1:
             raise ValueError(f"'{self.regex}' has no group; put the number in parentheses")
         return self
@@ -101,20 +102,28 @@ class FigureSource(Model):
 class CommandProgram(Model):
     """The program that a workload runs."""
 
-    run: str = Field(description="Its command line, without a shell. '{name}' is what an arm's levels set.")
-    shell: bool = Field(default=False, description="Whether `sh -c` reads the line.")
-    read: str | None = Field(default=None, description="A reader by its name: the figures that the program prints.")
-    figures: dict[str, FigureSource] = Field(default={}, description="Figures of its output beside the reader's.")
-    seconds: float | None = Field(default=None, gt=0, description="Of a slice: the program runs again until then.")
-    once: bool = Field(default=False, description="Whether a slice is one run, as where its line holds '{seconds}'.")
+    run: str = Field(description="The command line. An arm's levels set the values of placeholders '{name}'.")
+    shell: bool = Field(default=False, description="Run the line by `sh -c`.")
+    read: str | None = Field(default=None, description="Name of the reader that knows the program's report.")
+    figures: dict[str, FigureSource] = Field(default={}, description="Further figures in the program's output.")
+    seconds: float | None = Field(
+        default=None, gt=0, description="Length of a slice, in which the program is run again and again."
+    )
+    once: bool = Field(
+        default=False, description="Run the program once in a slice. A line with '{seconds}' implies this."
+    )
     warmup: int = Field(
         default=0,
         ge=0,
         le=MOST_WARMUP_RUNS,
-        description="Unmeasured runs before a slice that follows another command's, which may have left caches cold.",
+        description="Unmeasured runs before a slice that follows another command, which may have left caches cold.",
     )
-    timeout_seconds: float = Field(default=LONGEST_SECONDS, gt=0, description="Then it is ended, and has failed.")
-    directory: Path | None = Field(default=None, description="Where it runs; else where costof was called.")
+    timeout_seconds: float = Field(
+        default=LONGEST_SECONDS, gt=0, description="A run that takes longer is ended and counts as failed."
+    )
+    directory: Path | None = Field(
+        default=None, description="The program's working directory; by default, that of costof."
+    )
 
     @field_validator("read")
     @classmethod
@@ -125,36 +134,36 @@ class CommandProgram(Model):
 
     @property
     def takes_duration(self) -> bool:
-        """Whether it runs once in a slice, for the slice's seconds, so that its time is no figure of it."""
+        """Return whether the program runs once in a slice, for a set duration. Its elapsed time means nothing then."""
         return self.once or f"{{{SECONDS}}}" in self.run
 
     @property
     def takes_rate(self) -> bool:
-        """Whether it is told how often a second it is to ask."""
+        """Return whether the line holds the placeholder for a rate."""
         return f"{{{RATE}}}" in self.run
 
     @property
     def all_figures(self) -> dict[str, Figure]:
-        """What it may tell: the reader's figures, and those of the file's own."""
-        own = {name: figure.as_figure(name) for name, figure in self.figures.items()}
-        return (reader(self.read).figures if self.read else {}) | own
+        """Return the figures of the reader and of the study."""
+        study_figures = {name: figure.as_figure(name) for name, figure in self.figures.items()}
+        return (reader(self.read).figures if self.read else {}) | study_figures
 
 
 class SecretSource(Model):
-    """Where an environment variable that nobody may read comes from when a command is run."""
+    """The source of a secret environment variable of commands, read when a command is run."""
 
-    file: Path | None = Field(default=None, description="Its first line.")
-    environment: str | None = Field(default=None, description="Another variable, of costof's own environment.")
+    file: Path | None = Field(default=None, description="A file whose first line is the value.")
+    environment: str | None = Field(default=None, description="A variable of costof's environment.")
 
     @model_validator(mode="after")
     def _is_one(self) -> Self:
         if (self.file is None) == (self.environment is None):
-            raise ValueError("a secret comes from a `file` or from the `environment`")
+            raise ValueError("a secret needs either `file` or `environment`")
         return self
 
 
 class Program(Model):
-    """A workload's command on an arm."""
+    """A workload's command on an arm, with its placeholders build_settings in."""
 
     argv: list[str]
     once: bool
@@ -165,15 +174,15 @@ class Program(Model):
     directory: Path | None = None
 
 
-class Shown(Model):
-    """A proof: the command, and what its output must match as a whole."""
+class ProofCommand(Model):
+    """A proof with its placeholders build_settings in: a command, and a regular expression for its whole output."""
 
     argv: list[str]
     matches: str
 
 
 class CommandSettings(ServiceSettings):
-    """An arm's commands. `output` is where the file is that stands for '{output}'."""
+    """An arm's commands. `output` is the path of the file for '{output}'."""
 
     protocol: Literal["command"] = "command"
     addresses: list[str] = []
@@ -181,9 +190,9 @@ class CommandSettings(ServiceSettings):
     environment: dict[str, str] = {}
     before: list[list[str]] = []
     after: list[list[str]] = []
-    proofs: list[Shown] = []
+    proofs: list[ProofCommand] = []
     secrets: dict[str, SecretSource] = {}
-    hidden: dict[str, Secret] = Field(default={}, description="Variables of its environment that nobody else may read.")
+    hidden: dict[str, Secret] = Field(default={}, description="Secret environment variables of the commands.")
     output: Path
 
     @property
@@ -199,27 +208,27 @@ class CommandSettings(ServiceSettings):
 
 
 def new_output() -> Path:
-    """A name for a file of a run's own, in a folder that the runner makes and removes."""
+    """Return an unused path for a run's output file, in a folder that the command runner creates and removes."""
     return Path(tempfile.gettempdir()) / f"costof-{token_hex(8)}" / "output"
 
 
-def filled(
-    asked: CommandLevel,
+def build_settings(
+    level: CommandLevel,
     programs: Mapping[str, tuple[CommandProgram, Mapping[str, float]]],
     secrets: dict[str, SecretSource],
     output: Path,
-    levels_words: Collection[str] = (),
+    study_words: Collection[str] = (),
 ) -> CommandSettings:
-    """Return the settings of an arm, each of whose programs has numbers that stand for words of its line.
+    """Return the settings of an arm. Each program comes with the values of its numeric placeholders.
 
-    `levels_words` are those that any level of the study sets: a shell's braces around one of them are refused where the
-    arm does not set it. Raises `UNKNOWN_WORD`, `NOT_A_COMMAND` and `SHELL_SIGN`.
+    `study_words` are the placeholders that any level of the study sets. In a shell's line only these and the built-in
+    ones need a value. Raises `UNKNOWN_WORD`, `NOT_A_COMMAND` and `SHELL_SIGN`.
     """
-    words = _Words({OUTPUT: str(output)}, asked.set)
+    words = _Words({OUTPUT: str(output)}, level.set)
     return CommandSettings(
         programs={
             name: Program(
-                argv=_program_argv(program, words.beside(numbers), levels_words),
+                argv=_program_argv(program, words.with_numbers(numbers), study_words),
                 once=program.takes_duration,
                 timeout_seconds=program.timeout_seconds,
                 warmup=program.warmup,
@@ -229,27 +238,27 @@ def filled(
             )
             for name, (program, numbers) in programs.items()
         },
-        environment={name: words.put_into(value) for name, value in asked.environment.items()},
-        before=[_argv(line, words) for line in asked.before],
-        # What was done last is undone first.
-        after=[_argv(line, words) for line in reversed(asked.after)],
-        proofs=[Shown(argv=_argv(proof.run, words), matches=words.put_into(proof.matches)) for proof in asked.proof],
+        environment={name: words.fill(value) for name, value in level.environment.items()},
+        before=[_argv(line, words) for line in level.before],
+        # Undo in reverse order.
+        after=[_argv(line, words) for line in reversed(level.after)],
+        proofs=[ProofCommand(argv=_argv(proof.run, words), matches=words.fill(proof.matches)) for proof in level.proof],
         secrets=secrets,
         output=output,
     )
 
 
-def _program_argv(program: CommandProgram, words: _Words, levels_words: Collection[str]) -> list[str]:
-    """Return the words of a workload's line. Raises as `filled`."""
+def _program_argv(program: CommandProgram, words: _Words, study_words: Collection[str]) -> list[str]:
+    """Return the words of a workload's line. Raises the same errors as `build_settings`."""
     if not program.shell:
         return _argv(program.run, words, program.directory, ADD_SHELL)
-    reserved = {SECONDS, RATE, OUTPUT, *words.of_levels, *levels_words}
-    return ["sh", "-c", replace(words, reserved=reserved).put_into(program.run)]
+    reserved = {SECONDS, RATE, OUTPUT, *words.level_words, *study_words}
+    return ["sh", "-c", replace(words, reserved=reserved).fill(program.run)]
 
 
 def _argv(line: str, words: _Words, directory: Path | None = None, remedy: str = CALL_A_SHELL) -> list[str]:
-    """Split a line into words once values are put in: one of them may be several words, or none."""
-    text = words.put_into(line)
+    """Fill in a line's placeholders, then split it into words, since a value may be several words or none."""
+    text = words.fill(line)
     try:
         argv = split(text)
     except ValueError as error:
@@ -263,20 +272,20 @@ def _argv(line: str, words: _Words, directory: Path | None = None, remedy: str =
 
 @dataclass(frozen=True)
 class _Words:
-    """The values of '{name}' in a line: numbers, the output file, and what levels set, which may hold the former.
+    """The values of placeholders: `values` are numbers and the output file; those in `level_words` may refer to them.
 
-    In a shell's line only `reserved` names must have a value, since other braces are the shell's own.
+    If `reserved` is set, only these names need a value, since other braces belong to the shell.
     """
 
-    given: Mapping[str, str]
-    of_levels: Mapping[str, str]
+    values: Mapping[str, str]
+    level_words: Mapping[str, str]
     reserved: Collection[str] | None = None
 
-    def beside(self, numbers: Mapping[str, float]) -> _Words:
-        """Add the numbers of a workload's line: seconds and rate."""
-        return replace(self, given={**self.given, **{name: f"{number:g}" for name, number in numbers.items()}})
+    def with_numbers(self, numbers: Mapping[str, float]) -> _Words:
+        """Return the values with the numbers of a workload's line added: seconds and rate."""
+        return replace(self, values={**self.values, **{name: f"{number:g}" for name, number in numbers.items()}})
 
-    def put_into(self, text: str) -> str:
+    def fill(self, text: str) -> str:
         """Replace each '{name}' by its value. Raises `UNKNOWN_WORD`."""
         return _PLACE.sub(lambda match: self._word(text, match), text)
 
@@ -284,12 +293,12 @@ class _Words:
         name = match[2]
         if name is None:
             return f"{{{match[1]}}}"
-        if name in self.of_levels:
-            known = {SECONDS: "", RATE: "", **self.given}
-            return replace(self, given=known, of_levels={}).put_into(self.of_levels[name])
-        if name in self.given:
-            return self.given[name]
+        if name in self.level_words:
+            known = {SECONDS: "", RATE: "", **self.values}
+            return replace(self, values=known, level_words={}).fill(self.level_words[name])
+        if name in self.values:
+            return self.values[name]
         if self.reserved is not None and name not in self.reserved:
             return match[0]
-        near = nearest(name, [*self.given, *self.of_levels])
+        near = nearest(name, [*self.values, *self.level_words])
         raise CostofError(ErrorText.UNKNOWN_WORD, text=without_passwords(text), word=name, nearest=near)

@@ -1,4 +1,4 @@
-"""Command lines split into words without a shell, and the signs in them that only a shell understands."""
+"""Splitting command lines into words without a shell, and finding syntax in them that only a shell understands."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from typing import Literal
 
 #: How a character is quoted; "\\" by a backslash.
 Quote = Literal["", "'", '"', "\\"]
-#: The characters of a word without its quotation marks, each with its quote.
+#: The characters of a word without quotation marks, each with the way it is quoted.
 Word = list[tuple[str, Quote]]
 
 _BLANKS = " \t\r\n"
 _OPERATOR = re.compile(r"[|&;<>]+")
-#: What a parameter's name or an expression begins with after '$', in double quotes and outside of quotes.
+#: Characters that make a shell expand a '$' before them, in double quotes and outside of quotes.
 _EXPANDED_IN_QUOTES = re.compile(r"[A-Za-z_{(]")
 _EXPANDED = re.compile(r"[A-Za-z0-9_{(@*#?$!-]")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _SHELLS = frozenset({"sh", "ash", "bash", "dash", "ksh", "mksh", "zsh"})
 _COMMAND_OPTION = re.compile(r"-[A-Za-z]*c")
-#: Stands for the characters of a word that a shell does not look at.
+#: Placeholder for quoted characters, which a shell does not interpret.
 _OPAQUE = "\0"
 _END: tuple[str, Quote] = ("", "")
 
 
 def split(line: str) -> list[str]:
-    """Return the words of a command line, as `shlex.split`. Raises `ValueError`, whose message says what is wrong."""
+    """Return the words of a command line, like `shlex.split`. Raises `ValueError` with a message for the user."""
     try:
         words = shlex.split(line)
     except ValueError as error:
@@ -46,10 +46,10 @@ _WRONG = {
 
 
 def shell_sign(line: str, directory: Path | None = None) -> str | None:
-    """Return the first sign that a shell would act on and that `split` passes on, such as '<'; None without any.
+    """Return the first character that a shell would interpret and `split` does not, such as '<'; None if there is none.
 
-    Quoted signs are none, nor are those that a shell passes on in practice: '?' and '&' in a URL, or a '?' that matches
-    no file of the directory that the command runs in. The line is one that `split` splits.
+    Quoted characters do not count, nor do '?' and '&' in a URL, or a '?' that matches no file in the command's
+    directory. `split` must accept the line.
     """
     words = list(_words(line))
     if assigned := _ASSIGNMENT.match(_unquoted(words[0])):
@@ -66,7 +66,7 @@ def _sign(word: Word, directory: Path | None, expanded_later: bool) -> str | Non
     if text[:1] == "#" or text == "~" or text.startswith("~/"):
         return text[0]
     for found in _OPERATOR.finditer(text):
-        # Nobody means the parts of one URL as two commands.
+        # '&' and ';' within a URL are not meant to separate commands.
         in_url = "://" in text[: found.start()] and found.end() < len(text) and set(found[0]) <= set("&;")
         if not in_url:
             return found[0]
@@ -76,7 +76,7 @@ def _sign(word: Word, directory: Path | None, expanded_later: bool) -> str | Non
 
 
 def _expansion(word: Word, expanded_later: bool) -> str | None:
-    """Return '$' or '`' where a shell would replace it."""
+    """Return '$' or '`' if a shell would expand it."""
     for (sign, quote), (after, quote_after) in pairwise([*word, _END]):
         if quote not in ("", '"') or (quote == '"' and expanded_later):
             continue
@@ -87,7 +87,7 @@ def _expansion(word: Word, expanded_later: bool) -> str | None:
 
 
 def _pattern(word: Word, directory: Path | None) -> str | None:
-    """Return '*', or a '?' or '[' that a shell would replace by the names of files."""
+    """Return '*', or a '?' or '[' that a shell would expand to names of files."""
     text = _unquoted(word)
     if "*" in text:
         return "*"
@@ -99,7 +99,7 @@ def _pattern(word: Word, directory: Path | None) -> str | None:
 
 
 def _is_script(words: list[Word], at: int) -> bool:
-    """Return whether a word is the script of a shell (sh -c "…"), which expands it itself."""
+    """Return whether a word is the script in `sh -c "…"`, in which the called shell expands '$' itself."""
     *before, option = ["", *("".join(sign for sign, _ in word) for word in words[:at])]
     return _COMMAND_OPTION.fullmatch(option) is not None and any(Path(word).name in _SHELLS for word in before)
 
@@ -109,7 +109,7 @@ def _unquoted(word: Word) -> str:
 
 
 def _words(line: str) -> Iterator[Word]:
-    """Yield the words of a line as `shlex` splits it, each with the quotes of its characters."""
+    """Yield the words of a line as `shlex` splits it, keeping how each character is quoted."""
     word: Word | None = None
     inside: Quote = ""
     signs = iter(line)

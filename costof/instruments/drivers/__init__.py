@@ -1,5 +1,5 @@
-"""The application view: the drivers that applications use, each in a process of its own.
+"""The application view: the database drivers that applications use, each in a separate process.
 
-One file a protocol, run as `python -m costof.instruments.drivers.<protocol>`. It is told and
-answers what the engine does (docs/ipc.md), so that an experiment treats both alike.
+There is one module for each protocol, run as `python -m costof.instruments.drivers.<protocol>`. It speaks the engine's
+message protocol (docs/ipc.md), so that an experiment treats both alike.
 """

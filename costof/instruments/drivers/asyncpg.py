@@ -1,4 +1,7 @@
-"""asyncpg as applications without a pool use it: connect, one query; then the same query on one connection."""
+"""asyncpg as applications without a connection pool use it.
+
+Measured are a new connection with its first query, and queries on one persistent connection.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ _CLASS_BY_KIND: tuple[tuple[type[BaseException], str], ...] = (
 
 
 class AsyncpgDriver(ApplicationDriver[PostgresSettings]):
-    """Its event loop runs for as long as an operation takes."""
+    """A driver whose event loop runs only during an operation."""
 
     name, version = "asyncpg", asyncpg.__version__
     settings = PostgresSettings
@@ -50,9 +53,9 @@ class AsyncpgDriver(ApplicationDriver[PostgresSettings]):
     def check(self, arm: Arm) -> str | None:
         service = self.service(arm)
         if service.channel_binding or service.statements == "simple":
-            raise DriverError("plan", "asyncpg binds no proof to the channel, and parses every statement apart")
+            raise DriverError("plan", "asyncpg supports neither channel binding nor the simple query protocol")
         if arm.transport.group or arm.transport.cipher or arm.transport.resumption:
-            raise DriverError("tls_configuration", "asyncpg takes Python's groups and suites, and resumes no session")
+            raise DriverError("tls_configuration", "asyncpg cannot choose a group or cipher suite, nor resume sessions")
         if arm.transport.is_tls:
             self._contexts[arm.name] = _context(arm.transport)
         self._persistent[arm.name] = self._run(self._connect(arm))
@@ -91,7 +94,7 @@ class AsyncpgDriver(ApplicationDriver[PostgresSettings]):
             command_timeout=self._timeout_seconds,
             ssl=self._contexts.get(arm.name, False),
             direct_tls=service.negotiation == "direct",
-            # Where each is parsed anew none is kept: the next one may reach another session, behind a pool.
+            # Keep no prepared statements if each query is parsed anew: a pooler may use another session for the next.
             statement_cache_size=0 if service.statements == "extended" else STATEMENTS_KEPT,
         )
 
@@ -103,9 +106,9 @@ class AsyncpgDriver(ApplicationDriver[PostgresSettings]):
 
 
 def _context(transport: Transport) -> ssl.SSLContext:
-    """Made once, as applications do: loading the system's authorities takes longer than a handshake."""
+    """Return an SSL context. It is built once for each arm, as applications do: loading the CAs is slow."""
     context = ssl.create_default_context(cafile=str(transport.ca_file) if transport.ca_file else None)
-    # A server that takes TLS at once wants the protocol named.
+    # A server that expects TLS from the first byte requires ALPN.
     context.set_alpn_protocols(["postgresql"])
     context.check_hostname = transport.verify == "full"
     if transport.verify == "none":

@@ -1,4 +1,4 @@
-"""What every application driver shares: the loop over its orders, the recorder, and the end of life with its parent."""
+"""The base of all application drivers: the loop that answers orders, and the recorder of times."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Settings = TypeVar("Settings", bound=ServiceSettings)
 
 
 class DriverError(Exception):
-    """A failed operation, by its class."""
+    """A failed operation, with its error class (docs/ipc.md)."""
 
     def __init__(self, error_class: str, detail: str) -> None:
         self.error_class = error_class
@@ -32,13 +32,13 @@ class DriverError(Exception):
 
 
 class Recorder:
-    """Times of one phase: exact sums and an HdrHistogram, nanoseconds."""
+    """A recorder of one phase's times, in nanoseconds. Its answer has exact sums and an HdrHistogram."""
 
     def __init__(self) -> None:
         self.times: list[int] = []
 
     def answer(self) -> dict[str, Any]:
-        # Recorded after the slice, so that the histogram's cost is in no operation.
+        # The histogram is built after the slice, so that no measured operation includes its cost.
         return {
             "count": len(self.times),
             "sum_ns": sum(self.times),
@@ -50,13 +50,13 @@ class Recorder:
 
 
 class ApplicationDriver(ABC, Generic[Settings]):
-    """One driver under one plan. Subclasses say how to connect and how to query."""
+    """A driver with its plan. Subclasses implement connecting and querying."""
 
     name: str
     version: str
-    #: Of the protocol that it speaks.
+    #: The settings class of the driver's protocol.
     settings: type[Settings]
-    #: What a new client opens at the least.
+    #: The least number of connections that a new client opens.
     connections_per_client: ClassVar[int] = 1
 
     def __init__(self, plan: Plan) -> None:
@@ -74,24 +74,24 @@ class ApplicationDriver(ABC, Generic[Settings]):
 
     @abstractmethod
     def check(self, arm: Arm) -> str | None:
-        """Connect once, unmeasured; the server that answered. Raises `DriverError`."""
+        """Connect once, unmeasured. Return the address of the server that answered. Raises `DriverError`."""
 
     @abstractmethod
     def connect(self, arm: Arm) -> Iterator[str]:
-        """A new client and its first operation: a generator that yields a phase's name as soon as the phase is over.
+        """Create a client and run its first operation; yield each phase's name as soon as the phase is over.
 
-        Whatever follows the last yield (closing) is outside measured time.
+        Code after the last yield, such as closing, is not measured.
         """
 
     @abstractmethod
     def query(self, arm: Arm) -> None:
-        """One operation on the arm's persistent client."""
+        """Run one operation on the arm's persistent client."""
 
 
 def environment(transport: Transport) -> dict[str, str]:
-    """Environment variables for the process of a driver.
+    """Return environment variables for a driver's process.
 
-    Drivers such as pymongo have no option for the TLS version; a configuration file of OpenSSL's pins it for the
+    Drivers such as pymongo have no option for the TLS version, so an OpenSSL configuration file sets it for the
     process.
     """
     if transport.version is None:
@@ -101,7 +101,7 @@ def environment(transport: Transport) -> dict[str, str]:
 
 def serve(driver_class: type[ApplicationDriver[Any]]) -> int:
     """Answer the lines on standard input until it closes."""
-    # Killed with its parent, even by kill -9, even in the middle of a slice.
+    # The kernel kills this process when its parent ends, even if the parent was killed with -9.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     plan: Plan | None = None
     driver: ApplicationDriver[Any] | None = None
@@ -117,7 +117,7 @@ def serve(driver_class: type[ApplicationDriver[Any]]) -> int:
 
 
 def read_plan(content: dict[str, Any], settings: type[ServiceSettings]) -> Plan:
-    """A plan whose arms have the settings of one protocol."""
+    """Return the plan, with its arms' service settings parsed as `settings`."""
     arms = [{**arm, "service": settings.model_validate(arm["service"])} for arm in content["arms"]]
     return Plan.model_validate({**content, "arms": arms})
 
@@ -187,7 +187,7 @@ def _measure_connect(driver: ApplicationDriver[Any], arm: Arm, recorders: dict[s
         if phase == "first_operation":
             break
     spent["connect_and_first_operation"] = last - first
-    # Only now, and only whole trials: a failed one leaves no half of itself in a phase.
+    # Record only whole trials, so that a failed one is counted in no phase.
     for phase, nanoseconds in spent.items():
         recorders.setdefault(phase, Recorder()).times.append(nanoseconds)
     for _ in steps:

@@ -1,4 +1,7 @@
-"""pymongo as the published script uses it: build a client, `find_one` on it; then `find_one` on one client."""
+"""pymongo, used as in the published benchmark.
+
+Measured are a new client with its first `find_one`, and `find_one` on one persistent client.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ from costof.programs.mongod.connection import MongodbSettings
 Client = pymongo.MongoClient[dict[str, Any]]
 AUTHENTICATION_FAILED = 18
 
-# pymongo reports what its sockets met in words only.
+# pymongo reports socket errors only as text.
 _CLASS_BY_WORDS = (
     ("Hostname mismatch", "tls_certificate_name"),
     ("IP address mismatch", "tls_certificate_name"),
@@ -42,7 +45,7 @@ _CLASS_BY_WORDS = (
 class PymongoDriver(ApplicationDriver[MongodbSettings]):
     name, version = "pymongo", pymongo.version
     settings = MongodbSettings
-    # One to monitor, one to work.
+    # One for monitoring, one for operations.
     connections_per_client = 2
 
     def __init__(self, plan: Plan) -> None:
@@ -52,10 +55,10 @@ class PymongoDriver(ApplicationDriver[MongodbSettings]):
 
     def check(self, arm: Arm) -> str | None:
         if arm.transport.group or arm.transport.resumption:
-            raise DriverError("tls_configuration", "pymongo chooses no groups, and resumes no session")
+            raise DriverError("tls_configuration", "pymongo cannot choose a group, nor resume sessions")
         try:
             self._persistent[arm.name] = client = self._client(arm)
-            # A ping by the arm's own preference; the collection may still be empty.
+            # Ping with the arm's read preference, since the collection may still be empty.
             preference = client.read_preference
             client.get_database(self.service(arm).database).command("ping", read_preference=preference)
             secondaries = client.secondaries
@@ -116,7 +119,7 @@ class PymongoDriver(ApplicationDriver[MongodbSettings]):
 
 
 def _classified(error: PyMongoError) -> DriverError:
-    """A pymongo error by its class."""
+    """Return the error with its class (docs/ipc.md)."""
     text = str(error).split(", Timeout:")[0]
     if isinstance(error, OperationFailure):
         return DriverError("authentication" if error.code == AUTHENTICATION_FAILED else "server", text)

@@ -1,4 +1,7 @@
-"""psycopg 3 as applications without a pool use it: connect, one query; then the same query on one connection."""
+"""psycopg 3 as applications without a connection pool use it.
+
+Measured are a new connection with its first query, and queries on one persistent connection.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,10 @@ from costof.programs.postgres.connection import PostgresSettings
 Connection = psycopg.Connection[tuple[Any, ...]]
 SSLMODES = {"full": "verify-full", "ca-only": "verify-ca", "none": "require"}
 
-# libpq tells what its sockets met in words only.
+# libpq reports socket errors only as text.
 _CLASS_BY_WORDS = (
     ("does not match host name", "tls_certificate_name"),
-    # Expired or of an unknown authority: it does not say.
+    # Expired, or signed by an unknown CA: libpq does not say which.
     ("certificate verify failed", "tls_certificate_untrusted"),
     ("signature failure", "tls_certificate_untrusted"),
     ("server does not support SSL", "tls_refused"),
@@ -31,7 +34,7 @@ _CLASS_BY_WORDS = (
     ("could not translate host name", "resolve"),
     ("timeout expired", "timeout"),
     ("server closed the connection", "closed"),
-    # An error that the server has answered a log-in with: libpq tells no SQLSTATE of it.
+    # An error during log-in, for which libpq reports no SQLSTATE.
     ("FATAL:", "server"),
 )
 
@@ -54,7 +57,7 @@ class PsycopgDriver(ApplicationDriver[PostgresSettings]):
 
     def check(self, arm: Arm) -> str | None:
         if arm.transport.group or arm.transport.cipher or arm.transport.resumption:
-            raise DriverError("tls_configuration", "libpq chooses neither groups nor suites, and resumes no session")
+            raise DriverError("tls_configuration", "libpq cannot choose a group or cipher suite, nor resume sessions")
         try:
             self._persistent[arm.name] = connection = self._connect(arm)
         except psycopg.Error as error:
@@ -83,7 +86,7 @@ class PsycopgDriver(ApplicationDriver[PostgresSettings]):
             raise _classified(error) from error
 
     def _select(self, connection: Connection, arm: Arm) -> None:
-        """Prepared where the arm asks for it; psycopg does so by itself from the sixth time on."""
+        """Run the query, prepared if the arm says so; psycopg would otherwise prepare it from the sixth time on."""
         account = self._random.randint(1, self._records)
         prepared = self.service(arm).statements in (None, "prepared")
         if connection.execute(self.service(arm).select("%s"), (account,), prepare=prepared).fetchone() is None:
@@ -92,7 +95,7 @@ class PsycopgDriver(ApplicationDriver[PostgresSettings]):
     def _connect(self, arm: Arm) -> Connection:
         service = self.service(arm)
         host, _, port = service.addresses[0].rpartition(":")
-        # Applications that ask as text let the driver write the parameters into it.
+        # With the simple query protocol the driver writes the parameters into the statement's text.
         simple = service.statements == "simple"
         return psycopg.connect(
             host=host,
@@ -100,11 +103,11 @@ class PsycopgDriver(ApplicationDriver[PostgresSettings]):
             user=service.username,
             password=service.password.get_secret_value() if service.password else None,
             dbname=service.database,
-            # None of PGOPTIONS: an arm is as it says.
+            # Ignore PGOPTIONS of the user's environment.
             options="",
             connect_timeout=max(1, int(self._timeout_seconds)),
             autocommit=True,
-            # It would be asked for before TLS, a round trip more.
+            # libpq would try GSSAPI encryption before TLS, which adds a round trip.
             gssencmode="disable",
             channel_binding="require" if service.channel_binding else "disable",
             cursor_factory=psycopg.ClientCursor if simple else psycopg.Cursor,
@@ -113,7 +116,7 @@ class PsycopgDriver(ApplicationDriver[PostgresSettings]):
 
 
 def _tls(transport: Transport, *, direct: bool) -> dict[str, Any]:
-    """By libpq's names."""
+    """Return libpq's TLS options."""
     if not transport.is_tls:
         return {"sslmode": "disable"}
     options: dict[str, Any] = {"sslmode": SSLMODES[transport.verify], "sslrootcert": str(transport.ca_file or "system")}

@@ -1,4 +1,7 @@
-"""redis-py as applications without a pool use it: connect, one GET; then GETs on one connection."""
+"""redis-py as applications without a connection pool use it.
+
+Measured are a new connection with its first GET, and GETs on one persistent connection.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from costof.instruments.drivers.driver import ApplicationDriver, DriverError, se
 from costof.messages.plan import Arm, Plan, Transport
 from costof.programs.redis.connection import RedisSettings
 
-# redis-py tells what its socket met in words only.
+# redis-py reports socket errors only as text.
 _CLASS_BY_WORDS = (
     ("not valid for", "tls_certificate_name"),
     ("IP address mismatch", "tls_certificate_name"),
@@ -42,16 +45,16 @@ class RedisDriver(ApplicationDriver[RedisSettings]):
     def check(self, arm: Arm) -> str | None:
         if arm.transport.group or arm.transport.cipher or arm.transport.resumption:
             raise DriverError(
-                "tls_configuration", "redis-py chooses no groups, no single suite, and resumes no session"
+                "tls_configuration", "redis-py cannot choose a group or cipher suite, nor resume sessions"
             )
         self._persistent[arm.name] = client = self._client(arm)
         try:
-            # An arm that cannot run says so at once; applications try again for a while.
+            # No retries here, so that an arm that cannot run fails at once.
             with self._client(arm, retry=Retry(NoBackoff(), 0)) as once:
                 once.ping()
             client.ping()
         except redis.TimeoutError as error:
-            # A plain port takes a client's hello for the beginning of a command, and waits for the rest.
+            # A plaintext port reads the TLS ClientHello as the beginning of a command, and waits for the rest.
             error_class = "tls_refused" if arm.transport.is_tls else "timeout"
             raise DriverError(error_class, _words(error)) from error
         except redis.RedisError as error:
@@ -59,7 +62,7 @@ class RedisDriver(ApplicationDriver[RedisSettings]):
         return self.service(arm).addresses_for(arm.transport)[0]
 
     def connect(self, arm: Arm) -> Iterator[str]:
-        """A client connects with its first command."""
+        """Take a connection from the client's pool first, since a client would connect only with its first command."""
         client = self._client(arm)
         try:
             connection = client.connection_pool.get_connection()

@@ -1,1 +1,1 @@
-"""Load machines: hosts of a Ray cluster that measure as one population, each by an instrument of its own."""
+"""Load machines: hosts of a Ray cluster that measure together as one population, each with its own instrument."""

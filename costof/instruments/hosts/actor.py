@@ -1,7 +1,7 @@
-"""What runs on a host: an actor of Ray's that owns one instrument, passes lines on and tells its clock.
+"""The Ray actor on each host: it runs one instrument, forwards lines to and from it, and reads the host's clock.
 
-Of the standard library alone: it is shipped by value, and for the engine a host needs nothing but Ray and the same
-Python. The runner of commands is of the costof that is installed there.
+The module uses only the standard library, since it is sent to hosts by value: to run the engine a host needs only Ray
+and the same Python version. The command runner is that of the costof installed on the host.
 """
 
 from __future__ import annotations
@@ -28,24 +28,27 @@ REPORT_VERSION = "import costof; print(costof.__version__)"
 ENDING_SECONDS, STARTING_SECONDS = 5.0, 300.0
 LATENCY_REQUEST = "/dev/cpu_dma_latency"
 PR_SET_PDEATHSIG = 1
-#: Of proc(5)'s stat: user, nice, system, idle, iowait, irq, softirq, steal.
+#: Fields of /proc/stat (proc(5)): user, nice, system, idle, iowait, irq, softirq, steal.
 BUSY_FIELDS, STEAL_FIELD = (0, 1, 2, 5, 6), 7
 
 
 class HostActor:
-    """What it cannot do it says as `{"failed": …}`: an exception's text would stand in Ray's logs."""
+    """An actor that runs an instrument on a host.
+
+    Its methods report errors as `{"failed": …}`, since Ray would write an exception's text to its logs.
+    """
 
     def __init__(self) -> None:
         if "RAY_RAYLET_PID" in os.environ:
-            # An actor may outlive the raylet that started it, and would load its host for nobody.
+            # Without this the actor could outlive its raylet and keep loading the host.
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         self._process: subprocess.Popen[bytes] | None = None
-        self._what = "instrument"
+        self._instrument_name = "instrument"
         self._received = b""
         self._held: list[int] = []
 
     def facts(self) -> dict[str, Any]:
-        """What this host is, in words and numbers that a report prints."""
+        """Return facts about this host for the report."""
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         low, _, high = _read("/proc/sys/net/ipv4/ip_local_port_range").partition("\t")
         return {
@@ -61,34 +64,36 @@ class HostActor:
         }
 
     def clock(self) -> int:
-        """`CLOCK_MONOTONIC` of this host, which its instrument reads too, in nanoseconds."""
+        """Return this host's `CLOCK_MONOTONIC` in nanoseconds, the clock that its instrument uses."""
         return time.monotonic_ns()
 
     def start(self, engine: bytes, sha256: str, *authorities: bytes) -> dict[str, Any]:
-        """A new engine from these bytes, run from memory; its first line, and where it finds each CA file."""
+        """Run the engine from memory. Return its first line, and the paths of the CA files in its process."""
         self.stop()
         if hashlib.sha256(engine).hexdigest() != sha256:
-            return {"failed": "the engine has arrived damaged"}
+            return {"failed": "the engine arrived damaged (its SHA-256 differs)"}
         try:
             program = self._in_memory(ENGINE_NAME, engine)
             files = [self._in_memory("ca.pem", each) for each in authorities]
             argv = [ENGINE_NAME, "drive", "--sealed"]
-            told = self._begin("engine", argv, f"/proc/self/fd/{program}", (program, *files))
+            answer = self._begin("engine", argv, f"/proc/self/fd/{program}", (program, *files))
         except OSError as error:
             return {"failed": f"the engine does not run from memory: {error.strerror}"}
-        return told | {"files": [f"/proc/self/fd/{file}" for file in files]}
+        return answer | {"files": [f"/proc/self/fd/{file}" for file in files]}
 
     def start_runner(self) -> dict[str, Any]:
-        """A new runner of commands, in place of an engine; its first line. It is no child of this process: what is left
-        of that are its standard streams."""
+        """Start a command runner instead of the engine. Return its first line.
+
+        The runner detaches from this process and keeps only its standard streams.
+        """
         self.stop()
         try:
-            return self._begin("runner of commands", [sys.executable, *RUNNER]) | {"files": []}
+            return self._begin("command runner", [sys.executable, *RUNNER]) | {"files": []}
         except OSError as error:
-            return {"failed": f"the runner of commands does not start: {error.strerror}"}
+            return {"failed": f"the command runner does not start: {error.strerror}"}
 
     def ask(self, line: bytes, seconds: float) -> dict[str, Any]:
-        """The instrument's answer to a line, and what the machine did meanwhile, in seconds of CPU time."""
+        """Send a line to the instrument. Return its answer, and the host's busy and stolen CPU seconds meanwhile."""
         if self._process is None or self._process.stdin is None:
             return {"failed": "no instrument runs"}
         before = _machine()
@@ -102,10 +107,10 @@ class HostActor:
         return answer | {"busy": busy, "steal": steal}
 
     def stop(self) -> None:
-        """End the instrument, and give up all that was held for it."""
+        """End the instrument, and close the files held for it."""
         process, self._process, self._received = self._process, None, b""
         if process is not None:
-            # Its sign to end: killed, the runner could not end what its commands have left.
+            # Closing its input makes it end. A killed runner could not clean up after its commands.
             stdin, process.stdin = process.stdin, None
             with suppress(OSError):
                 if stdin is not None:
@@ -118,10 +123,10 @@ class HostActor:
             os.close(self._held.pop())
 
     def _begin(
-        self, what: str, argv: Sequence[str], executable: str | None = None, files: Sequence[int] = ()
+        self, name: str, argv: Sequence[str], executable: str | None = None, files: Sequence[int] = ()
     ) -> dict[str, Any]:
-        """Raises OSError where it does not start."""
-        self._what = what
+        """Start an instrument. Return its first line. Raises OSError if it does not start."""
+        self._instrument_name = name
         with suppress(OSError):
             latency = os.open(LATENCY_REQUEST, os.O_WRONLY)
             self._held.append(latency)
@@ -141,7 +146,7 @@ class HostActor:
         return self._line(STARTING_SECONDS)
 
     def _in_memory(self, name: str, content: bytes) -> int:
-        """A file without a folder, which nothing can change any more."""
+        """Write a file in memory and seal it against changes. Return its descriptor."""
         file = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         self._held.append(file)
         with open(file, "wb", closefd=False) as whole:
@@ -151,7 +156,7 @@ class HostActor:
         return file
 
     def _line(self, seconds: float) -> dict[str, Any]:
-        """The next line that the instrument says."""
+        """Return the next line that the instrument writes."""
         assert self._process is not None
         assert self._process.stdout is not None
         deadline = time.monotonic() + seconds
@@ -159,7 +164,7 @@ class HostActor:
             selector.register(self._process.stdout, selectors.EVENT_READ)
             while b"\n" not in self._received:
                 if not selector.select(max(0.0, deadline - time.monotonic())):
-                    return {"failed": f"its {self._what} gave no answer within {seconds:.0f} s"}
+                    return {"failed": f"its {self._instrument_name} gave no answer within {seconds:.0f} s"}
                 chunk = self._process.stdout.read()
                 if chunk == b"":
                     return {"failed": self._last_words()}
@@ -173,33 +178,33 @@ class HostActor:
         try:
             status = self._process.wait(timeout=ENDING_SECONDS)
         except subprocess.TimeoutExpired:
-            return f"its {self._what} closed its output"
+            return f"its {self._instrument_name} closed its output"
         lines = self._process.stderr.read().decode(errors="replace").strip().splitlines()
-        ended = f"its {self._what} ended"
+        ended = f"its {self._instrument_name} ended"
         return f"{ended}: {lines[-1][-300:]}" if lines else f"{ended} with status {status}"
 
 
 def _environment() -> dict[str, str]:
-    """Without Ray's own, such as where its token is."""
+    """Return the environment without Ray's variables, one of which names its token's file."""
     return {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
 
 
 def _costof() -> str:
-    """The version that a runner of commands would be of; '' where there is none."""
+    """Return the version of costof installed on this host; '' if there is none."""
     with suppress(OSError, subprocess.SubprocessError):
-        told = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-c", REPORT_VERSION],
             env=_environment(),
             capture_output=True,
             timeout=STARTING_SECONDS,
             check=True,
         )
-        return told.stdout.decode().strip()
+        return result.stdout.decode().strip()
     return ""
 
 
 def _machine() -> tuple[float, float]:
-    """Seconds of CPU time since the host started: of programs and the kernel, and what the hypervisor took."""
+    """Return CPU seconds since the host started: busy with programs and the kernel, and stolen by the hypervisor."""
     fields = [int(field) for field in _read("/proc/stat").split("\n", 1)[0].split()[1:]] + [0] * 8
     tick = os.sysconf("SC_CLK_TCK")
     return sum(fields[place] for place in BUSY_FIELDS) / tick, fields[STEAL_FIELD] / tick
@@ -213,5 +218,5 @@ def _read(path: str) -> str:
 
 
 def _cpu_model() -> str:
-    named = (line for line in _read("/proc/cpuinfo").splitlines() if line.startswith("model name"))
-    return next(named, "").partition(":")[2].strip() or platform.machine()
+    models = (line for line in _read("/proc/cpuinfo").splitlines() if line.startswith("model name"))
+    return next(models, "").partition(":")[2].strip() or platform.machine()

@@ -1,4 +1,4 @@
-"""The user's Ray cluster: reached, found to be closed to others, and its hosts, with what they answer in time."""
+"""The user's Ray cluster: connecting, checking that it requires a token, and calling its hosts with timeouts."""
 
 from __future__ import annotations
 
@@ -21,24 +21,23 @@ from costof.messages.process import HostLostError
 
 CLIENT_SCHEME = "ray://"
 AUTH_MODE, TOKEN = "RAY_AUTH_MODE", "token"
-#: What Ray says and does beside its work: nothing is reported home, and its notices are not this command's.
+#: Environment variables that disable Ray's usage statistics and its own log messages.
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_BACKEND_LOG_LEVEL": "fatal",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "GRPC_VERBOSITY": "NONE",
 }
-#: Questions that a cluster answers to anybody where it is open, and to nobody without the token where it is not.
+#: Requests that a cluster answers without a token only if it is open to everybody.
 QUESTION_OF_CLUSTER, QUESTION_OF_CLIENTS = "/ray.rpc.NodeInfoGcsService/CheckAlive", "/ray.rpc.RayletDriver/ClusterInfo"
 PROBE_SECONDS = 20.0
-#: Ray's proxy forks a server for each client, which what gRPC does in a fork may end at once (ray#63202). The next one
-#: mostly lives.
+#: Ray's proxy forks a server for each client, and gRPC may crash in the fork (ray#63202). A retry usually succeeds.
 ATTEMPTS, NOT_BEGUN = 3, "Initialization failure from server"
-#: Of which the fastest tells a clock: the others waited for something.
+#: Calls to read a host's clock. The fastest one counts, since the others waited for something.
 CALLS = 16
-#: A call that takes longer says that the host is gone, whatever Ray thinks of it.
+#: A host that does not answer a call within this time is lost, even if Ray still considers it alive.
 CALL_SECONDS = 20.0
-#: From the cluster's promise of a process to its first answer: Python and Ray start there.
+#: Time for a new process on a host to start Python and Ray and to answer.
 START_SECONDS = 300.0
 
 
@@ -49,7 +48,7 @@ class Node(ClusterNode):
 
 @dataclass(frozen=True)
 class Cluster:
-    """`encrypted`: what travels between its nodes."""
+    """A connected Ray cluster. `encrypted` says whether the traffic between its nodes is."""
 
     ray: Any
     nodes: list[Node]
@@ -57,15 +56,15 @@ class Cluster:
 
 
 @contextmanager
-def reached(settings: HostsSettings) -> Iterator[Cluster]:
-    """The cluster with its nodes that are asked for and have CPUs.
+def connect_cluster(settings: HostsSettings) -> Iterator[Cluster]:
+    """Connect to the cluster; yield it with those of its nodes that have CPUs and the required labels.
 
     Raises `NEEDS_RAY`, `HOSTS_UNREACHABLE`, `HOSTS_TOKEN`, `HOSTS_VERSION`, `HOSTS_OPEN`, `HOSTS_NONE` and
     `HOSTS_FEW`.
     """
     os.environ.update({name: value for name, value in QUIET.items() if name not in os.environ})
     if not settings.unauthenticated:
-        # An explicit address does not switch it on by itself.
+        # Ray does not enable token authentication for an explicit address.
         os.environ.setdefault(AUTH_MODE, TOKEN)
     try:
         import grpc  # noqa: F401
@@ -73,7 +72,7 @@ def reached(settings: HostsSettings) -> Iterator[Cluster]:
     except ImportError:
         raise CostofError(ErrorText.NEEDS_RAY) from None
     if _is_client(settings):
-        # Ray itself would wait half a minute for nobody.
+        # Check first, since Ray would wait half a minute for an address without a listener.
         _check_closed(settings, settings.address.removeprefix(CLIENT_SCHEME))
     try:
         _connect(ray, settings)
@@ -97,17 +96,17 @@ def _connect(ray: Any, settings: HostsSettings) -> None:
             raise CostofError(ErrorText.HOSTS_VERSION, address=settings.address, detail=_versions(str(error))) from None
         raise CostofError(ErrorText.HOSTS_UNREACHABLE, address=settings.address, detail=_first_line(error)) from None
     except (ValueError, OSError) as error:
-        # Ray says in its own log alone that a token is refused.
+        # Ray reports a refused token only in its log, so probe the address.
         where = re.search(r" at (\S+:\d+)", str(error))
         place = settings.address.removeprefix(CLIENT_SCHEME) if _is_client(settings) else where and where.group(1)
         if place and _answers(settings, place, has_token=True) is False:
-            detail = "it does not take the token that this machine has"
+            detail = "it rejects this machine's token"
             raise CostofError(ErrorText.HOSTS_TOKEN, address=settings.address, detail=detail) from None
         raise CostofError(ErrorText.HOSTS_UNREACHABLE, address=settings.address, detail=_first_line(error)) from None
 
 
 def _begin(ray: Any, settings: HostsSettings) -> None:
-    """Raises whatever Ray does."""
+    """Connect to Ray, with retries. Raises Ray's exceptions."""
     for attempt in range(1, ATTEMPTS + 1):
         try:
             ray.init(address=settings.address, log_to_driver=False, logging_level="CRITICAL")
@@ -120,10 +119,10 @@ def _begin(ray: Any, settings: HostsSettings) -> None:
 
 
 def _check_closed(settings: HostsSettings, place: str) -> None:
-    """Raises `HOSTS_UNREACHABLE`, and `HOSTS_OPEN` where whoever reaches the cluster may run code on its hosts."""
+    """Raise `HOSTS_UNREACHABLE`, or `HOSTS_OPEN` if anybody who reaches the cluster may run code on its hosts."""
     answers = _answers(settings, place, has_token=False)
     if answers is None:
-        raise CostofError(ErrorText.HOSTS_UNREACHABLE, address=settings.address, detail="nobody listens there")
+        raise CostofError(ErrorText.HOSTS_UNREACHABLE, address=settings.address, detail="nothing listens there")
     if answers and not settings.unauthenticated:
         raise CostofError(ErrorText.HOSTS_OPEN, address=settings.address)
 
@@ -133,7 +132,7 @@ def _is_client(settings: HostsSettings) -> bool:
 
 
 def _answers(settings: HostsSettings, place: str, has_token: bool) -> bool | None:
-    """Whether a question is answered there, with this machine's token or without; None where nobody is there."""
+    """Return whether the cluster answers, with or without this machine's token; None if nothing listens there."""
     import grpc
     from ray._private.grpc_utils import init_grpc_channel
 
@@ -161,7 +160,10 @@ def _encrypted() -> bool:
 
 
 def _nodes(ray: Any, settings: HostsSettings) -> list[Node]:
-    """In the order of their names, so that a host is the same share of the population in each run."""
+    """Return the nodes to measure on, sorted by name, so that a host has the same share of the load in each run.
+
+    Raises `HOSTS_NONE` and `HOSTS_FEW`.
+    """
     alive = [each for each in ray.nodes() if each["Alive"]]
     names = Counter(name for each in alive for name in _names(each))
     nodes = [
@@ -173,25 +175,25 @@ def _nodes(ray: Any, settings: HostsSettings) -> list[Node]:
         )
         for each in alive
     ]
-    wanted = settings.where
-    found = [each for each in nodes if each.cpus and all(each.labels.get(key) == value for key, value in wanted)]
-    if not found:
+    required = settings.where
+    hosts = [each for each in nodes if each.cpus and all(each.labels.get(key) == value for key, value in required)]
+    if not hosts:
         labels = ", ".join(f"{key}={value}" for key, value in settings.where)
         detail = f" with {labels}" if labels else " that has CPUs"
         raise CostofError(
             ErrorText.HOSTS_NONE, address=settings.address, nodes=plural(len(nodes), "node"), detail=detail
         )
-    if settings.least is not None and len(found) < settings.least:
+    if settings.least is not None and len(hosts) < settings.least:
         raise CostofError(
-            ErrorText.HOSTS_FEW, address=settings.address, found=plural(len(found), "host"), least=settings.least
+            ErrorText.HOSTS_FEW, address=settings.address, found=plural(len(hosts), "host"), least=settings.least
         )
-    return sorted(found, key=lambda node: (node.name, node.node_id))
+    return sorted(hosts, key=lambda node: (node.name, node.node_id))
 
 
-def _names(told: dict[str, Any]) -> list[str]:
-    """What a node may be called, the shortest first; its port is its own on its machine."""
-    name, address = told["NodeManagerHostname"], told["NodeManagerAddress"]
-    return [name, f"{name} ({address})", f"{name} ({address}:{told['NodeManagerPort']})"]
+def _names(node: dict[str, Any]) -> list[str]:
+    """Return possible names of a node, the shortest first. The last one, with its port, is unique."""
+    name, address = node["NodeManagerHostname"], node["NodeManagerAddress"]
+    return [name, f"{name} ({address})", f"{name} ({address}:{node['NodeManagerPort']})"]
 
 
 def _first_line(error: Exception) -> str:
@@ -200,7 +202,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _versions(text: str) -> str:
-    """'the cluster has Ray 2.60.0 and Python 3.12.1, this command Ray 2.60.0 and Python 3.11.2', where Ray tells."""
+    """Shorten Ray's message about different versions: 'the cluster has Ray 2.60.0 and …, this command Ray 2.61.0 …'."""
     ray = re.findall(r"Ray: (\S+)", text)
     python = re.findall(r"Python: (\S+)", text)
     if len(ray) < 2 or len(python) < 2:
@@ -210,19 +212,19 @@ def _versions(text: str) -> str:
 
 @dataclass(frozen=True)
 class Clock:
-    """A host's `CLOCK_MONOTONIC` less ours, in nanoseconds, and how far off that may be."""
+    """A host's `CLOCK_MONOTONIC` minus this machine's, with its largest error, both in nanoseconds."""
 
     offset_ns: int = 0
     error_ns: int = 0
 
 
 class Host:
-    """A node of the cluster with all of its CPUs, as long as its actor lives."""
+    """A node of the cluster that measures. Its actor reserves all of its CPUs."""
 
     def __init__(self, ray: Any, node: Node) -> None:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        # By value: nothing of costof is installed there.
+        # Send the module by value, since costof may not be installed on the host.
         ray.cloudpickle.register_pickle_by_value(actor)
         self._ray = ray
         self.node = node
@@ -235,57 +237,58 @@ class Host:
         )
 
     def end(self) -> None:
-        """With its engine, whose standard input closes."""
+        """End the actor. Its instrument ends too, since its standard input closes."""
         self._ray.kill(self.actor)
 
 
 def answers(ray: Any, calls: Mapping[Host, Any], seconds: float) -> dict[Host, Any]:
-    """What each host answers, once all have. Our patience holds, not Ray's. Raises `HostLostError`."""
+    """Wait for all hosts' answers, for at most these seconds. Raises `HostLostError`."""
     ray.wait([*calls.values()], num_returns=len(calls), timeout=seconds)
     deadline = time.monotonic() + CALL_SECONDS
     for host, call in calls.items():
-        # A call that `ray.wait` saw the end of is only fetched.
+        # Fetch only calls that have ended.
         if not ray.wait([call], timeout=0)[0]:
-            raise HostLostError(host.name, "it is silent")
+            raise HostLostError(host.name, "it does not answer")
     return {host: _fetched(ray, host, call, deadline - time.monotonic()) for host, call in calls.items()}
 
 
 def _fetched(ray: Any, host: Host, call: Any, seconds: float) -> Any:
     try:
-        told = ray.get(call, timeout=max(0.0, seconds))
+        answer = ray.get(call, timeout=max(0.0, seconds))
     except ray.exceptions.GetTimeoutError:
-        raise HostLostError(host.name, "it is silent") from None
+        raise HostLostError(host.name, "it does not answer") from None
     except (ray.exceptions.RayError, ConnectionError) as error:
-        # Ray's reasons are paragraphs.
+        # Ray's messages are paragraphs long; replace them.
         text = str(error)
         if "its node has died" in text or "unschedulable" in text:
             detail = "its machine, or Ray on it, is gone"
         else:
             detail = "its process was ended" if "died" in text or "dead" in text else "Ray does not reach it"
         raise HostLostError(host.name, detail) from None
-    if isinstance(told, dict) and "failed" in told:
-        raise HostLostError(host.name, told["failed"])
-    return told
+    if isinstance(answer, dict) and "failed" in answer:
+        raise HostLostError(host.name, answer["failed"])
+    return answer
 
 
 def read_clocks(ray: Any, hosts: Sequence[Host]) -> int:
-    """Each host's clock by the fastest of its calls, whose half is the error; the slowest call of all, nanoseconds.
+    """Read each host's clock. Return the duration of the slowest call in nanoseconds.
 
-    All hosts are asked at once, and in turns one is asked last and heard first: what it takes is its own.
+    A host's fastest call counts; half of its duration is the clock's largest error. All hosts are called at once. In
+    each pass another host is called last and answered first, so that its call does not wait for the others.
     """
     slowest, fastest = 0, dict.fromkeys(hosts, 1 << 62)
-    for turn in range(CALLS):
-        order = [*hosts[turn % len(hosts) :], *hosts[: turn % len(hosts)]]
+    for number in range(CALLS):
+        order = [*hosts[number % len(hosts) :], *hosts[: number % len(hosts)]]
         calls = {}
         for host in reversed(order):
-            asked = time.monotonic_ns()
-            calls[host] = asked, host.actor.clock.remote()
+            started = time.monotonic_ns()
+            calls[host] = started, host.actor.clock.remote()
         for host in order:
-            asked, call = calls[host]
+            started, call = calls[host]
             there = _fetched(ray, host, call, CALL_SECONDS)
-            took = time.monotonic_ns() - asked
-            slowest = max(slowest, took)
-            if took < fastest[host]:
-                fastest[host] = took
-                host.clock = Clock(there - asked - took // 2, took - took // 2)
+            duration = time.monotonic_ns() - started
+            slowest = max(slowest, duration)
+            if duration < fastest[host]:
+                fastest[host] = duration
+                host.clock = Clock(there - started - duration // 2, duration - duration // 2)
     return slowest

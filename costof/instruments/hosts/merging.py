@@ -1,6 +1,6 @@
-"""The answers of hosts as the one of their population: what is counted is added, and percentiles never are.
+"""Merging the answers of several hosts into the answer of one population. Counts are added; percentiles never are.
 
-Histograms are added bucket by bucket, integers exactly, and sums of squares without a loss (Shewchuk 1997).
+Histograms are added bucket by bucket, integers exactly, and sums of squares without rounding errors (Shewchuk 1997).
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from costof.messages.answers import (
 )
 from costof.statistics.histogram import merged
 
-#: A host that begins later than this, or than this share of the slice, was no part of one population.
+#: A host that begins later than this and than this share of the slice makes the slice invalid.
 LATEST_NS, LATEST_SHARE = 5_000_000, 0.02
-#: Of the time from the first opening to the last end, in which all hosts measured.
+#: Least share of the time from the first host's begin to the last host's end in which all hosts measured.
 LEAST_TOGETHER = 0.95
-#: Facts of the evidence that must be alike, those that are counts, and members that hosts have chosen.
+#: Facts of the evidence: those that must be equal on all hosts, those that are counts, and those a host may choose.
 ALIKE, COUNTED, CHOSEN = (
     ("protocol", "cipher", "key"),
     {"connections", "handshakes", "resumed"},
@@ -38,7 +38,7 @@ ALIKE, COUNTED, CHOSEN = (
 
 
 def merged_answer(parts: Sequence[SliceAnswer]) -> dict[str, Any]:
-    """The fields of the population's answer, its elapsed time that of the host that took longest."""
+    """Return the fields of the population's answer. Its elapsed time is that of the slowest host."""
     first = parts[0]
     return {
         "id": first.id,
@@ -57,68 +57,74 @@ def merged_answer(parts: Sequence[SliceAnswer]) -> dict[str, Any]:
         "counts": _added([part.counts for part in parts]),
         "figures": merged_figures([part.figures for part in parts], first.rates),
         "rates": first.rates,
-        # A host without a worker has seen nothing.
+        # A host without a worker has no evidence.
         "evidence": _evidence([part.evidence for part in parts if part.operations or part.errors] or [first.evidence]),
     }
 
 
-def unproved(told: Mapping[str, SliceAnswer]) -> str | None:
-    """What hosts, by name, have found not to be of the arm; None where each has proved it."""
-    found: dict[str, list[str]] = {}
-    for host, answer in told.items():
-        if wrong := answer.evidence.get(MISMATCH):
-            found.setdefault(wrong, []).append(host)
-    texts = [WarningText.HOST_CANNOT.text(hosts=" and ".join(hosts), detail=wrong) for wrong, hosts in found.items()]
+def merged_mismatch(answers: Mapping[str, SliceAnswer]) -> str | None:
+    """Return why hosts, by name, could not verify the arm; None if all of them did."""
+    hosts_by_detail: dict[str, list[str]] = {}
+    for host, answer in answers.items():
+        if detail := answer.evidence.get(MISMATCH):
+            hosts_by_detail.setdefault(detail, []).append(host)
+    texts = [
+        WarningText.HOST_CANNOT.text(hosts=" and ".join(hosts), detail=detail)
+        for detail, hosts in hosts_by_detail.items()
+    ]
     return "; ".join(texts) or None
 
 
 def evidence_mismatch(parts: Sequence[SliceAnswer]) -> str | None:
-    """In what the connections of hosts differ that must be alike; None where they do not. A host that has opened none
-    has seen nothing."""
-    saw = [part.evidence for part in parts if part.operations]
+    """Return how the hosts' connections differ in a fact that must be equal; None if they do not.
+
+    Hosts without an operation are ignored.
+    """
+    evidence = [part.evidence for part in parts if part.operations]
     for name in ALIKE:
-        found = dict.fromkeys(str(facts.get(name)) for facts in saw)
-        if len(found) > 1:
-            return WarningText.HOSTS_DIFFER.text(what=name, found=" and ".join(found))
+        values = dict.fromkeys(str(facts.get(name)) for facts in evidence)
+        if len(values) > 1:
+            return WarningText.HOSTS_DIFFER.text(what=name, found=" and ".join(values))
     return None
 
 
-def merged_ready(told: Mapping[str, Ready]) -> Ready:
-    """Of hosts by name. An arm that some host cannot reach is refused, and that host named."""
-    parts = [*told.values()]
+def merged_ready(answers: Mapping[str, Ready]) -> Ready:
+    """Merge the `ready` answers of hosts, by name. An arm with an error on any host has one, which names the host."""
+    parts = [*answers.values()]
     costs = dict.fromkeys(name for part in parts for name in part.self_cost_ns)
     return Ready(
         instrument=parts[0].instrument,
         versions=parts[0].versions,
         self_cost_ns={name: max(part.self_cost_ns.get(name, 0.0) for part in parts) for name in costs},
         arms=[
-            _arm({host: next(arm for arm in ready.arms if arm.name == each.name) for host, ready in told.items()})
+            _arm({host: next(arm for arm in ready.arms if arm.name == each.name) for host, ready in answers.items()})
             for each in parts[0].arms
         ],
     )
 
 
-def _arm(told: Mapping[str, ReadyArm]) -> ReadyArm:
-    """As all hosts told of it."""
-    arms = [*told.values()]
-    refused = {host: arm.error for host, arm in told.items() if arm.error is not None}
-    if not refused:
+def _arm(arm_by_host: Mapping[str, ReadyArm]) -> ReadyArm:
+    """Merge the hosts' answers about one arm."""
+    arms = [*arm_by_host.values()]
+    errors = {host: arm.error for host, arm in arm_by_host.items() if arm.error is not None}
+    if not errors:
         servers = dict.fromkeys(arm.server for arm in arms if arm.server)
         return ReadyArm(name=arms[0].name, server=",".join(servers), error=None)
-    error = next(iter(refused.values()))
-    if len(refused) < len(arms):
-        detail = WarningText.HOST_CANNOT.text(hosts=" and ".join(refused), detail=error.detail)
+    error = next(iter(errors.values()))
+    if len(errors) < len(arms):
+        detail = WarningText.HOST_CANNOT.text(hosts=" and ".join(errors), detail=error.detail)
         error = error.model_copy(update={"detail": detail})
     return ReadyArm(name=arms[0].name, server=None, error=error)
 
 
 def _errors(errors: Sequence[ClassifiedError]) -> list[ClassifiedError]:
-    found: dict[tuple[str, str | None], ClassifiedError] = {}
+    """Merge errors of the same class and phase; the detail is the first one's."""
+    merged_errors: dict[tuple[str, str | None], ClassifiedError] = {}
     for error in errors:
         kind = error.error_class, error.phase
-        before = found[kind].count if kind in found else 0
-        found[kind] = found.get(kind, error).model_copy(update={"count": before + error.count})
-    return [*found.values()]
+        before = merged_errors[kind].count if kind in merged_errors else 0
+        merged_errors[kind] = merged_errors.get(kind, error).model_copy(update={"count": before + error.count})
+    return [*merged_errors.values()]
 
 
 def _phase(parts: Sequence[Phase]) -> Phase:
@@ -128,16 +134,17 @@ def _phase(parts: Sequence[Phase]) -> Phase:
         sum_squares_ns2=fsum(part.sum_squares_ns2 for part in parts),
         min_ns=min(part.min_ns for part in parts),
         max_ns=max(part.max_ns for part in parts),
-        round_trips=_all_told([part.round_trips for part in parts]),
-        bytes_sent=_all_told([part.bytes_sent for part in parts]),
-        bytes_received=_all_told([part.bytes_received for part in parts]),
+        round_trips=_complete_sum([part.round_trips for part in parts]),
+        bytes_sent=_complete_sum([part.bytes_sent for part in parts]),
+        bytes_received=_complete_sum([part.bytes_received for part in parts]),
         histogram=merged(part.histogram for part in parts).encoded(),
     )
 
 
-def _all_told(counts: Sequence[int | None]) -> int | None:
-    told = [count for count in counts if count is not None]
-    return sum(told) if len(told) == len(counts) else None
+def _complete_sum(counts: Sequence[int | None]) -> int | None:
+    """Return the sum; None if a count is missing."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
 
 
 def _added(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
@@ -146,26 +153,26 @@ def _added(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
 
 
 def _evidence(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What is no count is the first host's that has seen it: whether all saw it `unlike` says."""
+    """Merge the hosts' evidence. A fact that is not a count is the first host's (see `evidence_mismatch`)."""
     names = dict.fromkeys(name for facts in parts for name in facts)
     return {name: _fact(name, [facts[name] for facts in parts if name in facts]) for name in names}
 
 
 def _fact(name: str, values: Sequence[Any]) -> Any:
-    seen = [value for value in values if value is not None]
+    known = [value for value in values if value is not None]
     if name in COUNTED:
-        return sum(seen)
+        return sum(known)
     if name == "verified":
-        return all(seen)
+        return all(known)
     if name in (LEFT_RUNNING, LEFT_BEHIND):
-        return [*dict.fromkeys(process for names in seen for process in names)]
-    if name in CHOSEN and seen:
-        return ",".join(dict.fromkeys(map(str, seen)))
-    return seen[0] if seen else None
+        return [*dict.fromkeys(process for names in known for process in names)]
+    if name in CHOSEN and known:
+        return ",".join(dict.fromkeys(map(str, known)))
+    return known[0] if known else None
 
 
 def late(parts: Sequence[HostPart]) -> str | None:
-    """Which host began too late, in words; None where all began together."""
+    """Return a sentence about the host that began too late; None if all began together."""
     at_work = [part for part in parts if part.participated]
     last = max(at_work, key=lambda part: part.late_ns, default=None)
     if last is None or last.late_ns <= max(LATEST_NS, LATEST_SHARE * max(part.ended_ns for part in at_work)):
@@ -174,11 +181,11 @@ def late(parts: Sequence[HostPart]) -> str | None:
 
 
 def not_simultaneous_reason(parts: Sequence[HostPart], operations: int, seconds: float) -> str | None:
-    """Why a slice that was to end after so many was not of one population, in words; None where it was.
+    """Return why the hosts did not measure a slice at the same time; None if they did.
 
-    A window closes by time, or when its host has done its share of the operations. What is under way then ends when it
-    does, as it does on one machine: that one host's last operation was slow is no reason to leave it out. A program
-    that was told how long to run closes its host's window itself: `operations` is 0 then, and `seconds` infinite.
+    `operations` and `seconds` are the slice's limits. A host's window ends when its time is over or its share of the
+    operations is done. An operation that is still running then does not count, just as on a single machine. A program
+    that runs for a fixed time ends its host's window itself: `operations` is 0 then, and `seconds` infinite.
     """
     at_work = [part for part in parts if part.participated]
     if not at_work:
@@ -194,10 +201,10 @@ def not_simultaneous_reason(parts: Sequence[HostPart], operations: int, seconds:
     )
 
 
-def part_of(
+def host_part(
     host: str, answer: SliceAnswer, clock: tuple[int, int], opens_ns: int, shares: Mapping[str, float]
 ) -> HostPart:
-    """`clock`: offset and error. `opens_ns`: on the host's own clock."""
+    """Return a host's part of a slice. `clock` is its offset and error; `opens_ns` is on the host's clock."""
     window = answer.window
     opened = window.opened_ns - opens_ns if window else 0
     first = window.first_began_ns if window else None

@@ -224,9 +224,9 @@ class PgBouncer:
             started = each.process = self._lab.spawn(
                 each.name, ROLE, with_descriptors(DESCRIPTORS, argv), host=self._host
             )
-            self._lab.wait_until(f"starting {each.name}", each.answers, of=started)
+            self._lab.wait_until(f"starting {each.name}", each.answers, only=started)
             each.fill(self._pools)
-            self._lab.wait_until(f"filling {each.name}", partial(each.is_full, self._pools), of=started)
+            self._lab.wait_until(f"filling {each.name}", partial(each.is_full, self._pools), only=started)
 
     def close(self) -> None:
         for each in self._processes:

@@ -115,7 +115,7 @@ class PostgresServer(LabServer):
         self._process = self._place.lab.spawn(NAME, ROLE, self.command_line(binary), forks=True, host=self._place.host)
         self._log = self._process.log
         ready = b"database system is ready to accept connections"
-        self._place.lab.wait_until(f"starting {NAME}", lambda: ready in self._log.read_bytes(), of=self._process)
+        self._place.lab.wait_until(f"starting {NAME}", lambda: ready in self._log.read_bytes(), only=self._process)
         self._make_database()
 
     def close(self) -> None:
@@ -186,7 +186,7 @@ class PostgresServer(LabServer):
         # The key stands before it.
         pem = self._certificates[kind].read_text()
         shown = ssl.PEM_cert_to_DER_cert(pem[pem.index("-----BEGIN CERTIFICATE-----") :])
-        self._place.lab.wait_until(f"showing a key of kind {kind}", lambda: self._shows() == shown, of=self._process)
+        self._place.lab.wait_until(f"showing a key of kind {kind}", lambda: self._shows() == shown, only=self._process)
         return True
 
     def tls_of(self, processes: Iterable[int]) -> set[str]:

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from costof.errors import WarningText
 from costof.format import listed
 from costof.instruments.commands.passwords import find_passwords
-from costof.instruments.commands.settings import CommandSettings, filled, new_output
+from costof.instruments.commands.settings import CommandSettings, build_settings, new_output
 from costof.lab.lab import Resource
 from costof.lab.program import Description
 from costof.messages.answers import MISMATCH, SliceAnswer
@@ -19,7 +19,7 @@ from costof.study.plan import Plan
 
 
 class Commands(Resource, Service):
-    """Every arm's commands are filled in before anything is run."""
+    """Every arm's commands are build_settings in before anything is run."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan, self._output = plan, new_output()
@@ -31,7 +31,7 @@ class Commands(Resource, Service):
         levels = [level for factor in study.factors.values() for level in (factor.each, *factor.levels.values())]
         words = {name for level in levels for name in level.set}
         self._arms = {
-            arm.name: filled(arm.settings, self._plan.programs(arm, hosts), study.secrets, self._output, words)
+            arm.name: build_settings(arm.settings, self._plan.programs(arm, hosts), study.secrets, self._output, words)
             for arm in self._plan.arms
         }
 

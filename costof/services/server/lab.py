@@ -56,7 +56,7 @@ class ServerLab(LabService):
         self._distances = {arm.name: plan.study.distance(arm.levels) for arm in plan.arms}
         round_trips = {self._distances[arm.name]: plan.study.round_trip_ms(arm.levels) for arm in plan.arms}
         self._star = Star(
-            self._lab, round_trips, plan.seed, apart=self._program.separate_clients, middle=middle_cores(plan.arms)
+            self._lab, round_trips, plan.seed, separate=self._program.separate_clients, middle=middle_cores(plan.arms)
         )
         self._tickets = Tickets()
         site = Site(self._lab, self._star, plan.arms, self._distances, self._keys[0])

@@ -1,4 +1,4 @@
-"""Servers that speak a protocol without being the program that it is named for, as a user's own.
+"""Targets that speak a protocol, but are not the program that it is named after.
 
 go-mysql-server, miniredis and FerretDB lack what their models have: statements, sections, counters, roles. Each is
 built once, into the user's cache, where Go is installed.
@@ -56,7 +56,7 @@ FERRETDB = Kind(
 
 @dataclass(frozen=True)
 class Standing:
-    """`url` holds a password."""
+    """A running server. Its `url` has a password."""
 
     url: str
     ca_file: Path
@@ -64,7 +64,7 @@ class Standing:
 
 @contextlib.contextmanager
 def standing(kind: Kind) -> Iterator[Standing]:
-    """Start one. Skips the test where it cannot be built."""
+    """Start a server. Skip the test if it cannot be built."""
     try:
         program = go_program(HERE / kind.name, kind.name)
     except Absent as error:

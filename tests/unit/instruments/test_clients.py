@@ -1,4 +1,4 @@
-"""How load generators are called as clients of a study's servers."""
+"""Load generators as clients of a study's servers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from pydantic import SecretStr
 
 from costof.errors import CostofError, ErrorText
-from costof.instruments.clients import CannotError, client, client_names
+from costof.instruments.clients import UnsupportedArmError, client, client_names
 from costof.instruments.commands.readers import reader
 from costof.instruments.commands.settings import SECONDS, CommandSettings
 from costof.messages.plan import PLAIN, Endpoint, ServiceSettings, Transport
@@ -34,16 +34,15 @@ HTTP = HttpSettings(addresses=["127.0.0.1:8443"], host="shop.test", path="/a?b=c
 
 @pytest.fixture(autouse=True)
 def programs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """That are there, whatever this machine has."""
+    """Put stand-ins for all clients on PATH, whatever this machine has."""
     for name in client_names():
         (tmp_path / name).write_text("#!/bin/sh\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
 
 
-def called(name: str, service: ServiceSettings, transport: Transport = PLAIN) -> CommandSettings:
-    asked = client(name).command
-    programs = {"w": (asked, {SECONDS: 2.0})}
+def client_settings(name: str, service: ServiceSettings, transport: Transport = PLAIN) -> CommandSettings:
+    programs = {"w": (client(name).command, {SECONDS: 2.0})}
     return client(name).settings(Endpoint(service=service, transport=transport), programs, Path("out"))
 
 
@@ -51,25 +50,25 @@ def environment(settings: CommandSettings) -> Mapping[str, str]:
     return settings.environment | {name: secret.get_secret_value() for name, secret in settings.hidden.items()}
 
 
-def test_pgbench_is_told_all_by_its_environment() -> None:
-    settings = called("pgbench", POSTGRES, TLS)
+def test_pgbench_is_configured_by_its_environment() -> None:
+    settings = client_settings("pgbench", POSTGRES, TLS)
     argv = settings.programs["w"].argv
     assert " ".join(argv[1:]) == "--no-vacuum --select-only --protocol extended --client 8 --jobs 2 --time 2"
-    told = environment(settings)
-    assert (told["PGHOST"], told["PGPORT"], told["PGUSER"], told["PGPASSWORD"]) == ("::1", "5433", "o'neil", PASSWORD)
-    assert (told["PGSSLMODE"], told["PGSSLROOTCERT"], told["PGSSLMAXPROTOCOLVERSION"]) == (
+    tls = environment(settings)
+    assert (tls["PGHOST"], tls["PGPORT"], tls["PGUSER"], tls["PGPASSWORD"]) == ("::1", "5433", "o'neil", PASSWORD)
+    assert (tls["PGSSLMODE"], tls["PGSSLROOTCERT"], tls["PGSSLMAXPROTOCOLVERSION"]) == (
         "verify-full",
         str(CA),
         "TLSv1.3",
     )
-    plain = environment(called("pgbench", POSTGRES))
+    plain = environment(client_settings("pgbench", POSTGRES))
     assert (plain["PGSSLMODE"], "PGOPTIONS" in plain) == ("disable", False)
-    assert environment(called("pgbench", IN_A_SCHEMA))["PGOPTIONS"] == '-c search_path="costof_x"'
-    assert settings.addresses == POSTGRES.addresses, "whose counters are its evidence"
+    assert environment(client_settings("pgbench", IN_A_SCHEMA))["PGOPTIONS"] == '-c search_path="costof_x"'
+    assert settings.addresses == POSTGRES.addresses, "needed to read the servers' counters"
 
 
-def test_wrk_ends_each_connection_where_the_arm_does() -> None:
-    argv = called("wrk", HTTP, TLS).programs["w"].argv
+def test_wrk_ends_connections_if_the_arm_does() -> None:
+    argv = client_settings("wrk", HTTP, TLS).programs["w"].argv
     assert argv[-5:] == ["--header", "Host: shop.test", "--header", "Connection: close", "https://127.0.0.1:8443/a?b=c"]
 
 
@@ -78,28 +77,30 @@ def test_wrk_ends_each_connection_where_the_arm_does() -> None:
     [
         ("pgbench", POSTGRES, TLS.model_copy(update={"group": "x25519"}), "cannot offer one group alone"),
         ("pgbench", POSTGRES.asking({"negotiation": "direct"}), TLS, "cannot begin TLS with the first byte"),
-        ("pgbench", POSTGRES, TLS.model_copy(update={"ca_file": None}), "name a file with --tls-ca"),
-        ("pgbench", IN_A_SCHEMA.asking({"pooled": True}), PLAIN, "a pooler takes no search_path"),
+        ("pgbench", POSTGRES, TLS.model_copy(update={"ca_file": None}), "name a CA file with --tls-ca"),
+        ("pgbench", IN_A_SCHEMA.asking({"pooled": True}), PLAIN, "a pooler rejects search_path"),
         ("wrk", HTTP, TLS.model_copy(update={"version": "1.2"}), "cannot offer TLS 1.2 alone"),
         ("wrk", HTTP, TLS.model_copy(update={"resumption": True}), "cannot resume TLS sessions"),
         ("wrk", HTTP.asking({"requests_per_connection": 10}), PLAIN, "cannot end connections after 10 requests"),
-        ("wrk", HTTP.asking({"headers": ["Cookie: a"]}), PLAIN, "cannot send headers"),
+        ("wrk", HTTP.asking({"headers": ["Cookie: a"]}), PLAIN, "cannot send your headers"),
     ],
 )
-def test_what_cannot_be_told_is_said(name: str, service: ServiceSettings, transport: Transport, why: str) -> None:
-    with pytest.raises(CannotError, match=why):
-        called(name, service, transport)
+def test_setting_that_a_client_does_not_support_is_reported(
+    name: str, service: ServiceSettings, transport: Transport, why: str
+) -> None:
+    with pytest.raises(UnsupportedArmError, match=why):
+        client_settings(name, service, transport)
 
 
 @pytest.mark.parametrize("name", client_names())
-def test_no_secret_is_shown_and_all_that_answers_is_read(name: str) -> None:
+def test_secrets_are_hidden_and_headline_figures_are_known_to_the_reader(name: str) -> None:
     service = {"pgbench": POSTGRES, "wrk": HTTP}[name]
-    settings = called(name, service)
+    settings = client_settings(name, service)
     assert PASSWORD not in settings.model_dump_json() + repr(settings) + str(settings.programs)
     assert set(client(name).headline) <= set(reader(name).figures)
 
 
-def test_a_client_has_a_workload_and_its_figures_beside_the_studys() -> None:
+def test_client_adds_a_workload_and_figures_to_the_study() -> None:
     plan = resolve(load_study("postgres-tls"), Options(profile="quick", client="pgbench"))
     assert plan.client == "pgbench"
     assert plan.study.metrics["client.tps"].headline
@@ -109,25 +110,25 @@ def test_a_client_has_a_workload_and_its_figures_beside_the_studys() -> None:
 
 
 @pytest.mark.parametrize(
-    ("study", "options", "problem"),
+    ("study", "options", "error"),
     [
         ("redis-tls", {"client": "pgbench"}, ErrorText.CLIENT_FOR_OTHER_SERVICE),
         ("postgres-tls", {"client": "pgbnch"}, ErrorText.UNKNOWN_CLIENT),
         ("postgres-tls", {"client": "pgbench", "load": RequestedLoad("5/s")}, ErrorText.CLIENT_WITHOUT_LOAD),
     ],
 )
-def test_a_client_that_cannot_be_one_is_refused(study: str, options: dict[str, Any], problem: object) -> None:
-    with pytest.raises(CostofError) as refused:
+def test_unsuitable_client_is_rejected(study: str, options: dict[str, Any], error: object) -> None:
+    with pytest.raises(CostofError) as caught:
         resolve(load_study(study), Options(**options))
-    assert refused.value.problem is problem
+    assert caught.value.problem is error
 
 
-def test_a_program_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_client_program_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
     monkeypatch.setattr("costof.lab.program.FOLDERS", ())
-    with pytest.raises(CostofError) as refused:
+    with pytest.raises(CostofError) as caught:
         with_client(load_study("http-tls-termination"), client("wrk"))
-    assert refused.value.problem is ErrorText.PROGRAM_MISSING
+    assert caught.value.problem is ErrorText.PROGRAM_MISSING
 
 
 def test_sentence_about_a_commands_figure_names_no_view() -> None:

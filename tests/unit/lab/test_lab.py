@@ -1,4 +1,4 @@
-"""The lab: its hold on processes, what its server programs are started with, and its network's pure parts."""
+"""The lab: its processes, the command lines of its server programs, and the pure functions of its network."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def running() -> Iterator[Lab]:
         yield lab
 
 
-def test_a_program_that_is_run_to_its_end_is_no_death(running: Lab) -> None:
+def test_program_run_to_its_end_does_not_count_as_dead(running: Lab) -> None:
     for _ in range(10):
         running.run("short", ["true"])
     assert (running.dead(), running.cpu_seconds()) == ([], {})
@@ -50,7 +50,7 @@ def test_a_program_that_is_run_to_its_end_is_no_death(running: Lab) -> None:
     assert running.dead() == []
 
 
-def test_stopping_is_no_death_and_frees_the_name(running: Lab) -> None:
+def test_stopped_process_does_not_count_as_dead_and_its_name_can_be_reused(running: Lab) -> None:
     first = running.spawn("server", "server", ["sleep", "1000"])
     running.stop("server")
     assert not alive(first.pid)
@@ -61,7 +61,7 @@ def test_stopping_is_no_death_and_frees_the_name(running: Lab) -> None:
     eventually("the death", lambda: [process.name for process in running.dead()] == ["server"])
 
 
-def test_a_child_in_a_session_of_its_own_ends_with_the_lab_and_so_does_a_folder() -> None:
+def test_children_in_new_sessions_and_folders_are_removed_with_the_lab() -> None:
     with Lab() as lab:
         parent = lab.spawn("server", "server", ["sh", "-c", "setsid sh -c 'sleep 1000 & wait' & wait"], forks=True)
         # The shell, setsid's shell, and sleep.
@@ -74,31 +74,31 @@ def test_a_child_in_a_session_of_its_own_ends_with_the_lab_and_so_does_a_folder(
     assert not folder.exists()
 
 
-def test_the_time_of_children_is_counted_for_a_program_that_forks(running: Lab) -> None:
-    def of_children(pid: int) -> float:
+def test_cpu_time_of_children_is_counted_only_for_programs_that_fork(running: Lab) -> None:
+    def children_seconds(pid: int) -> float:
         return math.fsum(process_cpu_seconds(child) for child in descendants_of(pid))
 
-    # A child that is at work without end, and a parent that only waits.
+    # A child that works for ever, and a parent that only waits.
     alone, whole = (
         running.spawn(name, name, ["sh", "-c", "(while :; do :; done) & wait"], forks=forks).pid
         for name, forks in (("alone", False), ("whole", True))
     )
     for pid in (alone, whole):
-        eventually("more work of the child", lambda pid=pid: of_children(pid) > 2 * process_cpu_seconds(pid))
+        eventually("more work of the child", lambda pid=pid: children_seconds(pid) > 2 * process_cpu_seconds(pid))
     assert running.cpu_seconds()["alone"] <= process_cpu_seconds(alone)
     eventually("the child's time", lambda: running.cpu_seconds()["whole"] > 2 * process_cpu_seconds(whole))
 
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Lab:
-    """One that starts nothing."""
+    """Return a lab that starts nothing."""
     lab = Lab()
     lab.folder = tmp_path
     return lab
 
 
 def test_a_certificate_satisfies_rfc_5280(tmp_path: Path) -> None:
-    """As Python's `ssl.create_default_context` asks from 3.13 on."""
+    """Python's `ssl.create_default_context` requires it from 3.13 on."""
     authority = Authority(tmp_path)
     issued = x509.load_pem_x509_certificate(authority.issue("server", "ecdsa-p256", ["db.lab"]).read_bytes())
     verifier = PolicyBuilder().store(Store([authority.certificate])).build_server_verifier(x509.DNSName("db.lab"))
@@ -106,19 +106,19 @@ def test_a_certificate_satisfies_rfc_5280(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("kind", "bits"), [("rsa-1024", 1024), ("rsa-2048", 2048), ("ecdsa-p256", 256)])
-def test_the_authority_makes_every_kind_of_key(kind: str, bits: int) -> None:
+def test_every_kind_of_key_can_be_generated(kind: str, bits: int) -> None:
     assert new_key(kind).key_size == bits
 
 
-def test_mariadbd_reads_no_configuration_of_the_system_and_tells_its_settings(lab: Lab, tmp_path: Path) -> None:
+def test_mariadbd_ignores_the_systems_configuration_and_reports_its_settings(lab: Lab, tmp_path: Path) -> None:
     server = mariadb.MariadbServer(lab, Authority(tmp_path / "c"), ["127.0.0.9"])
     argv = server.command_line(Path("/usr/sbin/mariadbd"))
     assert argv[:2] == ["/usr/sbin/mariadbd", "--no-defaults"]
     assert {"--bind-address=127.0.0.9", "--port=3306", f"--datadir={tmp_path}/mariadb/data"} <= set(argv)
     assert server.password.get_secret_value() not in " ".join(argv)
-    told = server.facts()["server settings"]
-    assert all(f"{name}={value}" in told for name, value in mariadb.SETTINGS.items())
-    assert mariadb.quoted("a'b\\c") == "'a''b\\\\c'", "the password in the bootstrap statements"
+    settings = server.facts()["server settings"]
+    assert all(f"{name}={value}" in settings for name, value in mariadb.SETTINGS.items())
+    assert mariadb.quoted("a'b\\c") == "'a''b\\\\c'", "needed for the password in the bootstrap statements"
 
 
 @pytest.mark.parametrize("prefix", ["mysql", "mariadb"])
@@ -143,14 +143,14 @@ def test_sshd_reads_and_leaves_nothing_outside_its_folder(lab: Lab, tmp_path: Pa
     assert settings["AuthorizedKeysFile"] == f"{tmp_path}/sshd/authorized_keys"
     off = ("UsePAM", "PasswordAuthentication", "Compression")
     assert (settings["PidFile"], {settings[name] for name in off}) == ("none", {"no"})
-    # One that was unpacked is told where its own programs lie.
+    # An unpacked sshd needs the paths of its helper programs.
     (tmp_path / "lib/openssh").mkdir(parents=True)
     (tmp_path / "lib/openssh/sshd-session").touch()
     newer = server.configuration(tmp_path / "sbin/sshd")
     assert newer == configuration + f"SshdSessionPath {tmp_path}/lib/openssh/sshd-session\n"
 
 
-def test_a_tunnel_reads_no_configuration_agent_or_key_of_the_user(lab: Lab, tmp_path: Path) -> None:
+def test_tunnel_ignores_the_users_configuration_agent_and_keys(lab: Lab, tmp_path: Path) -> None:
     ends = ("127.0.0.8", 3306), ("127.0.0.9", 3306)
     server = openssh.SshServer(lab, "127.0.0.9")
     argv = server.tunnel_command_line(Path("/usr/bin/ssh"), "aes256-ctr", *ends, tmp_path / "control")
@@ -170,7 +170,7 @@ def test_a_tunnel_reads_no_configuration_agent_or_key_of_the_user(lab: Lab, tmp_
         ("sshd", "openssh-server", openssh.find_sshd),
     ],
 )
-def test_a_missing_program_names_its_package_and_one_that_is_none_its_variable(
+def test_missing_program_is_reported_with_its_package_and_invalid_path_with_its_variable(
     name: str, package: str, find: Callable[[], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     variable = f"COSTOF_{name.upper()}"
@@ -181,11 +181,11 @@ def test_a_missing_program_names_its_package_and_one_that_is_none_its_variable(
         find()
     assert missing.value.problem is ErrorText.PROGRAM_MISSING
     monkeypatch.setenv(variable, str(tmp_path))
-    with pytest.raises(CostofError, match=f"{variable}={tmp_path} is no program"):
+    with pytest.raises(CostofError, match=f"{variable}={tmp_path} is not a program"):
         find()
 
 
-def test_a_program_that_does_not_run_is_missing(tmp_path: Path) -> None:
+def test_program_that_fails_is_reported_as_missing(tmp_path: Path) -> None:
     broken = tmp_path / "mariadbd"
     broken.write_text("#!/bin/sh\necho cannot open shared object >&2\nexit 127\n")
     broken.chmod(0o755)
@@ -194,7 +194,7 @@ def test_a_program_that_does_not_run_is_missing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", FORBIDDING)
-def test_a_setting_that_forbids_user_namespaces_is_named_with_one_that_allows(name: str, tmp_path: Path) -> None:
+def test_kernel_setting_that_forbids_user_namespaces_is_named_with_a_remedy(name: str, tmp_path: Path) -> None:
     for other, (_, allows) in FORBIDDING.items():
         file = tmp_path / other.replace(".", "/")
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -202,12 +202,12 @@ def test_a_setting_that_forbids_user_namespaces_is_named_with_one_that_allows(na
     assert "(unshare: it failed: No space left)" in reason("unshare: it failed:\n No space left\n", tmp_path)
     forbids, allows = FORBIDDING[name]
     (tmp_path / name.replace(".", "/")).write_text(f"{forbids}\n")
-    told = reason("unshare: unshare failed: Operation not permitted\n", tmp_path)
-    assert told == f"{name} is {forbids}, which forbids user namespaces; allow them by: sudo sysctl {name}={allows}"
+    detail = reason("unshare: unshare failed: Operation not permitted\n", tmp_path)
+    assert detail == f"{name} is {forbids}, which forbids user namespaces; allow them by: sudo sysctl {name}={allows}"
 
 
 @given(st.integers(0, 0xFFFFFF), st.lists(st.integers(0, NETWORKS - 1), min_size=2, max_size=2, unique=True))
-def test_links_of_a_run_have_networks_of_their_own(run: int, numbers: list[int]) -> None:
+def test_links_of_a_run_have_separate_networks(run: int, numbers: list[int]) -> None:
     networks = set()
     for number in numbers:
         a, b = link_addresses(f"{run:06x}", number)
@@ -219,7 +219,7 @@ def test_links_of_a_run_have_networks_of_their_own(run: int, numbers: list[int])
 
 
 @given(st.integers(0, 0xFFFFFF), st.integers(0, NETWORKS - 1), st.integers(0, SERVED - 1))
-def test_what_a_host_serves_is_on_no_link(run: int, link: int, number: int) -> None:
+def test_served_addresses_are_in_no_links_network(run: int, link: int, number: int) -> None:
     a, _ = link_addresses(f"{run:06x}", link)
     served = ip_address(served_address(f"{run:06x}", number))
     assert served not in ip_network(f"{a}/30", strict=False)
@@ -227,14 +227,14 @@ def test_what_a_host_serves_is_on_no_link(run: int, link: int, number: int) -> N
     assert served.packed[3] not in (0, 255)
 
 
-@pytest.mark.parametrize(("taken", "number"), [(served_address, SERVED), (link_addresses, NETWORKS)])
-def test_addresses_run_out_with_a_word(taken: Callable[[str, int], object], number: int) -> None:
+@pytest.mark.parametrize(("allocate", "number"), [(served_address, SERVED), (link_addresses, NETWORKS)])
+def test_exhausted_addresses_are_reported(allocate: Callable[[str, int], object], number: int) -> None:
     with pytest.raises(CostofError, match="room for"):
-        taken("ab12cd", number)
+        allocate("ab12cd", number)
 
 
 @given(st.floats(0, 400), st.none() | st.floats(0.1, 10_000))
-def test_a_queue_holds_what_travels_and_is_bounded(round_trip_ms: float, bandwidth_mbit: float | None) -> None:
+def test_queue_holds_packets_in_flight_and_is_bounded(round_trip_ms: float, bandwidth_mbit: float | None) -> None:
     packets = queue_for(round_trip_ms, bandwidth_mbit)
     assert 100 <= packets <= 10 * QUEUE_PACKETS
     if bandwidth_mbit is not None and packets < 10 * QUEUE_PACKETS:
@@ -243,40 +243,40 @@ def test_a_queue_holds_what_travels_and_is_bounded(round_trip_ms: float, bandwid
 
 @pytest.fixture
 def network(no_hosts: None) -> Iterator[Network]:
-    """Of an ordinary user who may make no hosts."""
+    """Yield the network of an ordinary user who cannot create namespaces."""
     lab: Any = SimpleNamespace(address=lambda number: f"127.83.12.{number}")
     with Network(lab) as network:
         yield network
 
 
-def test_without_hosts_a_lan_is_loopback_and_distance_is_refused(network: Network) -> None:
+def test_without_namespaces_a_lan_is_loopback_and_distance_is_rejected(network: Network) -> None:
     client, server = network.host("client"), network.host("server")
     lan = network.link(client, server, "lan")
     assert (lan.kind, lan.a_address, lan.b_address) == ("loopback", "127.83.12.101", "127.83.12.102")
     for shape in ({"round_trip_ms": 44.648}, {"bandwidth_mbit": 10.0}, {"loss": 0.01}):
-        with pytest.raises(CostofError, match="'far' needs root: its packets") as refused:
+        with pytest.raises(CostofError, match="'far' needs root: a link with delay") as caught:
             network.link(client, server, "far", **shape)
-        assert refused.value.problem is ErrorText.NEEDS_ROOT
+        assert caught.value.problem is ErrorText.NEEDS_ROOT
     with pytest.raises(CostofError, match="CPU share for slow needs root"):
         network.host("slow", cpu_share=0.5)
     assert network.start() is None
 
 
 @pytest.mark.parametrize("name", ["", "client", "../x", "a b", "x" * 42])
-def test_names_of_hosts_that_cannot_be_are_refused(network: Network, name: str) -> None:
+def test_invalid_and_duplicate_names_of_hosts_are_rejected(network: Network, name: str) -> None:
     network.host("client")
-    with pytest.raises(CostofError, match="cannot name"):
+    with pytest.raises(CostofError, match=r"is not a valid name|there is already"):
         network.host(name)
 
 
 @pytest.mark.parametrize("shape", [{"round_trip_ms": -1}, {"loss": 1.0}, {"bandwidth_mbit": 0}, {"round_trip_ms": 1e9}])
-def test_links_that_cannot_be_are_refused(network: Network, shape: dict[str, float]) -> None:
+def test_links_with_impossible_values_are_rejected(network: Network, shape: dict[str, float]) -> None:
     with pytest.raises(CostofError, match="link 'x'"):
         network.link(network.host("client"), network.host("server"), "x", **shape)
 
 
 @given(st.floats(0.01, 16))
-def test_a_share_is_what_was_asked_for(cores: float) -> None:
+def test_quota_and_period_give_the_requested_share(cores: float) -> None:
     files = limits(1, cores, PERIOD_US)
     quota, period = int(files["cpu.cfs_quota_us"]), int(files["cpu.cfs_period_us"])
     assert quota / period == pytest.approx(cores, rel=0.001)
@@ -285,7 +285,7 @@ def test_a_share_is_what_was_asked_for(cores: float) -> None:
     assert limits(2, cores, PERIOD_US) == {"cpu.max": f"{quota} {period}"}
 
 
-def test_the_groups_of_both_versions(tmp_path: Path) -> None:
+def test_cgroup_folders_of_both_versions_are_found(tmp_path: Path) -> None:
     mounts, folder = tmp_path / "mounts", Path("/sys/fs/cgroup/cpu,cpuacct")
     joint = f"cgroup {folder} cgroup rw,cpu,cpuacct 0 0\n"
     mounts.write_text(f"proc /proc proc rw 0 0\n{joint}")
@@ -306,7 +306,7 @@ def test_the_groups_of_both_versions(tmp_path: Path) -> None:
         (2, "usage_usec 9\nthrottled_usec 1500000\n", {"cpu.max": "5000 10000"}),
     ],
 )
-def test_a_share_is_resized_in_place_and_tells_how_long_it_throttled(
+def test_share_can_be_resized_and_reports_throttled_time(
     version: int, counts: str, quota: dict[str, str], tmp_path: Path
 ) -> None:
     folder = tmp_path / "group"
@@ -319,24 +319,24 @@ def test_a_share_is_resized_in_place_and_tells_how_long_it_throttled(
     assert share.cores == 0.5
 
 
-def test_a_share_of_one_cpu_runs_there(tmp_path: Path) -> None:
+def test_share_of_one_cpu_runs_on_that_cpu(tmp_path: Path) -> None:
     (tmp_path / "group").mkdir()
     cpu = max(os.sched_getaffinity(0))
     share = CpuShare(0.25, Hierarchies(2, tmp_path, tmp_path), "group", cpu)
-    own = subprocess.run([*share.prefix, "sh", "-c", "taskset -cp $$"], capture_output=True, text=True, check=True)
-    assert own.stdout.rstrip().endswith(f": {cpu}")
+    result = subprocess.run([*share.prefix, "sh", "-c", "taskset -cp $$"], capture_output=True, text=True, check=True)
+    assert result.stdout.rstrip().endswith(f": {cpu}")
 
 
-def test_percentiles_are_of_what_came_back() -> None:
-    trips = summary([float(number) for number in range(1, 101)], asked=110)
+def test_percentiles_ignore_lost_probes() -> None:
+    trips = summary([float(number) for number in range(1, 101)], probes=110)
     assert (trips.median_ms, trips.p99_ms, trips.count, trips.lost) == (50.5, 99.0, 100, 10)
     assert (trips.mean_ms, trips.error_ms) == (50.5, pytest.approx(2.901, abs=0.001))
-    assert math.isnan(summary([1.0], asked=1).error_ms)
-    assert summary([], asked=3).lost == 3
+    assert math.isnan(summary([1.0], probes=1).error_ms)
+    assert summary([], probes=3).lost == 3
 
 
 @given(st.integers(0, 0xFFFF))
-def test_an_echo_request_sums_to_zero(number: int) -> None:
+def test_echo_request_has_a_valid_checksum(number: int) -> None:
     packet = echo_request(number)
     assert internet_checksum(packet) == 0
     assert struct.unpack_from("!BBHHH", packet)[-1] == number

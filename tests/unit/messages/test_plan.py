@@ -1,4 +1,4 @@
-"""What an instrument is told, that nobody else is told its secrets, and where the engine is found."""
+"""Plans sent to instruments, the secrecy of passwords in them, and finding the engine."""
 
 from __future__ import annotations
 
@@ -36,35 +36,35 @@ def plan_of(settings: ServiceSettings) -> Plan:
 
 
 @pytest.mark.parametrize("settings", [MYSQL, MONGODB, HTTP])
-def test_an_instrument_alone_is_told_a_secret_and_no_error_quotes_it(settings: ServiceSettings) -> None:
+def test_secrets_appear_only_in_lines_for_instruments_and_never_in_errors(settings: ServiceSettings) -> None:
     plan = plan_of(settings)
     assert SECRET in line({"plan": plan}).decode()
     shown = [plan.model_dump_json(), str(plan.model_dump()), str(plan.model_dump(mode="json")), repr(plan), str(plan)]
     assert not [text for text in shown if SECRET in text]
     assert "<redacted>" in plan.model_dump_json()
     content = sent(settings)
-    for wrong in ({**content, "surprise": SECRET}, {**content, "addresses": SECRET}, {"password": SECRET}):
+    for invalid in ({**content, "surprise": SECRET}, {**content, "addresses": SECRET}, {"password": SECRET}):
         with pytest.raises(ValidationError) as caught:
-            type(settings).model_validate(wrong)
+            type(settings).model_validate(invalid)
         assert SECRET not in str(caught.value) + repr(caught.value)
 
 
-def test_a_record_hides_what_it_should_never_hold(tmp_path: Path) -> None:
+def test_ledger_records_hide_secrets(tmp_path: Path) -> None:
     record = EnvironmentRecord(started="now", facts={"service": MYSQL, "password": SecretStr(SECRET)})
     Ledger(tmp_path).append(record)
     assert SECRET not in (tmp_path / "slices.jsonl").read_text() + repr(record)
 
 
-def test_where_a_password_is_read_it_is_a_secret_already() -> None:
-    for read in (
+def test_parsed_urls_hide_their_passwords() -> None:
+    for parsed in (
         parse_mysql_url(Access(f"mysql://u:{SECRET}@h/"), "a-study"),
         parse_mongodb_url(Access(f"mongodb://u:{SECRET}@h/"), "a-study"),
         Access(f"mysql://u:{SECRET}@h/", password=Password(SecretStr(SECRET), said=True)),
     ):
-        assert SECRET not in repr(read) + str(read)
+        assert SECRET not in repr(parsed) + str(parsed)
 
 
-def test_what_is_not_asked_for_is_left_to_the_instrument() -> None:
+def test_settings_without_a_value_are_not_sent() -> None:
     plan = sent(plan_of(MysqlSettings(addresses=[], database="d")))
     service = {"protocol": "mysql", "addresses": [], "database": "d", "statements": "prepared"}
     assert plan["arms"] == [{"name": "arm", "service": service, "transport": {"kind": "plain"}}]
@@ -72,14 +72,14 @@ def test_what_is_not_asked_for_is_left_to_the_instrument() -> None:
     assert plan["data"] == {"records": 0, "fields": 10, "field_length": 100}
 
 
-def test_authorities_are_a_matter_of_tls_alone() -> None:
+def test_ca_file_is_set_only_under_tls() -> None:
     assert PLAIN.trusting(Path("/ca.pem")) == PLAIN
     tls = Transport(kind="tls", version="1.3").trusting(Path("/ca.pem"))
     expected = {"kind": "tls", "ca_file": "/ca.pem", "version": "1.3", "verify": "full", "resumption": False}
     assert sent(tls) == expected
 
 
-def test_a_sealed_plan_is_read_by_its_instrument_and_by_no_other() -> None:
+def test_sealed_plan_can_only_be_decrypted_with_its_key() -> None:
     plan, opener = plan_of(MYSQL), Opener()
     written = sealed(plan, opener.public_key)
     assert written.count(b"\n") == 1
@@ -90,14 +90,14 @@ def test_a_sealed_plan_is_read_by_its_instrument_and_by_no_other() -> None:
         Opener().opened(written)
 
 
-def test_the_vector_is_of_the_same_form() -> None:
+def test_sealed_plan_of_the_test_vector_is_decrypted() -> None:
     opener = Opener(X25519PrivateKey.from_private_bytes(b64decode(VECTOR["private_key"])))
     assert opener.public_key.public_key == VECTOR["public_key"]
     assert json.loads(opener.opened(json.dumps(VECTOR["line"]))) == VECTOR["plan"]
 
 
 @pytest.mark.parametrize("key", ["", "AAAA"])
-def test_a_key_that_is_none_is_refused(key: str) -> None:
+def test_invalid_public_key_is_rejected(key: str) -> None:
     with pytest.raises(ValueError, match="32 bytes"):
         sealed(Plan(arms=[], workloads=[]), PublicKey(public_key=key))
 
@@ -106,7 +106,7 @@ def test_a_key_that_is_none_is_refused(key: str) -> None:
     "content",
     [[SECRET], {"plan": SECRET}, {"sealed": SECRET}, *({"sealed": {"message": m}} for m in (SECRET, "AAAA", 7))],
 )
-def test_what_was_not_sealed_is_refused_and_not_quoted(content: object) -> None:
+def test_malformed_sealed_plan_is_rejected_without_quoting_it(content: object) -> None:
     for written in (SECRET, json.dumps(content)):
         with pytest.raises(ValueError, match="sealed to this key") as caught:
             Opener().opened(written)
@@ -115,7 +115,7 @@ def test_what_was_not_sealed_is_refused_and_not_quoted(content: object) -> None:
 
 @pytest.fixture
 def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An interpreter without an engine beside it and without a variable that names one."""
+    """Return a folder with an interpreter, without an engine next to it and without COSTOF_ENGINE."""
     monkeypatch.delenv("COSTOF_ENGINE", raising=False)
     monkeypatch.setattr(sys, "executable", str(tmp_path / "interpreter" / "python"))
     return tmp_path
@@ -128,7 +128,7 @@ def program(path: Path) -> Path:
 
 
 def install(folder: Path, monkeypatch: pytest.MonkeyPatch, record: str) -> None:
-    """A package of our name, first on Python's path, whose RECORD lists this."""
+    """Install a package named costof, first on Python's path, with this RECORD."""
     info = folder / "costof-1.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.4\nName: costof\nVersion: 1\n")
@@ -139,9 +139,9 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch, record: str) -> None:
 @pytest.mark.parametrize(
     ("record", "engine"),
     [
-        # `pip install --user`, as a virtual environment: beside the scripts, wherever the interpreter is.
+        # `pip install --user`, like a virtual environment, puts it with the scripts, wherever the interpreter is.
         ("../../../bin/costof-engine,,\n", "bin/costof-engine"),
-        # `pip install --target`, which moves it and lists where it was.
+        # `pip install --target` moves it, but lists its path before the move.
         ("../../bin/costof-engine,,\n", "lib/python3/site/bin/costof-engine"),
     ],
 )
@@ -149,17 +149,17 @@ def test_the_engine_is_where_the_installer_put_it(
     record: str, engine: str, alone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(alone / "lib" / "python3" / "site", monkeypatch, record)
-    there = program(alone / engine)
-    assert engine_path() == there
+    path = program(alone / engine)
+    assert engine_path() == path
 
 
-def test_the_engine_is_the_one_that_the_user_names(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    named, beside = program(alone / "another"), program(alone / "interpreter" / "costof-engine")
+def test_costof_engine_variable_has_precedence(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other, installed = program(alone / "another"), program(alone / "interpreter" / "costof-engine")
     install(alone / "site", monkeypatch, "")
-    assert engine_path() == beside
-    monkeypatch.setenv("COSTOF_ENGINE", str(named))
-    assert engine_path() == named
-    named.unlink()
-    with pytest.raises(CostofError, match=r"COSTOF_ENGINE=.*another is no program") as told:
+    assert engine_path() == installed
+    monkeypatch.setenv("COSTOF_ENGINE", str(other))
+    assert engine_path() == other
+    other.unlink()
+    with pytest.raises(CostofError, match=r"COSTOF_ENGINE=.*another is not a program") as caught:
         engine_path()
-    assert told.value.problem is ErrorText.ENGINE_MISSING
+    assert caught.value.problem is ErrorText.ENGINE_MISSING

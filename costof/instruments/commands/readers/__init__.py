@@ -1,7 +1,7 @@
-"""Readers: turn the report that a program prints into figures, one file for each program.
+"""Readers: turn the reports of load generators into figures, one module for each program.
 
-Each module has a `READER`: a table of figures that says where in the report each one stands, and a function that counts
-failed operations. Of several reports in one output, as after a warm-up or every second, the last whole one counts.
+Each module has a `READER`: a table of figures with their places in the report, and a function that counts failed
+operations. If an output holds several reports, for example one after the warm-up, the last complete one is read.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from typing import Any, Literal
 
 from costof.errors import CostofError, ErrorText, nearest
 
-#: Where a number stands: a regular expression whose first group, or the group `number`, is the number (`^` matches at
-#: each line), or a path of keys in a JSON document.
+#: The place of a number in a report: a regular expression whose first group, or the group `number`, is the number (`^`
+#: matches at each line), or a path of keys in a JSON document.
 Place = str | tuple[str, ...]
 
 #: A number as programs print it, as a group of a regular expression.
 NUMBER = r"(?P<number>-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"
 _SIZES = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
-#: JSON may begin at the first bracket of a line, perhaps below log lines that hold brackets as well.
+#: JSON may begin at the first bracket of a line, perhaps after log lines that also hold brackets.
 _BEGINNING = re.compile(r"^[^\n{\[]*[{\[]", re.MULTILINE)
-#: Failed attempts at JSON may read the whole output this often, so that no output takes minutes.
+#: Failed attempts to parse JSON may read this many times the output's length, so that parsing never takes minutes.
 _ATTEMPTS = 20
 
 
 class UnreadableError(ValueError):
-    """An output lacks what its reader needs; the message says what is missing."""
+    """An output lacks something that its reader needs; the message says what."""
 
 
 @dataclass(frozen=True)
 class Figure:
     """A number in the report of a program.
 
-    `unit` is ms, us, per_second, percent, bytes, or any other word as it is printed. A `headline` answers the question.
-    `at` is empty where the reader works the figure out. `given` is the unit that the program uses, if it is another;
-    a group `unit` of the expression finds it in the report.
+    `unit` is ms, us, per_second, percent, bytes, or any other word to print. `headline` marks the figures that answer
+    the question. `at` is empty if the reader computes the figure. `printed_unit` is the program's unit if it differs;
+    it can also be found in the report by a group `unit` of the regular expression.
     """
 
     label: str
@@ -48,11 +48,11 @@ class Figure:
     better: Literal["lower", "higher"] = "lower"
     headline: bool = False
     at: Place = ()
-    given: str = ""
+    printed_unit: str = ""
 
     @property
     def is_rate(self) -> bool:
-        """Return whether the rates of several programs that run at once add up."""
+        """Return whether the figure is a rate, so that those of programs running at once add up."""
         return self.unit == "per_second" or self.unit.endswith("/s")
 
 
@@ -60,8 +60,8 @@ class Figure:
 class Report:
     """The figures and failures of one run, as its program reports them.
 
-    A figure that is absent is missing, never 0; `missing` has the reason where the reader knows it. `operations` are
-    those that the program tried, failed ones included. Both counts are None where the program does not print them.
+    An absent figure is missing, never 0; `missing` has the reason if the reader knows it. `operations` counts all
+    attempts, including failed ones. Both counts are None if the program does not print them.
     """
 
     figures: dict[str, float]
@@ -82,7 +82,7 @@ class Report:
         if operations is None or failed is None:
             failed = None
         else:
-            # Some programs count two failures of one operation.
+            # Some programs count one operation's failure twice.
             failed = min(max(float(failed), 0.0), operations)
             figures = {**figures, "failed_percent": 100 * failed / operations}
         known = {name: value for name, value in figures.items() if value is not None and math.isfinite(value)}
@@ -93,12 +93,13 @@ class Report:
 class Reader:
     """The reader of one program.
 
-    `figures` are all that it may give, in the order of the report. `report` makes a report of one text or document, and
-    of the figures found there. `hint` names the options that the program needs, and continues 'called with'.
+    `figures` are all possible figures, in the report's order. `report` builds the report from a text or JSON document
+    and the figures at their places in it. `hint` names the options that the program needs; it continues 'called with'.
 
-    A report in text reaches from a line that matches `begins` to the next one, and has one line that begins with
-    `line`; one in JSON has one of `keys`. `silent_on_failures` says in one sentence why the program cannot count
-    failures. `statuses` are exit statuses other than 0 with which its report is whole, and what they mean.
+    A text report extends from a line that matches `begins` to the next such line, and has exactly one line that begins
+    with `line`. A JSON report has one of `keys`. `silent_on_failures` is a sentence that says why the program cannot
+    count failures. `statuses` are exit statuses other than 0 after which the report is still whole, with their
+    meanings.
     """
 
     program: str
@@ -115,7 +116,7 @@ class Reader:
         """Return the last whole report of an output. Raises `UnreadableError`."""
         found: Any = last_text(output, self.begins, self.line) if self.line else output
         if self.keys:
-            found = json_of(output, *self.keys)
+            found = last_json(output, *self.keys)
         report = self.report(found, figures_at(found, self.figures))
         if not report.figures:
             raise UnreadableError(next(iter(report.missing.values()), "there is no figure in its report"))
@@ -123,7 +124,7 @@ class Reader:
 
 
 def rate(label: str, at: Place = (), unit: str = "per_second", headline: bool = False) -> Figure:
-    """Return a figure that is the better the higher it is."""
+    """Return a figure for which higher is better."""
     return Figure(label, unit, "higher", headline, at)
 
 
@@ -142,19 +143,22 @@ def reader(name: str) -> Reader:
 
 
 def last_text(output: str, first_line: str, line: str) -> str:
-    """Return the last report of a text that has the line which each whole one has once. Raises `UnreadableError`."""
+    """Return the last complete report in a text: one that has `line` exactly once. Raises `UnreadableError`."""
     starts = [match.start() for match in re.finditer(first_line, output, re.MULTILINE | re.ASCII)]
     for start, end in reversed(list(zip([0, *starts], [*starts, len(output)], strict=True))):
         found = len(re.findall(rf"^\s*{re.escape(line)}", output[start:end], re.MULTILINE))
         if found > 1:
-            raise UnreadableError(f"there are {found} lines '{line} …', and no first lines that tell reports apart")
+            raise UnreadableError(f"there are {found} lines '{line} …', and no line that begins each report")
         if found:
             return output[start:end]
     raise UnreadableError(f"there is no line '{line} …'")
 
 
-def json_of(output: str, *keys: str) -> Any:
-    """Return the last whole JSON object of an output, with one of these keys, or array. Raises `UnreadableError`."""
+def last_json(output: str, *keys: str) -> Any:
+    """Return the last JSON object in an output that has one of the keys; without keys, the last object or array.
+
+    Raises `UnreadableError`.
+    """
     documents: list[Any] = []
     broken: Exception | None = None
     at, effort = 0, _ATTEMPTS * len(output)
@@ -163,7 +167,7 @@ def json_of(output: str, *keys: str) -> Any:
         try:
             document, at = json.JSONDecoder().raw_decode(output, start)
             documents.append(document)
-        # A document nested deeper than Python's stack raises the latter.
+        # RecursionError: the document is nested deeper than Python's stack allows.
         except (ValueError, RecursionError) as error:
             broken, at = broken or error, start + 1
             effort -= getattr(error, "pos", len(output)) - start + 1
@@ -176,7 +180,7 @@ def json_of(output: str, *keys: str) -> Any:
 
 
 def number(written: Any) -> float | None:
-    """Return the finite number that a program wrote, as text or in JSON; None for all else, such as NaN and null."""
+    """Convert a number from text or JSON. Return None for all that is not a finite number, such as NaN and null."""
     if isinstance(written, bool) or not isinstance(written, int | float | str):
         return None
     try:
@@ -187,17 +191,17 @@ def number(written: Any) -> float | None:
 
 
 def number_at(report: Any, place: Place) -> float | None:
-    """Return the number at a place of a report, a text or a JSON document; None if there is none."""
+    """Return the number at a place in a text or JSON report; None if there is none."""
     return _number_and_unit(report, place)[0]
 
 
 def figures_at(report: Any, figures: Mapping[str, Figure]) -> dict[str, float]:
-    """Return the figures that a report holds, each in its unit."""
+    """Return the figures found at their places in a report, converted to their units."""
     found = {}
     for name, figure in figures.items():
         value, unit = _number_and_unit(report, figure.at)
         if value is not None and figure.at:
-            found[name] = convert(value, unit or figure.given or figure.unit, figure.unit)
+            found[name] = convert(value, unit or figure.printed_unit or figure.unit, figure.unit)
     return found
 
 
@@ -216,15 +220,15 @@ def _value_at(document: Any, path: tuple[str, ...]) -> Any:
 
 
 def objects_at(document: Any, *path: str) -> list[dict[str, Any]]:
-    """Return the objects of the list at a path of a JSON document; none if there is no list."""
+    """Return the objects in the list at a path of a JSON document; an empty list if there is no list."""
     found = _value_at(document, path)
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
-def convert(value: float, given: str, wanted: str) -> float:
-    """Return a value in another unit, rounded once: a division, not a factor such as 0.001, leads to a larger unit."""
-    if given == wanted:
+def convert(value: float, unit: str, new_unit: str) -> float:
+    """Convert a value to another unit. Conversion to a larger unit divides, since a factor like 0.001 is not exact."""
+    if unit == new_unit:
         return value
-    if _SIZES[given] >= _SIZES[wanted]:
-        return value * (_SIZES[given] // _SIZES[wanted])
-    return value / (_SIZES[wanted] // _SIZES[given])
+    if _SIZES[unit] >= _SIZES[new_unit]:
+        return value * (_SIZES[unit] // _SIZES[new_unit])
+    return value / (_SIZES[new_unit] // _SIZES[unit])

@@ -1,10 +1,11 @@
 """ab (ApacheBench): requests a second, and latency.
 
-ab 2.3 of Apache httpd 2.4 was run; httpd 2.0 and later print the same lines (support/ab.c). Means have three digits;
-connecting and percentiles are printed in whole ms.
+Tested with ab 2.3 of Apache httpd 2.4; httpd 2.0 and later print the same lines (support/ab.c). Means have three
+digits; connect times and percentiles are printed in whole ms.
 
-Failed are requests that did not connect or lost their connection, statuses other than 2xx and, without -l, answers of
-another length than the first: a page that varies is not told from one that broke off. With -l neither is counted.
+Failed requests: those that did not connect or lost their connection, statuses other than 2xx and, without -l, answers
+whose length differs from the first one's. ab cannot distinguish a page of varying length from a truncated one; with -l
+it counts neither.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from costof.instruments.commands.readers import NUMBER, Figure, Reader, Report, 
 
 FIGURES = {
     "requests_per_second": rate("requests a second", rf"^Requests per second: +{NUMBER} ", headline=True),
-    # The first of two lines; the other is the inverse of the rate, "across all concurrent requests".
+    # The first of two such lines; the second, "across all concurrent requests", is only the inverse of the rate.
     "latency_ms": Figure(
         "latency of a request", "ms", headline=True, at=rf"^Time per request: +{NUMBER} .ms. \(mean\)"
     ),
@@ -21,8 +22,8 @@ FIGURES = {
     "p95_ms": Figure("95th percentile of the latency, in whole ms", "ms", at=rf"^ +95% +{NUMBER}"),
     "p99_ms": Figure("99th percentile of the latency, in whole ms", "ms", at=rf"^ +99% +{NUMBER}"),
     "max_ms": Figure("longest latency, in whole ms", "ms", at=rf"^ +100% +{NUMBER} \(longest"),
-    "connect_ms": Figure("connecting, TLS counted in, in whole ms", "ms", at=rf"^Connect: +\d+ +{NUMBER}"),
-    "failed_percent": Figure("failed requests, or answers of another length than the first", "percent"),
+    "connect_ms": Figure("connecting, including TLS, in whole ms", "ms", at=rf"^Connect: +\d+ +{NUMBER}"),
+    "failed_percent": Figure("failed requests, including answers whose length differs from the first", "percent"),
     "non_2xx_percent": Figure("answers with a status other than 2xx", "percent"),
 }
 
@@ -32,13 +33,13 @@ def _report(text: str, figures: dict[str, float]) -> Report:
     complete = number_at(text, r"^Complete requests: +(\d+)")
     if not complete:
         raise UnreadableError("no request was completed")
-    # Lines of errors are left out where they would be 0.
+    # ab omits a line of errors if its count is 0.
     connect, receive, length, exceptions = (
         number_at(text, rf"^ +\(.*\b{kind}: (\d+)") or 0.0 for kind in ("Connect", "Receive", "Length", "Exceptions")
     )
     written, refused = (number_at(text, rf"^{kind}: +(\d+)") or 0.0 for kind in ("Write errors", "Non-2xx responses"))
     figures["non_2xx_percent"] = min(100.0, 100 * refused / complete)
-    # A request that is refused or breaks off has, as a rule, another length as well: it failed once.
+    # A refused or truncated answer usually also differs in length, so count it once.
     failed = connect + exceptions + max(length, receive + written + refused)
     counted = number_at(text, r"^Failed requests: +(\d+)")
     return Report.build(figures, complete + connect, None if counted is None else failed)
@@ -48,7 +49,7 @@ READER = Reader(
     "ab",
     FIGURES,
     _report,
-    "no option; -l where answers differ in length, which ab takes for failures",
+    "no option, or with -l if the page's length varies, which ab counts as a failure",
     begins=r"^Server Software:",
     line="Requests per second:",
 )

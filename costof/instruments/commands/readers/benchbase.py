@@ -1,7 +1,7 @@
-"""BenchBase: requests a second, and latency, of the `*.summary.json` that it writes into its folder of results.
+"""BenchBase: requests a second, and latency, from the `*.summary.json` in its folder of results.
 
-BenchBase at d2ff90f was run (https://github.com/cmu-db/benchbase, ResultWriter.writeSummary): times are in us.
-`goodput` is of transactions that committed, also outside the time that was measured.
+Tested with commit d2ff90f (https://github.com/cmu-db/benchbase, ResultWriter.writeSummary). Times are in us. `goodput`
+counts committed transactions, including those outside the measured time.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from costof.instruments.commands.readers import Figure, Reader, Report, Unreadab
 
 def _latency(label: str, name: str, headline: bool = False) -> Figure:
     place = ("Latency Distribution", f"{name} Latency (microseconds)")
-    return Figure(label, "ms", headline=headline, at=place, given="us")
+    return Figure(label, "ms", headline=headline, at=place, printed_unit="us")
 
 
 FIGURES = {
@@ -26,7 +26,7 @@ FIGURES = {
 
 
 def _report(document: dict[str, object], figures: dict[str, float]) -> Report:
-    """Raises `UnreadableError` if nothing was measured, and after an error."""
+    """Return the report. Raises `UnreadableError` if nothing was measured, or if BenchBase ended with an error."""
     if document.get("Final State") == "ERROR":
         raise UnreadableError("it ended in the state ERROR")
     if not figures.get("requests_per_second"):
@@ -38,7 +38,7 @@ READER = Reader(
     "BenchBase",
     FIGURES,
     _report,
-    "-d FOLDER, an empty one, and then its summary: sh -c '… -d FOLDER >&2 && cat FOLDER/*.summary.json'",
+    "-d and an empty folder, and then print its summary: sh -c '… -d FOLDER >&2 && cat FOLDER/*.summary.json'",
     keys=("Throughput (requests/second)",),
     silent_on_failures="BenchBase's summary counts no failed transactions.",
 )

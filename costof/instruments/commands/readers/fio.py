@@ -1,9 +1,10 @@
 """fio: bandwidth, operations a second and completion latency of each direction, and the latency of syncs.
 
-fio 2.2.0, 2.21, 3.1, 3.17, 3.33 and 3.42 were run (https://github.com/axboe/fio, stat.c). fio 2 gives latencies in us,
-3 in ns; before 3.2 there is only `bw`, in KiB/s; before 3.18 no count of latencies. What several jobs did is added up.
+Tested with fio 2.2.0, 2.21, 3.1, 3.17, 3.33 and 3.42 (https://github.com/axboe/fio, stat.c). Latencies are in us in
+fio 2 and in ns in fio 3. Versions before 3.2 have only `bw`, in KiB/s; those before 3.18 do not count latencies. The
+figures of several jobs are added up.
 
-Failed are the errors that --continue_on_error counts; without it the first error ends a job.
+Failed operations: the errors that --continue_on_error counts; without it the first error ends a job.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from costof.instruments.commands.readers import (
     rate,
 )
 
-#: `mixed` is in the place of the others with --unified_rw_reporting=mixed, and beside them with =both.
+#: `mixed` replaces the others with --unified_rw_reporting=mixed, and is added to them with =both.
 DIRECTIONS = {"read": "read", "write": "write", "trim": "trim", "mixed": "mixed operation"}
 FIGURES = {
     **{
@@ -39,9 +40,9 @@ FIGURES = {
 
 
 def _report(document: dict[str, object], _: dict[str, float]) -> Report:
-    """Raises `UnreadableError` if no job moved anything."""
+    """Return the report. Raises `UnreadableError` if no job read, wrote or trimmed anything."""
     jobs = objects_at(document, "jobs") or objects_at(document, "client_stats")
-    # The server mode adds up its clients itself, after the jobs of each.
+    # In client/server mode fio adds up the clients itself, in a last entry.
     jobs = [job for job in jobs if job.get("jobname") == "All clients"] or jobs
     figures: dict[str, float | None] = {}
     missing: dict[str, str] = {}
@@ -55,9 +56,9 @@ def _report(document: dict[str, object], _: dict[str, float]) -> Report:
             figures[f"{direction}_mb_per_second"] = None if in_bytes is None else in_bytes / 1e6
             figures[f"{direction}_iops"] = _total(busy, "iops")
             figures |= _latencies(direction, busy, "clat")
-            missing[f"{direction}_latency_us"] = "fio timed no completion, as with --gtod_reduce or --disable_clat"
+            missing[f"{direction}_latency_us"] = "fio measured no completion latency (--gtod_reduce or --disable_clat)"
             if len(busy) > 1:
-                missing[f"{direction}_p99_us"] = "there are several jobs, and no --group_reporting"
+                missing[f"{direction}_p99_us"] = "fio ran several jobs without --group_reporting"
     if not figures:
         raise UnreadableError("its jobs read, wrote and trimmed nothing")
     figures |= _latencies("sync", [job["sync"] for job in jobs if isinstance(job.get("sync"), dict)], "lat")
@@ -72,11 +73,11 @@ def _total(parts: list[object], key: str) -> float | None:
 
 
 def _latencies(name: str, parts: list[object], kind: str) -> dict[str, float | None]:
-    """Return the mean of all operations, and the percentile of a single part: those of several cannot be merged."""
+    """Return the mean over all parts, and the percentile only of a single part, since percentiles cannot be merged."""
     timed = []
     for part in parts:
         for key, unit in ((f"{kind}_ns", "ns"), (kind, "us")):
-            # Older versions do not count the operations that they timed.
+            # Older versions do not count latencies; use the number of operations.
             count = number_at(part, (key, "N")) or number_at(part, ("total_ios",))
             mean, p99 = number_at(part, (key, "mean")), number_at(part, (key, "percentile", "99.000000"))
             if count and mean:
@@ -92,6 +93,6 @@ READER = Reader(
     "fio",
     FIGURES,
     _report,
-    "--output-format=json; with several jobs --group_reporting, for percentiles of all of them",
+    "--output-format=json and, for percentiles of several jobs, --group_reporting",
     keys=("jobs", "client_stats"),
 )

@@ -1,11 +1,11 @@
-"""go-ycsb: operations a second, and latency by operation, of the lines that it prints at the end.
+"""go-ycsb: operations a second, and latency by operation, from the lines that it prints at the end.
 
-go-ycsb 1.0.3 was run (https://github.com/pingcap/go-ycsb, pkg/measurement and pkg/client/dbwrapper.go). Latencies are
-in us, and of operations that succeeded. A read-modify-write counts as a READ and an UPDATE, and has a line of its own.
-Lines of the same names before the end are those of `measurement.interval`.
+Tested with go-ycsb 1.0.3 (https://github.com/pingcap/go-ycsb, pkg/measurement and pkg/client/dbwrapper.go). Latencies
+are in us, and only of successful operations. A read-modify-write counts as a READ and an UPDATE, and also has a line of
+its name. Earlier lines with the same names are printed every `measurement.interval`.
 
-Failed are operations that its client of the database reports as errors, on lines of their own: a record that is not
-there is one in some databases, and none in Redis.
+Failed operations: those that the database client reports as errors, on separate lines. A missing record is an error in
+some databases, but not in Redis.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ _ERRORS = re.compile(r"^(\w+)_ERROR +- .* Count: (\d{1,15})\b", re.MULTILINE | r
 
 
 def _report(text: str, _: dict[str, float]) -> Report:
-    """Raises `UnreadableError` if no operation ended."""
-    # Below its last lines another run may have begun.
+    """Return the report. Raises `UnreadableError` if no operation ended."""
+    # Ignore lines after the summary, where another run may have begun.
     end = _END.match(text)
     text = end[0] if end else ""
     figures = figures_at(text, FIGURES)
@@ -58,7 +58,7 @@ def _report(text: str, _: dict[str, float]) -> Report:
     operations = succeeded + sum(errors.values())
     if not operations:
         raise UnreadableError("no operation ended")
-    # The lines of an operation that never succeeded are left out, and so is that of the total.
+    # go-ycsb omits the lines of operations that never succeeded, and the total if none did.
     missing = {f"{each.lower()}_latency_us": f"every {each} failed" for each in OPERATIONS if each in errors}
     return Report.build(
         figures, operations, operations - succeeded, missing | {"ops_per_second": "every operation failed"}
@@ -69,7 +69,7 @@ READER = Reader(
     "go-ycsb",
     FIGURES,
     _report,
-    "-p threadcount=N; -p outputstyle=plain is the default",
+    "-p threadcount=N, and not with another outputstyle than plain",
     begins=r"^Run finished, takes",
     line="Run finished, takes",
 )

@@ -1,9 +1,9 @@
-"""hey: requests a second, and latency, of its text summary.
+"""hey: requests a second, and latency, from its text summary.
 
-hey 0.1.5 was run; 0.1.0 and later by source (https://github.com/rakyll/hey, requester/print.go). It prints times in
-seconds with four digits: 0.1 ms is the least that it tells apart.
+Tested with hey 0.1.5; the source of 0.1.0 and later prints the same (https://github.com/rakyll/hey,
+requester/print.go). Times are in seconds with four decimal places, so the resolution is 0.1 ms.
 
-Failed are requests without an answer, and statuses of 400 and above. hey overlooks answers that break off.
+Failed requests: those without an answer, and statuses of 400 and above. hey does not notice truncated answers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 from costof.instruments.commands.readers import NUMBER, Figure, Reader, Report, UnreadableError, rate
 
 _S = rf"{NUMBER} sec(?P<unit>s)"
-#: hey doubles the percent sign.
+#: hey prints the percent sign twice.
 FIGURES = {
     "requests_per_second": rate("requests a second", rf"^ +Requests/sec:\s+{NUMBER}", headline=True),
     "latency_ms": Figure("latency of a request, to 0.1 ms", "ms", headline=True, at=rf"^ +Average:\s+{_S}"),
@@ -21,7 +21,7 @@ FIGURES = {
     "p95_ms": Figure("95th percentile of the latency", "ms", at=rf"^ +95%+ in {_S}"),
     "p99_ms": Figure("99th percentile of the latency", "ms", at=rf"^ +99%+ in {_S}"),
     "max_ms": Figure("longest latency", "ms", at=rf"^ +Slowest:\s+{_S}"),
-    "connect_ms": Figure("connecting, TLS counted in, spread over all requests", "ms", at=rf"^ +DNS\+dialup:\s+{_S}"),
+    "connect_ms": Figure("connecting, including TLS, spread over all requests", "ms", at=rf"^ +DNS\+dialup:\s+{_S}"),
     "failed_percent": Figure("requests without an answer, or with a status of 400 and above", "percent"),
 }
 _ANSWERS = re.compile(r"^ +\[(\d{3})\]\s+(\d{1,15}) responses", re.MULTILINE | re.ASCII)
@@ -34,9 +34,10 @@ def _report(text: str, figures: dict[str, float]) -> Report:
         raise UnreadableError("no request was answered")
     answers, _, errors = text.partition("Error distribution:")
     counts = [(int(status), int(count)) for status, count in _ANSWERS.findall(answers)]
-    lost = sum(int(count) for count in _ERRORS.findall(errors))
+    unanswered = sum(int(count) for count in _ERRORS.findall(errors))
     refused = sum(count for status, count in counts if status >= 400)
-    return Report.build(figures, float(lost + sum(count for _, count in counts)) or None, float(lost + refused))
+    operations = float(unanswered + sum(count for _, count in counts)) or None
+    return Report.build(figures, operations, float(unanswered + refused))
 
 
 READER = Reader("hey", FIGURES, _report, "no -o", begins=r"^Summary:", line="Requests/sec:")

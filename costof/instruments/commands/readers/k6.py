@@ -1,10 +1,11 @@
-"""k6: requests and iterations a second, and their times, of its summary as JSON.
+"""k6: requests and iterations a second, and their times, from its JSON summary.
 
-k6 0.52.0, 1.8.1 and 2.2.0 were run; 0.31 and later by source (https://github.com/grafana/k6). Times are in ms. Three
-forms are read: the file of --summary-export, the `data` of `handleSummary`, and --new-machine-readable-summary.
+Tested with k6 0.52.0, 1.8.1 and 2.2.0; 0.31 and later according to the source (https://github.com/grafana/k6). Times
+are in ms. Three formats are read: the file of --summary-export, the `data` of `handleSummary`, and
+--new-machine-readable-summary.
 
-Failed are requests that were not answered as expected: by default, statuses below 200 and above 399. In the first two
-forms `passes` of http_req_failed are the failed ones. A script without HTTP counts no failures.
+Failed requests: those with an unexpected answer, by default statuses below 200 and above 399. In the first two formats
+`passes` of http_req_failed counts the failed ones. A script without HTTP counts no failures.
 """
 
 from __future__ import annotations
@@ -21,34 +22,34 @@ from costof.instruments.commands.readers import (
 )
 
 _DURATION = "http_req_duration"
-#: As the machine-readable summary of 1.8 calls them.
+#: Names of percentiles in the machine-readable summary of 1.8, and in the other formats.
 _PERCENTILES = {"p90": "p(90)", "p95": "p(95)", "p99": "p(99)"}
 FIGURES = {
     "requests_per_second": rate("HTTP requests a second", ("http_reqs", "rate"), headline=True),
-    "latency_ms": Figure("latency of an HTTP request, connecting left out", "ms", headline=True, at=(_DURATION, "avg")),
+    "latency_ms": Figure("latency of an HTTP request, without connecting", "ms", headline=True, at=(_DURATION, "avg")),
     "p50_ms": Figure("median of the latency", "ms", at=(_DURATION, "med")),
     "p95_ms": Figure("95th percentile of the latency", "ms", at=(_DURATION, "p(95)")),
     "p99_ms": Figure("99th percentile of the latency", "ms", at=(_DURATION, "p(99)")),
     "max_ms": Figure("longest latency", "ms", at=(_DURATION, "max")),
     "connect_ms": Figure("connecting by TCP, spread over all requests", "ms", at=("http_req_connecting", "avg")),
-    "tls_ms": Figure("handshake of TLS, spread over all requests", "ms", at=("http_req_tls_handshaking", "avg")),
+    "tls_ms": Figure("TLS handshake, spread over all requests", "ms", at=("http_req_tls_handshaking", "avg")),
     "iterations_per_second": rate("iterations of the script a second", ("iterations", "rate")),
-    "iteration_ms": Figure("an iteration of the script, its pauses counted in", "ms", at=("iteration_duration", "avg")),
+    "iteration_ms": Figure("an iteration of the script, including pauses", "ms", at=("iteration_duration", "avg")),
     "failed_percent": Figure("failed HTTP requests", "percent"),
     "failed_checks_percent": Figure("failed checks of the script", "percent"),
 }
 
 
 def _report(document: dict[str, object], _: dict[str, float]) -> Report:
-    """Return a report; a script that speaks no HTTP has the figures of its iterations alone.
+    """Return the report; for a script without HTTP, only the figures of its iterations.
 
-    Raises `UnreadableError` without an iteration, and if no HTTP request of any was answered.
+    Raises `UnreadableError` if no iteration ended, or if there were HTTP requests and none was answered.
     """
     metrics = _metrics(document)
     figures = figures_at(metrics, FIGURES)
     if "iterations_per_second" not in figures:
         raise UnreadableError("there is no metric 'iterations'")
-    # A request that was never answered counts as one of 0 ms.
+    # k6 records an unanswered request as 0 ms.
     times = [number_at(metrics, (_DURATION, key)) for key in ("avg", "med", "min", "max", "p(90)", "p(95)", "p(99)")]
     if 0.0 in times and not any(times):
         raise UnreadableError("no request was answered")
@@ -65,7 +66,7 @@ def _report(document: dict[str, object], _: dict[str, float]) -> Report:
 
 
 def _metrics(document: dict[str, object]) -> dict[str, object]:
-    """Return the values of each metric by its name, as --summary-export has them, of any form of the summary."""
+    """Return the values of each metric by name, for any summary format, as --summary-export has them."""
     listed = document.get("metrics")
     named = listed.items() if isinstance(listed, dict) else ()
     metrics = {name: each.get("values", each) for name, each in named if isinstance(each, dict)}

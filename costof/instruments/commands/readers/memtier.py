@@ -1,10 +1,10 @@
-"""memtier_benchmark: operations a second and latency, of its `--json-out-file`.
+"""memtier_benchmark: operations a second and latency, from its `--json-out-file`.
 
-memtier 1.2.17, 1.4.0, 2.3.0, 2f74d61 and 378cbb9 (after 2.3.1) were run; 1.2.9 and later by source
-(https://github.com/redis/memtier_benchmark, run_stats.cpp). Times are in ms. The mean of all commands is worked out of
-the means of each, since 2.3.0 cuts it to whole ms. With several runs (-x) the averages of all are read.
+Tested with memtier 1.2.17, 1.4.0, 2.3.0, 2f74d61 and 378cbb9 (after 2.3.1); 1.2.9 and later according to the source
+(https://github.com/redis/memtier_benchmark, run_stats.cpp). Times are in ms. The mean over all commands is computed
+from the mean of each, since 2.3.0 truncates it to whole ms. With several runs (-x) the averages over all runs are read.
 
-Failed are lost connections, which 2.3.0 and later count until they start a thread again, which counts from 0.
+Failed operations: lost connections, which 2.3.0 and later count. A thread that memtier restarts counts from 0 again.
 """
 
 from __future__ import annotations
@@ -30,25 +30,27 @@ FIGURES = {
 
 
 def _report(document: dict[str, object], _: dict[str, float]) -> Report:
-    """Raises `UnreadableError` without totals, and if there was no operation."""
+    """Return the report. Raises `UnreadableError` if there are no totals or no operations."""
     averages = [section for name, section in document.items() if name.startswith("AGGREGATED AVERAGE RESULTS")]
-    found = averages[0] if averages else document.get("ALL STATS")
-    stats = found if isinstance(found, dict) else {}
+    section = averages[0] if averages else document.get("ALL STATS")
+    stats = section if isinstance(section, dict) else {}
     rates = {name: number_at(stats, (name, "Ops/sec")) for name in stats}
     total = rates.pop("Totals", None)
     if total is None:
         raise UnreadableError("there are no 'Totals' of 'ALL STATS'")
     if not total:
-        # memtier takes the time of a run from the machine's clock, which may be set back meanwhile.
+        # memtier measures a run's time by the wall clock, which may be set back meanwhile.
         backwards = (number_at(stats, ("Runtime", "Total duration")) or 0.0) < 0
         raise UnreadableError("the machine's clock was set back" if backwards else "there was no operation")
-    # Commands that were not sent have zeros or worse, as have the totals of several runs: no histogram is averaged.
+    # Commands that were not sent have zeros or garbage. So do the totals of several runs, since memtier averages no
+    # histograms.
     empty = {name for name in stats if 0 in (rates.get(name), number_at(stats, (name, "Max Latency")))}
     figures = {n: value for n, value in figures_at(stats, FIGURES).items() if str(FIGURES[n].at[0]) not in empty}
-    means = [(often, number_at(stats, (name, "Latency"))) for name, often in rates.items() if often]
-    if all(mean is not None for _, mean in means) and abs(sum(often for often, _ in means) - total) <= 0.01 * total:
-        figures["latency_ms"] = sum(often * (mean or 0.0) for often, mean in means) / sum(often for often, _ in means)
-    missing = {"latency_ms": "memtier wrote several commands by one name"}
+    means = [(weight, number_at(stats, (name, "Latency"))) for name, weight in rates.items() if weight]
+    weights = sum(weight for weight, _ in means)
+    if all(mean is not None for _, mean in means) and abs(weights - total) <= 0.01 * total:
+        figures["latency_ms"] = sum(weight * (mean or 0.0) for weight, mean in means) / weights
+    missing = {"latency_ms": "memtier wrote several commands under one name"}
     lost, operations = (number_at(stats, ("Totals", key)) for key in ("Connection Errors", "Count"))
     operations = None if operations is None else operations + (lost or 0.0)
     return Report.build({**figures, "ops_per_second": total}, operations, lost, missing)
@@ -60,5 +62,5 @@ READER = Reader(
     _report,
     "--json-out-file {output}",
     keys=("ALL STATS", "run information"),
-    silent_on_failures="memtier_benchmark counts errors as answers, and forgets a lost connection in a new thread.",
+    silent_on_failures="memtier_benchmark counts errors as answers, and loses its count of failures in new threads.",
 )

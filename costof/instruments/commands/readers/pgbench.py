@@ -1,9 +1,10 @@
-"""pgbench of PostgreSQL: transactions a second, their latency, and the time to connect.
+"""PostgreSQL's pgbench: transactions a second, their latency, and the time to connect.
 
-pgbench 15.18, 17.10 and 18.6 were run; 9.4 to 14 by source and manual (https://www.postgresql.org/docs/, "pgbench").
+Tested with pgbench 15.18, 17.10 and 18.6; 9.4 to 14 according to source and manual (https://www.postgresql.org/docs/,
+"pgbench").
 
-Failed are transactions that pgbench 15 and later give up after a serialization failure or a deadlock, and those that a
-client left undone when another error ended it. Skipped ones, too late for -R and -L, are not counted.
+Failed transactions: those that pgbench 15 and later abandon after a serialization failure or a deadlock, and those that
+a client did not reach because another error ended it. Transactions skipped as too late (-R with -L) are not counted.
 """
 
 from __future__ import annotations
@@ -12,15 +13,15 @@ from costof.instruments.commands.readers import NUMBER, Figure, Reader, Report, 
 
 _N = "^number of transactions"
 _PERCENT = rf".*\({NUMBER} ?%\)"
-#: Lines of all scripts together; those of a single script begin with " - ". Versions before 14 print the rate twice,
-#: "including" and then "excluding connections establishing", whether or not -C connects anew for each transaction.
-#: Later ones print it once, with -C "including reconnection times". The oldest write a colon for " =".
+#: The lines for all scripts together; those for a single script begin with " - ". Versions before 14 print the rate
+#: twice, first "including" and then "excluding connections establishing", with and without -C. Later versions print it
+#: once, with -C "including reconnection times". The oldest print a colon instead of " =".
 FIGURES = {
     "tps": rate("transactions a second", rf"^tps = {NUMBER}(?! \(including connections|[\d.])", headline=True),
     "tps_with_connecting": rate("transactions a second, with connecting", rf"^tps = {NUMBER} \(including connections"),
     "latency_ms": Figure("latency of a transaction", "ms", headline=True, at=rf"^latency average(?: =|:) {NUMBER} ms"),
     "latency_stddev_ms": Figure("standard deviation of the latency", "ms", at=rf"^latency stddev(?: =|:) {NUMBER} ms"),
-    "schedule_lag_ms": Figure("start behind the schedule of -R", "ms", at=rf"^rate limit schedule lag: avg {NUMBER} "),
+    "schedule_lag_ms": Figure("delay behind the schedule of -R", "ms", at=rf"^rate limit schedule lag: avg {NUMBER} "),
     "connection_ms": Figure("a new connection", "ms", headline=True, at=rf"^average connection time = {NUMBER} ms"),
     "initial_connection_ms": Figure("connecting all clients", "ms", at=rf"^initial connection time = {NUMBER} ms"),
     "late_percent": Figure("transactions above the limit of -L", "percent", at=rf"{_N} above the .*: {_PERCENT}"),
@@ -31,16 +32,16 @@ FIGURES = {
 
 
 def _report(text: str, figures: dict[str, float]) -> Report:
-    """Raises `UnreadableError` without a rate, which pgbench leaves out if no transaction was made."""
+    """Return the report. Raises `UnreadableError` if there is no rate, which pgbench omits without transactions."""
     processed = number_at(text, rf"{_N} actually processed: (\d+)")
     if "tps" not in figures or processed is None:
         raise UnreadableError("there is no line 'tps = …'")
     figures = {name: value for name, value in figures.items() if value or name != "latency_ms"}
-    missing = {"latency_ms": "pgbench before 9.6 measures it with -T or -P alone"}
+    missing = {"latency_ms": "pgbench before 9.6 measures it only with -T or -P"}
     planned = number_at(text, rf"{_N} actually processed: \d+/(\d+)") or 0.0
     skipped = number_at(text, rf"{_N} skipped: (\d+)") or 0.0
     failed = number_at(text, r"^number of failed transactions: (\d+)") or 0.0
-    # With -t it is known how many there should be: those that were neither processed nor skipped have failed.
+    # With -t the planned number is known: transactions that were neither processed nor skipped have failed.
     operations = max(processed + failed, planned - skipped)
     return Report.build(figures, operations, operations - processed, missing)
 
@@ -49,7 +50,7 @@ READER = Reader(
     "pgbench",
     FIGURES,
     _report,
-    "no option; with -C it measures the time of a new connection as well",
+    "no option, or with -C to measure new connections as well",
     begins=r"^transaction type:",
     line="number of transactions actually processed:",
 )

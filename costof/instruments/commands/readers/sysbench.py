@@ -1,9 +1,9 @@
-"""sysbench: events a second and their latency; of its SQL tests queries and errors as well.
+"""sysbench: events a second and their latency; for SQL tests also queries and errors.
 
-sysbench 1.0.20 and 1.1.0 (3ceba0b) were run (https://github.com/akopytov/sysbench, src/sb_counter.c, src/tests/). An
-event is a transaction of a SQL test, a request of fileio, a block of memory, a calculation of cpu.
+Tested with sysbench 1.0.20 and 1.1.0 (3ceba0b; https://github.com/akopytov/sysbench, src/sb_counter.c, src/tests/). An
+event is a transaction (SQL tests), a request (fileio), a block (memory) or a calculation (cpu).
 
-Failed are ignored errors, after which an event is begun anew. Any other error ends sysbench.
+Failed events: ignored errors, after which sysbench starts the event again. Any other error ends sysbench.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from costof.instruments.commands.readers import NUMBER, Figure, Reader, Report, UnreadableError, number_at, rate
 
 _PER_SECOND = rf": +\d+ +\({NUMBER} per sec"
-#: The rate as each kind of test prints it: SQL, cpu, memory, and any in 1.1.
+#: The rate as printed by each kind of test: SQL, cpu, memory, and all kinds in 1.1.
 _RATE = rf"^(?: +transactions: +\d+ +\(| +events per second: +|Total operations: \d+ \(| +events/s \(eps\): +){NUMBER}"
 FIGURES = {
     "events_per_second": rate("events (transactions) a second", _RATE, headline=True),
@@ -32,13 +32,13 @@ FIGURES = {
 
 
 def _report(text: str, figures: dict[str, float]) -> Report:
-    """Raises `UnreadableError` if no event was finished."""
-    # A rate of 0 is of what the test does not do, such as the reads of a test of writes.
+    """Return the report. Raises `UnreadableError` if no event was finished."""
+    # A rate of 0 belongs to something that the test does not do, such as reads in a write test.
     figures = {n: value for n, value in figures.items() if value or FIGURES[n].better == "lower"}
     events, errors = (number_at(text, rf"^ +{name}: +(\d+)") for name in ("total number of events", "ignored errors"))
     seconds, busy_ms = number_at(text, rf"^ +total time: +{NUMBER}s"), number_at(text, rf"^ +sum: +{NUMBER}")
     if "events_per_second" not in figures:
-        # fileio, threads and mutex print no rate in 1.0, and fileio neither rate nor number of events in 1.1.
+        # In 1.0 fileio, threads and mutex print no rate; in 1.1 fileio prints neither rate nor number of events.
         kinds = ("reads_per_second", "writes_per_second", "fsyncs_per_second")
         moved = sum(figures.get(name, 0.0) for name in kinds)
         figures["events_per_second"] = events / seconds if events and seconds else moved
@@ -46,7 +46,7 @@ def _report(text: str, figures: dict[str, float]) -> Report:
         raise UnreadableError("no event was finished")
     if events and busy_ms is not None:
         figures["latency_ms"] = busy_ms / events
-    missing = {"latency_ms": "sysbench prints the mean with two digits, and no number of events"}
+    missing = {"latency_ms": "sysbench prints no number of events, and its mean has only two decimal places"}
     return Report.build(figures, events and events + (errors or 0.0), errors or 0.0, missing)
 
 
@@ -54,7 +54,7 @@ READER = Reader(
     "sysbench",
     FIGURES,
     _report,
-    "'run'; the percentile is that of --percentile=95 or 99",
+    "'run', and with --percentile=95 or 99 to choose the percentile",
     begins=r"^Running the test with following options:",
     line="Latency (ms):",
 )

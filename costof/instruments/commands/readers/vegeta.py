@@ -1,9 +1,10 @@
-"""vegeta: latency at a rate, and answers a second, of `vegeta report -type=json`.
+"""vegeta: latency at a set rate, and answers a second, from `vegeta report -type=json`.
 
-vegeta 12.13.0 was run; 6.0.0 and later by source (https://github.com/tsenart/vegeta, lib/metrics.go). Times are in ns;
-`throughput`, which versions before 12.6 lack, is of successful requests, `rate` of those that were sent.
+Tested with vegeta 12.13.0; 6.0.0 and later according to the source (https://github.com/tsenart/vegeta,
+lib/metrics.go). Times are in ns. `throughput` counts successful requests (versions before 12.6 lack it), `rate` all
+requests sent.
 
-Failed are requests without an answer, and statuses below 200 and above 399.
+Failed requests: those without an answer, and statuses below 200 and above 399.
 """
 
 from __future__ import annotations
@@ -11,24 +12,24 @@ from __future__ import annotations
 from costof.instruments.commands.readers import Figure, Reader, Report, UnreadableError, number_at, rate
 
 FIGURES = {
-    "latency_ms": Figure("latency of a request", "ms", headline=True, at=("latencies", "mean"), given="ns"),
+    "latency_ms": Figure("latency of a request", "ms", headline=True, at=("latencies", "mean"), printed_unit="ns"),
     "requests_per_second": rate("successful requests a second", ("throughput",), headline=True),
     "sent_per_second": rate("requests sent a second", ("rate",)),
-    "p50_ms": Figure("median of the latency", "ms", at=("latencies", "50th"), given="ns"),
-    "p95_ms": Figure("95th percentile of the latency", "ms", at=("latencies", "95th"), given="ns"),
-    "p99_ms": Figure("99th percentile of the latency", "ms", at=("latencies", "99th"), given="ns"),
-    "max_ms": Figure("longest latency", "ms", at=("latencies", "max"), given="ns"),
+    "p50_ms": Figure("median of the latency", "ms", at=("latencies", "50th"), printed_unit="ns"),
+    "p95_ms": Figure("95th percentile of the latency", "ms", at=("latencies", "95th"), printed_unit="ns"),
+    "p99_ms": Figure("99th percentile of the latency", "ms", at=("latencies", "99th"), printed_unit="ns"),
+    "max_ms": Figure("longest latency", "ms", at=("latencies", "max"), printed_unit="ns"),
     "failed_percent": Figure("failed requests", "percent"),
 }
 
 
 def _report(document: dict[str, object], figures: dict[str, float]) -> Report:
-    """Raises `UnreadableError` without latencies, and if no request was answered."""
+    """Return the report. Raises `UnreadableError` if there are no latencies, or if no request was answered."""
     success, requests = number_at(document, ("success",)), number_at(document, ("requests",)) or 0.0
     if success is None or "latency_ms" not in figures:
         raise UnreadableError("there are no 'latencies' and 'success'")
     statuses = document.get("status_codes")
-    # A request without an answer has the status 0.
+    # vegeta reports an unanswered request with status 0.
     if not success and isinstance(statuses, dict) and statuses.keys() <= {"0"}:
         raise UnreadableError("no request was answered")
     ns = sum(number_at(document, (key,)) or 0.0 for key in ("duration", "wait"))
@@ -41,6 +42,6 @@ READER = Reader(
     "vegeta",
     FIGURES,
     _report,
-    "a report as JSON: sh -c 'vegeta attack … | vegeta report -type=json'",
+    "a JSON report: sh -c 'vegeta attack … | vegeta report -type=json'",
     keys=("latencies",),
 )

@@ -1,10 +1,11 @@
-"""wrk and wrk2: requests a second, and latency as `--latency` prints it.
+"""wrk and wrk2: requests a second, and latency as printed with `--latency`.
 
-wrk 4.1.0 and wrk2 4.0.0 were run; wrk 2.0 to 4.2.0 print the same lines (https://github.com/wg/wrk, src/wrk.c). wrk2
-(https://github.com/giltene/wrk2) counts latency from when a request was due, in the first of its two distributions.
+Tested with wrk 4.1.0 and wrk2 4.0.0; wrk 2.0 to 4.2.0 print the same lines (https://github.com/wg/wrk, src/wrk.c). wrk2
+(https://github.com/giltene/wrk2) prints two distributions; the first, read here, measures latency from the time when a
+request was due.
 
-Failed are statuses of 400 and above, socket errors, and timeouts: in wrk 4 answers after --timeout, in wrk2 and older
-versions connections that still wait for one, counted every two seconds.
+Failed requests: statuses of 400 and above, socket errors, and timeouts. A timeout in wrk 4 is an answer that came after
+--timeout; in wrk2 and older versions, a connection that still waits for its answer, counted every two seconds.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 from costof.instruments.commands.readers import NUMBER, Figure, Reader, Report, UnreadableError, number_at, rate
 
 _TIME = rf"{NUMBER}(?P<unit>us|ms|s|m|h)\b"
-#: wrk prints whole percentiles, wrk2 three digits.
+#: wrk prints percentiles as whole numbers, wrk2 with three decimal places.
 FIGURES = {
     "requests_per_second": rate("requests a second", rf"^Requests/sec: +{NUMBER}", headline=True),
     "latency_ms": Figure("latency of a request", "ms", headline=True, at=rf"^ +Latency +{_TIME}"),
@@ -27,11 +28,11 @@ FIGURES = {
 
 
 def _report(text: str, figures: dict[str, float]) -> Report:
-    """Raises `UnreadableError` if no request was answered."""
+    """Return the report. Raises `UnreadableError` if no request was answered."""
     answers = number_at(text, r"^ +(\d+) requests in ")
     if not figures.get("requests_per_second") or not answers:
         raise UnreadableError("no request was answered")
-    # Both lines are left out where they would be 0.
+    # wrk omits both lines if their counts are 0.
     refused = number_at(text, r"^ +Non-2xx or 3xx responses: (\d+)") or 0.0
     kinds = {kind: rf"^ +Socket errors: .*\b{kind} (\d+)" for kind in ("connect", "read", "write", "timeout")}
     errors = {kind: number_at(text, place) or 0.0 for kind, place in kinds.items()}
@@ -40,8 +41,10 @@ def _report(text: str, figures: dict[str, float]) -> Report:
     if not figures.get("latency_ms"):
         figures = {name: value for name, value in figures.items() if not name.endswith("_ms")}
         late = errors["timeout"] >= answers
-        missing["latency_ms"] = "every answer came after wrk's timeout" if late else "wrk timed no answer"
-    # Timeouts are among the answers.
+        missing["latency_ms"] = (
+            "every answer came after wrk's timeout" if late else "wrk measured the latency of no answer"
+        )
+    # Timeouts are included in the answers.
     operations = answers + figures["socket_errors"] - errors["timeout"]
     return Report.build(figures, operations, refused + figures["socket_errors"], missing)
 
@@ -50,7 +53,7 @@ READER = Reader(
     "wrk",
     FIGURES,
     _report,
-    "--latency, for percentiles; wrk2 is read as well",
+    "--latency, for percentiles",
     begins=r"^Running \S+ test @ ",
     line="Requests/sec:",
 )

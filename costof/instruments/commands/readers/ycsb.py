@@ -1,9 +1,9 @@
-"""YCSB: operations a second, and latency by operation, of the lines that it prints at the end.
+"""YCSB: operations a second, and latency by operation, from the lines that it prints at the end.
 
-YCSB 0.18.0-SNAPSHOT was run; 0.1.4 to 0.17.0 by source (https://github.com/brianfrankcooper/YCSB/wiki, "Running a
-Workload"). `costof ycsb` prints the same lines.
+Tested with YCSB 0.18.0-SNAPSHOT; 0.1.4 to 0.17.0 according to the source
+(https://github.com/brianfrankcooper/YCSB/wiki, "Running a Workload"). `costof ycsb` prints the same lines.
 
-Failed are operations that returned anything but OK. Latencies are of operations that succeeded.
+Failed operations: those with any other return status than OK. Latencies are only of successful operations.
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ FIGURES = {
     "failed_percent": Figure("operations that did not return OK", "percent"),
 }
 _RETURN = re.compile(r"^\[([A-Z-]+)\], Return=([\w-]+), (\d{1,15})\b", re.MULTILINE | re.ASCII)
-#: In older versions a status is a number.
+#: Older versions print the status as a number.
 _OK = ("OK", "BATCHED_OK", "0")
 
 
 def _report(text: str, figures: dict[str, float]) -> Report:
-    """Raises `UnreadableError` if no operation was done, as where no thread could connect."""
+    """Return the report. Raises `UnreadableError` if no operation was done, for example if no thread could connect."""
     if not figures.get("ops_per_second"):
         raise UnreadableError("no operation was done")
-    useless: set[str] = set()
+    truncated: set[str] = set()
     for name in _NAMES.values():
-        # The plain histogram, and versions before 0.5, cut percentiles to whole ms.
+        # The plain histogram, and versions before 0.5, truncate percentiles to whole ms.
         percentiles = {f"{name}_p95_us", f"{name}_p99_us"} & figures.keys()
         if all(figures[each] % 1000 == 0 for each in percentiles):
-            useless |= percentiles
+            truncated |= percentiles
     tried, failed = Counter[str](), Counter[str]()
     for operation, status, count in _RETURN.findall(text):
         tried[operation] += int(count)
         failed[operation] += 0 if status in _OK else int(count)
     missing = {f"{_NAMES[o]}_latency_us": f"every {o} failed" for o in OPERATIONS if 0 < tried[o] == failed[o]}
-    # What never succeeded has zeros.
-    figures = {n: value for n, value in figures.items() if n not in useless and value}
+    # Operations that never succeeded have zeros.
+    figures = {n: value for n, value in figures.items() if n not in truncated and value}
     return Report.build(figures, float(tried.total()) or None, float(failed.total()), missing)
 
 
@@ -63,7 +63,7 @@ READER = Reader(
     "YCSB",
     FIGURES,
     _report,
-    "no option: its exporter of text is the default",
+    "no option, since its text exporter is the default",
     begins=r"^\[OVERALL\], RunTime",
     line="[OVERALL], Throughput(ops/sec),",
 )

@@ -1,1 +1,1 @@
-"""Templates of studies of commands, one file a program: what `costof new` writes."""
+"""Study templates that `costof new` copies: one file for each program."""

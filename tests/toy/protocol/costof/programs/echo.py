@@ -1,4 +1,4 @@
-"""An echo server (RFC 862), which takes plain and TLS on one port: how a lab starts it, and the server itself."""
+"""An echo server (RFC 862) with plain and TLS on one port, and its lab."""
 
 from __future__ import annotations
 
@@ -51,17 +51,17 @@ class EchoServer(LabServer):
 
 
 class _Connection(socketserver.BaseRequestHandler):
-    """Says what it is before anything comes back on it: the log is what the server has counted."""
+    """Log the kind of connection before answering, so that the log counts connections."""
 
     def handle(self) -> None:
-        # A client that goes away is none of our business.
+        # Ignore clients that disconnect.
         with contextlib.suppress(OSError):
             client, kind = self.request, UNENCRYPTED
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
             if client.recv(1, socket.MSG_PEEK) == HANDSHAKE:
                 client = tls.wrap_socket(client, server_side=True)
                 kind = str(client.version())
-            # In one write: connections have a thread each.
+            # One write, since each connection has a thread.
             print(f"{kind}\n", end="", flush=True)
             while received := client.recv(4096):
                 client.sendall(received)

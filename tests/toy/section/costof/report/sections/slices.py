@@ -1,4 +1,4 @@
-"""How often it was measured."""
+"""The number of measured slices."""
 
 from __future__ import annotations
 
