@@ -50,7 +50,7 @@ pub fn run() -> ExitCode {
 }
 
 fn of_value(algorithm: Algorithm, length: usize) -> Result<(usize, ValueCost)> {
-    let mut key = DataKey::random(SessionSalt::OF_NOBODY, 0)?;
+    let mut key = DataKey::random(SessionSalt::WITHOUT_NONCE, 0)?;
     let mut sealer = key.sealer(algorithm)?;
     let (plaintext, mut sealed, mut opened) = (vec![b'x'; length], Vec::new(), Vec::new());
     let seal = quietest(|_| {

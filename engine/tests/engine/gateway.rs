@@ -130,7 +130,7 @@ fn every_proof_passes_through_in_plain_and_under_tls() {
             let (_, connection) = open_mysql(&service, tls(&ca_file, None, Verify::Full)).unwrap();
             assert_eq!(connection.security.map(|made| made.protocol), Some("TLSv1.3"), "the client's side is its own");
             let plain = open_mysql(&service, Transport::Plain {}).unwrap_err();
-            assert!(plain.detail.contains("takes connections under TLS only"), "{plain}");
+            assert!(plain.detail.contains("accepts connections under TLS only"), "{plain}");
         }
     }
 }
@@ -196,8 +196,8 @@ fn a_command_that_was_seen_before_allocates_nothing() {
 
 fn rules_of_one_column() -> Rules {
     let mut rules = Rules::read(&rules_file("allocation", RULES)).unwrap();
-    let column = ColumnFacts { names: ["d", "people", "name"].map(str::to_owned), gives_ids: false };
-    rules.take_catalogue(&[column], &[]);
+    let column = ColumnFacts { names: ["d", "people", "name"].map(str::to_owned), is_generated: false };
+    rules.set_catalogue(&[column], &[]);
     rules
 }
 
@@ -206,7 +206,7 @@ fn a_server_that_cannot_be_asked_which_tables_it_has_is_fatal() {
     let (server, _) = scripted(Then::Stutters(Vec::new()));
     let unknown = RULES.replace("column = 'name'", "column = 'nome'");
     for (server, rules, words) in [
-        ("127.0.0.1:1", RULES, "[check]: cannot ask 127.0.0.1:1"),
+        ("127.0.0.1:1", RULES, "[check]: cannot query 127.0.0.1:1"),
         (&server, &unknown, "the rule for d.people.nome matches no column"),
     ] {
         let file = rules_file("unasked", rules);
@@ -227,7 +227,7 @@ fn a_plan_that_cannot_be_followed_is_fatal() {
         json!({"threads": 1, "listeners": [changed]})
     };
     for (plan, words) in [
-        (json!({"threads": 0, "listeners": [listener]}), "threads is at least 1"),
+        (json!({"threads": 0, "listeners": [listener]}), "threads must be at least 1"),
         (json!({"threads": 1, "listeners": []}), "no listener"),
         (with("colour", json!("red")), "unknown field `colour`"),
         (with("rules_file", json!("/no/such/file")), "No such file"),

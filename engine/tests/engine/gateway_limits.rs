@@ -48,12 +48,12 @@ fn connections_are_taken_up_to_a_limit_and_the_next_is_told_so() {
     let (server, _) = scripted(Then::Stutters(Vec::new()));
     for (limits, words) in [
         (json!({"connections": 2}), "2 connections"),
-        (json!({"connections_an_address": 2}), "2 connections of one address"),
+        (json!({"connections_an_address": 2}), "2 connections from one address"),
     ] {
         let mut gateway = limited("connections", &server, limits);
         let held = [gateway.client("u"), gateway.client("shop")];
         let (code, told) = farewell(connect(&gateway), 0);
-        assert_eq!((code, told), (1040, format!("Too many connections: the gateway takes {words}")));
+        assert_eq!((code, told), (1040, format!("Too many connections: the gateway accepts {words}")));
         assert_eq!((gateway.counter("connections"), gateway.counter("errors")), (3, 1));
         drop(held);
         // Places become free a moment after their connections have ended.
@@ -94,7 +94,7 @@ fn a_guarded_session_may_neither_idle_nor_dawdle_and_another_may() {
     let command = packet(0, QUERY);
     // By one limit each: a stall before the first bytes would be idleness.
     for (limit, begun, sequence, code, words) in
-        [("idle_seconds", 0, 0, 4031, "idle for too long"), ("command_seconds", 5, 1, 1159, "too long to come")]
+        [("idle_seconds", 0, 0, 4031, "idle for too long"), ("command_seconds", 5, 1, 1159, "too long to arrive")]
     {
         let gateway = limited("time", &server, json!({limit: 1}));
         let (mut plain, mut guarded) = (gateway.client("u"), gateway.client("shop"));
