@@ -41,8 +41,8 @@ impl ErrPacket {
     }
 
     /// Refuse a command or a part of one.
-    pub fn not_allowed(what: &str) -> Self {
-        Self::new(REFUSED, format!("the gateway does not pass on {what} for this account"))
+    pub fn not_allowed(description: &str) -> Self {
+        Self::new(REFUSED, format!("the gateway does not pass on {description} for this account"))
     }
 
     /// Refuse the number of an unknown prepared statement.
@@ -50,8 +50,11 @@ impl ErrPacket {
         Self::new(UNKNOWN_STATEMENT, "the gateway has no prepared statement with this number")
     }
 
-    pub fn too_large(what: &str, limit: usize) -> Self {
-        Self::new(PACKET_TOO_LARGE, format!("the gateway accepts {what} of at most {limit} bytes from this account"))
+    pub fn too_large(description: &str, limit: usize) -> Self {
+        Self::new(
+            PACKET_TOO_LARGE,
+            format!("the gateway accepts {description} of at most {limit} bytes from this account"),
+        )
     }
 
     pub fn unreachable(failure: &Failure) -> Self {

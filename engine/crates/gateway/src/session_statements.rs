@@ -141,8 +141,8 @@ fn set(settings: &[&str], reading: &Reading) -> Option<Statement> {
 /// is not allowed.
 fn assignment(name: &str, text: &str, kind: Kind) -> Option<Option<String>> {
     let is = |known: &[&str]| known.iter().any(|known| text.eq_ignore_ascii_case(known));
-    let number = |most: u64| {
-        let number = text.parse().ok().filter(|number| kind == Kind::Number && *number <= most);
+    let number = |limit: u64| {
+        let number = text.parse().ok().filter(|number| kind == Kind::Number && *number <= limit);
         number.map(|number: u64| number.to_string())
     };
     let sent = match name {

@@ -182,8 +182,8 @@ fn query(server: Address, transport: Transport, username: String, password: Secr
 }
 
 async fn columns_and_views(mut inquiry: Inquiry) -> Result<Columns> {
-    let columns = inquiry.ask(COLUMNS).await?.into_iter().map(column).collect::<Result<_>>()?;
-    let views = inquiry.ask(VIEWS).await?.into_iter().flatten().collect();
+    let columns = inquiry.query(COLUMNS).await?.into_iter().map(column).collect::<Result<_>>()?;
+    let views = inquiry.query(VIEWS).await?.into_iter().flatten().collect();
     inquiry.end();
     Ok((columns, views))
 }

@@ -173,7 +173,7 @@ impl Reading {
             self.values.iter().filter(|value| is_placeholder(value)).map(|value| value.token).peekable();
         let mut last_end = None;
         for (position, (start, end)) in self.tokens.iter().enumerate() {
-            let part = text_between.last_mut().expect("at least one piece");
+            let part = text_between.last_mut().expect("at least one part");
             if last_end.is_some_and(|last_end| last_end < start) {
                 part.push(b' ');
             }
@@ -659,7 +659,7 @@ impl Statement {
     pub fn append(&self, reading: &Reading, out: &mut Vec<u8>) {
         let open_places =
             self.places.iter().zip(&reading.values).filter(|(position, _)| matches!(position, Place::Any(_)));
-        let (first, other_parts) = self.text_between.split_first().expect("at least one piece");
+        let (first, other_parts) = self.text_between.split_first().expect("at least one part");
         out.extend_from_slice(first);
         for ((_, value), part) in open_places.zip(other_parts) {
             match value.kind {

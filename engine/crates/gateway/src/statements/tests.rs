@@ -36,9 +36,9 @@ fn statements(texts: &[impl AsRef<str>]) -> Statements {
 /// Return the text that the server gets.
 fn text_for_server(statements: &Statements, text: &[u8], is_prepared: bool) -> Result<String, Refusal> {
     let mut reading = Reading::default();
-    let found = statements.find(text, is_prepared, Some(b"d"), &mut reading)?;
+    let result = statements.find(text, is_prepared, Some(b"d"), &mut reading)?;
     let mut out = Vec::new();
-    found.append(&reading, &mut out);
+    result.append(&reading, &mut out);
     Ok(String::from_utf8(out).unwrap())
 }
 
@@ -86,8 +86,8 @@ fn every_attack_is_refused() {
     assert!(attacks().len() > 250);
     for attack in attacks() {
         for is_prepared in [false, true] {
-            let found = text_for_server(&APPROVED, &attack, is_prepared);
-            assert!(found.is_err(), "{} passes as {found:?}", String::from_utf8_lossy(&attack));
+            let result = text_for_server(&APPROVED, &attack, is_prepared);
+            assert!(result.is_err(), "{} passes as {result:?}", String::from_utf8_lossy(&attack));
         }
     }
 }
@@ -213,8 +213,8 @@ fn approvals_limit_database_and_kinds_and_prefer_literals() {
     statements.add(&plain).unwrap();
     statements.add(&approval("SELECT MAX(a) FROM t LIMIT ?")).unwrap();
     let outputs = |statements: &Statements, text: &str| {
-        let found = statements.find(text.as_bytes(), false, None, &mut Reading::default());
-        found.unwrap().outputs.clone()
+        let result = statements.find(text.as_bytes(), false, None, &mut Reading::default());
+        result.unwrap().outputs.clone()
     };
     assert_eq!(outputs(&statements, "SELECT MAX(a) FROM t LIMIT 1"), Outputs::Each([Verdict::Plain].into()));
     assert_eq!(outputs(&statements, "SELECT MAX(a) FROM t LIMIT 2"), Outputs::All(None));
@@ -321,16 +321,16 @@ fn matches_approved(approved: &str, edited: &[Token]) -> bool {
 /// Return the tokens unchanged, and with each negative number split into a minus and a number: the server reads `a -1`
 /// as `a - 1`.
 fn readings(tokens: &[Token]) -> Vec<Vec<Token>> {
-    let mut found = vec![tokens.to_vec()];
+    let mut result = vec![tokens.to_vec()];
     for (position, token) in tokens.iter().enumerate() {
         if let Token::Value(text) = token
             && let Some(number) = text.strip_prefix('-')
         {
             let both = [Token::Word("-".to_owned()), Token::Value(number.to_owned())];
-            found.push([&tokens[..position], &both, &tokens[position + 1..]].concat());
+            result.push([&tokens[..position], &both, &tokens[position + 1..]].concat());
         }
     }
-    found
+    result
 }
 
 fn literal() -> impl Strategy<Value = String> {
@@ -372,10 +372,10 @@ proptest! {
             3 => edited[position] = foreign,
             _ => edited.insert(position, Token::Word(STRANGE.split(' ').nth(strange.index(18)).unwrap().into())),
         }
-        let found = text_for_server(&APPROVED, written(&edited).as_bytes(), false);
+        let result = text_for_server(&APPROVED, written(&edited).as_bytes(), false);
         let is_approved = TPCC.iter().any(|text| matches_approved(text, &edited))
-            || found.is_ok() && TPCC.iter().any(|text| readings(&edited).iter().any(|reading| matches_approved(text, reading)));
-        prop_assert_eq!(found.is_ok(), is_approved, "{}", written(&edited));
+            || result.is_ok() && TPCC.iter().any(|text| readings(&edited).iter().any(|reading| matches_approved(text, reading)));
+        prop_assert_eq!(result.is_ok(), is_approved, "{}", written(&edited));
     }
 
     /// A text reaches the server with the same content, whichever escapes a client uses.
@@ -397,9 +397,9 @@ proptest! {
         let mut reading = Reading::default();
         match approved.find(&text, false, None, &mut reading) {
             Err(_) => prop_assert!(str::from_utf8(&value).is_err()),
-            Ok(found) => {
+            Ok(result) => {
                 let mut out = Vec::new();
-                found.append(&reading, &mut out);
+                result.append(&reading, &mut out);
                 prop_assert_eq!(decoded(&out[b"SELECT a FROM t WHERE b = ".len()..]), value);
                 prop_assert!(text_for_server(&approved, &out, false).is_ok(), "its tokens are the same");
             }

@@ -55,7 +55,7 @@ impl crate::Settings for Settings {
     }
 
     fn is_persistent(&self, kind: Kind) -> bool {
-        kind != Kind::Connect && self.requests_per_connection.is_none_or(|most| most.get() > 1)
+        kind != Kind::Connect && self.requests_per_connection.is_none_or(|limit| limit.get() > 1)
     }
 
     fn discover<'a>(

@@ -117,7 +117,7 @@ impl Reader {
         // Nearly every header arrives in one read and is parsed in place.
         let (head, length) = if known == 0 {
             match self.recognise(bytes) {
-                Some(found) => found,
+                Some(offset) => offset,
                 None => {
                     check_beginning(bytes)?;
                     let end = end(&bytes[..bytes.len().min(LONGEST_HEAD)], 0);
@@ -209,14 +209,10 @@ pub struct Head {
 /// Return the length of a header that ends within these bytes; the first `known` bytes are known not to contain its
 /// end.
 pub fn end(bytes: &[u8], known: usize) -> Option<usize> {
-    // A header ends with "
-    // \r
-    // " or "
-    //
-    // ", whose first line feed may be among the known bytes.
+    // A header ends with "\n\r\n" or "\n\n", whose first line feed may be among the known bytes.
     let mut from = known.saturating_sub(2);
-    while let Some(found) = bytes[from..].iter().position(|&byte| byte == b'\n') {
-        let after = from + found + 1;
+    while let Some(offset) = bytes[from..].iter().position(|&byte| byte == b'\n') {
+        let after = from + offset + 1;
         match &bytes[after..] {
             [b'\n', ..] => return Some(after + 1),
             [b'\r', b'\n', ..] => return Some(after + 2),

@@ -470,9 +470,9 @@ mod tests {
     proptest! {
         /// Keys and values differ in length, so each length around them must be right.
         #[test]
-        fn every_write_is_a_complete_document(record in any::<u64>(), count in 1..12_u32, most in 1..400_u64) {
+        fn every_write_is_a_complete_document(record in any::<u64>(), count in 1..12_u32, longest in 1..400_u64) {
             let commands = commands(serde_json::json!({}));
-            let (key, lengths) = (Key::new(record), Lengths::uniform(1, most));
+            let (key, lengths) = (Key::new(record), Lengths::uniform(1, longest));
             let (mut message, mut random) = (Vec::new(), Random::new(record));
             append_command(&mut message, &commands.insert, b"documents\0", |message| {
                 append_enclosed(message, |document| {
@@ -488,7 +488,7 @@ mod tests {
             for (at, (name, length)) in fields.iter().enumerate() {
                 let expected = format!("field{at}");
                 prop_assert_eq!(name, &expected);
-                prop_assert!((1..=most as usize).contains(length));
+                prop_assert!((1..=longest as usize).contains(length));
             }
         }
 

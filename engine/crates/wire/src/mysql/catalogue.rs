@@ -49,7 +49,7 @@ impl Inquiry {
         Ok(Inquiry { channel, without_eof })
     }
 
-    pub async fn ask(&mut self, select: &str) -> Result<Vec<Row>> {
+    pub async fn query(&mut self, select: &str) -> Result<Vec<Row>> {
         let (channel, without_eof) = (&mut self.channel, self.without_eof);
         channel.command(command::QUERY).extend_from_slice(select.as_bytes());
         channel.send().await?;

@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_without_parameters_has_no_bitmap() {
+    fn statement_without_parameters_has_no_bitmap() {
         assert_eq!(executed(statement(vec![]), false, |fill| fill), b"\x17\x07\0\0\0\x00\x01\0\0\0");
     }
 

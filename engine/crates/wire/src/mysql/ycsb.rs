@@ -231,13 +231,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn appended_values_can_be_read(count in 1..20_u32, most in 1..70_000_u64, seed in any::<u64>()) {
+        fn appended_values_can_be_read(count in 1..20_u32, longest in 1..70_000_u64, seed in any::<u64>()) {
             let (mut request, mut random) = (Vec::new(), Random::new(seed));
-            let lengths = Lengths::uniform(1, most);
+            let lengths = Lengths::uniform(1, longest);
             append_values(&mut request, Values::new(Fields::All, count, &lengths, &mut random));
             let mut reader = Reader::new(&request);
             for _ in 0..count {
-                prop_assert!((1..=most as usize).contains(&reader.text().unwrap().len()));
+                prop_assert!((1..=longest as usize).contains(&reader.text().unwrap().len()));
             }
             prop_assert!(reader.is_empty());
         }

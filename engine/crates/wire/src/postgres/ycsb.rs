@@ -53,13 +53,13 @@ impl Statements {
             statements.updates.push(append_named_parse("update", &range, &text, request));
         }
         append_sync(request);
-        channel.ask(no_row).await?;
+        channel.append_request(no_row).await?;
         Ok(statements)
     }
 
     pub async fn insert(&self, channel: &mut Channel, key: &Key, values: Values<'_>) -> Result<()> {
         let parameters = values.fields().len() + 1;
-        ask(channel, INSERT, parameters, |out| {
+        append_request(channel, INSERT, parameters, |out| {
             append_key(key, out);
             append_values(values, out);
         });
@@ -69,7 +69,7 @@ impl Statements {
     pub async fn update(&self, channel: &mut Channel, key: &Key, values: Values<'_>) -> Result<()> {
         let fields = values.fields();
         let index = if self.shape.writes_all { 0 } else { fields.start as usize };
-        ask(channel, statement_name(&self.updates, index)?, fields.len() + 1, |out| {
+        append_request(channel, statement_name(&self.updates, index)?, fields.len() + 1, |out| {
             append_values(values, out);
             append_key(key, out);
         });
@@ -77,9 +77,9 @@ impl Statements {
     }
 
     pub async fn read(&self, channel: &mut Channel, key: &Key, fields: Fields) -> Result<()> {
-        ask(channel, statement_name(&self.reads, field_index(fields))?, 1, |out| append_key(key, out));
+        append_request(channel, statement_name(&self.reads, field_index(fields))?, 1, |out| append_key(key, out));
         let columns = self.columns(fields);
-        check_one_row(channel.ask(|body| read_key(body, columns).map(|_| ())).await?.rows)
+        check_one_row(channel.append_request(|body| read_key(body, columns).map(|_| ())).await?.rows)
     }
 
     /// Read this many rows, starting with this key. `last` is a buffer for the last key.
@@ -93,12 +93,12 @@ impl Statements {
     ) -> Result<()> {
         last.clear();
         last.extend_from_slice(from.as_bytes());
-        ask(channel, statement_name(&self.scans, field_index(fields))?, 2, |out| {
+        append_request(channel, statement_name(&self.scans, field_index(fields))?, 2, |out| {
             append_key(from, out);
             append_value(out, |out| write!(out, "{count}").expect("writing to memory"));
         });
         let columns = self.columns(fields);
-        let outcome = channel.ask(|body| check_order(read_key(body, columns)?, last));
+        let outcome = channel.append_request(|body| check_order(read_key(body, columns)?, last));
         check_scan(outcome.await?.rows, count, "row")
     }
 
@@ -110,14 +110,14 @@ impl Statements {
     }
 }
 
-fn ask(channel: &mut Channel, name: &str, parameters: usize, values: impl FnOnce(&mut Vec<u8>)) {
+fn append_request(channel: &mut Channel, name: &str, parameters: usize, values: impl FnOnce(&mut Vec<u8>)) {
     let request = channel.request();
     append_execution(name, parameters, Results::Text, request, values);
     append_sync(request);
 }
 
 async fn execute_change(channel: &mut Channel, verb: &str) -> Result<()> {
-    match channel.ask(no_row).await?.changed {
+    match channel.append_request(no_row).await?.changed {
         1 => Ok(()),
         rows => {
             Err(Failure::new(Class::Server, format!("{rows} rows were {verb} instead of one: is the data loaded?")))
@@ -194,12 +194,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn appended_values_can_be_read(count in 1..20_u32, most in 1..70_000_u64, seed in any::<u64>()) {
+        fn appended_values_can_be_read(count in 1..20_u32, longest in 1..70_000_u64, seed in any::<u64>()) {
             let (mut request, mut random) = (Vec::new(), Random::new(seed));
-            append_values(Values::new(Fields::All, count, &Lengths::uniform(1, most), &mut random), &mut request);
+            append_values(Values::new(Fields::All, count, &Lengths::uniform(1, longest), &mut random), &mut request);
             let mut reader = Reader::new(&request);
             for _ in 0..count {
-                prop_assert!((1..=most as usize).contains(&reader.value().unwrap().unwrap().len()));
+                prop_assert!((1..=longest as usize).contains(&reader.value().unwrap().unwrap().len()));
             }
             prop_assert!(reader.is_empty());
         }

@@ -312,7 +312,7 @@ mod tests {
             b"\r",
         ];
         bolero::check!().with_iterations(20_000).with_type().for_each(|chosen: &Vec<u8>| {
-            let bytes: Vec<u8> = chosen.iter().flat_map(|piece| ELEMENTS[usize::from(*piece) % 16]).copied().collect();
+            let bytes: Vec<u8> = chosen.iter().flat_map(|index| ELEMENTS[usize::from(*index) % 16]).copied().collect();
             if let Ok(Some(whole)) = length(&bytes) {
                 let mut reader = Reader::new(&bytes[..whole]);
                 while reader.next().unwrap().is_some() {}

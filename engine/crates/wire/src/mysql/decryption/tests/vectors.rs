@@ -9,9 +9,10 @@ use std::path::PathBuf;
 
 /// Longer original rows are stored as hashes.
 const LONGEST_ROW: usize = 1000;
-const ABOUT: &str = "Result sets as a gateway sends them (bytes in hexadecimal, packets without their headers), and as its \
-                     server sent them to it, in a session of this scramble and this costof_nonce; a long row's original is its \
-                     SHA-256. What is refused is an error of class encryption. Made by engine/crates/wire/src/mysql/decryption/tests/vectors.rs";
+const ABOUT: &str = "Result sets as a gateway sends them (bytes in hexadecimal, packets without their headers), and as the \
+                     server sent them to the gateway, in a session with this scramble and this costof_nonce. For a long row the \
+                     original is given by its SHA-256. The cases under 'refused' must fail with an error of class encryption. \
+                     Made by engine/crates/wire/src/mysql/decryption/tests/vectors.rs";
 
 /// Types, each with a value in a text row and in a binary row.
 const TYPES: [(&str, u8, &[u8], &[u8]); 14] = [
@@ -38,21 +39,21 @@ const LONG: usize = 65_536;
 #[test]
 fn vectors_match_gateway_and_driver() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../tests/vectors/column-encryption.json");
-    let made = json!({
+    let vectors = json!({
         "about": ABOUT, "scramble": SCRAMBLE, "nonce": NONCE, "master_keys": {"app": APP}, "cases": cases(),
         "refused": refused(),
     });
     if std::env::var_os("COSTOF_UPDATE_VECTORS").is_some() {
-        std::fs::write(&path, one_a_line(&made)).unwrap();
+        std::fs::write(&path, one_a_line(&vectors)).unwrap();
     }
-    let kept: Json = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
-    assert!(kept == made, "the ciphertext is another than that of {}", path.display());
-    kept["cases"].as_array().unwrap().iter().for_each(check_case);
-    kept["refused"].as_array().unwrap().iter().for_each(check_refused);
+    let stored: Json = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    assert!(stored == vectors, "the ciphertext differs from {}", path.display());
+    stored["cases"].as_array().unwrap().iter().for_each(check_case);
+    stored["refused"].as_array().unwrap().iter().for_each(check_refused);
 }
 
-fn one_a_line(made: &Json) -> String {
-    let fields = made.as_object().unwrap().iter().map(|(name, value)| match value {
+fn one_a_line(vectors: &Json) -> String {
+    let fields = vectors.as_object().unwrap().iter().map(|(name, value)| match value {
         Json::Array(vectors) => {
             let lines: Vec<_> = vectors.iter().map(Json::to_string).collect();
             format!("\"{name}\":[\n{}\n]", lines.join(",\n"))
@@ -79,15 +80,15 @@ fn check_refused(case: &Json) {
 }
 
 fn cases() -> Vec<Json> {
-    let mut made = Vec::new();
+    let mut vectors = Vec::new();
     for algorithm in Algorithm::ALL {
         for format in [RowFormat::Text, RowFormat::Binary] {
-            made.push(every_type(algorithm, format));
+            vectors.push(every_type(algorithm, format));
         }
-        made.push(lengths(algorithm, &LENGTHS, &format!("{algorithm}, lengths")));
+        vectors.push(lengths(algorithm, &LENGTHS, &format!("{algorithm}, lengths")));
     }
-    made.push(lengths(Algorithm::Aes128Gcm, &[LONG], "a long value"));
-    made
+    vectors.push(lengths(Algorithm::Aes128Gcm, &[LONG], "a long value"));
+    vectors
 }
 
 /// A row with every type, encrypted and plain columns alternating, and a row of encrypted NULLs.
@@ -124,12 +125,12 @@ fn case(name: &str, gateway: &mut Gateway, table: &Table, rows: &[Vec<Option<&[u
 }
 
 fn refused() -> Vec<Json> {
-    let mut made: Vec<_> = Algorithm::ALL.into_iter().flat_map(refused_cases).collect();
-    made.extend(
+    let mut vectors: Vec<_> = Algorithm::ALL.into_iter().flat_map(refused_cases).collect();
+    vectors.extend(
         Algorithm::ALL.into_iter().filter(|algorithm| *algorithm != Algorithm::Aes128Ecb).flat_map(out_of_order),
     );
-    made.extend(demanded());
-    made
+    vectors.extend(demanded());
+    vectors
 }
 
 fn wrong(name: &str, key: &str, definitions: &[Vec<u8>], rows: &[&[u8]], must: &[&str]) -> Json {
@@ -217,8 +218,8 @@ fn out_of_order(algorithm: Algorithm) -> Vec<Json> {
     vec![
         case("a row twice", &[&first, &first]),
         case("rows in another order", &[&second, &first]),
-        case("a value of the row before", &[&mixed_row(&second, &first)]),
-        case("a value of the row behind", &[&mixed_row(&first, &second)]),
+        case("a value of the previous row", &[&mixed_row(&second, &first)]),
+        case("a value of the next row", &[&mixed_row(&first, &second)]),
         case("a row left out", &[&first, &third]),
         case("a value made NULL", &[&first, &made_null]),
     ]
@@ -243,7 +244,7 @@ fn demanded() -> Vec<Json> {
         case("plain by its shown name", &renamed, "tpcc.c.c_last"),
         case("plain in any case", &table.plain, "TPCC.Customer.C_Last"),
         case("stripped of its envelope", &blob, "tpcc.customer.c_last"),
-        case("for nobody there", &opaque.definitions, "tpcc.customer.c_last"),
+        case("encrypted without a key for the client", &opaque.definitions, "tpcc.customer.c_last"),
     ]
 }
 
