@@ -53,7 +53,7 @@ impl Statements {
             statements.updates.push(append_named_parse("update", &range, &text, request));
         }
         append_sync(request);
-        channel.append_request(no_row).await?;
+        channel.ask(no_row).await?;
         Ok(statements)
     }
 
@@ -79,7 +79,7 @@ impl Statements {
     pub async fn read(&self, channel: &mut Channel, key: &Key, fields: Fields) -> Result<()> {
         append_request(channel, statement_name(&self.reads, field_index(fields))?, 1, |out| append_key(key, out));
         let columns = self.columns(fields);
-        check_one_row(channel.append_request(|body| read_key(body, columns).map(|_| ())).await?.rows)
+        check_one_row(channel.ask(|body| read_key(body, columns).map(|_| ())).await?.rows)
     }
 
     /// Read this many rows, starting with this key. `last` is a buffer for the last key.
@@ -98,7 +98,7 @@ impl Statements {
             append_value(out, |out| write!(out, "{count}").expect("writing to memory"));
         });
         let columns = self.columns(fields);
-        let outcome = channel.append_request(|body| check_order(read_key(body, columns)?, last));
+        let outcome = channel.ask(|body| check_order(read_key(body, columns)?, last));
         check_scan(outcome.await?.rows, count, "row")
     }
 
@@ -117,7 +117,7 @@ fn append_request(channel: &mut Channel, name: &str, parameters: usize, values: 
 }
 
 async fn execute_change(channel: &mut Channel, verb: &str) -> Result<()> {
-    match channel.append_request(no_row).await?.changed {
+    match channel.ask(no_row).await?.changed {
         1 => Ok(()),
         rows => {
             Err(Failure::new(Class::Server, format!("{rows} rows were {verb} instead of one: is the data loaded?")))
