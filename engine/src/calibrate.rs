@@ -52,7 +52,7 @@ pub fn run() -> ExitCode {
 }
 
 fn value_cost(algorithm: Algorithm, length: usize) -> Result<(usize, ValueCost)> {
-    let mut key = DataKey::random(SessionSalt::OF_NOBODY, 0)?;
+    let mut key = DataKey::random(SessionSalt::WITHOUT_NONCE, 0)?;
     let mut sealer = key.sealer(algorithm)?;
     let (plaintext, mut sealed, mut opened) = (vec![b'x'; length], Vec::new(), Vec::new());
     let seal = fastest_batch(|_| {

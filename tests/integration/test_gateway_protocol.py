@@ -238,7 +238,7 @@ def test_limits_of_the_plan_are_enforced(site: Site) -> None:
     with contextlib.ExitStack() as stack:
         guarded, other, plain = (stack.enter_context(site.client(user, site.limited)) for user in (SHOP, SHOP, USER))
         code, words = site.refusal(address=site.limited)
-        assert (code, "3 connections of one address" in words) == (1040, True)
+        assert (code, "3 connections from one address" in words) == (1040, True)
         with site.client(address=site.limited, source="127.0.0.2") as elsewhere:
             assert elsewhere.command(mysql.PING).error is None
         long = b"SELECT '" + b"x" * 1000 + b"'"

@@ -64,7 +64,7 @@ def test_errors_and_warnings_contain_no_protected_value(shop: Shop) -> None:
 def test_client_that_does_not_decrypt_needs_permission_in_the_rules(shop: Shop) -> None:
     assert shop.reload(RULES.replace('"ciphertext"\n[master', '"refuse"\n[master') + PEOPLE) is None
     for user in (SHOP, ANALYST):
-        with pytest.raises(pymysql.MySQLError, match="does not say that it decrypts"):
+        with pytest.raises(pymysql.MySQLError, match="does not announce that it decrypts"):
             shop.connect(user)
     assert rows(shop.decrypting(), "SELECT name FROM people WHERE id = 0") == [(NAMES[0],)]
     assert rows(shop.connect(USER), "SELECT name FROM people WHERE id = 0") == [(NAMES[0],)]

@@ -58,10 +58,10 @@ def test_valid_new_rules_apply_from_the_next_command_on(shop: Shop) -> None:
         for wrong, words in [
             ("colour = 1\n" + RULES, "line 1: unknown field `colour`"),
             (RULES.replace(KEY, "0011"), "master key 'app' is not 16 bytes in hexadecimal"),
-            (RULES.replace('"app"', '"none"'), "there is no master key 'none'"),
+            (RULES.replace('"app"', '"none"'), "[master_keys] has no master key 'none'"),
             (RULES + PEOPLE.replace("sm4-cbc", "rot13"), "unknown variant `rot13`"),
             (RULES + column("people", "nome"), "the rule for costof.people.nome matches no column"),
-            (RULES + check_of("nobody", "never-said") + PEOPLE, "[check]: cannot ask"),
+            (RULES + check_of("nobody", "never-said") + PEOPLE, "[check]: cannot query"),
             ('predicates = "allow"\n' + RULES + PEOPLE, "line 1: unknown field `predicates`"),
             (RULES + PEOPLE + approval("SET sql_mode = ?"), "a statement that begins with SET cannot be approved"),
         ]:
@@ -193,7 +193,7 @@ def test_statements_are_learned_reviewed_and_enforced(shop: Shop, tmp_path: Path
     for line in (
         "# output 2: costof.people.name, protected: always encrypted",
         "# output 3: computed",
-        "# filters on people.name: whoever may send it learns which rows match",
+        "# filters on people.name: an account that may send it learns which rows match",
         'text = "SELECT id, name, LENGTH(city) FROM people WHERE name = ?"',
         'values = ["text"]',
         'outputs = ["plain", "encrypt", "encrypt"]',

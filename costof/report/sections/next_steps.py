@@ -41,8 +41,8 @@ def _less_noise(index: Index, noisy: Sequence[Effect]) -> str:
     longer = " (--profile default)" if index.core.profile == "quick" else ""
     more = f"{LONGEST_WAIT} times " + ("the budget" if index.core.requested_rounds is None else "as many rounds")
     why = [effect.unresolved for effect in noisy if effect.unresolved]
-    spreads = [each.deviation_between_rounds for each in why if each.between_rounds is not None]
-    smallest = [each.smallest_detectable for each in why if each.smallest is not None]
+    spreads = [each.deviation_between_rounds for each in why if each.deviation_between_rounds is not None]
+    smallest = [each.smallest_detectable for each in why if each.smallest_detectable is not None]
     reason = unlikely = ""
     if spreads and smallest:
         reason = (

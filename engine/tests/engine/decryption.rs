@@ -25,14 +25,14 @@ fn changed(algorithm: Algorithm, length: usize, change: fn(&mut Answer)) -> Answ
     Arc::new(move |nonce| match nonce {
         Some(nonce) => {
             let nonce = ClientNonce::from_hex(nonce.as_bytes()).unwrap();
-            let mut next = sealing(algorithm, length, SessionSalt::of(NONCE, &nonce));
+            let mut next = sealing(algorithm, length, SessionSalt::new(NONCE, &nonce));
             Box::new(move || {
                 let mut answer = next();
                 change(&mut answer);
                 answer
             })
         }
-        None => sealing(algorithm, length, SessionSalt::OF_NOBODY),
+        None => sealing(algorithm, length, SessionSalt::WITHOUT_NONCE),
     })
 }
 

@@ -132,7 +132,7 @@ fn every_authentication_method_works_with_and_without_tls() {
             let protocol = connection.security.map(|security| security.protocol);
             assert_eq!(protocol, Some("TLSv1.3"), "both sides negotiate independently");
             let plain = open_mysql(&service, Transport::Plain {}).unwrap_err();
-            assert!(plain.detail.contains("takes connections under TLS only"), "{plain}");
+            assert!(plain.detail.contains("accepts connections under TLS only"), "{plain}");
         }
     }
 }
@@ -198,8 +198,8 @@ fn repeated_command_allocates_nothing() {
 
 fn rules_of_one_column() -> Rules {
     let mut rules = Rules::read(&rules_file("allocation", RULES)).unwrap();
-    let column = ColumnFacts { names: ["d", "people", "name"].map(str::to_owned), gives_ids: false };
-    rules.take_catalogue(&[column], &[]);
+    let column = ColumnFacts { names: ["d", "people", "name"].map(str::to_owned), is_generated: false };
+    rules.set_catalogue(&[column], &[]);
     rules
 }
 
@@ -208,7 +208,7 @@ fn failing_catalogue_check_is_fatal() {
     let (server, _) = scripted(ServerScript::Sends(Vec::new()));
     let unknown = RULES.replace("column = 'name'", "column = 'nome'");
     for (server, rules, words) in [
-        ("127.0.0.1:1", RULES, "[check]: cannot ask 127.0.0.1:1"),
+        ("127.0.0.1:1", RULES, "[check]: cannot query 127.0.0.1:1"),
         (&server, &unknown, "the rule for d.people.nome matches no column"),
     ] {
         let file = rules_file("unasked", rules);
@@ -229,7 +229,7 @@ fn invalid_plan_is_fatal() {
         json!({"threads": 1, "listeners": [changed]})
     };
     for (plan, words) in [
-        (json!({"threads": 0, "listeners": [listener]}), "threads is at least 1"),
+        (json!({"threads": 0, "listeners": [listener]}), "threads must be at least 1"),
         (json!({"threads": 1, "listeners": []}), "no listener"),
         (with("colour", json!("red")), "unknown field `colour`"),
         (with("rules_file", json!("/no/such/file")), "No such file"),

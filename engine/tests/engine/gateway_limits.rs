@@ -48,12 +48,12 @@ fn connections_above_the_limit_are_refused() {
     let (server, _) = scripted(ServerScript::Sends(Vec::new()));
     for (limits, words) in [
         (json!({"connections": 2}), "2 connections"),
-        (json!({"connections_an_address": 2}), "2 connections of one address"),
+        (json!({"connections_an_address": 2}), "2 connections from one address"),
     ] {
         let mut gateway = limited("connections", &server, limits);
         let held = [gateway.client("u"), gateway.client("shop")];
         let (code, error) = read_final_error(connect(&gateway), 0);
-        assert_eq!((code, error), (1040, format!("Too many connections: the gateway takes {words}")));
+        assert_eq!((code, error), (1040, format!("Too many connections: the gateway accepts {words}")));
         assert_eq!((gateway.counter("connections"), gateway.counter("errors")), (3, 1));
         drop(held);
         // Connections are released shortly after their end.
@@ -94,7 +94,7 @@ fn only_guarded_sessions_have_idle_and_command_timeouts() {
     let command = packet(0, QUERY);
     // Each gateway has one limit, because a stall before the first bytes would count as idle time.
     for (limit, begun, sequence, code, words) in
-        [("idle_seconds", 0, 0, 4031, "idle for too long"), ("command_seconds", 5, 1, 1159, "too long to come")]
+        [("idle_seconds", 0, 0, 4031, "idle for too long"), ("command_seconds", 5, 1, 1159, "too long to arrive")]
     {
         let gateway = limited("time", &server, json!({limit: 1}));
         let (mut plain, mut guarded) = (gateway.client("u"), gateway.client("shop"));

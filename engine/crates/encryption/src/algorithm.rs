@@ -1,4 +1,4 @@
-//! How a column is encrypted: by one of six ways to seal a value, each a composition of the libraries' parts.
+//! The six algorithms that encrypt a column's values, composed of library ciphers.
 
 use crate::keys::AlgorithmKeys;
 use crate::locked::Locked;
@@ -21,11 +21,11 @@ use sha2::Sha256;
 use sm4::Sm4;
 use std::fmt;
 
-/// Bytes of a block of AES and of SM4, of their keys as they are used here, and of a tag or MAC.
+/// The size of a block of AES and SM4, of their keys, and of a tag or MAC.
 pub(super) const BLOCK: usize = 16;
-/// Bytes of GCM's nonce (SP 800-38D, 5.2.1.1).
+/// The size of GCM's nonce (SP 800-38D, 5.2.1.1).
 pub(super) const NONCE: usize = 12;
-/// Bytes of what proves that a value was not changed: GCM's tag, or the MAC.
+/// The size of GCM's tag or of the MAC, which detects changes of a value.
 pub(super) const TAG: usize = 16;
 
 /// A block cipher and its mode of operation.
@@ -52,7 +52,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// By their numbers.
+    /// All algorithms in the order of their numbers.
     pub const ALL: [Algorithm; 6] = [
         Algorithm::Aes128Gcm,
         Algorithm::Aes128Ctr,
@@ -73,7 +73,7 @@ impl Algorithm {
         }
     }
 
-    pub fn numbered(number: u8) -> Option<Self> {
+    pub fn from_number(number: u8) -> Option<Self> {
         Algorithm::ALL.into_iter().find(|algorithm| algorithm.number() == number)
     }
 
@@ -88,7 +88,7 @@ impl Algorithm {
         }
     }
 
-    /// How long the ciphertext of a plaintext of so many bytes is, with all that belongs to it.
+    /// Return the length of the ciphertext of a plaintext, including all fields around it.
     pub fn sealed_length(self, plaintext: usize) -> usize {
         let padded = plaintext / BLOCK * BLOCK + BLOCK;
         1 + TAG
@@ -107,24 +107,24 @@ impl fmt::Display for Algorithm {
     }
 }
 
-/// A block cipher of 16 bytes, in both directions.
+/// A block cipher with 16-byte blocks, in both directions.
 trait BlockCipher: BlockCipherEncrypt + BlockCipherDecrypt + BlockSizeUser<BlockSize = U16> {}
 
 impl<C: BlockCipherEncrypt + BlockCipherDecrypt + BlockSizeUser<BlockSize = U16>> BlockCipher for C {}
 
-/// What one algorithm does with a value. None, where it cannot; what was appended by then is the caller's to take back.
+/// Sealing and opening by one algorithm. Both return None on failure; the caller must then remove the appended bytes.
 pub(super) trait Scheme: Send + Sync {
-    /// Append all that follows the algorithm's number, which is `out[start]`.
+    /// Append everything after the algorithm's number, which is `out[start]`.
     fn seal(&self, count: u64, associated: &[u8], plaintext: &[u8], start: usize, out: &mut Vec<u8>) -> Option<()>;
 
-    fn open(&self, associated: &[u8], sealed: &[u8], out: &mut Vec<u8>) -> Option<Place>;
+    fn open(&self, associated: &[u8], sealed: &[u8], out: &mut Vec<u8>) -> Option<Position>;
 }
 
-/// Where a value stands among those of its key.
+/// The position of a value among those of its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Position {
     Counted(u128),
-    Untold,
+    Unknown,
 }
 
 pub(super) fn scheme(algorithm: Algorithm, keys: &AlgorithmKeys) -> Locked<dyn Scheme> {
@@ -155,26 +155,26 @@ impl<C: AeadInOut<NonceSize = U12, TagSize = U16> + Send + Sync> Scheme for Gcm<
         Some(())
     }
 
-    fn open(&self, associated: &[u8], sealed: &[u8], out: &mut Vec<u8>) -> Option<Place> {
+    fn open(&self, associated: &[u8], sealed: &[u8], out: &mut Vec<u8>) -> Option<Position> {
         let (nonce, rest) = sealed[1..].split_first_chunk::<NONCE>()?;
         let (ciphertext, tag) = rest.split_last_chunk::<TAG>()?;
         let text = out.len();
         out.extend_from_slice(ciphertext);
-        let place = Place::Counted(number(nonce));
+        let position = Position::Counted(number(nonce));
         let (nonce, tag) = ((*nonce).into(), (*tag).into());
         self.0.decrypt_inout_detached(&nonce, associated, (&mut out[text..]).into(), &tag).ok()?;
-        Some(place)
+        Some(position)
     }
 }
 
-/// A mode that does not authenticate: what precedes its ciphertext, and the ciphertext.
+/// An unauthenticated mode: an optional prefix and the ciphertext.
 trait Mode: Send + Sync {
     fn encrypt(&self, count: u64, plaintext: &[u8], out: &mut Vec<u8>) -> Option<()>;
 
-    fn decrypt(&self, body: &[u8], out: &mut Vec<u8>) -> Option<Place>;
+    fn decrypt(&self, body: &[u8], out: &mut Vec<u8>) -> Option<Position>;
 }
 
-/// A mode and behind it a MAC over all that it made: encrypt, then MAC, in the manner of RFC 7518, 5.2.
+/// A mode followed by a MAC over its output: encrypt-then-MAC, in the manner of RFC 7518, 5.2.
 struct WithMac<M> {
     mode: M,
     mac: Hmac<Sha256>,
@@ -199,8 +199,8 @@ impl<M: Mode> Scheme for WithMac<M> {
         Some(())
     }
 
-    /// Nothing is decrypted that does not prove itself: the padding of a changed value would say something about it.
-    fn open(&self, associated: &[u8], sealed: &[u8], out: &mut Vec<u8>) -> Option<Place> {
+    /// The MAC is verified before decryption, because the padding of a changed value would reveal information.
+    fn open(&self, associated: &[u8], sealed: &[u8], out: &mut Vec<u8>) -> Option<Position> {
         let (value, tag) = sealed.split_last_chunk::<TAG>()?;
         let (_number, body) = value.split_first()?;
         self.mac(associated, value).verify_truncated_left(tag).ok()?;
@@ -227,13 +227,13 @@ impl Mode for Ctr {
         self.apply(&first, &mut out[text..])
     }
 
-    fn decrypt(&self, body: &[u8], out: &mut Vec<u8>) -> Option<Place> {
+    fn decrypt(&self, body: &[u8], out: &mut Vec<u8>) -> Option<Position> {
         let (first, ciphertext) = body.split_first_chunk()?;
         let text = out.len();
         out.extend_from_slice(ciphertext);
         self.apply(first, &mut out[text..])?;
-        // Behind the count are the blocks of one value.
-        Some(Place::Counted(number(first) >> 64))
+        // The low 64 bits count the blocks of one value.
+        Some(Position::Counted(number(first) >> 64))
     }
 }
 
@@ -241,16 +241,16 @@ struct Cbc<C>(C);
 
 impl<C: BlockCipher + Send + Sync> Mode for Cbc<C> {
     fn encrypt(&self, count: u64, plaintext: &[u8], out: &mut Vec<u8>) -> Option<()> {
-        // SP 800-38A, appendix C, the first way: an IV that cannot be foreseen, from a nonce.
+        // SP 800-38A, appendix C, the first method: an unpredictable IV from a nonce.
         let mut iv = u128::from(count).to_be_bytes().into();
         self.0.encrypt_block(&mut iv);
         out.extend_from_slice(&iv);
-        let room = room_for_padded(plaintext, out);
+        let room = reserve_padded(plaintext, out);
         cbc::Encryptor::inner_iv_init(&self.0, &iv).encrypt_padded_b2b::<Pkcs7>(plaintext, room).ok()?;
         Some(())
     }
 
-    fn decrypt(&self, body: &[u8], out: &mut Vec<u8>) -> Option<Place> {
+    fn decrypt(&self, body: &[u8], out: &mut Vec<u8>) -> Option<Position> {
         let (iv, ciphertext) = body.split_first_chunk::<BLOCK>()?;
         let text = out.len();
         out.resize(text + ciphertext.len(), 0);
@@ -259,7 +259,7 @@ impl<C: BlockCipher + Send + Sync> Mode for Cbc<C> {
         out.truncate(text + length);
         let mut count = (*iv).into();
         self.0.decrypt_block(&mut count);
-        Some(Place::Counted(number(&count)))
+        Some(Position::Counted(number(&count)))
     }
 }
 
@@ -267,18 +267,18 @@ struct Ecb<C>(C);
 
 impl<C: BlockCipher + Send + Sync> Mode for Ecb<C> {
     fn encrypt(&self, _count: u64, plaintext: &[u8], out: &mut Vec<u8>) -> Option<()> {
-        let room = room_for_padded(plaintext, out);
+        let room = reserve_padded(plaintext, out);
         ecb::Encryptor::inner_init(&self.0).encrypt_padded_b2b::<Pkcs7>(plaintext, room).ok()?;
         Some(())
     }
 
-    fn decrypt(&self, body: &[u8], out: &mut Vec<u8>) -> Option<Place> {
+    fn decrypt(&self, body: &[u8], out: &mut Vec<u8>) -> Option<Position> {
         let text = out.len();
         out.resize(text + body.len(), 0);
         let mode = ecb::Decryptor::inner_init(&self.0);
         let length = mode.decrypt_padded_b2b::<Pkcs7>(body, &mut out[text..]).ok()?.len();
         out.truncate(text + length);
-        Some(Place::Untold)
+        Some(Position::Unknown)
     }
 }
 
@@ -286,8 +286,8 @@ fn number(bytes: &[u8]) -> u128 {
     bytes.iter().fold(0, |number, byte| number << 8 | u128::from(*byte))
 }
 
-/// PKCS #7 always pads, by a whole block where the text ends with one.
-fn room_for_padded<'a>(plaintext: &[u8], out: &'a mut Vec<u8>) -> &'a mut [u8] {
+/// Reserve room for PKCS #7 padding, which adds a whole block if the text ends at a block.
+fn reserve_padded<'a>(plaintext: &[u8], out: &'a mut Vec<u8>) -> &'a mut [u8] {
     let start = out.len();
     out.resize(start + plaintext.len() / BLOCK * BLOCK + BLOCK, 0);
     &mut out[start..]
@@ -298,14 +298,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_numbers_lead_back() {
+    fn names_and_numbers_round_trip() {
         for algorithm in Algorithm::ALL {
-            assert_eq!(Algorithm::numbered(algorithm.number()), Some(algorithm));
+            assert_eq!(Algorithm::from_number(algorithm.number()), Some(algorithm));
             let written = serde_json::to_string(&algorithm).unwrap();
             assert_eq!(written, format!("\"{algorithm}\""));
             assert_eq!(serde_json::from_str::<Algorithm>(&written).unwrap(), algorithm);
         }
-        assert_eq!((Algorithm::numbered(0), Algorithm::numbered(7)), (None, None));
+        assert_eq!((Algorithm::from_number(0), Algorithm::from_number(7)), (None, None));
     }
 
     fn bytes(hex: &str) -> Vec<u8> {
@@ -317,7 +317,7 @@ mod tests {
         bytes(hex).try_into().unwrap()
     }
 
-    /// The four blocks of SP 800-38A, appendix F, and its AES-128 key.
+    /// The AES-128 key of SP 800-38A, appendix F, and its four blocks of text.
     const NIST_KEY: &str = "2b7e151628aed2a6abf7158809cf4f3c";
     const NIST_TEXT: &str = "6bc1bee22e409f96e93d7e117393172a ae2d8a571e03ac9c9eb76fac45af8e51 \
                              30c81c46a35ce411e5fbc1191a0a52ef f69f2445df4f9b17ad2b417be66c3710";
@@ -335,7 +335,7 @@ mod tests {
 
     /// McGrew and Viega, "The Galois/Counter Mode of Operation", test cases 2 and 4.
     #[test]
-    fn aes_gcm_is_that_of_its_authors() {
+    fn aes_gcm_matches_its_test_cases() {
         let none = "00000000000000000000000000000000";
         let case2 = ["0388dace60b6a392f328c2b971b2fe78", "ab6e47d42cec13bdf53a67b21257bddf"];
         gcm_opens(Aes128Gcm::new(&key(none).into()), ["000000000000000000000000", "", case2[0], case2[1]], none);
@@ -361,7 +361,7 @@ mod tests {
 
     /// RFC 8998, A.1.
     #[test]
-    fn sm4_gcm_is_that_of_the_rfc() {
+    fn sm4_gcm_matches_the_rfc() {
         gcm_opens(
             AesGcm::<Sm4, U12>::new(&key("0123456789abcdeffedcba9876543210").into()),
             [
@@ -378,39 +378,39 @@ mod tests {
 
     /// SP 800-38A, F.1.1.
     #[test]
-    fn ecb_is_that_of_nist() {
+    fn ecb_matches_nist() {
         let mut out = Vec::new();
         Ecb(Aes128::new(&key(NIST_KEY).into())).encrypt(0, &bytes(NIST_TEXT), &mut out).unwrap();
-        let wanted = "3ad77bb40d7a3660a89ecaf32466ef97 f5d3d58503b9699de785895a96fdbaaf \
+        let expected = "3ad77bb40d7a3660a89ecaf32466ef97 f5d3d58503b9699de785895a96fdbaaf \
                       43b1cd7f598ece23881b00e3ed030688 7b0c785e27e8ad3f8223207104725dd4";
-        assert_eq!(out[..64], bytes(wanted));
+        assert_eq!(out[..64], bytes(expected));
     }
 
-    /// The block that makes a mode with its own IV encrypt what another IV would with this text.
-    fn under_iv(text: &str, iv: &[u8], wanted_iv: &str) -> Vec<u8> {
+    /// Return the text that a mode with its own IV encrypts like `text` under `target_iv`.
+    fn under_iv(text: &str, iv: &[u8], target_iv: &str) -> Vec<u8> {
         let mut text = bytes(text);
-        for ((byte, ours), theirs) in text.iter_mut().zip(iv).zip(bytes(wanted_iv)) {
-            *byte ^= ours ^ theirs;
+        for ((byte, actual), target) in text.iter_mut().zip(iv).zip(bytes(target_iv)) {
+            *byte ^= actual ^ target;
         }
         text
     }
 
     fn cbc(cipher: impl BlockCipher + Send + Sync, text: &str, iv: &str) -> Vec<u8> {
         let mode = Cbc(cipher);
-        let mut own = Vec::new();
-        mode.encrypt(7, b"", &mut own).unwrap();
+        let mut probe = Vec::new();
+        mode.encrypt(7, b"", &mut probe).unwrap();
         let mut out = Vec::new();
-        mode.encrypt(7, &under_iv(text, &own[..BLOCK], iv), &mut out).unwrap();
+        mode.encrypt(7, &under_iv(text, &probe[..BLOCK], iv), &mut out).unwrap();
         out.split_off(BLOCK)
     }
 
-    /// SP 800-38A, F.2.1; GB/T 32907, A.1 is one block, so its IV is zero.
+    /// SP 800-38A, F.2.1. GB/T 32907, A.1 is a single block, so its IV is zero.
     #[test]
-    fn cbc_is_that_of_nist_and_sm4_that_of_the_standard() {
+    fn cbc_matches_nist_and_the_sm4_standard() {
         let aes = cbc(Aes128::new(&key(NIST_KEY).into()), NIST_TEXT, "000102030405060708090a0b0c0d0e0f");
-        let wanted = "7649abac8119b246cee98e9b12e9197d 5086cb9b507219ee95db113a917678b2 \
+        let expected = "7649abac8119b246cee98e9b12e9197d 5086cb9b507219ee95db113a917678b2 \
                       73bed6b8e3c1743b7116e69e22229516 3ff1caa1681fac09120eca307586e1a7";
-        assert_eq!(aes[..64], bytes(wanted));
+        assert_eq!(aes[..64], bytes(expected));
         let text = "0123456789abcdeffedcba9876543210";
         let sm4 = cbc(Sm4::new(&key(text).into()), text, "00000000000000000000000000000000");
         assert_eq!(sm4[..16], bytes("681edf34d206965e86b3e94f536e4246"));
@@ -418,7 +418,7 @@ mod tests {
 
     /// SP 800-38A, F.5.1.
     #[test]
-    fn ctr_is_that_of_nist() {
+    fn ctr_matches_nist() {
         let body = "f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff 874d6191b620e3261bef6864990db6ce 9806f66b7970fdff8617187bb9fffdff \
                     5ae4df3edbd5d35e5b4f09020db03eab 1e031dda2fbe03d1792170a0f3009cee";
         let mut out = Vec::new();

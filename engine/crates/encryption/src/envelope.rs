@@ -1,5 +1,5 @@
-//! What travels behind an encrypted column's definition, what stands in the definition, what its values are bound to, and
-//! columns that a client takes encrypted or not at all.
+//! The envelope after an encrypted column's definition, the type in the definition, the associated data of values, and
+//! the columns that a client requires to be encrypted.
 
 use crate::Algorithm;
 use crate::keys::WRAPPED_KEY;
@@ -8,42 +8,42 @@ use mysql::{OriginalType, RowFormat};
 use serde::Deserialize;
 
 const MAGIC: &[u8; 8] = b"costofE2";
-/// Of gateways whose values were bound to no session.
-const OLDER: &[u8; 8] = b"costofE1";
-/// Bytes of a data key's number, before the key.
+/// The magic bytes of older gateways, whose values were not bound to a session.
+const OLDER_MAGIC: &[u8; 8] = b"costofE1";
+/// The size of a data key's number, which precedes the key.
 const NUMBER: usize = 4;
-/// A name's length is a byte.
+/// The length of a name is one byte.
 pub const LONGEST_NAME: usize = 255;
 
-/// What a driver must know to decrypt a column.
+/// The information that a driver needs to decrypt a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Envelope<'a> {
     pub algorithm: Algorithm,
     pub original: OriginalType,
-    /// None, where nobody there can decrypt it.
+    /// None if no client can decrypt it.
     pub key: Option<WrappedKey<'a>>,
 }
 
-/// The session's data key, for whoever has the master key of this name.
+/// The session's data key, wrapped for the holder of the master key with this name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WrappedKey<'a> {
     pub master_key: &'a str,
-    /// Among the data keys of its session: a later one has a higher.
+    /// The number among the data keys of the session; later keys have higher numbers.
     pub number: u32,
-    /// RFC 3394.
+    /// Wrapped by RFC 3394.
     pub data_key: &'a [u8; WRAPPED_KEY],
 }
 
 impl<'a> Envelope<'a> {
-    /// Write it behind a column's definition.
-    /// Errors: `encryption`, where the master key's name is empty or longer than 255 bytes.
+    /// Append the envelope to a column's definition. Errors: `encryption` if the master key's name is empty or longer
+    /// than 255 bytes.
     pub fn append(&self, definition: &mut Vec<u8>) -> Result<()> {
-        let mut numbered = [0; NUMBER + WRAPPED_KEY];
+        let mut numbered_key = [0; NUMBER + WRAPPED_KEY];
         let (name, wrapped) = match &self.key {
             Some(WrappedKey { master_key, number, data_key }) => {
-                numbered[..NUMBER].copy_from_slice(&number.to_be_bytes());
-                numbered[NUMBER..].copy_from_slice(*data_key);
-                (master_key.as_bytes(), &numbered[..])
+                numbered_key[..NUMBER].copy_from_slice(&number.to_be_bytes());
+                numbered_key[NUMBER..].copy_from_slice(*data_key);
+                (master_key.as_bytes(), &numbered_key[..])
             }
             None => (&[][..], &[][..]),
         };
@@ -60,14 +60,13 @@ impl<'a> Envelope<'a> {
         Ok(())
     }
 
-    /// From all that follows a definition's last field; None, where nothing does. No server sends anything there, so what
-    /// is not an envelope was one.
-    /// Errors: `encryption`, where it is cut, longer, or not of this form.
+    /// Parse everything after a definition's last field; return None if there is nothing. Servers send nothing there,
+    /// so other bytes are a damaged envelope. Errors: `encryption` if it is cut, too long, or malformed.
     pub fn parse(tail: &'a [u8]) -> Result<Option<Self>> {
         if tail.is_empty() {
             return Ok(None);
         }
-        if tail.starts_with(OLDER) {
+        if tail.starts_with(OLDER_MAGIC) {
             return Err(Failure::new(Class::Encryption, "the gateway speaks an older envelope: update the gateway"));
         }
         Envelope::read(tail).map(Some).ok_or_else(|| {
@@ -90,24 +89,24 @@ impl<'a> Envelope<'a> {
                 Some(WrappedKey { master_key: str::from_utf8(name).ok()?, number, data_key })
             }
         };
-        let algorithm = Algorithm::numbered(algorithm)?;
+        let algorithm = Algorithm::from_number(algorithm)?;
         rest.is_empty().then_some(Envelope { algorithm, original: OriginalType::from_bytes(*original), key })
     }
 }
 
-/// Bytes with their count in a byte before them.
+/// Split off bytes that follow a one-byte length.
 fn short_text(from: &[u8]) -> Option<(&[u8], &[u8])> {
     let (&length, rest) = from.split_first()?;
     rest.split_at_checked(usize::from(length))
 }
 
-/// The type of a column that is encrypted: a BLOB that is as long as the longest ciphertext.
+/// Return the type of an encrypted column: a BLOB with the length of the longest ciphertext.
 pub fn encrypted(original: OriginalType, algorithm: Algorithm) -> OriginalType {
     original.as_blob(algorithm.sealed_length(original.length as usize))
 }
 
-/// What a value is bound to: it cannot stand in another column, under another type, or in rows of the other format.
-/// Names are the original ones, empty where the column is computed. Made once for a column.
+/// Return the associated data of a column's values. It binds a value to its column, type and row format. The names are
+/// the original ones, empty for a computed column.
 pub fn associated_data(
     algorithm: Algorithm,
     original: OriginalType,
@@ -127,29 +126,29 @@ pub fn associated_data(
     data
 }
 
-/// Such a column, `database.table.column`; case does not matter.
+/// A column `database.table.column` that must be encrypted; case is ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Demand([String; 3]);
 
 impl Demand {
-    pub fn means(&self, names: [&[u8]; 3]) -> bool {
-        self.0.iter().zip(names).all(|(wanted, name)| String::from_utf8_lossy(name).to_lowercase() == *wanted)
+    pub fn matches(&self, names: [&[u8]; 3]) -> bool {
+        self.0.iter().zip(names).all(|(expected, name)| String::from_utf8_lossy(name).to_lowercase() == *expected)
     }
 }
 
 impl TryFrom<String> for Demand {
     type Error = Failure;
 
-    fn try_from(written: String) -> Result<Self> {
-        let names: Vec<_> = written.split('.').map(str::to_lowercase).collect();
+    fn try_from(text: String) -> Result<Self> {
+        let names: Vec<_> = text.split('.').map(str::to_lowercase).collect();
         match <[String; 3]>::try_from(names) {
             Ok(names) if names.iter().all(|name| !name.is_empty() && !name.contains(['*', '`'])) => Ok(Demand(names)),
             _ => Err(Failure::new(
                 Class::Plan,
                 format!(
                     "must_be_encrypted: '{}' is not \"database.table.column\", without patterns or quotes",
-                    written.escape_debug()
+                    text.escape_debug()
                 ),
             )),
         }
@@ -170,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn its_bytes_are_as_documented() {
+    fn envelope_bytes_match_the_documentation() {
         let mut bytes = Vec::new();
         envelope("app").append(&mut bytes).unwrap();
         assert_eq!(bytes[..28], *b"costofE2\x05\x2d\0\x40\0\0\0\xfd\x01\0\0\x03app\x1c\0\0\x01\x02");
@@ -181,17 +180,17 @@ mod tests {
     }
 
     #[test]
-    fn a_name_has_a_length_of_one_byte() {
+    fn master_key_names_have_1_to_255_bytes() {
         let name = "n".repeat(LONGEST_NAME);
         envelope(&name).append(&mut Vec::new()).unwrap();
         assert!(envelope(&(name + "n")).append(&mut Vec::new()).is_err());
         let nameless =
             Envelope { key: Some(WrappedKey { master_key: "", number: 0, data_key: &WRAPPED }), ..envelope("") };
-        assert!(nameless.append(&mut Vec::new()).is_err(), "it would be taken for an opaque one");
+        assert!(nameless.append(&mut Vec::new()).is_err(), "it would equal an envelope without a key");
     }
 
     #[test]
-    fn nothing_behind_a_definition_is_no_envelope_and_a_cut_or_longer_one_is_refused() {
+    fn cut_or_extended_envelopes_are_refused() {
         assert_eq!(Envelope::parse(b"").unwrap(), None);
         for name in ["", "app"] {
             let mut bytes = Vec::new();
@@ -205,15 +204,15 @@ mod tests {
     }
 
     #[test]
-    fn an_older_gateway_is_told_from_a_broken_one() {
-        let said = |tail: &[u8]| Envelope::parse(tail).unwrap_err().detail;
-        assert!(said(b"costofE1\x05\x2d\0\x40\0\0\0\xfd\x01\0\0\0\0").contains("speaks an older envelope"));
-        assert!(said(b"costofE3\x05\x2d\0\x40\0\0\0\xfd\x01\0\0\0\0").contains("no intact envelope"));
+    fn older_gateways_have_their_own_error() {
+        let detail = |tail: &[u8]| Envelope::parse(tail).unwrap_err().detail;
+        assert!(detail(b"costofE1\x05\x2d\0\x40\0\0\0\xfd\x01\0\0\0\0").contains("speaks an older envelope"));
+        assert!(detail(b"costofE3\x05\x2d\0\x40\0\0\0\xfd\x01\0\0\0\0").contains("no intact envelope"));
     }
 
     proptest! {
         #[test]
-        fn leads_back(
+        fn envelopes_round_trip(
             algorithm in prop::sample::select(&Algorithm::ALL),
             original in any::<[u8; OriginalType::LENGTH]>(),
             name in "\\PC{0,60}",
@@ -234,11 +233,11 @@ mod tests {
         }
     }
 
-    /// `c_balance DECIMAL(12,2) NOT NULL` as MariaDB defines it.
+    /// The column `c_balance DECIMAL(12,2) NOT NULL` as MariaDB defines it.
     const BALANCE: OriginalType = OriginalType { charset: 63, length: 14, kind: 0xF6, flags: 1 | 128, decimals: 2 };
 
     #[test]
-    fn an_encrypted_column_is_a_blob() {
+    fn encrypted_column_is_a_blob() {
         let short = encrypted(BALANCE, Algorithm::Aes128Gcm);
         assert_eq!(short.bytes(), [63, 0, 43, 0, 0, 0, 0xFC, 0x91, 0, 0]);
         let longest = encrypted(OriginalType { length: u32::MAX, flags: 0, ..BALANCE }, Algorithm::Sm4Cbc);
@@ -246,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn associated_data_tell_columns_types_and_formats_apart() {
+    fn associated_data_differ_by_column_type_and_format() {
         let data = |format, names| associated_data(Algorithm::Aes128Ctr, BALANCE, format, names);
         let text = data(RowFormat::Text, [b"tpcc", b"customer", b"c_balance"]);
         assert_eq!(text, b"\x02\x3f\0\x0e\0\0\0\xf6\x81\0\x02\0tpcc\0customer\0c_balance\0");
@@ -255,10 +254,12 @@ mod tests {
     }
 
     #[test]
-    fn names_are_three_and_no_patterns() {
+    fn demands_need_three_names_without_patterns() {
         let demand = Demand::try_from("Shop.People.ÄName".to_owned()).unwrap();
-        assert!(demand.means([b"shop", b"PEOPLE", "äname".as_bytes()]));
-        assert!(!demand.means([b"shop", b"people", b"name"]) && !demand.means([b"", b"people", "äname".as_bytes()]));
+        assert!(demand.matches([b"shop", b"PEOPLE", "äname".as_bytes()]));
+        assert!(
+            !demand.matches([b"shop", b"people", b"name"]) && !demand.matches([b"", b"people", "äname".as_bytes()])
+        );
         for wrong in ["", "people.name", "d.people.*", "a.b.c.d", "d..name", "`d`.people.name", "d.people.\nname*"] {
             let failure = serde_json::from_value::<Demand>(wrong.into()).unwrap_err().to_string();
             assert!(failure.contains("is not \"database.table.column\"") && !failure.contains('\n'), "{failure}");

@@ -1,4 +1,5 @@
-//! Keys: a client's master key, a session's data key that it wraps, and an algorithm's keys that follow from that.
+//! Keys: a client's master key, a session's data key, which the master key wraps, and the keys of an algorithm, which
+//! are derived from the data key.
 
 use crate::Algorithm;
 use crate::algorithm::{self, BLOCK, Scheme};
@@ -13,16 +14,16 @@ use sha2::{Digest, Sha256};
 use std::fmt;
 use zeroize::{Zeroize, Zeroizing};
 
-/// Bytes of a master key and of a data key.
+/// The size of a master key and of a data key.
 const KEY: usize = 16;
-/// Bytes of a data key that is wrapped (RFC 3394).
+/// The size of a wrapped data key (RFC 3394).
 pub const WRAPPED_KEY: usize = KEY + 8;
-/// Before the algorithm's name and the data key's number, in the derivation of its keys.
+/// The first part of HKDF's info, before the algorithm's name and the data key's number.
 const INFO: &[u8] = b"costof column encryption 2 ";
-/// Bytes of the MAC's key.
+/// The size of the MAC's key.
 const MAC_KEY: usize = 32;
 
-/// Whoever has it reads what a gateway encrypted for it. Erased when dropped, and shown nowhere.
+/// A master key, whose holder can decrypt what a gateway encrypted for it. Erased when dropped, and never shown.
 #[derive(Clone, Deserialize)]
 #[serde(try_from = "String")]
 pub struct MasterKey(Locked<Zeroizing<[u8; KEY]>>);
@@ -30,7 +31,7 @@ pub struct MasterKey(Locked<Zeroizing<[u8; KEY]>>);
 impl MasterKey {
     pub fn from_hex(digits: &str) -> Result<Self> {
         let mut key = MasterKey(Locked::new(Box::default()));
-        let wrong = || Failure::new(Class::Encryption, "a master key is 16 bytes in hexadecimal, 32 digits");
+        let wrong = || Failure::new(Class::Encryption, "a master key must be 16 bytes in hexadecimal (32 digits)");
         if digits.len() != 2 * KEY {
             return Err(wrong());
         }
@@ -58,8 +59,8 @@ impl fmt::Debug for MasterKey {
     }
 }
 
-/// A session's key. It has one sealer for each algorithm at most, since two would use the same nonces. Erased when
-/// dropped, and shown nowhere.
+/// A session's data key. It has at most one sealer per algorithm, because two would use the same nonces. Erased when
+/// dropped, and never shown.
 pub struct DataKey {
     key: Locked<Zeroizing<[u8; KEY]>>,
     session: SessionSalt,
@@ -68,44 +69,45 @@ pub struct DataKey {
 }
 
 impl DataKey {
-    /// The session's key of this number: a later one has a higher.
-    /// Errors: `internal`, where the system has no random bytes.
+    /// Create a random key with this number; later keys of a session have higher numbers. Errors: `internal` if the
+    /// system has no random bytes.
     pub fn random(session: SessionSalt, number: u32) -> Result<Self> {
-        let mut made = DataKey { key: Locked::new(Box::default()), session, number, sealing: 0 };
-        openssl::rand::rand_bytes(&mut **made.key)
+        let mut created = DataKey { key: Locked::new(Box::default()), session, number, sealing: 0 };
+        openssl::rand::rand_bytes(&mut **created.key)
             .map_err(|_| Failure::new(Class::Internal, "OpenSSL has no random bytes for a data key"))?;
-        Ok(made)
+        Ok(created)
     }
 
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    pub fn wrapped(&self, by: &MasterKey) -> [u8; WRAPPED_KEY] {
+    pub fn wrapped(&self, master: &MasterKey) -> [u8; WRAPPED_KEY] {
         let mut wrapped = [0; WRAPPED_KEY];
-        let done = KwAes128::new((&**by.0).into()).wrap_key(&**self.key, &mut wrapped);
-        done.expect("a key of two blocks and room for its wrapping");
+        let result = KwAes128::new((&**master.0).into()).wrap_key(&**self.key, &mut wrapped);
+        result.expect("a key of two blocks and room for its wrapping");
         wrapped
     }
 
-    /// That was wrapped; it opens what it has sealed, and seals no more.
-    /// Errors: `encryption`, where another master key wrapped it or it was changed. That it is another session's, or
-    /// has another number, shows when it opens a value.
-    pub fn unwrap(wrapped: &[u8], by: &MasterKey, session: SessionSalt, number: u32) -> Result<Self> {
-        let mut made = DataKey { key: Locked::new(Box::default()), session, number, sealing: u8::MAX };
-        let done = KwAes128::new((&**by.0).into()).unwrap_key(wrapped, &mut **made.key);
-        match done {
-            Ok(key) if key.len() == KEY => Ok(made),
+    /// Unwrap a data key. It opens values, but cannot seal. Errors: `encryption` if it was wrapped by another master
+    /// key or changed. A wrong session or number is detected only when a value is opened.
+    pub fn unwrap(wrapped: &[u8], master: &MasterKey, session: SessionSalt, number: u32) -> Result<Self> {
+        let mut created = DataKey { key: Locked::new(Box::default()), session, number, sealing: u8::MAX };
+        let result = KwAes128::new((&**master.0).into()).unwrap_key(wrapped, &mut **created.key);
+        match result {
+            Ok(key) if key.len() == KEY => Ok(created),
             _ => Err(Failure::new(Class::Encryption, "the master key is another one, or the data key was changed")),
         }
     }
 
-    /// What encrypts by this algorithm.
-    /// Errors: `internal`, where it was given out before, or the key came wrapped.
+    /// Return the sealer for this algorithm. Errors: `internal` if it was already requested, or the key was unwrapped.
     pub fn sealer(&mut self, algorithm: Algorithm) -> Result<Sealer> {
         let bit = 1 << algorithm.number();
         if self.sealing & bit != 0 {
-            return Err(Failure::new(Class::Internal, "a data key seals once by an algorithm: nonces would repeat"));
+            return Err(Failure::new(
+                Class::Internal,
+                "a data key can have only one sealer per algorithm: nonces would repeat",
+            ));
         }
         self.sealing |= bit;
         Ok(Sealer::new(algorithm, self.scheme(algorithm)))
@@ -122,12 +124,12 @@ impl DataKey {
 
     #[cfg(test)]
     pub(crate) fn known(key: [u8; KEY]) -> Self {
-        Self::of_session(key, SessionSalt::OF_NOBODY, 0)
+        Self::for_session(key, SessionSalt::WITHOUT_NONCE, 0)
     }
 
-    /// One that is known, for tests to hold what is sent against what another implementation has sent.
+    /// Create a certain key, for tests that compare implementations.
     #[cfg(any(test, feature = "known-keys"))]
-    pub fn of_session(key: [u8; KEY], session: SessionSalt, number: u32) -> Self {
+    pub fn for_session(key: [u8; KEY], session: SessionSalt, number: u32) -> Self {
         DataKey { key: Locked::new(Box::new(Zeroizing::new(key))), session, number, sealing: 0 }
     }
 }
@@ -138,7 +140,7 @@ impl fmt::Debug for DataKey {
     }
 }
 
-/// What one algorithm works with, so that no key serves two.
+/// The keys of one algorithm, so that no key is used by two algorithms.
 pub(super) struct AlgorithmKeys {
     pub encryption: Zeroizing<[u8; BLOCK]>,
     pub mac: Zeroizing<[u8; MAC_KEY]>,
@@ -146,12 +148,12 @@ pub(super) struct AlgorithmKeys {
 
 impl AlgorithmKeys {
     fn derive(from: &DataKey, algorithm: Algorithm) -> Self {
-        let mut made = Zeroizing::new([0; BLOCK + MAC_KEY]);
+        let mut created = Zeroizing::new([0; BLOCK + MAC_KEY]);
         let info = [INFO, algorithm.name().as_bytes(), &from.number.to_be_bytes()];
         let derived =
-            Hkdf::<Sha256>::new(Some(from.session.bytes()), &**from.key).expand_multi_info(&info, &mut made[..]);
+            Hkdf::<Sha256>::new(Some(from.session.bytes()), &**from.key).expand_multi_info(&info, &mut created[..]);
         derived.expect("48 bytes, of 8160 at most");
-        let (encryption, mac) = made.split_at(BLOCK);
+        let (encryption, mac) = created.split_at(BLOCK);
         AlgorithmKeys {
             encryption: Zeroizing::new(encryption.try_into().expect("16 bytes")),
             mac: Zeroizing::new(mac.try_into().expect("32 bytes")),
@@ -159,40 +161,41 @@ impl AlgorithmKeys {
     }
 }
 
-/// The connection attribute by which a client says to a gateway that it decrypts, `1`, …
+/// The connection attribute with which a client tells a gateway that it decrypts (value `1`).
 pub const DECRYPTS_ATTRIBUTE: &[u8] = b"costof_encrypted";
-/// … and the one by which it says its part of what binds keys to the session.
+/// The connection attribute with the client's nonce.
 pub const NONCE_ATTRIBUTE: &[u8] = b"costof_nonce";
-/// Bytes of the client's part.
+/// The size of the client's nonce.
 const NONCE: usize = 32;
 const SALT: usize = 32;
 
-/// The client's part, new with each connection. No secret: it goes as a connection attribute.
+/// The client's part of the session salt, new for each connection. It is not secret: it is sent as a connection
+/// attribute.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct ClientNonce([u8; NONCE]);
 
 impl ClientNonce {
-    /// Digits of its written form.
+    /// The number of hexadecimal digits.
     pub const DIGITS: usize = 2 * NONCE;
 
     pub fn random() -> Result<Self> {
-        let mut made = ClientNonce([0; NONCE]);
-        openssl::rand::rand_bytes(&mut made.0)
+        let mut created = ClientNonce([0; NONCE]);
+        openssl::rand::rand_bytes(&mut created.0)
             .map_err(|_| Failure::new(Class::Internal, "OpenSSL has no random bytes for a nonce"))?;
-        Ok(made)
+        Ok(created)
     }
 
-    /// From its written form; None, where these are not 64 hexadecimal digits.
+    /// Parse hexadecimal digits; None unless there are 64.
     pub fn from_hex(digits: &[u8]) -> Option<Self> {
-        let mut made = ClientNonce([0; NONCE]);
+        let mut created = ClientNonce([0; NONCE]);
         if digits.len() != Self::DIGITS {
             return None;
         }
-        for (byte, pair) in made.0.iter_mut().zip(digits.chunks_exact(2)) {
+        for (byte, pair) in created.0.iter_mut().zip(digits.chunks_exact(2)) {
             let [high, low] = [pair[0], pair[1]].map(|digit| char::from(digit).to_digit(16));
             *byte = (high? << 4 | low?) as u8;
         }
-        Some(made)
+        Some(created)
     }
 
     pub fn hex(&self) -> String {
@@ -200,15 +203,15 @@ impl ClientNonce {
     }
 }
 
-/// HKDF's salt for all keys of a session (RFC 5869, 3.1): what was recorded in another session does not decrypt in this one.
+/// HKDF's salt for all keys of a session (RFC 5869, 3.1). Recordings of another session do not decrypt in this one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SessionSalt([u8; SALT]);
 
 impl SessionSalt {
-    /// Where the client has told no nonce, and so is told no key.
-    pub const OF_NOBODY: SessionSalt = SessionSalt([0; SALT]);
+    /// The salt for a client without a nonce, which gets no key.
+    pub const WITHOUT_NONCE: SessionSalt = SessionSalt([0; SALT]);
 
-    pub fn of(scramble: &[u8; SCRAMBLE], nonce: &ClientNonce) -> Self {
+    pub fn new(scramble: &[u8; SCRAMBLE], nonce: &ClientNonce) -> Self {
         SessionSalt(Sha256::new().chain_update(scramble).chain_update(nonce.0).finalize().into())
     }
 
@@ -217,7 +220,7 @@ impl SessionSalt {
     }
 }
 
-// Neither is a secret, and both are noise.
+// Neither is secret, but the bytes are not useful in output.
 impl fmt::Debug for ClientNonce {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("ClientNonce")
@@ -238,16 +241,16 @@ mod tests {
     const MASTER: &str = "000102030405060708090A0B0C0D0E0F";
 
     fn random() -> DataKey {
-        DataKey::random(SessionSalt::OF_NOBODY, 0).unwrap()
+        DataKey::random(SessionSalt::WITHOUT_NONCE, 0).unwrap()
     }
 
-    fn unwrap(wrapped: &[u8], by: &MasterKey) -> Result<DataKey> {
-        DataKey::unwrap(wrapped, by, SessionSalt::OF_NOBODY, 0)
+    fn unwrap(wrapped: &[u8], master: &MasterKey) -> Result<DataKey> {
+        DataKey::unwrap(wrapped, master, SessionSalt::WITHOUT_NONCE, 0)
     }
 
     /// RFC 3394, 4.1.
     #[test]
-    fn wraps_as_the_rfc_does() {
+    fn wrapping_matches_the_rfc() {
         let data_key = DataKey::known(*b"\x00\x11\x22\x33\x44\x55\x66\x77\x88\x99\xaa\xbb\xcc\xdd\xee\xff");
         let master = MasterKey::from_hex(MASTER).unwrap();
         let wrapped =
@@ -256,33 +259,35 @@ mod tests {
         assert_eq!(**unwrap(&wrapped, &master).unwrap().key, **data_key.key);
     }
 
-    /// RFC 5869, A.3: no salt, and no info either; A.1: both.
+    /// RFC 5869, A.3: neither salt nor info; A.1: both.
     #[test]
-    fn derives_as_the_rfc_does() {
+    fn derivation_matches_the_rfc() {
         let salt: Vec<u8> = (0..=0x0c).collect();
         let info: Vec<u8> = (0xf0..=0xf9).collect();
-        let mut made = [0; 42];
-        Hkdf::<Sha256>::new(Some(&salt), &[0x0b; 22]).expand_multi_info(&[&info[..3], &info[3..]], &mut made).unwrap();
+        let mut created = [0; 42];
+        Hkdf::<Sha256>::new(Some(&salt), &[0x0b; 22])
+            .expand_multi_info(&[&info[..3], &info[3..]], &mut created)
+            .unwrap();
         assert_eq!(
-            made,
+            created,
             *b"\x3c\xb2\x5f\x25\xfa\xac\xd5\x7a\x90\x43\x4f\x64\xd0\x36\x2f\x2a\x2d\x2d\x0a\x90\xcf\x1a\x5a\x4c\x5d\
                \xb0\x2d\x56\xec\xc4\xc5\xbf\x34\x00\x72\x08\xd5\xb8\x87\x18\x58\x65"
         );
-        let mut made = [0; 42];
-        Hkdf::<Sha256>::new(None, &[0x0b; 22]).expand_multi_info(&[b"", b""], &mut made).unwrap();
+        let mut created = [0; 42];
+        Hkdf::<Sha256>::new(None, &[0x0b; 22]).expand_multi_info(&[b"", b""], &mut created).unwrap();
         assert_eq!(
-            made,
+            created,
             *b"\x8d\xa4\xe7\x75\xa5\x63\xc1\x8f\x71\x5f\x80\x2a\x06\x3c\x5a\x31\xb8\xa1\x1f\x5c\x5e\xe1\x87\x9e\xc3\
                \x45\x4e\x5f\x3c\x73\x8d\x2d\x9d\x20\x13\x95\xfa\xa4\xb6\x1a\x96\xc8"
         );
     }
 
     #[test]
-    fn another_master_key_or_a_changed_data_key_is_refused() {
+    fn wrong_master_keys_and_changed_data_keys_are_refused() {
         let [master, other] = [MASTER, &MASTER.replace('F', "e")].map(|key| MasterKey::from_hex(key).unwrap());
         let wrapped = random().wrapped(&master);
-        let refused = |wrapped: &[u8], by| {
-            let failure = unwrap(wrapped, by).unwrap_err();
+        let refused = |wrapped: &[u8], master| {
+            let failure = unwrap(wrapped, master).unwrap_err();
             assert_eq!(failure.class, Class::Encryption);
         };
         refused(&wrapped, &other);
@@ -298,12 +303,12 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_32_digits_and_never_shown() {
+    fn master_key_needs_32_digits_and_is_never_shown() {
         for wrong in
             ["", "00", "000102030405060708090a0b0c0d0e0g", "000102030405060708090a0b0c0d0e0f00", "ééééééééééééééé0"]
         {
             let failure = MasterKey::from_hex(wrong).unwrap_err();
-            assert_eq!(failure.detail, "a master key is 16 bytes in hexadecimal, 32 digits");
+            assert_eq!(failure.detail, "a master key must be 16 bytes in hexadecimal (32 digits)");
         }
         let key: MasterKey = serde_json::from_str(&format!("\"{MASTER}\"")).unwrap();
         assert_eq!(**key.0, **MasterKey::from_hex(&MASTER.to_lowercase()).unwrap().0);
@@ -311,17 +316,17 @@ mod tests {
     }
 
     #[test]
-    fn another_session_and_another_number_have_other_keys() {
+    fn keys_differ_by_session_and_number() {
         let [one, other] = [[1; 32], [2; 32]].map(|nonce| {
             let written: String = nonce.iter().map(|byte| format!("{byte:02x}")).collect();
-            SessionSalt::of(&[7; SCRAMBLE], &ClientNonce::from_hex(written.as_bytes()).unwrap())
+            SessionSalt::new(&[7; SCRAMBLE], &ClientNonce::from_hex(written.as_bytes()).unwrap())
         });
         for algorithm in Algorithm::ALL {
             let mut sealed = Vec::new();
-            let mut sealer = DataKey::of_session([9; KEY], one, 3).sealer(algorithm).unwrap();
+            let mut sealer = DataKey::for_session([9; KEY], one, 3).sealer(algorithm).unwrap();
             sealer.seal(b"column", b"plain", &mut sealed).unwrap();
             let opens = |session, number| {
-                let opener = DataKey::of_session([9; KEY], session, number).opener(algorithm);
+                let opener = DataKey::for_session([9; KEY], session, number).opener(algorithm);
                 opener.open(b"column", &sealed, &mut Vec::new()).is_ok()
             };
             assert_eq!([opens(one, 3), opens(other, 3), opens(one, 2), opens(one, 4)], [true, false, false, false]);
@@ -329,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_data_key_seals_once_by_each_algorithm() {
+    fn data_key_has_one_sealer_per_algorithm() {
         let mut key = random();
         for algorithm in Algorithm::ALL {
             key.sealer(algorithm).unwrap();
@@ -337,22 +342,23 @@ mod tests {
         }
         let master = MasterKey::from_hex(MASTER).unwrap();
         let mut unwrapped = unwrap(&key.wrapped(&master), &master).unwrap();
-        assert!(unwrapped.sealer(Algorithm::Aes128Gcm).is_err(), "the other end seals with it");
+        assert!(unwrapped.sealer(Algorithm::Aes128Gcm).is_err(), "only the other end may seal with it");
     }
 
-    /// The digest is that of coreutils: `printf '%s' 01234567abcdefghijkl` and 32 bytes of 0x07, by `sha256sum`.
+    /// The expected digest was computed with coreutils: `printf '%s' 01234567abcdefghijkl` and 32 bytes of 0x07, by
+    /// `sha256sum`.
     #[test]
-    fn a_salt_is_the_hash_of_both_parts() {
+    fn salt_is_the_hash_of_both_parts() {
         let nonce = ClientNonce::from_hex("07".repeat(32).as_bytes()).unwrap();
-        let salt = SessionSalt::of(b"01234567abcdefghijkl", &nonce);
+        let salt = SessionSalt::new(b"01234567abcdefghijkl", &nonce);
         let written: String = salt.bytes().iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(written, "565dba2faa40c8b76d1f47bc2dc9b2a2d5d56aa5c6c8dc700aaedc308c7fc552");
-        assert_ne!(salt, SessionSalt::of(b"01234567abcdefghijkm", &nonce));
-        assert_ne!(salt, SessionSalt::of(b"01234567abcdefghijkl", &ClientNonce([8; 32])));
+        assert_ne!(salt, SessionSalt::new(b"01234567abcdefghijkm", &nonce));
+        assert_ne!(salt, SessionSalt::new(b"01234567abcdefghijkl", &ClientNonce([8; 32])));
     }
 
     #[test]
-    fn a_nonce_is_64_digits_and_new_each_time() {
+    fn nonces_have_64_digits_and_are_random() {
         let nonce = ClientNonce::random().unwrap();
         assert_ne!(nonce, ClientNonce::random().unwrap());
         assert_eq!(ClientNonce::from_hex(nonce.hex().as_bytes()), Some(nonce));

@@ -1,10 +1,11 @@
-//! The ciphertext of columns, for the gateway that seals and the client that opens.
+//! Encryption of columns: sealing for the gateway, opening for the client.
 //!
-//! Its form is in docs/column-encryption-protocol.md, "What is sent". A column's definition carries an [`Envelope`]. Its values are sealed
-//! by a [`Sealer`] and opened by an [`Opener`]. Keys of both follow from the session's [`DataKey`], which goes with the envelope,
-//! wrapped by the reader's [`MasterKey`], and from the [`SessionSalt`] that both ends of the session have made.
+//! The format is described in docs/column-encryption-protocol.md, "What is sent". A column's definition carries an
+//! [`Envelope`]. Its values are sealed by a [`Sealer`] and opened by an [`Opener`]. The keys of both are derived from
+//! the session's [`DataKey`], which the envelope contains wrapped by the reader's [`MasterKey`], and from the
+//! [`SessionSalt`], to which both ends of the session contribute.
 //!
-//! No error here holds a byte of a key or of a value, and nothing is allocated for a value.
+//! No error contains a byte of a key or of a value, and values cause no allocations.
 
 mod algorithm;
 mod envelope;

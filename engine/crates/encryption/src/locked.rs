@@ -1,38 +1,38 @@
-//! Memory of keys that is not swapped to a disk.
+//! Memory for keys that is not swapped to disk.
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut, RangeInclusive};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-static WANTED: AtomicBool = AtomicBool::new(false);
-/// How many keys lie on each locked page: locks of the system do not nest.
+static IS_ENABLED: AtomicBool = AtomicBool::new(false);
+/// The number of keys on each locked page, because the system's locks do not nest.
 static PAGES: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
 
-/// From now on this process keeps keys out of swap, as far as it may (`RLIMIT_MEMLOCK`). A client that measures goes
-/// without: the system calls would be in what it measures.
+/// Keep all further keys of this process out of swap, as far as `RLIMIT_MEMLOCK` allows. Measuring clients do not call
+/// this, because the system calls would be measured too.
 pub fn lock_keys() {
-    WANTED.store(true, Ordering::Relaxed);
+    IS_ENABLED.store(true, Ordering::Relaxed);
 }
 
-/// A key, at an address of its own for as long as it lives. It must erase itself when dropped.
+/// A key at a fixed address. It must erase itself when dropped.
 #[derive(Debug)]
 pub(super) struct Locked<T: ?Sized> {
     // Dropped, and so erased, before its pages are unlocked.
-    kept: Box<T>,
+    value: Box<T>,
     _pages: Option<Pages>,
 }
 
 impl<T: ?Sized> Locked<T> {
-    pub fn new(kept: Box<T>) -> Self {
-        let pages = WANTED.load(Ordering::Relaxed).then(|| Pages::lock(&*kept));
-        Locked { kept, _pages: pages }
+    pub fn new(value: Box<T>) -> Self {
+        let pages = IS_ENABLED.load(Ordering::Relaxed).then(|| Pages::lock(&*value));
+        Locked { value, _pages: pages }
     }
 }
 
 impl<T: Clone> Clone for Locked<T> {
     fn clone(&self) -> Self {
-        Locked::new(self.kept.clone())
+        Locked::new(self.value.clone())
     }
 }
 
@@ -40,32 +40,32 @@ impl<T: ?Sized> Deref for Locked<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        &self.kept
+        &self.value
     }
 }
 
 impl<T: ?Sized> DerefMut for Locked<T> {
     fn deref_mut(&mut self) -> &mut T {
-        &mut self.kept
+        &mut self.value
     }
 }
 
-/// Pages that are locked once more than they were, by their numbers.
+/// Pages by number, each locked once more by this value.
 #[derive(Debug)]
 struct Pages(RangeInclusive<usize>);
 
 impl Pages {
-    fn lock<T: ?Sized>(kept: &T) -> Self {
+    fn lock<T: ?Sized>(value: &T) -> Self {
         let size = rustix::param::page_size();
-        let start = std::ptr::from_ref(kept).addr();
-        let pages = Pages(start / size..=(start + size_of_val(kept).max(1) - 1) / size);
-        let mut held = PAGES.lock().unwrap_or_else(PoisonError::into_inner);
+        let start = std::ptr::from_ref(value).addr();
+        let pages = Pages(start / size..=(start + size_of_val(value).max(1) - 1) / size);
+        let mut key_counts = PAGES.lock().unwrap_or_else(PoisonError::into_inner);
         for page in pages.0.clone() {
-            let keys = held.entry(page).or_default();
+            let keys = key_counts.entry(page).or_default();
             *keys += 1;
             if *keys == 1 {
-                // SAFETY: locking changes nothing of what is in memory. Where the limit is reached the key lies there all
-                // the same, as documented.
+                // SAFETY: locking does not change the content of memory. If the limit is reached, the key remains
+                // unlocked, as documented.
                 let _ = unsafe { rustix::mm::mlock(std::ptr::without_provenance_mut(page * size), size) };
             }
         }
@@ -76,13 +76,13 @@ impl Pages {
 impl Drop for Pages {
     fn drop(&mut self) {
         let size = rustix::param::page_size();
-        let mut held = PAGES.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut key_counts = PAGES.lock().unwrap_or_else(PoisonError::into_inner);
         for page in self.0.clone() {
-            let Some(keys) = held.get_mut(&page) else { continue };
+            let Some(keys) = key_counts.get_mut(&page) else { continue };
             *keys -= 1;
             if *keys == 0 {
-                held.remove(&page);
-                // SAFETY: as above; a page that is there no more is refused.
+                key_counts.remove(&page);
+                // SAFETY: as above; munlock fails for a page that no longer exists.
                 let _ = unsafe { rustix::mm::munlock(std::ptr::without_provenance_mut(page * size), size) };
             }
         }
@@ -99,11 +99,11 @@ mod tests {
         line.trim().strip_suffix(" kB").unwrap().parse().unwrap()
     }
 
-    /// In a process of its own: what is wanted here is wanted of all its threads.
+    /// The test runs in a separate process, because locking applies to all threads.
     #[test]
-    fn pages_are_locked_as_long_as_a_key_lies_there() {
+    fn pages_stay_locked_while_they_hold_a_key() {
         if std::env::var_os("COSTOF_LOCKS_KEYS").is_none() {
-            let this = "locked::tests::pages_are_locked_as_long_as_a_key_lies_there";
+            let this = "locked::tests::pages_stay_locked_while_they_hold_a_key";
             let program = std::env::current_exe().unwrap();
             let run =
                 std::process::Command::new(program).args(["--exact", this]).env("COSTOF_LOCKS_KEYS", "1").output();
@@ -112,16 +112,16 @@ mod tests {
             return;
         }
         drop(Locked::new(Box::new([0_u8; 16])));
-        assert_eq!(locked_kb(), 0, "not wanted");
+        assert_eq!(locked_kb(), 0, "locking is off");
         lock_keys();
-        // As large as a page, so it lies on two or on one.
+        // Its size is a page, so it lies on one or two pages.
         let first = Locked::new(Box::new([1_u8; 4096]));
-        let held = locked_kb();
-        assert!(held > 0, "RLIMIT_MEMLOCK allows none at all");
+        let locked_before = locked_kb();
+        assert!(locked_before > 0, "RLIMIT_MEMLOCK allows none at all");
         let keys: Vec<_> = (0..64_u8).map(|key| Locked::new(Box::new([key; 16]))).collect();
-        assert!(locked_kb() <= held + 64, "keys share pages");
+        assert!(locked_kb() <= locked_before + 64, "keys share pages");
         drop(keys);
-        assert_eq!(locked_kb(), held);
+        assert_eq!(locked_kb(), locked_before);
         assert_eq!(*first, [1; 4096]);
         drop(first);
         assert_eq!(locked_kb(), 0);

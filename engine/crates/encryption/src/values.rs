@@ -1,16 +1,16 @@
-//! Values in, ciphertexts out, and back.
+//! Encryption and decryption of values.
 
 use super::Algorithm;
 use super::locked::Locked;
-use crate::algorithm::{Place, Scheme};
+use crate::algorithm::{Position, Scheme};
 use base::error::{Class, Failure, Result};
 use std::cell::Cell;
 use std::fmt;
 
-/// Under one key (SP 800-38D, 8.3).
+/// The limit of values for one key (SP 800-38D, 8.3).
 pub const MOST_VALUES: u64 = 1 << 32;
 
-/// Encrypts a session's values by one algorithm. Counts them, so that no nonce is used twice.
+/// Encrypts a session's values with one algorithm, and counts them so that no nonce is used twice.
 pub struct Sealer {
     algorithm: Algorithm,
     scheme: Locked<dyn Scheme>,
@@ -30,11 +30,11 @@ impl Sealer {
         MOST_VALUES - self.count
     }
 
-    /// Append the ciphertext of a value, [`Algorithm::sealed_length`] bytes of it.
-    /// Errors: `encryption`, where its values are used up; nothing is appended then.
+    /// Append the ciphertext of a value, which has [`Algorithm::sealed_length`] bytes. Errors: `encryption` if the key
+    /// has reached its limit; then nothing is appended.
     pub fn seal(&mut self, associated: &[u8], plaintext: &[u8], out: &mut Vec<u8>) -> Result<()> {
         if self.left() == 0 {
-            return Err(Failure::new(Class::Encryption, "a data key has encrypted 2^32 values: it takes no more"));
+            return Err(Failure::new(Class::Encryption, "a data key has reached its limit of 2^32 values"));
         }
         let count = self.count;
         self.count += 1;
@@ -43,7 +43,7 @@ impl Sealer {
         out.push(self.algorithm.number());
         self.scheme.seal(count, associated, plaintext, start, out).ok_or_else(|| {
             out.truncate(start);
-            Failure::new(Class::Encryption, "a value is too long to be encrypted")
+            Failure::new(Class::Encryption, "a value is too long for encryption")
         })
     }
 
@@ -53,48 +53,49 @@ impl Sealer {
     }
 }
 
-/// Decrypts a session's values by one algorithm, in the order in which they were encrypted: none comes twice, none before
-/// another that was encrypted earlier, and none is missing between two of a result set. ECB does not tell.
+/// Decrypts a session's values with one algorithm, in the order of their encryption: repeated and reordered values are
+/// refused, and so are gaps within a result set. ECB cannot detect them.
 pub struct Opener {
     algorithm: Algorithm,
     scheme: Locked<dyn Scheme>,
     last: Cell<Option<u128>>,
-    within: Cell<bool>,
+    is_within_result_set: Cell<bool>,
 }
 
 impl Opener {
     pub(super) fn new(algorithm: Algorithm, scheme: Locked<dyn Scheme>) -> Self {
-        Opener { algorithm, scheme, last: Cell::new(None), within: Cell::new(false) }
+        Opener { algorithm, scheme, last: Cell::new(None), is_within_result_set: Cell::new(false) }
     }
 
-    /// A result set begins: what was left of the one before may have gone unread.
+    /// Begin a result set. Values of the previous one may have been skipped.
     pub fn begin(&self) {
-        self.within.set(false);
+        self.is_within_result_set.set(false);
     }
 
-    /// Append the plaintext of a ciphertext.
-    /// Errors: `encryption`, where it was changed, sealed under another key or for another column, or comes out of its
-    /// order; nothing is appended then.
+    /// Append the plaintext of a ciphertext. Errors: `encryption` if it was changed, sealed with another key or for
+    /// another column, or is out of order; then nothing is appended.
     pub fn open(&self, associated: &[u8], sealed: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let start = out.len();
         let opened = match sealed.first() {
             Some(&number) if number == self.algorithm.number() => self.scheme.open(associated, sealed, out),
             _ => None,
         };
-        let wrong = match (opened, self.last.get()) {
+        let error = match (opened, self.last.get()) {
             (None, _) => "a value was changed, or encrypted for another column or session",
-            (Some(Place::Counted(count)), Some(last)) if count <= last || self.within.get() && count > last + 1 => {
+            (Some(Position::Counted(count)), Some(last))
+                if count <= last || self.is_within_result_set.get() && count > last + 1 =>
+            {
                 "a value came twice, out of order, or where another is missing"
             }
-            (Some(Place::Counted(count)), _) => {
+            (Some(Position::Counted(count)), _) => {
                 self.last.set(Some(count));
-                self.within.set(true);
+                self.is_within_result_set.set(true);
                 return Ok(());
             }
-            (Some(Place::Untold), _) => return Ok(()),
+            (Some(Position::Unknown), _) => return Ok(()),
         };
         out.truncate(start);
-        Err(Failure::new(Class::Encryption, wrong))
+        Err(Failure::new(Class::Encryption, error))
     }
 }
 
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn every_changed_bit_and_every_cut_is_refused() {
+    fn changed_and_cut_values_are_refused() {
         for algorithm in Algorithm::ALL {
             let value = sealed(algorithm, b"column", b"a value of more than a block");
             for bit in 0..8 * value.len() {
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn another_column_key_or_algorithm_is_refused() {
+    fn values_of_another_column_key_or_algorithm_are_refused() {
         for algorithm in Algorithm::ALL {
             let value = sealed(algorithm, b"column", b"plain");
             assert!(opened(algorithm, b"colum", &value).is_err());
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn values_open_in_their_order_and_once() {
+    fn values_open_only_once_and_in_order() {
         for algorithm in Algorithm::ALL {
             let mut sealer = DataKey::known(KEY).sealer(algorithm).unwrap();
             let mut seal = |text: &[u8]| {
@@ -182,19 +183,19 @@ mod tests {
                 })
             };
             open(0).unwrap();
-            let told = if algorithm == Algorithm::Aes128Ecb { Ok(()) } else { Err(OUT_OF_ORDER.to_owned()) };
-            assert_eq!(open(2), told, "one is missing");
+            let out_of_order = if algorithm == Algorithm::Aes128Ecb { Ok(()) } else { Err(OUT_OF_ORDER.to_owned()) };
+            assert_eq!(open(2), out_of_order, "a value is missing");
             opener.begin();
-            open(2).expect("what was before the result set may have gone unread");
+            open(2).expect("values before the result set may have been skipped");
             for begins in [false, true] {
                 for late in [0, 1, 2] {
                     if begins {
                         opener.begin();
                     }
-                    assert_eq!(open(late), told, "{algorithm}");
+                    assert_eq!(open(late), out_of_order, "{algorithm}");
                 }
             }
-            open(3).expect("what was refused changes nothing");
+            open(3).expect("refused values change nothing");
         }
     }
 
@@ -216,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sealer_ends_before_a_nonce_repeats() {
+    fn sealer_stops_before_a_nonce_repeats() {
         let mut sealer = DataKey::known(KEY).sealer(Algorithm::Aes128Gcm).unwrap();
         sealer.skip_to(MOST_VALUES - 1);
         let mut out = Vec::new();
@@ -229,7 +230,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_sealed_opens(
+        fn sealed_values_can_be_opened(
             algorithm in prop::sample::select(&Algorithm::ALL),
             associated in prop::collection::vec(any::<u8>(), 0..80),
             plaintext in prop::collection::vec(any::<u8>(), 0..400),

@@ -1,31 +1,32 @@
-//! The state of an answer: which packets are still to come (MySQL Internals, "Text Protocol" and "Prepared Statements").
+//! The state of a server's answer: the packets that are still to come (MySQL Internals, "Text Protocol" and "Prepared
+//! Statements").
 
 use base::error::{Failure, Result};
 use mysql::bytes::Reader;
 use mysql::packet::{EOF, ERR, LONGEST_EOF, MORE_RESULTS, OK, OkPacket, PreparedPacket, eof_status};
 
-/// More than any server has in a result set.
+/// A limit above that of any server.
 const MOST_COLUMNS: u64 = 1 << 16;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
-    /// Nothing; it is the client's turn.
+    /// No packet: the server waits for the client.
     Nothing,
     /// One packet: an OK, an EOF or an error.
     Short,
-    /// An OK, an error, or how many columns a result set has.
+    /// An OK, an error, or the number of columns of a result set.
     Result,
-    /// An error, or a prepared statement's number and counts.
+    /// An error, or the number of a prepared statement with its counts of parameters and columns.
     Prepared,
-    Definitions(u64, Of),
-    EndOfDefinitions(Of),
+    Definitions(u64, DefinitionsOf),
+    EndOfDefinitions(DefinitionsOf),
     Rows,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Of {
+pub enum DefinitionsOf {
     Rows,
-    /// A prepared statement's parameters, before so many of its columns.
+    /// The parameters of a prepared statement, followed by this many columns.
     Parameters {
         columns: u16,
     },
@@ -37,17 +38,18 @@ pub enum Kind {
     Ok,
     Error,
     Count(u64),
-    Definition(Of),
+    Definition(DefinitionsOf),
     Eof,
     Row,
-    /// The OK that ends rows in place of an EOF.
+    /// The OK that ends the rows if the client announced DEPRECATE_EOF.
     EndOfRows,
     Prepared(PreparedPacket),
 }
 
 impl Expected {
-    /// Return what the next packet is. `without_eof`: lists end without an EOF packet.
-    pub fn take(&mut self, payload: &[u8], without_eof: bool) -> Result<Kind> {
+    /// Return the kind of the next packet and move to the state after it. With `without_eof`, lists end without an EOF
+    /// packet.
+    pub fn advance(&mut self, payload: &[u8], without_eof: bool) -> Result<Kind> {
         let first = *payload.first().ok_or_else(|| Failure::protocol("the server sent an empty packet"))?;
         let is_eof = first == EOF && payload.len() <= LONGEST_EOF;
         if first == ERR {
@@ -56,24 +58,26 @@ impl Expected {
             return Ok(Kind::Error);
         }
         let (kind, next) = match *self {
-            Expected::Nothing => return Err(Failure::protocol("the server said more than it was asked for")),
+            Expected::Nothing => return Err(Failure::protocol("the server sent a packet that no command asked for")),
             Expected::Short if is_eof => (Kind::Eof, Expected::Nothing),
             Expected::Short if first == OK || first == EOF => (Kind::Ok, Expected::Nothing),
-            Expected::Short => return Err(Failure::protocol("the server's answer is no OK")),
+            Expected::Short => {
+                return Err(Failure::protocol("the server answered with something other than an OK packet"));
+            }
             Expected::Result if first == OK => (Kind::Ok, after_result(ok_status(payload)?)),
             Expected::Result => {
                 let mut reader = Reader::new(payload);
                 match reader.length()? {
                     columns @ 1..MOST_COLUMNS if reader.is_empty() => {
-                        (Kind::Count(columns), Expected::Definitions(columns, Of::Rows))
+                        (Kind::Count(columns), Expected::Definitions(columns, DefinitionsOf::Rows))
                     }
-                    _ => return Err(Failure::protocol("the server's answer is no result set")),
+                    _ => return Err(Failure::protocol("the server answered with something other than a result set")),
                 }
             }
             Expected::Prepared => {
-                let none = || Failure::protocol("the server's answer to a preparation is none");
-                let prepared = PreparedPacket::parse(payload)?.ok_or_else(none)?;
-                let of = Of::Parameters { columns: prepared.columns };
+                let malformed = || Failure::protocol("the server's answer to PREPARE is malformed");
+                let prepared = PreparedPacket::parse(payload)?.ok_or_else(malformed)?;
+                let of = DefinitionsOf::Parameters { columns: prepared.columns };
                 let next = match prepared.parameters {
                     0 => after_definitions(of),
                     parameters => Expected::Definitions(parameters.into(), of),
@@ -89,7 +93,9 @@ impl Expected {
                 (Kind::Definition(of), next)
             }
             Expected::EndOfDefinitions(of) if is_eof => (Kind::Eof, after_definitions(of)),
-            Expected::EndOfDefinitions(_) => return Err(Failure::protocol("definitions do not end where they should")),
+            Expected::EndOfDefinitions(_) => {
+                return Err(Failure::protocol("the column definitions do not end with an EOF packet"));
+            }
             Expected::Rows if first == EOF && without_eof => (Kind::EndOfRows, after_result(ok_status(payload)?)),
             Expected::Rows if is_eof => (Kind::Eof, after_result(eof_status(payload)?)),
             Expected::Rows => (Kind::Row, Expected::Rows),
@@ -107,10 +113,10 @@ fn after_result(status: u16) -> Expected {
     if status & MORE_RESULTS != 0 { Expected::Result } else { Expected::Nothing }
 }
 
-fn after_definitions(of: Of) -> Expected {
+fn after_definitions(of: DefinitionsOf) -> Expected {
     match of {
-        Of::Rows => Expected::Rows,
-        Of::Columns | Of::Parameters { columns: 0 } => Expected::Nothing,
-        Of::Parameters { columns } => Expected::Definitions(columns.into(), Of::Columns),
+        DefinitionsOf::Rows => Expected::Rows,
+        DefinitionsOf::Columns | DefinitionsOf::Parameters { columns: 0 } => Expected::Nothing,
+        DefinitionsOf::Parameters { columns } => Expected::Definitions(columns.into(), DefinitionsOf::Columns),
     }
 }

@@ -1,4 +1,4 @@
-//! One client's connection and the server's behind it, from the first packet to the last.
+//! A connection of one client and the connection to the server that serves it.
 
 use crate::counters::{Counters, Tally};
 use crate::errors::ErrPacket;
@@ -15,10 +15,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use zeroize::optimization_barrier;
 
-/// Initial sizes of the two inboxes: enough for most commands and for a good part of most answers. Larger packets grow them.
+/// Initial sizes of the two inboxes. Most commands and answers fit; larger packets grow the inbox.
 const FROM_CLIENT: usize = 4 * 1024;
 const FROM_SERVER: usize = 32 * 1024;
-/// A buffer that has become larger is given back once it is empty.
+/// A buffer that grew beyond this size is released once it is empty.
 const KEPT: usize = 1 << 20;
 
 #[derive(Clone)]
@@ -27,11 +27,11 @@ pub struct Conversations(pub Arc<Site>);
 impl Server for Conversations {
     type Counters = Counters;
 
-    /// Hold a conversation. The client itself gets its errors, so none is returned.
+    /// Serve one client until it ends. Errors are sent to the client, so none is returned.
     async fn serve(self, client: Stream, reactor: Rc<Reactor>, counters: Arc<Counters>) {
         let site = self.0;
         reactor.set_deadline(clock::now() + nanoseconds(site.shared.limits.login_seconds));
-        // A client that has gone already has no address.
+        // A client that has already closed its connection has no address.
         let Some(address) = client.peer() else { return };
         let opened = match site.admission.enter(address) {
             Ok(place) => {
@@ -56,7 +56,7 @@ impl Server for Conversations {
                     place,
                     waiting: Waiting::Server,
                 };
-                conversation.hold(Ends { client, server }).await;
+                conversation.run(Ends { client, server }).await;
             }
             Err(error) => {
                 counters.error();
@@ -89,33 +89,33 @@ struct Conversation {
     to_server: Vec<u8>,
     is_logged_in: bool,
     place: Place,
-    /// What the conversation waited for when its deadline was last set.
+    /// The wait for which the deadline was last set.
     waiting: Waiting,
 }
 
-/// The outcome of one turn of a conversation.
+/// The outcome of one step of a conversation.
 #[derive(PartialEq, Eq)]
-enum Turn {
-    /// Something was done, and there may be more to do.
+enum Step {
+    /// Bytes were processed, and there may be more.
     Worked,
     Idle,
     Over,
 }
 
 impl Conversation {
-    async fn hold(mut self, mut ends: Ends) {
+    async fn run(mut self, mut ends: Ends) {
         let mut outcome = Ok(());
         while !self.session.is_over() {
-            match self.turn(&mut ends).await {
-                Ok(Turn::Worked) => {}
-                Ok(Turn::Over) => break,
-                Ok(Turn::Idle) => outcome = self.wait(&ends).await,
+            match self.step(&mut ends).await {
+                Ok(Step::Worked) => {}
+                Ok(Step::Over) => break,
+                Ok(Step::Idle) => outcome = self.wait(&ends).await,
                 Err(failure) => outcome = Err(failure),
             }
             if outcome.is_err() {
                 break;
             }
-            if self.session.wants_tls() {
+            if self.session.awaits_tls() {
                 match self.secure(ends).await {
                     Ok(secured) => ends = secured,
                     Err(()) => return self.count(),
@@ -124,13 +124,13 @@ impl Conversation {
         }
         if let Err(failure) = outcome {
             if failure.class == Class::Timeout && self.waiting != Waiting::Server {
-                self.session.late(self.waiting, &mut self.to_client);
+                self.session.time_out(self.waiting, &mut self.to_client);
             } else {
                 self.session.fail(&failure.into(), &mut self.to_client);
             }
         }
         self.count();
-        // Do not wait for a client that reads nothing or has gone.
+        // Do not wait for a client that does not read or has closed its connection.
         match self.to_client.is_empty() {
             true => ends.client.close(),
             false => ends.client.close_with(&self.to_client),
@@ -139,21 +139,21 @@ impl Conversation {
     }
 
     /// Serve the server first, since the client waits for its answer.
-    async fn turn(&mut self, ends: &mut Ends) -> Result<Turn> {
-        match self.server_turn(ends).await? {
-            Turn::Idle => self.client_turn(ends).await,
-            turn => Ok(turn),
+    async fn step(&mut self, ends: &mut Ends) -> Result<Step> {
+        match self.server_step(ends).await? {
+            Step::Idle => self.client_step(ends).await,
+            step => Ok(step),
         }
     }
 
-    async fn server_turn(&mut self, ends: &mut Ends) -> Result<Turn> {
+    async fn server_step(&mut self, ends: &mut Ends) -> Result<Step> {
         let timeout_ns = self.timeout_ns();
         match ends.server.try_receive(self.from_server.room()) {
-            Ok(None) => return Ok(Turn::Idle),
+            Ok(None) => return Ok(Step::Idle),
             Ok(Some(0)) | Err(_) => {
                 self.session.server_lost(&mut self.to_client);
                 send(&mut ends.client, &mut self.to_client, timeout_ns).await?;
-                return Ok(Turn::Over);
+                return Ok(Step::Over);
             }
             Ok(Some(received)) => self.from_server.received(received),
         }
@@ -161,61 +161,60 @@ impl Conversation {
         if self.session.is_open() {
             let count = input.len();
             ends.client.send(input).await?;
-            self.from_server.done(count);
-            return Ok(Turn::Worked);
+            self.from_server.processed(count);
+            return Ok(Step::Worked);
         }
-        let taken = self.session.from_server(input, &mut self.to_client, &mut self.to_server);
-        self.from_server.done(taken);
-        // Count before sending: a client may ask for the counters as soon as it has its answer.
-        self.look_at_session();
+        let processed = self.session.from_server(input, &mut self.to_client, &mut self.to_server);
+        self.from_server.processed(processed);
+        // Count before sending: a client may read the counters as soon as it has its answer.
+        self.update_from_session();
         send(&mut ends.client, &mut self.to_client, timeout_ns).await?;
         send(&mut ends.server, &mut self.to_server, None).await?;
-        Ok(Turn::Worked)
+        Ok(Step::Worked)
     }
 
-    async fn client_turn(&mut self, ends: &mut Ends) -> Result<Turn> {
+    async fn client_step(&mut self, ends: &mut Ends) -> Result<Step> {
         if !self.session.listens_to_client() {
-            // Commands that were sent ahead wait, but a client that has gone ends the conversation.
-            return Ok(if ends.client.is_over() { Turn::Over } else { Turn::Idle });
+            // Commands sent ahead wait, but a closed client connection ends the conversation.
+            return Ok(if ends.client.is_over() { Step::Over } else { Step::Idle });
         }
-        // Process what has been received already before receiving more.
+        // Process received bytes before receiving more.
         if !self.offer_to_session(ends).await? {
-            let most = self.session.wants_of_client(self.from_client.content());
+            let limit = self.session.client_read_limit(self.from_client.content());
             let room = self.from_client.room();
-            let most = most.min(room.len());
-            match ends.client.try_receive(&mut room[..most])? {
-                None => return Ok(Turn::Idle),
-                Some(0) => return Ok(Turn::Over),
+            let limit = limit.min(room.len());
+            match ends.client.try_receive(&mut room[..limit])? {
+                None => return Ok(Step::Idle),
+                Some(0) => return Ok(Step::Over),
                 Some(received) => self.from_client.received(received),
             }
             self.offer_to_session(ends).await?;
         }
-        Ok(Turn::Worked)
+        Ok(Step::Worked)
     }
 
-    /// Give the session what has come from the client; return whether it took any.
+    /// Pass the client's bytes to the session; return whether the session processed any.
     async fn offer_to_session(&mut self, ends: &mut Ends) -> Result<bool> {
         let input = self.from_client.content();
         if input.is_empty() {
             return Ok(false);
         }
-        let taken = self.session.from_client(input, &mut self.to_server, &mut self.to_client);
-        self.from_client.done(taken);
-        self.look_at_session();
+        let processed = self.session.from_client(input, &mut self.to_server, &mut self.to_client);
+        self.from_client.processed(processed);
+        self.update_from_session();
         let timeout_ns = self.timeout_ns();
         let sent = send(&mut ends.server, &mut self.to_server, timeout_ns).await;
         send(&mut ends.client, &mut self.to_client, timeout_ns).await?;
         match sent {
-            // A server that reads nothing for so long will not answer either.
+            // A server that has not read for this long will not answer either.
             Err(failure) if failure.class == Class::Timeout => Err(failure),
-            // A server that has gone may have sent the reason, which is still to be received.
-            sent => Ok(sent.is_ok() && taken > 0),
+            // A server that closed the connection may have sent the reason, which is still to be received.
+            sent => Ok(sent.is_ok() && processed > 0),
         }
     }
 
     async fn wait(&mut self, ends: &Ends) -> Result<()> {
-        // The clock is looked at where something else is waited for than before: once or twice a command, and never for open
-        // sessions.
+        // Read the clock only when the wait changes: once or twice a command, and never for open sessions.
         let waiting = self.session.waiting(!self.from_client.content().is_empty());
         if self.is_logged_in && self.waiting != waiting {
             self.waiting = waiting;
@@ -225,18 +224,18 @@ impl Conversation {
         }
         let Ends { client, server } = ends;
         let listens = self.session.listens_to_client();
-        let holds = || !server.is_quiet() || client.is_over() || listens && !client.is_quiet();
-        Stream::wait_for(client, server, holds).await
+        let is_ready = || !server.is_quiet() || client.is_over() || listens && !client.is_quiet();
+        Stream::wait_for(client, server, is_ready).await
     }
 
-    /// In which an end must take something of what it is sent, in nanoseconds; None where that is not limited, or the
-    /// login's end limits it.
+    /// Return the limit in nanoseconds for one write; None during the login, which has its own deadline, and for open
+    /// sessions, whose writes have no limit.
     fn timeout_ns(&self) -> Option<u64> {
         let is_limited = self.is_logged_in && !self.session.is_open();
         is_limited.then(|| nanoseconds(self.site.shared.limits.write_seconds))
     }
 
-    /// Secure the client's side first, so that the client can be told what is wrong with the server's.
+    /// Start TLS with the client first, so that errors of the server's side can be sent to the client.
     async fn secure(&mut self, ends: Ends) -> std::result::Result<Ends, ()> {
         let Some(tls) = &self.site.tls else { return Err(()) };
         let Ok((mut client, handshake)) = ends.client.secure_as_server(tls).await else {
@@ -246,7 +245,7 @@ impl Conversation {
         self.counters.handshake(handshake.version);
         let has_plain_rest = !self.from_client.content().is_empty() || !self.from_server.content().is_empty();
         let secured = if has_plain_rest {
-            Err(Failure::protocol("something was said in plain behind the wish for TLS"))
+            Err(Failure::protocol("a peer sent plaintext after the TLS request"))
         } else {
             ends.server.secure(&self.site.transport, &self.site.server, &mut Timeline::default()).await
         };
@@ -264,7 +263,7 @@ impl Conversation {
         }
     }
 
-    fn look_at_session(&mut self) {
+    fn update_from_session(&mut self) {
         if !self.is_logged_in && self.session.is_logged_in() {
             self.is_logged_in = true;
             self.place.logged_in();
@@ -278,14 +277,14 @@ impl Conversation {
     }
 
     fn count(&mut self) {
-        let done = self.session.take_tally();
-        if done != Tally::default() {
-            self.counters.add(done);
+        let tally = self.session.take_tally();
+        if tally != Tally::default() {
+            self.counters.add(tally);
         }
     }
 }
 
-/// Send what was written, and erase it.
+/// Send the buffer, then erase it.
 async fn send(to: &mut Stream, written: &mut Vec<u8>, timeout_ns: Option<u64>) -> Result<()> {
     if written.is_empty() {
         return Ok(());
@@ -293,26 +292,26 @@ async fn send(to: &mut Stream, written: &mut Vec<u8>, timeout_ns: Option<u64>) -
     let sent = to.send_within(written, timeout_ns).await;
     erase(written);
     written.clear();
-    // Give back the memory of a long row.
+    // Release the memory of a long row.
     written.shrink_to(KEPT);
     sent
 }
 
 fn erase(bytes: &mut [u8]) {
-    // `fill` writes words; `zeroize` writes each byte by itself.
+    // `fill` writes whole words; `zeroize` writes single bytes.
     bytes.fill(0);
     optimization_barrier(bytes);
 }
 
-/// A buffer for received bytes that is used again and again. They may be what others must not read, so they are erased in the
-/// end, and where that is asked for as soon as all of them are processed.
+/// A reusable buffer for received bytes. The bytes may be secret, so they are erased when the buffer is dropped, and
+/// with `erases` as soon as all of them are processed.
 #[derive(Debug)]
 struct Inbox {
     bytes: Vec<u8>,
     size: usize,
     start: usize,
     end: usize,
-    /// No byte behind this one was ever written.
+    /// No byte after this one was ever written.
     used: usize,
     /// Processed bytes are erased before more are received.
     erases: bool,
@@ -323,8 +322,8 @@ impl Inbox {
         Inbox { bytes: vec![0; size], size, start: 0, end: 0, used: 0, erases: false }
     }
 
-    /// Return the free part of the buffer; never empty. The buffer grows with what has come, not with what a length field
-    /// claims.
+    /// Return the free part of the buffer, which is never empty. The buffer grows with the received bytes, not with the
+    /// value of a length field.
     fn room(&mut self) -> &mut [u8] {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
@@ -352,7 +351,7 @@ impl Inbox {
         self.used = self.used.max(self.end);
     }
 
-    fn done(&mut self, count: usize) {
+    fn processed(&mut self, count: usize) {
         self.start += count;
     }
 
@@ -379,12 +378,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn bytes_are_there_until_they_are_processed_and_then_erased(
+        fn inbox_keeps_bytes_until_processed_and_then_erases_them(
             steps in prop::collection::vec((1..40_000_usize, 0..40_000_usize), 1..30),
         ) {
             let (mut inbox, mut expected, mut next) = (Inbox::new(64), Vec::new(), 0_u32);
             inbox.erases = true;
-            for (count, done) in steps {
+            for (count, processed) in steps {
                 let room = inbox.room();
                 let count = count.min(room.len());
                 for place in &mut room[..count] {
@@ -394,12 +393,12 @@ mod tests {
                 }
                 inbox.received(count);
                 prop_assert_eq!(inbox.content(), &expected[..]);
-                let done = done.min(expected.len());
-                inbox.done(done);
-                expected.drain(..done);
+                let processed = processed.min(expected.len());
+                inbox.processed(processed);
+                expected.drain(..processed);
                 prop_assert_eq!(inbox.content(), &expected[..]);
             }
-            inbox.done(expected.len());
+            inbox.processed(expected.len());
             inbox.room();
             prop_assert!(inbox.bytes.iter().all(|byte| *byte == 0));
         }

@@ -1,4 +1,4 @@
-//! Counters of what the gateway has done.
+//! Counters of the gateway.
 
 use net::serve;
 use serde::Serialize;
@@ -7,15 +7,15 @@ use std::iter::Sum;
 use std::ops::AddAssign;
 use std::sync::{Mutex, PoisonError};
 
-/// The counters of one listener on one thread, which alone writes them; another may read. An uncontended lock costs less than a
-/// `send` by two orders of magnitude, and keeps the numbers consistent.
+/// The counters of one listener on one thread. Only that thread writes them; others may read. An uncontended lock costs
+/// a hundredth of a `send`, and keeps the numbers consistent.
 #[derive(Debug, Default)]
 pub struct Counters(Mutex<ListenerCounters>);
 
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
 pub struct ListenerCounters {
     pub connections: u64,
-    /// Finished TLS handshakes of clients, by version.
+    /// Finished TLS handshakes with clients, by version.
     pub tls: BTreeMap<&'static str, u64>,
     #[serde(flatten)]
     pub tally: Tally,
@@ -23,15 +23,15 @@ pub struct ListenerCounters {
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Tally {
-    /// Commands that were passed on to the server.
+    /// Commands passed on to the server.
     pub commands: u64,
-    /// Rows of guarded sessions' answers.
+    /// Rows sent to guarded accounts.
     pub rows: u64,
     /// Encrypted values, without NULLs.
     pub values_encrypted: u64,
-    /// Bytes of those values.
+    /// Bytes of the encrypted values before encryption.
     pub plaintext_bytes: u64,
-    /// Bytes of those values.
+    /// Bytes of the encrypted values after encryption.
     pub ciphertext_bytes: u64,
     pub refused: u64,
     /// Sessions that ended with an error.
@@ -39,14 +39,14 @@ pub struct Tally {
 }
 
 impl AddAssign for Tally {
-    fn add_assign(&mut self, more: Tally) {
-        self.commands += more.commands;
-        self.rows += more.rows;
-        self.values_encrypted += more.values_encrypted;
-        self.plaintext_bytes += more.plaintext_bytes;
-        self.ciphertext_bytes += more.ciphertext_bytes;
-        self.refused += more.refused;
-        self.errors += more.errors;
+    fn add_assign(&mut self, other: Tally) {
+        self.commands += other.commands;
+        self.rows += other.rows;
+        self.values_encrypted += other.values_encrypted;
+        self.plaintext_bytes += other.plaintext_bytes;
+        self.ciphertext_bytes += other.ciphertext_bytes;
+        self.refused += other.refused;
+        self.errors += other.errors;
     }
 }
 
@@ -55,16 +55,16 @@ impl Counters {
         self.change(|counters| *counters.tls.entry(version).or_default() += 1);
     }
 
-    pub fn add(&self, done: Tally) {
-        self.change(|counters| counters.tally += done);
+    pub fn add(&self, tally: Tally) {
+        self.change(|counters| counters.tally += tally);
     }
 
     pub fn error(&self) {
         self.add(Tally { errors: 1, ..Tally::default() });
     }
 
-    fn change(&self, how: impl FnOnce(&mut ListenerCounters)) {
-        how(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    fn change(&self, update: impl FnOnce(&mut ListenerCounters)) {
+        update(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 

@@ -1,16 +1,16 @@
-//! What a client gets in place of a server's words: errors of the gateway's own, and a server's answers without anything that
-//! could quote data.
+//! Packets that a client gets instead of a server's own: errors of the gateway, and answers of the server without any
+//! text that could quote data.
 
 use base::error::{Failure, Result};
 use mysql::bytes::{Reader, append_length};
 use mysql::packet::{self, OkPacket, STATE, ServerError};
 
-/// The flags of a status that drivers need: IN_TRANSACTION, AUTOCOMMIT, MORE_RESULTS and IN_READONLY_TRANSACTION. Others show
-/// how a statement was carried out, or are of the session as it was before its settings were pinned.
+/// The status flags that drivers need: IN_TRANSACTION, AUTOCOMMIT, MORE_RESULTS and IN_READONLY_TRANSACTION. Other
+/// flags show how a statement was executed, or describe the session before its settings were pinned.
 const STATUS_FOR_DRIVERS: u16 = 1 | 1 << 1 | 1 << 3 | 1 << 13;
-/// ER_UNKNOWN_ERROR, for a server's errors that are not listed.
+/// ER_UNKNOWN_ERROR, which replaces every server error that has no entry in `known_message`.
 const UNKNOWN: u16 = 1105;
-const WITHHELD: &str = "The server refused this; the gateway holds back its words, which may quote data";
+const WITHHELD: &str = "The server refused this; the gateway withholds the server's message, which may quote data";
 const CLASS: usize = 2;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,40 +41,42 @@ impl ErrPacket {
     }
 
     /// Refuse a command or a part of one.
-    pub fn not_passed(what: &str) -> Self {
-        Self::new(REFUSED, format!("the gateway lets no {what} pass for this account"))
+    pub fn not_allowed(description: &str) -> Self {
+        Self::new(REFUSED, format!("the gateway does not pass on {description} for this account"))
     }
 
-    /// Refuse the number of a statement that was not prepared here.
+    /// Refuse the number of an unknown prepared statement.
     pub fn unknown_statement() -> Self {
-        Self::new(UNKNOWN_STATEMENT, "the gateway knows no prepared statement of this number")
+        Self::new(UNKNOWN_STATEMENT, "the gateway has no prepared statement with this number")
     }
 
-    /// Refuse what exceeds a limit of size.
-    pub fn too_large(what: &str, limit: usize) -> Self {
-        Self::new(PACKET_TOO_LARGE, format!("the gateway takes {what} of at most {limit} bytes from this account"))
+    pub fn too_large(description: &str, limit: usize) -> Self {
+        Self::new(
+            PACKET_TOO_LARGE,
+            format!("the gateway accepts {description} of at most {limit} bytes from this account"),
+        )
     }
 
     pub fn unreachable(failure: &Failure) -> Self {
         Self::new(SERVER_LOST, format!("the server behind the gateway cannot be reached: {}", failure.detail))
     }
 
-    /// Append the packet. `with_state`: the client has announced the protocol of MySQL 4.1.
+    /// Append the packet, with an SQL state if the client has announced the protocol of MySQL 4.1 (`with_state`).
     pub fn append(&self, sequence: u8, with_state: bool, out: &mut Vec<u8>) {
         let (code, state) = self.kind;
         let state = with_state.then_some(state);
-        ServerError { code, state, words: self.message.as_bytes() }.append(sequence, out);
+        ServerError { code, state, message: self.message.as_bytes() }.append(sequence, out);
     }
 }
 
-/// A failure ends the session.
+/// Convert a failure, which ends the session.
 impl From<Failure> for ErrPacket {
     fn from(failure: Failure) -> Self {
         Self::new(MALFORMED, format!("the gateway ended this session: {}", failure.detail))
     }
 }
 
-/// Append an OK packet without text and warnings, and without the id of a new row unless `shows_id`.
+/// Append an OK packet without text and warnings. The id of a new row is kept only with `shows_id`.
 pub fn append_bare_ok(payload: &[u8], shows_id: bool, sequence: u8, out: &mut Vec<u8>) -> Result<()> {
     let mut reader = Reader::new(payload);
     let OkPacket { changed, id, status } = OkPacket::read(&mut reader)?;
@@ -93,8 +95,8 @@ pub fn append_bare_eof(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> Resul
     packet::append(sequence, out, |out| out.extend_from_slice(&[payload[0], 0, 0, low, high]))
 }
 
-/// Append the first packet of an answer to a preparation without warnings: the statement's number and its counts of columns
-/// and parameters.
+/// Append the first packet of an answer to PREPARE: the statement's number and its counts of columns and parameters.
+/// The count of warnings is set to 0.
 pub fn append_bare_prepared(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> Result<()> {
     const NUMBERS: usize = 1 + 4 + 2 + 2;
     let numbers = Reader::new(payload).bytes(NUMBERS)?;
@@ -104,11 +106,12 @@ pub fn append_bare_prepared(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> 
     })
 }
 
-/// Append a server's error in the gateway's words. An error that is not listed has one number, and keeps the class of its
-/// SQL state.
+/// Append a server's error with the gateway's text. An error without an entry in `known_message` gets the code 1105, and keeps
+/// only the class of its SQL state.
 pub fn append_server_error(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> Result<()> {
     let ServerError { code, state: original, .. } = ServerError::parse(payload)?;
-    let (code, words, kept) = words(code).map_or((UNKNOWN, WITHHELD, CLASS), |words| (code, words, STATE));
+    let (code, message, kept) =
+        known_message(code).map_or((UNKNOWN, WITHHELD, CLASS), |message| (code, message, STATE));
     let mut state = *b"HY000";
     if let Some(original) = original
         && original.iter().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase())
@@ -116,13 +119,14 @@ pub fn append_server_error(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> R
         state = *b"00000";
         state[..kept].copy_from_slice(&original[..kept]);
     }
-    ServerError { code, state: Some(&state), words: words.as_bytes() }.append(sequence, out);
+    ServerError { code, state: Some(&state), message: message.as_bytes() }.append(sequence, out);
     Ok(())
 }
 
-/// The words for errors that applications and their drivers act on. MariaDB and MySQL agree up to 1879; what follows is of one
-/// of them. A number shows no more than whether the statement succeeded, which is in the hands of whoever approved it.
-fn words(code: u16) -> Option<&'static str> {
+/// Return the text for an error that applications and drivers act on. MariaDB and MySQL agree on codes up to 1879;
+/// later ones belong to one of them. A code shows only whether the statement succeeded, which the approval of the
+/// statement accepts.
+fn known_message(code: u16) -> Option<&'static str> {
     Some(match code {
         1040 => "Too many connections at the server",
         1044 => "Access denied to this database",
@@ -136,7 +140,7 @@ fn words(code: u16) -> Option<&'static str> {
         1062 | 1586 => "Duplicate entry for a key",
         1064 => "You have an error in your SQL syntax",
         1114 => "A table, or the disk, is full",
-        1129 | 1130 => "The server takes no connection from this host",
+        1129 | 1130 => "The server accepts no connections from this host",
         1136 => "Column count does not match value count",
         1142 => "Command denied for a table",
         1143 => "Command denied for a column",
@@ -153,7 +157,7 @@ fn words(code: u16) -> Option<&'static str> {
         1231 => "A variable cannot be set to this value",
         1242 => "A subquery returns more than one row",
         1243 => "Unknown prepared statement",
-        1251 | 1275 => "The server wants another authentication than this client's",
+        1251 | 1275 => "The server requires an authentication method that this client does not use",
         1264 => "A value is out of range for its column",
         1265 => "A value was truncated for its column",
         1290 | 1836 => "The server is read-only, or runs with an option that forbids this",
@@ -165,7 +169,7 @@ fn words(code: u16) -> Option<&'static str> {
         1365 => "Division by 0",
         1366 => "A value is incorrect for its column",
         1406 => "A value is too long for its column",
-        1461 => "The server holds too many prepared statements",
+        1461 => "The server has too many prepared statements",
         1568 => "Transaction characteristics cannot be changed within a transaction",
         1615 => "The prepared statement needs to be prepared again",
         1644 => "A trigger raised a condition",
@@ -177,7 +181,7 @@ fn words(code: u16) -> Option<&'static str> {
         3101 => "The transaction was rolled back; try restarting transaction",
         3118 | 4151 => "The account is locked",
         3159 => "Connections using insecure transport are prohibited",
-        3572 => "A row is locked, and NOWAIT is set",
+        3572 => "A row is locked, and the statement has NOWAIT",
         3819 | 4025 => "A CHECK constraint is violated",
         4031 => "The client was disconnected by the server because of inactivity",
         _ => return None,
@@ -193,7 +197,7 @@ mod tests {
     use mysql_common::proto::MyDeserialize;
 
     #[test]
-    fn statuses_and_numbers_are_all_that_an_answer_shows() {
+    fn bare_packets_keep_only_status_flags_and_counts() {
         let mut out = Vec::new();
         append_bare_ok(b"\x00\x03\xfc\x2c\x01\x02\x00\x01\x00Rows matched: 3", false, 1, &mut out).unwrap();
         append_bare_ok(b"\x00\x03\xfc\x2c\x01\xff\xff\x01\x00Rows matched: 3", true, 1, &mut out).unwrap();
@@ -209,8 +213,8 @@ mod tests {
     }
 
     #[test]
-    fn a_servers_error_keeps_its_number_where_it_is_listed_and_never_its_words() {
-        for (payload, code, state, words) in [
+    fn server_errors_keep_known_codes_and_never_their_text() {
+        for (payload, code, state, message) in [
             (&b"\xff\x26\x04#23000Duplicate entry 'Brien'"[..], 1062, "23000", "Duplicate entry for a key"),
             (b"\xff\x6c\x06#45001Brien", 1644, "45001", "A trigger raised a condition"),
             (b"\xff\x51\x04#23S77XPATH syntax error: 'Brien'", 1105, "23000", WITHHELD),
@@ -224,7 +228,7 @@ mod tests {
             let error = packet.server_error();
             let text = error.message_str().into_owned();
             assert_eq!((error.error_code(), error.sql_state_ref().unwrap().as_str().as_ref()), (code, state));
-            assert_eq!(text, words);
+            assert_eq!(text, message);
         }
     }
 }

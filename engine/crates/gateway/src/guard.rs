@@ -1,6 +1,6 @@
-//! The guard of a session: what its account may execute, and what it gets of the server's answers.
+//! The guard of a session: it limits what the account may execute, and encrypts the server's answers.
 
-use crate::answers::{Kind, Of};
+use crate::answers::{DefinitionsOf, Kind};
 use crate::counters::Tally;
 use crate::errors::*;
 use crate::rules::{Role, Rules};
@@ -16,7 +16,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 const NULL: u8 = 0x06;
-/// The bytes of a parameter's type.
+/// The size of a parameter's type.
 const TYPE: usize = 2;
 
 #[derive(Debug)]
@@ -24,18 +24,18 @@ pub struct Prepared {
     statement: Arc<Statement>,
     is_approved: bool,
     parameters: Vec<Parameter>,
-    /// The last types that an execution named were right.
+    /// Whether the types of the last execution that sent types were accepted.
     has_types: bool,
-    /// The bytes of the next execution's parameters that have come by SEND_LONG_DATA.
+    /// Bytes received by SEND_LONG_DATA for the next execution.
     pub long_data: usize,
 }
 
 #[derive(Debug)]
 struct Parameter {
     kind: Option<statements::Kind>,
-    /// Its last value had another type than a text. MariaDB 10.11 keeps that type if a text then comes by SEND_LONG_DATA,
-    /// and takes the text's address for the value.
-    was_no_text: bool,
+    /// Whether the parameter's last value had a type other than text. MariaDB 10.11 keeps that type if a text then
+    /// arrives by SEND_LONG_DATA, and uses the text's address as the value.
+    was_not_text: bool,
 }
 
 #[derive(Debug)]
@@ -45,13 +45,13 @@ pub struct Guard {
     pub reading: Reading,
     statement: Option<Arc<Statement>>,
     format: RowFormat,
-    /// The columns of the present result set or preparation.
+    /// The columns of the current result set or prepared statement.
     columns: Vec<Rc<Column>>,
     pub prepared: HashMap<u32, Prepared>,
 }
 
 impl Guard {
-    /// Create a guard for an account of this role, with a new data key. A client with a salt gets envelopes.
+    /// Create a guard for an account with this role, with a new data key. A client with a salt gets envelopes.
     pub fn new(role: Role, salt: Option<SessionSalt>) -> Result<Self> {
         Ok(Guard {
             sealing: Sealing::new(&role, salt, 0)?,
@@ -64,7 +64,7 @@ impl Guard {
         })
     }
 
-    /// Take another data key before this one is used up. Called between two commands.
+    /// Replace the data key before its values run out. To be called between two commands.
     pub fn renew_key_in_time(&mut self) -> Result<()> {
         if self.sealing.is_spent() {
             self.sealing = self.sealing.renewed(&self.role)?;
@@ -72,12 +72,12 @@ impl Guard {
         Ok(())
     }
 
-    /// Take new rules, under which the account has this role.
+    /// Apply new rules, under which the account has this role.
     pub fn renew_rules(&mut self, role: Role, rules: &Rules) -> Result<()> {
         self.sealing = self.sealing.renewed(&role)?;
         self.role = role;
         for prepared in self.prepared.values_mut() {
-            prepared.is_approved = rules.statements.approve(&prepared.statement);
+            prepared.is_approved = rules.statements.still_approves(&prepared.statement);
         }
         Ok(())
     }
@@ -87,7 +87,7 @@ impl Guard {
         self.format = format;
     }
 
-    /// Return the prepared statement of an execution; an error if it may not be executed with these parameters.
+    /// Return the prepared statement to execute, or an error if it may not be executed with these parameters.
     pub fn execute(&mut self, number: u32, parameters: &[u8]) -> std::result::Result<Arc<Statement>, ErrPacket> {
         let Some(prepared) = self.prepared.get_mut(&number) else {
             return Err(ErrPacket::unknown_statement());
@@ -97,16 +97,16 @@ impl Guard {
             return Err(ErrPacket::new(NEEDS_PREPARING, message));
         }
         if !prepared.accept_types(parameters) {
-            return Err(ErrPacket::not_passed("parameter of another kind than was approved"));
+            return Err(ErrPacket::not_allowed("a parameter of another kind than approved"));
         }
         prepared.long_data = 0;
         Ok(prepared.statement.clone())
     }
 
-    /// Process a packet of the server's; append what the client gets in its place.
+    /// Process a packet of the server; append its replacement for the client.
     ///
     /// # Errors
-    /// `protocol`, `encryption`; then a part may have been appended.
+    /// `protocol`, `encryption`; a part of the packet may then have been appended.
     pub fn answer(
         &mut self,
         kind: Kind,
@@ -128,10 +128,10 @@ impl Guard {
                 self.check_count(columns)?;
                 packet::append(sequence, out, |out| out.extend_from_slice(payload))
             }
-            Kind::Definition(Of::Parameters { .. }) => {
+            Kind::Definition(DefinitionsOf::Parameters { .. }) => {
                 packet::append(sequence, out, |out| out.extend_from_slice(payload))
             }
-            Kind::Definition(Of::Rows | Of::Columns) => {
+            Kind::Definition(DefinitionsOf::Rows | DefinitionsOf::Columns) => {
                 let verdict = self.verdict(self.columns.len())?;
                 let column = self.sealing.column(payload, verdict, self.format, rules)?;
                 packet::append(sequence, out, |out| out.extend_from_slice(column.definition().unwrap_or(payload)))?;
@@ -152,18 +152,18 @@ impl Guard {
 
     /// Record a prepared statement, and compare its columns and parameters with the approval.
     fn prepare(&mut self, PreparedPacket { statement: number, columns, parameters }: PreparedPacket) -> Result<()> {
-        // MariaDB tells none of what RETURNING gives before it is executed; then they are counted again.
+        // MariaDB does not report the columns of RETURNING before the execution; they are counted then.
         if columns > 0 {
             self.check_count(columns.into())?;
         }
         let Some(statement) = self.statement.clone() else {
-            return Err(Failure::protocol("nothing was to be prepared"));
+            return Err(Failure::protocol("the server sent a prepared statement that no command asked for"));
         };
         let kinds = statement.parameters(&self.reading);
         if usize::from(parameters) != kinds.len() {
-            return Err(Failure::protocol("the server counts other parameters than the gateway"));
+            return Err(Failure::protocol("the server counts a different number of parameters than the gateway"));
         }
-        let parameters = kinds.into_iter().map(|kind| Parameter { kind, was_no_text: false }).collect();
+        let parameters = kinds.into_iter().map(|kind| Parameter { kind, was_not_text: false }).collect();
         let prepared = Prepared { statement, is_approved: true, parameters, has_types: false, long_data: 0 };
         self.prepared.insert(number, prepared);
         Ok(())
@@ -173,10 +173,8 @@ impl Guard {
         match self.statement.as_ref().map(|statement| &statement.outputs) {
             Some(Outputs::All(_)) => Ok(()),
             Some(Outputs::Each(verdicts)) if verdicts.len() as u64 == columns => Ok(()),
-            Some(Outputs::Each(_)) => {
-                Err(Failure::protocol("the answer has another number of columns than was approved"))
-            }
-            None => Err(Failure::protocol("the server sends rows where none were asked for")),
+            Some(Outputs::Each(_)) => Err(Failure::protocol("the answer has another number of columns than approved")),
+            None => Err(Failure::protocol("the server sends rows that no command asked for")),
         }
     }
 
@@ -184,17 +182,17 @@ impl Guard {
         match self.statement.as_ref().map(|statement| &statement.outputs) {
             Some(Outputs::All(verdict)) => Ok(*verdict),
             Some(Outputs::Each(verdicts)) if place < verdicts.len() => Ok(Some(verdicts[place])),
-            _ => Err(Failure::protocol("the server describes a column where there is none")),
+            _ => Err(Failure::protocol("the server describes more columns than the answer has")),
         }
     }
 }
 
 impl Prepared {
     pub fn accepts_long_data(&self, parameter: u16) -> bool {
-        self.parameters.get(usize::from(parameter)).is_none_or(|parameter| !parameter.was_no_text)
+        self.parameters.get(usize::from(parameter)).is_none_or(|parameter| !parameter.was_not_text)
     }
 
-    /// Check the types that an execution names, in the bytes of its parameters.
+    /// Check the types that an execution sends before its parameters.
     fn accept_types(&mut self, parameters: &[u8]) -> bool {
         if self.parameters.is_empty() {
             return true;
@@ -205,15 +203,15 @@ impl Prepared {
             Types::New(types) => {
                 let types = || types.chunks_exact(TYPE).map(|kind| kind[0]);
                 self.has_types = self.parameters.iter().zip(types()).all(|(parameter, number)| {
-                    let kind = statements::Kind::of_type(number);
+                    let kind = statements::Kind::from_type(number);
                     number == NULL || kind.is_some() && (parameter.kind.is_none() || parameter.kind == kind)
                 });
-                // The server does not see a refused execution.
+                // The server does not see a refused execution, so it keeps the old types.
                 if self.has_types {
                     for (parameter, number) in
                         self.parameters.iter_mut().zip(types()).filter(|(_, number)| *number != NULL)
                     {
-                        parameter.was_no_text = !matches!(number, 0x0F | 0xF9..=0xFE);
+                        parameter.was_not_text = !matches!(number, 0x0F | 0xF9..=0xFE);
                     }
                 }
             }
@@ -225,17 +223,17 @@ impl Prepared {
 /// The types of an execution's parameters.
 pub enum Types<'a> {
     AsBefore,
-    /// Two bytes each.
+    /// The types, of two bytes each.
     New(&'a [u8]),
-    /// The bytes end before them.
+    /// The bytes end before the types.
     Missing,
 }
 
-/// Return the types of so many parameters, which follow their NULLs.
+/// Return the types of `count` parameters, which follow the bitmap of NULLs.
 pub fn parameter_types(count: usize, parameters: &[u8]) -> Types<'_> {
     match parameters.get(count.div_ceil(8)..).and_then(<[u8]>::split_first) {
         Some((0, _)) => Types::AsBefore,
-        // MySQL takes any other byte for new ones.
+        // MySQL treats any byte other than 0 as "new types follow".
         Some((_, types)) => types.get(..TYPE * count).map_or(Types::Missing, Types::New),
         None => Types::Missing,
     }

@@ -1,5 +1,5 @@
-//! Learning: the statements of some accounts pass, and each new one is written to a file with what its answer shows. Nothing
-//! in that file is approved until a person moves it to the rules.
+//! Learning mode: the statements of some accounts pass, and each new one is written to a file with the columns of its
+//! answer. Nothing in that file is approved until a person moves it to the rules.
 
 use crate::guard::{Types, parameter_types};
 use crate::plan::LearnPlan;
@@ -17,34 +17,34 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 const HEADER: &str = "\
-# Statements that 'costof gateway --learn' has seen. None of them is approved. Read each one, decide which of its outputs may
-# be \"plain\", and move it to the rules file. Whoever may send a statement learns what its rows, their number and their order
-# show.
+# Statements that 'costof gateway --learn' has recorded. None of them is approved. Read each one, decide which of its outputs
+# may be \"plain\", and move it to the rules file. An account that may send a statement learns what the rows, their number and
+# their order show.
 ";
 
-/// The file of learned statements, and the accounts that they are learned from.
+/// The file of learned statements, and the accounts whose statements are learned.
 #[derive(Debug)]
 pub struct Learner {
     accounts: HashSet<Vec<u8>>,
-    book: Mutex<Book>,
+    learned: Mutex<LearnedFile>,
 }
 
 #[derive(Debug)]
-struct Book {
+struct LearnedFile {
     file: File,
     known: HashSet<String>,
 }
 
 impl Learner {
-    /// Open the file, which may have statements already.
+    /// Open the file, which may already hold statements.
     pub fn open(plan: &LearnPlan, rules: &Rules) -> Result<Self> {
         let refuse = |why: String| Failure::new(Class::Plan, format!("{}: {why}", plan.file.display()));
         if !rules.guard() {
-            return Err(refuse("the rules name no [[columns]], so there is nothing to learn for".into()));
+            return Err(refuse("the rules have no [[columns]], so there is nothing to learn: add [[columns]]".into()));
         }
         let (file, known) = open(&plan.file).map_err(refuse)?;
         let accounts = plan.accounts.iter().map(|name| name.clone().into_bytes()).collect();
-        Ok(Learner { accounts, book: Mutex::new(Book { file, known }) })
+        Ok(Learner { accounts, learned: Mutex::new(LearnedFile { file, known }) })
     }
 
     pub fn learns_from(&self, account: &[u8]) -> bool {
@@ -52,9 +52,9 @@ impl Learner {
     }
 
     fn write(&self, key: String, entry: &str) {
-        let mut book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
-        if book.known.insert(key)
-            && let Err(error) = book.file.write_all(entry.as_bytes())
+        let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+        if learned.known.insert(key)
+            && let Err(error) = learned.file.write_all(entry.as_bytes())
         {
             eprintln!("costof-engine: cannot write a learned statement: {error}");
         }
@@ -83,7 +83,7 @@ fn open(path: &Path) -> std::result::Result<(File, HashSet<String>), String> {
     Ok((file, known))
 }
 
-/// What tells one learned statement from another. Literals of a prepared statement belong to it.
+/// Return the key that identifies a learned statement. Literals of a prepared statement are part of it.
 fn key(reading: &Reading, is_prepared: bool, database: Option<&str>) -> String {
     let mut key = format!("{}\n{}", database.unwrap_or_default(), String::from_utf8_lossy(reading.shape()));
     for value in reading.values() {
@@ -100,10 +100,10 @@ struct Pending {
     key: String,
     text: String,
     database: Option<String>,
-    /// Of each `?`; None where they are not known yet.
+    /// The kind of each `?`; None if not known yet.
     kinds: Option<Vec<Kind>>,
-    /// How many `?` there are.
-    marks: usize,
+    /// The number of `?`.
+    placeholders: usize,
     outputs: Vec<Names>,
     is_nested: bool,
     filters: Vec<Names>,
@@ -111,16 +111,17 @@ struct Pending {
 }
 
 #[derive(Debug, Default)]
-pub struct Lesson {
+pub struct Recorder {
     reading: Reading,
     pending: Option<Pending>,
     number: Option<u32>,
-    /// Prepared statements that were not executed yet.
+    /// Prepared statements that have not been executed yet.
     prepared: HashMap<u32, Pending>,
 }
 
-impl Lesson {
-    /// Begin with a text that is sent or prepared; return the database that is the session's if it succeeds.
+impl Recorder {
+    /// Begin with a text that is sent or prepared; return the session's new database if the statement succeeds and
+    /// selects one.
     pub fn statement(
         &mut self,
         text: &[u8],
@@ -134,7 +135,7 @@ impl Lesson {
             Ok(statement) => return statement.uses.clone(),
             Err(Refusal::Unreadable(why)) => {
                 let text = comment(text);
-                let entry = format!("\n# Cannot be approved, since it has {why}:\n# {text}\n");
+                let entry = format!("\n# Cannot be approved because it has {why}:\n# {text}\n");
                 learner.write(format!("{why}\n{text}"), &entry);
             }
             Err(Refusal::NotApproved(_)) => self.pending = Some(self.begin(text, is_prepared, database, rules)),
@@ -145,13 +146,13 @@ impl Lesson {
     fn begin(&self, text: &[u8], is_prepared: bool, database: Option<&[u8]>, rules: &Rules) -> Pending {
         let reading = &self.reading;
         let database = database.map(|name| String::from_utf8_lossy(name).into_owned());
-        let is_mark = |value: &Value| value.kind.is_none() == is_prepared;
+        let is_placeholder = |value: &Value| value.kind.is_none() == is_prepared;
         let names_a_view = reading.shape_tokens().any(|token| rules.catalogue.views.contains(&bare_name(token)));
         Pending {
             key: key(reading, is_prepared, database.as_deref()),
-            text: String::from_utf8_lossy(&reading.pieces(text, is_mark).join(&b'?')).into_owned(),
+            text: String::from_utf8_lossy(&reading.text_between(text, is_placeholder).join(&b'?')).into_owned(),
             kinds: (!is_prepared).then(|| reading.values().iter().filter_map(|value| value.kind).collect()),
-            marks: reading.values().iter().filter(|value| is_mark(value)).count(),
+            placeholders: reading.values().iter().filter(|value| is_placeholder(value)).count(),
             outputs: Vec::new(),
             is_nested: reading.is_nested() || names_a_view,
             filters: filters(reading, rules),
@@ -160,7 +161,7 @@ impl Lesson {
         }
     }
 
-    /// Record that the server has prepared the statement under this number.
+    /// Record the number under which the server has prepared the statement.
     pub fn prepared(&mut self, number: u32) {
         self.number = Some(number);
     }
@@ -173,8 +174,8 @@ impl Lesson {
         }
     }
 
-    pub fn answered(&mut self, has_succeeded: bool, rules: &Rules, learner: &Learner) {
-        let Some(pending) = self.pending.take().filter(|_| has_succeeded) else { return };
+    pub fn answered(&mut self, succeeded: bool, rules: &Rules, learner: &Learner) {
+        let Some(pending) = self.pending.take().filter(|_| succeeded) else { return };
         match self.number {
             Some(number) if pending.is_prepared => {
                 self.prepared.insert(number, pending);
@@ -186,25 +187,26 @@ impl Lesson {
     /// Record the execution of a prepared statement with these parameters.
     pub fn execution(&mut self, number: u32, parameters: &[u8], rules: &Rules, learner: &Learner) {
         if let Some(mut pending) = self.prepared.remove(&number) {
-            pending.kinds = kinds(pending.marks, parameters);
+            pending.kinds = kinds(pending.placeholders, parameters);
             learner.write(pending.key.clone(), &pending.entry(rules));
         }
     }
 }
 
-/// The kinds of an execution's parameters; None where they are not all there.
+/// Return the kinds of an execution's parameters; None if their types were not sent or a type has no kind.
 fn kinds(count: usize, parameters: &[u8]) -> Option<Vec<Kind>> {
     let Types::New(types) = parameter_types(count, parameters) else { return None };
-    types.chunks_exact(2).map(|kind| Kind::of_type(kind[0])).collect()
+    types.chunks_exact(2).map(|kind| Kind::from_type(kind[0])).collect()
 }
 
-/// Protected columns that a statement names outside of its outputs and of the columns that it inserts into.
+/// Return the protected columns that a statement names outside its outputs and outside the columns that it inserts
+/// into.
 fn filters(reading: &Reading, rules: &Rules) -> Vec<Names> {
     let tokens: Vec<_> = reading.shape_tokens().map(String::from_utf8_lossy).collect();
-    let place = |word: &str| tokens.iter().position(|token| token == word).unwrap_or(tokens.len());
+    let position = |word: &str| tokens.iter().position(|token| token == word).unwrap_or(tokens.len());
     let from = match &*tokens[0] {
-        "select" => place("from"),
-        "insert" | "replace" => place("select").min(place("on")),
+        "select" => position("from"),
+        "insert" | "replace" => position("select").min(position("on")),
         _ => 0,
     };
     let names = |tokens: &[Cow<'_, str>], name: &str| {
@@ -218,23 +220,25 @@ impl Pending {
     fn entry(&self, rules: &Rules) -> String {
         let mut entry = String::from("\n");
         let mut verdicts = Vec::new();
-        for (place, names) in self.outputs.iter().enumerate() {
+        for (position, names) in self.outputs.iter().enumerate() {
             let name = comment(names.join(".").as_bytes());
             let names = names.each_ref().map(String::as_str);
-            let (what, verdict) = match () {
-                () if rules.algorithm_of(names).is_some() => {
+            let (description, verdict) = match () {
+                () if rules.algorithm_for(names).is_some() => {
                     (format!("{name}, protected: always encrypted"), "encrypt")
                 }
-                () if !rules.catalogue.knows_as_plain(names) => ("computed".into(), "encrypt"),
-                () if self.is_nested => (format!("{name}, or another column of a view or a nested query"), "encrypt"),
+                () if !rules.catalogue.is_known_plain(names) => ("computed".into(), "encrypt"),
+                () if self.is_nested => {
+                    (format!("{name}, or another column behind a view or a nested query"), "encrypt")
+                }
                 () => (name, "plain"),
             };
-            let _ = writeln!(entry, "# output {}: {what}", place + 1);
+            let _ = writeln!(entry, "# output {}: {description}", position + 1);
             verdicts.push(format!("\"{verdict}\""));
         }
         for [_, table, column] in &self.filters {
             let name = comment(format!("{table}.{column}").as_bytes());
-            let _ = writeln!(entry, "# filters on {name}: whoever may send it learns which rows match");
+            let _ = writeln!(entry, "# filters on {name}: an account that may send it learns which rows match");
         }
         let _ = writeln!(entry, "[[statements]]\ntext = {}", quoted(&self.text));
         if let Some(database) = &self.database {
@@ -251,7 +255,7 @@ impl Pending {
     }
 }
 
-/// In one line, and not longer than people read.
+/// Return the text in one line of at most 200 characters.
 fn comment(text: &[u8]) -> String {
     const LONGEST: usize = 200;
     let text = String::from_utf8_lossy(text);
@@ -280,7 +284,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_toml(text in "\\PC{0,40}[\"\\\\\n\t\u{7f}]{0,4}\\PC{0,40}") {
+        fn quoted_texts_are_valid_toml(text in "\\PC{0,40}[\"\\\\\n\t\u{7f}]{0,4}\\PC{0,40}") {
             let read = parse_approvals(&format!("[[statements]]\ntext = {}\n", quoted(&text))).unwrap();
             prop_assert_eq!(&read[0].get_ref().text, &text);
         }

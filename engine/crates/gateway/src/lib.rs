@@ -1,9 +1,10 @@
-//! `costof-engine gateway`: lets approved statements pass to a MySQL server and encrypts columns of its answers.
+//! The `costof-engine gateway` command. It passes approved statements to a MySQL server and encrypts columns of the
+//! answers.
 //!
-//! Read it in this order: [`plan`] is what goes in and out, [`rules`] what is protected and for whom, [`statements`] how a text
-//! is read and which approved statement it is, [`session`] what becomes of each packet, with [`login`], [`answers`], [`guard`] and
-//! [`sealing`], and [`conversation`] how bytes come and go. Threads share the rules: a session looks at a number with each
-//! command to see whether they are still the same.
+//! Reading order: [`plan`] (input and output messages), [`rules`] (protected columns and accounts), [`statements`]
+//! (parsing a text and matching it with an approved statement), [`session`] (the decision about each packet, with
+//! [`login`], [`answers`], [`guard`] and [`sealing`]), and [`conversation`] (sending and receiving). Threads share the
+//! rules. A session compares a generation number at each command to notice new rules.
 
 mod answers;
 mod conversation;
@@ -42,7 +43,7 @@ fn serve() -> Result<()> {
     let mut lines = Lines::from_standard_input();
     let Some(line) = lines.next() else { return Ok(()) };
     let plan = Plan::parse(&line)?;
-    // Before any key is read.
+    // Protect the memory before any key is read.
     process::keep_memory_private()?;
     lock_keys();
     process::allow_many_connections();
@@ -60,11 +61,11 @@ fn serve() -> Result<()> {
     Ok(())
 }
 
-/// Reload the rules on SIGHUP, and print the answer as for the command.
+/// Reload the rules on SIGHUP, and print the same answer as for the `reload` command.
 fn reload_on_hangup(gateway: Arc<Gateway>) -> Result<()> {
-    let refused = |error: std::io::Error| Failure::new(Class::Internal, format!("cannot take SIGHUP: {error}"));
-    let mut signals = Signals::new([SIGHUP]).map_err(refused)?;
+    let failed = |error: std::io::Error| Failure::new(Class::Internal, format!("cannot handle SIGHUP: {error}"));
+    let mut signals = Signals::new([SIGHUP]).map_err(failed)?;
     let work = move || signals.forever().for_each(|_| lines::write(&Answer::Reloaded(gateway.reload())));
-    std::thread::Builder::new().name("signals".into()).spawn(work).map_err(refused)?;
+    std::thread::Builder::new().name("signals".into()).spawn(work).map_err(failed)?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Greetings and responses (MySQL Internals, "Connection Phase Packets"), and what the gateway changes in them.
+//! Greetings and login responses (MySQL Internals, "Connection Phase Packets"), and the gateway's changes to them.
 
 use base::error::{Failure, Result};
 use encryption::{ClientNonce, DECRYPTS_ATTRIBUTE, NONCE_ATTRIBUTE};
@@ -8,7 +8,7 @@ use mysql::handshake::{COLLATION, PROTOCOL_VERSION, RESERVED, SCRAMBLE};
 use mysql::packet::{self, HEADER};
 
 /// Capabilities that the gateway cannot follow, or that carry data past it.
-const CUT: u32 = COMPRESS
+const REMOVED: u32 = COMPRESS
     | LOCAL_FILES
     | SESSION_TRACK
     | OPTIONAL_RESULTSET_METADATA
@@ -17,55 +17,57 @@ const CUT: u32 = COMPRESS
     | MULTI_FACTOR_AUTHENTICATION
     | PROGRESS_OR_EXTENSION;
 
-/// Before the reserved bytes: version's end, connection, nonce, zero, capabilities, collation, status, capabilities, length.
+/// The fields before the reserved bytes: end of version, connection, nonce, zero, capabilities, collation, status,
+/// capabilities, length.
 const BEFORE_RESERVED: usize = 4 + 8 + 1 + 2 + 1 + 2 + 2 + 1;
-/// The last four of these bytes are more capabilities of MariaDB's.
-const RESERVED_OF_GREETING: usize = 10;
-/// The length of a request for TLS, which is a response without a name.
+/// MariaDB uses the last four of these bytes for further capabilities.
+const RESERVED_IN_GREETING: usize = 10;
+/// The length of a TLS request, which is a response without an account name.
 pub const TLS_REQUEST: usize = 4 + 4 + 1 + RESERVED;
-/// The longest response, with attributes of 64 KiB.
+/// The longest accepted response; attributes may have 64 KiB.
 pub const LONGEST: usize = 1 << 17;
-/// Where the server's part lies in a greeting: eight bytes before its zero, and twelve behind what is reserved.
-const FIRST_OF_SCRAMBLE: usize = 8;
-/// A server cuts a longer name, and takes another account for it. MariaDB's own limit is higher.
+/// The scramble is split in a greeting: 8 bytes before the zero, and 12 after the reserved bytes.
+const FIRST_SCRAMBLE_PART: usize = 8;
+/// MySQL cuts a longer account name, and so may choose another account. MariaDB's limit is higher.
 const LONGEST_ACCOUNT: usize = 32;
-/// What a guarded session may do, which leaves out what has the server read a statement otherwise (IGNORE_SPACE, NO_SCHEMA,
-/// ODBC) or read several: LONG_PASSWORD, FOUND_ROWS, LONG_FLAG, CONNECT_WITH_DB, PROTOCOL_41, INTERACTIVE, TLS,
-/// IGNORE_SIGPIPE, TRANSACTIONS, the reserved bit 14, SECURE_CONNECTION, results in turn, PLUGIN_AUTH,
-/// CONNECT_ATTRIBUTES, PROOF_OF_ANY_LENGTH and DEPRECATE_EOF.
+/// The capabilities of a guarded session: LONG_PASSWORD, FOUND_ROWS, LONG_FLAG, CONNECT_WITH_DB, PROTOCOL_41,
+/// INTERACTIVE, TLS, IGNORE_SIGPIPE, TRANSACTIONS, the reserved bit 14, SECURE_CONNECTION, MULTI_RESULTS,
+/// PS_MULTI_RESULTS, PLUGIN_AUTH, CONNECT_ATTRIBUTES, PROOF_OF_ANY_LENGTH and DEPRECATE_EOF. Capabilities that change
+/// how the server parses a statement (IGNORE_SPACE, NO_SCHEMA, ODBC) or that allow several statements are left out.
 const GUARDED: u32 = 0b1111 | 1 << 9 | 1 << 10 | TLS | 0b1111 << 12 | 0b11 << 17 | 0b111 << 19 | DEPRECATE_EOF;
 
-/// What the gateway needs of the server's greeting.
+/// The fields of the server's greeting that the gateway uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Greeting {
     capabilities: u32,
     collation: u8,
-    /// The server's part of what binds keys to the session: both ends see this one, whatever proof is asked for later.
+    /// The server's part of the salt that binds keys to the session. Both ends see these bytes, even if another
+    /// authentication method follows.
     pub scramble: [u8; SCRAMBLE],
 }
 
 impl Greeting {
     /// Append the greeting without the capabilities that the gateway cannot follow.
-    pub fn cut(payload: &[u8], sequence: u8, tls: bool, out: &mut Vec<u8>) -> Result<Self> {
+    pub fn without_removed_capabilities(payload: &[u8], sequence: u8, tls: bool, out: &mut Vec<u8>) -> Result<Self> {
         let mut reader = Reader::new(payload);
         if reader.u8()? != PROTOCOL_VERSION {
-            return Err(Failure::protocol("the server's greeting is not MySQL's"));
+            return Err(Failure::protocol("the server's greeting does not have MySQL's protocol version"));
         }
         let version = reader.until_zero()?;
-        let fixed = reader.bytes(BEFORE_RESERVED + RESERVED_OF_GREETING)?;
+        let fixed = reader.bytes(BEFORE_RESERVED + RESERVED_IN_GREETING)?;
         let mut scramble = [0; SCRAMBLE];
-        let (first, second) = scramble.split_at_mut(FIRST_OF_SCRAMBLE);
-        first.copy_from_slice(&fixed[4..4 + FIRST_OF_SCRAMBLE]);
-        second.copy_from_slice(reader.bytes(SCRAMBLE - FIRST_OF_SCRAMBLE)?);
-        let both = |at: usize| u32::from(fixed[at]) | u32::from(fixed[at + 1]) << 8;
-        let offered = both(13) | both(18) << 16;
+        let (first, second) = scramble.split_at_mut(FIRST_SCRAMBLE_PART);
+        first.copy_from_slice(&fixed[4..4 + FIRST_SCRAMBLE_PART]);
+        second.copy_from_slice(reader.bytes(SCRAMBLE - FIRST_SCRAMBLE_PART)?);
+        let two_bytes = |at: usize| u32::from(fixed[at]) | u32::from(fixed[at + 1]) << 8;
+        let offered = two_bytes(13) | two_bytes(18) << 16;
         if offered & NEEDED != NEEDED {
             return Err(Failure::protocol("the server does not speak the protocol of MySQL 4.1"));
         }
         if tls && offered & TLS == 0 {
-            return Err(Failure::protocol("the server does not offer TLS, under which the gateway's clients come"));
+            return Err(Failure::protocol("the server does not offer TLS, which this listener requires"));
         }
-        let capabilities = offered & !CUT & if tls { u32::MAX } else { !TLS };
+        let capabilities = offered & !REMOVED & if tls { u32::MAX } else { !TLS };
         let start = out.len();
         out.extend_from_slice(&[0; HEADER]);
         let at = out.len() + 1 + version.len() + 1;
@@ -73,7 +75,7 @@ impl Greeting {
         let [a, b, c, d] = capabilities.to_le_bytes();
         out[at + 13..at + 15].copy_from_slice(&[a, b]);
         out[at + 18..at + 20].copy_from_slice(&[c, d]);
-        out[at + BEFORE_RESERVED..at + BEFORE_RESERVED + RESERVED_OF_GREETING].fill(0);
+        out[at + BEFORE_RESERVED..at + BEFORE_RESERVED + RESERVED_IN_GREETING].fill(0);
         packet::finish(&mut out[start..], sequence)?;
         Ok(Greeting { capabilities, collation: fixed[15], scramble })
     }
@@ -82,23 +84,23 @@ impl Greeting {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Response<'a> {
     capabilities: u32,
-    /// The collation's number of its texts.
+    /// The number of the collation, which implies the character set.
     collation: u8,
     pub account: &'a [u8],
-    pub reads: Reads,
+    pub client_reads: ClientReads,
     end: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reads {
+pub enum ClientReads {
     Plaintext,
-    /// It decrypts, with keys that are bound to this nonce.
+    /// The client decrypts, with keys bound to this nonce.
     Ciphertext(ClientNonce),
-    /// It announces that it decrypts, but sends no valid nonce.
+    /// The client announces that it decrypts, but sends no valid nonce.
     Unbound,
 }
 
-/// Whether the packet is a request for TLS, behind which the client will send its response again.
+/// Return whether the packet is a TLS request. After the handshake the client sends its full response.
 pub fn is_tls_request(payload: &[u8]) -> bool {
     let claims_tls = Reader::new(payload).u32().is_ok_and(|capabilities| capabilities & TLS != 0);
     claims_tls && payload.len() == TLS_REQUEST
@@ -124,8 +126,8 @@ impl<'a> Response<'a> {
             reader.until_zero_or_end();
         }
         let has_attributes = capabilities & CONNECT_ATTRIBUTES != 0 && !reader.is_empty();
-        let reads = reads(if has_attributes { reader.text()? } else { &[] })?;
-        Ok(Response { capabilities, collation, account, reads, end: payload.len() - reader.rest().len() })
+        let client_reads = client_reads(if has_attributes { reader.text()? } else { &[] })?;
+        Ok(Response { capabilities, collation, account, client_reads, end: payload.len() - reader.rest().len() })
     }
 
     pub fn claims_tls(&self) -> bool {
@@ -136,33 +138,34 @@ impl<'a> Response<'a> {
         self.capabilities & greeting.capabilities & DEPRECATE_EOF != 0
     }
 
-    /// Return whether its texts are UTF-8, or ASCII is the same in them: `ascii`, `latin1`, `binary`, `utf8mb3` and
-    /// `utf8mb4`, by their collations.
+    /// Return whether the client's character set is UTF-8 or agrees with it for ASCII: `ascii`, `latin1`, `binary`,
+    /// `utf8mb3` or `utf8mb4`, by collation.
     pub fn has_plain_charset(&self, greeting: &Greeting) -> bool {
         let collation = if self.collation == 0 { greeting.collation } else { self.collation };
         let is_utf8 = matches!(collation, 33 | 45 | 46 | 76 | 83 | 192..=215 | 223 | 224..=247 | 255);
         is_utf8 || [5, 8, 11, 15, 31, 47, 48, 49, 63, 65, 94].contains(&collation)
     }
 
-    /// Return whether each server reads this name and no other: it neither cuts it, converts it nor strips quotes from it.
-    /// In swe7 some signs are letters.
-    pub fn has_certain_name(&self, greeting: &Greeting) -> bool {
+    /// Return whether every server reads exactly this account name: it does not cut, convert or unquote the name. In
+    /// swe7 some ASCII signs are letters.
+    pub fn has_unambiguous_name(&self, greeting: &Greeting) -> bool {
         let is_plain = self.has_plain_charset(greeting);
-        let is_certain = |byte: &u8| {
+        let is_unambiguous = |byte: &u8| {
             byte.is_ascii_alphanumeric()
                 || b"_-.$".contains(byte)
                 || is_plain && byte.is_ascii() && !b"'\"`".contains(byte)
         };
-        self.account.len() <= LONGEST_ACCOUNT && self.account.iter().all(is_certain)
+        self.account.len() <= LONGEST_ACCOUNT && self.account.iter().all(is_unambiguous)
     }
 
-    /// Append the response without capabilities that were not offered; a guarded session's texts are utf8mb4.
+    /// Append the response without capabilities that were not offered. A guarded session gets the character set
+    /// utf8mb4.
     pub fn append(&self, payload: &[u8], sequence: u8, guarded: bool, out: &mut Vec<u8>) -> Result<()> {
         append(&payload[..self.end], self.capabilities, sequence, guarded, out)
     }
 }
 
-fn reads(attributes: &[u8]) -> Result<Reads> {
+fn client_reads(attributes: &[u8]) -> Result<ClientReads> {
     let mut reader = Reader::new(attributes);
     let (mut decrypts, mut nonces) = (false, Vec::new());
     while !reader.is_empty() {
@@ -173,9 +176,9 @@ fn reads(attributes: &[u8]) -> Result<Reads> {
         }
     }
     Ok(match nonces[..] {
-        _ if !decrypts => Reads::Plaintext,
-        [Some(nonce)] => Reads::Ciphertext(nonce),
-        _ => Reads::Unbound,
+        _ if !decrypts => ClientReads::Plaintext,
+        [Some(nonce)] => ClientReads::Ciphertext(nonce),
+        _ => ClientReads::Unbound,
     })
 }
 
@@ -188,12 +191,12 @@ fn append(payload: &[u8], capabilities: u32, sequence: u8, guarded: bool, out: &
     packet::append(sequence, out, |out| {
         let at = out.len();
         out.extend_from_slice(payload);
-        let kept = capabilities & if guarded { GUARDED } else { !CUT };
+        let kept = capabilities & if guarded { GUARDED } else { !REMOVED };
         out[at..at + 4].copy_from_slice(&kept.to_le_bytes());
         if guarded {
             out[at + 8] = COLLATION;
         }
-        // Where MariaDB's clients claim more.
+        // MariaDB's clients announce further capabilities in these bytes.
         out[at + 9..at + 9 + RESERVED].fill(0);
     })
 }

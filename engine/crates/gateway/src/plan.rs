@@ -1,4 +1,4 @@
-//! The messages of `costof-engine gateway`, and the limits on what one client or one address may use.
+//! The messages of `costof-engine gateway`, and the limits of a client and an address.
 
 use crate::counters::ListenerCounters;
 use base::error::Result;
@@ -21,12 +21,12 @@ pub struct Plan {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListenerPlan {
-    /// Port 0 is any that is free.
+    /// Port 0 selects a free port.
     pub address: SocketAddr,
     pub rules_file: PathBuf,
     /// `host:port` of the server behind the gateway.
     pub server: String,
-    /// None for plain clients.
+    /// None for plaintext clients.
     #[serde(default)]
     pub tls: Option<TlsFiles>,
     #[serde(default = "plain")]
@@ -37,32 +37,33 @@ pub struct ListenerPlan {
     pub limits: Limits,
 }
 
-/// Whose statements are learned, and where they are written.
+/// The accounts whose statements are learned, and the file for the statements.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LearnPlan {
     pub file: PathBuf,
-    /// They are not guarded.
+    /// These accounts are not guarded.
     pub accounts: Vec<String>,
 }
 
-/// The limits of one listener. Those of time and of statements, but for the login's, hold for guarded sessions only.
+/// The limits of one listener. Except for `login_seconds`, limits of time and of statements apply only to guarded
+/// sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Connections at a time.
+    /// Simultaneous connections.
     pub connections: usize,
-    /// Connections from one address, or from one IPv6 network of 64 bits.
+    /// Simultaneous connections from one IPv4 address or one IPv6 /64 network.
     pub connections_an_address: usize,
-    /// Connections that are not logged in yet.
+    /// Simultaneous connections that have not logged in yet.
     pub logins: usize,
-    /// Seconds from a connection to the end of its login.
+    /// Seconds from the start of a connection to the end of its login.
     pub login_seconds: u64,
-    /// Seconds from a command's first byte to its last.
+    /// Seconds from the first to the last byte of a command.
     pub command_seconds: u64,
-    /// Seconds in which a client or the server must read something of what it is sent.
+    /// Seconds in which a client or the server must read some of the bytes sent to it.
     pub write_seconds: u64,
-    /// Seconds between an answer's last byte and the next command's first.
+    /// Seconds from the last byte of an answer to the first byte of the next command.
     pub idle_seconds: u64,
     /// Bytes of a statement's text.
     pub statement_bytes: usize,
@@ -70,7 +71,7 @@ pub struct Limits {
     pub long_data_bytes: usize,
     /// Prepared statements of one session.
     pub prepared_statements: usize,
-    /// Seconds between two questions for the server's columns.
+    /// Seconds between two queries of the server's columns.
     pub catalogue_seconds: u64,
 }
 
@@ -113,7 +114,7 @@ pub enum Answer {
     Reloaded(BTreeMap<SocketAddr, Option<String>>),
 }
 
-/// The addresses of the listeners, in the plan's order, with the ports that were free.
+/// The addresses of the listeners in the order of the plan, with their actual ports.
 #[derive(Debug, Serialize)]
 pub struct Ready {
     pub listeners: Vec<SocketAddr>,
@@ -124,18 +125,19 @@ impl Plan {
     pub fn parse(line: &[u8]) -> Result<Plan> {
         let plan: Plan = lines::parse(line)?;
         if plan.threads == 0 {
-            return Err(invalid_command("threads is at least 1"));
+            return Err(invalid_command("threads must be at least 1"));
         }
         if plan.listeners.is_empty() {
-            return Err(invalid_command("there is no listener in it"));
+            return Err(invalid_command("it has no listener"));
         }
         for listener in &plan.listeners {
             if listener.learn.as_ref().is_some_and(|learn| learn.accounts.is_empty()) {
-                return Err(invalid_command("learn names no account"));
+                return Err(invalid_command("learn has no accounts: name at least one"));
             }
-            // The proofs of MySQL's accounts differ: a password that is safe under TLS would go on in plain.
+            // The authentication methods of MySQL differ: a password that is safe under TLS would be sent on in
+            // plaintext.
             if listener.tls.is_some() != matches!(listener.server_transport, Transport::Tls(_)) {
-                let why = "tls and server_transport go together: both sides under TLS, or neither";
+                let why = "tls and server_transport go together: use TLS on both sides or on neither";
                 return Err(invalid_command(&format!("{}: {why}", listener.address)));
             }
         }

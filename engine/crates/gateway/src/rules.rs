@@ -1,5 +1,5 @@
-//! The rules: which columns are protected, what each account gets, and which statements are approved. One file, read whole
-//! or refused: every mistake is reported with its place and without secrets.
+//! The rules: protected columns, the role of each account, and approved statements. They are one file, which is read
+//! completely or refused. Every error is reported with its line and without secrets.
 
 use crate::statements::{Approval, Statements};
 use base::Secret;
@@ -17,53 +17,51 @@ use toml::Spanned;
 use toml::de::{DeTable, Deserializer};
 use zeroize::Zeroizing;
 
-/// A key's name is sent with each encrypted column, with its length in a byte.
+/// The name of a key is sent with each encrypted column, after one byte for its length.
 const LONGEST_KEY_NAME: usize = 255;
-/// Permissions of anybody but the owner: any for keys, writing for statements.
-const OTHERS: u32 = 0o077;
-const OTHERS_WRITE: u32 = 0o022;
-/// So many digits in a row may be a key.
-const LIKE_A_KEY: usize = 16;
+/// Permissions of anyone but the owner. Rules with keys allow none of them; a file of statements allows no writing.
+const DENIED_FOR_KEYS: u32 = 0o077;
+const DENIED_FOR_STATEMENTS: u32 = 0o022;
+/// This many hexadecimal digits in a row may be a key.
+const MIN_KEY_DIGITS: usize = 16;
 
-/// A rules file, understood.
 #[derive(Debug, Clone)]
 pub struct Rules {
-    /// For encrypted outputs that are no protected columns, and for column rules that name no other.
+    /// The algorithm for encrypted outputs that are not protected columns, and for column rules without their own
+    /// algorithm.
     pub algorithm: Algorithm,
-    /// What happens to clients that do not announce that they decrypt.
+    /// The treatment of clients that do not announce that they decrypt.
     pub unknown_clients: UnknownClients,
-    /// The account that may see which columns there are. None only where there is nothing to protect.
+    /// The account that reads the server's list of columns. None only if no column is protected.
     pub check: Option<Check>,
-    /// The server's columns when it was last asked.
+    /// The server's columns at the last query.
     pub catalogue: Arc<Catalogue>,
-    /// What guarded accounts may send.
+    /// The statements that guarded accounts may send.
     pub statements: Arc<Statements>,
     accounts: HashMap<Vec<u8>, Role>,
     default_role: Role,
     columns: Vec<ColumnRule>,
 }
 
-/// What an account gets of protected columns.
+/// An account's access to protected columns.
 #[derive(Debug, Clone)]
 pub enum Role {
     /// Plaintext; the account is not guarded.
     Plaintext,
-    /// What the holder of this key can decrypt.
+    /// Ciphertext that the holder of this key can decrypt.
     Ciphertext(Arc<NamedKey>),
-    /// What nobody can decrypt.
+    /// Ciphertext that no client can decrypt.
     Opaque,
 }
 
-/// A master key and its name.
 #[derive(Debug)]
 pub struct NamedKey {
-    /// Of 1 to 255 bytes.
+    /// 1 to 255 bytes.
     pub name: String,
     /// 16 bytes.
     pub key: MasterKey,
 }
 
-/// A rule for columns to protect.
 #[derive(Debug, Clone)]
 struct ColumnRule {
     /// Database, table and column.
@@ -71,84 +69,89 @@ struct ColumnRule {
     algorithm: Algorithm,
 }
 
-/// The names of database, table and column, as the server spells them.
+/// Names of a database, a table and a column, as the server spells them.
 pub type Names = [String; 3];
 
 /// A column of a base table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnFacts {
-    /// Where it is.
     pub names: Names,
-    /// The server numbers new rows by it: AUTO_INCREMENT, or a sequence.
-    pub gives_ids: bool,
+    /// The server gives new rows their values of this column: AUTO_INCREMENT or a sequence.
+    pub is_generated: bool,
 }
 
-/// A server's columns under some rules.
+/// The server's columns, divided by the rules.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Catalogue {
-    /// Columns of base tables that no rule matches.
+    /// Columns of base tables that match no rule.
     plain: HashSet<Names>,
-    /// Columns that a rule matches.
+    /// Columns that match a rule.
     pub protected: Vec<Names>,
-    /// Views and whatever else is no base table, in lower case.
+    /// Names of views and other relations that are not base tables, in lower case.
     pub views: HashSet<String>,
-    /// A protected column is given its values by the server, which shows the last of them with each new row.
+    /// The server generates ids in a protected column, and would return the last one with each new row.
     pub hides_ids: bool,
 }
 
 impl Catalogue {
-    /// Whether this is a column of a base table that no rule matches.
-    pub fn knows_as_plain(&self, names: [&str; 3]) -> bool {
+    /// Return whether this is a column of a base table that matches no rule.
+    pub fn is_known_plain(&self, names: [&str; 3]) -> bool {
         self.plain.contains(&names.map(str::to_owned))
     }
 }
 
 impl Rules {
+    /// Read the rules file, and the file of statements that it names.
+    ///
     /// # Errors
-    /// `plan`, in one line that names the place.
+    /// `plan`, in one line with the file and the line number.
     pub fn read(path: &Path) -> Result<Self> {
-        let text = read_text(path, OTHERS).map_err(|why| refusal(path, why))?;
-        let (mut rules, file) = Self::parse(&text).map_err(|fault| refusal(path, fault.words(&text)))?;
+        let text = read_text(path, DENIED_FOR_KEYS).map_err(|message| refusal(path, message))?;
+        let (mut rules, file) = Self::parse(&text).map_err(|error| refusal(path, error.message(&text)))?;
         if let Some(name) = file {
             let path = path.parent().unwrap_or(Path::new("")).join(name);
-            let text = read_text(&path, OTHERS_WRITE).map_err(|why| refusal(&path, why))?;
-            let statements = parse_approvals(&text).map_err(|why| refusal(&path, why))?;
+            let text = read_text(&path, DENIED_FOR_STATEMENTS).map_err(|message| refusal(&path, message))?;
+            let statements = parse_approvals(&text).map_err(|message| refusal(&path, message))?;
             let approved = Arc::make_mut(&mut rules.statements);
-            approve(approved, statements).map_err(|fault| refusal(&path, fault.words(&text)))?;
+            approve(approved, statements).map_err(|error| refusal(&path, error.message(&text)))?;
         }
         Ok(rules)
     }
 
-    /// The rules of a text that is right.
+    /// Parse valid rules.
     #[cfg(test)]
-    pub fn of(text: &str) -> Self {
-        Self::parse(text).unwrap_or_else(|fault| panic!("{}", fault.why)).0
+    pub fn parse_valid(text: &str) -> Self {
+        Self::parse(text).unwrap_or_else(|error| panic!("{}", error.message)).0
     }
 
-    /// Read the rules; return the file of further statements, too.
-    fn parse(text: &str) -> Understood<(Self, Option<PathBuf>)> {
+    /// Parse the rules; return them and the file of further statements.
+    fn parse(text: &str) -> ParseResult<(Self, Option<PathBuf>)> {
         let mut file: RulesFile = parse(text)?;
         let keys = keys(std::mem::take(&mut file.master_keys))?;
         if let Some(first) = file.columns.first()
             && file.check.is_none()
         {
-            let why = "rules for [[columns]] need [check]: an account that sees which tables and columns there are";
-            return Err(Fault::new(first, why));
+            let message =
+                "rules with [[columns]] also need [check]: an account that can list the server's tables and columns";
+            return Err(RulesError::new(first, message));
         }
         let mut accounts = HashMap::new();
         for account in &file.accounts {
             let Account { name, role, master_key } = account.get_ref();
-            let role = role_of(role, master_key.as_deref(), &keys)
-                .map_err(|why| Fault::new(account, format!("account '{name}': {why}")))?;
+            let role = resolve_role(role, master_key.as_deref(), &keys)
+                .map_err(|message| RulesError::new(account, format!("account '{name}': {message}")))?;
             if accounts.insert(name.clone().into_bytes(), role).is_some() {
-                return Err(Fault::new(account, format!("account '{name}' is there twice")));
+                return Err(RulesError::new(account, format!("account '{name}' appears twice")));
             }
         }
         let mut columns = Vec::new();
         for column in &file.columns {
             let Column { database, table, column: name, algorithm } = column.get_ref();
             if [database, table, name].iter().any(|pattern| pattern.is_empty()) {
-                return Err(Fault::new(column, "database, table and column are names or patterns, '*' for any"));
+                return Err(RulesError::new(
+                    column,
+                    "database, table and column must be names or patterns; '*' matches any name",
+                ));
             }
             let patterns = [database, table, name].map(|text| Pattern(text.to_ascii_lowercase()));
             columns.push(ColumnRule { patterns, algorithm: algorithm.unwrap_or(file.algorithm) });
@@ -171,12 +174,12 @@ impl Rules {
         Ok((rules, file.statements_file))
     }
 
-    /// Whether any account is guarded.
+    /// Return whether any account is guarded.
     pub fn guard(&self) -> bool {
         !self.columns.is_empty()
     }
 
-    /// The role of an account. Without protected columns all accounts get plaintext.
+    /// Return the role of an account. Without protected columns every account gets plaintext.
     pub fn role(&self, account: &[u8]) -> Role {
         match self.guard() {
             true => self.accounts.get(account).unwrap_or(&self.default_role).clone(),
@@ -184,8 +187,8 @@ impl Rules {
         }
     }
 
-    /// How a column is encrypted, by the first rule that matches it; None for a column that is not protected.
-    pub fn algorithm_of(&self, names: [&str; 3]) -> Option<Algorithm> {
+    /// Return the algorithm of the first rule that matches a column; None if the column is not protected.
+    pub fn algorithm_for(&self, names: [&str; 3]) -> Option<Algorithm> {
         let [database, _, column] = names;
         if database.is_empty() || column.is_empty() {
             // Computed outputs have no names.
@@ -194,31 +197,34 @@ impl Rules {
         self.columns.iter().find(|rule| rule.matches(names)).map(|rule| rule.algorithm)
     }
 
-    /// What an operator should know.
+    /// Return warnings for the operator.
     pub fn warnings(&self) -> Vec<String> {
-        let is_mute = self.guard() && self.statements.count() == 0;
-        is_mute.then(|| "no statement is approved, so guarded accounts can send none".to_owned()).into_iter().collect()
+        let nothing_approved = self.guard() && self.statements.count() == 0;
+        nothing_approved
+            .then(|| "no statement is approved, so guarded accounts cannot send any".to_owned())
+            .into_iter()
+            .collect()
     }
 
-    /// Take a server's columns, and its views without their databases. For a column of a view that has a base table's name as
-    /// its alias, servers name that table's column as the origin; so outputs of statements that name a view are encrypted
-    /// unless their approval says more.
-    pub fn take_catalogue(&mut self, columns: &[ColumnFacts], views: &[String]) {
+    /// Store the server's columns and its views (without their databases). For a column of a view with an alias that
+    /// equals the name of a base table, servers report the base table's column as the origin. Therefore the outputs of
+    /// statements that name a view are encrypted unless their approval says otherwise.
+    pub fn set_catalogue(&mut self, columns: &[ColumnFacts], views: &[String]) {
         let views = views.iter().map(|name| name.to_lowercase()).collect();
         let mut catalogue = Catalogue { views, ..Catalogue::default() };
-        for ColumnFacts { names, gives_ids } in columns {
-            if self.algorithm_of(names.each_ref().map(String::as_str)).is_some() {
+        for ColumnFacts { names, is_generated } in columns {
+            if self.algorithm_for(names.each_ref().map(String::as_str)).is_some() {
                 catalogue.protected.push(names.clone());
-                catalogue.hides_ids |= gives_ids;
+                catalogue.hides_ids |= is_generated;
             } else {
                 catalogue.plain.insert(names.clone());
             }
         }
-        self.statements = self.statements.encrypting(&catalogue.views).into();
+        self.statements = self.statements.encrypting_views(&catalogue.views).into();
         self.catalogue = catalogue.into();
     }
 
-    /// A column rule that matches no column of a base table, in words.
+    /// Return a message about the first column rule that matches no column of a base table, if there is one.
     pub fn unmatched_rule(&self, columns: &[ColumnFacts]) -> Option<String> {
         let matches_one =
             |rule: &&ColumnRule| columns.iter().any(|column| rule.matches(column.names.each_ref().map(String::as_str)));
@@ -234,36 +240,36 @@ impl ColumnRule {
     }
 }
 
-/// A name in which `*` stands for any characters. The case of ASCII letters does not matter.
+/// A name pattern in which `*` matches any characters. The case of ASCII letters is ignored.
 #[derive(Debug, Clone)]
 struct Pattern(String);
 
 impl Pattern {
-    /// Match without recursion and never in exponential time: only the last `*` is tried again.
+    /// Match without recursion and without exponential time: only the last `*` is tried again.
     fn matches(&self, name: &[u8]) -> bool {
         let pattern = self.0.as_bytes();
-        let (mut at, mut in_name) = (0, 0);
-        let mut again: Option<(usize, usize)> = None;
+        let (mut position, mut in_name) = (0, 0);
+        let mut retry: Option<(usize, usize)> = None;
         while in_name < name.len() {
-            match pattern.get(at) {
+            match pattern.get(position) {
                 Some(b'*') => {
-                    again = Some((at + 1, in_name));
-                    at += 1;
+                    retry = Some((position + 1, in_name));
+                    position += 1;
                 }
                 Some(byte) if byte.eq_ignore_ascii_case(&name[in_name]) => {
-                    at += 1;
+                    position += 1;
                     in_name += 1;
                 }
-                _ => match again {
+                _ => match retry {
                     Some((after, from)) => {
-                        again = Some((after, from + 1));
-                        (at, in_name) = (after, from + 1);
+                        retry = Some((after, from + 1));
+                        (position, in_name) = (after, from + 1);
                     }
                     None => return false,
                 },
             }
         }
-        pattern[at..].iter().all(|byte| *byte == b'*')
+        pattern[position..].iter().all(|byte| *byte == b'*')
     }
 }
 
@@ -291,11 +297,10 @@ struct RulesFile {
     check: Option<Check>,
     #[serde(default)]
     statements: Vec<Spanned<Approval>>,
-    /// A path from the rules file's folder.
+    /// Relative to the folder of the rules file.
     statements_file: Option<PathBuf>,
 }
 
-/// A file of statements beside the rules.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StatementsFile {
@@ -303,7 +308,7 @@ struct StatementsFile {
     statements: Vec<Spanned<Approval>>,
 }
 
-/// What happens to clients that do not announce that they decrypt.
+/// The treatment of clients that do not announce that they decrypt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UnknownClients {
@@ -314,7 +319,7 @@ pub enum UnknownClients {
     Ciphertext,
 }
 
-/// The role of accounts that are not named. Without a key it cannot be `ciphertext`.
+/// The role of accounts without an entry. `ciphertext` is impossible here because it needs a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum DefaultRole {
@@ -348,13 +353,11 @@ struct Column {
     algorithm: Option<Algorithm>,
 }
 
-/// An account that sees which columns there are.
+/// The account that reads the server's list of columns.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
-    /// Its name at the server.
     pub username: String,
-    /// Its password.
     pub password: Secret,
 }
 
@@ -362,86 +365,89 @@ fn gcm() -> Algorithm {
     Algorithm::Aes128Gcm
 }
 
-/// A mistake and its place.
-struct Fault {
-    at: Option<usize>,
-    why: String,
+/// An error in a rules file and its byte position.
+struct RulesError {
+    position: Option<usize>,
+    message: String,
 }
 
-impl Fault {
-    fn new<T>(place: &Spanned<T>, why: impl Into<String>) -> Self {
-        Fault { at: Some(place.span().start), why: why.into() }
+impl RulesError {
+    fn new<T>(place: &Spanned<T>, message: impl Into<String>) -> Self {
+        RulesError { position: Some(place.span().start), message: message.into() }
     }
 
-    fn words(&self, text: &str) -> String {
-        match self.at {
-            Some(at) => format!("line {}: {}", 1 + text[..at.min(text.len())].matches('\n').count(), self.why),
-            None => self.why.clone(),
+    fn message(&self, text: &str) -> String {
+        match self.position {
+            Some(position) => {
+                format!("line {}: {}", 1 + text[..position.min(text.len())].matches('\n').count(), self.message)
+            }
+            None => self.message.clone(),
         }
     }
 }
 
-type Understood<T> = std::result::Result<T, Fault>;
+type ParseResult<T> = std::result::Result<T, RulesError>;
 
-fn refusal(path: &Path, why: String) -> Failure {
-    Failure::new(Class::Plan, format!("{}: {why}", path.display()))
+fn refusal(path: &Path, message: String) -> Failure {
+    Failure::new(Class::Plan, format!("{}: {message}", path.display()))
 }
 
-/// Read a file that nobody but its owner has these permissions of. They are those of the file that is read, not of whatever
-/// has its name by then. It may hold keys, so it is erased with all that was read of it.
+/// Read a file that grants others than its owner none of the permissions in `denied`. The permissions are checked on
+/// the open file, so replacing the path has no effect. The text may hold keys, so it is erased when dropped.
 fn read_text(path: &Path, denied: u32) -> std::result::Result<Zeroizing<String>, String> {
     let mut file = File::open(path).map_err(|error| error.to_string())?;
     let metadata = file.metadata().map_err(|error| error.to_string())?;
     let mode = metadata.permissions().mode();
     if mode & denied != 0 {
         let mode = mode & 0o777;
-        return Err(format!("others than its owner may use it (mode {mode:03o}): chmod 600"));
+        return Err(format!("users other than its owner have access (mode {mode:03o}): run chmod 600"));
     }
-    // Allocate the whole size at once: a growing string leaves copies behind.
+    // Allocate the whole size at once, because a growing string leaves copies behind.
     let size = usize::try_from(metadata.len()).unwrap_or_default();
     let mut text = Zeroizing::new(String::with_capacity(size + 1));
     file.read_to_string(&mut text).map_err(|error| error.to_string())?;
     Ok(text)
 }
 
-/// Parse TOML. By way of the table, so that errors about its meaning do not copy the text, which may hold keys.
-fn parse<'t, F: Deserialize<'t>>(text: &'t str) -> Understood<F> {
+/// Parse TOML. Parsing goes through a table, because direct errors would copy the text, which may hold keys.
+fn parse<'t, F: Deserialize<'t>>(text: &'t str) -> ParseResult<F> {
     let table = DeTable::parse(text).map(Deserializer::from);
-    table
-        .and_then(F::deserialize)
-        .map_err(|error| Fault { at: error.span().map(|span| span.start), why: without_secrets(error.message()) })
+    table.and_then(F::deserialize).map_err(|error| RulesError {
+        position: error.span().map(|span| span.start),
+        message: without_secrets(error.message()),
+    })
 }
 
-/// The statements of a file that has nothing else.
+/// Parse a file of statements.
 ///
 /// # Errors
-/// What is wrong, with its line.
+/// The message, with the line number.
 pub fn parse_approvals(text: &str) -> std::result::Result<Vec<Spanned<Approval>>, String> {
-    parse::<StatementsFile>(text).map(|file| file.statements).map_err(|fault| fault.words(text))
+    parse::<StatementsFile>(text).map(|file| file.statements).map_err(|error| error.message(text))
 }
 
-fn approve(approved: &mut Statements, statements: Vec<Spanned<Approval>>) -> Understood<()> {
+fn approve(approved: &mut Statements, statements: Vec<Spanned<Approval>>) -> ParseResult<()> {
     for statement in statements {
-        let fault = |why| Fault::new(&statement, format!("[[statements]]: {why}"));
-        approved.add(statement.get_ref()).map_err(fault)?;
+        let error = |message| RulesError::new(&statement, format!("[[statements]]: {message}"));
+        approved.add(statement.get_ref()).map_err(error)?;
     }
     Ok(())
 }
 
-fn keys(written: BTreeMap<String, Spanned<Secret>>) -> Understood<BTreeMap<String, Arc<NamedKey>>> {
+fn keys(entries: BTreeMap<String, Spanned<Secret>>) -> ParseResult<BTreeMap<String, Arc<NamedKey>>> {
     let key = |(name, digits): (String, Spanned<Secret>)| {
         if name.is_empty() || name.len() > LONGEST_KEY_NAME {
-            return Err(Fault::new(&digits, format!("a master key's name has 1 to {LONGEST_KEY_NAME} bytes")));
+            return Err(RulesError::new(&digits, format!("a master key's name has 1 to {LONGEST_KEY_NAME} bytes")));
         }
         let key = MasterKey::from_hex(digits.get_ref().reveal()).map_err(|_| {
-            Fault::new(&digits, format!("master key '{name}' is not 16 bytes in hexadecimal (32 digits)"))
+            RulesError::new(&digits, format!("master key '{name}' is not 16 bytes in hexadecimal (32 digits)"))
         })?;
         Ok((name.clone(), Arc::new(NamedKey { name, key })))
     };
-    written.into_iter().map(key).collect()
+    entries.into_iter().map(key).collect()
 }
 
-fn role_of(
+fn resolve_role(
     role: &RoleName,
     master_key: Option<&str>,
     keys: &BTreeMap<String, Arc<NamedKey>>,
@@ -451,16 +457,16 @@ fn role_of(
         (RoleName::Opaque, None) => Ok(Role::Opaque),
         (RoleName::Ciphertext, Some(name)) => match keys.get(name) {
             Some(key) => Ok(Role::Ciphertext(key.clone())),
-            None => Err(format!("there is no master key '{name}' under [master_keys]")),
+            None => Err(format!("[master_keys] has no master key '{name}'")),
         },
-        (RoleName::Ciphertext, None) => {
-            Err("role \"ciphertext\" needs a master_key, by its name under [master_keys]".into())
+        (RoleName::Ciphertext, None) => Err("role \"ciphertext\" needs a master_key: name one of [master_keys]".into()),
+        (RoleName::Plaintext | RoleName::Opaque, Some(_)) => {
+            Err("only role \"ciphertext\" can have a master_key".into())
         }
-        (RoleName::Plaintext | RoleName::Opaque, Some(_)) => Err("only role \"ciphertext\" has a master_key".into()),
     }
 }
 
-/// Return a message of the parser without values, which could be a key or a password at the wrong place.
+/// Return the parser's message without values, which could be a key or a password in a wrong place.
 fn without_secrets(message: &str) -> String {
     let line = message.lines().next().unwrap_or_default();
     let known = ["unknown field", "unknown variant", "missing field", "duplicate field", "duplicate key"];
@@ -468,7 +474,7 @@ fn without_secrets(message: &str) -> String {
     match line.split_once(", expected ") {
         _ if names => line.into(),
         Some((_, expected)) if !holds_a_key(expected) => format!("expected {expected}"),
-        _ if line.contains(['"', '`', '\'']) || holds_a_key(line) => "this is not TOML as the rules have it".into(),
+        _ if line.contains(['"', '`', '\'']) || holds_a_key(line) => "this is not valid TOML for a rules file".into(),
         _ => line.into(),
     }
 }
@@ -477,7 +483,7 @@ fn holds_a_key(text: &str) -> bool {
     let mut digits = 0;
     text.bytes().any(|byte| {
         digits = if byte.is_ascii_hexdigit() { digits + 1 } else { 0 };
-        digits >= LIKE_A_KEY
+        digits >= MIN_KEY_DIGITS
     })
 }
 

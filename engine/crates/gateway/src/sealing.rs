@@ -1,5 +1,5 @@
-//! What becomes of a result set's columns: their definitions (MySQL Internals, "Protocol::ColumnDefinition41") and their rows
-//! ("ProtocolText::ResultsetRow", "Binary Protocol Resultset Row"), and the data key by which a session encrypts them.
+//! Encryption of result sets: column definitions (MySQL Internals, "Protocol::ColumnDefinition41"), rows
+//! ("ProtocolText::ResultsetRow", "Binary Protocol Resultset Row"), and the session's data key.
 
 use crate::counters::Tally;
 use crate::rules::{NamedKey, Role, Rules};
@@ -16,29 +16,30 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// If fewer values are left under a key, the session takes another one: no result set has as many.
-const TIME_FOR_ANOTHER: u64 = 1 << 31;
-const MOST_REMEMBERED: usize = 4096;
+/// A key with fewer values left is replaced; no result set has as many values.
+const MIN_VALUES_LEFT: u64 = 1 << 31;
+const MAX_KNOWN_COLUMNS: usize = 4096;
 const LONGEST_TEMPORAL: usize = 12;
 
 #[derive(Debug)]
 pub struct Sealing {
     key: DataKey,
-    /// The wrapped key for the client; None without a master key.
+    /// The data key wrapped for the client; None without a master key.
     wrapped: Option<(Arc<NamedKey>, [u8; WRAPPED_KEY])>,
-    /// The salt of a client that reads envelopes; other clients get none, since not all skip what they do not know.
+    /// The salt of a client that reads envelopes. Other clients get no envelopes, because not all of them skip unknown
+    /// bytes.
     salt: Option<SessionSalt>,
-    /// Indexed by the algorithms' numbers, which begin with 1.
+    /// Indexed by the algorithms' numbers, which start at 1.
     sealers: [Option<Sealer>; Algorithm::ALL.len() + 1],
-    /// The columns that the session has seen, by the statement's verdict and the rows' format, and by their definitions.
-    seen: [HashMap<Box<[u8]>, Rc<Column>>; 2 * 3],
+    /// Columns already described in this session, by verdict and row format, then by definition.
+    known_columns: [HashMap<Box<[u8]>, Rc<Column>>; 2 * 3],
 }
 
 #[derive(Debug)]
 pub struct Column {
-    /// `MYSQL_TYPE_…`, as the server has it.
+    /// The server's `MYSQL_TYPE_…`.
     kind: u8,
-    /// None: it is sent unchanged.
+    /// None if the column is sent unchanged.
     seal: Option<Seal>,
 }
 
@@ -50,34 +51,33 @@ struct Seal {
 }
 
 impl Column {
-    /// The definition that is sent in place of the server's; None where that is sent unchanged.
+    /// Return the definition that replaces the server's; None if the column is sent unchanged.
     pub fn definition(&self) -> Option<&[u8]> {
         self.seal.as_ref().map(|seal| &*seal.definition)
     }
 }
 
 impl Sealing {
-    /// Create it with a session's data key of this number.
     pub fn new(role: &Role, salt: Option<SessionSalt>, number: u32) -> Result<Self> {
-        let key = DataKey::random(salt.unwrap_or(SessionSalt::OF_NOBODY), number)?;
+        let key = DataKey::random(salt.unwrap_or(SessionSalt::WITHOUT_NONCE), number)?;
         let wrapped = match role {
             Role::Ciphertext(master) => Some((master.clone(), key.wrapped(&master.key))),
             Role::Plaintext | Role::Opaque => None,
         };
-        Ok(Sealing { key, wrapped, salt, sealers: Default::default(), seen: Default::default() })
+        Ok(Sealing { key, wrapped, salt, sealers: Default::default(), known_columns: Default::default() })
     }
 
     pub fn renewed(&self, role: &Role) -> Result<Self> {
         let next = self.key.number().checked_add(1);
-        let next = next.ok_or_else(|| Failure::new(Class::Internal, "a session has had 2^32 data keys"))?;
+        let next = next.ok_or_else(|| Failure::new(Class::Internal, "a session has used 2^32 data keys"))?;
         Self::new(role, self.salt, next)
     }
 
     pub fn is_spent(&self) -> bool {
-        self.sealers.iter().flatten().any(|sealer| sealer.left() < TIME_FOR_ANOTHER)
+        self.sealers.iter().flatten().any(|sealer| sealer.left() < MIN_VALUES_LEFT)
     }
 
-    /// Return how the column of this definition is sent.
+    /// Return how the column with this definition is sent.
     pub fn column(
         &mut self,
         payload: &[u8],
@@ -85,20 +85,20 @@ impl Sealing {
         format: RowFormat,
         rules: &Rules,
     ) -> Result<Rc<Column>> {
-        let of_verdict = match verdict {
+        let verdict_index = match verdict {
             None => 0,
             Some(Verdict::Plain) => 1,
             Some(Verdict::Encrypt) => 2,
         };
-        let place = 2 * of_verdict + usize::from(format == RowFormat::Binary);
-        if let Some(known) = self.seen[place].get(payload) {
+        let index = 2 * verdict_index + usize::from(format == RowFormat::Binary);
+        if let Some(known) = self.known_columns[index].get(payload) {
             return Ok(known.clone());
         }
         let column = Rc::new(self.new_column(payload, verdict, format, rules)?);
-        if self.seen[place].len() >= MOST_REMEMBERED {
-            self.seen[place].clear();
+        if self.known_columns[index].len() >= MAX_KNOWN_COLUMNS {
+            self.known_columns[index].clear();
         }
-        self.seen[place].insert(payload.into(), column.clone());
+        self.known_columns[index].insert(payload.into(), column.clone());
         Ok(column)
     }
 
@@ -110,11 +110,11 @@ impl Sealing {
         rules: &Rules,
     ) -> Result<Column> {
         let Definition { original: names, stated: original, tail, .. } = Definition::parse(payload)?;
-        // An envelope follows the definition; anything else there would be passed on unread.
+        // An envelope follows the definition; other bytes there would be passed on unchecked.
         if !tail.is_empty() {
-            return Err(Failure::protocol("a column's definition is longer than it should be"));
+            return Err(Failure::protocol("a column's definition has unexpected bytes at its end"));
         }
-        let Some(algorithm) = algorithm_of(names, verdict, rules) else {
+        let Some(algorithm) = algorithm_for(names, verdict, rules) else {
             return Ok(Column { kind: original.kind, seal: None });
         };
         let sealer = &mut self.sealers[usize::from(algorithm.number())];
@@ -135,10 +135,10 @@ impl Sealing {
         Ok(Column { kind: original.kind, seal: Some(seal) })
     }
 
-    /// Append a row, its values encrypted where their columns are. It has these columns and no more.
+    /// Append a row, with the values of encrypted columns encrypted. The row must have exactly these columns.
     ///
     /// # Errors
-    /// `protocol`, `encryption`; then a part of the row may have been appended.
+    /// `protocol`, `encryption`; a part of the row may then have been appended.
     pub fn append_row(
         &mut self,
         payload: &[u8],
@@ -166,15 +166,15 @@ impl Sealing {
                 let nulls = begin_binary(&mut reader, columns.len())?;
                 out.push(BINARY_ROW);
                 out.extend_from_slice(nulls.bytes());
-                for (_, column) in columns.iter().enumerate().filter(|(place, _)| !nulls.has(*place)) {
-                    let unknown = || Failure::protocol("a value is of a type that no row has");
-                    let form = BinaryForm::of(column.kind).ok_or_else(unknown)?;
+                for (_, column) in columns.iter().enumerate().filter(|(index, _)| !nulls.has(*index)) {
+                    let unknown = || Failure::protocol("a value has a type that cannot occur in a row");
+                    let form = BinaryForm::from_kind(column.kind).ok_or_else(unknown)?;
                     self.append_value(&mut reader, column, form, tally, out)?;
                 }
             }
         }
         if !reader.is_empty() {
-            return Err(Failure::protocol("a row is longer than its columns"));
+            return Err(Failure::protocol("a row has bytes after its last column"));
         }
         packet::finish(&mut out[start..], sequence).map_err(|_| too_long("a row"))
     }
@@ -194,10 +194,10 @@ impl Sealing {
             return Ok(());
         };
         let Some(sealer) = &mut self.sealers[usize::from(algorithm.number())] else {
-            return Err(Failure::new(Class::Internal, "a column before its algorithm was prepared"));
+            return Err(Failure::new(Class::Internal, "a column's algorithm was not prepared"));
         };
-        let mut place = [0; LONGEST_TEMPORAL];
-        let content = if form == BinaryForm::Short { filled(column.kind, content, &mut place) } else { content };
+        let mut index = [0; LONGEST_TEMPORAL];
+        let content = if form == BinaryForm::Short { padded(column.kind, content, &mut index) } else { content };
         let sealed = algorithm.sealed_length(content.len());
         append_length(out, sealed as u64);
         sealer.seal(associated, content, out)?;
@@ -208,24 +208,24 @@ impl Sealing {
     }
 }
 
-/// Return how a column is encrypted; None if it is sent unchanged. A protected column is always encrypted. Where the approval
-/// says nothing, only a known column of a base table is sent unchanged.
-fn algorithm_of(names: [&[u8]; 3], verdict: Option<Verdict>, rules: &Rules) -> Option<Algorithm> {
+/// Return how a column is encrypted; None if it is sent unchanged. A protected column is always encrypted. Without a
+/// verdict of the approval, only a known column of a base table is sent unchanged.
+fn algorithm_for(names: [&[u8]; 3], verdict: Option<Verdict>, rules: &Rules) -> Option<Algorithm> {
     let [Ok(database), Ok(table), Ok(column)] = names.map(str::from_utf8) else { return Some(rules.algorithm) };
     let names = [database, table, column];
-    if let Some(algorithm) = rules.algorithm_of(names) {
+    if let Some(algorithm) = rules.algorithm_for(names) {
         return Some(algorithm);
     }
     match verdict {
         Some(Verdict::Plain) => None,
-        None if rules.catalogue.knows_as_plain(names) => None,
+        None if rules.catalogue.is_known_plain(names) => None,
         Some(Verdict::Encrypt) | None => Some(rules.algorithm),
     }
 }
 
-/// Return a date or time with all its parts. Servers leave out trailing zeros, which depend on the time zone that a client
-/// chooses, and would show in the length.
-fn filled<'v>(kind: u8, content: &'v [u8], place: &'v mut [u8; LONGEST_TEMPORAL]) -> &'v [u8] {
+/// Return a date or time with all its parts. Servers leave out trailing zeros. They depend on the time zone that a
+/// client chooses, and the length of the ciphertext would reveal them.
+fn padded<'v>(kind: u8, content: &'v [u8], index: &'v mut [u8; LONGEST_TEMPORAL]) -> &'v [u8] {
     let length = match kind {
         // DATE
         0x0A => 4,
@@ -234,11 +234,11 @@ fn filled<'v>(kind: u8, content: &'v [u8], place: &'v mut [u8; LONGEST_TEMPORAL]
         // TIMESTAMP, DATETIME
         _ => 11,
     };
-    match place.get_mut(..content.len()) {
+    match index.get_mut(..content.len()) {
         Some(start) if content.len() <= length => start.copy_from_slice(content),
         _ => return content,
     }
-    &place[..length]
+    &index[..length]
 }
 
 pub fn too_long(what: &str) -> Failure {

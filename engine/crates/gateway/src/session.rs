@@ -1,16 +1,16 @@
-//! One session between a client and the server: bytes in, bytes out, and nothing of the world. What becomes of a packet is
-//! decided here; how bytes come and go is the conversation's.
+//! A session between a client and the server: it turns received bytes into bytes to send, without input or output of
+//! its own. It decides about each packet; the module `conversation` sends and receives.
 //!
-//! A session begins with a login. If its account is not guarded it is open from then on: bytes pass as they are. Otherwise
-//! its settings are pinned, and commands and answers take turns. While an answer is under way the client is not listened to,
-//! so a command that it sent ahead waits, and each command meets the rules and the state that it finds.
+//! A session begins with a login. If the account is not guarded, the session is open: bytes pass unchanged. Otherwise
+//! its settings are pinned, and commands and answers alternate. During an answer the session processes no bytes of the
+//! client. A command sent ahead waits, so each command is checked against the rules and the state of its own time.
 
-use crate::answers::{Expected, Kind, Of};
+use crate::answers::{DefinitionsOf, Expected, Kind};
 use crate::counters::Tally;
 use crate::errors::*;
 use crate::guard::Guard;
-use crate::learn::{Learner, Lesson};
-use crate::login::{self, Greeting, Reads, Response};
+use crate::learn::{Learner, Recorder};
+use crate::login::{self, ClientReads, Greeting, Response};
 use crate::plan::{Limits, nanoseconds};
 use crate::rules::{Role, Rules, UnknownClients};
 use crate::sealing::too_long;
@@ -26,9 +26,9 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 const MOST_STEPS: u8 = 16;
 const FAST_AUTH_SUCCEEDED: &[u8] = &[1, 3];
-/// The longest command but for texts and parameters.
+/// The longest command without text or parameters.
 const LONGEST_COMMAND: usize = 1 << 16;
-/// Of an execution: command, statement, flags and iterations.
+/// The fields before an execution's parameters: command, statement, flags and iterations.
 const BEFORE_PARAMETERS: usize = 1 + 4 + 1 + 4;
 const NO_CURSOR: u8 = 0;
 const KNOWN_COMMANDS: [u8; 17] = [
@@ -51,43 +51,42 @@ const KNOWN_COMMANDS: [u8; 17] = [
     RESET_CONNECTION,
 ];
 
-const OTHER_CHARSET: &str = "this account gets encrypted columns through the gateway, whose clients speak utf8mb4: connect \
-                             with the character set utf8mb4 (utf8, latin1, ascii and binary are taken for it)";
-const UNCERTAIN_NAME: &str = "the gateway cannot tell which account the server would take this name for: it is longer than 32 \
-                              bytes, or has other characters than ASCII ones without quotes";
-const WITHOUT_A_NONCE: &str = "this client says that it decrypts (costof_encrypted), but not by a costof_nonce of 64 hexadecimal \
-                               digits what its keys are bound to: update costof's driver";
-const DOES_NOT_DECRYPT: &str = "this account gets encrypted columns, and this client does not say that it decrypts them: \
-                                connect with costof's driver, or have the rules say unknown_clients = \"ciphertext\"";
+const OTHER_CHARSET: &str = "this account gets encrypted columns, which need utf8mb4: connect with the character set utf8mb4 \
+                             (utf8, latin1, ascii and binary are treated as utf8mb4)";
+const AMBIGUOUS_NAME: &str = "the gateway cannot tell which account the server would choose for this name: use at most 32 \
+                              bytes of ASCII without quotes";
+const WITHOUT_A_NONCE: &str = "this client announces decryption (costof_encrypted) without a costof_nonce of 64 hexadecimal \
+                               digits: update costof's driver";
+const DOES_NOT_DECRYPT: &str = "this account gets encrypted columns, and this client does not announce that it decrypts them: \
+                                connect with costof's driver, or set unknown_clients = \"ciphertext\" in the rules";
 const CONNECT_AGAIN: &str = "the gateway's rules have changed and now guard this account: connect again";
 const OTHER_ACCOUNT: &str = "the gateway cannot change the account of a session: connect again";
 
-/// What all sessions of a listener share: rules that may be replaced at any time, and limits.
+/// The state shared by all sessions of a listener: rules, which may be replaced at any time, and limits.
 #[derive(Debug)]
 pub struct Shared {
     rules: Mutex<Arc<Rules>>,
-    /// How often the rules were replaced. A session reads it with each command, and takes the lock only if it has changed.
+    /// The number of times the rules were replaced. A session reads it with each command, and takes the lock only if it
+    /// has changed.
     generation: AtomicU64,
-    /// The limits of each session.
     pub limits: Limits,
-    /// Present if statements of some accounts are learned.
+    /// Present if the statements of some accounts are learned.
     pub learner: Option<Learner>,
 }
 
 impl Shared {
-    /// Create it with these rules.
     pub fn new(rules: Rules, limits: Limits, learner: Option<Learner>) -> Self {
         Shared { rules: Mutex::new(rules.into()), generation: AtomicU64::new(0), limits, learner }
     }
 
-    /// Replace the rules, from each session's next command on.
+    /// Replace the rules; each session uses the new rules from its next command on.
     pub fn replace(&self, rules: Rules) {
         let mut held = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
         *held = rules.into();
         self.generation.fetch_add(1, Ordering::Release);
     }
 
-    /// Return the present rules and their generation.
+    /// Return the current rules and their generation.
     pub fn rules(&self) -> (Arc<Rules>, u64) {
         let held = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
         (held.clone(), self.generation.load(Ordering::Acquire))
@@ -101,7 +100,7 @@ pub(crate) struct Packet<'a> {
 }
 
 impl<'a> Packet<'a> {
-    /// The first packet of these bytes; None while it is not all there.
+    /// Return the first packet of these bytes; None if it is incomplete.
     fn first(input: &'a [u8], longest: usize) -> Result<Option<Self>> {
         let Some((length, sequence)) = packet::split_header(input) else { return Ok(None) };
         if length > longest {
@@ -119,34 +118,35 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// The state of one client's session and of the server's behind it.
+/// The state of one session, with the client and with the server.
 pub struct Session {
     shared: Arc<Shared>,
     rules: Arc<Rules>,
     generation: u64,
-    /// Both sides speak TLS.
+    /// Whether both sides use TLS.
     tls: bool,
     phase: Phase,
     greeting: Option<Greeting>,
     account: Vec<u8>,
     /// The salt of the session's keys; None if the client does not announce that it decrypts.
     salt: Option<SessionSalt>,
-    watch: Watch,
+    mode: Mode,
     pinning: Pinning,
-    /// What comes next of the answer that is under way.
+    /// The next packets of the current answer.
     expected: Expected,
     /// The sequence number of the next packet, from either side.
     sequence: u8,
     without_eof: bool,
     is_resetting: bool,
     commands: u64,
-    /// Bytes of a refused command that are still to come, and its error.
+    /// The bytes of a refused command that are still to come, and the error to send after them.
     skipped: Option<(usize, ErrPacket)>,
-    /// Of an open session: bytes of the client's present packet that are still to come, and whether the next one continues it.
+    /// In an open session: bytes of the client's current packet that are still to come, and whether the next packet
+    /// continues it.
     passing: (usize, bool),
-    /// The session's database; known for pinned sessions only.
+    /// The session's database, known only for pinned sessions.
     database: Option<Vec<u8>>,
-    /// The session's database if the present command succeeds.
+    /// The session's database once the current command has succeeded.
     next_database: Option<Vec<u8>>,
     tally: Tally,
 }
@@ -154,7 +154,7 @@ pub struct Session {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Greeting,
-    /// The client's response, or its request for TLS, is awaited.
+    /// Waiting for the client's response or TLS request.
     Response {
         secured: bool,
     },
@@ -163,7 +163,7 @@ enum Phase {
         steps: u8,
         is_clients_turn: bool,
     },
-    /// The server answers the gateway's own commands.
+    /// The server is answering the gateway's own commands.
     Pinning,
     Commands,
     Open,
@@ -171,26 +171,27 @@ enum Phase {
     Over,
 }
 
-enum Watch {
+enum Mode {
     Nothing,
     Guard(Box<Guard>),
-    /// Its statements are learned. It has the commands of a guarded account, but all statements pass, and answers as they are.
-    Learn(Box<Lesson>),
+    /// The account's statements are learned. It may send the commands of a guarded account, but all statements and
+    /// answers pass unchanged.
+    Learn(Box<Recorder>),
 }
 
-/// The pinning of a session's settings: the character set in which statements are read, and an SQL mode under which they mean
-/// what the gateway takes them to mean, whatever an `init_connect` or a server's own settings have left behind. The commands
-/// go out together; their answers are not passed on. The OK that the client waits for is kept until the server has read back
-/// that the session is as it must be.
+/// The state of pinning a session's settings: the character set for statements, and an SQL mode under which the server
+/// parses statements as the gateway does, regardless of `init_connect` and the server's own settings. All commands are
+/// sent together, and their answers are not passed on. The client's OK is held back until the settings have been read
+/// back and checked.
 #[derive(Default)]
 struct Pinning {
     held: Vec<u8>,
-    /// The server has carried out the settings; what it reads back is awaited.
+    /// The server has applied the settings; the values read back are still to come.
     is_set: bool,
     row: Option<Vec<u8>>,
 }
 
-/// Settings that are read back behind the SQL mode, and what each must be.
+/// Settings that are read back after the SQL mode, with their required values.
 const READ_BACK: [(&str, &[u8]); 5] = [
     ("@@session.sql_auto_is_null", b"0"),
     ("@@session.character_set_client", b"utf8mb4"),
@@ -199,8 +200,8 @@ const READ_BACK: [(&str, &[u8]); 5] = [
     ("@@session.collation_connection", b"utf8mb4_general_ci"),
 ];
 
-/// The commands by which a session is pinned: plain ASCII without double quotes, so that they are read alike under every SQL
-/// mode and character set that a server takes from clients. The modes that stay are chosen by the server, which saves asking.
+/// The commands that pin a session. They are plain ASCII without double quotes, so every SQL mode and character set of
+/// a client parses them alike. The server itself selects the allowed modes from its current ones, which saves a query.
 static PINNING: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let kept = |mode| format!("IF(FIND_IN_SET('{mode}', @@session.sql_mode), '{mode}', NULL)");
     let kept = MODES.split(' ').map(kept).collect::<Vec<_>>().join(", ");
@@ -217,14 +218,15 @@ static PINNING: LazyLock<Vec<u8>> = LazyLock::new(|| {
     commands
 });
 
-/// What a session waits for, so that its conversation can set a deadline. The number is the command's.
+/// The wait of a session, from which the conversation sets a deadline. The number counts the commands, so each wait is
+/// distinct.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waiting {
-    /// For the server, without a limit.
+    /// Waiting for the server, without a limit.
     Server,
-    /// For a command's first byte.
+    /// Waiting for the first byte of a command.
     Idle(u64),
-    /// For its last one.
+    /// Waiting for the last byte of a command.
     Command(u64),
 }
 
@@ -239,18 +241,17 @@ impl Waiting {
     }
 }
 
-type Refused<T> = std::result::Result<T, ErrPacket>;
+type OrError<T> = std::result::Result<T, ErrPacket>;
 
-enum Fate {
-    /// It was passed on, and this answer is expected.
+enum Decision {
+    /// The command was passed on, and this answer is expected.
     Passed(Expected),
     Refused(ErrPacket),
-    /// It has no answer, and no effect.
+    /// The command has no answer and no effect.
     Dropped,
 }
 
 impl Session {
-    /// Create a session for a new client.
     pub fn new(shared: Arc<Shared>, tls: bool) -> Self {
         let (rules, generation) = shared.rules();
         Session {
@@ -262,7 +263,7 @@ impl Session {
             greeting: None,
             account: Vec::new(),
             salt: None,
-            watch: Watch::Nothing,
+            mode: Mode::Nothing,
             pinning: Pinning::default(),
             expected: Expected::Nothing,
             sequence: 0,
@@ -277,7 +278,7 @@ impl Session {
         }
     }
 
-    /// Return whether the client's bytes are wanted now. Bytes that were sent ahead wait.
+    /// Return whether the session processes the client's bytes now. Bytes sent ahead wait.
     pub fn listens_to_client(&self) -> bool {
         match self.phase {
             Phase::Response { .. } | Phase::Open => true,
@@ -287,8 +288,9 @@ impl Session {
         }
     }
 
-    /// Return how many more bytes may be received from the client: what follows a request for TLS belongs to the handshake.
-    pub fn wants_of_client(&self, received: &[u8]) -> usize {
+    /// Return how many more bytes may be received from the client. The bytes after a TLS request belong to the
+    /// handshake.
+    pub fn client_read_limit(&self, received: &[u8]) -> usize {
         const REQUEST: usize = HEADER + login::TLS_REQUEST;
         let is_longer = received
             .first_chunk()
@@ -299,8 +301,8 @@ impl Session {
         REQUEST.saturating_sub(received.len())
     }
 
-    /// Return whether both sides must now begin TLS; afterwards call [`Session::secured`].
-    pub fn wants_tls(&self) -> bool {
+    /// Return whether both sides must begin TLS now. Call [`Session::secured`] afterwards.
+    pub fn awaits_tls(&self) -> bool {
         self.phase == Phase::Securing
     }
 
@@ -309,17 +311,16 @@ impl Session {
         self.phase = Phase::Response { secured: true };
     }
 
-    /// Return whether the login has succeeded.
     pub fn is_logged_in(&self) -> bool {
         matches!(self.phase, Phase::Commands | Phase::Open | Phase::Quitting)
     }
 
-    /// Return whether the server's bytes pass as they are.
+    /// Return whether the server's bytes pass unchanged.
     pub fn is_open(&self) -> bool {
         self.phase == Phase::Open
     }
 
-    /// Return whether both connections end once everything written is sent.
+    /// Return whether both connections end once all pending bytes are sent.
     pub fn is_over(&self) -> bool {
         self.phase == Phase::Over
     }
@@ -329,7 +330,7 @@ impl Session {
         std::mem::take(&mut self.tally)
     }
 
-    /// Return what the session waits for. `has_bytes`: some of the client's bytes are not processed yet.
+    /// Return the session's wait. `has_bytes`: some of the client's bytes are not processed yet.
     pub fn waiting(&self, has_bytes: bool) -> Waiting {
         match self.phase {
             Phase::Commands if !self.listens_to_client() => Waiting::Server,
@@ -339,60 +340,62 @@ impl Session {
         }
     }
 
-    /// End the session since the wait took too long.
-    pub fn late(&mut self, waiting: Waiting, to_client: &mut Vec<u8>) {
+    /// End the session after a timeout.
+    pub fn time_out(&mut self, waiting: Waiting, to_client: &mut Vec<u8>) {
         let error = match waiting {
             Waiting::Command(_) => {
-                ErrPacket::new(READ_INTERRUPTED, "the gateway ended this session: a command took too long to come")
+                ErrPacket::new(READ_INTERRUPTED, "the gateway ended this session: a command took too long to arrive")
             }
             Waiting::Idle(_) | Waiting::Server => {
-                ErrPacket::new(IDLE, "the gateway ended this session, which was idle for too long")
+                ErrPacket::new(IDLE, "the gateway ended this session: it was idle for too long")
             }
         };
         self.sequence = u8::from(matches!(waiting, Waiting::Command(_)));
         self.fail(&error, to_client);
     }
 
-    /// Process bytes from the client; append what the server and the client get. Return how many bytes are processed.
+    /// Process bytes from the client; append the bytes for the server and the client. Return the number of processed
+    /// bytes.
     pub fn from_client(&mut self, input: &[u8], to_server: &mut Vec<u8>, to_client: &mut Vec<u8>) -> usize {
-        let mut taken = 0;
-        while self.listens_to_client() && taken < input.len() {
-            let input = &input[taken..];
-            let done = match self.phase {
+        let mut processed = 0;
+        while self.listens_to_client() && processed < input.len() {
+            let input = &input[processed..];
+            let result = match self.phase {
                 Phase::Commands => self.command(input, to_server, to_client),
                 Phase::Open => self.pass_commands(input, to_server),
                 _ => self.login_packet(input, to_server),
             };
-            match done {
+            match result {
                 Ok(0) => break,
-                Ok(count) => taken += count,
+                Ok(count) => processed += count,
                 Err(error) => self.fail(&error, to_client),
             }
         }
-        if self.phase == Phase::Over { input.len() } else { taken }
+        if self.phase == Phase::Over { input.len() } else { processed }
     }
 
-    /// Process bytes from the server; append what the client and the server get. Return how many bytes are processed.
+    /// Process bytes from the server; append the bytes for the client and the server. Return the number of processed
+    /// bytes.
     pub fn from_server(&mut self, input: &[u8], to_client: &mut Vec<u8>, to_server: &mut Vec<u8>) -> usize {
-        let mut taken = 0;
+        let mut processed = 0;
         while self.phase != Phase::Over {
-            let rest = &input[taken..];
+            let rest = &input[processed..];
             if self.phase == Phase::Open {
                 to_client.extend_from_slice(rest);
                 return input.len();
             }
             let (sequence, written) = (self.sequence, to_client.len());
             let longest = if self.is_logged_in() { TOO_LONG - 1 } else { login::LONGEST };
-            let done = match Packet::first(rest, longest) {
-                Ok(None) => return taken,
+            let result = match Packet::first(rest, longest) {
+                Ok(None) => return processed,
                 Ok(Some(packet)) => {
-                    taken += packet.size();
+                    processed += packet.size();
                     self.server_packet(packet, to_client, to_server)
                 }
                 Err(failure) => Err(failure.into()),
             };
-            if let Err(error) = done {
-                // The error takes the place of the wrong packet.
+            if let Err(error) = result {
+                // The error replaces the invalid packet.
                 to_client.truncate(written);
                 self.sequence = sequence;
                 self.fail(&error, to_client);
@@ -401,7 +404,8 @@ impl Session {
         input.len()
     }
 
-    /// End the session since the server was lost. The client gets an error if it waits for an answer that the gateway follows.
+    /// End the session after the loss of the server. The client gets an error if it is waiting for an answer that the
+    /// gateway follows.
     pub fn server_lost(&mut self, to_client: &mut Vec<u8>) {
         let is_idle = self.phase == Phase::Commands && self.expected == Expected::Nothing;
         if !is_idle && !matches!(self.phase, Phase::Quitting | Phase::Open) {
@@ -410,22 +414,21 @@ impl Session {
         self.phase = Phase::Over;
     }
 
-    /// End the session with an error.
     pub fn fail(&mut self, error: &ErrPacket, to_client: &mut Vec<u8>) {
         if self.phase != Phase::Over {
             let sequence = if self.phase == Phase::Pinning { self.pinning.held[HEADER - 1] } else { self.sequence };
-            // Before its response a client gets errors in the old form.
+            // Before its response a client expects errors without an SQL state.
             error.append(sequence, self.phase != Phase::Greeting, to_client);
             self.tally.errors += 1;
         }
         self.phase = Phase::Over;
     }
 
-    /// Process a packet of the client's before its first command; return its size.
-    fn login_packet(&mut self, input: &[u8], to_server: &mut Vec<u8>) -> Refused<usize> {
+    /// Process a packet of the client before its first command; return its size.
+    fn login_packet(&mut self, input: &[u8], to_server: &mut Vec<u8>) -> OrError<usize> {
         let Some(packet) = Packet::first(input, login::LONGEST)? else { return Ok(0) };
         if packet.sequence != self.sequence {
-            return Err(Failure::protocol("the client's answer is out of sequence").into());
+            return Err(Failure::protocol("the client's login packet is out of sequence").into());
         }
         self.sequence = packet.sequence.wrapping_add(1);
         match self.phase {
@@ -439,11 +442,13 @@ impl Session {
         Ok(packet.size())
     }
 
-    fn response(&mut self, packet: Packet<'_>, secured: bool, to_server: &mut Vec<u8>) -> Refused<()> {
+    fn response(&mut self, packet: Packet<'_>, secured: bool, to_server: &mut Vec<u8>) -> OrError<()> {
         let Packet { sequence, payload } = packet;
-        let Some(greeting) = self.greeting else { return Err(Failure::protocol("an answer before a greeting").into()) };
+        let Some(greeting) = self.greeting else {
+            return Err(Failure::protocol("the client responded before the greeting").into());
+        };
         let refuse = |message| Err(ErrPacket::new(ACCESS_DENIED, message));
-        let unwanted_tls = || Failure::protocol("the client wants TLS where it was not offered");
+        let unwanted_tls = || Failure::protocol("the client requests TLS, which was not offered");
         if login::is_tls_request(payload) {
             if secured || !self.tls {
                 return Err(unwanted_tls().into());
@@ -454,58 +459,58 @@ impl Session {
         }
         let response = Response::parse(payload)?;
         if self.tls && !secured {
-            return Err(ErrPacket::new(TLS_REQUIRED, "the gateway takes connections under TLS only"));
+            return Err(ErrPacket::new(TLS_REQUIRED, "the gateway accepts connections under TLS only"));
         }
         if response.claims_tls() != self.tls {
             return Err(unwanted_tls().into());
         }
         self.without_eof = response.without_eof(&greeting);
         self.account = response.account.to_vec();
-        self.salt = match response.reads {
-            Reads::Plaintext => None,
-            Reads::Ciphertext(nonce) => Some(SessionSalt::of(&greeting.scramble, &nonce)),
-            // Anybody gets this error, so it shows nothing of an account.
-            Reads::Unbound => return refuse(WITHOUT_A_NONCE),
+        self.salt = match response.client_reads {
+            ClientReads::Plaintext => None,
+            ClientReads::Ciphertext(nonce) => Some(SessionSalt::new(&greeting.scramble, &nonce)),
+            // Every account gets this error, so it reveals nothing about an account.
+            ClientReads::Unbound => return refuse(WITHOUT_A_NONCE),
         };
-        self.watch = self.new_watch()?;
-        if self.is_watched() && !response.has_plain_charset(&greeting) {
+        self.mode = self.select_mode()?;
+        if self.is_pinned_account() && !response.has_plain_charset(&greeting) {
             return refuse(OTHER_CHARSET);
         }
-        if self.rules.guard() && !response.has_certain_name(&greeting) {
-            return refuse(UNCERTAIN_NAME);
+        if self.rules.guard() && !response.has_unambiguous_name(&greeting) {
+            return refuse(AMBIGUOUS_NAME);
         }
-        response.append(payload, sequence, self.is_watched(), to_server)?;
+        response.append(payload, sequence, self.is_pinned_account(), to_server)?;
         self.phase = Phase::Authentication { steps: 0, is_clients_turn: false };
         Ok(())
     }
 
-    fn new_watch(&self) -> Result<Watch> {
+    fn select_mode(&self) -> Result<Mode> {
         if self.shared.learner.as_ref().is_some_and(|learner| learner.learns_from(&self.account)) {
-            return Ok(Watch::Learn(Box::default()));
+            return Ok(Mode::Learn(Box::default()));
         }
         Ok(match self.rules.role(&self.account) {
-            Role::Plaintext => Watch::Nothing,
-            role => Watch::Guard(Box::new(Guard::new(role, self.salt)?)),
+            Role::Plaintext => Mode::Nothing,
+            role => Mode::Guard(Box::new(Guard::new(role, self.salt)?)),
         })
     }
 
-    fn is_watched(&self) -> bool {
-        !matches!(self.watch, Watch::Nothing)
+    fn is_pinned_account(&self) -> bool {
+        !matches!(self.mode, Mode::Nothing)
     }
 
-    /// Return an error for a client that would get ciphertext without announcing that it decrypts.
-    fn check_client(&self) -> Refused<()> {
-        let is_guarded = matches!(self.watch, Watch::Guard(_));
+    /// Return an error for a client that would get ciphertext without having announced that it decrypts.
+    fn check_client(&self) -> OrError<()> {
+        let is_guarded = matches!(self.mode, Mode::Guard(_));
         if is_guarded && self.salt.is_none() && self.rules.unknown_clients == UnknownClients::Refuse {
             return Err(ErrPacket::new(ACCESS_DENIED, DOES_NOT_DECRYPT));
         }
         Ok(())
     }
 
-    fn server_packet(&mut self, packet: Packet<'_>, to_client: &mut Vec<u8>, to_server: &mut Vec<u8>) -> Refused<()> {
+    fn server_packet(&mut self, packet: Packet<'_>, to_client: &mut Vec<u8>, to_server: &mut Vec<u8>) -> OrError<()> {
         let Packet { sequence, payload } = packet;
         let is_error = payload.first() == Some(&ERR);
-        // A server that ends a session by itself says so out of turn.
+        // A server that closes a session sends its error with an unexpected sequence number.
         if sequence != self.sequence && !is_error {
             return Err(Failure::protocol("the server's packet is out of sequence").into());
         }
@@ -513,21 +518,21 @@ impl Session {
         match self.phase {
             Phase::Commands | Phase::Quitting => return self.answer_packet(packet, to_client, to_server),
             Phase::Pinning => return Ok(self.pinning_packet(payload, to_client)?),
-            // An error ends a login whenever it comes.
+            // An error ends a login at any point.
             _ if is_error => {
-                match self.watch {
-                    Watch::Guard(_) => append_server_error(payload, sequence, to_client)?,
-                    Watch::Nothing | Watch::Learn(_) => packet.append(to_client)?,
+                match self.mode {
+                    Mode::Guard(_) => append_server_error(payload, sequence, to_client)?,
+                    Mode::Nothing | Mode::Learn(_) => packet.append(to_client)?,
                 }
                 self.phase = Phase::Over;
             }
             Phase::Greeting => {
-                self.greeting = Some(Greeting::cut(payload, sequence, self.tls, to_client)?);
+                self.greeting = Some(Greeting::without_removed_capabilities(payload, sequence, self.tls, to_client)?);
                 self.phase = Phase::Response { secured: false };
             }
             Phase::Authentication { is_clients_turn: false, .. } if payload.first() == Some(&packet::OK) => {
                 self.check_client()?;
-                if self.is_watched() {
+                if self.is_pinned_account() {
                     self.pin(packet, to_server)?;
                 } else {
                     packet.append(to_client)?;
@@ -539,12 +544,12 @@ impl Session {
                 let is_clients_turn = payload != FAST_AUTH_SUCCEEDED;
                 self.phase = Phase::Authentication { steps: steps + 1, is_clients_turn };
             }
-            _ => return Err(Failure::protocol("the server said more than it was asked for").into()),
+            _ => return Err(Failure::protocol("the server sent a packet that no command asked for").into()),
         }
         Ok(())
     }
 
-    /// Begin to pin the session's settings. The client gets this OK when that has succeeded.
+    /// Begin to pin the session's settings. The client gets this OK once the settings are confirmed.
     fn pin(&mut self, packet: Packet<'_>, to_server: &mut Vec<u8>) -> Result<()> {
         self.pinning = Pinning::default();
         append_bare_ok(packet.payload, false, packet.sequence, &mut self.pinning.held)?;
@@ -555,10 +560,10 @@ impl Session {
     }
 
     fn pinning_packet(&mut self, payload: &[u8], to_client: &mut Vec<u8>) -> Result<()> {
-        let unpinned = |why: &str| {
-            Err(Failure::protocol(format!("the server does not take the settings that guarded accounts need: {why}")))
+        let not_pinned = |why: &str| {
+            Err(Failure::protocol(format!("the server does not apply the settings that guarded accounts need: {why}")))
         };
-        let kind = self.expected.take(payload, self.without_eof)?;
+        let kind = self.expected.advance(payload, self.without_eof)?;
         let is_expected = match (self.pinning.is_set, kind) {
             (false, Kind::Ok) => true,
             (true, Kind::Row) => self.pinning.row.replace(payload.to_vec()).is_none(),
@@ -566,7 +571,7 @@ impl Session {
             _ => false,
         };
         if !is_expected {
-            return unpinned("it refused them");
+            return not_pinned("it refused to set them");
         }
         if self.expected != Expected::Nothing {
             return Ok(());
@@ -576,16 +581,16 @@ impl Session {
             (self.expected, self.sequence) = (Expected::Result, 1);
             return Ok(());
         }
-        let Some(row) = &self.pinning.row else { return unpinned("it did not tell them") };
+        let Some(row) = &self.pinning.row else { return not_pinned("it did not return them") };
         let mut reader = Reader::new(row);
-        let is_harmless = |mode: &[u8]| mode.is_empty() || MODES.split(' ').any(|known| known.as_bytes() == mode);
-        let mut is_pinned = reader.text()?.split(|byte| *byte == b',').all(is_harmless);
+        let is_allowed = |mode: &[u8]| mode.is_empty() || MODES.split(' ').any(|known| known.as_bytes() == mode);
+        let mut is_pinned = reader.text()?.split(|byte| *byte == b',').all(is_allowed);
         for (_, expected) in READ_BACK {
             is_pinned &= reader.text()? == expected;
         }
         self.database = reader.text_or_null()?.map(<[u8]>::to_vec);
         if !is_pinned || !reader.is_empty() {
-            return unpinned("they are others");
+            return not_pinned("they have other values");
         }
         to_client.extend_from_slice(&self.pinning.held);
         self.is_resetting = false;
@@ -593,23 +598,23 @@ impl Session {
         Ok(())
     }
 
-    fn answer_packet(&mut self, packet: Packet<'_>, to_client: &mut Vec<u8>, to_server: &mut Vec<u8>) -> Refused<()> {
+    fn answer_packet(&mut self, packet: Packet<'_>, to_client: &mut Vec<u8>, to_server: &mut Vec<u8>) -> OrError<()> {
         let was_idle = self.expected == Expected::Nothing;
-        let kind = self.expected.take(packet.payload, self.without_eof)?;
+        let kind = self.expected.advance(packet.payload, self.without_eof)?;
         if kind == Kind::Ok && self.is_resetting {
             return Ok(self.pin(packet, to_server)?);
         }
-        match &mut self.watch {
-            Watch::Guard(guard) => guard.answer(kind, packet, &self.rules, &mut self.tally, to_client)?,
-            Watch::Learn(lesson) => {
+        match &mut self.mode {
+            Mode::Guard(guard) => guard.answer(kind, packet, &self.rules, &mut self.tally, to_client)?,
+            Mode::Learn(recorder) => {
                 match kind {
-                    Kind::Prepared(prepared) => lesson.prepared(prepared.statement),
-                    Kind::Definition(Of::Rows | Of::Columns) => lesson.column(packet.payload),
+                    Kind::Prepared(prepared) => recorder.prepared(prepared.statement),
+                    Kind::Definition(DefinitionsOf::Rows | DefinitionsOf::Columns) => recorder.column(packet.payload),
                     _ => {}
                 }
                 packet.append(to_client)?;
             }
-            Watch::Nothing => packet.append(to_client)?,
+            Mode::Nothing => packet.append(to_client)?,
         }
         if self.expected == Expected::Nothing {
             if let Some(next) = self.next_database.take()
@@ -617,8 +622,8 @@ impl Session {
             {
                 self.database = Some(next);
             }
-            if let (Watch::Learn(lesson), Some(learner)) = (&mut self.watch, &self.shared.learner) {
-                lesson.answered(kind != Kind::Error, &self.rules, learner);
+            if let (Mode::Learn(recorder), Some(learner)) = (&mut self.mode, &self.shared.learner) {
+                recorder.answered(kind != Kind::Error, &self.rules, learner);
             }
         }
         if was_idle {
@@ -627,41 +632,41 @@ impl Session {
         Ok(())
     }
 
-    /// Take new rules; return an error if the session cannot continue under them.
-    fn renew_rules(&mut self) -> Refused<()> {
+    /// Apply new rules; return an error if the session cannot continue under them.
+    fn renew_rules(&mut self) -> OrError<()> {
         if self.generation != self.shared.generation.load(Ordering::Acquire) {
             (self.rules, self.generation) = self.shared.rules();
             let role = self.rules.role(&self.account);
-            match (&mut self.watch, role) {
-                (Watch::Learn(_), _) | (Watch::Nothing, Role::Plaintext) => {}
-                // What was done without a guard cannot be undone.
-                (Watch::Nothing, _) => return Err(ErrPacket::new(REFUSED, CONNECT_AGAIN)),
-                (Watch::Guard(_), Role::Plaintext) => {
-                    self.watch = Watch::Nothing;
+            match (&mut self.mode, role) {
+                (Mode::Learn(_), _) | (Mode::Nothing, Role::Plaintext) => {}
+                // Commands already executed without a guard cannot be undone.
+                (Mode::Nothing, _) => return Err(ErrPacket::new(REFUSED, CONNECT_AGAIN)),
+                (Mode::Guard(_), Role::Plaintext) => {
+                    self.mode = Mode::Nothing;
                     self.phase = Phase::Open;
                 }
-                (Watch::Guard(guard), role) => guard.renew_rules(role, &self.rules)?,
+                (Mode::Guard(guard), role) => guard.renew_rules(role, &self.rules)?,
             }
             self.check_client()?;
         }
-        if let Watch::Guard(guard) = &mut self.watch {
+        if let Mode::Guard(guard) = &mut self.mode {
             guard.renew_key_in_time()?;
         }
         Ok(())
     }
 
-    /// Pass on commands of an open session as far as they have come. Their first bytes are looked at: no account may be
-    /// changed to another, which could be guarded. Return how many bytes were passed on.
-    fn pass_commands(&mut self, input: &[u8], to_server: &mut Vec<u8>) -> Refused<usize> {
-        let mut taken = 0;
+    /// Pass on commands of an open session as far as they have been received; return the number of bytes passed on.
+    /// Their first bytes are checked, because the account must not be changed to one that may be guarded.
+    fn pass_commands(&mut self, input: &[u8], to_server: &mut Vec<u8>) -> OrError<usize> {
+        let mut processed = 0;
         loop {
             let (left, continues) = self.passing;
-            let here = left.min(input.len() - taken);
-            to_server.extend_from_slice(&input[taken..taken + here]);
-            taken += here;
-            self.passing.0 -= here;
-            let rest = &input[taken..];
-            let Some((length, sequence)) = packet::split_header(rest) else { return Ok(taken) };
+            let available = left.min(input.len() - processed);
+            to_server.extend_from_slice(&input[processed..processed + available]);
+            processed += available;
+            self.passing.0 -= available;
+            let rest = &input[processed..];
+            let Some((length, sequence)) = packet::split_header(rest) else { return Ok(processed) };
             let expected = if continues { self.sequence } else { 0 };
             if sequence != expected {
                 return Err(Failure::protocol("the client's command is out of sequence").into());
@@ -669,8 +674,8 @@ impl Session {
             self.sequence = sequence.wrapping_add(1);
             if !continues {
                 let Some(&command) = rest.get(HEADER) else {
-                    let why = "a command without a name";
-                    return if length == 0 { Err(Failure::protocol(why).into()) } else { Ok(taken) };
+                    let why = "a command without a command byte";
+                    return if length == 0 { Err(Failure::protocol(why).into()) } else { Ok(processed) };
                 };
                 self.renew_rules()?;
                 if !KNOWN_COMMANDS.contains(&command) {
@@ -682,16 +687,16 @@ impl Session {
         }
     }
 
-    /// Process a command once all of it has come; return its size.
-    fn command(&mut self, input: &[u8], to_server: &mut Vec<u8>, to_client: &mut Vec<u8>) -> Refused<usize> {
+    /// Process a command once it is complete; return its size.
+    fn command(&mut self, input: &[u8], to_server: &mut Vec<u8>, to_client: &mut Vec<u8>) -> OrError<usize> {
         if let Some((left, error)) = self.skipped.take() {
-            let here = left.min(input.len());
-            if here < left {
-                self.skipped = Some((left - here, error));
+            let available = left.min(input.len());
+            if available < left {
+                self.skipped = Some((left - available, error));
             } else {
                 self.refuse(&error, to_client);
             }
-            return Ok(here);
+            return Ok(available);
         }
         let Some((length, sequence)) = packet::split_header(input) else { return Ok(0) };
         self.sequence = sequence.wrapping_add(1);
@@ -699,18 +704,18 @@ impl Session {
             return Err(Failure::protocol("the client's command is out of sequence").into());
         }
         if length == 0 {
-            return Err(Failure::protocol("a command without a name").into());
+            return Err(Failure::protocol("a command without a command byte").into());
         }
         let Some(&command) = input.get(HEADER) else { return Ok(0) };
         let Limits { statement_bytes, long_data_bytes, .. } = self.shared.limits;
-        let (what, head, most) = match command {
+        let (description, header_size, limit) = match command {
             QUERY | STMT_PREPARE => ("a statement", 1, statement_bytes),
             STMT_EXECUTE | STMT_SEND_LONG_DATA => ("parameters", BEFORE_PARAMETERS, long_data_bytes),
             _ => ("a command of this kind", 1, LONGEST_COMMAND),
         };
-        if length > head + most || length == TOO_LONG {
-            let error = ErrPacket::too_large(what, most);
-            // What has no answer, or is continued, cannot be refused by itself.
+        if length > header_size + limit || length == TOO_LONG {
+            let error = ErrPacket::too_large(description, limit);
+            // A command without an answer or with continuation packets cannot be refused on its own.
             if command == STMT_SEND_LONG_DATA || length == TOO_LONG {
                 return Err(error);
             }
@@ -723,13 +728,13 @@ impl Session {
             return self.pass_commands(input, to_server);
         }
         match self.decide(command, payload, to_server)? {
-            Fate::Passed(expected) => {
+            Decision::Passed(expected) => {
                 self.expected = expected;
                 self.is_resetting = command == RESET_CONNECTION;
                 self.tally.commands += 1;
             }
-            Fate::Refused(error) => self.refuse(&error, to_client),
-            Fate::Dropped => {}
+            Decision::Refused(error) => self.refuse(&error, to_client),
+            Decision::Dropped => {}
         }
         self.commands += 1;
         if command == QUIT {
@@ -743,21 +748,21 @@ impl Session {
         error.append(self.sequence, true, to_client);
     }
 
-    /// Decide what is done with a command of a guarded or learning account, and pass it on. Every command that is passed on is
-    /// named here.
-    fn decide(&mut self, command: u8, payload: &[u8], to_server: &mut Vec<u8>) -> Refused<Fate> {
+    /// Decide about a command of a guarded or learning account, and pass it on. Every command that is passed on is
+    /// listed here.
+    fn decide(&mut self, command: u8, payload: &[u8], to_server: &mut Vec<u8>) -> OrError<Decision> {
         let rest = &payload[1..];
         let expected = match command {
             QUIT if rest.is_empty() => Expected::Nothing,
             PING if rest.is_empty() => Expected::Short,
             RESET_CONNECTION if rest.is_empty() => {
-                if let Watch::Guard(guard) = &mut self.watch {
+                if let Mode::Guard(guard) = &mut self.mode {
                     guard.prepared.clear();
                 }
                 Expected::Short
             }
             INIT_DB if !is_plain_name(rest) => {
-                return Ok(Fate::Refused(ErrPacket::not_passed("database's name of this form")));
+                return Ok(Decision::Refused(ErrPacket::not_allowed("a database name of this form")));
             }
             INIT_DB => {
                 self.next_database = Some(rest.to_vec());
@@ -767,26 +772,27 @@ impl Session {
             STMT_EXECUTE | STMT_SEND_LONG_DATA | STMT_CLOSE | STMT_RESET => {
                 return self.decide_on_prepared(command, payload, to_server);
             }
-            CHANGE_USER => return Ok(Fate::Refused(ErrPacket::new(UNKNOWN_COMMAND, unknown_command(command)))),
-            _ => return Ok(Fate::Refused(ErrPacket::not_passed("command of this kind"))),
+            CHANGE_USER => return Ok(Decision::Refused(ErrPacket::new(UNKNOWN_COMMAND, unknown_command(command)))),
+            _ => return Ok(Decision::Refused(ErrPacket::not_allowed("a command of this kind"))),
         };
         Packet { sequence: 0, payload }.append(to_server)?;
-        Ok(Fate::Passed(expected))
+        Ok(Decision::Passed(expected))
     }
 
-    fn decide_on_statement(&mut self, command: u8, payload: &[u8], to_server: &mut Vec<u8>) -> Refused<Fate> {
+    fn decide_on_statement(&mut self, command: u8, payload: &[u8], to_server: &mut Vec<u8>) -> OrError<Decision> {
         let (text, is_prepared) = (&payload[1..], command == STMT_PREPARE);
         let database = self.database.as_deref();
-        let next_database = match (&mut self.watch, &self.shared.learner) {
-            (Watch::Guard(guard), _) => {
-                let most = self.shared.limits.prepared_statements;
-                if is_prepared && guard.prepared.len() >= most {
-                    let message = format!("the gateway keeps {most} prepared statements of a session: close some");
-                    return Ok(Fate::Refused(ErrPacket::new(TOO_MANY_STATEMENTS, message)));
+        let next_database = match (&mut self.mode, &self.shared.learner) {
+            (Mode::Guard(guard), _) => {
+                let limit = self.shared.limits.prepared_statements;
+                if is_prepared && guard.prepared.len() >= limit {
+                    let message =
+                        format!("the gateway keeps at most {limit} prepared statements per session: close some");
+                    return Ok(Decision::Refused(ErrPacket::new(TOO_MANY_STATEMENTS, message)));
                 }
                 let statement = match self.rules.statements.find(text, is_prepared, database, &mut guard.reading) {
                     Ok(statement) => statement,
-                    Err(refusal) => return Ok(Fate::Refused(ErrPacket::new(REFUSED, refusal.to_string()))),
+                    Err(refusal) => return Ok(Decision::Refused(ErrPacket::new(REFUSED, refusal.to_string()))),
                 };
                 packet::append(0, to_server, |out| {
                     out.push(command);
@@ -796,38 +802,38 @@ impl Session {
                 guard.begin(Some(statement), if is_prepared { RowFormat::Binary } else { RowFormat::Text });
                 uses
             }
-            (Watch::Learn(lesson), Some(learner)) => {
+            (Mode::Learn(recorder), Some(learner)) => {
                 Packet { sequence: 0, payload }.append(to_server)?;
-                lesson.statement(text, is_prepared, database, &self.rules, learner)
+                recorder.statement(text, is_prepared, database, &self.rules, learner)
             }
-            _ => return Err(Failure::protocol("a statement without a guard").into()),
+            _ => return Err(Failure::protocol("a statement in a session without a guard").into()),
         };
         if is_prepared {
-            return Ok(Fate::Passed(Expected::Prepared));
+            return Ok(Decision::Passed(Expected::Prepared));
         }
         self.next_database = next_database;
-        Ok(Fate::Passed(Expected::Result))
+        Ok(Decision::Passed(Expected::Result))
     }
 
-    fn decide_on_prepared(&mut self, command: u8, payload: &[u8], to_server: &mut Vec<u8>) -> Refused<Fate> {
+    fn decide_on_prepared(&mut self, command: u8, payload: &[u8], to_server: &mut Vec<u8>) -> OrError<Decision> {
         let mut reader = Reader::new(&payload[1..]);
         let number = reader.u32()?;
         let expected = match command {
             STMT_EXECUTE => {
                 let (cursor, _iterations) = (reader.u8()?, reader.u32()?);
                 if cursor != NO_CURSOR {
-                    return Ok(Fate::Refused(ErrPacket::not_passed("cursor")));
+                    return Ok(Decision::Refused(ErrPacket::not_allowed("a cursor")));
                 }
-                match (&mut self.watch, &self.shared.learner) {
-                    (Watch::Guard(guard), _) => match guard.execute(number, reader.rest()) {
+                match (&mut self.mode, &self.shared.learner) {
+                    (Mode::Guard(guard), _) => match guard.execute(number, reader.rest()) {
                         Ok(statement) => {
                             self.next_database = statement.uses.clone();
                             guard.begin(Some(statement), RowFormat::Binary);
                         }
-                        Err(error) => return Ok(Fate::Refused(error)),
+                        Err(error) => return Ok(Decision::Refused(error)),
                     },
-                    (Watch::Learn(lesson), Some(learner)) => {
-                        lesson.execution(number, reader.rest(), &self.rules, learner);
+                    (Mode::Learn(recorder), Some(learner)) => {
+                        recorder.execution(number, reader.rest(), &self.rules, learner);
                     }
                     _ => {}
                 }
@@ -836,33 +842,33 @@ impl Session {
             STMT_RESET => Expected::Short,
             _ => Expected::Nothing,
         };
-        if let Watch::Guard(guard) = &mut self.watch {
+        if let Mode::Guard(guard) = &mut self.mode {
             let Some(prepared) = guard.prepared.get_mut(&number) else {
                 return Ok(match command {
-                    STMT_RESET => Fate::Refused(ErrPacket::unknown_statement()),
-                    _ => Fate::Dropped,
+                    STMT_RESET => Decision::Refused(ErrPacket::unknown_statement()),
+                    _ => Decision::Dropped,
                 });
             };
             match command {
                 STMT_CLOSE => drop(guard.prepared.remove(&number)),
                 STMT_RESET => prepared.long_data = 0,
-                // This command has no answer, so its error ends the session.
+                // This command has no answer, so an error ends the session.
                 STMT_SEND_LONG_DATA => {
                     if !prepared.accepts_long_data(reader.u16()?) {
-                        let what = "text that comes by itself for a parameter that was none before";
-                        return Err(ErrPacket::not_passed(what));
+                        let description = "SEND_LONG_DATA for a parameter whose last value was not a text";
+                        return Err(ErrPacket::not_allowed(description));
                     }
-                    let most = self.shared.limits.long_data_bytes;
+                    let limit = self.shared.limits.long_data_bytes;
                     prepared.long_data += reader.rest().len();
-                    if prepared.long_data > most {
-                        return Err(ErrPacket::too_large("parameters that come by themselves", most));
+                    if prepared.long_data > limit {
+                        return Err(ErrPacket::too_large("parameters sent by SEND_LONG_DATA", limit));
                     }
                 }
                 _ => {}
             }
         }
         Packet { sequence: 0, payload }.append(to_server)?;
-        Ok(Fate::Passed(expected))
+        Ok(Decision::Passed(expected))
     }
 }
 

@@ -1,54 +1,54 @@
-//! Statements about the session that drivers send of their own: transactions, settings, and questions about settings. None
-//! of them shows rows of a table, so none needs an approval.
+//! Statements about the session that drivers send on their own: transactions, settings, and queries of settings. They
+//! return no rows of tables, so they need no approval.
 
 use crate::statements::{Kind, Reading, Statement};
 
-/// SQL modes that a session may have: none of them changes how a text is read. Not every server knows each.
+/// Allowed SQL modes: none of them changes how a text is parsed. Not every server knows all of them.
 pub const MODES: &str = "ALLOW_INVALID_DATES ERROR_FOR_DIVISION_BY_ZERO NO_AUTO_CREATE_USER NO_AUTO_VALUE_ON_ZERO \
     NO_DIR_IN_CREATE NO_ENGINE_SUBSTITUTION NO_UNSIGNED_SUBTRACTION NO_ZERO_DATE NO_ZERO_IN_DATE ONLY_FULL_GROUP_BY \
     PAD_CHAR_TO_FULL_LENGTH STRICT_ALL_TABLES STRICT_TRANS_TABLES TIME_ROUND_FRACTIONAL TIME_TRUNCATE_FRACTIONAL";
-/// Variables that drivers ask for. None of them depends on rows.
+/// Variables that drivers read. None of them depends on rows.
 const VARIABLES: &str = "auto_increment_increment autocommit character_set_client character_set_connection \
     character_set_results character_set_server collation_connection collation_server have_ssl init_connect \
     innodb_lock_wait_timeout interactive_timeout license lower_case_table_names max_allowed_packet max_execution_time \
     net_read_timeout net_write_timeout performance_schema query_cache_size query_cache_type sql_mode system_time_zone \
     time_zone transaction_isolation transaction_read_only tx_isolation tx_read_only version version_comment wait_timeout";
-const SAME: &str = "BEGIN|START TRANSACTION|START TRANSACTION READ ONLY|START TRANSACTION READ WRITE|\
+const UNCHANGED: &str = "BEGIN|START TRANSACTION|START TRANSACTION READ ONLY|START TRANSACTION READ WRITE|\
     START TRANSACTION WITH CONSISTENT SNAPSHOT|COMMIT|ROLLBACK|SELECT 1|SELECT DATABASE()|SELECT VERSION()|\
     SELECT CONNECTION_ID()";
 const TRANSACTIONS: &str = "ISOLATION LEVEL READ UNCOMMITTED|ISOLATION LEVEL READ COMMITTED|\
     ISOLATION LEVEL REPEATABLE READ|ISOLATION LEVEL SERIALIZABLE|READ ONLY|READ WRITE";
-/// A server's diagnostics may quote data, so they are answered empty.
+/// A server's diagnostics may quote data, so the gateway returns an empty result instead.
 const NO_WARNINGS: &str = "SELECT '' AS `Level`, 0 AS `Code`, '' AS `Message` FROM DUAL WHERE (1 = 0)";
-/// A statement that does nothing, where a setting is already as it must be.
+/// A statement without effect, for a setting that already has the required value.
 const NOTHING: &str = "DO 0";
-/// In seconds: a year, the servers' own limit.
+/// One year in seconds, the limit of both servers.
 const LONGEST_TIMEOUT: u64 = 31_536_000;
 const LONGEST_NAME: usize = 64;
 
-/// Texts that are always the same, and what is sent for each.
+/// Return the fixed texts, each with the text that is sent for it.
 pub fn fixed() -> Vec<(String, String)> {
     let set = |what: &str| ["SET SESSION", "SET"].map(|set| format!("{set} TRANSACTION {what}"));
-    let same = SAME.split('|').map(str::to_owned).chain(TRANSACTIONS.split('|').flat_map(set));
+    let unchanged = UNCHANGED.split('|').map(str::to_owned).chain(TRANSACTIONS.split('|').flat_map(set));
     let empty = ["SHOW WARNINGS", "SHOW ERRORS"].map(|text| (text.to_owned(), NO_WARNINGS.to_owned()));
-    same.map(|text| (text.clone(), text)).chain(empty).collect()
+    unchanged.map(|text| (text.clone(), text)).chain(empty).collect()
 }
 
-/// The statement about the session that a text is; None where it is another one.
+/// Return the session statement that matches a text; None if there is none.
 pub fn read(reading: &Reading) -> Option<Statement> {
     let tokens = reading.shape_tokens().map(|token| str::from_utf8(token).ok()).collect::<Option<Vec<_>>>()?;
     match tokens[..] {
         ["use", name] => {
             let name = unquoted_name(name)?;
             let text = format!("USE `{}`", name.replace('`', "``"));
-            let mut statement = Statement::of_session(text);
+            let mut statement = Statement::for_session(text);
             statement.uses = Some(name.into());
             Some(statement)
         }
-        ["savepoint", name] => Some(Statement::of_session(format!("SAVEPOINT {}", word(name)?))),
-        ["release", "savepoint", name] => Some(Statement::of_session(format!("RELEASE SAVEPOINT {}", word(name)?))),
+        ["savepoint", name] => Some(Statement::for_session(format!("SAVEPOINT {}", word(name)?))),
+        ["release", "savepoint", name] => Some(Statement::for_session(format!("RELEASE SAVEPOINT {}", word(name)?))),
         ["rollback", "to", name] | ["rollback", "to", "savepoint", name] => {
-            Some(Statement::of_session(format!("ROLLBACK TO SAVEPOINT {}", word(name)?)))
+            Some(Statement::for_session(format!("ROLLBACK TO SAVEPOINT {}", word(name)?)))
         }
         ["set", ref settings @ ..] => set(settings, reading),
         ["select", ref items @ ..] => variables(items, reading),
@@ -56,14 +56,15 @@ pub fn read(reading: &Reading) -> Option<Statement> {
     }
 }
 
-/// A word without quotes.
+/// Return the token if it is an unquoted word.
 fn word(token: &str) -> Option<&str> {
     let is_word = token.len() <= LONGEST_NAME && token.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    let begins_well = token.bytes().next().is_some_and(|first| !first.is_ascii_digit());
-    (is_word && begins_well).then_some(token)
+    let starts_without_digit = token.bytes().next().is_some_and(|first| !first.is_ascii_digit());
+    (is_word && starts_without_digit).then_some(token)
 }
 
-/// A database's name, which may be quoted. Servers tell names apart by case, which a shape does not keep outside quotes.
+/// Return the name of a database without its quotes. Servers may distinguish names by case, which is lost in the shape
+/// outside quotes.
 fn unquoted_name(token: &str) -> Option<String> {
     let name = match token.strip_prefix('`').and_then(|rest| rest.strip_suffix('`')) {
         Some(quoted) => quoted.replace("``", "`"),
@@ -72,17 +73,17 @@ fn unquoted_name(token: &str) -> Option<String> {
     is_plain_name(name.as_bytes()).then_some(name)
 }
 
-/// Whether every server reads a database's name as it is.
+/// Return whether every server reads a database's name unchanged.
 pub fn is_plain_name(name: &[u8]) -> bool {
-    // A prefix for folders of MySQL 5.0, behind which servers find the same database.
+    // The prefix of folder names of MySQL 5.0; with it servers find the same database.
     const OLD: &[u8] = b"#mysql50#";
     let Ok(text) = str::from_utf8(name) else { return false };
     let is_old = name.get(..OLD.len()).is_some_and(|start| start.eq_ignore_ascii_case(OLD));
-    let fits = !text.is_empty() && text.chars().count() <= LONGEST_NAME && !text.ends_with(' ');
-    fits && !is_old && text.chars().all(|each| each != '\0' && each <= '\u{FFFF}')
+    let is_valid_length = !text.is_empty() && text.chars().count() <= LONGEST_NAME && !text.ends_with(' ');
+    is_valid_length && !is_old && text.chars().all(|each| each != '\0' && each <= '\u{FFFF}')
 }
 
-/// `@@name [AS word], …`
+/// Parse `@@name [AS word], …`.
 fn variables(items: &[&str], reading: &Reading) -> Option<Statement> {
     let (items, limit) = match items {
         [items @ .., "limit", "?"] => (items, Some(reading.values().first()?)),
@@ -105,10 +106,10 @@ fn variables(items: &[&str], reading: &Reading) -> Option<Statement> {
         let limit: u32 = str::from_utf8(reading.written(limit)).ok()?.parse().ok()?;
         text.push_str(&format!(" LIMIT {limit}"));
     }
-    Some(Statement::of_session(text))
+    Some(Statement::for_session(text))
 }
 
-/// `name = value, …`, `NAMES charset [COLLATE collation]`
+/// Parse `name = value, …` and `NAMES charset [COLLATE collation]`.
 fn set(settings: &[&str], reading: &Reading) -> Option<Statement> {
     let mut values = reading.values().iter();
     let mut sent = Vec::new();
@@ -133,14 +134,15 @@ fn set(settings: &[&str], reading: &Reading) -> Option<Statement> {
         }
     }
     let text = if sent.is_empty() { NOTHING.into() } else { format!("SET {}", sent.join(", ")) };
-    Some(Statement::of_session(text))
+    Some(Statement::for_session(text))
 }
 
-/// What is sent for a setting: nothing where the session has it already; None where it may not be set so.
+/// Return the assignment to send: `Some(None)` if the session already has the value; None if the setting or the value
+/// is not allowed.
 fn assignment(name: &str, text: &str, kind: Kind) -> Option<Option<String>> {
     let is = |known: &[&str]| known.iter().any(|known| text.eq_ignore_ascii_case(known));
-    let number = |most: u64| {
-        let number = text.parse().ok().filter(|number| kind == Kind::Number && *number <= most);
+    let number = |limit: u64| {
+        let number = text.parse().ok().filter(|number| kind == Kind::Number && *number <= limit);
         number.map(|number: u64| number.to_string())
     };
     let sent = match name {
@@ -166,8 +168,8 @@ fn assignment(name: &str, text: &str, kind: Kind) -> Option<Option<String>> {
             format!("'{}'", modes.map(known).collect::<Option<Vec<_>>>()?.join(","))
         }
         "time_zone" => {
-            let belongs = |byte: u8| byte.is_ascii_alphanumeric() || b"+-:/_".contains(&byte);
-            (!text.is_empty() && text.len() <= LONGEST_NAME && text.bytes().all(belongs))
+            let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"+-:/_".contains(&byte);
+            (!text.is_empty() && text.len() <= LONGEST_NAME && text.bytes().all(is_allowed))
                 .then(|| format!("'{text}'"))?
         }
         "character_set_results" if is(&["null"]) => return Some(None),
@@ -180,7 +182,7 @@ fn assignment(name: &str, text: &str, kind: Kind) -> Option<Option<String>> {
     Some(Some(format!("@@session.{name} = {sent}")))
 }
 
-/// utf8mb4 and what is a part of it: a session has utf8mb4 whatever it asks for.
+/// Return whether the character set is utf8mb4 or a subset. A guarded session has utf8mb4 whatever it requests.
 fn is_utf8(charset: &str) -> bool {
     ["utf8mb4", "utf8", "utf8mb3"].iter().any(|known| charset.eq_ignore_ascii_case(known))
 }

@@ -1,5 +1,5 @@
-//! The listeners, their rules and the limits on their connections. Rules are compared with the columns of the server's base
-//! tables, for which it is asked by the account that `[check]` names.
+//! The listeners, their rules and the limits of their connections. The account in `[check]` reads the columns of the
+//! server's base tables, and the rules are compared with them.
 
 use crate::conversation::Conversations;
 use crate::counters::{Counters, ListenerCounters};
@@ -22,10 +22,11 @@ use std::time::Duration;
 use wire::mysql::catalogue::{Inquiry, Row};
 
 const DEFAULT_PORT: u16 = 3306;
-/// In nanoseconds; a server with thousands of tables takes some of it.
+/// In nanoseconds. A server with thousands of tables needs a part of this time.
 const CHECK_TIMEOUT_NS: u64 = 120_000_000_000;
 
-/// By bytes: the collation of these tables takes names for equal that differ in case. A server's own tables count as unknown.
+/// Names are compared by bytes, because the collation of these tables ignores case. The server's own tables are left
+/// out, so they count as unknown.
 const COLUMNS: &str = "SELECT c.table_schema, c.table_name, c.column_name, \
     IF(c.extra LIKE '%auto_increment%' OR c.column_default LIKE '%nextval(%', '1', '0') \
     FROM information_schema.columns c JOIN information_schema.tables t \
@@ -39,7 +40,7 @@ const NETWORK: u32 = 64;
 pub struct Gateway {
     listeners: Listeners<Counters>,
     sites: Vec<Arc<Site>>,
-    /// A signal and a command may come together; the later one must win.
+    /// Serializes reloads: a signal and a command may arrive together, and the later one must win.
     reloading: Mutex<()>,
 }
 
@@ -53,7 +54,7 @@ pub struct Site {
 }
 
 impl Gateway {
-    /// Listen on all addresses before any of them is served.
+    /// Open all listeners before serving any of them.
     pub fn open(plan: &Plan) -> Result<Self> {
         let sites = plan.listeners.iter().map(|plan| Ok(Arc::new(Site::new(plan)?))).collect::<Result<Vec<_>>>()?;
         let conversations = sites.iter().map(|site| (site.plan.address, Conversations(site.clone())));
@@ -65,14 +66,14 @@ impl Gateway {
         self.listeners.addresses()
     }
 
-    fn places(&self) -> impl Iterator<Item = (&SocketAddr, &Arc<Site>)> {
+    fn listeners_and_sites(&self) -> impl Iterator<Item = (&SocketAddr, &Arc<Site>)> {
         self.addresses().iter().zip(&self.sites)
     }
 
-    /// Return what an operator should know of the present rules.
+    /// Return warnings about the current rules.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
-        for (address, site) in self.places() {
+        for (address, site) in self.listeners_and_sites() {
             let (rules, _) = site.shared.rules();
             warnings.extend(rules.warnings().iter().map(|warning| format!("{address}: {warning}")));
         }
@@ -83,16 +84,19 @@ impl Gateway {
         self.listeners.counters()
     }
 
-    /// Read all rules again. Return for each listener None, or why the old rules stay.
+    /// Read all rules again. Return for each listener None, or the reason why the old rules remain.
     pub fn reload(&self) -> BTreeMap<SocketAddr, Option<String>> {
         let _one_at_a_time = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
-        self.places().map(|(address, site)| (*address, site.reload().err().map(|failure| failure.detail))).collect()
+        self.listeners_and_sites()
+            .map(|(address, site)| (*address, site.reload().err().map(|failure| failure.detail)))
+            .collect()
     }
 
-    /// Ask each server again and again, so that a new column is known.
+    /// Query each server's columns periodically, so that new columns are known.
     pub fn watch(self: &Arc<Self>) -> Result<()> {
-        let refused =
-            |error: std::io::Error| Failure::new(Class::Internal, format!("cannot watch the server: {error}"));
+        let failed = |error: std::io::Error| {
+            Failure::new(Class::Internal, format!("cannot start the thread that reads the server's columns: {error}"))
+        };
         for site in self.sites.iter().cloned() {
             let gateway = self.clone();
             let work = move || loop {
@@ -100,7 +104,7 @@ impl Gateway {
                 let _one_at_a_time = gateway.reloading.lock().unwrap_or_else(PoisonError::into_inner);
                 site.rediscover();
             };
-            std::thread::Builder::new().name("catalogue".into()).stack_size(STACK).spawn(work).map_err(refused)?;
+            std::thread::Builder::new().name("catalogue".into()).stack_size(STACK).spawn(work).map_err(failed)?;
         }
         Ok(())
     }
@@ -118,7 +122,7 @@ impl Site {
         Ok(Site { plan: plan.clone(), tls, server, transport, shared, admission })
     }
 
-    /// Ask the server for its columns. If it cannot be asked now, its last answer stays.
+    /// Query the server's columns. If the query fails, the last known columns remain.
     fn rediscover(&self) {
         let (rules, _) = self.shared.rules();
         let mut fresh = (*rules).clone();
@@ -140,56 +144,57 @@ fn read_rules(plan: &ListenerPlan, server: &Address, transport: &Transport) -> R
     Ok(rules)
 }
 
-/// Ask the server for its columns, and compare the rules with them; return what is wrong. Without protected columns nothing is
-/// done.
+/// Query the server's columns and compare the rules with them; return the error if they do not fit. Without protected
+/// columns nothing is queried.
 fn check(rules: &mut Rules, server: &Address, transport: &Transport) -> std::result::Result<(), String> {
     if !rules.guard() {
         return Ok(());
     }
-    let account = rules.check.clone().ok_or("there are rules for columns and no [check]")?;
-    let facts = ask(server.clone(), transport.clone(), account.username, account.password);
-    let (columns, views) = facts.map_err(|failure| format!("[check]: cannot ask {server}: {}", failure.detail))?;
+    let account = rules.check.clone().ok_or("rules with [[columns]] also need [check]")?;
+    let columns_and_views = query(server.clone(), transport.clone(), account.username, account.password);
+    let (columns, views) =
+        columns_and_views.map_err(|failure| format!("[check]: cannot query {server}: {}", failure.detail))?;
     if let Some(unmatched) = rules.unmatched_rule(&columns) {
         return Err(unmatched);
     }
-    rules.take_catalogue(&columns, &views);
+    rules.set_catalogue(&columns, &views);
     Ok(())
 }
 
-type Facts = (Vec<ColumnFacts>, Vec<String>);
+type Columns = (Vec<ColumnFacts>, Vec<String>);
 
-/// On a runtime of its own: it is asked before the listeners begin, or beside them.
-fn ask(server: Address, transport: Transport, username: String, password: Secret) -> Result<Facts> {
+/// Query on a separate runtime, because the listeners have not started or run on other threads.
+fn query(server: Address, transport: Transport, username: String, password: Secret) -> Result<Columns> {
     let mut executor = Executor::new()?;
     let reactor = executor.reactor().clone();
-    let outcome = Rc::new(RefCell::new(Err(Failure::closed())));
-    let place = outcome.clone();
+    let result = Rc::new(RefCell::new(Err(Failure::closed())));
+    let place = result.clone();
     executor.spawn(async move {
         reactor.set_deadline(clock::now() + CHECK_TIMEOUT_NS);
         let answer = match Inquiry::begin(&reactor, &server, &transport, &username, &password).await {
-            Ok(inquiry) => facts(inquiry).await,
+            Ok(inquiry) => columns_and_views(inquiry).await,
             Err(failure) => Err(failure),
         };
         *place.borrow_mut() = answer;
     });
     executor.run_to_end()?;
-    outcome.replace(Err(Failure::closed()))
+    result.replace(Err(Failure::closed()))
 }
 
-async fn facts(mut inquiry: Inquiry) -> Result<Facts> {
-    let columns = inquiry.ask(COLUMNS).await?.into_iter().map(column).collect::<Result<_>>()?;
-    let views = inquiry.ask(VIEWS).await?.into_iter().flatten().collect();
+async fn columns_and_views(mut inquiry: Inquiry) -> Result<Columns> {
+    let columns = inquiry.query(COLUMNS).await?.into_iter().map(column).collect::<Result<_>>()?;
+    let views = inquiry.query(VIEWS).await?.into_iter().flatten().collect();
     inquiry.end();
     Ok((columns, views))
 }
 
 fn column(row: Row) -> Result<ColumnFacts> {
-    let odd = |_| Failure::protocol("a row of the server's own tables has other columns than were asked for");
-    let [database, table, column, gives_ids] = <[String; 4]>::try_from(row).map_err(odd)?;
-    Ok(ColumnFacts { names: [database, table, column], gives_ids: gives_ids == "1" })
+    let unexpected = |_| Failure::protocol("a row of the server's own tables has other columns than requested");
+    let [database, table, column, is_generated] = <[String; 4]>::try_from(row).map_err(unexpected)?;
+    Ok(ColumnFacts { names: [database, table, column], is_generated: is_generated == "1" })
 }
 
-/// The counts of one listener's connections, on all its threads: in total, from one address, and not logged in yet.
+/// Counters of one listener's connections on all its threads: in total, for each address, and before the login.
 #[derive(Debug)]
 pub struct Admission {
     limits: Limits,
@@ -203,7 +208,7 @@ struct Counts {
     by_address: HashMap<IpAddr, usize>,
 }
 
-/// A connection's place in the counts, freed when it is dropped.
+/// A counted connection, which leaves the counts when dropped.
 #[derive(Debug)]
 pub struct Place {
     admission: Arc<Admission>,
@@ -212,19 +217,19 @@ pub struct Place {
 }
 
 impl Admission {
-    /// Take a place for a connection from this address.
+    /// Count a connection from this address, or return an error if a limit is reached.
     pub fn enter(self: &Arc<Self>, address: IpAddr) -> std::result::Result<Place, ErrPacket> {
         let address = network(address);
         let Limits { connections, connections_an_address, logins, .. } = self.limits;
         let mut counts = self.counts();
-        let of_address = counts.by_address.get(&address).copied().unwrap_or_default();
-        for (count, limit, of) in [
+        let from_address = counts.by_address.get(&address).copied().unwrap_or_default();
+        for (count, limit, description) in [
             (counts.connections, connections, "connections"),
-            (of_address, connections_an_address, "connections of one address"),
+            (from_address, connections_an_address, "connections from one address"),
             (counts.logins, logins, "connections that are not logged in"),
         ] {
             if count >= limit {
-                let message = format!("Too many connections: the gateway takes {limit} {of}");
+                let message = format!("Too many connections: the gateway accepts {limit} {description}");
                 return Err(ErrPacket::new(TOO_MANY_CONNECTIONS, message));
             }
         }
@@ -261,7 +266,7 @@ impl Drop for Place {
     }
 }
 
-/// Return what counts as one address: an IPv6 network, or an IPv4 address.
+/// Return the unit that is counted as one address: an IPv6 /64 network or an IPv4 address.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> NETWORK << NETWORK).into(),
@@ -274,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_limit_is_told_by_its_name_and_places_become_free() {
+    fn errors_name_the_limit_and_closed_connections_are_uncounted() {
         let enter = |admission: &Arc<Admission>, address: &str| {
             admission.enter(address.parse().unwrap()).map_err(|error| {
                 let mut out = Vec::new();
@@ -286,13 +291,13 @@ mod tests {
         let admission = Arc::new(Admission { limits, counts: Mutex::default() });
         let mut first = enter(&admission, "2001:db8::1").unwrap();
         let mut second = enter(&admission, "2001:db8:0:0:ffff::9").unwrap();
-        assert!(enter(&admission, "2001:db8::2").unwrap_err().contains("2 connections of one address"));
+        assert!(enter(&admission, "2001:db8::2").unwrap_err().contains("2 connections from one address"));
         assert!(enter(&admission, "192.0.2.1").unwrap_err().contains("2 connections that are not logged in"));
         first.logged_in();
         first.logged_in();
         second.logged_in();
         let third = enter(&admission, "::ffff:192.0.2.1").unwrap();
-        assert!(enter(&admission, "192.0.2.1").unwrap_err().ends_with("takes 3 connections"));
+        assert!(enter(&admission, "192.0.2.1").unwrap_err().ends_with("accepts 3 connections"));
         drop(third);
         drop(enter(&admission, "2001:db8:0:1::1").unwrap());
         drop((first, second));

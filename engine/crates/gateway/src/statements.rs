@@ -1,7 +1,8 @@
-//! Approved statements: how a client's text is read, which approved statement it is, and what the server gets in its place.
+//! Approved statements: parsing a client's text, finding the approved statement, and building the text for the server.
 //!
-//! The server never sees a client's text. It gets the approved text, with the client's values written anew. So a text that
-//! is misread can choose another approved statement or give it another value, but it cannot become another statement.
+//! The server never gets a client's text. It gets the approved text with the client's values in a new encoding. A text
+//! that is parsed wrongly can therefore select another approved statement or change a value, but it cannot become an
+//! arbitrary statement.
 
 use crate::session_statements;
 use serde::Deserialize;
@@ -10,21 +11,21 @@ use std::fmt;
 use std::sync::{Arc, LazyLock};
 use zeroize::optimization_barrier;
 
-/// Separates tokens in a shape; it stands in no token outside quotes.
+/// Separates tokens in a shape. It occurs in no token outside quotes.
 pub const SEPARATOR: u8 = 0x1F;
-const LONGEST_QUOTE: usize = 200;
+const MAX_QUOTED_CHARS: usize = 200;
 
-/// The words behind which a value may stand. Behind any other word a text may be an alias, so it belongs to the statement.
+/// Words after which a value is possible. After any other word a text may be an alias, so it is part of the statement.
 static WORDS_BEFORE_VALUES: LazyLock<HashSet<&[u8]>> = LazyLock::new(|| {
     let words = "all and between binary case date distinct div else escape having interval like limit mod not offset on or \
                  regexp return rlike rows select separator sql_calc_found_rows straight_join then time timestamp when where \
                  while xor";
     words.split(' ').map(str::as_bytes).collect()
 });
-/// The words that end a list behind ORDER BY or GROUP BY.
-const WORDS_BEHIND_LISTS: [&[u8]; 5] = [b"having", b"limit", b"select", b"separator", b"union"];
-/// The first words of statements that can be approved. SET, PREPARE and CALL are not among them: they could change the
-/// settings by which the gateway writes values.
+/// Words that end a list of ORDER BY or GROUP BY.
+const WORDS_AFTER_LISTS: [&[u8]; 5] = [b"having", b"limit", b"select", b"separator", b"union"];
+/// The first words of statements that can be approved. SET, PREPARE and CALL are left out, because they could change
+/// the settings on which the encoding of values depends.
 const FIRST_WORDS: [&str; 15] = [
     "select", "with", "(", "insert", "replace", "update", "delete", "show", "describe", "desc", "explain", "do",
     "truncate", "lock", "unlock",
@@ -38,15 +39,16 @@ const OPERATORS: [&[u8]; 28] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// Digits, with a sign, a point and an exponent.
+    /// Digits, optionally with a sign, a point and an exponent.
     Number,
     /// A string, bytes, a date or a time.
     Text,
 }
 
 impl Kind {
-    /// The kind of a parameter by its `MYSQL_TYPE_…`; None for a type that the gateway lets nobody send. NULL has none either.
-    pub fn of_type(number: u8) -> Option<Self> {
+    /// Return the kind of a parameter by its `MYSQL_TYPE_…`; None for NULL and for types that the gateway does not
+    /// allow.
+    pub fn from_type(number: u8) -> Option<Self> {
         match number {
             0x00..=0x05 | 0x08 | 0x09 | 0x0D | 0xF6 => Some(Kind::Number),
             0x07 | 0x0A..=0x0C | 0x0F | 0xF5 | 0xF9..=0xFE => Some(Kind::Text),
@@ -66,22 +68,22 @@ impl Kind {
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     Encrypt,
-    /// Send it as it is, unless it is a protected column.
+    /// Send the column unchanged, unless it is protected.
     Plain,
 }
 
-/// What the rules say of all outputs of a statement.
+/// The treatment of all outputs of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outputs {
-    /// One verdict for each; an answer with another number of columns ends the session.
+    /// One verdict for each output; an answer with another number of columns ends the session.
     Each(Box<[Verdict]>),
-    /// The same for all; None: by the column's origin.
+    /// The same verdict for all outputs; with None it depends on each column's origin.
     All(Option<Verdict>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// The text has what servers could read in another way.
+    /// The text contains something that servers could parse differently.
     Unreadable(&'static str),
     NotApproved(String),
 }
@@ -97,35 +99,35 @@ impl fmt::Display for Refusal {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Value {
-    /// None: a parameter of a prepared statement.
+    /// None for a parameter of a prepared statement.
     pub kind: Option<Kind>,
     token: usize,
-    /// Where it begins and ends among the written values.
+    /// The range among the written values.
     written: (usize, usize),
 }
 
-/// A statement's text as it was read. It is used again for the next text, so that reading allocates nothing.
+/// The parsed text of a statement. It is reused for the next text to avoid allocations.
 #[derive(Debug, Default)]
 pub struct Reading {
-    /// Its tokens, in lower case outside quotes, with separators between them. Each value is a `?`.
+    /// The tokens, in lower case outside quotes, joined by separators. Each value is a `?`.
     shape: Vec<u8>,
     tokens: Vec<(usize, usize)>,
     values: Vec<Value>,
-    /// All values as the server gets them.
+    /// All values in the form for the server.
     written: Vec<u8>,
-    /// The depths of parentheses at which a list behind ORDER BY or GROUP BY is open.
+    /// The depths of parentheses at which a list of ORDER BY or GROUP BY is open.
     lists: Vec<usize>,
 }
 
 impl Reading {
-    /// Read a text. `has_parameters`: question marks stand for values.
+    /// Parse a text. `has_parameters`: question marks are values.
     pub fn read(&mut self, text: &[u8], has_parameters: bool) -> Result<(), Refusal> {
         self.erase();
         let mut scanner = Scanner { text, at: 0, reading: self, has_parameters, previous: Previous::Closed, depth: 0 };
         scanner.scan().map_err(Refusal::Unreadable)
     }
 
-    /// A client's values are in it.
+    /// Erase the text, which contains a client's values.
     fn erase(&mut self) {
         for bytes in [&mut self.shape, &mut self.written] {
             bytes.fill(0);
@@ -149,12 +151,13 @@ impl Reading {
         &self.values
     }
 
-    /// A value as the server gets it.
+    /// Return a value in the form for the server.
     pub fn written(&self, value: &Value) -> &[u8] {
         &self.written[value.written.0..value.written.1]
     }
 
-    /// Whether it has queries within queries: a server may name another column's origin for a column of such a query.
+    /// Return whether it contains nested queries. For a column of a nested query a server may report another column's
+    /// origin.
     pub fn is_nested(&self) -> bool {
         let mut selects = 0;
         self.shape_tokens().any(|token| {
@@ -163,33 +166,34 @@ impl Reading {
         })
     }
 
-    /// The text between those of its values that `is_mark` chooses, with one space where there were several blanks.
-    pub fn pieces(&self, text: &[u8], is_mark: impl Fn(&Value) -> bool) -> Vec<Vec<u8>> {
-        let mut pieces = vec![Vec::new()];
-        let mut marks = self.values.iter().filter(|value| is_mark(value)).map(|value| value.token).peekable();
+    /// Return the text between the values that `is_mark` selects, with each run of blanks replaced by one space.
+    pub fn text_between(&self, text: &[u8], is_placeholder: impl Fn(&Value) -> bool) -> Vec<Vec<u8>> {
+        let mut text_between = vec![Vec::new()];
+        let mut placeholders =
+            self.values.iter().filter(|value| is_placeholder(value)).map(|value| value.token).peekable();
         let mut last_end = None;
-        for (place, (start, end)) in self.tokens.iter().enumerate() {
-            let piece = pieces.last_mut().expect("at least one piece");
+        for (position, (start, end)) in self.tokens.iter().enumerate() {
+            let part = text_between.last_mut().expect("at least one part");
             if last_end.is_some_and(|last_end| last_end < start) {
-                piece.push(b' ');
+                part.push(b' ');
             }
             last_end = Some(end);
-            match marks.next_if_eq(&place) {
-                Some(_) => pieces.push(Vec::new()),
-                None => piece.extend_from_slice(&text[*start..*end]),
+            match placeholders.next_if_eq(&position) {
+                Some(_) => text_between.push(Vec::new()),
+                None => part.extend_from_slice(&text[*start..*end]),
             }
         }
-        pieces
+        text_between
     }
 
     fn not_approved(&self) -> Refusal {
         let mut shape = String::from_utf8_lossy(&self.shape).replace(char::from(SEPARATOR), " ");
-        if let Some((end, _)) = shape.char_indices().nth(LONGEST_QUOTE) {
+        if let Some((end, _)) = shape.char_indices().nth(MAX_QUOTED_CHARS) {
             shape.truncate(end);
             shape.push_str("...");
         }
         Refusal::NotApproved(format!(
-            "this statement is not approved for this account: {shape} (to approve it, learn it with 'costof gateway \
+            "this statement is not approved for this account: {shape} (to approve it, record it with 'costof gateway \
              --learn', review it, and add it to [[statements]] of the rules)"
         ))
     }
@@ -203,9 +207,9 @@ impl Drop for Reading {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Previous {
-    /// An operator, an opening parenthesis, a comma, or a word behind which a value may stand.
+    /// After an operator, an opening parenthesis, a comma, or a word: a value is possible.
     Open,
-    /// The beginning of an item of ORDER BY or GROUP BY, where a number would name an output.
+    /// At the start of an item of ORDER BY or GROUP BY, where a number would name an output.
     List,
     Closed,
 }
@@ -242,7 +246,7 @@ impl Scanner<'_> {
                     self.at += 1;
                     self.skip_blanks();
                     if self.at < self.text.len() {
-                        return Err("a second statement behind ';'");
+                        return Err("a second statement after ';'");
                     }
                 }
                 _ => self.operator()?,
@@ -261,7 +265,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Drivers sign their statements with a comment at the beginning.
+    /// Skip the comments that drivers put before a statement.
     fn skip_leading_comments(&mut self) -> Scanned {
         loop {
             self.skip_blanks();
@@ -278,7 +282,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Append the token that begins at `start` and ends here. It may be spelled otherwise in the shape.
+    /// Append the token that begins at `start` and ends at the current position. Its form in the shape may differ.
     fn token(&mut self, start: usize, shape: &[u8]) {
         if !self.reading.shape.is_empty() {
             self.reading.shape.push(SEPARATOR);
@@ -295,17 +299,17 @@ impl Scanner<'_> {
         self.reading.shape[begin..].make_ascii_lowercase();
     }
 
-    /// Refuse what servers might read as a part of the token before it.
+    /// Return an error if servers might read the next byte as a part of this token.
     fn end_token(&self) -> Scanned {
-        let is_open = self.text.get(self.at).is_some_and(|next| is_of_word(*next) || b"'\"`@\\?".contains(next));
+        let is_open = self.text.get(self.at).is_some_and(|next| is_word_byte(*next) || b"'\"`@\\?".contains(next));
         let is_beyond_ascii = self.text.get(self.at).is_some_and(|next| !next.is_ascii());
         match is_open || is_beyond_ascii {
-            true => Err("a word, a quote or a '?' right behind a number, a name, a '?' or a quoted text"),
+            true => Err("a word, a quote or a '?' right after a number, a name, a '?' or a quoted text"),
             false => Ok(()),
         }
     }
 
-    /// The value that has been written last. Where no value may stand it belongs to the statement.
+    /// Append the value written last. In a place where no value is allowed it becomes part of the statement.
     fn value(&mut self, kind: Kind, start: usize, written: usize) -> Scanned {
         self.end_token()?;
         let end = self.reading.written.len();
@@ -320,7 +324,7 @@ impl Scanner<'_> {
         }
         let literal = self.reading.written.split_off(written);
         if literal.contains(&SEPARATOR) {
-            return Err("a control character in a text that is no value");
+            return Err("a control character in a text that is not a value");
         }
         self.token(start, &literal);
         Ok(())
@@ -328,7 +332,7 @@ impl Scanner<'_> {
 
     fn parameter(&mut self) -> Scanned {
         if self.previous != Previous::Open {
-            return Err("a '?' where no value can stand, or that ORDER BY or GROUP BY goes by");
+            return Err("a '?' where no value is allowed, or in a list of ORDER BY or GROUP BY");
         }
         self.at += 1;
         self.end_token()?;
@@ -344,7 +348,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Digits, with a point and an exponent where they are complete. `start`: where its sign is.
+    /// Scan digits, a complete fraction and a complete exponent. `start` is the position of the sign.
     fn number(&mut self, start: usize) -> Scanned {
         let digits = self.at;
         self.skip_digits();
@@ -358,7 +362,7 @@ impl Scanner<'_> {
         if let [b'e' | b'E', rest @ ..] = &self.text[self.at..] {
             let sign = usize::from(matches!(rest.first(), Some(b'+' | b'-')));
             if !self.next_is_digit(1 + sign) {
-                return Err("a word right behind a number");
+                return Err("a word right after a number");
             }
             self.at += 1 + sign;
             self.skip_digits();
@@ -368,15 +372,15 @@ impl Scanner<'_> {
         }
         let written = self.reading.written.len();
         if self.text[start] == b'-' {
-            // Behind another minus it must not begin a comment.
+            // The space prevents that two minus signs begin a comment.
             self.reading.written.extend_from_slice(b" -");
         }
         self.reading.written.extend_from_slice(&self.text[digits..self.at]);
         self.value(Kind::Number, start, written)
     }
 
-    /// Between quotes of either kind, as servers read it without ANSI_QUOTES and NO_BACKSLASH_ESCAPES. Each byte goes to
-    /// `append`.
+    /// Scan a text in either kind of quotes, as servers read it without ANSI_QUOTES and NO_BACKSLASH_ESCAPES. Each byte
+    /// is passed to `append`.
     fn content(&mut self, append: fn(&mut Vec<u8>, u8)) -> Scanned {
         let quote = self.text[self.at];
         self.at += 1;
@@ -402,12 +406,12 @@ impl Scanner<'_> {
                         b't' => append(out, b'\t'),
                         b'Z' => append(out, 0x1A),
                         b'\'' | b'"' | b'\\' => append(out, escaped),
-                        // Patterns keep the backslash.
+                        // The backslash is kept for patterns of LIKE.
                         b'%' | b'_' => {
                             append(out, b'\\');
                             append(out, escaped);
                         }
-                        _ => return Err("a backslash before a character that needs none"),
+                        _ => return Err("a backslash before a character that needs no escape"),
                     }
                     self.at += 2;
                 }
@@ -430,7 +434,7 @@ impl Scanner<'_> {
         self.value(Kind::Text, start, written)
     }
 
-    /// `_binary'…'`, `x'…'`: `start` is where its word begins.
+    /// Scan `_binary'…'` or `x'…'`. `start` is the position of the prefix.
     fn bytes(&mut self, start: usize, is_hexadecimal: bool) -> Scanned {
         let written = self.reading.written.len();
         self.reading.written.extend_from_slice(b"_binary X'");
@@ -474,10 +478,10 @@ impl Scanner<'_> {
     fn variable(&mut self) -> Scanned {
         let start = self.at;
         let [b'@', b'@', b'A'..=b'Z' | b'a'..=b'z' | b'_', ..] = self.text[self.at..] else {
-            return Err("a user's variable (@)");
+            return Err("a user variable (@)");
         };
         self.at += 2;
-        while self.text.get(self.at).is_some_and(|byte| is_of_word(*byte) || *byte == b'.') {
+        while self.text.get(self.at).is_some_and(|byte| is_word_byte(*byte) || *byte == b'.') {
             self.at += 1;
         }
         self.end_token()?;
@@ -487,7 +491,7 @@ impl Scanner<'_> {
 
     fn word(&mut self) -> Scanned {
         let start = self.at;
-        while self.text.get(self.at).is_some_and(|byte| is_of_word(*byte)) {
+        while self.text.get(self.at).is_some_and(|byte| is_word_byte(*byte)) {
             self.at += 1;
         }
         let word = &self.text[start..self.at];
@@ -503,7 +507,7 @@ impl Scanner<'_> {
         self.folded_token(start);
         let lists = &mut self.reading.lists;
         let folded = self.reading.shape.rsplit(|byte| *byte == SEPARATOR).next().unwrap_or_default();
-        if WORDS_BEHIND_LISTS.contains(&folded) {
+        if WORDS_AFTER_LISTS.contains(&folded) {
             lists.pop_if(|list| *list == self.depth);
         }
         if folded == b"by" {
@@ -522,12 +526,12 @@ impl Scanner<'_> {
         match rest {
             [b'-', b'-', ..] | [b'#', ..] | [b'/', b'*', ..] => return Err("a comment"),
             [b'.', b'0'..=b'9', ..] => return Err("a number that begins with a point"),
-            [0x80..=0xFF, ..] => return Err("a character beyond ASCII outside quotes"),
+            [0x80..=0xFF, ..] => return Err("a non-ASCII character outside quotes"),
             [b'?', ..] => return Err("a '?' in a statement that is not prepared"),
             _ => {}
         }
         let known = OPERATORS.iter().find(|operator| rest.starts_with(operator));
-        let operator = *known.ok_or("a character that is no operator")?;
+        let operator = *known.ok_or("a character that is not an operator")?;
         let (start, before) = (self.at, self.previous);
         self.at += operator.len();
         self.token(start, operator);
@@ -551,11 +555,11 @@ impl Scanner<'_> {
     }
 }
 
-fn is_of_word(byte: u8) -> bool {
+fn is_word_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$')
 }
 
-/// The one form in which texts reach a server: quotes and backslashes doubled, NUL escaped.
+/// Append a byte in the only encoding that reaches a server: quotes and backslashes are doubled, NUL is escaped.
 fn append_quoted(out: &mut Vec<u8>, byte: u8) {
     match byte {
         b'\'' => out.extend_from_slice(b"''"),
@@ -570,43 +574,43 @@ fn append_hexadecimal(out: &mut Vec<u8>, byte: u8) {
     out.extend_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
 }
 
-/// A place of an approved statement where the client's statement has a value.
+/// A value's place in an approved statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Place {
-    /// A `?`: any value, of this kind where one is named.
+    /// A `?`: any value, of this kind if there is one.
     Any(Option<Kind>),
-    /// A value that was approved as it is, in its written form.
+    /// A value that was approved literally, in the form for the server.
     Fixed(Box<[u8]>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
-    pieces: Vec<Vec<u8>>,
+    text_between: Vec<Vec<u8>>,
     places: Vec<Place>,
     database: Option<Box<[u8]>>,
     pub outputs: Outputs,
-    /// Its OK may show the id that a new row was given.
+    /// Whether its OK may show the generated id of a new row.
     pub shows_id: bool,
-    /// The database that is the session's once the statement has succeeded.
+    /// The session's database once the statement has succeeded.
     pub uses: Option<Vec<u8>>,
-    /// It is about the session and in no rules file.
-    is_of_session: bool,
+    /// Whether it is a statement about the session, which needs no approval.
+    is_session_statement: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Approval {
-    /// With a `?` for each value.
+    /// The text, with a `?` for each value.
     pub text: String,
-    /// The session's database; None: any.
+    /// The session's database; None for any.
     pub database: Option<String>,
     pub outputs: Option<Vec<Verdict>>,
-    /// The kind of each `?`; None: any.
+    /// The kind of each `?`; None for any kinds.
     pub values: Option<Vec<Kind>>,
 }
 
 impl Statement {
-    /// The statement of an approval, whose text has been read.
+    /// Create the statement of an approval, whose text has been parsed.
     fn approved(approval: &Approval, reading: &Reading) -> Result<Self, String> {
         let first = reading.shape_tokens().next().unwrap_or_default();
         if !FIRST_WORDS.iter().any(|word| word.as_bytes() == first) {
@@ -619,53 +623,55 @@ impl Statement {
         };
         let mut places = places(reading);
         if let Some(kinds) = &approval.values {
-            let mut open: Vec<_> = places.iter_mut().filter(|place| matches!(place, Place::Any(_))).collect();
-            if open.len() != kinds.len() {
-                let (marks, kinds) = (open.len(), kinds.len());
-                return Err(format!("'values' has {kinds} kinds, and the text has {marks} question marks"));
+            let mut open_places: Vec<_> =
+                places.iter_mut().filter(|position| matches!(position, Place::Any(_))).collect();
+            if open_places.len() != kinds.len() {
+                let (placeholders, kinds) = (open_places.len(), kinds.len());
+                return Err(format!("'values' has {kinds} kinds, and the text has {placeholders} question marks"));
             }
-            open.iter_mut().zip(kinds).for_each(|(place, kind)| **place = Place::Any(Some(*kind)));
+            open_places.iter_mut().zip(kinds).for_each(|(position, kind)| **position = Place::Any(Some(*kind)));
         }
         Ok(Statement {
-            pieces: reading.pieces(approval.text.as_bytes(), |value| value.kind.is_none()),
+            text_between: reading.text_between(approval.text.as_bytes(), |value| value.kind.is_none()),
             places,
             database: approval.database.as_ref().map(|name| name.as_bytes().into()),
             outputs,
             shows_id: !reading.shape_tokens().any(|token| token == b"last_insert_id"),
             uses: None,
-            is_of_session: false,
+            is_session_statement: false,
         })
     }
 
-    /// A statement about the session, whose text is the gateway's own.
-    pub fn of_session(text: impl Into<Vec<u8>>) -> Self {
+    /// Create a statement about the session from a text of the gateway.
+    pub fn for_session(text: impl Into<Vec<u8>>) -> Self {
         Statement {
-            pieces: vec![text.into()],
+            text_between: vec![text.into()],
             places: Vec::new(),
             database: None,
             outputs: Outputs::All(Some(Verdict::Plain)),
             shows_id: false,
             uses: None,
-            is_of_session: true,
+            is_session_statement: true,
         }
     }
 
-    /// Append what the server gets for a text that was read.
+    /// Append the text for the server, with the values of the parsed text.
     pub fn append(&self, reading: &Reading, out: &mut Vec<u8>) {
-        let open = self.places.iter().zip(&reading.values).filter(|(place, _)| matches!(place, Place::Any(_)));
-        let (first, others) = self.pieces.split_first().expect("at least one piece");
+        let open_places =
+            self.places.iter().zip(&reading.values).filter(|(position, _)| matches!(position, Place::Any(_)));
+        let (first, other_parts) = self.text_between.split_first().expect("at least one part");
         out.extend_from_slice(first);
-        for ((_, value), piece) in open.zip(others) {
+        for ((_, value), part) in open_places.zip(other_parts) {
             match value.kind {
                 Some(_) => out.extend_from_slice(reading.written(value)),
                 None => out.push(b'?'),
             }
-            out.extend_from_slice(piece);
+            out.extend_from_slice(part);
         }
     }
 
     pub fn parameters(&self, reading: &Reading) -> Vec<Option<Kind>> {
-        let parameter = |(place, value): (&Place, &Value)| match (place, value.kind) {
+        let parameter = |(position, value): (&Place, &Value)| match (position, value.kind) {
             (Place::Any(kind), None) => Some(*kind),
             _ => None,
         };
@@ -673,19 +679,19 @@ impl Statement {
     }
 
     fn fixed(&self) -> usize {
-        self.places.iter().filter(|place| matches!(place, Place::Fixed(_))).count()
+        self.places.iter().filter(|position| matches!(position, Place::Fixed(_))).count()
     }
 
-    /// Whether all values that were approved as they are stand in the text as they are.
+    /// Return whether the text has all literally approved values.
     fn has_fixed(&self, reading: &Reading) -> bool {
-        self.places.iter().zip(&reading.values).all(|(place, value)| match place {
+        self.places.iter().zip(&reading.values).all(|(position, value)| match position {
             Place::Any(_) => true,
             Place::Fixed(written) => value.kind.is_some() && reading.written(value) == &**written,
         })
     }
 
-    /// Why a text of this shape is refused in this database.
-    fn objection(&self, reading: &Reading, database: Option<&[u8]>) -> Option<String> {
+    /// Return the reason why a text of this shape is refused in this database; None if it is approved.
+    fn refusal_reason(&self, reading: &Reading, database: Option<&[u8]>) -> Option<String> {
         if let Some(name) = self.database.as_deref().filter(|name| Some(*name) != database) {
             let name = String::from_utf8_lossy(name);
             return Some(format!("this statement is approved for another database: select '{name}' first"));
@@ -694,7 +700,7 @@ impl Statement {
         pairs.into_iter().find_map(|(at, pair)| match pair {
             (Place::Any(Some(kind)), Value { kind: Some(other), .. }) if other != kind => {
                 let (number, kind) = (at + 1, kind.word());
-                Some(format!("value {number} of this statement must be a {kind}, as it was approved"))
+                Some(format!("value {number} of this statement must be a {kind}, as approved"))
             }
             _ => None,
         })
@@ -702,14 +708,14 @@ impl Statement {
 }
 
 fn places(reading: &Reading) -> Vec<Place> {
-    let place = |value: &Value| match value.kind {
+    let position = |value: &Value| match value.kind {
         None => Place::Any(None),
         Some(_) => Place::Fixed(reading.written(value).into()),
     };
-    reading.values.iter().map(place).collect()
+    reading.values.iter().map(position).collect()
 }
 
-/// All approved statements of a rules file, and those about the session.
+/// The approved statements of a rules file, and the fixed statements about the session.
 #[derive(Debug, Clone)]
 pub struct Statements {
     by_shape: HashMap<Box<[u8]>, Vec<Arc<Statement>>>,
@@ -722,7 +728,7 @@ impl Default for Statements {
         let mut reading = Reading::default();
         for (text, sent) in session_statements::fixed() {
             reading.read(text.as_bytes(), false).expect("a text of the gateway's own");
-            let statement = Statement { places: places(&reading), ..Statement::of_session(sent) };
+            let statement = Statement { places: places(&reading), ..Statement::for_session(sent) };
             statements.by_shape.entry(reading.shape().into()).or_default().push(statement.into());
         }
         statements
@@ -737,31 +743,32 @@ impl Statements {
             Refusal::NotApproved(why) => why,
         })?;
         let statement = Statement::approved(approval, &reading)?;
-        let alike = self.by_shape.entry(reading.shape().into()).or_default();
-        let is_there = |known: &Arc<Statement>| {
+        let same_shape = self.by_shape.entry(reading.shape().into()).or_default();
+        let is_equal = |known: &Arc<Statement>| {
             let fixed = known.places.iter().zip(&statement.places).all(|pair| match pair {
                 (Place::Any(_), Place::Any(_)) => true,
                 (one, other) => one == other,
             });
-            fixed && known.database == statement.database && !known.is_of_session
+            fixed && known.database == statement.database && !known.is_session_statement
         };
-        if alike.iter().any(is_there) {
-            return Err("the same statement is there twice".into());
+        if same_shape.iter().any(is_equal) {
+            return Err("the same statement appears twice".into());
         }
-        alike.push(statement.into());
-        // What was approved with the most values as they are is looked at first, and what is of a database before others.
-        alike.sort_by_key(|statement| std::cmp::Reverse((statement.fixed(), statement.database.is_some())));
+        same_shape.push(statement.into());
+        // Prefer statements with more literal values, then those for a certain database.
+        same_shape.sort_by_key(|statement| std::cmp::Reverse((statement.fixed(), statement.database.is_some())));
         self.approved += 1;
         Ok(())
     }
 
-    /// The same statements. Outputs of those that name one of these views are encrypted unless their approval says more.
-    pub fn encrypting(&self, views: &HashSet<String>) -> Self {
+    /// Return a copy in which the outputs of statements that name one of these views are encrypted, unless their
+    /// approval says otherwise.
+    pub fn encrypting_views(&self, views: &HashSet<String>) -> Self {
         let mut statements = self.clone();
-        for (shape, alike) in &mut statements.by_shape {
+        for (shape, same_shape) in &mut statements.by_shape {
             let mut tokens = shape.split(|byte| *byte == SEPARATOR);
             if tokens.any(|token| views.contains(&bare_name(token))) {
-                for statement in alike.iter_mut().filter(|statement| statement.outputs == Outputs::All(None)) {
+                for statement in same_shape.iter_mut().filter(|statement| statement.outputs == Outputs::All(None)) {
                     Arc::make_mut(statement).outputs = Outputs::All(Some(Verdict::Encrypt));
                 }
             }
@@ -781,28 +788,28 @@ impl Statements {
         reading: &mut Reading,
     ) -> Result<Arc<Statement>, Refusal> {
         reading.read(text, is_prepared)?;
-        let alike = self.by_shape.get(reading.shape()).into_iter().flatten();
-        let mut objection = None;
-        for statement in alike.filter(|statement| statement.has_fixed(reading)) {
-            match statement.objection(reading, database) {
+        let same_shape = self.by_shape.get(reading.shape()).into_iter().flatten();
+        let mut refusal_reason = None;
+        for statement in same_shape.filter(|statement| statement.has_fixed(reading)) {
+            match statement.refusal_reason(reading, database) {
                 None => return Ok(statement.clone()),
-                why => objection = why,
+                why => refusal_reason = why,
             }
         }
         if let Some(statement) = session_statements::read(reading) {
             return Ok(statement.into());
         }
-        Err(objection.map_or_else(|| reading.not_approved(), Refusal::NotApproved))
+        Err(refusal_reason.map_or_else(|| reading.not_approved(), Refusal::NotApproved))
     }
 
-    /// Whether a statement that was found under other rules is approved by these as well, for the same outputs.
-    pub fn approve(&self, statement: &Statement) -> bool {
+    /// Return whether a statement found under other rules is approved by these too, with the same outputs.
+    pub fn still_approves(&self, statement: &Statement) -> bool {
         let is_known = |known: &Arc<Statement>| **known == *statement;
-        statement.is_of_session || self.by_shape.values().flatten().any(is_known)
+        statement.is_session_statement || self.by_shape.values().flatten().any(is_known)
     }
 }
 
-/// A name of a shape in lower case and without its quotes.
+/// Return a name of a shape in lower case and without its quotes.
 pub fn bare_name(token: &[u8]) -> String {
     String::from_utf8_lossy(token).trim_matches('`').replace("``", "`").to_lowercase()
 }

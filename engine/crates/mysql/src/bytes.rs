@@ -1,15 +1,16 @@
-//! Reading the protocol's integers and strings (MySQL Internals, "Protocol Data Types") from bytes that may be anything.
+//! Reading and appending the protocol's integers and strings (MySQL Internals, "Protocol Data Types"). Input is not
+//! trusted.
 
 use base::error::{Failure, Result};
 
-/// First bytes of a length-encoded integer that has more of them; below, the byte is the integer itself.
+/// First bytes of length-encoded integers with further bytes. A smaller byte is the integer itself.
 const TWO_FOLLOW: u8 = 0xFC;
 const THREE_FOLLOW: u8 = 0xFD;
 const EIGHT_FOLLOW: u8 = 0xFE;
-/// In a text row, instead of a length.
+/// Replaces the length of a NULL in a text row.
 pub const NULL: u8 = 0xFB;
 
-/// What is still to be read of a packet.
+/// The unread part of a packet.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'a>(&'a [u8]);
 
@@ -30,12 +31,11 @@ impl<'a> Reader<'a> {
         self.0.first().copied()
     }
 
-    /// So many bytes.
-    /// Errors: `protocol`, where there are fewer; so it is with all that follow.
+    /// Read this many bytes. Errors: `protocol` if there are fewer; this holds for all methods below.
     pub fn bytes(&mut self, count: usize) -> Result<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(count).ok_or_else(too_short)?;
+        let (bytes, rest) = self.0.split_at_checked(count).ok_or_else(too_short)?;
         self.0 = rest;
-        Ok(taken)
+        Ok(bytes)
     }
 
     pub fn until_zero(&mut self) -> Result<&'a [u8]> {
@@ -45,7 +45,7 @@ impl<'a> Reader<'a> {
         Ok(text)
     }
 
-    /// Up to a zero, or to the end where there is none: some servers forget the last one.
+    /// Read up to a zero byte, or to the end if there is none: some servers omit the last zero.
     pub fn until_zero_or_end(&mut self) -> &'a [u8] {
         self.until_zero().unwrap_or_else(|_| self.rest())
     }
@@ -54,7 +54,7 @@ impl<'a> Reader<'a> {
         Ok(self.bytes(1)?[0])
     }
 
-    /// Two bytes, the low one first; so it is with all integers.
+    /// Read a little-endian integer of two bytes.
     pub fn u16(&mut self) -> Result<u16> {
         Ok(self.integer(2)? as u16)
     }
@@ -72,7 +72,7 @@ impl<'a> Reader<'a> {
             TWO_FOLLOW => self.integer(2),
             THREE_FOLLOW => self.integer(3),
             EIGHT_FOLLOW => self.integer(8),
-            NULL | 0xFF => Err(Failure::protocol("a length in the answer is none")),
+            NULL | 0xFF => Err(Failure::protocol("the answer has an invalid length")),
             small => Ok(u64::from(small)),
         }
     }
@@ -82,7 +82,7 @@ impl<'a> Reader<'a> {
         self.bytes(usize::try_from(length).map_err(|_| too_short())?)
     }
 
-    /// A value of a text row; None, where it is NULL.
+    /// Read a value of a text row; None for NULL.
     pub fn text_or_null(&mut self) -> Result<Option<&'a [u8]>> {
         if self.peek() == Some(NULL) {
             return self.u8().map(|_| None);
@@ -118,7 +118,7 @@ pub fn append_length(out: &mut Vec<u8>, number: u64) {
 }
 
 fn too_short() -> Failure {
-    Failure::protocol("the answer ends before it should")
+    Failure::protocol("the answer is too short")
 }
 
 #[cfg(test)]
@@ -127,7 +127,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn lengths_of_every_size() {
+    fn lengths_of_every_size_are_read() {
         let cases: [(&[u8], u64); 5] = [
             (b"\0", 0),
             (b"\xfa", 250),
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn text_up_to_a_zero() {
+    fn text_ends_at_a_zero_byte() {
         let mut reader = Reader::new(b"ab\0c");
         assert_eq!(reader.until_zero().unwrap(), b"ab");
         assert!(reader.until_zero().is_err());
@@ -154,7 +154,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lengths_lead_back(number: u64) {
+        fn lengths_round_trip(number: u64) {
             let mut out = Vec::new();
             append_length(&mut out, number);
             prop_assert_eq!(Reader::new(&out).length().unwrap(), number);

@@ -1,7 +1,7 @@
-//! Capability flags (MySQL Internals, "Capability Flags"): those of which one of the two ends here makes something.
+//! The capability flags in use here (MySQL Internals, "Capability Flags").
 
 pub const LONG_PASSWORD: u32 = 1;
-/// `CLIENT_FOUND_ROWS`: an update counts the rows that it found, also those that were so already.
+/// `CLIENT_FOUND_ROWS`: an update counts matched rows, including unchanged ones.
 pub const FOUND_ROWS: u32 = 1 << 1;
 pub const LONG_FLAG: u32 = 1 << 2;
 pub const CONNECT_WITH_DB: u32 = 1 << 3;
@@ -15,13 +15,13 @@ pub const PLUGIN_AUTH: u32 = 1 << 19;
 pub const CONNECT_ATTRIBUTES: u32 = 1 << 20;
 pub const PROOF_OF_ANY_LENGTH: u32 = 1 << 21;
 pub const SESSION_TRACK: u32 = 1 << 23;
-/// `CLIENT_DEPRECATE_EOF`: lists end without an EOF of their own.
+/// `CLIENT_DEPRECATE_EOF`: lists end without an EOF packet.
 pub const DEPRECATE_EOF: u32 = 1 << 24;
 pub const OPTIONAL_RESULTSET_METADATA: u32 = 1 << 25;
 pub const ZSTD: u32 = 1 << 26;
 pub const QUERY_ATTRIBUTES: u32 = 1 << 27;
 pub const MULTI_FACTOR_AUTHENTICATION: u32 = 1 << 28;
-/// Progress to MariaDB, `CAPABILITY_EXTENSION` to MySQL.
+/// Progress reports in MariaDB, `CAPABILITY_EXTENSION` in MySQL.
 pub const PROGRESS_OR_EXTENSION: u32 = 1 << 29;
-/// What no server and no client of the last twenty years goes without.
+/// The capabilities of all servers and clients of the last twenty years.
 pub const NEEDED: u32 = PROTOCOL_41 | SECURE_CONNECTION;

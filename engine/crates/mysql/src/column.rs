@@ -1,9 +1,9 @@
-//! A column's definition (MySQL Internals, "Protocol::ColumnDefinition41"), and how its values lie in a row.
+//! A column's definition (MySQL Internals, "Protocol::ColumnDefinition41"), and the form of its values in a row.
 
 use crate::bytes::{NULL, Reader, append_text};
 use base::error::{Failure, Result};
 
-/// `MYSQL_TYPE_BLOB`, and the charset `binary`.
+/// `MYSQL_TYPE_BLOB` and the character set `binary`.
 const BLOB_TYPE: u8 = 0xFC;
 const BINARY_CHARSET: u16 = 63;
 /// Column flags.
@@ -11,11 +11,11 @@ const NOT_NULL: u16 = 1;
 const BLOB: u16 = 16;
 const BINARY: u16 = 128;
 
-/// What a definition says of a column's values: the part that the gateway replaces and the driver puts back.
+/// The type of a column's values: the part of the definition that the gateway replaces and the driver restores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OriginalType {
     pub charset: u16,
-    /// The longest value, in the charset's bytes.
+    /// The length of the longest value, in bytes of the character set.
     pub length: u32,
     pub kind: u8,
     pub flags: u16,
@@ -23,7 +23,7 @@ pub struct OriginalType {
 }
 
 impl OriginalType {
-    /// Of its bytes in a definition and in an envelope.
+    /// The size in a definition and in an envelope.
     pub const LENGTH: usize = 10;
 
     pub fn from_bytes(bytes: [u8; Self::LENGTH]) -> Self {
@@ -43,7 +43,7 @@ impl OriginalType {
         [c0, c1, l0, l1, l2, l3, self.kind, f0, f1, self.decimals]
     }
 
-    /// What stands in its place where values are replaced by bytes, of which the longest are so many: a BLOB.
+    /// Return the type of a BLOB with values of up to `longest` bytes, which replaces this type.
     pub fn as_blob(self, longest: usize) -> Self {
         OriginalType {
             charset: BINARY_CHARSET,
@@ -55,21 +55,21 @@ impl OriginalType {
     }
 }
 
-/// What a definition says, where it lies.
+/// A parsed definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Definition<'a> {
     pub name: &'a [u8],
     pub table: &'a [u8],
-    /// The names of its database, its table and itself in the table; empty, where it is computed.
+    /// The original names of its database, table and column; empty for a computed column.
     pub original: [&'a [u8]; 3],
     pub stated: OriginalType,
-    /// What follows; a server sends nothing there.
+    /// The bytes after the definition; servers send none.
     pub tail: &'a [u8],
 }
 
-/// Two bytes before what follows.
+/// Two unused bytes at the end.
 const FILLER: usize = 2;
-/// Strings before what is said of the values, and where among that the type is.
+/// The number of strings before the type, and the position of the type's number after them.
 const NAMES: usize = 6;
 const KIND: usize = 6;
 
@@ -80,31 +80,31 @@ impl<'a> Definition<'a> {
         let (database, table, original_table) = (reader.text()?, reader.text()?, reader.text()?);
         let (name, original_name) = (reader.text()?, reader.text()?);
         if usize::from(reader.u8()?) != Self::FROM_TYPE {
-            return Err(Failure::protocol("a column's definition is not MySQL's"));
+            return Err(Failure::protocol("a column's definition is malformed"));
         }
-        let stated = reader.bytes(OriginalType::LENGTH)?.try_into().expect("so many bytes");
+        let stated = reader.bytes(OriginalType::LENGTH)?.try_into().expect("the type's length");
         reader.bytes(FILLER)?;
         let original = [database, original_table, original_name];
         Ok(Definition { name, table, original, stated: OriginalType::from_bytes(stated), tail: reader.rest() })
     }
 
-    /// Bytes from the type's first one to the end of a definition that nothing follows.
+    /// The number of bytes from the type to the end of a definition without a tail.
     pub const FROM_TYPE: usize = OriginalType::LENGTH + FILLER;
 
-    /// A glance at a definition that nothing follows: its type's number. None, where it must be parsed.
+    /// Return the type's number of a definition without a tail, without parsing it. None if it must be parsed.
     pub fn plain_kind(packet: &[u8]) -> Option<u8> {
-        let mut at = 0;
+        let mut position = 0;
         for _ in 0..NAMES {
-            let length = *packet.get(at)?;
+            let length = *packet.get(position)?;
             if length >= NULL {
                 return None;
             }
-            at += 1 + usize::from(length);
+            position += 1 + usize::from(length);
         }
-        (packet.len() == at + 1 + Self::FROM_TYPE).then(|| packet[at + 1 + KIND])
+        (packet.len() == position + 1 + Self::FROM_TYPE).then(|| packet[position + 1 + KIND])
     }
 
-    pub fn shown(&self) -> [&'a [u8]; 3] {
+    pub fn visible_names(&self) -> [&'a [u8]; 3] {
         [self.original[0], self.table, self.name]
     }
 
@@ -116,19 +116,19 @@ impl<'a> Definition<'a> {
     }
 }
 
-/// How a binary row has a value that is not NULL (MySQL Internals, "Binary Protocol Value").
+/// The form in a binary row of a value that is not NULL (MySQL Internals, "Binary Protocol Value").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BinaryForm {
     Fixed(usize),
-    /// A length in one byte, and so many bytes: dates and times.
+    /// A one-byte length and the bytes: dates and times.
     Short,
-    /// A length-encoded string: all else.
+    /// A length-encoded string: all other types.
     Text,
 }
 
 impl BinaryForm {
-    /// Of a type's number, `MYSQL_TYPE_…`; None, where no row has values of it.
-    pub fn of(kind: u8) -> Option<Self> {
+    /// Return the form of a type `MYSQL_TYPE_…`; None if no row has values of this type.
+    pub fn from_kind(kind: u8) -> Option<Self> {
         Some(match kind {
             // TINY
             0x01 => BinaryForm::Fixed(1),
@@ -146,9 +146,9 @@ impl BinaryForm {
         })
     }
 
-    pub fn of_any(kind: u8) -> Self {
+    pub fn from_any_kind(kind: u8) -> Self {
         const NULL_TYPE: u8 = 0x06;
-        Self::of(kind).unwrap_or(if kind == NULL_TYPE { BinaryForm::Fixed(0) } else { BinaryForm::Text })
+        Self::from_kind(kind).unwrap_or(if kind == NULL_TYPE { BinaryForm::Fixed(0) } else { BinaryForm::Text })
     }
 
     pub fn read<'a>(self, reader: &mut Reader<'a>) -> Result<&'a [u8]> {
@@ -179,15 +179,15 @@ mod tests {
     use mysql_common::proto::MyDeserialize;
     use proptest::prelude::*;
 
-    /// `SELECT c_last AS l FROM tpcc.customer AS c`, as MariaDB defines its column.
+    /// The column of `SELECT c_last AS l FROM tpcc.customer AS c`, as MariaDB defines it.
     const LAST: &[u8] = b"\x03def\x04tpcc\x01c\x08customer\x01l\x06c_last\x0c\x2d\0\x40\0\0\0\xfd\x01\x10\0\0\0";
 
     #[test]
-    fn reads_what_another_implementation_reads() {
+    fn definitions_are_read_like_mysql_common() {
         let ours = Definition::parse(LAST).unwrap();
         let theirs = Column::deserialize((), &mut ParseBuf(LAST)).unwrap();
         assert_eq!(ours.original, [theirs.schema_ref(), theirs.org_table_ref(), theirs.org_name_ref()]);
-        assert_eq!(ours.shown(), [theirs.schema_ref(), theirs.table_ref(), theirs.name_ref()]);
+        assert_eq!(ours.visible_names(), [theirs.schema_ref(), theirs.table_ref(), theirs.name_ref()]);
         assert_eq!(ours.tail, b"");
         let OriginalType { charset, length, kind, flags, decimals } = ours.stated;
         assert_eq!(
@@ -195,13 +195,13 @@ mod tests {
             (theirs.character_set(), theirs.column_length(), theirs.column_type() as u8)
         );
         assert_eq!((flags, decimals), (theirs.flags().bits(), theirs.decimals()));
-        let followed = [LAST, b"tail"].concat();
-        assert_eq!(Definition::parse(&followed).unwrap().tail, b"tail");
-        assert_eq!((Definition::plain_kind(LAST), Definition::plain_kind(&followed)), (Some(kind), None));
+        let with_tail = [LAST, b"tail"].concat();
+        assert_eq!(Definition::parse(&with_tail).unwrap().tail, b"tail");
+        assert_eq!((Definition::plain_kind(LAST), Definition::plain_kind(&with_tail)), (Some(kind), None));
     }
 
     #[test]
-    fn a_label_says_where_a_column_is_on_one_line() {
+    fn label_names_a_column_on_one_line() {
         let definition = Definition::parse(LAST).unwrap();
         assert_eq!(definition.label(), "column tpcc.customer.c_last");
         let computed = Definition { name: b"count(\n*)", original: [b""; 3], ..definition };
@@ -210,7 +210,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_type_leads_back_to_its_bytes(bytes in any::<[u8; OriginalType::LENGTH]>()) {
+        fn types_round_trip(bytes in any::<[u8; OriginalType::LENGTH]>()) {
             prop_assert_eq!(OriginalType::from_bytes(bytes).bytes(), bytes);
         }
 

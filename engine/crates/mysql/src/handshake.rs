@@ -1,13 +1,13 @@
-//! The packets of a connection's beginning (MySQL Internals, "Connection Phase Packets", protocol 4.1): the server's
-//! greeting, the request to go on under TLS, our answer, and the server's wish for another proof.
+//! The packets of the connection phase (MySQL Internals, "Connection Phase Packets", protocol 4.1): the server's
+//! greeting, the TLS request, the client's response, and the switch of the authentication plugin.
 
 use crate::bytes::{Reader, append_text};
 use crate::capability::*;
 use crate::packet;
 use base::error::{Failure, Result};
 
-/// What a client here can do; used as far as the server can do it too.
-const OURS: u32 = LONG_PASSWORD
+/// The capabilities of the measuring client, used if the server has them too.
+const CLIENT_CAPABILITIES: u32 = LONG_PASSWORD
     | FOUND_ROWS
     | LONG_FLAG
     | CONNECT_WITH_DB
@@ -17,22 +17,22 @@ const OURS: u32 = LONG_PASSWORD
     | PLUGIN_AUTH
     | DEPRECATE_EOF;
 
-/// Of a server's greeting.
+/// The first byte of a server's greeting.
 pub const PROTOCOL_VERSION: u8 = 10;
 /// `utf8mb4_general_ci`, known to MySQL since 5.5 and to every MariaDB.
 pub const COLLATION: u8 = 45;
-/// As clients have it by default, 16 MB.
+/// The clients' default, 16 MB.
 const LARGEST_PACKET: u32 = 1 << 24;
-/// Of a response, before the user's name.
+/// The number of reserved bytes in a response, before the user's name.
 pub const RESERVED: usize = 23;
-/// Bytes of the nonce of a greeting that all servers have (its *scramble*).
+/// The length of the greeting's nonce in all servers (the *scramble*).
 pub const SCRAMBLE: usize = 20;
-/// The nonce comes in two parts, for reasons of history.
+/// For historical reasons the nonce is sent in two parts.
 const FIRST_PART: usize = 8;
 const SHORTEST_SECOND_PART: usize = 13;
 const AUTH_SWITCH: u8 = 0xFE;
 
-/// What the server says upon a connection.
+/// The server's first packet.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Greeting {
     capabilities: u32,
@@ -41,11 +41,12 @@ pub struct Greeting {
 }
 
 impl Greeting {
-    /// Errors: `protocol`; the server's own where it greets with an error, such as too many connections.
+    /// Parse a greeting. Errors: `protocol`; the server's own error if it sends one instead, such as too many
+    /// connections.
     pub fn parse(packet: &[u8]) -> Result<Self> {
         let mut reader = Reader::new(packet::not_an_error(packet)?);
         if reader.u8()? != PROTOCOL_VERSION {
-            return Err(Failure::protocol("the server's greeting is not MySQL's"));
+            return Err(Failure::protocol("the server's greeting does not have MySQL's protocol version"));
         }
         let _version = reader.until_zero()?;
         let _connection = reader.u32()?;
@@ -64,35 +65,35 @@ impl Greeting {
         Ok(Greeting { capabilities, nonce: without_zero(&nonce).to_vec(), plugin: plugin.to_vec() })
     }
 
-    /// The server's part of what binds keys to the session, whatever it asks about later.
-    /// Errors: `protocol`, where its nonce is shorter than every server's.
+    /// Return the server's part of the session salt, even if another authentication method follows. Errors: `protocol`
+    /// if the nonce is too short.
     pub fn scramble(&self) -> Result<&[u8; SCRAMBLE]> {
-        self.nonce.first_chunk().ok_or_else(|| Failure::protocol("the server's greeting has a nonce that is too short"))
+        self.nonce.first_chunk().ok_or_else(|| Failure::protocol("the nonce in the server's greeting is too short"))
     }
 
     pub fn offers_tls(&self) -> bool {
         self.capabilities & TLS != 0
     }
 
-    /// Whether lists will end without an EOF of their own.
+    /// Return whether lists will end without an EOF packet.
     pub fn is_without_eof(&self) -> bool {
         self.capabilities & DEPRECATE_EOF != 0
     }
 
     pub fn append_tls_request(&self, with_attributes: bool, packet: &mut Vec<u8>) {
-        packet.extend_from_slice(&(self.agreed(with_attributes) | TLS).to_le_bytes());
+        packet.extend_from_slice(&(self.common_capabilities(with_attributes) | TLS).to_le_bytes());
         packet.extend_from_slice(&LARGEST_PACKET.to_le_bytes());
         packet.push(COLLATION);
         packet.resize(packet.len() + RESERVED, 0);
     }
 
-    /// What both ends can do. Attributes cost the server time, so they are sent only where one is needed.
-    fn agreed(&self, with_attributes: bool) -> u32 {
-        self.capabilities & if with_attributes { OURS | CONNECT_ATTRIBUTES } else { OURS }
+    /// Return the capabilities of both ends. Attributes cost the server time, so they are sent only if needed.
+    fn common_capabilities(&self, with_attributes: bool) -> u32 {
+        self.capabilities & if with_attributes { CLIENT_CAPABILITIES | CONNECT_ATTRIBUTES } else { CLIENT_CAPABILITIES }
     }
 }
 
-/// Who a client says that it is.
+/// A client's login response.
 #[derive(Debug, Clone, Copy)]
 pub struct Response<'a> {
     pub username: &'a [u8],
@@ -107,7 +108,7 @@ impl Response<'_> {
     pub fn append(&self, greeting: &Greeting, packet: &mut Vec<u8>) {
         let (at, with_attributes) = (packet.len(), !self.attributes.is_empty());
         greeting.append_tls_request(with_attributes, packet);
-        let capabilities = greeting.agreed(with_attributes) | if self.tls { TLS } else { 0 };
+        let capabilities = greeting.common_capabilities(with_attributes) | if self.tls { TLS } else { 0 };
         packet[at..at + 4].copy_from_slice(&capabilities.to_le_bytes());
         append_with_zero(self.username, packet);
         packet.push(self.proof.len() as u8);
@@ -126,7 +127,7 @@ impl Response<'_> {
     }
 }
 
-/// The server wants another proof.
+/// The server's request for another authentication plugin.
 #[derive(Debug, PartialEq, Eq)]
 pub struct AuthSwitch {
     pub plugin: Vec<u8>,
@@ -144,10 +145,10 @@ impl AuthSwitch {
     }
 }
 
-/// Nonces that are text end with a zero that is not part of them.
+/// Remove the zero byte at the end of a text nonce, which is not part of it.
 fn without_zero(nonce: &[u8]) -> &[u8] {
     match nonce {
-        // Of 32 bytes all count (client_ed25519).
+        // All of 32 bytes count (client_ed25519).
         [nonce @ .., 0] if nonce.len() == SCRAMBLE => nonce,
         all => all,
     }
@@ -168,8 +169,9 @@ mod tests {
     use mysql_common::proto::{MyDeserialize, MySerialize};
     use proptest::prelude::*;
 
-    /// MySQL Internals, "Protocol::HandshakeV10", of a server 5.5.2.
-    const OF_THE_MANUAL: &[u8] = b"\x0a5.5.2-m2\0\x0b\0\0\0\x64\x76\x48\x40\x49\x2d\x43\x4a\0\xff\xf7\x08\x02\0\0\0\0\
+    /// The example of MySQL Internals, "Protocol::HandshakeV10", of a server 5.5.2.
+    const MANUAL_GREETING: &[u8] =
+        b"\x0a5.5.2-m2\0\x0b\0\0\0\x64\x76\x48\x40\x49\x2d\x43\x4a\0\xff\xf7\x08\x02\0\0\0\0\
         \0\0\0\0\0\0\0\0\0\0\x2a\x34\x64\x7c\x63\x5a\x77\x6b\x34\x5e\x5d\x3a\0";
 
     const PAM: Response<'_> = Response {
@@ -181,7 +183,7 @@ mod tests {
         tls: true,
     };
 
-    fn greeting_of(capabilities: CapabilityFlags) -> Vec<u8> {
+    fn greeting_with(capabilities: CapabilityFlags) -> Vec<u8> {
         let mut packet = Vec::new();
         let nonce = Some(&b"abcdefghijkl\0"[..]);
         let plugin = Some(&b"caching_sha2_password"[..]);
@@ -192,23 +194,23 @@ mod tests {
     }
 
     #[test]
-    fn the_greeting_of_the_manual() {
-        let greeting = Greeting::parse(OF_THE_MANUAL).unwrap();
+    fn greeting_of_the_manual_is_parsed() {
+        let greeting = Greeting::parse(MANUAL_GREETING).unwrap();
         assert_eq!(greeting.nonce, b"dvH@I-CJ*4d|cZwk4^]:");
         assert_eq!((greeting.offers_tls(), greeting.is_without_eof(), &greeting.plugin[..]), (false, false, &b""[..]));
     }
 
     #[test]
-    fn a_greeting_may_be_an_error_or_something_else() {
+    fn errors_and_old_greetings_are_refused() {
         assert_eq!(Greeting::parse(b"\xff\x10\x04Too many connections").unwrap_err().class, Class::Server);
         assert_eq!(Greeting::parse(b"\x09old").unwrap_err().class, Class::Protocol);
-        let old = greeting_of(CapabilityFlags::CLIENT_PROTOCOL_41);
+        let old = greeting_with(CapabilityFlags::CLIENT_PROTOCOL_41);
         assert_eq!(Greeting::parse(&old).unwrap_err().class, Class::Protocol);
     }
 
     #[test]
-    fn another_implementation_reads_what_we_say() {
-        let greeting = Greeting::parse(&greeting_of(CapabilityFlags::all())).unwrap();
+    fn responses_are_readable_by_mysql_common() {
+        let greeting = Greeting::parse(&greeting_with(CapabilityFlags::all())).unwrap();
         assert_eq!(
             (&greeting.nonce[..], &greeting.plugin[..]),
             (&b"01234567abcdefghijkl"[..], &b"caching_sha2_password"[..])
@@ -228,31 +230,31 @@ mod tests {
     }
 
     #[test]
-    fn attributes_are_names_and_values() {
-        let greeting = Greeting::parse(&greeting_of(CapabilityFlags::all())).unwrap();
+    fn attributes_are_sent_as_names_and_values() {
+        let greeting = Greeting::parse(&greeting_with(CapabilityFlags::all())).unwrap();
         assert_eq!(greeting.scramble().unwrap(), b"01234567abcdefghijkl");
         let attributes: &[&[u8]] = &[b"costof_encrypted", b"1", b"costof_nonce", b"0123"];
         let mut packet = Vec::new();
         Response { attributes, tls: false, ..PAM }.append(&greeting, &mut packet);
         let response = HandshakeResponse::deserialize((), &mut ParseBuf(&packet)).unwrap();
-        let told = response.connect_attributes().unwrap();
-        assert_eq!(told.len(), 2);
-        assert_eq!((&told["costof_encrypted"][..], &told["costof_nonce"][..]), ("1", "0123"));
+        let sent = response.connect_attributes().unwrap();
+        assert_eq!(sent.len(), 2);
+        assert_eq!((&sent["costof_encrypted"][..], &sent["costof_nonce"][..]), ("1", "0123"));
     }
 
     #[test]
-    fn what_the_server_cannot_do_is_not_claimed() {
-        let few = CapabilityFlags::CLIENT_PROTOCOL_41 | CapabilityFlags::CLIENT_SECURE_CONNECTION;
+    fn response_claims_only_the_servers_capabilities() {
+        let minimal = CapabilityFlags::CLIENT_PROTOCOL_41 | CapabilityFlags::CLIENT_SECURE_CONNECTION;
         let mut packet = Vec::new();
-        let greeting = Greeting::parse(&greeting_of(few)).unwrap();
+        let greeting = Greeting::parse(&greeting_with(minimal)).unwrap();
         let attributes: &[&[u8]] = &[b"costof_encrypted", b"1"];
         Response { attributes, tls: false, ..PAM }.append(&greeting, &mut packet);
         let response = HandshakeResponse::deserialize((), &mut ParseBuf(&packet)).unwrap();
-        assert_eq!((response.capabilities(), response.db_name(), response.auth_plugin()), (few, None, None));
+        assert_eq!((response.capabilities(), response.db_name(), response.auth_plugin()), (minimal, None, None));
     }
 
     #[test]
-    fn a_wish_for_another_proof() {
+    fn authentication_switch_is_parsed() {
         for (plugin, sent, nonce) in [
             (&b"mysql_native_password"[..], &b"01234567abcdefghijkl\0"[..], &b"01234567abcdefghijkl"[..]),
             (b"client_ed25519", &[0; 32], &[0; 32]),
@@ -271,10 +273,10 @@ mod tests {
             let _ = (Greeting::parse(&bytes), AuthSwitch::parse(&bytes));
         }
 
-        /// Past the first byte, where arbitrary bytes hardly ever get.
+        /// Reach deeper states than arbitrary bytes would.
         #[test]
-        fn a_damaged_greeting_never_panics(at in 0..80_usize, with in any::<u8>(), cut in 0..80_usize) {
-            let mut packet = greeting_of(CapabilityFlags::all());
+        fn damaged_greetings_never_panic(at in 0..80_usize, with in any::<u8>(), cut in 0..80_usize) {
+            let mut packet = greeting_with(CapabilityFlags::all());
             let place = at % packet.len();
             packet[place] = with;
             packet.truncate(packet.len().saturating_sub(cut / 2));

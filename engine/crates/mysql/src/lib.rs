@@ -1,7 +1,6 @@
-//! MySQL's packets as bytes: nothing here reads or writes a socket.
+//! MySQL's wire protocol (4.1) as bytes: packets, integers, strings, columns, rows, and the connection phase.
 //!
-//! MySQL's wire protocol (4.1): how packets, integers, strings, columns, rows and the beginning of a connection are written and
-//! read. The client that measures and the gateway both speak it.
+//! The measuring client and the gateway both use this crate. It uses no sockets.
 
 pub mod bytes;
 pub mod capability;

@@ -1,48 +1,46 @@
-//! Packets (MySQL Internals, "MySQL Packets"): their header, and the three short answers OK, EOF and ERR.
+//! Packets (MySQL Internals, "MySQL Packets"): the header, and the short answers OK, EOF and ERR.
 
 use crate::bytes::Reader;
 use base::error::{Class, Failure, Result};
 
-/// The payload's length in three bytes, and a sequence number.
+/// The size of the header: three bytes of payload length and a sequence number.
 pub const HEADER: usize = 4;
-/// A payload of this length is continued in the next packet. Nothing here is that long, in neither direction.
+/// A payload of this length continues in the next packet. Such long payloads are not supported.
 pub const TOO_LONG: usize = 0xFF_FFFF;
 
-/// First byte of an answer that all went well, …
+/// The first byte of an OK packet, …
 pub const OK: u8 = 0x00;
-/// … of one that ends a list, …
+/// … of an EOF packet, which ends a list, …
 pub const EOF: u8 = 0xFE;
 /// … and of an error.
 pub const ERR: u8 = 0xFF;
-/// Of an EOF's payload; a row that begins with the same byte is longer.
+/// The length of the longest EOF payload; rows that begin with the same byte are longer.
 pub const LONGEST_EOF: usize = 5;
 /// The status flag `SERVER_MORE_RESULTS_EXISTS`.
 pub const MORE_RESULTS: u16 = 1 << 3;
-/// `ER_ACCESS_DENIED_ERROR`, and the SQL state of all that is about who we are.
+/// `ER_ACCESS_DENIED_ERROR`, and the SQL state of authentication errors.
 const ACCESS_DENIED: u16 = 1045;
 const INVALID_AUTHORIZATION: &[u8; STATE] = b"28000";
-/// MySQL's `ER_SECURE_TRANSPORT_REQUIRED`; MariaDB says that access is denied.
+/// MySQL's `ER_SECURE_TRANSPORT_REQUIRED`; MariaDB reports denied access instead.
 const TLS_REQUIRED: u16 = 3159;
-/// An error's words are cut here: a server's own limit.
+/// A server's limit for an error's message; longer ones are cut.
 const LONGEST_MESSAGE: usize = 512;
 
-/// A packet's payload length and sequence number; None while too few bytes are there.
+/// Return a packet's payload length and sequence number; None if the header is incomplete.
 pub fn split_header(start: &[u8]) -> Option<(usize, u8)> {
     let &[low, middle, high, sequence] = start.first_chunk::<HEADER>()?;
     Some((u32::from_le_bytes([low, middle, high, 0]) as usize, sequence))
 }
 
-/// As `split_header`, where no packet is continued.
-/// Errors: `protocol`, for a payload that is.
+/// Like `split_header`, but refuse continued packets. Errors: `protocol` for such a packet.
 pub fn header(start: &[u8]) -> Result<Option<(usize, u8)>> {
     match split_header(start) {
-        Some((TOO_LONG, _)) => Err(Failure::protocol("an answer of 16 MB or more was not asked for")),
+        Some((TOO_LONG, _)) => Err(Failure::protocol("an answer of 16 MB or more is not supported")),
         header => Ok(header),
     }
 }
 
-/// Append a whole packet, its payload written by `write`.
-/// Errors: `plan`, where it is too long to be sent.
+/// Append a packet with the payload that `write` appends. Errors: `plan` if it is too long to be sent.
 pub fn append(sequence: u8, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
     let start = out.len();
     out.extend_from_slice(&[0; HEADER]);
@@ -50,8 +48,7 @@ pub fn append(sequence: u8, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>))
     finish(&mut out[start..], sequence)
 }
 
-/// Fill in the header of a packet that was written after room for one.
-/// Errors: `plan`, where it is too long to be sent.
+/// Fill in the header of a packet, for which room was reserved. Errors: `plan` if it is too long to be sent.
 pub fn finish(packet: &mut [u8], sequence: u8) -> Result<()> {
     let length = packet.len() - HEADER;
     if length >= TOO_LONG {
@@ -66,7 +63,7 @@ pub fn is_error(packet: &[u8]) -> bool {
     packet.first() == Some(&ERR)
 }
 
-/// Whether it ends a list: an EOF, or the OK that stands for one where the client can do without EOF.
+/// Return whether the packet ends a list: an EOF, or the OK that replaces it if the client announced DEPRECATE_EOF.
 pub fn is_end(packet: &[u8], without_eof: bool) -> bool {
     packet.first() == Some(&EOF) && (without_eof || packet.len() <= LONGEST_EOF)
 }
@@ -75,7 +72,7 @@ pub fn not_an_error(packet: &[u8]) -> Result<&[u8]> {
     if is_error(packet) { Err(server_error(packet)) } else { Ok(packet) }
 }
 
-/// What an OK says, or the one that stands for an EOF.
+/// The fields of an OK packet, or of the OK that replaces an EOF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OkPacket {
     pub changed: u64,
@@ -96,7 +93,7 @@ pub fn eof_status(packet: &[u8]) -> Result<u16> {
     reader.u16()
 }
 
-/// What a statement that was prepared is answered with first.
+/// The first packet of the answer to PREPARE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PreparedPacket {
     pub statement: u32,
@@ -117,7 +114,7 @@ impl PreparedPacket {
 
 pub fn changed_rows(packet: &[u8]) -> Result<u64> {
     if not_an_error(packet)?.first().is_some_and(|first| *first != OK) {
-        return Err(Failure::protocol("the answer to a statement without a result is no OK"));
+        return Err(Failure::protocol("the answer to a statement without a result is not an OK packet"));
     }
     let ok = OkPacket::read(&mut Reader::new(packet))?;
     no_more_results(ok.status)?;
@@ -130,19 +127,23 @@ pub fn check_end(packet: &[u8], without_eof: bool) -> Result<()> {
 }
 
 fn no_more_results(status: u16) -> Result<()> {
-    if status & MORE_RESULTS == 0 { Ok(()) } else { Err(Failure::protocol("a second result was not asked for")) }
+    if status & MORE_RESULTS == 0 {
+        Ok(())
+    } else {
+        Err(Failure::protocol("the server sent a second result, which was not requested"))
+    }
 }
 
-/// What an error says.
+/// The fields of an error packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerError<'a> {
     pub code: u16,
-    /// Its SQL state; None, where the client has not said yet what it can do.
+    /// The SQL state; None before the client has announced its capabilities.
     pub state: Option<&'a [u8; STATE]>,
-    pub words: &'a [u8],
+    pub message: &'a [u8],
 }
 
-/// Of an SQL state.
+/// The length of an SQL state.
 pub const STATE: usize = 5;
 
 impl<'a> ServerError<'a> {
@@ -151,11 +152,11 @@ impl<'a> ServerError<'a> {
         let (_first, code) = (reader.u8()?, reader.u16()?);
         let has_state = reader.peek() == Some(b'#');
         let state = if has_state { reader.bytes(1 + STATE)?.last_chunk() } else { None };
-        Ok(ServerError { code, state, words: reader.rest() })
+        Ok(ServerError { code, state, message: reader.rest() })
     }
 
     pub fn append(&self, sequence: u8, out: &mut Vec<u8>) {
-        let ServerError { code, state, words } = self;
+        let ServerError { code, state, message } = self;
         let write = |out: &mut Vec<u8>| {
             out.push(ERR);
             out.extend_from_slice(&code.to_le_bytes());
@@ -163,27 +164,27 @@ impl<'a> ServerError<'a> {
                 out.push(b'#');
                 out.extend_from_slice(*state);
             }
-            out.extend_from_slice(&words[..words.len().min(LONGEST_MESSAGE)]);
+            out.extend_from_slice(&message[..message.len().min(LONGEST_MESSAGE)]);
         };
         append(sequence, out, write).expect("a packet of less than 16 MB");
     }
 }
 
-/// The server's error in its own words: `1045 (28000): Access denied…`.
+/// Convert an error packet to a failure with the server's message, such as `1045 (28000): Access denied…`.
 pub fn server_error(packet: &[u8]) -> Failure {
-    let ServerError { code, state, words } = match ServerError::parse(packet) {
+    let ServerError { code, state, message } = match ServerError::parse(packet) {
         Ok(error) => error,
         Err(malformed) => return malformed,
     };
     let state = state.unwrap_or(b"HY000");
-    let words = String::from_utf8_lossy(&words[..words.len().min(LONGEST_MESSAGE)]);
+    let message = String::from_utf8_lossy(&message[..message.len().min(LONGEST_MESSAGE)]);
     let class = match code {
         ACCESS_DENIED => Class::Authentication,
         TLS_REQUIRED => Class::PlainRefused,
         _ if state == INVALID_AUTHORIZATION => Class::Authentication,
         _ => Class::Server,
     };
-    let failure = Failure::new(class, format!("{code} ({}): {words}", String::from_utf8_lossy(state)));
+    let failure = Failure::new(class, format!("{code} ({}): {message}", String::from_utf8_lossy(state)));
     Failure { code: Some(code), ..failure }
 }
 
@@ -198,17 +199,17 @@ mod tests {
 
     /// The examples of MySQL Internals, "ERR_Packet" and "OK_Packet".
     const NO_TABLES_USED: &[u8] = b"\xff\x48\x04#HY000No tables used";
-    const OK_OF_THE_MANUAL: &[u8] = b"\x00\x00\x00\x02\x00\x00\x00";
+    const MANUAL_OK: &[u8] = b"\x00\x00\x00\x02\x00\x00\x00";
 
     #[test]
-    fn an_error_is_said_in_the_servers_words() {
+    fn error_has_the_servers_message() {
         let failure = server_error(NO_TABLES_USED);
         assert_eq!((failure.class, failure.detail.as_str()), (Class::Server, "1096 (HY000): No tables used"));
         assert_eq!(server_error(b"\xff\x10\x04Too many connections").detail, "1040 (HY000): Too many connections");
     }
 
     #[test]
-    fn errors_about_who_we_are_have_a_class_of_their_own() {
+    fn authentication_errors_have_their_own_class() {
         let class = |packet| server_error(packet).class;
         assert_eq!(class(b"\xff\x15\x04#28000Access denied for user 'u'@'h'"), Class::Authentication);
         assert_eq!(class(b"\xff\xa2\x06#28000Access denied for user 'root'@'h'"), Class::Authentication);
@@ -220,8 +221,8 @@ mod tests {
     }
 
     #[test]
-    fn an_ok_counts_rows_and_an_eof_ends_them() {
-        assert_eq!(changed_rows(OK_OF_THE_MANUAL).unwrap(), 0);
+    fn ok_and_eof_packets_are_read() {
+        assert_eq!(changed_rows(MANUAL_OK).unwrap(), 0);
         assert_eq!(changed_rows(b"\x00\x64\x00\x02\x00\x00\x00").unwrap(), 100);
         assert_eq!(changed_rows(NO_TABLES_USED).unwrap_err().class, Class::Server);
         assert!(changed_rows(b"\x00\x01\x00\x0a\x00\x00\x00").is_err(), "more results");
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn long_packets_are_refused_in_both_directions() {
+    fn too_long_packets_are_refused_in_both_directions() {
         assert_eq!(header(&[0xff, 0xff, 0xff, 0]).unwrap_err().class, Class::Protocol);
         assert_eq!(header(&[0xfe, 0xff, 0xff, 3]).unwrap(), Some((TOO_LONG - 1, 3)));
         assert_eq!(header(&[1, 0, 0]).unwrap(), None);
@@ -247,24 +248,24 @@ mod tests {
             let _ = (header(&bytes), changed_rows(&bytes), check_end(&bytes, without_eof), server_error(&bytes));
         }
 
-        /// Another implementation reads what we read.
+        /// Packets are read like mysql_common does.
         #[test]
-        fn agrees_with_mysql_common(code in any::<u16>(), words in "[a-z ]{0,40}", changed in any::<u64>()) {
+        fn agrees_with_mysql_common(code in any::<u16>(), message in "[a-z ]{0,40}", changed in any::<u64>()) {
             let mut error = vec![ERR];
             error.extend(code.to_le_bytes());
             error.extend(b"#42S02");
-            error.extend(words.as_bytes());
-            let theirs = ErrPacket::deserialize(CapabilityFlags::CLIENT_PROTOCOL_41, &mut ParseBuf(&error)).unwrap();
-            let theirs = theirs.server_error();
-            let (code, words) = (theirs.error_code(), theirs.message_str());
-            prop_assert_eq!(server_error(&error).detail, format!("{code} (42S02): {words}"));
+            error.extend(message.as_bytes());
+            let other = ErrPacket::deserialize(CapabilityFlags::CLIENT_PROTOCOL_41, &mut ParseBuf(&error)).unwrap();
+            let other = other.server_error();
+            let (code, message) = (other.error_code(), other.message_str());
+            prop_assert_eq!(server_error(&error).detail, format!("{code} (42S02): {message}"));
 
             let mut ok = vec![OK, EOF];
             ok.extend(changed.to_le_bytes());
             ok.extend(b"\x00\x02\x00\x00\x00");
             let capabilities = CapabilityFlags::CLIENT_PROTOCOL_41;
-            let theirs = OkPacketDeserializer::<CommonOkPacket>::deserialize(capabilities, &mut ParseBuf(&ok)).unwrap();
-            prop_assert_eq!(changed_rows(&ok).unwrap(), theirs.into_inner().affected_rows());
+            let other = OkPacketDeserializer::<CommonOkPacket>::deserialize(capabilities, &mut ParseBuf(&ok)).unwrap();
+            prop_assert_eq!(changed_rows(&ok).unwrap(), other.into_inner().affected_rows());
             let eof = b"\xfe\x00\x00\x02\x00";
             OkPacketDeserializer::<OldEofPacket>::deserialize(capabilities, &mut ParseBuf(eof)).unwrap();
         }

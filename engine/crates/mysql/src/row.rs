@@ -1,14 +1,15 @@
-//! What all rows have in common (MySQL Internals, "ProtocolText::ResultsetRow" and "Binary Protocol Resultset Row").
+//! Binary rows and the formats of rows (MySQL Internals, "ProtocolText::ResultsetRow" and "Binary Protocol Resultset
+//! Row").
 
 use crate::bytes::Reader;
 use base::error::{Failure, Result};
 
-/// First byte of a binary row.
+/// The first byte of a binary row.
 pub const BINARY_ROW: u8 = 0x00;
-/// The first column's bit in a binary row's bitmap of NULLs.
+/// The position of the first column's bit in a binary row's bitmap of NULLs.
 pub const FIRST_COLUMN: usize = 2;
 
-/// How the rows are laid out that a value stands in: what its bytes mean differs.
+/// The layout of a row's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RowFormat {
     Text,
@@ -17,12 +18,12 @@ pub enum RowFormat {
 
 pub fn begin_binary<'a>(reader: &mut Reader<'a>, columns: usize) -> Result<Nulls<'a>> {
     if reader.u8()? != BINARY_ROW {
-        return Err(Failure::protocol("a row is not binary"));
+        return Err(Failure::protocol("a row is not in the binary format"));
     }
     Nulls::read(reader, columns)
 }
 
-/// Which of a binary row's columns are NULL.
+/// A binary row's bitmap of NULLs.
 #[derive(Debug, Clone, Copy)]
 pub struct Nulls<'a>(&'a [u8]);
 

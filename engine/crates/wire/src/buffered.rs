@@ -1,11 +1,11 @@
-//! A stream through buffers that are used again: under every protocol whose messages say how long they are.
+//! A stream with reusable buffers, for protocols whose messages have a length.
 
 use base::error::{Failure, Result};
 use net::transport::{Address, Stream, Transport};
 use record::{Phase, Timeline};
 use std::ops::Range;
 
-/// Enough for a record of each workload's and all around it; what is larger grows it once.
+/// Fits a record of any workload with its framing; a larger message grows the inbox once.
 const FIRST_INBOX: usize = 4096;
 
 /// Requests out, answers in.
@@ -18,7 +18,7 @@ pub struct Buffered {
 }
 
 impl Buffered {
-    /// Nothing was received over the stream that would have to be read first.
+    /// Create buffers for a stream without unread bytes.
     pub fn new(stream: Stream) -> Self {
         Buffered { stream, outbox: Vec::new(), inbox: vec![0; FIRST_INBOX], start: 0, end: 0 }
     }
@@ -27,9 +27,9 @@ impl Buffered {
         &self.stream
     }
 
-    /// Go on under TLS, marking `tls`.
-    /// Errors: `protocol`, where the server has already said more in plain: somebody else could have, and it would be
-    /// taken for the server's. Those of [`Stream::secure`].
+    /// Continue under TLS, and end the phase `tls`. Errors: `protocol` if bytes have already been received in
+    /// plaintext, because they could come from an attacker and would be taken for the server's; those of
+    /// [`Stream::secure`].
     pub async fn secure(self, transport: &Transport, address: &Address, timeline: &mut Timeline) -> Result<Self> {
         self.check_idle()?;
         Ok(Buffered { stream: self.stream.secure(transport, address, timeline).await?, ..self })
@@ -43,22 +43,22 @@ impl Buffered {
         self.stream.send(&self.outbox).await
     }
 
-    pub fn come(&self) -> &[u8] {
+    pub fn received_bytes(&self) -> &[u8] {
         &self.inbox[self.start..self.end]
     }
 
-    /// Take so many bytes of what has come. They are at this place until the next [`Buffered::fill`].
+    /// Consume this many received bytes. They stay at the returned range until the next [`Buffered::fill`].
     pub fn take(&mut self, length: usize) -> Range<usize> {
-        let place = self.start..self.start + length;
-        self.start = place.end;
-        place
+        let range = self.start..self.start + length;
+        self.start = range.end;
+        range
     }
 
-    pub fn at(&self, place: Range<usize>) -> &[u8] {
-        &self.inbox[place]
+    pub fn at(&self, range: Range<usize>) -> &[u8] {
+        &self.inbox[range]
     }
 
-    /// Receive more. The inbox grows with what has come, not with what a length field claims will.
+    /// Receive more. The inbox grows with the received bytes, not with the value of a length field.
     pub async fn fill(&mut self) -> Result<()> {
         if self.start > 0 {
             self.inbox.copy_within(self.start..self.end, 0);
@@ -78,14 +78,18 @@ impl Buffered {
     }
 
     pub fn check_idle(&self) -> Result<()> {
-        if self.come().is_empty() { Ok(()) } else { Err(Failure::protocol("more was answered than asked")) }
+        if self.received_bytes().is_empty() {
+            Ok(())
+        } else {
+            Err(Failure::protocol("the server sent more than was requested"))
+        }
     }
 
     pub fn close(self) {
         self.stream.close();
     }
 
-    /// As `close`, with the outbox as the last word; it is not waited for.
+    /// Close after sending the outbox, without waiting for it.
     pub fn close_with_outbox(self) {
         self.stream.close_with(&self.outbox);
     }

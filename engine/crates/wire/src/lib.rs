@@ -1,9 +1,9 @@
 //! Protocols, one folder each, and their registry.
 //!
-//! A protocol reads its own settings, knows how to open a session, and says what can be asked over one, by the traits of
-//! [`workload`]. Nobody outside names a protocol: a plan's is looked up in [`PROTOCOLS`].
+//! A protocol reads its own settings, opens sessions, and implements the operations of [`workload`]'s traits. Other
+//! crates look a protocol up by name in [`PROTOCOLS`].
 //!
-//! To add one, write its folder with a [`Protocol`], [`Settings`] and a [`Service`], and add its name twice below.
+//! To add a protocol, write a folder with a [`Protocol`], [`Settings`] and a [`Service`], and add its name twice below.
 
 pub mod http;
 pub mod mongodb;
@@ -12,8 +12,8 @@ pub mod postgres;
 pub mod redis;
 
 mod buffered;
-mod found;
 mod one_server;
+mod query_checks;
 mod scram;
 
 pub use one_server::{Client, OneServer};
@@ -32,9 +32,9 @@ use std::sync::Arc;
 use workload::ycsb::TablePlace;
 use workload::{Job, Kind};
 
-/// All there are.
+/// All supported protocols.
 pub static PROTOCOLS: &[Protocol] = &[
-    // A line each, so that a new one touches no other.
+    // One line each, so that a new protocol changes no other line.
     mongodb::PROTOCOL,
     mysql::PROTOCOL,
     postgres::PROTOCOL,
@@ -42,60 +42,59 @@ pub static PROTOCOLS: &[Protocol] = &[
     http::PROTOCOL,
 ];
 
-/// A protocol, as a plan names it.
 pub struct Protocol {
     pub name: &'static str,
     pub kinds: &'static [Kind],
-    /// Reads what a plan says of a service, all of it but the protocol's name; fails in serde's words.
+    /// Parses a plan's settings of a service, without the protocol's name. Fails with serde's message.
     pub read: fn(Value) -> serde_json::Result<Arc<dyn Settings>>,
 }
 
 impl Protocol {
     const fn of<S: Settings + DeserializeOwned + 'static>(name: &'static str, kinds: &'static [Kind]) -> Self {
-        Protocol { name, kinds, read: |written| Ok(Arc::new(S::deserialize(written)?)) }
+        Protocol { name, kinds, read: |value| Ok(Arc::new(S::deserialize(value)?)) }
     }
 }
 
-/// What a plan says of a service of one protocol.
+/// A plan's settings of a service of one protocol.
 pub trait Settings: Debug + Send + Sync {
-    /// What of them can be refused before any server is asked, for workloads of these kinds.
+    /// Check what can be refused before a server is contacted, for workloads of these kinds.
     fn check(&self, _kinds: &[Kind]) -> Result<()> {
         Ok(())
     }
 
-    /// Whether a worker of this kind has a connection between its operations.
+    /// Return whether a worker of this kind keeps its connection between operations.
     fn is_persistent(&self, kind: Kind) -> bool {
         kind != Kind::Connect
     }
 
-    /// Where the records are that are read and written by their keys; None, where there are none.
+    /// Return the table of the records that are read and written by key; None if there is none.
     fn table(&self) -> Option<TablePlace<'_>> {
         None
     }
 
-    /// Find out which servers there are, and connect once to the one that will be measured. Each connection may take
-    /// `timeout_ns` nanoseconds.
+    /// Discover the servers, and connect once to the first that will be measured. Each connection may take `timeout_ns`
+    /// nanoseconds.
     fn discover<'a>(&'a self, transport: &'a Transport, reactor: &'a Rc<Reactor>, timeout_ns: u64) -> Discovery<'a>;
 }
 
-/// A service on its way to be known.
+/// The discovery of a service.
 pub type Discovery<'a> = Pin<Box<dyn Future<Output = Result<Arc<dyn Service>>> + 'a>>;
 
-fn discovery<'a>(found: impl Future<Output = Result<impl Service + 'static>> + 'a) -> Discovery<'a> {
-    Box::pin(async { Ok(Arc::new(found.await?) as Arc<dyn Service>) })
+fn discovery<'a>(service: impl Future<Output = Result<impl Service + 'static>> + 'a) -> Discovery<'a> {
+    Box::pin(async { Ok(Arc::new(service.await?) as Arc<dyn Service>) })
 }
 
-/// A service once it is known which of its servers do what: shared by all threads.
+/// A service after discovery, shared by all threads.
 pub trait Service: Send + Sync {
     fn first_reader(&self) -> String;
 
-    /// Start a worker: once for each of a plan, so that the loop that is measured is this protocol's own.
+    /// Start a worker. Each protocol spawns its own, so that the measured loop is compiled for the protocol.
     fn spawn(self: Arc<Self>, job: Job<'_>) -> TaskId;
 
-    /// A slice begins: what was counted while getting ready is not its.
+    /// Begin a slice: discard counts from the preparation.
     fn begin_slice(&self) {}
 
-    /// Hand over what all its workers together have counted since this was called last: where a slice has ended.
+    /// Add the counts of all workers since the last call; to be called when a slice has ended.
     fn take_counts(&self, _into: &mut Counts) {}
 
     fn facts(&self) -> Facts {
@@ -103,7 +102,7 @@ pub trait Service: Send + Sync {
     }
 }
 
-/// A part of an arm's evidence, by name.
+/// Facts for an arm's evidence, by name.
 pub type Facts = BTreeMap<&'static str, Value>;
 
 pub fn protocol(name: &str) -> Option<&'static Protocol> {

@@ -1,5 +1,5 @@
-//! Services that are one server: found among a plan's addresses, and sessions to it; and how a server that does not answer in
-//! time is named.
+//! Services with a single server: discovery among a plan's addresses, sessions, and the message for a server that does
+//! not answer in time.
 
 use base::clock;
 use base::error::{Class, Failure, Result};
@@ -20,7 +20,7 @@ pub trait OneServer: 'static {
     async fn open(self: &Arc<Self>, reactor: &Rc<Reactor>, timeline: &mut Timeline) -> Result<Self::Session>;
 }
 
-/// One worker's way to open sessions.
+/// Opens sessions for one worker.
 pub struct Client<S> {
     service: Arc<S>,
     reactor: Rc<Reactor>,
@@ -42,13 +42,13 @@ impl<S: OneServer> workload::Client for Client<S> {
     type Session = S::Session;
 
     async fn open(&self, _target: Target, timeline: &mut Timeline) -> Result<S::Session> {
-        let opened = self.service.open(&self.reactor, timeline).await;
-        opened.map_err(|failure| failure.from_known_server().with(self.service.address()))
+        let result = self.service.open(&self.reactor, timeline).await;
+        result.map_err(|failure| failure.from_known_server().with(self.service.address()))
     }
 }
 
-/// What `prove` makes of the first of these addresses that can be reached: that one is meant, whatever it says. Each may take
-/// `timeout_ns` nanoseconds.
+/// Return the result of `prove` for the first of these addresses that accepts a TCP connection, even if it is an error.
+/// Each attempt may take `timeout_ns` nanoseconds.
 pub async fn first_reached<T>(
     addresses: &[String],
     default_port: u16,
@@ -61,8 +61,8 @@ pub async fn first_reached<T>(
         let address = Address::parse(text, default_port)?;
         let mut timeline = Timeline::default();
         reactor.set_deadline(clock::now() + timeout_ns);
-        let proven = prove(address.clone(), &mut timeline).await;
-        outcome = proven.map_err(|failure| after_last_step(failure, &timeline, timeout_ns).with(&address));
+        let result = prove(address.clone(), &mut timeline).await;
+        outcome = result.map_err(|failure| after_last_step(failure, &timeline, timeout_ns).with(&address));
         if timeline.spans().any(|span| span.phase == Phase::Tcp) {
             break;
         }
@@ -70,7 +70,7 @@ pub async fn first_reached<T>(
     outcome
 }
 
-/// The same failure; a time-out says how long was waited, and after which step.
+/// Return the same failure; for a timeout, with the time limit and the last completed step.
 pub fn after_last_step(failure: Failure, timeline: &Timeline, timeout_ns: u64) -> Failure {
     if failure.class != Class::Timeout {
         return failure;
@@ -82,7 +82,7 @@ pub fn after_last_step(failure: Failure, timeline: &Timeline, timeout_ns: u64) -
         }
         Some(Phase::Tcp) => "the TCP handshake",
         Some(Phase::Greeting) => "its greeting",
-        Some(Phase::TlsRequest) => "its yes to TLS",
+        Some(Phase::TlsRequest) => "its acceptance of TLS",
         Some(Phase::Tls) => "the TLS handshake",
         Some(Phase::Hello) => "its hello",
         Some(_) => "the log-in",
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_out_names_the_last_step_and_the_limit() {
+    fn timeout_names_the_last_step_and_the_limit() {
         assert_eq!(detail(&[]), "no TCP connection within 1.5 s");
         assert_eq!(detail(&[Phase::Resolve]), "no TCP connection within 1.5 s");
         assert_eq!(detail(&[Phase::Tcp]), "no answer within 1.5 s after the TCP handshake");
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn other_failures_stay_as_they_are() {
+    fn other_failures_are_unchanged() {
         let refused = Failure::new(Class::Refused, "nothing listens there");
         assert_eq!(after_last_step(refused.clone(), &Timeline::default(), 1), refused);
     }

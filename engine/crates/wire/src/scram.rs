@@ -1,4 +1,5 @@
-//! SCRAM-SHA-256 (RFC 5802, RFC 7677) as a client, with and without channel binding `tls-server-end-point` (RFC 5929).
+//! A client of SCRAM-SHA-256 (RFC 5802, RFC 7677), with and without the channel binding `tls-server-end-point` (RFC
+//! 5929).
 
 use base::error::{Class, Failure, Result};
 use base64::Engine;
@@ -9,29 +10,29 @@ use openssl::pkey::PKey;
 use openssl::sha::sha256;
 use openssl::sign::Signer;
 
-/// Its name, without channel binding.
+/// The mechanism without channel binding.
 pub const MECHANISM: &str = "SCRAM-SHA-256";
-/// Its name with channel binding.
+/// The mechanism with channel binding.
 pub const MECHANISM_PLUS: &str = "SCRAM-SHA-256-PLUS";
-/// RFC 7677, 4: no server ought to ask for fewer.
+/// RFC 7677, 4: the minimum for servers.
 const FEWEST_ITERATIONS: usize = 4096;
-/// A server that asks for more (MongoDB's default is 15,000) would stop this thread for seconds.
+/// More iterations (MongoDB's default is 15,000) would block this thread for seconds.
 const MOST_ITERATIONS: usize = 10_000_000;
 const NONCE_BYTES: usize = 24;
 
 type Digest = [u8; 32];
 
-/// What the proof is tied to.
+/// The channel binding of a proof.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Binding {
-    /// Nothing: whoever stands in between could pass it on.
+    /// No binding: a man in the middle could pass the proof on.
     None,
-    /// The server's certificate, by its hash (`tls-server-end-point`).
+    /// Bound to the hash of the server's certificate (`tls-server-end-point`).
     ServerEndPoint(Vec<u8>),
 }
 
 impl Binding {
-    /// RFC 5802, 7: `gs2-header`; no other user to act as.
+    /// Return `gs2-header` (RFC 5802, 7), without an authorization identity.
     fn header(&self) -> &'static str {
         match self {
             Binding::None => "n,,",
@@ -39,7 +40,7 @@ impl Binding {
         }
     }
 
-    /// RFC 5802, 7: `cbind-input`.
+    /// Return `cbind-input` (RFC 5802, 7).
     fn input(&self) -> Vec<u8> {
         let data: &[u8] = match self {
             Binding::None => &[],
@@ -49,28 +50,28 @@ impl Binding {
     }
 }
 
-/// What a password comes to with a server's salt, after thousands of hashes.
+/// The keys derived from a password and a server's salt by thousands of hashes.
 #[derive(Clone)]
 pub struct Salted {
     client_key: Digest,
     server_key: Digest,
 }
 
-/// A begun exchange.
+/// An exchange that has begun.
 pub struct Exchange {
     nonce: String,
     first_bare: String,
     binding: Binding,
 }
 
-/// What the server must answer to show that it knows the password too.
+/// The server's signature, which proves that the server knows the password.
 pub struct Expected(Digest);
 
 impl Salted {
-    /// Of a password that has been prepared as its protocol wants it.
-    /// Errors: `internal`, where this OpenSSL has no SHA-256.
+    /// Derive the keys from a password that is prepared for its protocol. Errors: `internal` if this OpenSSL has no
+    /// SHA-256.
     pub fn new(password: &str, salt: &[u8], iterations: usize) -> Result<Self> {
-        Self::hashed(password, salt, iterations).map_err(|error| unable(&error))
+        Self::hashed(password, salt, iterations).map_err(|error| unsupported(&error))
     }
 
     fn hashed(password: &str, salt: &[u8], iterations: usize) -> std::result::Result<Self, ErrorStack> {
@@ -88,11 +89,10 @@ impl Salted {
 }
 
 impl Exchange {
-    /// Begin one with a new nonce.
-    /// Errors: `internal`, where the system has no randomness.
+    /// Begin an exchange with a new nonce. Errors: `internal` if the system has no randomness.
     pub fn begin(username: &str, binding: Binding) -> Result<Self> {
         let mut random = [0; NONCE_BYTES];
-        openssl::rand::rand_bytes(&mut random).map_err(|error| unable(&error))?;
+        openssl::rand::rand_bytes(&mut random).map_err(|error| unsupported(&error))?;
         Ok(Self::begin_with(username, binding, BASE64.encode(random)))
     }
 
@@ -112,10 +112,9 @@ impl Exchange {
         format!("{}{}", self.binding.header(), self.first_bare)
     }
 
-    /// Answer the server's first message: client-final-message, and what the server must answer to it. `salted` is asked for
-    /// the password with this salt and so many iterations.
-    /// Errors: `protocol`, where its message is none; `authentication`, where its nonce is not ours or it asks for too
-    /// little.
+    /// Answer the server's first message; return client-final-message and the expected server signature. `salted`
+    /// derives the keys for a salt and a number of iterations. Errors: `protocol` if the message is malformed;
+    /// `authentication` if its nonce does not extend the client's or its number of iterations is out of range.
     pub fn prove(
         &self,
         server_first: &[u8],
@@ -124,26 +123,26 @@ impl Exchange {
         let server_first = text(server_first)?;
         let challenge = Challenge::parse(server_first)?;
         if !challenge.nonce.starts_with(&self.nonce) || challenge.nonce.len() == self.nonce.len() {
-            return Err(refused("the server did not extend our nonce"));
+            return Err(refused("the server's nonce does not extend the client's"));
         }
         if !(FEWEST_ITERATIONS..=MOST_ITERATIONS).contains(&challenge.iterations) {
-            return Err(refused(format!("the server asks for {} iterations", challenge.iterations)));
+            return Err(refused(format!("the server requests {} iterations", challenge.iterations)));
         }
         let salted = salted(&challenge.salt, challenge.iterations)?;
         let without_proof = format!("c={},r={}", BASE64.encode(self.binding.input()), challenge.nonce);
         let signed = format!("{},{server_first},{without_proof}", self.first_bare);
-        let (proof, expected) = salted.sign(signed.as_bytes()).map_err(|error| unable(&error))?;
+        let (proof, expected) = salted.sign(signed.as_bytes()).map_err(|error| unsupported(&error))?;
         Ok((format!("{without_proof},p={}", BASE64.encode(proof)), Expected(expected)))
     }
 }
 
 impl Expected {
-    /// Check the server's last message: without it, anything that copies a salt could pass for the server.
+    /// Verify the server's last message. Without this check anything that copies a salt could pose as the server.
     pub fn verify(&self, server_final: &[u8]) -> Result<()> {
         let message = text(server_final)?;
         let signature = message.strip_prefix("v=").and_then(|rest| rest.split(',').next());
         let signature = signature.ok_or_else(|| malformed("no server signature"))?;
-        let signature = BASE64.decode(signature).map_err(|_| malformed("the server signature is no base64"))?;
+        let signature = BASE64.decode(signature).map_err(|_| malformed("the server signature is not base64"))?;
         if signature.len() == self.0.len() && openssl::memcmp::eq(&signature, &self.0) {
             return Ok(());
         }
@@ -151,7 +150,7 @@ impl Expected {
     }
 }
 
-/// server-first-message: `r=nonce,s=salt,i=iterations`.
+/// The fields of server-first-message: `r=nonce,s=salt,i=iterations`.
 struct Challenge<'a> {
     nonce: &'a str,
     salt: Vec<u8>,
@@ -163,13 +162,13 @@ impl<'a> Challenge<'a> {
         let mut parts = message.split(',');
         let mut part = |name| {
             let value = parts.next().and_then(|part| part.strip_prefix(name));
-            value.ok_or_else(|| malformed(format!("no {name} where it belongs")))
+            value.ok_or_else(|| malformed(format!("{name} is missing")))
         };
         let (nonce, salt, iterations) = (part("r=")?, part("s=")?, part("i=")?);
         Ok(Challenge {
             nonce,
-            salt: BASE64.decode(salt).map_err(|_| malformed("the salt is no base64"))?,
-            iterations: iterations.parse().map_err(|_| malformed("the iteration count is no number"))?,
+            salt: BASE64.decode(salt).map_err(|_| malformed("the salt is not base64"))?,
+            iterations: iterations.parse().map_err(|_| malformed("the iteration count is not a number"))?,
         })
     }
 }
@@ -193,7 +192,7 @@ fn refused(why: impl Into<String>) -> Failure {
     Failure::new(Class::Authentication, why)
 }
 
-fn unable(error: &ErrorStack) -> Failure {
+fn unsupported(error: &ErrorStack) -> Failure {
     Failure::new(Class::Internal, format!("this OpenSSL cannot do SCRAM-SHA-256: {error}"))
 }
 
@@ -216,7 +215,7 @@ mod tests {
 
     /// RFC 7677, 3.
     #[test]
-    fn the_example_of_the_rfc() {
+    fn example_of_the_rfc_is_reproduced() {
         let exchange = begin(NONCE);
         assert_eq!(exchange.first_message(), "n,,n=user,r=rOprNGfwEbeRWgbNEkqO");
         let (proof, expected) = exchange.prove(SERVER_FIRST, pencil).unwrap();
@@ -228,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_does_not_know_the_password_is_refused() {
+    fn server_without_the_password_is_refused() {
         let (_, expected) = begin(NONCE).prove(SERVER_FIRST, pencil).unwrap();
         for (answer, class) in [
             (&b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G5="[..], Class::Protocol),
@@ -242,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_challenge_that_weakens_the_exchange_is_refused() {
+    fn weakening_challenges_are_refused() {
         for challenge in [
             "r=another,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096",
             "r=rOprNGfwEbeRWgbNEkqO,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096",
@@ -255,20 +254,20 @@ mod tests {
     }
 
     #[test]
-    fn names_are_escaped() {
+    fn user_names_are_escaped() {
         let exchange = Exchange::begin_with("a=b,c", Binding::None, "n".into());
         assert_eq!(exchange.first_message(), "n,,n=a=3Db=2Cc,r=n");
     }
 
-    /// RFC 5802, 7: the header is said at once, and again with the certificate's hash in what is signed.
+    /// RFC 5802, 7: the header is sent at once, and again with the certificate's hash in the signed message.
     #[test]
-    fn a_proof_can_be_bound_to_the_servers_certificate() {
+    fn proof_can_be_bound_to_the_server_certificate() {
         let exchange = Exchange::begin_with("user", Binding::ServerEndPoint(vec![1, 2, 255]), NONCE.into());
         assert_eq!(exchange.mechanism(), "SCRAM-SHA-256-PLUS");
         assert_eq!(exchange.first_message(), format!("p=tls-server-end-point,,n=user,r={NONCE}"));
         let (bound, _) = exchange.prove(SERVER_FIRST, pencil).unwrap();
-        let said = BASE64.encode(b"p=tls-server-end-point,,\x01\x02\xff");
-        assert!(bound.starts_with(&format!("c={said},r={NONCE}")), "{bound}");
+        let header = BASE64.encode(b"p=tls-server-end-point,,\x01\x02\xff");
+        assert!(bound.starts_with(&format!("c={header},r={NONCE}")), "{bound}");
         let (unbound, _) = begin(NONCE).prove(SERVER_FIRST, pencil).unwrap();
         assert_ne!(bound.split_once(",p=").unwrap().1, unbound.split_once(",p=").unwrap().1);
     }

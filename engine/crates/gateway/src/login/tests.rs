@@ -1,4 +1,4 @@
-//! Greetings and responses, against another implementation.
+//! Greetings and responses, compared with the crate `mysql_common`.
 
 use super::*;
 use mysql_common::constants::{CapabilityFlags, StatusFlags};
@@ -34,48 +34,55 @@ fn response(attributes: &[(&str, &str)]) -> Vec<u8> {
 }
 
 #[test]
-fn a_greeting_offers_what_the_gateway_can_follow() {
+fn greeting_offers_only_supported_capabilities() {
     for tls in [false, true] {
         let mut out = Vec::new();
-        let cut = Greeting::cut(&greeting(ALL), 0, tls, &mut out).unwrap();
+        let without_removed_capabilities =
+            Greeting::without_removed_capabilities(&greeting(ALL), 0, tls, &mut out).unwrap();
         let read = HandshakePacket::deserialize((), &mut ParseBuf(&out[4..])).unwrap();
         let offered = read.capabilities();
         assert_eq!(offered.contains(CapabilityFlags::CLIENT_SSL), tls);
-        assert_eq!(offered.bits() & CUT, 0);
+        assert_eq!(offered.bits() & REMOVED, 0);
         assert!(offered.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF | CapabilityFlags::CLIENT_CONNECT_ATTRS));
-        assert_eq!(cut.scramble[..], [read.scramble_1_ref(), &read.scramble_2_ref().unwrap()[..12]].concat());
+        assert_eq!(
+            without_removed_capabilities.scramble[..],
+            [read.scramble_1_ref(), &read.scramble_2_ref().unwrap()[..12]].concat()
+        );
     }
-    assert!(Greeting::cut(&greeting(ALL & !CapabilityFlags::CLIENT_SSL), 0, true, &mut Vec::new()).is_err());
+    assert!(
+        Greeting::without_removed_capabilities(&greeting(ALL & !CapabilityFlags::CLIENT_SSL), 0, true, &mut Vec::new())
+            .is_err()
+    );
 }
 
 #[test]
-fn a_response_tells_who_and_whether_it_decrypts() {
+fn response_contains_account_and_whether_client_decrypts() {
     let nonce = ClientNonce::random().unwrap();
     let digits = &nonce.hex()[..];
-    let says = |value| ("costof_encrypted", value);
-    for (attributes, reads) in [
-        (vec![], Reads::Plaintext),
-        (vec![("_os", "Linux"), says("1"), ("costof_nonce", digits)], Reads::Ciphertext(nonce)),
-        (vec![says("0"), ("costof_nonce", digits)], Reads::Plaintext),
-        (vec![("costof_nonce", digits)], Reads::Plaintext),
-        (vec![says("1")], Reads::Unbound),
-        (vec![says("1"), ("costof_nonce", &digits[1..])], Reads::Unbound),
-        (vec![says("1"), ("costof_nonce", &digits.replace(|_| true, "x"))], Reads::Unbound),
+    let announces = |value| ("costof_encrypted", value);
+    for (attributes, client_reads) in [
+        (vec![], ClientReads::Plaintext),
+        (vec![("_os", "Linux"), announces("1"), ("costof_nonce", digits)], ClientReads::Ciphertext(nonce)),
+        (vec![announces("0"), ("costof_nonce", digits)], ClientReads::Plaintext),
+        (vec![("costof_nonce", digits)], ClientReads::Plaintext),
+        (vec![announces("1")], ClientReads::Unbound),
+        (vec![announces("1"), ("costof_nonce", &digits[1..])], ClientReads::Unbound),
+        (vec![announces("1"), ("costof_nonce", &digits.replace(|_| true, "x"))], ClientReads::Unbound),
     ] {
         let packet = response(&attributes);
         let response = Response::parse(&packet).unwrap();
-        assert_eq!((response.account, response.reads), (&b"shop"[..], reads), "{attributes:?}");
+        assert_eq!((response.account, response.client_reads), (&b"shop"[..], client_reads), "{attributes:?}");
     }
-    // Of two, a reader could take the other.
+    // A reader could choose either of two nonces.
     let twice: Vec<u8> = [("costof_encrypted", "1"), ("costof_nonce", digits), ("costof_nonce", digits)]
         .iter()
         .flat_map(|(name, value)| [name, value].map(|text| [&[text.len() as u8], text.as_bytes()].concat()).concat())
         .collect();
-    assert_eq!(super::reads(&twice).unwrap(), Reads::Unbound);
+    assert_eq!(super::client_reads(&twice).unwrap(), ClientReads::Unbound);
 }
 
 #[test]
-fn a_session_claims_what_was_offered_and_a_guarded_one_what_changes_no_statement() {
+fn guarded_sessions_drop_capabilities_that_change_parsing() {
     let mut packet = response(&[("a", "b")]);
     packet[8] = 8;
     for guarded in [false, true] {
@@ -84,7 +91,7 @@ fn a_session_claims_what_was_offered_and_a_guarded_one_what_changes_no_statement
         let read = HandshakeResponse::deserialize((), &mut ParseBuf(&out[4..])).unwrap();
         assert_eq!((read.user(), read.db_name()), (&b"shop"[..], Some(&b"tpcc"[..])));
         let claimed = read.capabilities();
-        assert_eq!(claimed.bits() & CUT, 0);
+        assert_eq!(claimed.bits() & REMOVED, 0);
         assert_eq!(claimed.contains(CapabilityFlags::CLIENT_MULTI_STATEMENTS), !guarded);
         assert_eq!(claimed.contains(CapabilityFlags::CLIENT_IGNORE_SPACE), !guarded);
         assert!(claimed.contains(CapabilityFlags::CLIENT_FOUND_ROWS | CapabilityFlags::CLIENT_DEPRECATE_EOF));
@@ -93,9 +100,9 @@ fn a_session_claims_what_was_offered_and_a_guarded_one_what_changes_no_statement
 }
 
 #[test]
-fn a_name_that_a_server_cuts_or_converts_is_not_certain() {
+fn name_that_a_server_cuts_or_converts_is_ambiguous() {
     let greeting = Greeting { capabilities: 0, collation: 28, scramble: [0; SCRAMBLE] };
-    for (collation, name, is_certain, is_plain) in [
+    for (collation, name, is_unambiguous, is_plain) in [
         (45, "shop", true, true),
         (255, "me@shop", true, true),
         (8, "", true, true),
@@ -103,15 +110,20 @@ fn a_name_that_a_server_cuts_or_converts_is_not_certain() {
         (45, "'shop'", false, true),
         (45, "0123456789abcdef0123456789abcdef", true, true),
         (45, "0123456789abcdef0123456789abcdef+", false, true),
-        // É in swe7.
+        // In swe7 this byte is É.
         (10, "@va", false, false),
         (10, "shop", true, false),
         (28, "shop", true, false),
         (0, "shop", true, false),
     ] {
-        let response =
-            Response { capabilities: 0, collation, account: name.as_bytes(), reads: Reads::Plaintext, end: 0 };
-        assert_eq!(response.has_certain_name(&greeting), is_certain, "{collation} {name}");
+        let response = Response {
+            capabilities: 0,
+            collation,
+            account: name.as_bytes(),
+            client_reads: ClientReads::Plaintext,
+            end: 0,
+        };
+        assert_eq!(response.has_unambiguous_name(&greeting), is_unambiguous, "{collation} {name}");
         assert_eq!(response.has_plain_charset(&greeting), is_plain, "{collation}");
     }
 }

@@ -28,7 +28,7 @@ fn read(text: &str) -> std::result::Result<Rules, String> {
     })
 }
 
-/// The example of docs/column-encryption.md.
+/// The example in docs/column-encryption.md.
 fn documented() -> Rules {
     let text = include_str!("../../../../../docs/column-encryption.md");
     let (_, rest) = text.split_once("## Rules").unwrap();
@@ -37,31 +37,31 @@ fn documented() -> Rules {
 }
 
 #[test]
-fn the_documented_example() {
+fn documented_example_is_valid() {
     let rules = documented();
     assert!(rules.guard() && rules.statements.count() > 0 && rules.warnings().is_empty());
-    assert_eq!(rules.algorithm_of(["shop", "PEOPLE", "name"]), Some(Algorithm::Aes128Gcm));
-    assert_eq!(rules.algorithm_of(["shop", "orders", "name"]), None);
-    assert_eq!(rules.algorithm_of([""; 3]), None, "computed");
+    assert_eq!(rules.algorithm_for(["shop", "PEOPLE", "name"]), Some(Algorithm::Aes128Gcm));
+    assert_eq!(rules.algorithm_for(["shop", "orders", "name"]), None);
+    assert_eq!(rules.algorithm_for([""; 3]), None, "computed");
     assert!(matches!(rules.role(b"web"), Role::Ciphertext(key) if key.name == "app"));
-    assert!(matches!(rules.role(b"Web"), Role::Opaque), "accounts are told apart by case");
+    assert!(matches!(rules.role(b"Web"), Role::Opaque), "account names are case-sensitive");
     let none = read("").unwrap();
-    assert!(!none.guard() && matches!(none.role(b"anybody"), Role::Plaintext), "there is nothing to guard");
+    assert!(!none.guard() && matches!(none.role(b"anybody"), Role::Plaintext), "no column is protected");
 }
 
 #[test]
-fn the_first_rule_that_matches_a_column_counts() {
+fn first_matching_column_rule_applies() {
     let rule = |column: &str, algorithm: &str| {
         format!("[[columns]]\ndatabase='*'\ntable='*'\ncolumn='{column}'\nalgorithm='{algorithm}'\n")
     };
     let rules = read(&(CHECK.to_owned() + &rule("price", "sm4-gcm") + &rule("*", "aes-128-ecb"))).unwrap();
-    assert_eq!(rules.algorithm_of(["d", "t", "Price"]), Some(Algorithm::Sm4Gcm));
-    assert_eq!(rules.algorithm_of(["d", "t", "name"]), Some(Algorithm::Aes128Ecb));
-    assert_eq!(rules.warnings(), ["no statement is approved, so guarded accounts can send none"]);
+    assert_eq!(rules.algorithm_for(["d", "t", "Price"]), Some(Algorithm::Sm4Gcm));
+    assert_eq!(rules.algorithm_for(["d", "t", "name"]), Some(Algorithm::Aes128Ecb));
+    assert_eq!(rules.warnings(), ["no statement is approved, so guarded accounts cannot send any"]);
 }
 
 #[test]
-fn a_mistake_is_reported_with_its_place() {
+fn errors_are_reported_with_their_line() {
     let account = |rest: &str| format!("[master_keys]\napp = '{KEY}'\n\n[[accounts]]\nname = 'shop'\n{rest}\n");
     let column = "[[columns]]\ndatabase = 'd'\ntable = 't'\n";
     for (text, line, words) in [
@@ -76,12 +76,12 @@ fn a_mistake_is_reported_with_its_place() {
         ("check = 's3cret'".into(), 1, "expected struct Check"),
         (format!("[master_keys]\napp = '{KEY}'\napp = '{KEY}'"), 3, "duplicate key"),
         (account("role = 'ciphertext'"), 4, "needs a master_key"),
-        (account("role = 'ciphertext'\nmaster_key = 'other'"), 4, "no master key 'other'"),
+        (account("role = 'ciphertext'\nmaster_key = 'other'"), 4, "[master_keys] has no master key 'other'"),
         (account("role = 'opaque'\nmaster_key = 'app'"), 4, "only role \"ciphertext\""),
-        (account("role = 'opaque'\n[[accounts]]\nname = 'shop'\nrole = 'opaque'"), 7, "there twice"),
+        (account("role = 'opaque'\n[[accounts]]\nname = 'shop'\nrole = 'opaque'"), 7, "account 'shop' appears twice"),
         (account("role = 'admin'"), 6, "unknown variant `admin`"),
         (column.into(), 1, "missing field `column`"),
-        (format!("{column}column = 'c'"), 1, "need [check]"),
+        (format!("{column}column = 'c'"), 1, "also need [check]"),
         (format!("{column}column = ''\n{CHECK}"), 1, "names or patterns"),
         (format!("{column}column = 'c'\nalgorithm = 'rot13'"), 5, "unknown variant `rot13`"),
         ("\n[[statements]]\ntext = 'SELECT 1; SELECT 2'".into(), 2, "[[statements]]: the text has a second statement"),
@@ -89,13 +89,13 @@ fn a_mistake_is_reported_with_its_place() {
         ("[[statements]]\ntext = 'SELECT ?'\nvalues = ['date']".into(), 3, "unknown variant `date`"),
         ("[[statements]]\ntext = 'SELECT ?'\nvalues = []".into(), 1, "has 0 kinds, and the text has 1 question marks"),
     ] {
-        let told = read(&text).unwrap_err();
-        assert!(told.starts_with(&format!("line {line}: ")) && told.contains(words), "{text:?} gave {told:?}");
+        let error = read(&text).unwrap_err();
+        assert!(error.starts_with(&format!("line {line}: ")) && error.contains(words), "{text:?} gave {error:?}");
     }
 }
 
 #[test]
-fn statements_may_be_in_a_file_of_their_own_that_others_cannot_write() {
+fn separate_statements_file_must_not_be_writable_by_others() {
     let statements = file("[[statements]]\ntext = 'SELECT ?, ?'\n", 0o644);
     let name = statements.file_name().unwrap().to_str().unwrap();
     let text = format!("statements_file = '{name}'\n[[statements]]\ntext = 'SELECT ?'");
@@ -105,7 +105,7 @@ fn statements_may_be_in_a_file_of_their_own_that_others_cannot_write() {
         "[[statements]]\ntext = 'SELECT ?, ?'\n[[statements]]\ntext = 'SELECT 5'\n[[statements]]\ntext='select  ?,?'",
     )
     .unwrap();
-    assert!(read(&text).unwrap_err().contains("line 5: [[statements]]: the same statement is there twice"));
+    assert!(read(&text).unwrap_err().contains("line 5: [[statements]]: the same statement appears twice"));
     std::fs::set_permissions(&statements, std::fs::Permissions::from_mode(0o664)).unwrap();
     assert!(read(&text).unwrap_err().contains("chmod 600"));
     std::fs::remove_file(&statements).unwrap();
@@ -113,12 +113,13 @@ fn statements_may_be_in_a_file_of_their_own_that_others_cannot_write() {
 }
 
 #[test]
-fn columns_are_sorted_by_the_rules_and_a_rule_without_a_column_is_found() {
-    let column = |name: &str| ColumnFacts { names: ["d", "people", name].map(str::to_owned), gives_ids: true };
-    let mut rules = Rules::of(&format!("{CHECK}[[columns]]\ndatabase = 'd'\ntable = 'people'\ncolumn = 'na*'\n"));
-    rules.take_catalogue(&[column("Name"), column("city")], &[]);
+fn columns_are_divided_by_the_rules_and_unmatched_rules_are_reported() {
+    let column = |name: &str| ColumnFacts { names: ["d", "people", name].map(str::to_owned), is_generated: true };
+    let mut rules =
+        Rules::parse_valid(&format!("{CHECK}[[columns]]\ndatabase = 'd'\ntable = 'people'\ncolumn = 'na*'\n"));
+    rules.set_catalogue(&[column("Name"), column("city")], &[]);
     assert!(rules.catalogue.hides_ids && rules.catalogue.protected == [column("Name").names]);
-    let knows = |column| rules.catalogue.knows_as_plain(["d", "people", column]);
+    let knows = |column| rules.catalogue.is_known_plain(["d", "people", column]);
     assert!(knows("city") && !knows("City") && !knows("Name") && !knows("age"));
     assert_eq!(rules.unmatched_rule(&[column("name")]), None);
     let unmatched = rules.unmatched_rule(&[column("city")]).unwrap();
@@ -126,7 +127,7 @@ fn columns_are_sorted_by_the_rules_and_a_rule_without_a_column_is_found() {
 }
 
 #[test]
-fn a_star_is_any_characters() {
+fn star_matches_any_characters() {
     let matches = |pattern: &str, name: &str| Pattern(pattern.into()).matches(name.as_bytes());
     for (pattern, name) in [("c_*", "c_last"), ("*", ""), ("*_id", "C_W_ID"), ("a*b*c", "aXbYbc"), ("x", "X")] {
         assert!(matches(pattern, name), "{pattern} {name}");

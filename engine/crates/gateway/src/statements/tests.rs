@@ -3,10 +3,10 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use std::sync::LazyLock;
 
-/// Statements by which values got out of gateways, or might.
+/// Statements that have leaked values through gateways, or could.
 const ATTACKS: &str = include_str!("../../../../../tests/vectors/gateway-attacks.txt");
 
-/// The statements that the study approves.
+/// The approved statements of the study `mysql-column-encryption`.
 static TPCC: LazyLock<Vec<String>> = LazyLock::new(|| {
     #[derive(Deserialize)]
     struct Entry {
@@ -33,20 +33,20 @@ fn statements(texts: &[impl AsRef<str>]) -> Statements {
     statements
 }
 
-/// What the server gets.
-fn sent_of(statements: &Statements, text: &[u8], is_prepared: bool) -> Result<String, Refusal> {
+/// Return the text that the server gets.
+fn text_for_server(statements: &Statements, text: &[u8], is_prepared: bool) -> Result<String, Refusal> {
     let mut reading = Reading::default();
-    let found = statements.find(text, is_prepared, Some(b"d"), &mut reading)?;
+    let result = statements.find(text, is_prepared, Some(b"d"), &mut reading)?;
     let mut out = Vec::new();
-    found.append(&reading, &mut out);
+    result.append(&reading, &mut out);
     Ok(String::from_utf8(out).unwrap())
 }
 
 fn sent(approved: &str, text: &str) -> Result<String, Refusal> {
-    sent_of(&statements(&[approved]), text.as_bytes(), false)
+    text_for_server(&statements(&[approved]), text.as_bytes(), false)
 }
 
-/// What a server reads between single quotes, without NO_BACKSLASH_ESCAPES.
+/// Decode a quoted text as a server does without NO_BACKSLASH_ESCAPES.
 fn decoded(quoted: &[u8]) -> Vec<u8> {
     let (mut out, mut at) = (Vec::new(), 1);
     while at < quoted.len() - 1 {
@@ -86,14 +86,14 @@ fn every_attack_is_refused() {
     assert!(attacks().len() > 250);
     for attack in attacks() {
         for is_prepared in [false, true] {
-            let found = sent_of(&APPROVED, &attack, is_prepared);
-            assert!(found.is_err(), "{} passes as {found:?}", String::from_utf8_lossy(&attack));
+            let result = text_for_server(&APPROVED, &attack, is_prepared);
+            assert!(result.is_err(), "{} passes as {result:?}", String::from_utf8_lossy(&attack));
         }
     }
 }
 
 #[test]
-fn the_server_gets_the_approved_text_with_the_values_written_anew() {
+fn server_gets_the_approved_text_with_reencoded_values() {
     let approved = "SELECT city FROM People WHERE id = ? AND name IN (?, ?)";
     for (text, expected) in [
         ("select CITY from people where id=7 and name in ('a','b')", "id = 7 AND name IN ('a', 'b')"),
@@ -120,12 +120,12 @@ fn the_server_gets_the_approved_text_with_the_values_written_anew() {
     let statements = statements(&[approved]);
     let prepared = b"select city from people where id = ? and name in ('x', ?)";
     let expected = "SELECT city FROM People WHERE id = ? AND name IN ('x', ?)";
-    assert_eq!(sent_of(&statements, prepared, true).as_deref(), Ok(expected));
-    assert!(sent_of(&statements, prepared, false).is_err(), "a '?' in a text is no value");
+    assert_eq!(text_for_server(&statements, prepared, true).as_deref(), Ok(expected));
+    assert!(text_for_server(&statements, prepared, false).is_err(), "a '?' in an unprepared text is not a value");
 }
 
 #[test]
-fn what_servers_could_read_in_another_way_is_refused() {
+fn ambiguous_texts_are_refused() {
     for text in [
         "SELECT a FROM t WHERE b = 1 -- c",
         "SELECT a FROM t WHERE b = 1 # c",
@@ -171,7 +171,7 @@ fn what_servers_could_read_in_another_way_is_refused() {
 }
 
 #[test]
-fn a_text_that_is_an_alias_and_a_number_that_is_an_output_belong_to_the_statement() {
+fn aliases_and_output_numbers_are_part_of_the_statement() {
     for (approved, other) in [
         ("SELECT a AS 'x' FROM t", "SELECT a AS 'y' FROM t"),
         ("SELECT a 'x' FROM t", "SELECT a 'y' FROM t"),
@@ -197,24 +197,24 @@ fn a_text_that_is_an_alias_and_a_number_that_is_an_output_belong_to_the_statemen
 }
 
 #[test]
-fn an_approval_says_more_than_a_text() {
-    let of_database = Approval { database: Some("shop".into()), ..approval("SELECT a FROM t") };
+fn approvals_limit_database_and_kinds_and_prefer_literals() {
+    let for_database = Approval { database: Some("shop".into()), ..approval("SELECT a FROM t") };
     let mut statements = Statements::default();
-    statements.add(&of_database).unwrap();
-    let refusal = sent_of(&statements, b"SELECT a FROM t", false).unwrap_err();
+    statements.add(&for_database).unwrap();
+    let refusal = text_for_server(&statements, b"SELECT a FROM t", false).unwrap_err();
     assert_eq!(refusal.to_string(), "this statement is approved for another database: select 'shop' first");
     let kinds = Approval { values: Some(vec![Kind::Text]), ..approval("SELECT a FROM t WHERE b = ?") };
     statements.add(&kinds).unwrap();
-    assert!(sent_of(&statements, b"SELECT a FROM t WHERE b = '0'", false).is_ok());
-    let refusal = sent_of(&statements, b"SELECT a FROM t WHERE b = 0", false).unwrap_err();
-    assert_eq!(refusal.to_string(), "value 1 of this statement must be a text, as it was approved");
-    // What was approved with a value as it is is chosen before what was approved with any.
+    assert!(text_for_server(&statements, b"SELECT a FROM t WHERE b = '0'", false).is_ok());
+    let refusal = text_for_server(&statements, b"SELECT a FROM t WHERE b = 0", false).unwrap_err();
+    assert_eq!(refusal.to_string(), "value 1 of this statement must be a text, as approved");
+    // An approval with a literal value is preferred to one with any value.
     let plain = Approval { outputs: Some(vec![Verdict::Plain]), ..approval("SELECT MAX(a) FROM t LIMIT 1") };
     statements.add(&plain).unwrap();
     statements.add(&approval("SELECT MAX(a) FROM t LIMIT ?")).unwrap();
     let outputs = |statements: &Statements, text: &str| {
-        let found = statements.find(text.as_bytes(), false, None, &mut Reading::default());
-        found.unwrap().outputs.clone()
+        let result = statements.find(text.as_bytes(), false, None, &mut Reading::default());
+        result.unwrap().outputs.clone()
     };
     assert_eq!(outputs(&statements, "SELECT MAX(a) FROM t LIMIT 1"), Outputs::Each([Verdict::Plain].into()));
     assert_eq!(outputs(&statements, "SELECT MAX(a) FROM t LIMIT 2"), Outputs::All(None));
@@ -230,7 +230,7 @@ fn an_approval_says_more_than_a_text() {
 }
 
 #[test]
-fn statements_about_the_session_need_no_approval() {
+fn session_statements_need_no_approval() {
     for (text, expected) in [
         ("begin", "BEGIN"),
         ("SET AUTOCOMMIT = 0", "SET @@session.autocommit = 0"),
@@ -255,7 +255,7 @@ fn statements_about_the_session_need_no_approval() {
         ("USE `it``s`", "USE `it``s`"),
         ("ROLLBACK TO SAVEPOINT sa_1", "ROLLBACK TO SAVEPOINT sa_1"),
     ] {
-        assert_eq!(sent_of(&Statements::default(), text.as_bytes(), false).as_deref(), Ok(expected), "{text}");
+        assert_eq!(text_for_server(&Statements::default(), text.as_bytes(), false).as_deref(), Ok(expected), "{text}");
     }
     for text in [
         "SET sql_mode = 'ANSI_QUOTES'",
@@ -273,18 +273,17 @@ fn statements_about_the_session_need_no_approval() {
         "USE 'd'",
         "SAVEPOINT 'a\u{1f}b'",
     ] {
-        assert!(sent_of(&Statements::default(), text.as_bytes(), false).is_err(), "{text}");
+        assert!(text_for_server(&Statements::default(), text.as_bytes(), false).is_err(), "{text}");
     }
 }
 
-/// A token of a client's statement.
 #[derive(Debug, Clone, PartialEq)]
 enum Token {
     Word(String),
     Value(String),
 }
 
-/// A statement of TPC-C with these values. A value that was approved as it is counts as a word.
+/// Return the tokens of an approved statement with these values. A literally approved value counts as a word.
 fn tokens(approved: &str, values: &[String]) -> Vec<Token> {
     let mut reading = Reading::default();
     reading.read(approved.as_bytes(), true).unwrap();
@@ -307,8 +306,8 @@ fn written(tokens: &[Token]) -> String {
     tokens.iter().map(text).collect::<Vec<_>>().join(" ")
 }
 
-/// Whether these are the tokens of an approved statement, apart from what its values say.
-fn is_one(approved: &str, edited: &[Token]) -> bool {
+/// Return whether these are the tokens of an approved statement, ignoring its values.
+fn matches_approved(approved: &str, edited: &[Token]) -> bool {
     let approved = tokens(approved, &["0".to_owned()]);
     let is_literal = |text: &str| text.starts_with(['-', '\'', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']);
     let fits = |(one, other): (&Token, &Token)| match (one, other) {
@@ -319,18 +318,19 @@ fn is_one(approved: &str, edited: &[Token]) -> bool {
     approved.len() == edited.len() && approved.iter().zip(edited).all(fits)
 }
 
-/// As they stand, and with each negative number read as a minus and a number: `a -1` is `a - 1` to the server, too.
+/// Return the tokens unchanged, and with each negative number split into a minus and a number: the server reads `a -1`
+/// as `a - 1`.
 fn readings(tokens: &[Token]) -> Vec<Vec<Token>> {
-    let mut found = vec![tokens.to_vec()];
-    for (place, token) in tokens.iter().enumerate() {
+    let mut result = vec![tokens.to_vec()];
+    for (position, token) in tokens.iter().enumerate() {
         if let Token::Value(text) = token
             && let Some(number) = text.strip_prefix('-')
         {
             let both = [Token::Word("-".to_owned()), Token::Value(number.to_owned())];
-            found.push([&tokens[..place], &both, &tokens[place + 1..]].concat());
+            result.push([&tokens[..position], &both, &tokens[position + 1..]].concat());
         }
     }
-    found
+    result
 }
 
 fn literal() -> impl Strategy<Value = String> {
@@ -355,32 +355,32 @@ proptest! {
 
     /// Delete, repeat, swap, replace or insert a token.
     #[test]
-    fn an_edit_of_anything_but_a_value_is_refused(
-        statement: Index, other: Index, edit in 0..5_u8, place: Index, second: Index, strange: Index,
+    fn edits_outside_values_are_refused(
+        statement: Index, other: Index, edit in 0..5_u8, position: Index, second: Index, strange: Index,
         values in prop::collection::vec(literal(), 1..8),
     ) {
         let whole = tokens(&TPCC[statement.index(TPCC.len())], &values);
-        prop_assert!(sent_of(&APPROVED, written(&whole).as_bytes(), false).is_ok(), "{}", written(&whole));
+        prop_assert!(text_for_server(&APPROVED, written(&whole).as_bytes(), false).is_ok(), "{}", written(&whole));
         let mut edited = whole.clone();
-        let place = place.index(edited.len());
+        let position = position.index(edited.len());
         let foreign = tokens(&TPCC[other.index(TPCC.len())], &values);
         let foreign = foreign[second.index(foreign.len())].clone();
         match edit {
-            0 => drop(edited.remove(place)),
-            1 => edited.insert(place, edited[place].clone()),
-            2 => edited.swap(place, second.index(whole.len())),
-            3 => edited[place] = foreign,
-            _ => edited.insert(place, Token::Word(STRANGE.split(' ').nth(strange.index(18)).unwrap().into())),
+            0 => drop(edited.remove(position)),
+            1 => edited.insert(position, edited[position].clone()),
+            2 => edited.swap(position, second.index(whole.len())),
+            3 => edited[position] = foreign,
+            _ => edited.insert(position, Token::Word(STRANGE.split(' ').nth(strange.index(18)).unwrap().into())),
         }
-        let found = sent_of(&APPROVED, written(&edited).as_bytes(), false);
-        let is_approved = TPCC.iter().any(|text| is_one(text, &edited))
-            || found.is_ok() && TPCC.iter().any(|text| readings(&edited).iter().any(|reading| is_one(text, reading)));
-        prop_assert_eq!(found.is_ok(), is_approved, "{}", written(&edited));
+        let result = text_for_server(&APPROVED, written(&edited).as_bytes(), false);
+        let is_approved = TPCC.iter().any(|text| matches_approved(text, &edited))
+            || result.is_ok() && TPCC.iter().any(|text| readings(&edited).iter().any(|reading| matches_approved(text, reading)));
+        prop_assert_eq!(result.is_ok(), is_approved, "{}", written(&edited));
     }
 
-    /// However a client writes it, a text reaches the server as it was meant, and as nothing else.
+    /// A text reaches the server with the same content, whichever escapes a client uses.
     #[test]
-    fn a_value_reaches_the_server_as_it_is(value in bytes(), doubles: bool, quote in prop::sample::select(b"'\"".to_vec())) {
+    fn values_reach_the_server_unchanged(value in bytes(), doubles: bool, quote in prop::sample::select(b"'\"".to_vec())) {
         let mut text = b"SELECT a FROM t WHERE b = ".to_vec();
         text.push(quote);
         for byte in &value {
@@ -397,18 +397,17 @@ proptest! {
         let mut reading = Reading::default();
         match approved.find(&text, false, None, &mut reading) {
             Err(_) => prop_assert!(str::from_utf8(&value).is_err()),
-            Ok(found) => {
+            Ok(result) => {
                 let mut out = Vec::new();
-                found.append(&reading, &mut out);
+                result.append(&reading, &mut out);
                 prop_assert_eq!(decoded(&out[b"SELECT a FROM t WHERE b = ".len()..]), value);
-                prop_assert!(sent_of(&approved, &out, false).is_ok(), "its tokens are the same");
+                prop_assert!(text_for_server(&approved, &out, false).is_ok(), "its tokens are the same");
             }
         }
     }
 
-    /// Bytes that are no text at all.
     #[test]
-    fn bytes_reach_the_server_in_hexadecimal(value in bytes()) {
+    fn binary_values_reach_the_server_in_hexadecimal(value in bytes()) {
         let escaped: Vec<u8> = value.iter().flat_map(|byte| match byte {
             0 => b"\\0".to_vec(),
             b'\'' | b'\\' => vec![b'\\', *byte],
@@ -417,17 +416,17 @@ proptest! {
         let text = [b"SELECT a FROM t WHERE b = _binary '", &escaped[..], b"'"].concat();
         let digits: String = value.iter().map(|byte| format!("{byte:02X}")).collect();
         let expected = format!("SELECT a FROM t WHERE b = _binary X'{digits}'");
-        prop_assert_eq!(sent_of(&statements(&["SELECT a FROM t WHERE b = ?"]), &text, false), Ok(expected));
+        prop_assert_eq!(text_for_server(&statements(&["SELECT a FROM t WHERE b = ?"]), &text, false), Ok(expected));
     }
 
-    /// Whatever stands where a value should, raw: it is refused, or the server's tokens are the approved ones.
+    /// Raw bytes in place of a value are refused, or the server's tokens are the approved ones.
     #[test]
-    fn raw_bytes_never_change_what_the_server_reads(raw in bytes(), quoted: bool) {
+    fn raw_bytes_never_change_the_servers_tokens(raw in bytes(), quoted: bool) {
         let approved = statements(&["SELECT a FROM t WHERE b = ? AND c = ?"]);
         let quote: &[u8] = if quoted { b"'" } else { b"" };
         let text = [b"SELECT a FROM t WHERE b = ", quote, &raw, quote, b" AND c = 1"].concat();
-        if let Ok(out) = sent_of(&approved, &text, false) {
-            prop_assert_eq!(sent_of(&approved, out.as_bytes(), false), Ok(out));
+        if let Ok(out) = text_for_server(&approved, &text, false) {
+            prop_assert_eq!(text_for_server(&approved, out.as_bytes(), false), Ok(out));
         }
         let mut reading = Reading::default();
         let _ = reading.read(&raw, true);

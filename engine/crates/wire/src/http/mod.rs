@@ -1,5 +1,5 @@
-//! HTTP/1.1 (RFC 9110, RFC 9112) as its plainest client speaks it: one request at a time on a connection, no pipelining, no
-//! redirects, bodies counted and thrown away. A name is resolved when the arm is proved, and not again.
+//! HTTP/1.1 (RFC 9110, RFC 9112) in its simplest form: one request at a time on a connection, no pipelining, no
+//! redirects; bodies are counted and discarded. A name is resolved only once, when the arm is verified.
 
 mod request;
 mod response;
@@ -26,27 +26,27 @@ use std::rc::Rc;
 use std::sync::Arc;
 use workload::{Job, Kind, REQUESTS, Requests, Target};
 
-/// Where an HTTP service is and what it is asked.
+/// The location of an HTTP service and the request to send.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// `host:port`; the first that takes a TCP connection is measured.
+    /// `host:port`; the first that accepts a TCP connection is measured.
     pub addresses: Vec<String>,
-    /// The Host header; the address where absent.
+    /// The Host header; the address if absent.
     pub host: Option<String>,
-    /// With the query, from the first slash on.
+    /// The path with the query, from the first slash on.
     pub path: String,
     /// Further header lines, `Name: value`.
     #[serde(default)]
     pub headers: Vec<Secret>,
-    /// After so many a connection is ended; where absent, when the server ends it.
+    /// The number of requests after which a connection is closed; if absent, the server decides.
     pub requests_per_connection: Option<NonZeroU64>,
-    /// Whether a response of another status than 2xx is a success too.
+    /// Whether responses with a status other than 2xx count as successes too.
     #[serde(default)]
     pub any_status: bool,
 }
 
-/// A server of HTTP/1.1, or a balancer before one.
+/// An HTTP/1.1 server, or a load balancer in front of one.
 pub const PROTOCOL: Protocol = Protocol::of::<Settings>("http", REQUESTS);
 
 impl crate::Settings for Settings {
@@ -55,7 +55,7 @@ impl crate::Settings for Settings {
     }
 
     fn is_persistent(&self, kind: Kind) -> bool {
-        kind != Kind::Connect && self.requests_per_connection.is_none_or(|most| most.get() > 1)
+        kind != Kind::Connect && self.requests_per_connection.is_none_or(|limit| limit.get() > 1)
     }
 
     fn discover<'a>(
@@ -68,11 +68,11 @@ impl crate::Settings for Settings {
     }
 }
 
-/// The ports of an address that names none.
+/// The default ports.
 const PLAIN_PORT: u16 = 80;
 const TLS_PORT: u16 = 443;
 
-/// An arm's server, and what it is asked.
+/// An arm's server and its request.
 pub struct Service {
     transport: Transport,
     address: Address,
@@ -83,7 +83,7 @@ pub struct Service {
     proof: Proof,
 }
 
-/// What the response was that proved the arm.
+/// The response that verified the arm.
 #[derive(Default)]
 struct Proof {
     body_length: u64,
@@ -116,8 +116,8 @@ impl Service {
                         any_status,
                         proof: Proof::default(),
                     };
-                    let proven = service.prove(stream, reactor, &mut timeline).await;
-                    return proven.map_err(|failure| after_last_step(failure, &timeline, timeout_ns).with(&address));
+                    let result = service.prove(stream, reactor, &mut timeline).await;
+                    return result.map_err(|failure| after_last_step(failure, &timeline, timeout_ns).with(&address));
                 }
                 Err(failure) => outcome = Err(after_last_step(failure, &timeline, timeout_ns).with(&address)),
             }
@@ -127,12 +127,12 @@ impl Service {
 
     async fn prove(self, stream: Stream, reactor: &Rc<Reactor>, timeline: &mut Timeline) -> Result<Self> {
         let service = Arc::new(self);
-        let proof = service.ask_once(stream, reactor, timeline).await?;
+        let proof = service.request_once(stream, reactor, timeline).await?;
         let service = Arc::into_inner(service).expect("the session has ended");
         Ok(Service { proof, ..service })
     }
 
-    async fn ask_once(
+    async fn request_once(
         self: &Arc<Self>,
         stream: Stream,
         reactor: &Rc<Reactor>,
@@ -178,7 +178,7 @@ fn default_port(transport: &Transport) -> u16 {
     }
 }
 
-/// What the Host header says of an address (RFC 9110, 7.2): without the port where it is the usual one.
+/// Return the Host header of an address (RFC 9110, 7.2), without the default port.
 fn authority(address: &Address, default_port: u16) -> String {
     let whole = address.to_string();
     match whole.strip_suffix(&format!(":{default_port}")) {
@@ -202,18 +202,18 @@ async fn reach(reactor: &Rc<Reactor>, address: &Address, timeline: &mut Timeline
     outcome
 }
 
-/// A server that ends a plain connection without a word, when it was asked the first time.
+/// Return `PlainRefused` if the server closed its first plain connection without an answer.
 fn plain_refused(failure: Failure) -> Failure {
     match failure.class {
         Class::Closed | Class::Reset => {
-            let detail = "the server ended the connection instead of answering a plain request: it may want TLS";
+            let detail = "the server closed the connection instead of answering a plain request: it may require TLS";
             Failure::new(Class::PlainRefused, detail)
         }
         _ => failure,
     }
 }
 
-/// One worker's way to open sessions.
+/// Opens sessions for one worker.
 pub struct Client {
     service: Arc<Service>,
     reactor: Rc<Reactor>,
@@ -235,12 +235,12 @@ impl workload::Client for Client {
 
     async fn open(&self, _target: Target, timeline: &mut Timeline) -> Result<Session> {
         let Client { service, reactor, opening } = self;
-        let opened = async {
+        let result = async {
             let _permit = opening.acquire().await?;
             let stream = Stream::reach(reactor, service.place, timeline).await?;
             service.secure(stream, timeline).await
         };
-        let stream = opened.await.map_err(|failure: Failure| failure.from_known_server().with(&service.address))?;
+        let stream = result.await.map_err(|failure: Failure| failure.from_known_server().with(&service.address))?;
         Ok(Session::new(service.clone(), reactor.clone(), stream))
     }
 }
@@ -257,10 +257,10 @@ mod tests {
         let settings: Settings = serde_json::from_str(HTTP).unwrap();
         assert_eq!(settings.requests_per_connection, NonZeroU64::new(1));
         assert!(!format!("{settings:?}").contains("s3cret"));
-        let least = r#"{"addresses": [], "path": "/"}"#;
-        let least: Settings = serde_json::from_str(least).unwrap();
-        assert!(least.host.is_none() && least.headers.is_empty() && !least.any_status);
-        assert_eq!(least.requests_per_connection, None);
+        let minimal = r#"{"addresses": [], "path": "/"}"#;
+        let minimal: Settings = serde_json::from_str(minimal).unwrap();
+        assert!(minimal.host.is_none() && minimal.headers.is_empty() && !minimal.any_status);
+        assert_eq!(minimal.requests_per_connection, None);
         for (known, unknown) in [
             (r#""any_status": false"#, r#""any_status": false, "method": "POST""#),
             (r#""requests_per_connection": 1"#, r#""requests_per_connection": 0"#),

@@ -1,16 +1,15 @@
-//! The request of an arm (RFC 9112, 3): the same bytes every time, made once.
+//! The request of an arm (RFC 9112, 3), built once.
 
 use crate::http::Settings;
 use base::error::{Class, Failure, Result};
 
-/// Named in every request, unless the plan's headers name another.
+/// Sent with every request, unless the plan's headers contain another.
 const USER_AGENT: &str = concat!("costof-engine/", env!("CARGO_PKG_VERSION"));
-/// Fields that say where a message ends, whom it is for and what becomes of the connection: ours to say.
-const OWN_FIELDS: [&str; 4] = ["host", "connection", "content-length", "transfer-encoding"];
+/// Fields that follow from other settings: message framing, host and connection.
+const DERIVED_FIELDS: [&str; 4] = ["host", "connection", "content-length", "transfer-encoding"];
 
-/// A request, as it is sent.
 pub struct Request {
-    keeping: Vec<u8>,
+    keep_alive: Vec<u8>,
     last: Vec<u8>,
 }
 
@@ -20,47 +19,50 @@ impl Request {
         let host = settings.host.as_deref().unwrap_or(authority);
         let mut text = format!("GET {} HTTP/1.1\r\nHost: {host}\r\n", settings.path);
         let lines = || settings.headers.iter().map(|line| line.reveal());
-        if !lines().any(|line| name_of(line).is_some_and(|name| name.eq_ignore_ascii_case("user-agent"))) {
+        if !lines().any(|line| field_name(line).is_some_and(|name| name.eq_ignore_ascii_case("user-agent"))) {
             text += &format!("User-Agent: {USER_AGENT}\r\n");
         }
         lines().for_each(|line| text += &format!("{line}\r\n"));
-        let keeping = format!("{text}\r\n").into_bytes();
-        Ok(Request { keeping, last: format!("{text}Connection: close\r\n\r\n").into_bytes() })
+        let keep_alive = format!("{text}\r\n").into_bytes();
+        Ok(Request { keep_alive, last: format!("{text}Connection: close\r\n\r\n").into_bytes() })
     }
 
     pub fn bytes(&self, last: bool) -> &[u8] {
-        if last { &self.last } else { &self.keeping }
+        if last { &self.last } else { &self.keep_alive }
     }
 }
 
 pub fn check(settings: &Settings) -> Result<()> {
-    let wrong = |what: String| Err(Failure::new(Class::Plan, what));
+    let wrong = |message: String| Err(Failure::new(Class::Plan, message));
     let visible = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
     if !settings.path.starts_with('/') || !visible(&settings.path) {
-        return wrong(format!("the path {:?} does not begin with a slash, or is not in ASCII", settings.path));
+        return wrong(format!(
+            "the path {:?} must begin with a slash and have only visible ASCII characters",
+            settings.path
+        ));
     }
     if let Some(host) = &settings.host
         && (host.is_empty() || !visible(host))
     {
-        return wrong(format!("the host {host:?} is no name or address"));
+        return wrong(format!("the host {host:?} is not a name or address"));
     }
     for (place, line) in settings.headers.iter().enumerate() {
         let line = line.reveal();
-        let Some(name) = name_of(line) else {
+        let Some(name) = field_name(line) else {
             return wrong(format!("header {} is not of the form 'Name: value'", place + 1));
         };
         if line.bytes().any(|byte| byte.is_ascii_control() && byte != b'\t') {
-            return wrong(format!("the header {name} has a control character, such as a line's end, in its value"));
+            return wrong(format!("the header {name} has a control character, such as a line break, in its value"));
         }
-        if OWN_FIELDS.iter().any(|own| name.eq_ignore_ascii_case(own)) {
-            return wrong(format!("the header {name} follows from the other settings and cannot be given"));
+        if DERIVED_FIELDS.iter().any(|derived| name.eq_ignore_ascii_case(derived)) {
+            return wrong(format!("the header {name} follows from other settings: remove it"));
         }
     }
     Ok(())
 }
 
-/// The name before the colon, where it is one (RFC 9110, 5.6.2).
-fn name_of(line: &str) -> Option<&str> {
+/// Return the name before the colon if it is a valid token (RFC 9110, 5.6.2).
+fn field_name(line: &str) -> Option<&str> {
     let (name, _) = line.split_once(':')?;
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     (!name.is_empty() && name.bytes().all(is_token)).then_some(name)
@@ -82,17 +84,17 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_a_connection_says_so() {
+    fn last_request_of_a_connection_announces_its_close() {
         let request = Request::new(&settings("/?wait=200", None, &["Accept: */*", "user-agent: x"]), "h:8080").unwrap();
-        let keeping = "GET /?wait=200 HTTP/1.1\r\nHost: h:8080\r\nAccept: */*\r\nuser-agent: x\r\n";
-        assert_eq!(request.bytes(false), format!("{keeping}\r\n").as_bytes());
-        assert_eq!(request.bytes(true), format!("{keeping}Connection: close\r\n\r\n").as_bytes());
+        let keep_alive = "GET /?wait=200 HTTP/1.1\r\nHost: h:8080\r\nAccept: */*\r\nuser-agent: x\r\n";
+        assert_eq!(request.bytes(false), format!("{keep_alive}\r\n").as_bytes());
+        assert_eq!(request.bytes(true), format!("{keep_alive}Connection: close\r\n\r\n").as_bytes());
         let named = Request::new(&settings("/", Some("shop.example"), &[]), "10.0.0.1:8080").unwrap();
         assert!(named.bytes(false).starts_with(b"GET / HTTP/1.1\r\nHost: shop.example\r\nUser-Agent: costof-engine/"));
     }
 
     #[test]
-    fn what_would_not_be_one_request_is_refused_without_its_values() {
+    fn invalid_settings_are_refused_without_showing_values() {
         for (path, host, header) in [
             ("", None, "A: b"),
             ("index", None, "A: b"),

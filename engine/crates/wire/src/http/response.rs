@@ -1,10 +1,10 @@
-//! Responses as they come, in pieces of any size (RFC 9112): their headers, and their bodies, which are counted and not kept.
+//! Parsing of responses divided at any place (RFC 9112): headers, and bodies, which are counted and not kept.
 
 use base::error::{Class, Failure, Result};
 use httparse::{EMPTY_HEADER, Header, ParserConfig};
 use std::mem::MaybeUninit;
 
-/// One response that came whole.
+/// A complete response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Response {
     pub status: u16,
@@ -13,13 +13,13 @@ pub struct Response {
     pub body_bytes: u64,
 }
 
-/// Reads one response after the other.
+/// Parses consecutive responses.
 #[derive(Debug, Default)]
 pub struct Reader {
     state: State,
-    /// Of a header that did not come in one piece: the beginning.
+    /// The beginning of a header that is incomplete so far.
     partial: Vec<u8>,
-    /// The last header: the same bytes say the same, and most responses differ once a second.
+    /// The last header. Equal bytes need no parsing, and most responses differ only once a second.
     last: Option<Known>,
     bytes: u64,
     body_bytes: u64,
@@ -41,13 +41,14 @@ enum State {
 }
 
 impl Reader {
-    /// The next bytes of a response, at least one; once it is whole, the response and how many of them were its own.
+    /// Process the next bytes of a response, at least one. Once it is complete, return it and the number of bytes that
+    /// belong to it.
     pub fn take(&mut self, bytes: &[u8]) -> Result<Option<(Response, usize)>> {
         let mut rest = bytes;
         loop {
-            let taken = match &mut self.state {
+            let processed = match &mut self.state {
                 State::Head => match self.take_head(rest)? {
-                    Some(taken) => taken,
+                    Some(processed) => processed,
                     None => return Ok(None),
                 },
                 State::Length(_, left) => {
@@ -58,13 +59,13 @@ impl Reader {
                     some as usize
                 }
                 State::Chunked(head, chunked) => {
-                    let taken = chunked.take(rest)?;
-                    self.body_bytes += taken.data;
-                    self.bytes += taken.bytes as u64;
-                    if taken.ended {
+                    let processed = chunked.take(rest)?;
+                    self.body_bytes += processed.data;
+                    self.bytes += processed.bytes as u64;
+                    if processed.ended {
                         self.state = State::Length(*head, 0);
                     }
-                    taken.bytes
+                    processed.bytes
                 }
                 State::UntilClose(_) => {
                     self.body_bytes += rest.len() as u64;
@@ -72,7 +73,7 @@ impl Reader {
                     rest.len()
                 }
             };
-            rest = &rest[taken..];
+            rest = &rest[processed..];
             match self.state {
                 State::Length(head, 0) => return Ok(Some((self.whole(head), bytes.len() - rest.len()))),
                 _ if rest.is_empty() => return Ok(None),
@@ -81,7 +82,7 @@ impl Reader {
         }
     }
 
-    /// The connection has ended: where nothing said how long the body is, that is its end.
+    /// Process the end of the connection, which ends a body without a stated length.
     pub fn end(&mut self) -> Result<Response> {
         match self.state {
             State::UntilClose(head) => Ok(self.whole(head)),
@@ -89,12 +90,12 @@ impl Reader {
             State::Head => {
                 Err(Failure::new(Class::Closed, "the server closed the connection within a response's header"))
             }
-            State::Length(_, left) => Err(short(format!("{left} bytes of it were still to come"))),
-            State::Chunked(..) => Err(short("its last chunk was still to come".into())),
+            State::Length(_, left) => Err(short(format!("{left} bytes of it were missing"))),
+            State::Chunked(..) => Err(short("its last chunk was missing".into())),
         }
     }
 
-    /// The connection broke off without an end of its own, such as TLS's `close_notify`.
+    /// Return the failure for a connection that was cut without a proper end, such as TLS's `close_notify`.
     pub fn cut(&mut self) -> Failure {
         self.end().err().unwrap_or_else(|| short("its end was not announced".into()))
     }
@@ -110,13 +111,13 @@ impl Reader {
         response
     }
 
-    /// How many of these bytes belong to the header that ends within them; None where none does.
+    /// Return how many of these bytes belong to the header that ends within them; None if no header ends.
     fn take_head(&mut self, bytes: &[u8]) -> Result<Option<usize>> {
         let known = self.partial.len();
-        // Nearly every header comes in one piece: it is read where it lies.
+        // Nearly every header arrives in one read and is parsed in place.
         let (head, length) = if known == 0 {
             match self.recognise(bytes) {
-                Some(found) => found,
+                Some(offset) => offset,
                 None => {
                     check_beginning(bytes)?;
                     let end = end(&bytes[..bytes.len().min(LONGEST_HEAD)], 0);
@@ -150,7 +151,7 @@ impl Reader {
     fn read(&mut self, text: &[u8]) -> Result<Head> {
         let head = read(text)?;
         match &mut self.last {
-            // The room is used again: a header of another second is as long.
+            // A header of another second has the same length, so its allocation is reused.
             Some(known) if known.text.len() == text.len() => {
                 known.text.copy_from_slice(text);
                 known.head = head;
@@ -174,30 +175,30 @@ fn short(detail: String) -> Failure {
     Failure::new(Class::ShortBody, format!("the server closed the connection within a response's body: {detail}"))
 }
 
-/// A header that is longer is none: nobody's is.
+/// Longer headers are refused.
 pub const LONGEST_HEAD: usize = 64 * 1024;
 /// Fields of a header.
 const MOST_FIELDS: usize = 128;
-/// What every response begins with that this client can read.
+/// The beginning of every supported response.
 const BEGINNING: &[u8] = b"HTTP/1.";
-/// What a TLS server may say to a request in plain (RFC 8446, 5.1).
+/// The first byte of a TLS alert, with which a TLS server may answer a plain request (RFC 8446, 5.1).
 const TLS_ALERT: u8 = 21;
-/// Of what is no response so much is shown.
-const SHOWN: usize = 24;
-/// A server's own name is cut here.
+/// The number of bytes quoted from an invalid response.
+const QUOTED: usize = 24;
+/// The maximal length of the server's name.
 const LONGEST_SOFTWARE: usize = 100;
 
-/// What follows a header.
+/// The body after a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Body {
     Length(u64),
     Chunked,
     UntilClose,
-    /// Nothing: the answer itself is still to come.
+    /// None: an interim response, after which the final one follows.
     Interim,
 }
 
-/// What a header says.
+/// The parsed fields of a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
     pub status: u16,
@@ -205,12 +206,13 @@ pub struct Head {
     pub keep_alive: bool,
 }
 
-/// The length of a header that ends within these bytes, which are known up to `known` not to hold its end.
+/// Return the length of a header that ends within these bytes; the first `known` bytes are known not to contain its
+/// end.
 pub fn end(bytes: &[u8], known: usize) -> Option<usize> {
-    // An end is "\n\r\n" or "\n\n": the line's end that begins it may be among the known.
+    // A header ends with "\n\r\n" or "\n\n", whose first line feed may be among the known bytes.
     let mut from = known.saturating_sub(2);
-    while let Some(found) = bytes[from..].iter().position(|&byte| byte == b'\n') {
-        let after = from + found + 1;
+    while let Some(offset) = bytes[from..].iter().position(|&byte| byte == b'\n') {
+        let after = from + offset + 1;
         match &bytes[after..] {
             [b'\n', ..] => return Some(after + 1),
             [b'\r', b'\n', ..] => return Some(after + 2),
@@ -221,16 +223,16 @@ pub fn end(bytes: &[u8], known: usize) -> Option<usize> {
 }
 
 pub fn check_beginning(bytes: &[u8]) -> Result<()> {
-    let looked_at = bytes.len().min(BEGINNING.len());
-    if bytes[..looked_at] == BEGINNING[..looked_at] {
+    let checked = bytes.len().min(BEGINNING.len());
+    if bytes[..checked] == BEGINNING[..checked] {
         return Ok(());
     }
     if bytes.first() == Some(&TLS_ALERT) {
-        let detail = "the server answered plain bytes with an alert of TLS: it speaks nothing else there";
+        let detail = "the server answered a plain request with a TLS alert: this port requires TLS";
         return Err(Failure::new(Class::PlainRefused, detail));
     }
-    let shown = bytes[..bytes.len().min(SHOWN)].escape_ascii();
-    Err(Failure::protocol(format!("the answer is not HTTP/1: it begins with \"{shown}\"")))
+    let quoted = bytes[..bytes.len().min(QUOTED)].escape_ascii();
+    Err(Failure::protocol(format!("the answer is not HTTP/1: it begins with \"{quoted}\"")))
 }
 
 pub fn read(bytes: &[u8]) -> Result<Head> {
@@ -261,7 +263,7 @@ pub fn software(bytes: &[u8]) -> Option<String> {
     Some(printable(server.value))
 }
 
-/// What the fields say that concern the message itself.
+/// The fields that concern the message itself.
 #[derive(Default)]
 struct Fields {
     length: Option<u64>,
@@ -293,10 +295,10 @@ impl Fields {
         Ok(())
     }
 
-    /// RFC 9112, 6.3.
+    /// Return the kind of body (RFC 9112, 6.3).
     fn body(&self, status: u16) -> Result<Body> {
         match (status, self.chunked, self.length) {
-            (101, _, _) => Err(Failure::protocol("the server changes to another protocol, which nobody asked for")),
+            (101, _, _) => Err(Failure::protocol("the server switches to another protocol without a request")),
             (100..200, _, _) => Ok(Body::Interim),
             (204 | 304, _, _) => Ok(Body::Length(0)),
             (_, Some(_), Some(_)) => {
@@ -312,7 +314,7 @@ impl Fields {
 fn content_length(value: &[u8]) -> Result<u64> {
     let digits = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
     let length = std::str::from_utf8(value).ok().filter(|_| digits).and_then(|value| value.parse().ok());
-    length.ok_or_else(|| Failure::protocol("the response's Content-Length is no number"))
+    length.ok_or_else(|| Failure::protocol("the response's Content-Length is not a number"))
 }
 
 fn printable(value: &[u8]) -> String {
@@ -320,38 +322,37 @@ fn printable(value: &[u8]) -> String {
     String::from_utf8_lossy(value).replace(char::is_control, " ")
 }
 
-/// Where in the framing the next byte lies.
+/// The position in the framing of the next byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum At {
+enum Position {
     /// The first digit of a size.
     Size,
-    /// A further digit, or what ends the size.
+    /// A further digit, or the end of the size.
     MoreSize,
-    /// After the digits, up to the line's end: extensions, which mean nothing to us.
+    /// After the digits, up to the line's end: extensions, which are ignored.
     Extension,
     SizeEnd,
-    /// The data, `left` bytes of it.
+    /// The data, of which `left` bytes remain.
     Data,
     DataReturn,
     DataEnd,
-    /// The first byte of a trailer's line, or of the empty line that ends all.
+    /// The first byte of a trailer line or of the final empty line.
     Trailer,
     MoreTrailer,
-    /// The line feed of the empty line.
+    /// The line feed of the final empty line.
     LastEnd,
 }
 
-/// Reads one chunked body.
 #[derive(Debug, Clone)]
 pub struct Chunked {
-    at: At,
+    position: Position,
     left: u64,
-    /// Framing since the last data: no endless line is waited for.
+    /// Bytes of framing since the last data, which limits endless lines.
     framing: usize,
 }
 
-/// What some bytes were.
-pub struct Taken {
+/// The result of processing some bytes.
+pub struct Progress {
     pub bytes: usize,
     pub data: u64,
     pub ended: bool,
@@ -359,29 +360,29 @@ pub struct Taken {
 
 impl Chunked {
     pub fn new() -> Self {
-        Chunked { at: At::Size, left: 0, framing: 0 }
+        Chunked { position: Position::Size, left: 0, framing: 0 }
     }
 
-    pub fn take(&mut self, bytes: &[u8]) -> Result<Taken> {
-        let (mut taken, mut data) = (0, 0);
-        while taken < bytes.len() {
-            if self.at == At::Data {
-                let some = self.left.min((bytes.len() - taken) as u64);
+    pub fn take(&mut self, bytes: &[u8]) -> Result<Progress> {
+        let (mut processed, mut data) = (0, 0);
+        while processed < bytes.len() {
+            if self.position == Position::Data {
+                let some = self.left.min((bytes.len() - processed) as u64);
                 self.left -= some;
                 data += some;
-                taken += some as usize;
+                processed += some as usize;
                 if self.left == 0 {
-                    self.at = At::DataReturn;
+                    self.position = Position::DataReturn;
                 }
                 continue;
             }
-            let ended = self.step(bytes[taken])?;
-            taken += 1;
+            let ended = self.step(bytes[processed])?;
+            processed += 1;
             if ended {
-                return Ok(Taken { bytes: taken, data, ended });
+                return Ok(Progress { bytes: processed, data, ended });
             }
         }
-        Ok(Taken { bytes: taken, data, ended: false })
+        Ok(Progress { bytes: processed, data, ended: false })
     }
 
     fn step(&mut self, byte: u8) -> Result<bool> {
@@ -389,30 +390,30 @@ impl Chunked {
         if self.framing > LONGEST_HEAD {
             return Err(Failure::protocol("a chunk's size or the trailer is longer than 64 KiB"));
         }
-        self.at = match (self.at, byte) {
-            (At::Size | At::MoreSize, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
+        self.position = match (self.position, byte) {
+            (Position::Size | Position::MoreSize, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
                 self.add_digit(byte)?;
-                At::MoreSize
+                Position::MoreSize
             }
-            (At::MoreSize | At::Extension, b'\r') => At::SizeEnd,
-            (At::MoreSize, b';' | b' ' | b'\t') => At::Extension,
-            (At::Extension, byte) if byte != b'\n' => At::Extension,
-            (At::SizeEnd, b'\n') if self.left == 0 => At::Trailer,
-            (At::SizeEnd, b'\n') => {
+            (Position::MoreSize | Position::Extension, b'\r') => Position::SizeEnd,
+            (Position::MoreSize, b';' | b' ' | b'\t') => Position::Extension,
+            (Position::Extension, byte) if byte != b'\n' => Position::Extension,
+            (Position::SizeEnd, b'\n') if self.left == 0 => Position::Trailer,
+            (Position::SizeEnd, b'\n') => {
                 self.framing = 0;
-                At::Data
+                Position::Data
             }
-            (At::DataReturn, b'\r') => At::DataEnd,
-            (At::DataEnd, b'\n') => At::Size,
-            (At::Trailer, b'\r') => At::LastEnd,
-            (At::LastEnd, b'\n') => return Ok(true),
-            (At::MoreTrailer, b'\n') => At::Trailer,
-            (At::Trailer | At::MoreTrailer, _) => At::MoreTrailer,
-            (At::Size | At::MoreSize | At::Extension | At::SizeEnd, _) => {
-                return Err(Failure::protocol("the response has a chunk whose size is none"));
+            (Position::DataReturn, b'\r') => Position::DataEnd,
+            (Position::DataEnd, b'\n') => Position::Size,
+            (Position::Trailer, b'\r') => Position::LastEnd,
+            (Position::LastEnd, b'\n') => return Ok(true),
+            (Position::MoreTrailer, b'\n') => Position::Trailer,
+            (Position::Trailer | Position::MoreTrailer, _) => Position::MoreTrailer,
+            (Position::Size | Position::MoreSize | Position::Extension | Position::SizeEnd, _) => {
+                return Err(Failure::protocol("the response has a chunk with an invalid size"));
             }
-            (At::DataReturn | At::DataEnd | At::LastEnd | At::Data, _) => {
-                return Err(Failure::protocol("the response has a chunk that does not end where it says"));
+            (Position::DataReturn | Position::DataEnd | Position::LastEnd | Position::Data, _) => {
+                return Err(Failure::protocol("the response has a chunk that does not end after its stated size"));
             }
         };
         Ok(false)
@@ -421,7 +422,8 @@ impl Chunked {
     fn add_digit(&mut self, digit: u8) -> Result<()> {
         let value = u64::from((digit as char).to_digit(16).unwrap_or_default());
         let grown = self.left.checked_mul(16).and_then(|left| left.checked_add(value));
-        self.left = grown.ok_or_else(|| Failure::protocol("the response has a chunk whose size is none: too large"))?;
+        self.left =
+            grown.ok_or_else(|| Failure::protocol("the response has a chunk with an invalid size: too large"))?;
         Ok(())
     }
 }
@@ -431,14 +433,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What becomes of these pieces, and then the end of the connection: the response and its length, or the class of the
-    /// error.
-    fn read<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> std::result::Result<(Response, usize), Class> {
+    /// Return the response and its length after these parts and the end of the connection, or the class of the error.
+    fn read<'a>(parts: impl Iterator<Item = &'a [u8]>) -> std::result::Result<(Response, usize), Class> {
         let (mut reader, mut before) = (Reader::default(), 0);
-        for piece in pieces {
-            match reader.take(piece) {
-                Ok(Some((response, own))) => return Ok((response, before + own)),
-                Ok(None) => before += piece.len(),
+        for part in parts {
+            match reader.take(part) {
+                Ok(Some((response, length))) => return Ok((response, before + length)),
+                Ok(None) => before += part.len(),
                 Err(failure) => return Err(failure.class),
             }
         }
@@ -449,32 +450,32 @@ mod tests {
         read(std::iter::once(bytes).filter(|bytes| !bytes.is_empty()))
     }
 
-    fn body_of(header: &str, rest: &str) -> std::result::Result<u64, Class> {
+    fn body_length(header: &str, rest: &str) -> std::result::Result<u64, Class> {
         whole(format!("HTTP/1.1 200 OK\r\n{header}\r\n{rest}").as_bytes()).map(|(response, _)| response.body_bytes)
     }
 
-    fn keeps(first: &str, header: &str) -> bool {
+    fn is_kept_alive(first: &str, header: &str) -> bool {
         whole(format!("{first}\r\nContent-Length: 0\r\n{header}\r\n").as_bytes()).unwrap().0.keep_alive
     }
 
     #[test]
-    fn a_header_that_comes_again_says_the_same_and_another_of_its_length_what_it_says() {
+    fn repeated_headers_are_recognized_and_changed_ones_parsed() {
         let mut reader = Reader::default();
         for status in [200, 200, 404, 404, 200] {
             let bytes = format!("HTTP/1.1 {status} x\r\nContent-Length: 2\r\n\r\nOK").into_bytes();
-            let (response, own) = reader.take(&bytes).unwrap().unwrap();
-            assert_eq!((response.status, response.body_bytes, own), (status, 2, bytes.len()));
+            let (response, length) = reader.take(&bytes).unwrap().unwrap();
+            assert_eq!((response.status, response.body_bytes, length), (status, 2, bytes.len()));
         }
     }
 
     #[test]
-    fn a_server_is_known_by_its_own_name_in_however_many_pieces_it_comes() {
+    fn server_name_is_found_however_the_header_is_divided() {
         let named = b"HTTP/1.1 200 OK\r\nserver: s\tx\r\nContent-Length: 0\r\n\r\n";
         for length in [named.len(), 7] {
             let mut reader = Reader::default();
             assert_eq!(reader.software(), None);
-            for piece in named.chunks(length) {
-                reader.take(piece).unwrap();
+            for part in named.chunks(length) {
+                reader.take(part).unwrap();
             }
             assert_eq!(reader.software().as_deref(), Some("s x"));
         }
@@ -484,14 +485,14 @@ mod tests {
     }
 
     #[test]
-    fn the_body_ends_where_the_header_says() {
-        assert_eq!(body_of("Content-Length: 3\r\n", "abc"), Ok(3));
-        assert_eq!(body_of("content-length: 3, 3\r\nContent-Length: 3\r\n", "abc"), Ok(3));
-        assert_eq!(body_of("Transfer-Encoding: gzip, Chunked\r\n", "3\r\nabc\r\n0\r\n\r\n"), Ok(3));
-        assert_eq!(body_of("Transfer-Encoding: gzip\r\n", "abc"), Ok(3));
-        assert_eq!(body_of("", "until the end"), Ok(13));
-        assert_eq!(body_of("Content-Length: 4\r\n", "abc"), Err(Class::ShortBody));
-        assert_eq!(body_of("Transfer-Encoding: chunked\r\n", "3\r\nabc\r\n0\r\n"), Err(Class::ShortBody));
+    fn body_has_the_stated_length() {
+        assert_eq!(body_length("Content-Length: 3\r\n", "abc"), Ok(3));
+        assert_eq!(body_length("content-length: 3, 3\r\nContent-Length: 3\r\n", "abc"), Ok(3));
+        assert_eq!(body_length("Transfer-Encoding: gzip, Chunked\r\n", "3\r\nabc\r\n0\r\n\r\n"), Ok(3));
+        assert_eq!(body_length("Transfer-Encoding: gzip\r\n", "abc"), Ok(3));
+        assert_eq!(body_length("", "until the end"), Ok(13));
+        assert_eq!(body_length("Content-Length: 4\r\n", "abc"), Err(Class::ShortBody));
+        assert_eq!(body_length("Transfer-Encoding: chunked\r\n", "3\r\nabc\r\n0\r\n"), Err(Class::ShortBody));
         assert_eq!(whole(b""), Err(Class::Closed));
         assert_eq!(whole(b"HTTP/1.1 200 OK\r\nA: b\r\n"), Err(Class::Closed));
         for status in ["204 No Content", "304 Not Modified"] {
@@ -501,29 +502,29 @@ mod tests {
     }
 
     #[test]
-    fn lengths_that_are_none_or_conflict_are_errors() {
+    fn invalid_and_conflicting_lengths_are_errors() {
         for length in ["3\r\nContent-Length: 4", "3, 4", "", "-1", "+3", "0x3", "3 3", "18446744073709551616"] {
-            assert_eq!(body_of(&format!("Content-Length: {length}\r\n"), "abc"), Err(Class::Protocol), "{length}");
+            assert_eq!(body_length(&format!("Content-Length: {length}\r\n"), "abc"), Err(Class::Protocol), "{length}");
         }
         let both = "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n";
-        assert_eq!(body_of(both, "abc"), Err(Class::Protocol));
+        assert_eq!(body_length(both, "abc"), Err(Class::Protocol));
         for chunks in ["\r\n", ";x\r\n", "g\r\n", "-3\r\n", "3\nabc", "3\r\nabcd\r\n", "11111111111111111\r\n", "3 \n"]
         {
-            assert_eq!(body_of("Transfer-Encoding: chunked\r\n", chunks), Err(Class::Protocol), "{chunks:?}");
+            assert_eq!(body_length("Transfer-Encoding: chunked\r\n", chunks), Err(Class::Protocol), "{chunks:?}");
         }
     }
 
     #[test]
-    fn a_connection_goes_on_where_both_versions_say_so() {
-        assert!(keeps("HTTP/1.1 200 OK", ""));
-        assert!(!keeps("HTTP/1.1 200 OK", "Connection: x, Close\r\n"));
-        assert!(!keeps("HTTP/1.0 200 OK", ""));
-        assert!(keeps("HTTP/1.0 200 OK", "Connection: Keep-Alive\r\n"));
-        assert!(!keeps("HTTP/1.1 200 OK", "Connection: close\r\nConnection: keep-alive\r\n"));
+    fn keep_alive_follows_version_and_connection_header() {
+        assert!(is_kept_alive("HTTP/1.1 200 OK", ""));
+        assert!(!is_kept_alive("HTTP/1.1 200 OK", "Connection: x, Close\r\n"));
+        assert!(!is_kept_alive("HTTP/1.0 200 OK", ""));
+        assert!(is_kept_alive("HTTP/1.0 200 OK", "Connection: Keep-Alive\r\n"));
+        assert!(!is_kept_alive("HTTP/1.1 200 OK", "Connection: close\r\nConnection: keep-alive\r\n"));
     }
 
     #[test]
-    fn what_is_no_header_is_seen() {
+    fn invalid_headers_are_errors() {
         for bytes in ["HTTP/2 200\r\n\r\n", "HTTP/1.1 20 OK\r\n\r\n", "HTTP/1.1 200 OK\r\nno colon\r\n\r\n", "SSH-2.0"]
         {
             assert_eq!(whole(bytes.as_bytes()), Err(Class::Protocol), "{bytes}");
@@ -533,7 +534,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_may_be_64_kib_and_no_longer() {
+    fn headers_are_limited_to_64_kib() {
         let header = |length: usize| {
             let frame = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nA: \r\n\r\n".len();
             format!("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nA: {}\r\n\r\n", "x".repeat(length - frame)).into_bytes()
@@ -545,8 +546,8 @@ mod tests {
         }
     }
 
-    /// Bytes that look like responses, right or wrong, so that splitting them meets every state.
-    fn nearly_a_response() -> impl Strategy<Value = Vec<u8>> {
+    /// Bytes that resemble valid and invalid responses, so that their divisions reach every state.
+    fn response_like_bytes() -> impl Strategy<Value = Vec<u8>> {
         let line = prop::sample::select(vec![
             "HTTP/1.1 200 OK\r\n",
             "HTTP/1.0 503 Busy\r\n",
@@ -586,20 +587,20 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_answer_is_the_same_however_the_bytes_are_split(bytes in nearly_a_response(), cuts in prop::collection::vec(1..20_usize, 1..20)) {
+        fn division_of_bytes_makes_no_difference(bytes in response_like_bytes(), cuts in prop::collection::vec(1..20_usize, 1..20)) {
             let mut rest = &bytes[..];
             let mut cuts = cuts.into_iter().cycle();
-            let pieces = std::iter::from_fn(|| {
-                let (piece, after) = rest.split_at(cuts.next()?.min(rest.len()));
+            let parts = std::iter::from_fn(|| {
+                let (part, after) = rest.split_at(cuts.next()?.min(rest.len()));
                 rest = after;
-                (!piece.is_empty()).then_some(piece)
+                (!part.is_empty()).then_some(part)
             });
-            prop_assert_eq!(read(pieces), whole(&bytes));
+            prop_assert_eq!(read(parts), whole(&bytes));
             prop_assert_eq!(read(bytes.chunks(1)), whole(&bytes));
         }
 
         #[test]
-        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = whole(&[b"HTTP/1.1 200 OK\r\n", &bytes[..]].concat());
             let _ = whole(&[b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", &bytes[..]].concat());
             let _ = whole(&bytes);

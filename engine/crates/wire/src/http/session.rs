@@ -1,4 +1,4 @@
-//! A connection that carries requests, one at a time.
+//! A connection for one request at a time.
 
 use super::Service;
 use super::response::{Reader, Response};
@@ -11,34 +11,33 @@ use std::rc::Rc;
 use std::sync::Arc;
 use workload::{Ask, Requests};
 
-/// So long a server that has announced the connection's end is waited for.
-const PARTING_NS: u64 = 200_000_000;
-/// After so many reads in a row that found something the others have their turn, and the deadline is looked at: a body
-/// that comes faster than it is read would keep both waiting for ever.
+/// How long to wait for a server that has announced the connection's end.
+const CLOSE_TIMEOUT_NS: u64 = 200_000_000;
+/// After this many successful reads in a row other tasks run and the deadline is checked. A body that arrives faster than
+/// it is read would block both otherwise.
 const READS_IN_A_ROW: u32 = 64;
 
-/// A connection to the server.
 pub struct Session {
     service: Arc<Service>,
     reactor: Rc<Reactor>,
     stream: Stream,
     reader: Reader,
     sent: u64,
-    after: After,
+    reuse: Reuse,
 }
 
-/// What may happen to a connection now.
+/// The possible use of a connection after a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum After {
-    MayGoOn,
+enum Reuse {
+    Possible,
     ServerEnds,
-    /// Nothing: we ended it, or what comes next on it is not known.
+    /// None: the client closed it, or its state is unknown.
     Over,
 }
 
 impl Session {
     pub fn new(service: Arc<Service>, reactor: Rc<Reactor>, stream: Stream) -> Self {
-        Session { service, reactor, stream, reader: Reader::default(), sent: 0, after: After::MayGoOn }
+        Session { service, reactor, stream, reader: Reader::default(), sent: 0, reuse: Reuse::Possible }
     }
 
     pub fn is_plain_and_silent(&self) -> bool {
@@ -51,16 +50,18 @@ impl Session {
 
     async fn receive(&mut self) -> Result<Option<Response>> {
         let Session { stream, reader, .. } = self;
-        let look = |bytes: &[u8]| match bytes {
+        let read = |bytes: &[u8]| match bytes {
             [] => reader.end().map(Some),
             bytes => match reader.take(bytes)? {
-                Some((_, own)) if own < bytes.len() => Err(Failure::protocol("more was answered than asked")),
+                Some((_, response_length)) if response_length < bytes.len() => {
+                    Err(Failure::protocol("the server sent more than was requested"))
+                }
                 Some((response, _)) => Ok(Some(response)),
                 None => Ok(None),
             },
         };
-        let come = stream.receive_for(look).await;
-        come.unwrap_or_else(|failure| if failure.class == Class::Closed { Err(reader.cut()) } else { Err(failure) })
+        let result = stream.receive_for(read).await;
+        result.unwrap_or_else(|failure| if failure.class == Class::Closed { Err(reader.cut()) } else { Err(failure) })
     }
 
     fn check_status(&self, status: u16) -> Result<()> {
@@ -87,9 +88,9 @@ impl workload::Session for Session {
     }
 
     async fn end(mut self) {
-        if self.after == After::ServerEnds {
-            self.reactor.set_deadline(clock::now() + PARTING_NS);
-            // Its end, or whatever else comes: there is nothing more to learn.
+        if self.reuse == Reuse::ServerEnds {
+            self.reactor.set_deadline(clock::now() + CLOSE_TIMEOUT_NS);
+            // Any result is fine: the connection is closed next.
             let _ = self.stream.receive_for(|_| ()).await;
         }
         self.close();
@@ -98,17 +99,17 @@ impl workload::Session for Session {
 
 impl Requests for Session {
     async fn request(&mut self, last: bool, tally: &mut Responses, mut arrived: impl FnMut(Traffic)) -> Result<()> {
-        self.after = After::Over;
+        self.reuse = Reuse::Over;
         let reused = self.sent > 0;
         self.sent += 1;
         self.stream.send(self.service.request.bytes(last)).await?;
         let mut reads = 0;
         let response = loop {
-            let come = self.receive().await;
+            let result = self.receive().await;
             if reads == 0 {
                 arrived(self.stream.traffic());
             }
-            if let Some(response) = come? {
+            if let Some(response) = result? {
                 break response;
             }
             reads += 1;
@@ -116,17 +117,17 @@ impl Requests for Session {
                 self.reactor.yield_now().await?;
             }
         };
-        self.after = match response.keep_alive {
-            true if last => After::Over,
-            true => After::MayGoOn,
-            false => After::ServerEnds,
+        self.reuse = match response.keep_alive {
+            true if last => Reuse::Over,
+            true => Reuse::Possible,
+            false => Reuse::ServerEnds,
         };
         tally.count(&response, reused, response.body_bytes == self.service.proof.body_length);
         self.check_status(response.status)
     }
 
     fn may_go_on(&self) -> bool {
-        self.after == After::MayGoOn
+        self.reuse == Reuse::Possible
     }
 
     async fn is_still_open(&mut self) -> bool {
@@ -150,7 +151,7 @@ impl Ask for Session {
     }
 }
 
-/// Counts of one worker's responses, failed ones included that came whole. Bytes are those inside TLS.
+/// Counts of one worker's complete responses, including those of failed requests. Bytes are counted inside TLS.
 #[derive(Debug, Default)]
 pub struct Responses {
     statuses: Vec<(u16, u64)>,
@@ -161,7 +162,8 @@ pub struct Responses {
 }
 
 impl Responses {
-    /// One more. `reused`: on a connection that had carried another; `usual`: of the length that was expected.
+    /// Count a response. `reused`: the connection had carried another request; `usual`: the body has the expected
+    /// length.
     pub fn count(&mut self, response: &Response, reused: bool, usual: bool) {
         match self.statuses.iter_mut().find(|(known, _)| *known == response.status) {
             Some((_, count)) => *count += 1,

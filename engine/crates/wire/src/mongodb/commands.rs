@@ -1,10 +1,10 @@
-//! The commands of a key-value workload: one document by its key, as drivers' `find_one` reads it; batches, as their
-//! `insert_many` writes them; and YCSB's operations as its MongoDB binding asks for them (`site.ycsb.db.MongoDbClient`). Each
-//! is written straight into the message, around parts that never change, and replies are looked through where they lie.
+//! The commands of a key-value workload: one document by its key, like drivers' `find_one`; batches, like their
+//! `insert_many`; and YCSB's operations like its MongoDB binding (`site.ycsb.db.MongoDbClient`). Each command is
+//! written directly into the message around constant parts, and replies are parsed in place.
 
 use super::message::{self, Channel};
 use super::{ReadPreference, Settings, WriteConcern};
-use crate::found::check_scan;
+use crate::query_checks::check_scan;
 use base::error::{Class, Failure, Result};
 use bson::raw::cstr;
 use bson::spec::BinarySubtype;
@@ -13,24 +13,24 @@ use std::io::Write;
 use std::ops::Range;
 use workload::ycsb::{Fields, Key, Table, Values};
 
-/// Element types of BSON.
+/// BSON element types.
 const STRING: u8 = 0x02;
 const DOCUMENT: u8 = 0x03;
 const BINARY: u8 = 0x05;
 const INT32: u8 = 0x10;
 const INT64: u8 = 0x12;
 
-/// What never changes in the commands of an arm.
+/// The constant parts of an arm's commands.
 pub struct Commands {
     insert: RawDocumentBuf,
-    /// Unordered, as YCSB's binding writes: a load is no sequence.
+    /// Unordered like in YCSB's binding.
     insert_many: RawDocumentBuf,
     update: RawDocumentBuf,
-    /// `find`'s first element, its last ones where it reads one document, and those where it reads many.
+    /// `find`'s first element, its last elements for one document, and those for many.
     find: Vec<u8>,
     one: Vec<u8>,
     many: Vec<u8>,
-    /// `getMore`'s after the cursor.
+    /// `getMore`'s elements after the cursor.
     more: Vec<u8>,
 }
 
@@ -46,7 +46,7 @@ impl Commands {
         let mut one = rawdoc! { "limit": 1, "singleBatch": true, "$db": database };
         let mut many = rawdoc! { "sort": { "_id": 1 }, "$db": database };
         let mut more = rawdoc! { "collection": collection, "$db": database };
-        // Drivers leave the default out.
+        // Like drivers, leave out the default.
         if settings.read_preference != ReadPreference::Primary {
             for command in [&mut one, &mut many, &mut more] {
                 command.append(cstr!("$readPreference"), rawdoc! { "mode": mode(settings.read_preference) });
@@ -66,7 +66,7 @@ impl Commands {
     pub async fn insert(&self, channel: &mut Channel, key: &Key, values: Values<'_>) -> Result<()> {
         let message = channel.request();
         append_command(message, &self.insert, b"documents\0", |message| {
-            enclosed(message, |document| {
+            append_enclosed(message, |document| {
                 append_id(document, key);
                 append_values(document, values);
             });
@@ -77,7 +77,7 @@ impl Commands {
     pub async fn update(&self, channel: &mut Channel, key: &Key, values: Values<'_>) -> Result<()> {
         let message = channel.request();
         append_command(message, &self.update, b"updates\0", |message| {
-            enclosed(message, |change| {
+            append_enclosed(message, |change| {
                 append_document(change, b"q\0", |query| append_id(query, key));
                 append_document(change, b"u\0", |update| {
                     append_document(update, b"$set\0", |set| append_values(set, values));
@@ -108,8 +108,8 @@ impl Commands {
         check_written(channel.exchange().await?).map(|_| ())
     }
 
-    /// Read so many documents from this key on, in as many batches as the server makes of them. `last` is where the
-    /// last key is kept.
+    /// Read this many documents, starting with this key, in as many batches as the server returns. `last` is a buffer
+    /// for the last key.
     pub async fn scan(
         &self,
         channel: &mut Channel,
@@ -130,20 +130,20 @@ impl Commands {
             message.extend_from_slice(&self.many);
         });
         let mut batch = read_batch(channel.exchange().await?, last)?;
-        let mut found = batch.documents;
+        let mut documents_read = batch.documents;
         while batch.cursor != 0 {
             append_body(channel.request(), |message| {
                 append_int64(message, b"getMore\0", batch.cursor);
                 message.extend_from_slice(&self.more);
             });
             batch = read_batch(channel.exchange().await?, last)?;
-            found += batch.documents;
+            documents_read += batch.documents;
         }
-        check_scan(found, count, "document")
+        check_scan(documents_read, count, "document")
     }
 }
 
-/// A document's elements, without its length and its end.
+/// Return a document's elements, without its length and its end.
 fn elements(document: &RawDocumentBuf) -> Vec<u8> {
     let bytes = document.as_bytes();
     bytes[4..bytes.len() - 1].to_vec()
@@ -151,7 +151,7 @@ fn elements(document: &RawDocumentBuf) -> Vec<u8> {
 
 fn append_body(message: &mut Vec<u8>, elements: impl FnOnce(&mut Vec<u8>)) {
     message::begin(message);
-    enclosed(message, elements);
+    append_enclosed(message, elements);
 }
 
 fn append_command(message: &mut Vec<u8>, body: &RawDocumentBuf, name: &[u8], documents: impl FnOnce(&mut Vec<u8>)) {
@@ -166,7 +166,7 @@ fn append_command(message: &mut Vec<u8>, body: &RawDocumentBuf, name: &[u8], doc
     set_length(message, at);
 }
 
-fn enclosed(message: &mut Vec<u8>, elements: impl FnOnce(&mut Vec<u8>)) {
+fn append_enclosed(message: &mut Vec<u8>, elements: impl FnOnce(&mut Vec<u8>)) {
     let at = message.len();
     message.extend_from_slice(&[0; 4]);
     elements(message);
@@ -174,11 +174,11 @@ fn enclosed(message: &mut Vec<u8>, elements: impl FnOnce(&mut Vec<u8>)) {
     set_length(message, at);
 }
 
-/// Names here and below end with their zero.
+/// Append a nested document. Names here and below end with a zero byte.
 fn append_document(message: &mut Vec<u8>, name: &[u8], elements: impl FnOnce(&mut Vec<u8>)) {
     message.push(DOCUMENT);
     message.extend_from_slice(name);
-    enclosed(message, elements);
+    append_enclosed(message, elements);
 }
 
 fn append_id(message: &mut Vec<u8>, key: &Key) {
@@ -201,15 +201,15 @@ fn append_int64(message: &mut Vec<u8>, name: &[u8], number: i64) {
 
 fn append_field_name(message: &mut Vec<u8>, field: u32) {
     message.extend_from_slice(b"field");
-    // Ten times a record: the formatter costs as much as what is around it.
+    // The common case without a formatter, which would cost as much as the rest of the field.
     match field {
         0..10 => message.push(b'0' + field as u8),
-        _ => write!(message, "{field}").expect("memory takes what is written"),
+        _ => write!(message, "{field}").expect("writing to memory"),
     }
     message.push(0);
 }
 
-/// The fields as YCSB's binding stores them: binary.
+/// Append the fields like YCSB's binding: as binary values.
 fn append_values(message: &mut Vec<u8>, values: Values<'_>) {
     values.append(message, |message, field, length| {
         message.push(BINARY);
@@ -229,22 +229,23 @@ fn append_projection(message: &mut Vec<u8>, fields: Fields) {
     }
 }
 
-fn written(reply: &RawDocument, how: &str) -> Result<()> {
+fn written(reply: &RawDocument, verb: &str) -> Result<()> {
     match check_written(reply)? {
         1 => Ok(()),
-        other => {
-            Err(Failure::new(Class::Server, format!("{other} documents were {how}, where one is: is the data loaded?")))
-        }
+        count => Err(Failure::new(
+            Class::Server,
+            format!("{count} documents were {verb} instead of one: is the data loaded?"),
+        )),
     }
 }
 
-/// A part of a scan's answer.
+/// A batch of a scan's result.
 struct Batch {
     documents: u64,
     cursor: i64,
 }
 
-/// Keys come in order, none below `last`, where the last of them is left.
+/// Parse a batch. Keys must be in order and not less than `last`, which is set to the last key.
 fn read_batch(reply: &RawDocument, last: &mut Vec<u8>) -> Result<Batch> {
     let (mut ok, mut batch) = (false, None);
     for element in reply.iter() {
@@ -272,7 +273,8 @@ fn read_cursor(cursor: &RawDocument, last: &mut Vec<u8>) -> Result<Batch> {
                 let mut newest: Option<&[u8]> = None;
                 for document in documents {
                     let document = document.map_err(message::malformed)?.as_document();
-                    let document = document.ok_or_else(|| Failure::protocol("a batch holds more than documents"))?;
+                    let document =
+                        document.ok_or_else(|| Failure::protocol("a batch contains a value that is not a document"))?;
                     let key = document.get_str("_id").map_err(message::malformed)?.as_bytes();
                     if key < newest.unwrap_or(last) {
                         return Err(Failure::protocol("the documents of a scan are out of order"));
@@ -303,21 +305,21 @@ fn mode(preference: ReadPreference) -> &'static str {
 
 pub fn check_one_document(reply: &RawDocument) -> Result<()> {
     let mut ok = false;
-    let mut found = None;
-    // One walk over the top: two lookups by name would be two walks.
+    let mut documents_read = None;
+    // One pass over the top level; lookups by name would take two.
     for element in reply.iter() {
         let (name, value) = element.map_err(message::malformed)?;
         match (name.as_str(), value) {
             ("ok", value) => ok = message::is_one(value),
-            ("cursor", RawBsonRef::Document(cursor)) => found = Some(documents(cursor)?),
+            ("cursor", RawBsonRef::Document(cursor)) => documents_read = Some(documents(cursor)?),
             _ => {}
         }
     }
-    match (ok, found) {
+    match (ok, documents_read) {
         (false, _) => Err(message::server_error(reply)),
         (true, Some(1)) => Ok(()),
         (true, Some(0)) => Err(Failure::new(Class::Server, "the query found no document: is the data loaded?")),
-        (true, Some(more)) => Err(Failure::protocol(format!("{more} documents for one key"))),
+        (true, Some(more)) => Err(Failure::protocol(format!("the server returned {more} documents for one key"))),
         (true, None) => Err(Failure::protocol("the answer to find has no cursor")),
     }
 }
@@ -332,7 +334,7 @@ fn documents(cursor: &RawDocument) -> Result<usize> {
     Ok(count)
 }
 
-/// Of a command that writes; the server's default where the plan has none.
+/// Append the write concern to a command; without one the server's default applies.
 fn append_write_concern(command: &mut RawDocumentBuf, settings: &Settings) {
     let concern = settings.write_concern.map(|concern| match concern {
         WriteConcern::Majority => rawdoc! { "w": "majority" },
@@ -343,9 +345,9 @@ fn append_write_concern(command: &mut RawDocumentBuf, settings: &Settings) {
     }
 }
 
-/// `{_id: "user…", field0: <binary>, …}`, the fields as YCSB's MongoDB binding stores them.
+/// Append `{_id: "user…", field0: <binary>, …}`, with fields like in YCSB's MongoDB binding.
 fn append_record(message: &mut Vec<u8>, table: &Table, record: u64) {
-    enclosed(message, |document| {
+    append_enclosed(message, |document| {
         append_id(document, &table.key(record));
         table.for_each_field(record, |name, value| {
             document.push(BINARY);
@@ -363,10 +365,10 @@ fn set_length(message: &mut [u8], at: usize) {
     message[at..at + 4].copy_from_slice(&length.to_le_bytes());
 }
 
-/// All of the batch was written, to as many members as its write concern asks. How many documents that were (`n`).
+/// Check that the whole batch was written with its write concern; return the number of documents (`n`).
 pub fn check_written(reply: &RawDocument) -> Result<i32> {
     let (mut ok, mut written, mut failed) = (false, 0, None);
-    // One walk over the top: a lookup for each name would be a walk each.
+    // One pass over the top level; lookups by name would take one each.
     for element in reply.iter() {
         let (name, value) = element.map_err(message::malformed)?;
         match (name.as_str(), value) {
@@ -418,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_say_how_many_members_must_have_them() {
+    fn writes_carry_the_write_concern() {
         for (concern, expected) in
             [(serde_json::json!("majority"), rawdoc! { "w": "majority" }), (serde_json::json!(3), rawdoc! { "w": 3 })]
         {
@@ -431,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_say_which_members_may_answer() {
+    fn reads_carry_the_read_preference() {
         let commands = commands(serde_json::json!({"read_preference": "nearest"}));
         let mut message = Vec::new();
         append_body(&mut message, |message| message.extend_from_slice(&commands.many));
@@ -440,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scan_is_counted_and_must_be_in_order() {
+    fn scans_are_counted_and_must_be_in_order() {
         let reply = |keys: &[&str], id: i64| {
             let documents: bson::RawArrayBuf = keys.iter().map(|key| rawdoc! { "_id": *key }).collect();
             rawdoc! { "cursor": { "firstBatch": documents, "id": id, "ns": "d.c" }, "ok": 1.0 }
@@ -457,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_that_is_no_primary_says_so() {
+    fn errors_of_non_primaries_are_recognized() {
         let reply = |code: i32| rawdoc! { "ok": 0.0, "errmsg": "not primary", "code": code };
         let moved = |reply: &RawDocument| written(reply, "written").unwrap_err().moved;
         assert!(moved(&reply(10107)) && moved(&reply(11602)) && !moved(&reply(11000)));
@@ -466,14 +468,14 @@ mod tests {
     }
 
     proptest! {
-        /// Keys and values differ in length, so the lengths around them must be right for each.
+        /// Keys and values differ in length, so each length around them must be right.
         #[test]
-        fn every_write_is_a_whole_document(record in any::<u64>(), count in 1..12_u32, most in 1..400_u64) {
+        fn every_write_is_a_complete_document(record in any::<u64>(), count in 1..12_u32, longest in 1..400_u64) {
             let commands = commands(serde_json::json!({}));
-            let (key, lengths) = (Key::new(record), Lengths::uniform(1, most));
+            let (key, lengths) = (Key::new(record), Lengths::uniform(1, longest));
             let (mut message, mut random) = (Vec::new(), Random::new(record));
             append_command(&mut message, &commands.insert, b"documents\0", |message| {
-                enclosed(message, |document| {
+                append_enclosed(message, |document| {
                     append_id(document, &key);
                     append_values(document, Values::new(Fields::All, count, &lengths, &mut random));
                 });
@@ -486,7 +488,7 @@ mod tests {
             for (at, (name, length)) in fields.iter().enumerate() {
                 let expected = format!("field{at}");
                 prop_assert_eq!(name, &expected);
-                prop_assert!((1..=most as usize).contains(length));
+                prop_assert!((1..=longest as usize).contains(length));
             }
         }
 
@@ -497,9 +499,9 @@ mod tests {
             }
         }
 
-        /// Past the length, where arbitrary bytes hardly ever get.
+        /// Reach deeper states than arbitrary bytes would.
         #[test]
-        fn a_damaged_batch_never_panics(at in 4..120_usize, with in any::<u8>()) {
+        fn damaged_batches_never_panic(at in 4..120_usize, with in any::<u8>()) {
             let reply = rawdoc! { "cursor": { "firstBatch": [{ "_id": "user1", "field0": 1 }], "id": 5_i64 }, "ok": 1.0 };
             let mut bytes = reply.into_bytes();
             let place = at % (bytes.len() - 5) + 4;
@@ -511,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn asks_a_secondary_as_drivers_do() {
+    fn find_on_a_secondary_equals_the_drivers_command() {
         let mut message = Vec::new();
         let commands = commands(serde_json::json!({"read_preference": "secondary"}));
         commands.append_find(&mut message, &Key::new(0), Fields::All);
@@ -523,7 +525,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_what_was_found() {
+    fn find_must_return_one_document() {
         let reply = |batch: bson::RawArrayBuf| rawdoc! { "cursor": { "id": 0_i64, "firstBatch": batch }, "ok": 1.0 };
         let one = || rawdoc! { "_id": "user1" };
         let class = |batch| check_one_document(&reply(batch)).err().map(|failure| failure.class);
@@ -535,9 +537,9 @@ mod tests {
     }
 
     proptest! {
-        /// Keys differ in length, so the lengths around them must be right for each.
+        /// Keys differ in length, so each length around them must be right.
         #[test]
-        fn every_key_makes_a_whole_document(record in any::<u64>()) {
+        fn every_key_makes_a_complete_document(record in any::<u64>()) {
             let mut message = Vec::new();
             commands(serde_json::json!({})).append_find(&mut message, &Key::new(record), Fields::All);
             let body = RawDocument::from_bytes(&message[message::BODY_AT..]).unwrap();
@@ -549,7 +551,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_whole_documents_with_ycsbs_fields() {
+    fn batches_have_complete_documents_with_ycsbs_fields() {
         let table = Table::new(Data { records: 5, fields: 10, field_length: 100 }, 1);
         let mut message = Vec::new();
         let body = commands(serde_json::json!({})).insert_many;
@@ -571,7 +573,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_in_the_batch_is_an_error() {
+    fn write_errors_in_a_batch_are_errors() {
         let failed = rawdoc! { "n": 0, "ok": 1.0, "writeErrors": [{ "index": 0, "code": 11000, "errmsg": "dup key" }] };
         assert_eq!(check_written(&failed).unwrap_err().class, Class::Server);
         let unsafe_write = rawdoc! { "n": 1, "ok": 1.0, "writeConcernError": { "code": 64, "errmsg": "waiting" } };

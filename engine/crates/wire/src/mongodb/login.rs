@@ -1,6 +1,6 @@
-//! hello and authentication, in the two round trips that drivers take: hello carries the first message of SCRAM
-//! ("speculative authentication", MongoDB Handshake specification), so that `auth` is only the second. The password is
-//! prepared with SASLprep, the user name is not (Authentication specification).
+//! hello and authentication in two round trips like drivers: hello carries the first message of SCRAM ("speculative
+//! authentication", MongoDB Handshake specification), so that authentication needs only one more. SASLprep is applied
+//! to the password, but not to the user name (Authentication specification).
 
 use super::Settings;
 use super::message::{self, Channel};
@@ -11,16 +11,16 @@ use bson::spec::BinarySubtype;
 use bson::{Binary, RawDocument, RawDocumentBuf, rawdoc};
 use std::sync::{Mutex, PoisonError};
 
-/// What came of hello.
-pub struct Greeted {
+/// The result of hello.
+pub struct HelloResult {
     pub reply: RawDocumentBuf,
-    /// The begun proof of who we are; None without a user.
+    /// The begun authentication; None without a user.
     pub exchange: Option<Exchange>,
-    /// The server's answer to its first message; None where the server did not take it up.
+    /// The server's answer to the first SCRAM message; None if the server ignored it.
     pub speculative: Option<SaslReply>,
 }
 
-/// A server's part in a conversation.
+/// A server's message in the SASL conversation.
 pub struct SaslReply {
     conversation: i32,
     done: bool,
@@ -40,17 +40,17 @@ fn hello_command() -> RawDocumentBuf {
     }
 }
 
-/// Introduce ourselves, and begin to prove who we are.
-pub async fn hello(channel: &mut Channel, credentials: Option<&Credentials>) -> Result<Greeted> {
+/// Send hello, and begin the authentication.
+pub async fn hello(channel: &mut Channel, credentials: Option<&Credentials>) -> Result<HelloResult> {
     let mut command = hello_command();
     let mut exchange = None;
     if let Some(credentials) = credentials {
-        let begun = credentials.begin()?;
+        let exchange_begun = credentials.begin()?;
         command.append(cstr!("saslSupportedMechs"), credentials.user_and_source());
-        let mut start = start_command(&begun);
+        let mut start = start_command(&exchange_begun);
         start.append(cstr!("db"), credentials.source());
         command.append(cstr!("speculativeAuthenticate"), start);
-        exchange = Some(begun);
+        exchange = Some(exchange_begun);
     }
     let sent_plain = channel.io.stream().is_plain();
     let before = channel.io.stream().traffic().bytes_received;
@@ -59,10 +59,10 @@ pub async fn hello(channel: &mut Channel, credentials: Option<&Credentials>) -> 
     let reply = outcome.map_err(|failure| if sent_plain && silent { plain_refused(failure) } else { failure })?;
     message::check_ok(&reply)?;
     let speculative = reply.get_document("speculativeAuthenticate").ok().map(read_reply).transpose()?;
-    Ok(Greeted { reply, exchange, speculative })
+    Ok(HelloResult { reply, exchange, speculative })
 }
 
-/// Finish the proof, and check the server's.
+/// Finish the authentication, and verify the server's signature.
 pub async fn authenticate(
     channel: &mut Channel,
     credentials: &Credentials,
@@ -71,7 +71,7 @@ pub async fn authenticate(
 ) -> Result<()> {
     let first = match speculative {
         Some(reply) => reply,
-        // A server that does not know the user does not take the first message up in hello; asked directly it says so.
+        // A server that does not know the user ignores the first message in hello; a direct request returns the error.
         None => {
             let mut start = start_command(&exchange);
             start.append(cstr!("$db"), credentials.source());
@@ -82,10 +82,10 @@ pub async fn authenticate(
     let mut reply = converse(channel, &continue_command(&first, proof.into_bytes(), credentials)).await?;
     expected.verify(&reply.payload)?;
     if !reply.done {
-        // A server that does not know `skipEmptyExchange` wants one more message, with nothing in it.
+        // A server without support for `skipEmptyExchange` requires one more, empty message.
         reply = converse(channel, &continue_command(&first, Vec::new(), credentials)).await?;
     }
-    if reply.done { Ok(()) } else { Err(Failure::new(Class::Authentication, "the server does not end SCRAM")) }
+    if reply.done { Ok(()) } else { Err(Failure::new(Class::Authentication, "the server does not finish SCRAM")) }
 }
 
 fn start_command(exchange: &Exchange) -> RawDocumentBuf {
@@ -112,7 +112,7 @@ fn binary(bytes: Vec<u8>) -> Binary {
 
 async fn converse(channel: &mut Channel, command: &RawDocumentBuf) -> Result<SaslReply> {
     let reply = channel.command(command).await?;
-    // Whatever a server says against a proof is about who we are.
+    // Every error of a server at this point concerns authentication.
     message::check_ok(reply).map_err(|failure| match failure.class {
         Class::Server => Failure { class: Class::Authentication, ..failure },
         _ => failure,
@@ -132,38 +132,38 @@ fn plain_refused(failure: Failure) -> Failure {
     match failure.class {
         Class::Closed | Class::Reset => Failure::new(
             Class::PlainRefused,
-            "the server ended the connection instead of answering a plain hello: it may require TLS",
+            "the server closed the connection instead of answering a plain hello: it may require TLS",
         ),
         _ => failure,
     }
 }
 
-/// Holds the password; is never shown.
+/// Credentials with the password; never shown.
 pub struct Credentials {
     username: String,
     prepared_password: String,
     source: String,
-    /// The specification says to keep what the password and salt come to: it costs thousands of hashes, which no
-    /// driver pays for a second connection, so none may be measured in one.
-    kept: Mutex<Option<Kept>>,
+    /// The cached salted password, which the specification requires. Salting costs thousands of hashes, which drivers
+    /// avoid for a second connection, so it must not be measured there.
+    cached: Mutex<Option<CachedPassword>>,
 }
 
-/// What the password comes to with one server's salt.
-struct Kept {
+/// A salted password with its salt and iterations.
+struct CachedPassword {
     salt: Vec<u8>,
     iterations: usize,
     salted: Salted,
 }
 
 impl Credentials {
-    /// None without a user.
+    /// Return None without a user.
     pub fn new(settings: &Settings) -> Result<Option<Self>> {
         let (Some(username), Some(password)) = (&settings.username, &settings.password) else { return Ok(None) };
         Ok(Some(Credentials {
             username: username.clone(),
-            prepared_password: prepared(password.reveal())?,
+            prepared_password: saslprep(password.reveal())?,
             source: settings.auth_source.clone(),
-            kept: Mutex::new(None),
+            cached: Mutex::new(None),
         }))
     }
 
@@ -171,7 +171,7 @@ impl Credentials {
         &self.source
     }
 
-    /// As hello's `saslSupportedMechs` asks.
+    /// Return the value of hello's `saslSupportedMechs`.
     pub fn user_and_source(&self) -> String {
         format!("{}.{}", self.source, self.username)
     }
@@ -185,20 +185,20 @@ impl Credentials {
     }
 
     fn salted(&self, salt: &[u8], iterations: usize) -> Result<Salted> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*kept {
-            Some(kept) if kept.salt == salt && kept.iterations == iterations => Ok(kept.salted.clone()),
+        let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*cached {
+            Some(cached) if cached.salt == salt && cached.iterations == iterations => Ok(cached.salted.clone()),
             _ => {
                 let salted = Salted::new(&self.prepared_password, salt, iterations)?;
-                *kept = Some(Kept { salt: salt.to_vec(), iterations, salted: salted.clone() });
+                *cached = Some(CachedPassword { salt: salt.to_vec(), iterations, salted: salted.clone() });
                 Ok(salted)
             }
         }
     }
 }
 
-fn prepared(password: &str) -> Result<String> {
-    let refused = |_| Failure::new(Class::Authentication, "the password holds a character that SASLprep forbids");
+fn saslprep(password: &str) -> Result<String> {
+    let refused = |_| Failure::new(Class::Authentication, "the password contains a character that SASLprep forbids");
     stringprep::saslprep(password).map(Into::into).map_err(refused)
 }
 
@@ -207,9 +207,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn passwords_are_prepared() {
+    fn saslprep_is_applied_to_passwords() {
         // RFC 4013, 3: a soft hyphen is mapped to nothing.
-        assert_eq!(prepared("I\u{ad}X").unwrap(), "IX");
-        assert_eq!(prepared("\u{7}").unwrap_err().class, Class::Authentication);
+        assert_eq!(saslprep("I\u{ad}X").unwrap(), "IX");
+        assert_eq!(saslprep("\u{7}").unwrap_err().class, Class::Authentication);
     }
 }

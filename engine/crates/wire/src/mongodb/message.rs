@@ -1,5 +1,5 @@
-//! OP_MSG on bytes (MongoDB Wire Protocol, "OP_MSG"): the header, one body section, and nothing trusted; and a connection on
-//! which one request and its reply go at a time, in buffers that are used again.
+//! The bytes of OP_MSG (MongoDB Wire Protocol, "OP_MSG") with one body section, fully validated; and a connection for
+//! one request and reply at a time, with reusable buffers.
 
 use crate::buffered::Buffered;
 use base::error::{Class, Failure, Result};
@@ -7,7 +7,7 @@ use bson::{RawBsonRef, RawDocument, RawDocumentBuf};
 use net::transport::Stream;
 use std::ops::Range;
 
-/// The largest message either side may send (`maxMessageSizeBytes` of hello).
+/// The largest message in either direction (`maxMessageSizeBytes` of hello).
 pub const MAX_MESSAGE: usize = 48_000_000;
 /// messageLength, requestID, responseTo, opCode.
 pub const HEADER: usize = 16;
@@ -17,16 +17,16 @@ pub const BODY_AT: usize = HEADER + 5;
 const OP_MSG: i32 = 2013;
 const CHECKSUM_PRESENT: u32 = 1;
 const MORE_TO_COME: u32 = 2;
-/// Bits 0 to 15 must be understood by whoever gets the message.
+/// The receiver must understand all set bits from 0 to 15.
 const REQUIRED_BITS: u32 = 0xffff;
 const CHECKSUM: usize = 4;
-/// Codes of "state change errors" (Server Discovery and Monitoring specification): in shutdown or
-/// interrupted by it, not or no more the primary, neither primary nor secondary.
+/// Codes of "state change errors" (Server Discovery and Monitoring specification): the server is shutting down or was
+/// interrupted by it, is not or no longer the primary, or is neither primary nor secondary.
 const NOT_PRIMARY: [i32; 8] = [91, 189, 10058, 10107, 11600, 11602, 13435, 13436];
 /// An empty BSON document.
 const SMALLEST_BODY: usize = 5;
 
-/// Begin a message with its header, no flags, and the kind byte of its body; the length is set by [`finish`].
+/// Begin a message with its header, no flags, and the kind byte of its body. [`finish`] sets the length.
 pub fn begin(message: &mut Vec<u8>) {
     message.clear();
     for word in [0, 0, 0, OP_MSG, 0] {
@@ -41,44 +41,44 @@ pub fn finish(message: &mut [u8], request_id: i32) {
     message[4..8].copy_from_slice(&request_id.to_le_bytes());
 }
 
-/// The whole length of the message that begins with these bytes; None while too few are there.
+/// Return the length of the message that begins with these bytes; None if there are too few.
 pub fn length(start: &[u8]) -> Result<Option<usize>> {
     let Some(bytes) = start.first_chunk::<4>() else { return Ok(None) };
     let length = i32::from_le_bytes(*bytes);
     match usize::try_from(length) {
         Ok(length) if (BODY_AT + SMALLEST_BODY..=MAX_MESSAGE).contains(&length) => Ok(Some(length)),
-        _ => Err(Failure::protocol(format!("an answer of {length} bytes is no MongoDB message"))),
+        _ => Err(Failure::protocol(format!("an answer of {length} bytes is not a MongoDB message"))),
     }
 }
 
 pub fn body(message: &[u8], request_id: i32) -> Result<&RawDocument> {
-    let wrong = |what: &str| Failure::protocol(format!("the answer {what}"));
+    let wrong = |detail: &str| Failure::protocol(format!("the answer {detail}"));
     if message.len() < BODY_AT + SMALLEST_BODY {
         return Err(wrong("is too short"));
     }
     if int32(message, 8) != request_id {
-        return Err(wrong("is to another request"));
+        return Err(wrong("belongs to another request"));
     }
     if int32(message, 12) != OP_MSG {
-        return Err(wrong("is no OP_MSG"));
+        return Err(wrong("is not an OP_MSG"));
     }
     let flags = int32(message, HEADER) as u32;
     if flags & MORE_TO_COME != 0 || flags & REQUIRED_BITS & !(CHECKSUM_PRESENT | MORE_TO_COME) != 0 {
-        return Err(wrong("has flags that were not asked for"));
+        return Err(wrong("has unexpected flags"));
     }
     if message[HEADER + 4] != 0 {
         return Err(wrong("does not begin with a body"));
     }
     let end = message.len() - if flags & CHECKSUM_PRESENT == 0 { 0 } else { CHECKSUM };
-    // The document's own length must fill the message: a second section would be a surprise, and is one here.
-    RawDocument::from_bytes(&message[BODY_AT..end]).map_err(|error| wrong(&format!("is no BSON: {error}")))
+    // The document's own length must fill the message: a second section is not expected.
+    RawDocument::from_bytes(&message[BODY_AT..end]).map_err(|error| wrong(&format!("is not valid BSON: {error}")))
 }
 
 pub fn check_ok(reply: &RawDocument) -> Result<()> {
     match reply.get("ok").map_err(malformed)? {
         Some(value) if is_one(value) => Ok(()),
         Some(_) => Err(server_error(reply)),
-        None => Err(Failure::protocol("the answer does not say whether it is ok")),
+        None => Err(Failure::protocol("the answer has no field 'ok'")),
     }
 }
 
@@ -138,8 +138,8 @@ impl Channel {
 
     async fn receive(&mut self) -> Result<Range<usize>> {
         loop {
-            match length(self.io.come())? {
-                Some(length) if self.io.come().len() >= length => {
+            match length(self.io.received_bytes())? {
+                Some(length) if self.io.received_bytes().len() >= length => {
                     let reply = self.io.take(length);
                     self.io.check_idle()?;
                     return Ok(reply);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_is_its_body() {
+    fn reply_body_is_returned() {
         let document = rawdoc! { "ok": 1.0 };
         let message = reply(0, document.as_bytes(), &[]);
         assert_eq!(length(&message).unwrap(), Some(message.len()));
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_asked_for_is_refused() {
+    fn unexpected_replies_are_refused() {
         let document = rawdoc! { "ok": 1.0 };
         let good = reply(0, document.as_bytes(), &[]);
         assert!(body(&good, 8).is_err(), "another request's");
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn no_message_is_that_long_or_short() {
+    fn impossible_lengths_are_refused() {
         for claimed in [i32::MIN, -1, 0, 25, MAX_MESSAGE as i32 + 1, i32::MAX] {
             assert_eq!(length(&claimed.to_le_bytes()).unwrap_err().class, Class::Protocol, "{claimed}");
         }
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_said_in_the_servers_words() {
+    fn error_has_the_servers_message() {
         let error = rawdoc! { "ok": 0.0, "errmsg": "not allowed", "code": 13, "codeName": "Unauthorized" };
         let failure = check_ok(&error).unwrap_err();
         assert_eq!((failure.class, failure.detail.as_str()), (Class::Server, "Unauthorized (13): not allowed"));
@@ -212,9 +212,9 @@ mod tests {
             }
         }
 
-        /// Past the header, where arbitrary bytes hardly ever get.
+        /// Reach deeper states than arbitrary bytes would.
         #[test]
-        fn a_damaged_reply_never_panics(at in 0..200_usize, with in any::<u8>(), cut in 0..200_usize) {
+        fn damaged_replies_never_panic(at in 0..200_usize, with in any::<u8>(), cut in 0..200_usize) {
             let document = rawdoc! {
                 "cursor": { "firstBatch": [{ "_id": "user1", "field0": 1_i64 }], "id": 0_i64, "ns": "a.b" },
                 "ok": 1.0, "errmsg": "words", "hosts": ["a:1"], "writeErrors": [{ "code": 1 }],

@@ -1,7 +1,7 @@
 //! MongoDB's wire protocol: OP_MSG, hello, SCRAM-SHA-256, discovery of a replica set, and the commands of a key-value
-//! workload. What drivers do and can be seen in a measurement, this does: hello carries a speculative authentication,
-//! so a connection with a user takes one round trip for hello and one for auth; salted passwords are kept; a connection
-//! is used for one operation at a time.
+//! workload. It behaves like drivers where a measurement would show the difference: hello carries a speculative
+//! authentication, so a connection with a user takes one round trip for hello and one for authentication; salted
+//! passwords are cached; a connection is used for one operation at a time.
 
 mod commands;
 mod login;
@@ -27,17 +27,17 @@ use topology::{Members, Scout};
 use workload::ycsb::{Fields, Key, Table, TablePlace, Values};
 use workload::{Ask, Job, KeyValue, RECORDS, Records, Target};
 
-/// Where a MongoDB service is and how it is read.
+/// The location of a MongoDB service and the way to read it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// Seeds, `host:port`; any one that answers is enough.
+    /// Seeds, `host:port`; one that answers is enough.
     pub addresses: Vec<String>,
-    /// The set's name; a single server where null.
+    /// The name of the replica set; null for a single server.
     pub replica_set: Option<String>,
     #[serde(default)]
     pub read_preference: ReadPreference,
-    /// Null: no authentication.
+    /// Null for no authentication.
     pub username: Option<String>,
     pub password: Option<Secret>,
     #[serde(default = "admin")]
@@ -48,32 +48,32 @@ pub struct Settings {
     pub write_concern: Option<WriteConcern>,
 }
 
-/// How many members must have a write before it is answered (MongoDB's `w`).
+/// The number of members that must have a write before it is acknowledged (MongoDB's `w`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "WrittenConcern")]
+#[serde(try_from = "WriteConcernValue")]
 pub enum WriteConcern {
     Majority,
     Members(i32),
 }
 
-/// As a plan has it.
+/// A write concern in a plan.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum WrittenConcern {
+enum WriteConcernValue {
     Words(String),
     Members(i64),
     Other(serde::de::IgnoredAny),
 }
 
-impl TryFrom<WrittenConcern> for WriteConcern {
+impl TryFrom<WriteConcernValue> for WriteConcern {
     type Error = &'static str;
 
-    fn try_from(written: WrittenConcern) -> std::result::Result<Self, Self::Error> {
-        match written {
-            WrittenConcern::Words(words) if words == "majority" => Ok(WriteConcern::Majority),
-            // Without acknowledgement there is nothing to measure.
-            WrittenConcern::Members(members @ 1..=50) => Ok(WriteConcern::Members(members as i32)),
-            _ => Err("write_concern is \"majority\" or a number of members from 1 to 50"),
+    fn try_from(value: WriteConcernValue) -> std::result::Result<Self, Self::Error> {
+        match value {
+            WriteConcernValue::Words(words) if words == "majority" => Ok(WriteConcern::Majority),
+            // Unacknowledged writes cannot be measured.
+            WriteConcernValue::Members(members @ 1..=50) => Ok(WriteConcern::Members(members as i32)),
+            _ => Err("write_concern must be \"majority\" or a number of members from 1 to 50"),
         }
     }
 }
@@ -82,7 +82,7 @@ fn admin() -> String {
     "admin".into()
 }
 
-/// Which members are read (MongoDB server selection specification, "Read preference").
+/// The members to read from (MongoDB server selection specification, "Read preference").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ReadPreference {
@@ -112,24 +112,24 @@ impl crate::Settings for Settings {
     }
 }
 
-/// The port of an address that names none.
+/// The default port.
 const DEFAULT_PORT: u16 = 27017;
-/// While a set elects a primary: between two looks at it, and how long one member may take to answer.
+/// During an election: the pause between two discoveries, and the time limit for one member's answer.
 const LOOK_EVERY_NS: u64 = 50_000_000;
 const LOOK_TIMEOUT_NS: u64 = 1_000_000_000;
 
-/// An arm's replica set, or single server, as discovery found it.
+/// An arm's replica set or single server after discovery.
 pub struct Service {
     settings: Settings,
     transport: Transport,
     credentials: Option<Credentials>,
     commands: Commands,
-    /// Of the last discovery: another primary may have been elected since the first.
+    /// The members of the last discovery, since the primary may change.
     members: RwLock<Arc<Members>>,
 }
 
 impl Service {
-    /// Find the members through any seed that answers, and open one session to the first one to read.
+    /// Find the members through the first seed that answers, and open one session to the first member to read.
     pub async fn discover(
         settings: &Settings,
         transport: &net::settings::Transport,
@@ -163,7 +163,7 @@ impl Service {
         self.members.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    async fn look(&self, reactor: &Rc<Reactor>, target: Target) -> Result<()> {
+    async fn rediscover_once(&self, reactor: &Rc<Reactor>, target: Target) -> Result<()> {
         let scout =
             Scout { settings: &self.settings, transport: &self.transport, reactor, timeout_ns: LOOK_TIMEOUT_NS };
         let members = scout.discover().await?;
@@ -199,7 +199,7 @@ impl crate::Service for Service {
     }
 }
 
-/// TCP, and TLS where the transport says so: MongoDB has no greeting before it.
+/// Connect by TCP, and by TLS if configured: MongoDB has no greeting before it.
 async fn connect(
     reactor: &Rc<Reactor>,
     address: &Address,
@@ -217,7 +217,7 @@ fn no_primary() -> Failure {
     Failure::new(Class::NoMember, "the set has no primary to write to")
 }
 
-/// One worker's way to open sessions.
+/// Opens sessions for one worker.
 #[derive(Clone)]
 pub struct Client {
     service: Arc<Service>,
@@ -242,8 +242,8 @@ impl workload::Client for Client {
 
     async fn open(&self, target: Target, timeline: &mut Timeline) -> Result<Session> {
         let address = self.address(target)?;
-        let opened = self.service.open(&self.reactor, &address, timeline).await;
-        let channel = opened.map_err(|failure| failure.from_known_server().with(&address))?;
+        let result = self.service.open(&self.reactor, &address, timeline).await;
+        let channel = result.map_err(|failure| failure.from_known_server().with(&address))?;
         Ok(Session { service: self.service.clone(), address, channel, last_key: Vec::new() })
     }
 
@@ -252,14 +252,14 @@ impl workload::Client for Client {
     }
 
     async fn rediscover(&self, target: Target) -> Result<()> {
-        let until = self.reactor.deadline();
+        let deadline = self.reactor.deadline();
         loop {
-            let found = self.service.look(&self.reactor, target).await;
-            // Looking has set deadlines of its own.
-            self.reactor.set_deadline(until);
+            let result = self.service.rediscover_once(&self.reactor, target).await;
+            // The discovery has set other deadlines.
+            self.reactor.set_deadline(deadline);
             let next = clock::now() + LOOK_EVERY_NS;
-            if found.is_ok() || next >= until {
-                return found;
+            if result.is_ok() || next >= deadline {
+                return result;
             }
             self.reactor.sleep_until(next).await;
         }
@@ -340,7 +340,7 @@ mod tests {
             assert_eq!(read(concern).unwrap().write_concern, expected);
         }
         for refused in ["0", "51", "-1", "1.5", "\"most\"", "true", "{\"w\": 1}"] {
-            assert!(read(refused).unwrap_err().to_string().contains("write_concern is"), "{refused}");
+            assert!(read(refused).unwrap_err().to_string().contains("write_concern must be"), "{refused}");
         }
     }
 }

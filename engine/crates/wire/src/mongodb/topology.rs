@@ -1,6 +1,6 @@
-//! Which members a service has, and which of them are read and written (Server Discovery and Monitoring, Server
-//! Selection specifications; without monitoring: a run measures the members it found at its start, and a member that
-//! goes away is an error of its arm; YCSB's workloads alone look again, so that a run outlasts an election).
+//! The members of a service, and those that are read and written (Server Discovery and Monitoring, Server Selection
+//! specifications). There is no monitoring: a run measures the members found at its start, and a member that disappears
+//! is an error of its arm. Only YCSB's workloads discover the members again, so that a run outlasts an election.
 
 use super::message::{self, Channel};
 use super::{DEFAULT_PORT, login};
@@ -14,29 +14,29 @@ use net::transport::{Address, Transport};
 use record::Timeline;
 use std::rc::Rc;
 
-/// The members that are used.
+/// The members in use.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Members {
-    /// Where writes go; a service without one can still be read.
+    /// The member for writes; a service without one can still be read.
     pub writer: Option<Address>,
-    /// Those that fit the read preference, sorted; at least one.
+    /// The members that match the read preference, sorted; at least one.
     pub readers: Vec<Address>,
 }
 
-/// What a server said of itself and its set.
+/// A server's description of itself and its set.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Description {
     set: Option<String>,
     writable: bool,
     secondary: bool,
-    /// Hosts and passives: what clients may read. Hidden members are in neither.
+    /// `hosts` and `passives`, which clients may read. Hidden members are in neither list.
     members: Vec<String>,
 }
 
-/// Asks servers what they are, over connections of their own; no user is needed for that.
+/// Queries servers for their descriptions, over separate connections without a user.
 pub struct Scout<'a> {
     pub settings: &'a Settings,
-    /// As the arm will be measured: a member that does not speak TLS fits no TLS arm.
+    /// The arm's transport: a member without TLS does not match a TLS arm.
     pub transport: &'a Transport,
     pub reactor: &'a Rc<Reactor>,
     pub timeout_ns: u64,
@@ -47,7 +47,7 @@ impl Scout<'_> {
         let mut outcome = Err(Failure::new(Class::Plan, "the service has no address"));
         for seed in &self.settings.addresses {
             let seed = Address::parse(seed, DEFAULT_PORT)?;
-            match self.ask(&seed).await {
+            match self.query(&seed).await {
                 Ok(description) => return self.members(seed, description).await,
                 Err(failure) => outcome = Err(failure.with(&seed)),
             }
@@ -61,60 +61,63 @@ impl Scout<'_> {
         };
         if description.set.as_ref() != Some(set) {
             let other = description.set.as_deref().map_or("no replica set".into(), |set| format!("replica set {set}"));
-            return Err(Failure::new(Class::NoMember, format!("{seed}: the server is of {other}, not of {set}")));
+            return Err(Failure::new(
+                Class::NoMember,
+                format!("{seed}: the server belongs to {other}, not to replica set {set}"),
+            ));
         }
-        let mut found = Vec::new();
+        let mut answered = Vec::new();
         let mut silent = None;
         for name in &description.members {
             let address = Address::parse(name, DEFAULT_PORT).map_err(|failure| Failure::protocol(failure.detail))?;
-            match self.ask(&address).await {
-                Ok(description) => found.push((address, description)),
+            match self.query(&address).await {
+                Ok(description) => answered.push((address, description)),
                 Err(failure) => silent = silent.or(Some(failure.with(&address))),
             }
         }
-        select(found, self.settings.read_preference, silent)
+        select(answered, self.settings.read_preference, silent)
     }
 
-    async fn ask(&self, address: &Address) -> Result<Description> {
+    async fn query(&self, address: &Address) -> Result<Description> {
         self.reactor.set_deadline(clock::now() + self.timeout_ns);
         let mut timeline = Timeline::default();
-        let described = self.describe(address, &mut timeline).await;
-        described.map_err(|failure| after_last_step(failure, &timeline, self.timeout_ns))
+        let result = self.describe(address, &mut timeline).await;
+        result.map_err(|failure| after_last_step(failure, &timeline, self.timeout_ns))
     }
 
     async fn describe(&self, address: &Address, timeline: &mut Timeline) -> Result<Description> {
         let stream = super::connect(self.reactor, address, self.transport, timeline).await?;
         let mut channel = Channel::new(stream);
-        let greeted = login::hello(&mut channel, None).await?;
-        let description = describe(&greeted.reply)?;
+        let hello = login::hello(&mut channel, None).await?;
+        let description = describe(&hello.reply)?;
         channel.io.close();
         Ok(description)
     }
 }
 
-/// Choose among the members that answered; `silent` is why another did not.
+/// Choose among the members that answered; `silent` is the failure of one that did not.
 fn select(
-    mut found: Vec<(Address, Description)>,
+    mut answered: Vec<(Address, Description)>,
     preference: ReadPreference,
     silent: Option<Failure>,
 ) -> Result<Members> {
-    found.sort_by(|one, other| one.0.cmp(&other.0));
-    let of = |wanted: fn(&Description) -> bool| -> Vec<Address> {
-        found.iter().filter(|(_, member)| wanted(member)).map(|(address, _)| address.clone()).collect()
+    answered.sort_by(|one, other| one.0.cmp(&other.0));
+    let addresses = |is_selected: fn(&Description) -> bool| -> Vec<Address> {
+        answered.iter().filter(|(_, member)| is_selected(member)).map(|(address, _)| address.clone()).collect()
     };
-    let primary = of(|member| member.writable);
-    let secondaries = of(|member| member.secondary);
-    let first_of = |one: &Vec<Address>, other: &Vec<Address>| if one.is_empty() { other } else { one }.clone();
+    let primary = addresses(|member| member.writable);
+    let secondaries = addresses(|member| member.secondary);
+    let first_non_empty = |one: &Vec<Address>, other: &Vec<Address>| if one.is_empty() { other } else { one }.clone();
     let readers = match preference {
         ReadPreference::Primary => primary.clone(),
-        ReadPreference::PrimaryPreferred => first_of(&primary, &secondaries),
+        ReadPreference::PrimaryPreferred => first_non_empty(&primary, &secondaries),
         ReadPreference::Secondary => secondaries.clone(),
-        ReadPreference::SecondaryPreferred => first_of(&secondaries, &primary),
-        ReadPreference::Nearest => of(|member| member.writable || member.secondary),
+        ReadPreference::SecondaryPreferred => first_non_empty(&secondaries, &primary),
+        ReadPreference::Nearest => addresses(|member| member.writable || member.secondary),
     };
     if readers.is_empty() {
-        let seen = format!("{} primary and {} secondaries answered", primary.len(), secondaries.len());
-        let detail = format!("no member fits the read preference {preference:?}: {seen}");
+        let counts = format!("{} primary and {} secondaries answered", primary.len(), secondaries.len());
+        let detail = format!("no member matches the read preference {preference:?}: {counts}");
         return Err(silent.unwrap_or_else(|| Failure::new(Class::NoMember, detail)));
     }
     Ok(Members { writer: primary.into_iter().next(), readers })
@@ -127,7 +130,7 @@ pub(super) fn describe(reply: &RawDocument) -> Result<Description> {
         let Ok(names) = reply.get_array(list) else { continue };
         for name in names {
             let name = name.map_err(message::malformed)?.as_str();
-            members.push(name.ok_or_else(|| Failure::protocol("a member's name is no text"))?.to_owned());
+            members.push(name.ok_or_else(|| Failure::protocol("a member's name is not a text"))?.to_owned());
         }
     }
     Ok(Description {
@@ -147,14 +150,14 @@ mod tests {
         (address, Description { writable, secondary, ..Description::default() })
     }
 
-    fn readers(found: &[(u16, bool, bool)], preference: ReadPreference) -> Vec<u16> {
-        let found = found.iter().map(|&(port, writable, secondary)| member(port, writable, secondary)).collect();
-        let members = select(found, preference, None);
+    fn readers(answered: &[(u16, bool, bool)], preference: ReadPreference) -> Vec<u16> {
+        let answered = answered.iter().map(|&(port, writable, secondary)| member(port, writable, secondary)).collect();
+        let members = select(answered, preference, None);
         members.map_or_else(|_| Vec::new(), |members| members.readers.iter().map(Address::port).collect())
     }
 
     #[test]
-    fn each_preference_finds_its_members_in_order() {
+    fn each_preference_selects_its_members_in_order() {
         use ReadPreference::*;
         let set = [(3, false, true), (1, true, false), (2, false, true), (4, false, false)];
         for (preference, expected) in [
@@ -169,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_only_preferred_has_a_substitute() {
+    fn preferred_members_have_a_substitute() {
         use ReadPreference::*;
         assert_eq!(readers(&[(1, true, false)], SecondaryPreferred), [1]);
         assert_eq!(readers(&[(2, false, true)], PrimaryPreferred), [2]);
@@ -178,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_fitting_member_a_silent_one_is_the_reason() {
+    fn silent_member_is_the_reason_for_no_match() {
         let lonely = || vec![member(1, true, false)];
         let reason = |silent| select(lonely(), ReadPreference::Secondary, silent).unwrap_err().class;
         assert_eq!(reason(None), Class::NoMember);

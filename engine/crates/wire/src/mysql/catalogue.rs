@@ -1,4 +1,4 @@
-//! Questions about the tables of a server, asked by an account for this alone.
+//! Queries about a server's tables, with an account only for this purpose.
 
 use super::channel::Layout;
 use super::login::{self, Credentials};
@@ -12,13 +12,13 @@ use net::transport::{Address, Transport};
 use record::Timeline;
 use std::rc::Rc;
 
-/// Values in the order of a SELECT's columns; NULL is empty.
+/// The values of a row in the order of the SELECT; NULL becomes an empty string.
 pub type Row = Vec<String>;
 
-/// With these settings the server reads questions in one way and answers with all rows.
+/// Settings under which the server parses queries in one way and returns all rows.
 const SETTINGS: &str = "SET NAMES utf8mb4, @@session.sql_mode = '', @@session.sql_select_limit = 18446744073709551615";
 
-/// A connection to ask by.
+/// A connection for queries.
 pub struct Inquiry {
     channel: super::channel::Channel,
     without_eof: bool,
@@ -49,7 +49,7 @@ impl Inquiry {
         Ok(Inquiry { channel, without_eof })
     }
 
-    pub async fn ask(&mut self, select: &str) -> Result<Vec<Row>> {
+    pub async fn query(&mut self, select: &str) -> Result<Vec<Row>> {
         let (channel, without_eof) = (&mut self.channel, self.without_eof);
         channel.command(command::QUERY).extend_from_slice(select.as_bytes());
         channel.send().await?;
@@ -60,7 +60,8 @@ impl Inquiry {
             let mut reader = Reader::new(row);
             let mut value = || {
                 let text = reader.text_or_null()?.unwrap_or_default().to_vec();
-                String::from_utf8(text).map_err(|_| Failure::new(Class::Server, "a name that is not UTF-8"))
+                String::from_utf8(text)
+                    .map_err(|_| Failure::new(Class::Server, "the server returned a name that is not UTF-8"))
             };
             rows.push((0..count).map(|_| value()).collect::<Result<Row>>()?);
         }

@@ -1,5 +1,5 @@
-//! A connection on which packets go, in buffers that are used again; and the one place where result sets are read (MySQL
-//! Internals, "Text Resultset" and "Binary Protocol Resultset"): a count of columns, their definitions, rows, an end.
+//! A connection for packets with reusable buffers. It is the only place that reads result sets (MySQL Internals, "Text
+//! Resultset" and "Binary Protocol Resultset"): a count of columns, their definitions, rows, and an end.
 
 use super::decryption::Decryption;
 use crate::buffered::Buffered;
@@ -14,7 +14,7 @@ use std::ops::Range;
 /// Packets out, packets in.
 pub struct Channel {
     pub(super) io: Buffered,
-    /// Of the next packet, whoever sends it: both ends count together, from each command on.
+    /// The sequence number of the next packet from either side; each command starts again at 0.
     sequence: u8,
     pub(super) decryption: Option<Decryption>,
 }
@@ -28,7 +28,7 @@ impl Channel {
         Ok(Channel { io: self.io.secure(transport, address, timeline).await?, ..self })
     }
 
-    /// Where the next packet of a conversation is to be written; then [`Channel::send`].
+    /// Return the buffer for the next packet of a conversation; then call [`Channel::send`].
     pub fn reply(&mut self) -> &mut Vec<u8> {
         self.io.outbox.clear();
         self.io.outbox.resize(HEADER, 0);
@@ -55,10 +55,10 @@ impl Channel {
 
     pub(super) async fn receive_at(&mut self) -> Result<Range<usize>> {
         loop {
-            let come = self.io.come();
-            if let Some((length, sequence)) = packet::header(come)? {
-                self.check_sequence(sequence, come.get(HEADER))?;
-                if come.len() >= HEADER + length {
+            let received_bytes = self.io.received_bytes();
+            if let Some((length, sequence)) = packet::header(received_bytes)? {
+                self.check_sequence(sequence, received_bytes.get(HEADER))?;
+                if received_bytes.len() >= HEADER + length {
                     self.io.take(HEADER);
                     let payload = self.io.take(length);
                     self.sequence = sequence.wrapping_add(1);
@@ -76,8 +76,9 @@ impl Channel {
         }
     }
 
-    /// Looked at as soon as it is there: what is no MySQL server may claim megabytes that never come. A server that
-    /// ends a connection on its own account says so out of turn, so an error may have any number.
+    /// Check the number as soon as the header has arrived: a server of another protocol could announce megabytes that
+    /// never arrive. A server that ends a connection on its own sends its error with an unexpected number, so errors
+    /// may have any.
     fn check_sequence(&self, sequence: u8, first: Option<&u8>) -> Result<()> {
         let is_error = first.is_none_or(|first| packet::is_error(&[*first]));
         if sequence == self.sequence || is_error {
@@ -87,11 +88,11 @@ impl Channel {
     }
 }
 
-/// How an answer is laid out.
+/// The layout of an answer.
 #[derive(Debug, Clone, Copy)]
 pub struct Layout {
     pub binary: bool,
-    /// Lists end without an EOF of their own.
+    /// Lists end without an EOF packet.
     pub without_eof: bool,
 }
 
@@ -123,8 +124,8 @@ impl Channel {
         Ok(())
     }
 
-    /// The next row of a result set, as the server sent it, also where a gateway has encrypted it on the way; None at its
-    /// end, after which nothing may follow ([`Channel::check_idle`]).
+    /// Return the next row of a result set as the server sent it, decrypted if a gateway has encrypted it. Return None
+    /// at the end, after which nothing may follow ([`Buffered::check_idle`]).
     pub async fn receive_row(&mut self, layout: Layout) -> Result<Option<&[u8]>> {
         let packet = self.receive_at().await?;
         let packet = packet::not_an_error(self.io.at(packet))?;
@@ -146,12 +147,16 @@ fn read_column_count(packet: &[u8]) -> Result<u64> {
     let mut reader = Reader::new(packet::not_an_error(packet)?);
     match reader.length()? {
         columns if columns > 0 && reader.is_empty() => Ok(columns),
-        _ => Err(Failure::protocol("the answer to a query is no result set")),
+        _ => Err(Failure::protocol("the answer to a query is not a result set")),
     }
 }
 
 fn expect_eof(packet: &[u8]) -> Result<()> {
-    if packet::is_end(packet, false) { Ok(()) } else { Err(Failure::protocol("a list does not end where it should")) }
+    if packet::is_end(packet, false) {
+        Ok(())
+    } else {
+        Err(Failure::protocol("a list does not end with an EOF packet"))
+    }
 }
 
 #[cfg(test)]
@@ -161,11 +166,11 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_result_set_begins_with_its_columns() {
+    fn result_set_begins_with_its_column_count() {
         assert_eq!(read_column_count(b"\x01").unwrap(), 1);
         assert!(read_column_count(b"\x00").is_err(), "no columns");
         assert!(read_column_count(b"\x00\x00\x00\x02\x00\x00\x00").is_err(), "an OK");
-        assert!(read_column_count(b"\xfb/etc/passwd").is_err(), "a request for our files");
+        assert!(read_column_count(b"\xfb/etc/passwd").is_err(), "a request for a local file");
         assert_eq!(read_column_count(b"\xff\x7a\x04#42S02no table").unwrap_err().class, Class::Server);
     }
 

@@ -1,6 +1,6 @@
-//! Decryption of what a gateway has encrypted on the way (docs/column-encryption-protocol.md, "What is sent"): definitions are looked at
-//! as they come, and each row is put back to what the server sent. Where nothing is encrypted a definition is skipped
-//! through and a row is not touched.
+//! Decryption of columns that a gateway has encrypted (docs/column-encryption-protocol.md, "What is sent"). Definitions
+//! are examined as they arrive, and each row is restored to the server's original. Without encryption a definition is
+//! only skipped through, and a row is not touched.
 
 use base::error::{Class, Failure, Result};
 use encryption::{
@@ -15,11 +15,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// So many columns' definitions are known by their bytes, then all are forgotten: text that names a column
-/// another way in each statement must not fill the memory.
-const MOST_KNOWN: usize = 4096;
+/// The limit of cached column definitions, after which the cache is cleared. Statements with ever new names must not
+/// fill the memory.
+const MAX_CACHED_COLUMNS: usize = 4096;
 
-/// What was decrypted in a slice, failed operations included.
+/// The amount decrypted in a slice, including failed operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Decrypted {
     /// Without NULLs, which are not encrypted.
@@ -34,7 +34,7 @@ impl Tally for Decrypted {
     }
 }
 
-/// An arm's master keys, the columns that it takes encrypted alone, and the count of what its sessions have decrypted.
+/// An arm's master keys, the columns that must be encrypted, and the amount that its sessions have decrypted.
 pub struct MasterKeys {
     keys: BTreeMap<String, MasterKey>,
     demands: Vec<Demand>,
@@ -48,7 +48,7 @@ impl MasterKeys {
         MasterKeys { keys, demands, values: AtomicU64::new(0), bytes: AtomicU64::new(0) }
     }
 
-    /// What was decrypted since this was asked last. Sessions add to it when a result set has ended.
+    /// Return the amount decrypted since the last call. Sessions add to it at the end of a result set.
     pub fn take_decrypted(&self) -> Decrypted {
         Decrypted { values: self.values.swap(0, Ordering::Relaxed), bytes: self.bytes.swap(0, Ordering::Relaxed) }
     }
@@ -59,8 +59,9 @@ impl MasterKeys {
     }
 
     fn demand(&self, definition: &Definition<'_>) -> Result<()> {
-        let is_meant = |demand: &Demand| demand.means(definition.original) || demand.means(definition.shown());
-        match self.demands.iter().any(is_meant) {
+        let is_demanded =
+            |demand: &Demand| demand.matches(definition.original) || demand.matches(definition.visible_names());
+        match self.demands.iter().any(is_demanded) {
             true => Err(Failure::new(Class::Encryption, "it must be encrypted for this client, and is not")),
             false => Ok(()),
         }
@@ -74,19 +75,18 @@ impl MasterKeys {
                 format!("it needs the master key '{}', which is not here", name.escape_debug()),
             )
         })?;
-        let said = |failure: Failure| failure.with(&format!("master key '{name}'"));
-        DataKey::unwrap(wrapped.data_key, key, salt, wrapped.number).map_err(said)
+        let with_key_name = |failure: Failure| failure.with(&format!("master key '{name}'"));
+        DataKey::unwrap(wrapped.data_key, key, salt, wrapped.number).map_err(with_key_name)
     }
 }
 
-/// One session's decryption.
 pub struct Decryption {
     master_keys: Arc<MasterKeys>,
     salt: SessionSalt,
-    /// The present one. Earlier ones are forgotten, and refused by their numbers.
+    /// The current data key. Older keys are dropped, and refused by their numbers.
     data_key: Option<SessionKey>,
-    /// Columns by the bytes of their definitions.
-    known: HashMap<Box<[u8]>, Column>,
+    /// Cached columns by the bytes of their definitions.
+    cached_columns: HashMap<Box<[u8]>, Column>,
     columns: Vec<Column>,
     encrypted: usize,
     row: Vec<u8>,
@@ -94,7 +94,7 @@ pub struct Decryption {
     decrypted: Decrypted,
 }
 
-/// A data key that was unwrapped, and what decrypts with it.
+/// An unwrapped data key and its openers.
 struct SessionKey {
     master_key: String,
     wrapped: [u8; WRAPPED_KEY],
@@ -102,15 +102,15 @@ struct SessionKey {
     openers: HashMap<Algorithm, Rc<Opener>>,
 }
 
-/// A column of the present result set.
+/// A column of the current result set.
 #[derive(Clone)]
 struct Column {
     form: BinaryForm,
-    /// Where it is to be decrypted. What nobody here can decrypt stays as it came.
+    /// Present if the column is to be decrypted. Ciphertext without a key for this client is left unchanged.
     encrypted: Option<Rc<Encrypted>>,
 }
 
-/// A column that is to be decrypted.
+/// A column to decrypt.
 struct Encrypted {
     label: String,
     form: BinaryForm,
@@ -124,7 +124,7 @@ impl Decryption {
             master_keys,
             salt,
             data_key: None,
-            known: HashMap::new(),
+            cached_columns: HashMap::new(),
             columns: Vec::new(),
             encrypted: 0,
             row: Vec::new(),
@@ -137,15 +137,17 @@ impl Decryption {
         self.settle();
         self.columns.clear();
         self.encrypted = 0;
-        self.data_key.iter().flat_map(|known| known.openers.values()).for_each(|opener| opener.begin());
+        self.data_key
+            .iter()
+            .flat_map(|cached_columns| cached_columns.openers.values())
+            .for_each(|opener| opener.begin());
     }
 
-    /// The next of them.
-    /// Errors: `protocol`; `encryption`, where the column's values cannot be decrypted.
+    /// Process the next column definition. Errors: `protocol`; `encryption` if the column's values cannot be decrypted.
     pub fn define(&mut self, packet: &[u8]) -> Result<()> {
         let column = match Definition::plain_kind(packet) {
             Some(kind) if self.master_keys.demands.is_empty() => {
-                Column { form: BinaryForm::of_any(kind), encrypted: None }
+                Column { form: BinaryForm::from_any_kind(kind), encrypted: None }
             }
             _ => self.look_up(packet)?,
         };
@@ -154,8 +156,7 @@ impl Decryption {
         Ok(())
     }
 
-    /// The row as the server sent it.
-    /// Errors: `protocol`; `encryption`, where a value was changed.
+    /// Return the row as the server sent it. Errors: `protocol`; `encryption` if a value was changed.
     pub fn row<'a>(&'a mut self, packet: &'a [u8], format: RowFormat) -> Result<&'a [u8]> {
         if self.encrypted == 0 {
             return Ok(packet);
@@ -163,22 +164,22 @@ impl Decryption {
         self.row.clear();
         let mut reader = Reader::new(packet);
         match format {
-            RowFormat::Text => self.put_back_text(&mut reader)?,
-            RowFormat::Binary => self.put_back_binary(&mut reader)?,
+            RowFormat::Text => self.restore_text(&mut reader)?,
+            RowFormat::Binary => self.restore_binary(&mut reader)?,
         }
         if !reader.is_empty() {
-            return Err(Failure::protocol("a row holds more than its columns"));
+            return Err(Failure::protocol("a row has bytes after its last column"));
         }
         Ok(&self.row)
     }
 
-    fn put_back_text(&mut self, reader: &mut Reader<'_>) -> Result<()> {
-        for at in 0..self.columns.len() {
+    fn restore_text(&mut self, reader: &mut Reader<'_>) -> Result<()> {
+        for index in 0..self.columns.len() {
             let Some(content) = reader.text_or_null()? else {
                 self.row.push(NULL);
                 continue;
             };
-            match self.columns[at].encrypted.clone() {
+            match self.columns[index].encrypted.clone() {
                 None => append_text(&mut self.row, content),
                 Some(column) => {
                     self.open(&column, RowFormat::Text, content)?;
@@ -189,17 +190,17 @@ impl Decryption {
         Ok(())
     }
 
-    fn put_back_binary(&mut self, reader: &mut Reader<'_>) -> Result<()> {
+    fn restore_binary(&mut self, reader: &mut Reader<'_>) -> Result<()> {
         let nulls = begin_binary(reader, self.columns.len())?;
         self.row.push(BINARY_ROW);
         self.row.extend_from_slice(nulls.bytes());
-        for at in 0..self.columns.len() {
-            if nulls.has(at) {
+        for index in 0..self.columns.len() {
+            if nulls.has(index) {
                 continue;
             }
-            let content = self.columns[at].form.read(reader)?;
-            match self.columns[at].encrypted.clone() {
-                None => self.columns[at].form.append(&mut self.row, content),
+            let content = self.columns[index].form.read(reader)?;
+            match self.columns[index].encrypted.clone() {
+                None => self.columns[index].form.append(&mut self.row, content),
                 Some(column) => {
                     self.open(&column, RowFormat::Binary, content)?;
                     column.form.append(&mut self.row, &self.value);
@@ -211,15 +212,15 @@ impl Decryption {
 
     fn open(&mut self, column: &Encrypted, format: RowFormat, sealed: &[u8]) -> Result<()> {
         self.value.clear();
-        let associated = &column.associated[place(format)];
+        let associated = &column.associated[format_index(format)];
         let named = |failure: Failure| failure.with(&column.label);
         column.opener.open(associated, sealed, &mut self.value).map_err(named)?;
-        let fits = match column.form {
+        let is_valid_length = match column.form {
             BinaryForm::Fixed(length) => self.value.len() == length,
             BinaryForm::Short => self.value.len() <= usize::from(u8::MAX),
             BinaryForm::Text => true,
         };
-        if format == RowFormat::Binary && !fits {
+        if format == RowFormat::Binary && !is_valid_length {
             return Err(named(Failure::new(Class::Encryption, "a value does not fit the column's type")));
         }
         self.decrypted.values += 1;
@@ -228,55 +229,56 @@ impl Decryption {
     }
 
     fn look_up(&mut self, packet: &[u8]) -> Result<Column> {
-        if let Some(column) = self.known.get(packet) {
+        if let Some(column) = self.cached_columns.get(packet) {
             return Ok(column.clone());
         }
         let definition = Definition::parse(packet)?;
-        let form = BinaryForm::of_any(definition.stated.kind);
+        let form = BinaryForm::from_any_kind(definition.stated.kind);
         let named = |failure: Failure| failure.with(&definition.label());
         let envelope = Envelope::parse(definition.tail).map_err(named)?;
-        if self.known.len() >= MOST_KNOWN {
-            self.known.clear();
+        if self.cached_columns.len() >= MAX_CACHED_COLUMNS {
+            self.cached_columns.clear();
         }
         let Some((envelope, wrapped)) = envelope.and_then(|envelope| Some((envelope, envelope.key?))) else {
-            // What nobody here can decrypt proves nothing either.
+            // Ciphertext without a key for this client does not prove encryption.
             self.master_keys.demand(&definition).map_err(named)?;
             let column = Column { form, encrypted: None };
-            self.known.insert(packet.into(), column.clone());
+            self.cached_columns.insert(packet.into(), column.clone());
             return Ok(column);
         };
         let Envelope { algorithm, original, .. } = envelope;
         let encrypted = Encrypted {
             label: definition.label(),
-            form: BinaryForm::of_any(original.kind),
+            form: BinaryForm::from_any_kind(original.kind),
             opener: self.opener(&wrapped, algorithm).map_err(named)?,
             associated: [RowFormat::Text, RowFormat::Binary]
                 .map(|format| associated_data(algorithm, original, format, definition.original)),
         };
         let column = Column { form, encrypted: Some(Rc::new(encrypted)) };
-        self.known.insert(packet.into(), column.clone());
+        self.cached_columns.insert(packet.into(), column.clone());
         Ok(column)
     }
 
     fn opener(&mut self, wrapped: &WrappedKey<'_>, algorithm: Algorithm) -> Result<Rc<Opener>> {
-        let is_present = |known: &SessionKey| {
-            let is_same = known.wrapped == *wrapped.data_key && known.master_key == wrapped.master_key;
-            is_same && known.key.number() == wrapped.number
+        let is_current = |cached_columns: &SessionKey| {
+            let is_same =
+                cached_columns.wrapped == *wrapped.data_key && cached_columns.master_key == wrapped.master_key;
+            is_same && cached_columns.key.number() == wrapped.number
         };
-        let present = match &mut self.data_key {
-            Some(known) if is_present(known) => known,
-            Some(known) if wrapped.number <= known.key.number() => {
+        let current = match &mut self.data_key {
+            Some(cached_columns) if is_current(cached_columns) => cached_columns,
+            Some(cached_columns) if wrapped.number <= cached_columns.key.number() => {
                 return Err(Failure::new(Class::Encryption, "its data key is not the session's present one"));
             }
             before => {
                 let key = self.master_keys.unwrap(wrapped, self.salt)?;
-                // What was known, was so under the key before.
-                self.known.clear();
+                // Cached columns belong to the previous key.
+                self.cached_columns.clear();
                 let (master_key, wrapped) = (wrapped.master_key.into(), *wrapped.data_key);
                 before.insert(SessionKey { master_key, wrapped, key, openers: HashMap::new() })
             }
         };
-        let SessionKey { key, openers, .. } = present;
+        let SessionKey { key, openers, .. } = current;
         Ok(openers.entry(algorithm).or_insert_with(|| Rc::new(key.opener(algorithm))).clone())
     }
 
@@ -293,7 +295,7 @@ impl Drop for Decryption {
     }
 }
 
-fn place(format: RowFormat) -> usize {
+fn format_index(format: RowFormat) -> usize {
     match format {
         RowFormat::Text => 0,
         RowFormat::Binary => 1,

@@ -1,7 +1,7 @@
-//! From a connected socket to an accepted user: greeting, TLS, and the proof, which may take several steps.
+//! Login from a connected socket: greeting, TLS, and authentication, which may take several steps.
 //!
-//! Proofs are those of the plugins that servers of today ask for. Each keeps the password off the wire but
-//! `caching_sha2_password` before the server has it cached: there it goes under TLS, or encrypted for the server's key.
+//! The authentication plugins of current servers are supported. Only `caching_sha2_password` may send the password
+//! itself, if the server has not cached it: under TLS, or encrypted with the server's public key.
 
 use super::Settings;
 use super::channel::Channel;
@@ -18,23 +18,24 @@ use openssl::sha::{Sha1, Sha256, Sha512, sha1, sha256, sha512};
 use record::{Phase, Timeline};
 use std::rc::Rc;
 
-/// First bytes of what a server says to a proof.
+/// First bytes of a server's answer to an authentication packet.
 const ACCEPTED: u8 = 0x00;
 const MORE_DATA: u8 = 0x01;
-/// What `caching_sha2_password` says in such data, …
+/// `caching_sha2_password`: the server's answers, …
 const FAST_AUTH_SUCCEEDED: u8 = 3;
 const FULL_AUTH_WANTED: u8 = 4;
-/// … and how it is asked for its public key.
+/// … and the client's request for the server's public key.
 const PUBLIC_KEY_WANTED: u8 = 2;
-/// Another proof, full authentication, a key, an OK: what takes longer is no server that will accept us.
-const MOST_STEPS: usize = 8;
+/// Enough for a switch of the plugin, full authentication, a key, and an OK. A server that needs more will not accept
+/// the client.
+const MAX_STEPS: usize = 8;
 
-/// A connection whose user was accepted.
+/// A logged-in connection.
 pub struct LoggedIn {
     pub channel: Channel,
-    /// Lists end without an EOF of their own.
+    /// Lists end without an EOF packet.
     pub without_eof: bool,
-    /// What a gateway's keys are bound to, where we decrypt.
+    /// The salt of a gateway's keys; present if the client decrypts.
     pub salt: Option<SessionSalt>,
 }
 
@@ -52,24 +53,24 @@ pub async fn log_in(
         if !greeting.offers_tls() {
             return Err(Failure::new(Class::TlsRefused, "the server's greeting does not offer TLS"));
         }
-        // The server says nothing to this: the TLS handshake begins at once.
+        // The server sends no answer to this: the TLS handshake begins at once.
         greeting.append_tls_request(user.decrypts(), channel.reply());
         channel.send().await?;
         channel = channel.secure(transport, address, timeline).await?;
     }
     let nonce = if user.decrypts() { Some(ClientNonce::random()?) } else { None };
-    let proven = Proof::new(&mut channel, user, &greeting).give(&greeting, nonce.as_ref()).await;
-    proven.map_err(|failure| if channel.io.stream().is_plain() { hint_at_tls(failure, &greeting) } else { failure })?;
+    let result = Proof::new(&mut channel, user, &greeting).authenticate(&greeting, nonce.as_ref()).await;
+    result.map_err(|failure| if channel.io.stream().is_plain() { hint_at_tls(failure, &greeting) } else { failure })?;
     channel.io.check_idle()?;
     channel.io.end_phase(Phase::Auth, timeline);
     let salt = match nonce {
-        Some(nonce) => Some(SessionSalt::of(greeting.scramble()?, &nonce)),
+        Some(nonce) => Some(SessionSalt::new(greeting.scramble()?, &nonce)),
         None => None,
     };
     Ok(LoggedIn { channel, without_eof: greeting.is_without_eof(), salt })
 }
 
-/// A proof on its way.
+/// An authentication in progress.
 struct Proof<'a> {
     channel: &'a mut Channel,
     user: &'a Credentials,
@@ -77,25 +78,25 @@ struct Proof<'a> {
     nonce: Vec<u8>,
 }
 
-/// What a server's packet asks of us.
+/// The next step that a server's packet requests.
 enum Step {
     Accepted,
     Wait,
-    GivePassword,
+    SendPassword,
     Switch(AuthSwitch),
 }
 
 impl<'a> Proof<'a> {
     fn new(channel: &'a mut Channel, user: &'a Credentials, greeting: &Greeting) -> Self {
-        // A server may propose what only some of its users have; it will ask again for ours.
+        // A server may propose a plugin that this user does not have; it then requests another.
         let plugin = Plugin::named(&greeting.plugin).unwrap_or(Plugin::Native);
         Proof { channel, user, plugin, nonce: greeting.nonce.clone() }
     }
 
-    async fn give(mut self, greeting: &Greeting, nonce: Option<&ClientNonce>) -> Result<()> {
+    async fn authenticate(mut self, greeting: &Greeting, nonce: Option<&ClientNonce>) -> Result<()> {
         let tls = !self.channel.io.stream().is_plain();
         let proof = self.plugin.proof(self.user, &self.nonce)?;
-        // A gateway is told that we decrypt, and our part of what its keys are bound to.
+        // A gateway learns from the attributes that the client decrypts, and the client's part of the keys' salt.
         let nonce = nonce.map(ClientNonce::hex).unwrap_or_default();
         let attributes: [&[u8]; 4] = [DECRYPTS_ATTRIBUTE, b"1", NONCE_ATTRIBUTE, nonce.as_bytes()];
         let response = Response {
@@ -108,16 +109,16 @@ impl<'a> Proof<'a> {
         };
         response.append(greeting, self.channel.reply());
         self.channel.send().await?;
-        for _ in 0..MOST_STEPS {
+        for _ in 0..MAX_STEPS {
             let answer = match read_step(self.channel.receive().await?, self.plugin)? {
                 Step::Accepted => return Ok(()),
                 Step::Wait => continue,
                 Step::Switch(switch) => self.switch(switch)?,
-                Step::GivePassword => self.password().await?,
+                Step::SendPassword => self.password().await?,
             };
-            self.say(&answer).await?;
+            self.send(&answer).await?;
         }
-        Err(Failure::new(Class::Authentication, "the server does not end the authentication"))
+        Err(Failure::new(Class::Authentication, "the server does not finish the authentication"))
     }
 
     fn switch(&mut self, switch: AuthSwitch) -> Result<Vec<u8>> {
@@ -126,12 +127,12 @@ impl<'a> Proof<'a> {
         self.plugin.proof(self.user, &self.nonce)
     }
 
-    /// The password itself, so that nobody on the way can read it.
+    /// Return the password itself, protected by TLS or by the server's public key.
     async fn password(&mut self) -> Result<Vec<u8>> {
         if !self.channel.io.stream().is_plain() {
             return Ok(self.user.password_with_zero());
         }
-        self.say(&[PUBLIC_KEY_WANTED]).await?;
+        self.send(&[PUBLIC_KEY_WANTED]).await?;
         let answer = packet::not_an_error(self.channel.receive().await?)?;
         match answer.split_first() {
             Some((&MORE_DATA, key)) => self.user.encrypted_password(&self.nonce, key),
@@ -139,8 +140,8 @@ impl<'a> Proof<'a> {
         }
     }
 
-    async fn say(&mut self, what: &[u8]) -> Result<()> {
-        self.channel.reply().extend_from_slice(what);
+    async fn send(&mut self, payload: &[u8]) -> Result<()> {
+        self.channel.reply().extend_from_slice(payload);
         self.channel.send().await
     }
 }
@@ -149,12 +150,13 @@ fn read_step(packet: &[u8], plugin: Plugin) -> Result<Step> {
     match packet::not_an_error(packet)? {
         [ACCEPTED, ..] => Ok(Step::Accepted),
         [MORE_DATA, FAST_AUTH_SUCCEEDED] if plugin == Plugin::CachingSha2 => Ok(Step::Wait),
-        [MORE_DATA, FULL_AUTH_WANTED] if plugin == Plugin::CachingSha2 => Ok(Step::GivePassword),
+        [MORE_DATA, FULL_AUTH_WANTED] if plugin == Plugin::CachingSha2 => Ok(Step::SendPassword),
         other => AuthSwitch::parse(other)?.map(Step::Switch).ok_or_else(unexpected),
     }
 }
 
-/// MariaDB denies access in the same words to a wrong password and to whoever ought to have come under TLS.
+/// Add a hint, because MariaDB denies access with the same message for a wrong password and for a plaintext connection
+/// that must use TLS.
 fn hint_at_tls(failure: Failure, greeting: &Greeting) -> Failure {
     if failure.class != Class::Authentication || !greeting.offers_tls() {
         return failure;
@@ -163,18 +165,21 @@ fn hint_at_tls(failure: Failure, greeting: &Greeting) -> Failure {
 }
 
 fn unexpected() -> Failure {
-    Failure::protocol("the server's answer to the authentication is not MySQL's")
+    Failure::protocol("the server's answer to the authentication is not valid MySQL")
 }
 
 fn unknown(plugin: &[u8]) -> Failure {
     let name = String::from_utf8_lossy(&plugin[..plugin.len().min(64)]).into_owned();
-    Failure::new(Class::Authentication, format!("the server asks for the plugin '{name}', which is not known here"))
+    Failure::new(
+        Class::Authentication,
+        format!("the server requires the authentication plugin '{name}', which is not supported"),
+    )
 }
 
-/// Bytes of `client_ed25519`'s own nonce.
+/// The length of the nonce of `client_ed25519`.
 const ED25519_NONCE: usize = 32;
 
-/// Who we are. Holds the password; is never shown.
+/// The user's credentials, with the password; never shown.
 pub struct Credentials {
     username: Vec<u8>,
     password: Vec<u8>,
@@ -189,7 +194,7 @@ impl Credentials {
         let [username, password, database] =
             [username, password, &settings.database].map(|text| text.as_bytes().to_vec());
         if [&username, &password, &database].iter().any(|text| text.contains(&0)) {
-            return Err(Failure::new(Class::Plan, "a user, password or database cannot hold a zero byte"));
+            return Err(Failure::new(Class::Plan, "a user, password or database must not contain a zero byte"));
         }
         Ok(Credentials { username, password, database, decrypts: settings.decryption.is_some() })
     }
@@ -212,7 +217,7 @@ impl Credentials {
         bytes
     }
 
-    /// The password as only the owner of this public key (PEM) can read it, and only on this connection.
+    /// Return the password encrypted with this public key (PEM), and masked with this connection's nonce.
     pub fn encrypted_password(&self, nonce: &[u8], key: &[u8]) -> Result<Vec<u8>> {
         let mut bytes = self.password_with_zero();
         bytes.iter_mut().zip(nonce.iter().cycle()).for_each(|(byte, pad)| *byte ^= pad);
@@ -227,14 +232,14 @@ impl Credentials {
     }
 }
 
-/// How to prove who we are.
+/// An authentication plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Plugin {
-    /// `mysql_native_password`, the one of MySQL 4.1 to 5.7 and of MariaDB.
+    /// `mysql_native_password`, of MySQL 4.1 to 5.7 and MariaDB.
     Native,
-    /// `caching_sha2_password`, the one of MySQL 8.
+    /// `caching_sha2_password`, of MySQL 8.
     CachingSha2,
-    /// `client_ed25519`, MariaDB's.
+    /// `client_ed25519`, of MariaDB.
     Ed25519,
 }
 
@@ -252,9 +257,9 @@ impl Plugin {
     }
 
     pub fn proof(self, user: &Credentials, nonce: &[u8]) -> Result<Vec<u8>> {
-        let wrong = |_| Failure::protocol(format!("a nonce of {} bytes", nonce.len()));
+        let wrong = |_| Failure::protocol(format!("the server sent a nonce of {} bytes", nonce.len()));
         match self {
-            // Without a password there is nothing to prove. client_ed25519 knows no such case.
+            // Without a password the proof is empty, except with client_ed25519.
             Plugin::Native | Plugin::CachingSha2 if user.password.is_empty() => Ok(Vec::new()),
             Plugin::Native => Ok(native(&user.password, nonce.try_into().map_err(wrong)?).to_vec()),
             Plugin::CachingSha2 => Ok(caching_sha2(&user.password, nonce.try_into().map_err(wrong)?).to_vec()),
@@ -263,7 +268,7 @@ impl Plugin {
     }
 }
 
-/// SHA1(password) XOR SHA1(nonce, SHA1(SHA1(password))).
+/// Return SHA1(password) XOR SHA1(nonce, SHA1(SHA1(password))).
 fn native(password: &[u8], nonce: &[u8; SCRAMBLE]) -> [u8; 20] {
     let once = sha1(password);
     let mut hash = Sha1::new();
@@ -273,7 +278,7 @@ fn native(password: &[u8], nonce: &[u8; SCRAMBLE]) -> [u8; 20] {
     std::array::from_fn(|at| once[at] ^ pad[at])
 }
 
-/// SHA256(password) XOR SHA256(SHA256(SHA256(password)), nonce).
+/// Return SHA256(password) XOR SHA256(SHA256(SHA256(password)), nonce).
 fn caching_sha2(password: &[u8], nonce: &[u8; SCRAMBLE]) -> [u8; 32] {
     let once = sha256(password);
     let mut hash = Sha256::new();
@@ -283,22 +288,22 @@ fn caching_sha2(password: &[u8], nonce: &[u8; SCRAMBLE]) -> [u8; 32] {
     std::array::from_fn(|at| once[at] ^ pad[at])
 }
 
-/// Ed25519 (RFC 8032, 5.1.6) of the nonce, except that the password, of any length, stands for the 32 bytes of a private
-/// key: which is why OpenSSL, that takes 32 bytes alone, cannot do it.
+/// Sign the nonce with Ed25519 (RFC 8032, 5.1.6), with a password of any length in place of the 32 bytes of a private
+/// key. OpenSSL accepts only 32 bytes, so it cannot be used.
 fn ed25519(password: &[u8], nonce: &[u8; ED25519_NONCE]) -> [u8; 64] {
     let expanded = sha512(password);
     let (secret, prefix) = expanded.split_at(32);
     let secret = curve25519_dalek::scalar::clamp_integer(secret.try_into().expect("half of 64 bytes"));
     let secret = Scalar::from_bytes_mod_order(secret);
     let public = EdwardsPoint::mul_base(&secret).compress();
-    let scalar_of = |parts: [&[u8]; 3]| {
+    let hash_to_scalar = |parts: [&[u8]; 3]| {
         let mut hash = Sha512::new();
         parts.iter().for_each(|part| hash.update(part));
         Scalar::from_bytes_mod_order_wide(&hash.finish())
     };
-    let once = scalar_of([prefix, nonce, &[]]);
+    let once = hash_to_scalar([prefix, nonce, &[]]);
     let point = EdwardsPoint::mul_base(&once).compress();
-    let challenge = scalar_of([point.as_bytes(), public.as_bytes(), nonce]);
+    let challenge = hash_to_scalar([point.as_bytes(), public.as_bytes(), nonce]);
     let mut signature = [0; 64];
     signature[..32].copy_from_slice(point.as_bytes());
     signature[32..].copy_from_slice((once + challenge * secret).as_bytes());
@@ -324,18 +329,18 @@ mod tests {
     }
 
     #[test]
-    fn a_server_may_accept_wait_or_ask() {
+    fn all_authentication_steps_are_recognized() {
         let sha2 = Plugin::CachingSha2;
         assert!(matches!(step(b"\x00\x00\x00\x02\x00\x00\x00", sha2), Ok(Step::Accepted)));
         assert!(matches!(step(b"\x01\x03", sha2), Ok(Step::Wait)));
-        assert!(matches!(step(b"\x01\x04", sha2), Ok(Step::GivePassword)));
+        assert!(matches!(step(b"\x01\x04", sha2), Ok(Step::SendPassword)));
         assert!(matches!(step(b"\xfemysql_native_password\0nonce", sha2), Ok(Step::Switch(_))));
         assert_eq!(step(b"\xff\x15\x04#28000Access denied", sha2).err(), Some(Class::Authentication));
     }
 
-    /// A server that asks for the password itself, where another proof is under way, is not given it.
+    /// A server must not get the password itself during another authentication method.
     #[test]
-    fn what_one_proof_asks_for_is_nothing_to_another() {
+    fn password_request_is_refused_by_other_plugins() {
         for plugin in [Plugin::Native, Plugin::Ed25519] {
             assert_eq!(step(b"\x01\x04", plugin).err(), Some(Class::Protocol));
         }
@@ -356,9 +361,9 @@ mod tests {
         Credentials { username: b"u".to_vec(), password: password.into(), database: b"d".to_vec(), decrypts: false }
     }
 
-    struct Asked<'a>(&'a [u8]);
+    struct TestContext<'a>(&'a [u8]);
 
-    impl Context for Asked<'_> {
+    impl Context for TestContext<'_> {
         fn pass(&self) -> &[u8] {
             self.0
         }
@@ -376,21 +381,21 @@ mod tests {
         }
     }
 
-    /// The server keeps SHA1(SHA1(password)), which MySQL's manual gives for "mypass" (PASSWORD()), and nothing more.
+    /// The server stores only SHA1(SHA1(password)), which MySQL's manual gives for "mypass" (PASSWORD()).
     #[test]
-    fn a_server_that_knows_only_the_hash_is_convinced() {
-        let kept = BigNum::from_hex_str("6C8989366EAF75BB670AD8EA7A7FC1176A95CEF4").unwrap().to_vec();
+    fn server_with_only_the_hash_can_verify_the_proof() {
+        let stored_hash = BigNum::from_hex_str("6C8989366EAF75BB670AD8EA7A7FC1176A95CEF4").unwrap().to_vec();
         let nonce = *b"dvH@I-CJ*4d|cZwk4^]:";
         let proof = native(b"mypass", &nonce);
-        let pad = sha1(&[&nonce[..], &kept].concat());
+        let pad = sha1(&[&nonce[..], &stored_hash].concat());
         let once: Vec<_> = proof.iter().zip(pad).map(|(byte, pad)| byte ^ pad).collect();
-        assert_eq!(sha1(&once)[..], kept);
+        assert_eq!(sha1(&once)[..], stored_hash);
     }
 
-    /// MariaDB's documentation ("Authentication Plugin - ed25519") gives the public key of "secret"; what is signed is
-    /// plain Ed25519, so OpenSSL can check it.
+    /// MariaDB's documentation ("Authentication Plugin - ed25519") gives the public key of "secret". The signature is
+    /// plain Ed25519, so OpenSSL can verify it.
     #[test]
-    fn an_ed25519_proof_is_a_signature_by_the_documented_key() {
+    fn ed25519_proof_is_a_signature_by_the_documented_key() {
         let public = BASE64.decode("ZIgUREUg5PVgQ6LskhXmO+eZLS0nC8be6HPjYWR4YJY=").unwrap();
         let key = PKey::public_key_from_raw_bytes(&public, Id::ED25519).unwrap();
         let nonce = [9; ED25519_NONCE];
@@ -399,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_servers_key_reads_an_encrypted_password() {
+    fn only_the_servers_key_decrypts_the_password() {
         let key = Rsa::generate(2048).unwrap();
         let nonce = b"dvH@I-CJ*4d|cZwk4^]:";
         let user = user("a password that is longer than the nonce");
@@ -412,26 +417,26 @@ mod tests {
     }
 
     #[test]
-    fn without_a_password_there_is_nothing_to_prove() {
+    fn proof_without_a_password_is_empty() {
         assert_eq!(Plugin::Native.proof(&user(""), &[1; SCRAMBLE]).unwrap(), b"");
         assert_eq!(Plugin::CachingSha2.proof(&user(""), &[1; SCRAMBLE]).unwrap(), b"");
     }
 
     proptest! {
         #[test]
-        fn every_proof_is_that_of_mysql_common(password in "\\PC{1,40}", nonce in any::<[u8; 32]>()) {
+        fn proofs_equal_those_of_mysql_common(password in "\\PC{1,40}", nonce in any::<[u8; 32]>()) {
             let short: [u8; SCRAMBLE] = nonce[..SCRAMBLE].try_into().unwrap();
             prop_assert_eq!(Some(native(password.as_bytes(), &short)), scramble_native(&short, password.as_bytes()));
             prop_assert_eq!(
                 Some(caching_sha2(password.as_bytes(), &short)),
                 scramble_sha256(&short, password.as_bytes())
             );
-            let theirs = ClientEd25519::default().run(Asked(password.as_bytes()), &nonce).unwrap();
+            let theirs = ClientEd25519::default().run(TestContext(password.as_bytes()), &nonce).unwrap();
             prop_assert_eq!(Response::last(ed25519(password.as_bytes(), &nonce).to_vec()), theirs);
         }
 
         #[test]
-        fn a_nonce_of_any_length_never_panics(nonce in prop::collection::vec(any::<u8>(), 0..40)) {
+        fn nonces_of_any_length_never_panic(nonce in prop::collection::vec(any::<u8>(), 0..40)) {
             for plugin in [Plugin::Native, Plugin::CachingSha2, Plugin::Ed25519] {
                 let _ = plugin.proof(&user("secret"), &nonce);
             }

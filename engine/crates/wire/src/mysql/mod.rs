@@ -1,7 +1,8 @@
-//! MySQL's wire protocol (4.1), as MySQL and MariaDB speak it: the greeting, TLS on the same connection, the proofs of
-//! who we are, and the commands of a key-value workload, as text or prepared. What clients do and can be seen in a
-//! measurement, this does: the TLS handshake follows our request for it without waiting, the first proof goes with the
-//! user's name, a statement is prepared once a connection, and an end is announced and not waited for.
+//! MySQL's wire protocol (4.1), as MySQL and MariaDB speak it: greeting, TLS on the same connection, authentication,
+//! and the commands of a key-value workload, as text or prepared. It behaves like common clients where a measurement
+//! would show the difference: the TLS handshake follows its request without waiting, the first authentication data is
+//! sent with the user's name, a statement is prepared once per connection, and a connection ends without waiting for an
+//! answer.
 
 pub mod catalogue;
 mod channel;
@@ -38,31 +39,31 @@ use workload::ycsb::{Fields, Key, Shape, TablePlace, Values};
 use workload::{Ask, Job, KeyValue, Kind, Records, SQL};
 use ycsb::Statements as RecordStatements;
 
-/// Where a MySQL service is and how it is asked.
+/// The location of a MySQL service and the way to query it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// `host:port`; the first that can be reached is measured.
+    /// `host:port`; the first that accepts a TCP connection is measured.
     pub addresses: Vec<String>,
-    /// Null: MySQL's anonymous user.
+    /// Null for MySQL's anonymous user.
     pub username: Option<String>,
     pub password: Option<Secret>,
     pub database: String,
-    /// The table of the records; of no use to `tpcc`, which has its own.
+    /// The table of the records; unused by `tpcc`, which has its own tables.
     #[serde(default = "sbtest1")]
     pub table: String,
     #[serde(default)]
     pub statements: Statements,
-    /// How its client decrypts what a gateway before the server has encrypted; it does not, where absent.
+    /// The keys with which the client decrypts columns encrypted by a gateway; without them it does not decrypt.
     pub decryption: Option<DecryptionSettings>,
 }
 
-/// What a client must have to decrypt a gateway's columns.
+/// A client's keys for columns encrypted by a gateway.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DecryptionSettings {
     pub master_keys: BTreeMap<String, MasterKey>,
-    /// Columns that come encrypted or are an error.
+    /// Columns that must be encrypted; a plaintext value is an error.
     #[serde(default)]
     pub must_be_encrypted: Vec<Demand>,
 }
@@ -71,7 +72,7 @@ fn sbtest1() -> String {
     "sbtest1".into()
 }
 
-/// How queries are asked.
+/// The form of queries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Statements {
@@ -106,14 +107,13 @@ impl crate::Settings for Settings {
     }
 }
 
-/// The port of an address that names none.
+/// The default port.
 const DEFAULT_PORT: u16 = 3306;
 
-/// An arm's server.
 pub struct Service {
     transport: Transport,
     credentials: Credentials,
-    /// Where a gateway may stand before the server.
+    /// Present if a gateway may be in front of the server.
     master_keys: Option<Arc<MasterKeys>>,
     select: PointSelect,
     insert: BulkInsert,
@@ -201,7 +201,7 @@ impl OneServer for Service {
     }
 }
 
-/// A connection whose user was accepted.
+/// A logged-in connection.
 pub struct Session {
     service: Arc<Service>,
     channel: channel::Channel,
@@ -317,7 +317,9 @@ impl Records for Session {
 }
 
 fn ready<T>(statements: &mut Option<T>) -> Result<&mut T> {
-    statements.as_mut().ok_or_else(|| Failure::new(Class::Internal, "an operation before its statement was prepared"))
+    statements
+        .as_mut()
+        .ok_or_else(|| Failure::new(Class::Internal, "an operation was started before its statement was prepared"))
 }
 
 #[cfg(test)]
@@ -338,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_the_keys_of_a_driver_and_shows_none() {
+    fn keys_are_parsed_and_never_shown() {
         let service = r#"{"addresses": [], "database": "d", "table": "t", "decryption":
             {"master_keys": {"app": "00112233445566778899aabbccddeeff"}}}"#;
         let settings: Settings = serde_json::from_str(service).unwrap();

@@ -1,5 +1,5 @@
-//! sysbench's table: reading one row by its key, as its `oltp_point_select` does, as text or by a prepared statement; and
-//! writing rows in batches, as its `prepare` does: one INSERT with many rows.
+//! sysbench's table: reading one row by key like `oltp_point_select`, as text or prepared, and loading rows in batches
+//! like `prepare`, with one INSERT of many rows.
 
 use super::channel::{Channel, Layout};
 use super::{Settings, Statements};
@@ -14,13 +14,13 @@ use workload::sysbench::Table;
 
 /// `MYSQL_TYPE_LONGLONG`, signed.
 pub const BIGINT: [u8; 2] = [0x08, 0x00];
-/// The statement without its key.
+/// The SELECT without its key.
 pub struct PointSelect {
     statements: Statements,
     text: Vec<u8>,
 }
 
-/// A statement that one connection has prepared.
+/// A statement prepared on one connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prepared(pub u32);
 
@@ -51,19 +51,19 @@ impl PointSelect {
             None => self.append_text(id, channel.command(command::QUERY)),
         }
         channel.send().await?;
-        one_row(channel, Layout { binary: prepared.is_some(), without_eof }).await
+        read_one_row(channel, Layout { binary: prepared.is_some(), without_eof }).await
     }
 
     fn append_text(&self, id: u64, request: &mut Vec<u8>) {
         request.extend_from_slice(&self.text);
-        write!(request, "{id}").expect("memory takes what is written");
+        write!(request, "{id}").expect("writing to memory");
     }
 }
 
-/// How many columns a statement has, and how many parameters.
+/// A statement's number of columns and parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Width {
-    /// Of its result; 0, where it has none.
+    /// Columns of the result; 0 without a result.
     pub columns: u16,
     pub parameters: u16,
 }
@@ -80,14 +80,14 @@ pub async fn prepare(channel: &mut Channel, text: &[u8], width: Width, without_e
     Ok(prepared)
 }
 
-/// A name as SQL has it, whatever is in it.
+/// Return the name as a quoted SQL identifier.
 pub fn quoted(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
 
 fn append_execute(Prepared(statement): Prepared, id: u64, request: &mut Vec<u8>) {
     request.extend_from_slice(&statement.to_le_bytes());
-    // No cursor; once; no NULL; types follow.
+    // No cursor; one iteration; no NULL; types follow.
     request.extend_from_slice(&[0, 1, 0, 0, 0, 0, 1]);
     request.extend_from_slice(&BIGINT);
     request.extend_from_slice(&id.to_le_bytes());
@@ -95,23 +95,23 @@ fn append_execute(Prepared(statement): Prepared, id: u64, request: &mut Vec<u8>)
 
 fn read_prepared(packet: &[u8], width: Width) -> Result<Prepared> {
     let Some(prepared) = PreparedPacket::parse(packet::not_an_error(packet)?)? else {
-        return Err(Failure::protocol("the answer to a preparation is none"));
+        return Err(Failure::protocol("the answer to PREPARE is malformed"));
     };
     let PreparedPacket { statement, columns, parameters } = prepared;
     if (Width { columns, parameters }) != width {
-        let Width { columns: wanted, parameters: marks } = width;
-        let found = format!("{columns} columns and {parameters} parameters");
+        let Width { columns: expected_columns, parameters: expected_parameters } = width;
+        let actual = format!("{columns} columns and {parameters} parameters");
         return Err(Failure::protocol(format!(
-            "the statement has {found}, not {wanted} and {marks}: is it this table?"
+            "the statement has {actual}, not {expected_columns} and {expected_parameters}: is it the right table?"
         )));
     }
     Ok(Prepared(statement))
 }
 
-async fn one_row(channel: &mut Channel, layout: Layout) -> Result<()> {
+async fn read_one_row(channel: &mut Channel, layout: Layout) -> Result<()> {
     let columns = channel.receive_column_count().await?;
     if columns != 1 {
-        return Err(Failure::protocol(format!("{columns} columns, where one was asked for")));
+        return Err(Failure::protocol(format!("the answer has {columns} columns instead of one")));
     }
     channel.receive_columns(columns, layout.without_eof).await?;
     let mut rows = 0;
@@ -119,7 +119,7 @@ async fn one_row(channel: &mut Channel, layout: Layout) -> Result<()> {
         check_row(row, layout.binary)?;
         rows += 1;
         if rows > 1 {
-            return Err(Failure::protocol("more than one row for one key"));
+            return Err(Failure::protocol("the server returned more than one row for one key"));
         }
     }
     channel.io.check_idle()?;
@@ -133,10 +133,10 @@ fn check_row(packet: &[u8], binary: bool) -> Result<()> {
     let mut reader = Reader::new(packet);
     let is_null = if binary { begin_binary(&mut reader, 1)?.has(0) } else { reader.peek() == Some(NULL) };
     if is_null {
-        return Err(Failure::new(Class::Server, "the row holds NULL: is the table sysbench's?"));
+        return Err(Failure::new(Class::Server, "the row contains NULL: is it sysbench's table?"));
     }
     reader.text()?;
-    if reader.is_empty() { Ok(()) } else { Err(Failure::protocol("a row holds more than one string")) }
+    if reader.is_empty() { Ok(()) } else { Err(Failure::protocol("a row contains more than one string")) }
 }
 
 /// An INSERT without its rows.
@@ -157,7 +157,7 @@ impl BulkInsert {
         if written == expected {
             return Ok(());
         }
-        Err(Failure::new(Class::Server, format!("{written} rows of {expected} were written")))
+        Err(Failure::new(Class::Server, format!("only {written} of {expected} rows were written")))
     }
 
     fn append(&self, table: &Table, records: Range<u64>, request: &mut Vec<u8>) {
@@ -207,23 +207,23 @@ mod tests {
     }
 
     #[test]
-    fn asks_as_sysbench_does_and_quotes_names() {
+    fn queries_equal_sysbenchs_and_names_are_quoted() {
         let mut text = Vec::new();
         select("sbtest1", Statements::Text).append_text(42, &mut text);
         assert_eq!(text, b"SELECT c FROM `sbtest1` WHERE id=42");
         assert_eq!(quoted("a`; DROP TABLE b"), "`a``; DROP TABLE b`");
     }
 
-    /// MySQL Internals, "COM_STMT_EXECUTE": statement, flags, iterations, bitmap, types, values.
+    /// The layout in MySQL Internals, "COM_STMT_EXECUTE": statement, flags, iterations, bitmap, types, values.
     #[test]
-    fn executes_with_the_key_as_a_big_integer() {
+    fn execution_sends_the_key_as_a_big_integer() {
         let mut request = Vec::new();
         append_execute(Prepared(0x0102_0304), 0x1_0000_0005, &mut request);
         assert_eq!(request, b"\x04\x03\x02\x01\x00\x01\0\0\0\x00\x01\x08\x00\x05\0\0\0\x01\0\0\0");
     }
 
     #[test]
-    fn what_was_prepared_must_be_what_was_asked() {
+    fn prepared_statement_must_have_the_expected_width() {
         let packet = b"\x00\x07\0\0\0\x01\0\x01\0\0\0\0";
         let one = Width { columns: 1, parameters: 1 };
         assert_eq!(read_prepared(packet, one).unwrap(), Prepared(7));
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_one_string() {
+    fn row_must_be_one_string() {
         check_row(b"\x03abc", false).unwrap();
         check_row(b"\x00\x00\x03abc", true).unwrap();
         for (row, binary, class) in [

@@ -1,7 +1,7 @@
-//! Statements that a connection prepares once, with parameters of several types, and executes many times (MySQL
-//! Internals, "COM_STMT_EXECUTE"): nothing on the way allocates once the buffers have grown. Rows of their answers ("Binary
-//! Protocol Resultset Row") are read column by column where they lie. Which columns there are is the statement's to say:
-//! the tables are ours, and a row that is another is an error.
+//! Statements that a connection prepares once, with typed parameters, and executes many times (MySQL Internals,
+//! "COM_STMT_EXECUTE"), without allocations once the buffers have grown. Rows of the answers ("Binary Protocol
+//! Resultset Row") are read in place, column by column. The statement defines the columns; a row with other columns is
+//! an error.
 
 use super::Session;
 use super::channel::{Channel, Layout};
@@ -13,7 +13,7 @@ use mysql::{command, packet};
 use std::io::Write;
 use workload::sql::{self, Column, DateTime, Fill, Parameter, Statement};
 
-/// A set of statements as one connection has prepared it; a statement is named by its place in the set.
+/// A set of statements prepared on one connection. A statement is identified by its index in the set.
 pub struct PreparedSet {
     statements: &'static [Statement],
     prepared: Vec<Bound>,
@@ -21,7 +21,7 @@ pub struct PreparedSet {
     sent: u64,
 }
 
-/// A server keeps the types of the last execution, so that they are sent once.
+/// A prepared statement. The server keeps the types of the last execution, so they are sent only once.
 #[derive(Clone, Copy)]
 struct Bound {
     prepared: Prepared,
@@ -33,8 +33,8 @@ impl PreparedSet {
         let mut prepared = Vec::with_capacity(statements.len());
         for statement in statements {
             let width = width(statement)?;
-            let made = prepare(channel, statement.text.as_bytes(), width, without_eof).await?;
-            prepared.push(Bound { prepared: made, types_known: false });
+            let prepared_statement = prepare(channel, statement.text.as_bytes(), width, without_eof).await?;
+            prepared.push(Bound { prepared: prepared_statement, types_known: false });
         }
         Ok(PreparedSet { statements, prepared, layout: Layout { binary: true, without_eof }, sent: 0 })
     }
@@ -51,30 +51,30 @@ impl PreparedSet {
         channel.io.check_idle()
     }
 
-    /// Execute a statement without a result: how many rows it has changed.
+    /// Execute a statement without a result; return the number of changed rows.
     ///
     /// # Panics
-    /// Where parameters of other types are given than the statement says; so it is with `select`.
-    pub async fn change(&mut self, channel: &mut Channel, place: usize, fill: impl Fill<Session>) -> Result<u64> {
-        self.send(channel, place, fill).await?;
+    /// If the parameters do not have the types of the statement; so does `select`.
+    pub async fn change(&mut self, channel: &mut Channel, index: usize, fill: impl Fill<Session>) -> Result<u64> {
+        self.send(channel, index, fill).await?;
         let changed = packet::changed_rows(channel.receive().await?)?;
         channel.io.check_idle()?;
-        self.prepared[place].types_known = true;
+        self.prepared[index].types_known = true;
         Ok(changed)
     }
 
     pub async fn select(
         &mut self,
         channel: &mut Channel,
-        place: usize,
+        index: usize,
         fill: impl Fill<Session>,
         mut each: impl FnMut(&mut Row<'_>) -> Result<()>,
     ) -> Result<u64> {
-        self.send(channel, place, fill).await?;
-        let columns = self.statements[place].columns;
+        self.send(channel, index, fill).await?;
+        let columns = self.statements[index].columns;
         let count = channel.receive_column_count().await?;
         if count != columns.len() as u64 {
-            return Err(Failure::protocol(format!("{count} columns, where {} were asked for", columns.len())));
+            return Err(Failure::protocol(format!("the answer has {count} columns instead of {}", columns.len())));
         }
         channel.receive_columns(count, self.layout.without_eof).await?;
         let mut rows = 0;
@@ -85,12 +85,12 @@ impl PreparedSet {
             rows += 1;
         }
         channel.io.check_idle()?;
-        self.prepared[place].types_known = true;
+        self.prepared[index].types_known = true;
         Ok(rows)
     }
 
-    async fn send(&mut self, channel: &mut Channel, place: usize, fill: impl Fill<Session>) -> Result<()> {
-        let (statement, bound): (&'static Statement, _) = (&self.statements[place], self.prepared[place]);
+    async fn send(&mut self, channel: &mut Channel, index: usize, fill: impl Fill<Session>) -> Result<()> {
+        let (statement, bound): (&'static Statement, _) = (&self.statements[index], self.prepared[index]);
         append_execute(channel.command(command::STMT_EXECUTE), statement, bound, fill);
         self.sent += 1;
         channel.send().await
@@ -104,7 +104,7 @@ fn width(statement: &Statement) -> Result<Width> {
     Ok(Width { columns: short(statement.columns.len())?, parameters: short(statement.parameters.len())? })
 }
 
-/// `MYSQL_TYPE_LONGLONG`, `…_NEWDECIMAL`, `…_VAR_STRING`, `…_DATETIME`.
+/// Return `MYSQL_TYPE_LONGLONG`, `…_NEWDECIMAL`, `…_VAR_STRING` or `…_DATETIME`.
 fn type_number(parameter: Parameter) -> u8 {
     match parameter {
         Parameter::Integer => 0x08,
@@ -121,7 +121,7 @@ fn append_execute(
     fill: impl Fill<Session>,
 ) {
     request.extend_from_slice(&number.to_le_bytes());
-    // No cursor; once.
+    // No cursor; one iteration.
     request.extend_from_slice(&[0, 1, 0, 0, 0]);
     let nulls = request.len();
     if !statement.parameters.is_empty() {
@@ -131,19 +131,19 @@ fn append_execute(
             statement.parameters.iter().for_each(|parameter| request.extend_from_slice(&[type_number(*parameter), 0]));
         }
     }
-    let taken = std::mem::take(request);
-    let mut parameters = Parameters { request: taken, nulls, expected: &statement.parameters, given: 0 };
+    let buffer = std::mem::take(request);
+    let mut parameters = Parameters { request: buffer, nulls, expected: &statement.parameters, count: 0 };
     fill(&mut parameters);
     *request = parameters.request;
-    assert_eq!(parameters.given, statement.parameters.len(), "{}", statement.text);
+    assert_eq!(parameters.count, statement.parameters.len(), "{}", statement.text);
 }
 
-/// A statement's parameters, given one after the other.
+/// A statement's parameters, appended one after the other.
 pub struct Parameters {
     request: Vec<u8>,
     nulls: usize,
     expected: &'static [Parameter],
-    given: usize,
+    count: usize,
 }
 
 impl sql::Parameters for Parameters {
@@ -159,8 +159,8 @@ impl sql::Parameters for Parameters {
         self.request.push(0);
         let sign = if cents < 0 { "-" } else { "" };
         let (whole, fraction) = (cents.unsigned_abs() / 100, cents.unsigned_abs() % 100);
-        write!(self.request, "{sign}{whole}.{fraction:02}").expect("memory takes what is written");
-        // At most 22 digits and signs: a length of one byte.
+        write!(self.request, "{sign}{whole}.{fraction:02}").expect("writing to memory");
+        // At most 22 digits and signs, so the length fits in one byte.
         self.request[length_at] = (self.request.len() - length_at - 1) as u8;
         self
     }
@@ -179,20 +179,20 @@ impl sql::Parameters for Parameters {
     }
 
     fn null(&mut self) -> &mut Self {
-        self.request[self.nulls + self.given / 8] |= 1 << (self.given % 8);
-        self.given += 1;
+        self.request[self.nulls + self.count / 8] |= 1 << (self.count % 8);
+        self.count += 1;
         self
     }
 }
 
 impl Parameters {
     fn next(&mut self, kind: Parameter) {
-        assert_eq!(self.expected[self.given], kind, "parameter {}", self.given);
-        self.given += 1;
+        assert_eq!(self.expected[self.count], kind, "parameter {}", self.count);
+        self.count += 1;
     }
 }
 
-/// A row of which columns are read one after the other.
+/// A row whose columns are read one after the other.
 pub struct Row<'a> {
     reader: Reader<'a>,
     nulls: Nulls<'a>,
@@ -211,7 +211,7 @@ impl<'a> Row<'a> {
         if self.at == self.columns.len() && self.reader.is_empty() {
             return Ok(());
         }
-        Err(Failure::protocol("a row holds more than its columns"))
+        Err(Failure::protocol("a row has bytes after its last column"))
     }
 
     fn next(&mut self) -> Result<(Column, bool)> {
@@ -263,15 +263,15 @@ impl<'a> sql::Row<'a> for Row<'a> {
 }
 
 fn null() -> Failure {
-    Failure::protocol("a column is NULL that never is: are the tables as they should be?")
+    Failure::protocol("a column that must not be NULL is NULL: are the tables correct?")
 }
 
 fn another_type() -> Failure {
-    Failure::protocol("a column is of another type than it is read as")
+    Failure::protocol("a column has another type than expected")
 }
 
 fn read_decimal(text: &[u8], places: u32) -> Result<i64> {
-    let wrong = || Failure::protocol("a column holds no decimal number, or one that is too large");
+    let wrong = || Failure::protocol("a column does not contain a valid decimal number");
     let (negative, digits) = match text.strip_prefix(b"-") {
         Some(rest) => (true, rest),
         None => (false, text),
@@ -288,7 +288,7 @@ fn read_decimal(text: &[u8], places: u32) -> Result<i64> {
     Ok(if negative { -scaled } else { scaled })
 }
 
-/// MySQL Internals, "ProtocolBinary::MYSQL_TYPE_DATETIME": parts that are 0 may be left out at its end.
+/// Parse a date (MySQL Internals, "ProtocolBinary::MYSQL_TYPE_DATETIME"). Parts at its end that are 0 may be left out.
 fn read_datetime(bytes: &[u8]) -> Result<DateTime> {
     let mut reader = Reader::new(bytes);
     let mut read = DateTime::default();
@@ -298,11 +298,11 @@ fn read_datetime(bytes: &[u8]) -> Result<DateTime> {
     if !reader.is_empty() {
         (read.hour, read.minute, read.second) = (reader.u8()?, reader.u8()?, reader.u8()?);
     }
-    // Microseconds, which our tables do not have.
+    // Microseconds, which the measured tables do not have.
     if !reader.is_empty() {
         reader.u32()?;
     }
-    if reader.is_empty() { Ok(read) } else { Err(Failure::protocol("a date is longer than dates are")) }
+    if reader.is_empty() { Ok(read) } else { Err(Failure::protocol("a date has too many bytes")) }
 }
 
 #[cfg(test)]
@@ -314,7 +314,6 @@ mod tests {
     use proptest::prelude::*;
     use workload::sql::{Parameters as _, Row as _};
 
-    /// One for each type, twice, so that the bitmap of NULLs has two bytes with one more.
     fn statement(parameters: Vec<Parameter>) -> &'static Statement {
         Box::leak(Box::new(Statement { text: String::new(), parameters, columns: &[] }))
     }
@@ -326,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn money_goes_as_decimals() {
+    fn money_is_sent_as_decimals() {
         let one = statement(vec![Parameter::Decimal]);
         for (cents, text) in
             [(0, &b"0.00"[..]), (-5, b"-0.05"), (123_456, b"1234.56"), (i64::MIN, b"-92233720368547758.08")]
@@ -347,61 +346,61 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_without_parameters_has_no_bitmap() {
+    fn statement_without_parameters_has_no_bitmap() {
         assert_eq!(executed(statement(vec![]), false, |fill| fill), b"\x17\x07\0\0\0\x00\x01\0\0\0");
     }
 
     #[derive(Debug, Clone)]
-    enum Given {
+    enum TestValue {
         Integer(i64),
         Text(Vec<u8>),
         Second(u64),
         Null,
     }
 
-    fn given() -> impl Strategy<Value = Given> {
+    fn test_value() -> impl Strategy<Value = TestValue> {
         prop_oneof![
-            any::<i64>().prop_map(Given::Integer),
-            prop::collection::vec(any::<u8>(), 0..300).prop_map(Given::Text),
-            // Another implementation leaves out a time of midnight, which means the same.
-            (0..20_000_u64, 1..86_400_u64).prop_map(|(day, second)| Given::Second(day * 86_400 + second)),
-            Just(Given::Null),
+            any::<i64>().prop_map(TestValue::Integer),
+            prop::collection::vec(any::<u8>(), 0..300).prop_map(TestValue::Text),
+            // `mysql_common` leaves out the time of midnight, which is equivalent.
+            (0..20_000_u64, 1..86_400_u64).prop_map(|(day, second)| TestValue::Second(day * 86_400 + second)),
+            Just(TestValue::Null),
         ]
     }
 
     proptest! {
         #[test]
-        fn another_implementation_sends_the_same(values in prop::collection::vec(given(), 1..20)) {
+        fn executions_equal_those_of_mysql_common(values in prop::collection::vec(test_value(), 1..20)) {
             let kinds = values.iter().map(|value| match value {
-                Given::Integer(_) => Parameter::Integer,
-                Given::Text(_) | Given::Null => Parameter::Text,
-                Given::Second(_) => Parameter::DateTime,
+                TestValue::Integer(_) => Parameter::Integer,
+                TestValue::Text(_) | TestValue::Null => Parameter::Text,
+                TestValue::Second(_) => Parameter::DateTime,
             });
             let ours = executed(statement(kinds.collect()), false, |fill| { for value in &values {
                 match value {
-                    Given::Integer(number) => fill.integer(*number),
-                    Given::Text(text) => fill.text(text),
-                    Given::Second(at) => fill.datetime(DateTime::from_unix(*at)),
-                    Given::Null => fill.null(),
+                    TestValue::Integer(number) => fill.integer(*number),
+                    TestValue::Text(text) => fill.text(text),
+                    TestValue::Second(at) => fill.datetime(DateTime::from_unix(*at)),
+                    TestValue::Null => fill.null(),
                 };
             }; fill });
             let theirs: Vec<Value> = values.iter().map(|value| match value {
-                Given::Integer(number) => Value::Int(*number),
-                Given::Text(text) => Value::Bytes(text.clone()),
-                Given::Second(at) => {
+                TestValue::Integer(number) => Value::Int(*number),
+                TestValue::Text(text) => Value::Bytes(text.clone()),
+                TestValue::Second(at) => {
                     let DateTime { year, month, day, hour, minute, second } = DateTime::from_unix(*at);
                     Value::Date(year, month, day, hour, minute, second, 0)
                 }
-                Given::Null => Value::NULL,
+                TestValue::Null => Value::NULL,
             }).collect();
             let (request, _) = ComStmtExecuteRequestBuilder::new(7).build(&theirs);
             let mut expected = Vec::new();
             request.serialize(&mut expected);
-            // NULL has a type of its own there; the server does not look at it.
+            // `mysql_common` sends another type with NULL, which the server ignores.
             let types = 10 + values.len().div_ceil(8) + 1;
-            for (place, value) in values.iter().enumerate() {
-                if let Given::Null = value {
-                    expected[types + 2 * place] = type_number(Parameter::Text);
+            for (index, value) in values.iter().enumerate() {
+                if let TestValue::Null = value {
+                    expected[types + 2 * index] = type_number(Parameter::Text);
                 }
             }
             prop_assert_eq!(ours, expected);
@@ -409,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_of_every_type() {
+    fn columns_of_every_type_are_read() {
         const ALL: &[Column] = &[
             Column::Tiny,
             Column::Short,
@@ -439,9 +438,9 @@ mod tests {
     }
 
     #[test]
-    fn what_a_row_does_not_hold_is_refused() {
+    fn mismatching_rows_are_refused() {
         const TEXT: &[Column] = &[Column::Text];
-        assert!(Row::new(b"\x01\x00\x01a", TEXT).is_err(), "no binary row");
+        assert!(Row::new(b"\x01\x00\x01a", TEXT).is_err(), "not a binary row");
         assert!(Row::new(b"\x00\x04", TEXT).unwrap().text().is_err(), "NULL");
         assert!(Row::new(b"\x00\x00\x01a", TEXT).unwrap().integer().is_err(), "another type");
         let mut longer = Row::new(b"\x00\x00\x01ab", TEXT).unwrap();
@@ -449,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn decimals_are_exact_and_nothing_else() {
+    fn only_exact_decimals_are_accepted() {
         for (text, places, units) in [
             (&b"0.1234"[..], 4, 1234),
             (b"-10.00", 2, -1000),
@@ -466,7 +465,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn values_of_another_implementation(number: i64, text in prop::collection::vec(any::<u8>(), 0..400), day in 0_u64..5_000_000_000) {
+        fn values_of_mysql_common_are_read(number: i64, text in prop::collection::vec(any::<u8>(), 0..400), day in 0_u64..5_000_000_000) {
             const THREE: &[Column] = &[Column::Big, Column::Text, Column::DateTime];
             let date = DateTime::from_unix(day);
             let DateTime { year, month, day, hour, minute, second } = date;
@@ -482,7 +481,7 @@ mod tests {
         }
 
         #[test]
-        fn decimals_of_every_size(units in -1_000_000_000_000_i64..1_000_000_000_000, places in 0_u32..5) {
+        fn decimals_of_every_size_are_read(units in -1_000_000_000_000_i64..1_000_000_000_000, places in 0_u32..5) {
             let scale = 10_i64.pow(places);
             let sign = if units < 0 { "-" } else { "" };
             let (whole, fraction) = (units.abs() / scale, units.abs() % scale);

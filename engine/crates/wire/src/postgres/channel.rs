@@ -1,5 +1,5 @@
-//! A connection on which messages go, in buffers that are used again; and the one place where answers are read, message by
-//! message, up to ReadyForQuery.
+//! A connection for messages with reusable buffers. It is the only place that reads answers, message by message, up to
+//! ReadyForQuery.
 
 use super::message::{self, HEADER, Reader, backend, frontend};
 use crate::buffered::Buffered;
@@ -26,14 +26,14 @@ impl Channel {
         self.io.send().await
     }
 
-    /// The next message: its type and its body. What a server says unasked (notices, and settings that change) is passed over.
+    /// Return the type and body of the next message, skipping the asynchronous ones (notices and changed settings).
     pub async fn receive(&mut self) -> Result<(u8, &[u8])> {
         let (kind, body) = self.receive_at().await?;
         Ok((kind, self.io.at(body)))
     }
 
-    /// Send what was written, and take all that comes up to ReadyForQuery; `each` looks at every row. The session is then
-    /// ready for more, also after an error that the server has answered.
+    /// Send the outbox, and process the answer up to ReadyForQuery; `each` gets the body of every row. Afterwards the
+    /// session can be used again, even after a server's error.
     pub async fn ask(&mut self, each: impl FnMut(&[u8]) -> Result<()>) -> Result<Outcome> {
         self.send().await?;
         self.take_answer(Answer::new(each)).await
@@ -52,13 +52,13 @@ impl Channel {
         }
     }
 
-    /// Nothing is there that was not read, but what a server may say at any time: a notice, or why it ends the session. The
-    /// next answer begins with it.
+    /// Check that nothing unread was received, except what a server may send at any time: a notice, or the reason why
+    /// it ends the session. The next answer begins with that message.
     pub fn check_idle(&self) -> Result<()> {
-        match self.io.come().first() {
+        match self.io.received_bytes().first() {
             None | Some(&backend::ERROR_RESPONSE) => Ok(()),
-            Some(kind) if is_unasked(*kind) => Ok(()),
-            Some(_) => Err(Failure::protocol("more was answered than asked")),
+            Some(kind) if is_asynchronous(*kind) => Ok(()),
+            Some(_) => Err(Failure::protocol("the server sent more than was requested")),
         }
     }
 
@@ -69,12 +69,12 @@ impl Channel {
 
     async fn receive_at(&mut self) -> Result<(u8, Range<usize>)> {
         loop {
-            let come = self.io.come();
-            match message::header(come)? {
-                Some((kind, length)) if come.len() >= HEADER + length => {
+            let received_bytes = self.io.received_bytes();
+            match message::header(received_bytes)? {
+                Some((kind, length)) if received_bytes.len() >= HEADER + length => {
                     self.io.take(HEADER);
                     let body = self.io.take(length);
-                    if !is_unasked(kind) {
+                    if !is_asynchronous(kind) {
                         return Ok((kind, body));
                     }
                 }
@@ -84,29 +84,29 @@ impl Channel {
     }
 }
 
-fn is_unasked(kind: u8) -> bool {
+fn is_asynchronous(kind: u8) -> bool {
     matches!(kind, backend::NOTICE_RESPONSE | backend::PARAMETER_STATUS | backend::NOTIFICATION_RESPONSE)
 }
 
-/// An answer on its way. `each` looks at every row's body.
+/// An answer in progress. `each` gets the body of every row.
 pub struct Answer<E> {
     each: E,
     outcome: Outcome,
     failure: Option<Failure>,
 }
 
-/// What an answer came to.
+/// The result of an answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Outcome {
     pub commands: usize,
     pub rows: u64,
-    /// Rows that commands say they were about: read, changed or written.
+    /// Rows that the commands have read, changed or written.
     pub changed: u64,
-    /// A transaction is under way, or has failed and is to be ended.
+    /// Whether a transaction is open, or has failed and must be ended.
     pub in_transaction: bool,
 }
 
-/// Whether an answer goes on.
+/// The state of an answer after a message.
 pub enum Step {
     More,
     Ready(Result<Outcome>),
@@ -125,29 +125,29 @@ impl<E: FnMut(&[u8]) -> Result<()>> Answer<E> {
             }
             backend::COMMAND_COMPLETE => {
                 self.outcome.commands += 1;
-                self.outcome.changed += message::rows_of_tag(body).unwrap_or(0);
+                self.outcome.changed += message::rows_in_tag(body).unwrap_or(0);
             }
             backend::ERROR_RESPONSE => {
                 self.failure.get_or_insert_with(|| message::failure(body));
             }
             backend::READY_FOR_QUERY => return self.ready(body).map(Step::Ready),
             backend::PARSE_COMPLETE | backend::BIND_COMPLETE | backend::NO_DATA | backend::ROW_DESCRIPTION => {}
-            _ => return Err(Failure::protocol("a message has no place in the answer to a query")),
+            _ => return Err(Failure::protocol("the answer to a query has an unexpected message")),
         }
         Ok(Step::More)
     }
 
-    /// The connection broke: what the server has said before tells why.
+    /// Return the failure for a broken connection; an earlier error of the server gives the reason.
     pub fn cut_short(self, failure: Failure) -> Failure {
-        self.failure.map_or(failure, |said| Failure { class: Class::Closed, ..said })
+        self.failure.map_or(failure, |error| Failure { class: Class::Closed, ..error })
     }
 
-    /// `I`: idle; `T`: within a transaction; `E`: within one that has failed.
+    /// Process ReadyForQuery: `I` is idle, `T` in a transaction, `E` in a failed transaction.
     fn ready(&mut self, body: &[u8]) -> Result<Result<Outcome>> {
         self.outcome.in_transaction = match body {
             b"I" => false,
             b"T" | b"E" => true,
-            _ => return Err(Failure::protocol("a server is ready, and not in a state that there is")),
+            _ => return Err(Failure::protocol("the server reports an unknown transaction state")),
         };
         Ok(self.failure.take().map_or(Ok(self.outcome), Err))
     }
@@ -158,11 +158,11 @@ pub fn row(body: &[u8], columns: usize) -> Result<Reader<'_>> {
     if usize::try_from(reader.i16()?) == Ok(columns) {
         return Ok(reader);
     }
-    Err(Failure::protocol("a row has another number of columns than was asked for"))
+    Err(Failure::protocol("a row has another number of columns than requested"))
 }
 
 pub fn end(reader: Reader<'_>) -> Result<()> {
-    if reader.is_empty() { Ok(()) } else { Err(Failure::protocol("a row holds more than its columns")) }
+    if reader.is_empty() { Ok(()) } else { Err(Failure::protocol("a row has bytes after its last column")) }
 }
 
 #[cfg(test)]
@@ -183,23 +183,23 @@ mod tests {
     const READY: (u8, &[u8]) = (b'Z', b"I");
 
     #[test]
-    fn an_answer_ends_when_the_server_is_ready() {
-        let of_extended = [(b'1', &b""[..]), (b'2', b""), (b'T', b""), ROW, (b'C', b"SELECT 1\0"), READY];
+    fn answer_ends_with_ready_for_query() {
+        let extended_answer = [(b'1', &b""[..]), (b'2', b""), (b'T', b""), ROW, (b'C', b"SELECT 1\0"), READY];
         let one = Outcome { commands: 1, rows: 1, changed: 1, in_transaction: false };
-        assert_eq!(answer(&of_extended).unwrap(), one);
+        assert_eq!(answer(&extended_answer).unwrap(), one);
         let begun = answer(&[(b'C', b"BEGIN\0"), (b'Z', b"T")]).unwrap();
         assert_eq!(begun, Outcome { commands: 1, in_transaction: true, ..Outcome::default() });
     }
 
     #[test]
-    fn an_error_is_told_once_the_server_is_ready_for_more() {
+    fn error_is_returned_when_the_server_is_ready() {
         let failed = answer(&[(b'E', b"C42P01\0Mno table\0\0"), (b'E', b"C25P02\0Mlater\0\0"), READY]).unwrap_err();
         assert_eq!((failed.class, &failed.detail[..]), (Class::Server, "42P01: no table"));
     }
 
-    /// The session is gone, whatever the error's own class.
+    /// The session is gone, whatever class the error itself has.
     #[test]
-    fn an_end_in_the_middle_is_told_in_the_servers_words() {
+    fn broken_answers_report_the_servers_reason() {
         assert_eq!(answer(&[(b'2', b""), ROW]).unwrap_err(), Failure::closed());
         let killed = answer(&[ROW, (b'E', b"C57P01\0Mterminating connection\0\0")]).unwrap_err();
         assert_eq!((killed.class, &killed.detail[..]), (Class::Closed, "57P01: terminating connection"));
@@ -207,14 +207,14 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_place_in_an_answer_is_refused() {
+    fn unexpected_messages_are_refused() {
         for message in [(b'G', &b""[..]), (b'R', b"\0\0\0\0"), (b'Z', b""), (b'Z', b"X"), (b'K', b"")] {
             assert_eq!(answer(&[message]).unwrap_err().class, Class::Protocol, "{message:?}");
         }
     }
 
     #[test]
-    fn a_row_has_the_columns_that_were_asked_for() {
+    fn row_must_have_the_requested_columns() {
         let mut reader = row(ROW.1, 1).unwrap();
         assert_eq!(reader.value().unwrap(), Some(&b"1"[..]));
         end(reader).unwrap();
@@ -222,7 +222,7 @@ mod tests {
         assert!(end(row(b"\0\x01\0\0\0\x011", 1).unwrap()).is_err(), "not read yet");
     }
 
-    /// Fuzzing: bytes that are cut into messages as a channel cuts them.
+    /// Fuzzing: bytes divided into messages like a channel does.
     #[test]
     fn fuzz_answers_of_arbitrary_messages() {
         bolero::check!().with_iterations(20_000).with_type().for_each(|messages: &Vec<(u8, Vec<u8>)>| {

@@ -1,4 +1,4 @@
-//! From a connected socket to a session that is ready: TLS, the start-up, and the proof of who we are.
+//! Login from a connected socket: TLS, start-up, and authentication.
 
 use super::channel::Channel;
 use super::message::{self, Reader, backend, frontend};
@@ -10,18 +10,18 @@ use net::transport::{Address, Stream, Transport};
 use record::{Phase, Timeline};
 use std::rc::Rc;
 
-/// The protocol's name under TLS (PostgreSQL's documentation, "SSL Session Encryption").
+/// The protocol's ALPN name (PostgreSQL's documentation, "SSL Session Encryption").
 pub const TLS_NAME: &str = "postgresql";
-/// Answers to a request for TLS.
+/// Answers to a TLS request.
 const TLS_ACCEPTED: u8 = b'S';
 const TLS_DENIED: u8 = b'N';
-/// What AuthenticationRequest asks for.
+/// Kinds of AuthenticationRequest.
 const OK: i32 = 0;
 const SASL: i32 = 10;
 const SASL_CONTINUE: i32 = 11;
 const SASL_FINAL: i32 = 12;
 
-/// Who we are, and how a session begins. Holds the password; is never shown.
+/// Credentials and start-up settings of a session. Contains the password; never shown.
 pub struct Opening {
     username: String,
     password: Option<String>,
@@ -31,11 +31,11 @@ pub struct Opening {
     channel_binding: bool,
 }
 
-/// A session that is ready.
+/// A session that is ready for queries.
 pub struct LoggedIn {
     pub channel: Channel,
     pub process: i32,
-    /// By what we have proven who we are; None, where the server asked for nothing.
+    /// The authentication mechanism; None if the server required none.
     pub mechanism: Option<&'static str>,
 }
 
@@ -43,10 +43,10 @@ impl Opening {
     pub fn new(settings: &Settings) -> Self {
         Opening {
             username: settings.username.clone(),
-            // As libpq and the server do: what SASLprep (RFC 4013) forbids is taken as it is.
+            // Like libpq and the server: a password that SASLprep (RFC 4013) forbids is used unchanged.
             password: settings.password.as_ref().map(|password| {
-                let written = password.reveal();
-                stringprep::saslprep(written).map_or_else(|_| written.into(), Into::into)
+                let plaintext = password.reveal();
+                stringprep::saslprep(plaintext).map_or_else(|_| plaintext.into(), Into::into)
             }),
             database: settings.database.clone(),
             search_path: settings.search_path.clone(),
@@ -67,8 +67,8 @@ impl Opening {
             stream = self.secure(stream, transport, address, timeline).await?;
         }
         let mut channel = Channel::new(stream);
-        let proven = self.introduce(&mut channel, timeline).await;
-        let mechanism = proven.map_err(|failure| refusal(failure, channel.io.stream().is_plain()))?;
+        let result = self.introduce(&mut channel, timeline).await;
+        let mechanism = result.map_err(|failure| refusal(failure, channel.io.stream().is_plain()))?;
         let process = read_ready(&mut channel).await?;
         channel.io.end_phase(Phase::Auth, timeline);
         Ok(LoggedIn { channel, process, mechanism })
@@ -86,11 +86,12 @@ impl Opening {
             timeline.end_phase(Phase::TlsRequest, stream.traffic());
         }
         let stream = stream.secure(transport, address, timeline).await?;
-        // Without it another protocol's server could be taken for this one's (the documentation's words on direct TLS).
+        // Without this check the server of another protocol could be mistaken for PostgreSQL (PostgreSQL's
+        // documentation on direct TLS).
         if self.negotiation == Negotiation::Direct && stream.agreed_protocol() != Some(TLS_NAME.as_bytes()) {
             return Err(Failure::new(
                 Class::TlsRefused,
-                "the server takes TLS at once, and does not say that it is PostgreSQL",
+                "the server accepts direct TLS, but does not identify itself as PostgreSQL (ALPN)",
             ));
         }
         Ok(stream)
@@ -106,7 +107,7 @@ impl Opening {
         channel.io.end_phase(Phase::Hello, timeline);
         match request {
             Request::Accepted if self.channel_binding => {
-                Err(refused("the server asks for no proof, so that none can be bound"))
+                Err(refused("the server requires no authentication, so channel binding is impossible"))
             }
             Request::Accepted => Ok(None),
             Request::Sasl { plain, plus } => {
@@ -114,27 +115,29 @@ impl Opening {
                 self.prove(channel, &exchange).await?;
                 Ok(Some(exchange.mechanism()))
             }
-            Request::Continue(_) | Request::Final(_) => Err(out_of_turn()),
+            Request::Continue(_) | Request::Final(_) => Err(unexpected_message()),
         }
     }
 
-    /// Of the mechanisms that the server offers, the one that was asked for and no other.
+    /// Begin an exchange with the configured mechanism, if the server offers it.
     fn exchange(&self, stream: &Stream, plain: bool, plus: bool) -> Result<Exchange> {
         let binding = match (self.channel_binding, plain, plus) {
             (false, true, _) => Binding::None,
             (true, _, true) => {
                 let hash = stream.server_end_point();
-                Binding::ServerEndPoint(hash.ok_or_else(|| refused("nothing of this server can be bound to"))?)
+                Binding::ServerEndPoint(
+                    hash.ok_or_else(|| refused("channel binding needs TLS with a server certificate"))?,
+                )
             }
             (true, ..) => return Err(refused(format!("the server does not offer {MECHANISM_PLUS}"))),
             (false, ..) => return Err(refused(format!("the server does not offer {MECHANISM}"))),
         };
-        // The server knows the name from the start-up, and looks at no other.
+        // The server ignores this name, because it knows the user from the start-up.
         Exchange::begin("", binding)
     }
 
     async fn prove(&self, channel: &mut Channel, exchange: &Exchange) -> Result<()> {
-        let password = self.password.as_ref().ok_or_else(|| refused("the server asks for a password"))?;
+        let password = self.password.as_ref().ok_or_else(|| refused("the server requires a password"))?;
         let first = exchange.first_message();
         message::append(channel.request(), frontend::SASL, |out| {
             message::append_string(out, exchange.mechanism());
@@ -142,41 +145,44 @@ impl Opening {
         });
         channel.send().await?;
         let Request::Continue(server_first) = read_request(channel.receive().await?)? else {
-            return Err(out_of_turn());
+            return Err(unexpected_message());
         };
-        // Salted each time anew: libpq keeps nothing from one connection for the next, and its users pay for it.
+        // The password is salted anew for each connection like in libpq, so this cost is measured.
         let salted = |salt: &[u8], iterations| Salted::new(password, salt, iterations);
         let (proof, expected) = exchange.prove(&server_first, salted)?;
         message::append(channel.request(), frontend::SASL, |out| out.extend_from_slice(proof.as_bytes()));
         channel.send().await?;
-        let Request::Final(server_final) = read_request(channel.receive().await?)? else { return Err(out_of_turn()) };
+        let Request::Final(server_final) = read_request(channel.receive().await?)? else {
+            return Err(unexpected_message());
+        };
         expected.verify(&server_final)?;
         match read_request(channel.receive().await?)? {
             Request::Accepted => Ok(()),
-            _ => Err(out_of_turn()),
+            _ => Err(unexpected_message()),
         }
     }
 }
 
-/// One byte is the answer, and one byte is read: what came behind it in plain would else be taken for the server's under TLS.
+/// Request TLS. Only one byte of the answer is read: further plaintext bytes could otherwise be taken for the server's
+/// under TLS.
 async fn request_tls(stream: &mut Stream) -> Result<()> {
     let mut request = Vec::new();
     message::append_tls_request(&mut request);
     stream.send(&request).await?;
     let mut answer = [0; 1];
     match (stream.receive(&mut answer).await?, answer[0]) {
-        (0, _) => Err(Failure::new(Class::TlsRefused, "the server closed the connection when it was asked for TLS")),
+        (0, _) => Err(Failure::new(Class::TlsRefused, "the server closed the connection after the TLS request")),
         (_, TLS_ACCEPTED) => Ok(()),
         (_, TLS_DENIED) => Err(Failure::new(Class::TlsRefused, "the server does not offer TLS")),
-        // What it says was not protected by anything, and is shown to nobody.
+        // The error's text is not shown, because nothing protected it.
         (_, backend::ERROR_RESPONSE) => {
-            Err(Failure::new(Class::Server, "the server answered a request for TLS with an error"))
+            Err(Failure::new(Class::Server, "the server answered the TLS request with an error"))
         }
-        _ => Err(Failure::protocol("the answer to a request for TLS is not PostgreSQL's")),
+        _ => Err(Failure::protocol("the answer to the TLS request is not PostgreSQL's")),
     }
 }
 
-/// What a server asks of us.
+/// A server's authentication message.
 #[derive(Debug, PartialEq, Eq)]
 enum Request {
     Accepted,
@@ -189,7 +195,7 @@ fn read_request((kind, body): (u8, &[u8])) -> Result<Request> {
     match kind {
         backend::AUTHENTICATION => {}
         backend::ERROR_RESPONSE => return Err(message::failure(body)),
-        _ => return Err(out_of_turn()),
+        _ => return Err(unexpected_message()),
     }
     let mut reader = Reader::new(body);
     match reader.i32()? {
@@ -197,11 +203,11 @@ fn read_request((kind, body): (u8, &[u8])) -> Result<Request> {
         SASL => read_mechanisms(reader),
         SASL_CONTINUE => Ok(Request::Continue(reader.rest().to_vec())),
         SASL_FINAL => Ok(Request::Final(reader.rest().to_vec())),
-        3 => Err(refused("the server asks for the password itself")),
+        3 => Err(refused("the server requests the password in plaintext, which is not supported")),
         5 => Err(refused(
-            "the server asks for an MD5 of the password; set it anew with password_encryption = scram-sha-256",
+            "the server requests an MD5 hash of the password: set the password again with password_encryption = scram-sha-256",
         )),
-        other => Err(refused(format!("the server asks for a proof of kind {other}, which is not known here"))),
+        other => Err(refused(format!("the server requests authentication of kind {other}, which is not supported"))),
     }
 }
 
@@ -225,24 +231,25 @@ async fn read_ready(channel: &mut Channel) -> Result<i32> {
             (backend::BACKEND_KEY_DATA, body) => process = Reader::new(body).i32()?,
             (backend::READY_FOR_QUERY, _) => break,
             (backend::ERROR_RESPONSE, body) => return Err(message::failure(body)),
-            _ => return Err(out_of_turn()),
+            _ => return Err(unexpected_message()),
         }
     }
     channel.check_idle()?;
     Ok(process)
 }
 
-/// What a server says against whoever comes in plain where `pg_hba.conf` has TLS alone (auth.c, `ClientAuthentication`).
+/// Return `PlainRefused` if the server refuses a plaintext client because `pg_hba.conf` requires TLS (auth.c,
+/// `ClientAuthentication`).
 fn refusal(failure: Failure, plain: bool) -> Failure {
-    let refuses_plain = ["no encryption", "SSL off"].iter().any(|said| failure.detail.contains(said));
+    let refuses_plain = ["no encryption", "SSL off"].iter().any(|message| failure.detail.contains(message));
     match failure.class {
         Class::Authentication if plain && refuses_plain => Failure::new(Class::PlainRefused, failure.detail),
         _ => failure,
     }
 }
 
-fn out_of_turn() -> Failure {
-    Failure::protocol("a message of the server's is out of its turn in a log-in")
+fn unexpected_message() -> Failure {
+    Failure::protocol("the server sent an unexpected message during the login")
 }
 
 fn refused(why: impl Into<String>) -> Failure {
@@ -258,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_may_accept_or_offer_mechanisms() {
+    fn acceptance_and_offered_mechanisms_are_read() {
         assert_eq!(request(b"\0\0\0\0"), Ok(Request::Accepted));
         let both = b"\0\0\0\x0aSCRAM-SHA-256-PLUS\0SCRAM-SHA-256\0\0";
         assert_eq!(request(both), Ok(Request::Sasl { plain: true, plus: true }));
@@ -266,16 +273,16 @@ mod tests {
         assert_eq!(request(b"\0\0\0\x0bmore"), Ok(Request::Continue(b"more".to_vec())));
     }
 
-    /// Neither may be had by somebody who only passes for the server.
+    /// An impostor must not obtain either of them.
     #[test]
-    fn a_password_is_neither_said_nor_given_as_a_weak_hash() {
+    fn plaintext_and_weakly_hashed_passwords_are_refused() {
         for body in [&b"\0\0\0\x03"[..], b"\0\0\0\x05salt", b"\0\0\0\x07"] {
             assert_eq!(request(body), Err(Class::Authentication), "{body:?}");
         }
     }
 
     #[test]
-    fn what_is_no_request_is_refused() {
+    fn invalid_requests_are_refused() {
         assert_eq!(request(b"\0\0"), Err(Class::Protocol));
         assert_eq!(request(b"\0\0\0\x0aSCRAM-SHA-256"), Err(Class::Protocol));
         assert_eq!(read_request((b'Z', b"I")).unwrap_err().class, Class::Protocol);
@@ -283,9 +290,9 @@ mod tests {
     }
 
     #[test]
-    fn only_a_plain_client_is_refused_for_being_plain() {
-        let said = "28000: no pg_hba.conf entry for host \"127.0.0.1\", user \"u\", database \"d\", no encryption";
-        let failure = Failure::new(Class::Authentication, said);
+    fn only_plaintext_clients_get_plain_refused() {
+        let message = "28000: no pg_hba.conf entry for host \"127.0.0.1\", user \"u\", database \"d\", no encryption";
+        let failure = Failure::new(Class::Authentication, message);
         assert_eq!(refusal(failure.clone(), true).class, Class::PlainRefused);
         assert_eq!(refusal(failure, false).class, Class::Authentication);
         let wrong = Failure::new(Class::Authentication, "28P01: password authentication failed for user \"u\"");

@@ -1,21 +1,21 @@
-//! PostgreSQL's messages as bytes (PostgreSQL's documentation, "Message Formats", protocol 3.0): a type, a length that counts
-//! itself, a body. Nothing here reads or writes a socket.
+//! The bytes of PostgreSQL's messages (PostgreSQL's documentation, "Message Formats", protocol 3.0): a type, a length
+//! that includes itself, a body. This module uses no sockets.
 
 use base::error::{Class, Failure, Result};
 
-/// A message's type and length.
+/// The size of a message's type and length fields.
 pub const HEADER: usize = 5;
-/// As libpq has it (`VALID_LONG_MESSAGE_TYPE`): a message of a type that is never long, and is, shows that its sender is no
-/// PostgreSQL server, or that we are out of step.
+/// libpq's limit (`VALID_LONG_MESSAGE_TYPE`). A longer message of a short type shows that the peer is not PostgreSQL or
+/// that the stream is out of step.
 const LONGEST_OF_SHORT_ONES: usize = 30_000;
-/// PostgreSQL's own `MaxAllocSize`: no server can make a longer one.
+/// PostgreSQL's `MaxAllocSize`: no server can create a longer message.
 const LONGEST: usize = 0x3fff_ffff;
 /// `PG_PROTOCOL(3, 0)`.
 const PROTOCOL_VERSION: i32 = 196_608;
-/// `NEGOTIATE_SSL_CODE`, where a version would stand.
+/// `NEGOTIATE_SSL_CODE`, sent in place of a version.
 const TLS_REQUEST_CODE: i32 = 80_877_103;
 
-/// Types of messages from the server, by the names that the documentation has for them.
+/// Types of messages from the server, named as in the documentation.
 pub mod backend {
     pub const AUTHENTICATION: u8 = b'R';
     pub const BACKEND_KEY_DATA: u8 = b'K';
@@ -47,19 +47,22 @@ pub mod frontend {
     pub const TERMINATE: u8 = b'X';
 }
 
-/// The type of the message that begins here, and its body's length; None, where its header has not come whole.
-pub fn header(come: &[u8]) -> Result<Option<(u8, usize)>> {
-    let Some(&kind) = come.first() else { return Ok(None) };
-    let most = match kind {
+/// Return the type and body length of the message that begins here; None if its header is incomplete.
+pub fn header(received_bytes: &[u8]) -> Result<Option<(u8, usize)>> {
+    let Some(&kind) = received_bytes.first() else { return Ok(None) };
+    let limit = match kind {
         b'T' | b'D' | b'E' | b'N' | b'A' => LONGEST,
         b'R' | b'K' | b'2' | b'C' | b'G' | b'n' | b'S' | b'1' | b'Z' => LONGEST_OF_SHORT_ONES,
-        _ => return Err(Failure::protocol("the answer is not PostgreSQL's")),
+        _ => return Err(Failure::protocol("the answer is not a PostgreSQL message")),
     };
-    let Some(length) = come.get(1..HEADER) else { return Ok(None) };
+    let Some(length) = received_bytes.get(1..HEADER) else { return Ok(None) };
     let length = u32::from_be_bytes(length.try_into().expect("four bytes")) as usize;
     match length.checked_sub(HEADER - 1) {
-        Some(body) if length <= most => Ok(Some((kind, body))),
-        _ => Err(Failure::protocol(format!("a message of PostgreSQL's type '{}' has no {length} bytes", kind as char))),
+        Some(body) if length <= limit => Ok(Some((kind, body))),
+        _ => Err(Failure::protocol(format!(
+            "a PostgreSQL message of type '{}' cannot have {length} bytes",
+            kind as char
+        ))),
     }
 }
 
@@ -72,7 +75,7 @@ pub fn append_tls_request(out: &mut Vec<u8>) {
     append_counted(out, |out| out.extend_from_slice(&TLS_REQUEST_CODE.to_be_bytes()));
 }
 
-/// StartupMessage: the protocol's version, and settings of the session by their names. It has no type.
+/// Append StartupMessage, which has no type: the protocol version, and settings of the session.
 pub fn append_startup<'a>(out: &mut Vec<u8>, settings: impl IntoIterator<Item = (&'a str, &'a str)>) {
     append_counted(out, |out| {
         out.extend_from_slice(&PROTOCOL_VERSION.to_be_bytes());
@@ -96,13 +99,13 @@ fn append_counted(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     out[at..at + 4].copy_from_slice(&length.to_be_bytes());
 }
 
-/// What comes after four bytes for its length, the length as yet unwritten.
+/// Append four bytes for a length, still 0, and the body.
 fn append_sized(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     out.extend_from_slice(&[0; 4]);
     body(out);
 }
 
-/// A parameter or a part of a row: its length, which does not count itself, then its bytes.
+/// Append a parameter or a part of a row: its length without the length field, then its bytes.
 pub fn append_value(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     let at = out.len();
     append_sized(out, body);
@@ -110,32 +113,32 @@ pub fn append_value(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     out[at..at + 4].copy_from_slice(&length.to_be_bytes());
 }
 
-/// What an ErrorResponse says, by its SQLSTATE's class (PostgreSQL's documentation, "Error Codes").
+/// Convert an ErrorResponse to a failure by the class of its SQLSTATE (PostgreSQL's documentation, "Error Codes").
 pub fn failure(body: &[u8]) -> Failure {
-    let field = |wanted| {
+    let field = |code| {
         let mut fields = body.split(|byte| *byte == 0);
-        let found = fields.find(|field| field.first() == Some(&wanted)).map_or(&[][..], |field| &field[1..]);
-        String::from_utf8_lossy(found).into_owned()
+        let value = fields.find(|field| field.first() == Some(&code)).map_or(&[][..], |field| &field[1..]);
+        String::from_utf8_lossy(value).into_owned()
     };
     let (state, words) = (field(b'C'), field(b'M'));
     let class = match state.get(..2) {
         Some("08") => Class::Protocol,
         Some("28") => Class::Authentication,
-        // Operator intervention: the server goes down, or an administrator has ended the session.
+        // Operator intervention: the server shuts down, or an administrator has ended the session.
         Some("57") if state.starts_with("57P") => Class::Closed,
         Some(_) => Class::Server,
-        None => return Failure::protocol("an error without a SQLSTATE"),
+        None => return Failure::protocol("the server sent an error without a SQLSTATE"),
     };
     Failure::new(class, format!("{state}: {words}"))
 }
 
-/// How many rows a command was about (CommandComplete's tag); None for one that is about none, such as `BEGIN`.
-pub fn rows_of_tag(body: &[u8]) -> Option<u64> {
+/// Return the number of rows in CommandComplete's tag; None for commands without rows, such as `BEGIN`.
+pub fn rows_in_tag(body: &[u8]) -> Option<u64> {
     let tag = std::str::from_utf8(body.strip_suffix(b"\0")?).ok()?;
     tag.rsplit_once(' ')?.1.parse().ok()
 }
 
-/// What is still to be read of a message.
+/// The unread part of a message.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'a>(&'a [u8]);
 
@@ -153,12 +156,12 @@ impl<'a> Reader<'a> {
     }
 
     pub fn bytes(&mut self, count: usize) -> Result<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(count).ok_or_else(too_short)?;
+        let (bytes, rest) = self.0.split_at_checked(count).ok_or_else(too_short)?;
         self.0 = rest;
-        Ok(taken)
+        Ok(bytes)
     }
 
-    /// Two bytes, the high one first; so it is with all integers.
+    /// Read a big-endian integer of two bytes.
     pub fn i16(&mut self) -> Result<i16> {
         Ok(i16::from_be_bytes(self.bytes(2)?.try_into().expect("two bytes")))
     }
@@ -167,7 +170,7 @@ impl<'a> Reader<'a> {
         Ok(i32::from_be_bytes(self.bytes(4)?.try_into().expect("four bytes")))
     }
 
-    /// A value of a row; None, where it is NULL.
+    /// Read a value of a row; None for NULL.
     pub fn value(&mut self) -> Result<Option<&'a [u8]>> {
         match self.i32()? {
             -1 => Ok(None),
@@ -184,7 +187,7 @@ impl<'a> Reader<'a> {
 }
 
 fn too_short() -> Failure {
-    Failure::protocol("a message holds less than it says")
+    Failure::protocol("a message is shorter than its stated length")
 }
 
 #[cfg(test)]
@@ -193,17 +196,17 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_header_is_read_once_it_is_whole() {
+    fn header_is_read_once_complete() {
         assert_eq!(header(b"").unwrap(), None);
         assert_eq!(header(b"Z\0\0\0").unwrap(), None);
         assert_eq!(header(b"Z\0\0\0\x05I").unwrap(), Some((b'Z', 1)));
         assert_eq!(header(b"D\x3f\xff\xff\xff").unwrap(), Some((b'D', LONGEST - 4)));
     }
 
-    /// Megabytes that never come would be waited for.
+    /// Otherwise the client would wait for megabytes that never arrive.
     #[test]
-    fn what_is_no_message_is_told_from_its_header() {
-        for come in [
+    fn invalid_messages_are_recognized_by_their_header() {
+        for received_bytes in [
             &b"Z\0\0\0\x03"[..],
             b"Z\0\x01\0\0",
             b"D\x40\0\0\0",
@@ -212,12 +215,12 @@ mod tests {
             b"HTTP/1.1 400 Bad Request\r\n",
             b"\x4a\0\0\0\x0a",
         ] {
-            assert_eq!(header(come).unwrap_err().class, Class::Protocol, "{come:?}");
+            assert_eq!(header(received_bytes).unwrap_err().class, Class::Protocol, "{received_bytes:?}");
         }
     }
 
     #[test]
-    fn requests_are_those_of_the_documentation() {
+    fn requests_match_the_documentation() {
         let mut out = Vec::new();
         append_tls_request(&mut out);
         assert_eq!(out, b"\0\0\0\x08\x04\xd2\x16\x2f");
@@ -240,25 +243,25 @@ mod tests {
             ("57P01", Class::Closed),
             ("08P01", Class::Protocol),
         ] {
-            let said = failure(format!("SFATAL\0VFATAL\0C{state}\0Mno\0\0").as_bytes());
-            assert_eq!((said.class, said.detail), (class, format!("{state}: no")));
+            let failure = failure(format!("SFATAL\0VFATAL\0C{state}\0Mno\0\0").as_bytes());
+            assert_eq!((failure.class, failure.detail), (class, format!("{state}: no")));
         }
         assert_eq!(failure(b"Mno\0\0").class, Class::Protocol);
         assert_eq!(failure(b"").class, Class::Protocol);
     }
 
     #[test]
-    fn a_tag_ends_with_its_rows() {
-        assert_eq!(rows_of_tag(b"SELECT 1\0"), Some(1));
-        assert_eq!(rows_of_tag(b"INSERT 0 5\0"), Some(5));
-        assert_eq!(rows_of_tag(b"COPY 100\0"), Some(100));
-        assert_eq!(rows_of_tag(b"BEGIN\0"), None);
-        assert_eq!(rows_of_tag(b"UPDATE 1"), None, "no zero at its end");
+    fn row_count_is_read_from_the_tag() {
+        assert_eq!(rows_in_tag(b"SELECT 1\0"), Some(1));
+        assert_eq!(rows_in_tag(b"INSERT 0 5\0"), Some(5));
+        assert_eq!(rows_in_tag(b"COPY 100\0"), Some(100));
+        assert_eq!(rows_in_tag(b"BEGIN\0"), None);
+        assert_eq!(rows_in_tag(b"UPDATE 1"), None, "no zero at its end");
     }
 
     proptest! {
         #[test]
-        fn what_is_appended_can_be_read(kind in prop::sample::select(&b"TDENA"[..]), value in prop::collection::vec(any::<u8>(), 0..300)) {
+        fn appended_values_can_be_read(kind in prop::sample::select(&b"TDENA"[..]), value in prop::collection::vec(any::<u8>(), 0..300)) {
             let mut out = Vec::new();
             append(&mut out, kind, |out| append_value(out, |out| out.extend_from_slice(&value)));
             prop_assert_eq!(header(&out).unwrap(), Some((kind, value.len() + 4)));
@@ -268,14 +271,14 @@ mod tests {
         }
     }
 
-    /// Fuzzing: a fixed number of inputs with `cargo test`, without end with `cargo bolero test`.
+    /// Fuzzing: a fixed number of inputs with `cargo test`, unlimited with `cargo bolero test`.
     #[test]
     fn fuzz_arbitrary_bytes() {
         bolero::check!().with_iterations(20_000).for_each(|bytes: &[u8]| {
             if let Ok(Some((_, body))) = header(bytes) {
                 assert!(body <= LONGEST);
             }
-            let _ = (failure(bytes), rows_of_tag(bytes));
+            let _ = (failure(bytes), rows_in_tag(bytes));
             let mut reader = Reader::new(bytes);
             while reader.value().is_ok() || reader.string().is_ok() || reader.i16().is_ok() {}
         });

@@ -1,7 +1,7 @@
-//! PostgreSQL's wire protocol (3.0): TLS by request or at once, SCRAM-SHA-256 with and without channel binding, simple,
-//! extended and prepared queries, several at once, and COPY. What libpq does and can be seen in a measurement, this does: the
-//! password is salted for each connection anew, a statement is described each time that it is executed, and an end is announced
-//! and not waited for.
+//! PostgreSQL's wire protocol (3.0): TLS by request or directly, SCRAM-SHA-256 with and without channel binding,
+//! simple, extended and prepared queries, pipelines, and COPY. It behaves like libpq where a measurement would show the
+//! difference: the password is salted anew for each connection, a statement is described at each execution, and a
+//! connection ends without waiting for an answer.
 
 mod channel;
 mod login;
@@ -29,26 +29,26 @@ use workload::ycsb::{Fields, Key, Shape, TablePlace, Values};
 use workload::{Ask, Job, KeyValue, Kind, PGBENCH, Pgbench, Pipeline, Records};
 use ycsb::Statements as RecordStatements;
 
-/// Where a PostgreSQL service is and how it is asked.
+/// The location of a PostgreSQL service and the way to query it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// `host:port`; the first that can be reached is measured.
+    /// `host:port`; the first that accepts a TCP connection is measured.
     pub addresses: Vec<String>,
     pub username: String,
     pub password: Option<Secret>,
     pub database: String,
-    /// The session's; the server's holds where absent. A pooler does not take it.
+    /// The session's search path; the server's if absent. A pooler does not accept it.
     pub search_path: Option<String>,
     pub table_schema: Option<String>,
     #[serde(default = "usertable")]
     pub table: String,
-    /// pgbench's scale: so many branches, and ten times as many tellers.
+    /// pgbench's scale: the number of branches; there are ten times as many tellers.
     #[serde(default = "one")]
     pub scale: u64,
     #[serde(default)]
     pub statements: Statements,
-    /// How values come: a simple query's always as text.
+    /// The format of values; those of a simple query are always text.
     #[serde(default)]
     pub results: Results,
     #[serde(default)]
@@ -65,7 +65,7 @@ fn one() -> u64 {
     1
 }
 
-/// How queries are asked, by pgbench's names for its `--protocol`.
+/// The form of queries, with the names of pgbench's `--protocol`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Statements {
@@ -75,23 +75,23 @@ pub enum Statements {
     Prepared,
 }
 
-/// How values come.
+/// The format of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Results {
     #[default]
     Text,
-    /// As the server has them, integers with the high byte first.
+    /// The server's binary format: integers with the high byte first.
     Binary,
 }
 
-/// How TLS begins.
+/// The beginning of TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Negotiation {
     #[default]
     Request,
-    /// With the connection's first byte: servers from 17 on.
+    /// With the first byte of the connection, on servers from 17 on.
     Direct,
 }
 
@@ -101,16 +101,16 @@ pub const PROTOCOL: Protocol = Protocol::of::<Settings>("postgres", PGBENCH);
 impl crate::Settings for Settings {
     fn check(&self, _kinds: &[Kind]) -> Result<()> {
         if self.scale == 0 {
-            return Err(Failure::new(Class::Plan, "scale is at least 1"));
+            return Err(Failure::new(Class::Plan, "scale must be at least 1"));
         }
         let strings =
             [Some(&self.username), Some(&self.database), self.search_path.as_ref(), self.table_schema.as_ref()];
         if strings.into_iter().flatten().any(|text| text.contains('\0')) {
-            return Err(Failure::new(Class::Plan, "a name holds a zero, which ends it"));
+            return Err(Failure::new(Class::Plan, "a name must not contain a zero byte"));
         }
-        // It stands for a parameter in our statements.
+        // A question mark marks a parameter in the statements.
         if self.table_schema.as_ref().is_some_and(|name| name.contains('?')) {
-            return Err(Failure::new(Class::Plan, "a schema's name holds a question mark"));
+            return Err(Failure::new(Class::Plan, "a schema's name must not contain a question mark"));
         }
         Ok(())
     }
@@ -129,10 +129,9 @@ impl crate::Settings for Settings {
     }
 }
 
-/// The port of an address that names none.
+/// The default port.
 const DEFAULT_PORT: u16 = 5432;
 
-/// An arm's server.
 pub struct Service {
     transport: Transport,
     opening: Opening,
@@ -167,12 +166,12 @@ impl Service {
         Ok(service)
     }
 
-    /// Log in once: by what mechanism, and what the server itself says of the connection's TLS.
+    /// Log in once; return the authentication mechanism and the server's view of the connection's TLS.
     async fn prove(&self, reactor: &Rc<Reactor>, timeline: &mut Timeline) -> Result<Facts> {
         let LoggedIn { mut channel, process, mechanism } = self.log_in(reactor, timeline).await?;
-        let seen = server_side(&mut channel, process).await?;
+        let server_side = server_side(&mut channel, process).await?;
         channel.close();
-        Ok(Facts::from([("mechanism", mechanism.into()), ("server_side", seen.into())]))
+        Ok(Facts::from([("mechanism", mechanism.into()), ("server_side", server_side.into())]))
     }
 
     async fn log_in(&self, reactor: &Rc<Reactor>, timeline: &mut Timeline) -> Result<LoggedIn> {
@@ -180,19 +179,19 @@ impl Service {
     }
 }
 
-/// What `pg_stat_ssl` has of a session, such as 'TLSv1.3', or 'none' for a plain one; None, where the server does not know the
-/// process: then it is not the server itself that answers, but something before it.
+/// Return the session's TLS version in `pg_stat_ssl`, such as 'TLSv1.3', or 'none' without TLS. Return None if the
+/// server does not know the process, because something between client and server answered.
 async fn server_side(channel: &mut Channel, process: i32) -> Result<Option<String>> {
     let text = format!("SELECT coalesce(version, 'none') FROM pg_catalog.pg_stat_ssl WHERE pid = {process}");
     pgbench::append_query(&text, channel.request());
-    let mut seen = None;
+    let mut tls_version = None;
     let read = |body: &[u8]| {
         let version = channel::row(body, 1)?.value()?.unwrap_or_default();
-        seen = Some(String::from_utf8_lossy(version).into_owned());
+        tls_version = Some(String::from_utf8_lossy(version).into_owned());
         Ok(())
     };
     channel.ask(read).await?;
-    Ok(seen)
+    Ok(tls_version)
 }
 
 impl crate::Service for Service {
@@ -230,7 +229,7 @@ impl OneServer for Service {
     }
 }
 
-/// A connection whose user was accepted.
+/// A logged-in connection.
 pub struct Session {
     service: Arc<Service>,
     channel: Channel,
@@ -324,7 +323,7 @@ impl Records for Session {
 
 impl Session {
     fn ready(&mut self) -> Result<(&RecordStatements, &mut Channel)> {
-        let unprepared = || Failure::new(Class::Internal, "an operation before its statement was prepared");
+        let unprepared = || Failure::new(Class::Internal, "an operation was started before its statement was prepared");
         Ok((self.records.as_ref().ok_or_else(unprepared)?, &mut self.channel))
     }
 }
@@ -348,14 +347,17 @@ mod tests {
         assert_eq!((settings.negotiation, settings.channel_binding), (Negotiation::Request, false));
         assert_eq!((&settings.table[..], settings.scale), ("usertable", 1));
         assert!(!format!("{settings:?}").contains("s3cret"));
-        let asked =
+        let settings =
             with(r#""statements": "extended", "results": "binary", "negotiation": "direct", "scale": 8"#).unwrap();
-        assert_eq!((asked.statements, asked.negotiation, asked.scale), (Statements::Extended, Negotiation::Direct, 8));
+        assert_eq!(
+            (settings.statements, settings.negotiation, settings.scale),
+            (Statements::Extended, Negotiation::Direct, 8)
+        );
         assert!(with(r#""statements": "text""#).is_err() && with(r#""tables": "x""#).is_err());
     }
 
     #[test]
-    fn what_cannot_be_is_refused_with_the_plan() {
+    fn invalid_settings_are_refused_with_the_plan() {
         assert!(with(r#""scale": 8"#).unwrap().check(&[]).is_ok());
         assert_eq!(with(r#""scale": 0"#).unwrap().check(&[]).unwrap_err().class, Class::Plan);
         for name in ["search_path", "table_schema"] {

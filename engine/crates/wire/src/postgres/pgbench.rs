@@ -1,8 +1,9 @@
-//! pgbench's tables and what its built-in scripts ask of them (pgbench.c, `builtin_script`): "select only" and "TPC-B (sort
-//! of)"; and the load by COPY.
+//! pgbench's tables, its built-in scripts "select only" and "TPC-B (sort of)" (pgbench.c, `builtin_script`), and
+//! loading by COPY.
 //!
-//! Statements go by the simple protocol, or are parsed, bound, described and executed by the extended one (PostgreSQL's
-//! documentation, "Message Flow"). Parameters are text of a type that the server finds out, as libpq's and pgbench's are.
+//! Statements are sent with the simple protocol, or parsed, bound, described and executed with the extended one
+//! (PostgreSQL's documentation, "Message Flow"). Parameters are text and the server infers their types, as with libpq
+//! and pgbench.
 
 use super::channel::{Answer, Channel, Outcome, end, row};
 use super::message::{self, append, append_string, append_value, backend, frontend};
@@ -12,7 +13,7 @@ use std::io::Write;
 use std::ops::Range;
 use workload::pgbench::{Bank, Transfer};
 
-/// Places of the statements below.
+/// Indexes of the statements.
 const SELECT: usize = 0;
 const BEGIN: usize = 1;
 const ACCOUNT: usize = 2;
@@ -21,7 +22,7 @@ const BRANCH: usize = 4;
 const HISTORY: usize = 5;
 const END: usize = 6;
 
-/// How they are asked.
+/// The scripts with their form of queries.
 pub struct Scripts {
     statements: Statements,
     results: Results,
@@ -29,25 +30,25 @@ pub struct Scripts {
     copy: String,
 }
 
-/// Which of them a session has prepared, a bit each.
+/// The statements that a session has prepared, one bit each.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Prepared(u8);
 
 impl Scripts {
-    /// By this protocol, for results of this kind; of tables in this schema, or in those that the session looks in.
+    /// Create the scripts for this protocol and format of results. Tables are in `schema`, or found by the search path.
     pub fn new(statements: Statements, results: Results, schema: Option<&str>) -> Self {
-        let of = schema.map(|name| format!("{}.", quoted(name))).unwrap_or_default();
+        let prefix = schema.map(|name| format!("{}.", quoted(name))).unwrap_or_default();
         let values = "(tid, bid, aid, delta, mtime) VALUES (?, ?, ?, ?, CURRENT_TIMESTAMP)";
         let texts = [
-            ("select", format!("SELECT abalance FROM {of}pgbench_accounts WHERE aid = ?")),
+            ("select", format!("SELECT abalance FROM {prefix}pgbench_accounts WHERE aid = ?")),
             ("begin", "BEGIN".into()),
-            ("account", format!("UPDATE {of}pgbench_accounts SET abalance = abalance + ? WHERE aid = ?")),
-            ("teller", format!("UPDATE {of}pgbench_tellers SET tbalance = tbalance + ? WHERE tid = ?")),
-            ("branch", format!("UPDATE {of}pgbench_branches SET bbalance = bbalance + ? WHERE bid = ?")),
-            ("history", format!("INSERT INTO {of}pgbench_history {values}")),
+            ("account", format!("UPDATE {prefix}pgbench_accounts SET abalance = abalance + ? WHERE aid = ?")),
+            ("teller", format!("UPDATE {prefix}pgbench_tellers SET tbalance = tbalance + ? WHERE tid = ?")),
+            ("branch", format!("UPDATE {prefix}pgbench_branches SET bbalance = bbalance + ? WHERE bid = ?")),
+            ("history", format!("INSERT INTO {prefix}pgbench_history {values}")),
             ("end", "END".into()),
         ];
-        let copy = format!("COPY {of}pgbench_accounts (aid, bid, abalance, filler) FROM STDIN");
+        let copy = format!("COPY {prefix}pgbench_accounts (aid, bid, abalance, filler) FROM STDIN");
         Scripts { statements, results, all: texts.map(|(name, text)| Numbered::new(name, &text)), copy }
     }
 
@@ -61,7 +62,7 @@ impl Scripts {
                 let failure = message::failure(body);
                 return Err(channel.take_answer(Answer::new(no_row)).await.err().unwrap_or(failure));
             }
-            _ => return Err(Failure::protocol("the answer to COPY is none")),
+            _ => return Err(Failure::protocol("the answer to COPY is unexpected")),
         }
         let request = channel.request();
         append(request, frontend::COPY_DATA, |out| records.for_each(|record| bank.append_row(record, out)));
@@ -70,14 +71,14 @@ impl Scripts {
         if written == expected {
             return Ok(());
         }
-        Err(Failure::new(Class::Server, format!("{written} rows of {expected} were written")))
+        Err(Failure::new(Class::Server, format!("only {written} of {expected} rows were written")))
     }
 
     pub async fn prepare_all(&self, channel: &mut Channel, prepared: &mut Prepared) -> Result<()> {
         self.prepare(channel, prepared, 0..self.all.len()).await
     }
 
-    /// Read so many accounts without waiting in between: one round trip, besides the preparation that the first needs.
+    /// Read `count` accounts in one pipeline: one round trip, plus the preparation on first use.
     pub async fn select(
         &self,
         channel: &mut Channel,
@@ -96,10 +97,13 @@ impl Scripts {
         if outcome.rows == count as u64 && outcome.commands == count {
             return Ok(());
         }
-        Err(Failure::new(Class::Server, format!("{} rows for {count} keys: is the data loaded?", outcome.rows)))
+        Err(Failure::new(
+            Class::Server,
+            format!("the server returned {} rows for {count} keys: is the data loaded?", outcome.rows),
+        ))
     }
 
-    /// Carry out one transaction: seven round trips, besides the preparation that the first needs.
+    /// Execute one transaction: seven round trips, plus the preparations on first use.
     pub async fn transact(&self, channel: &mut Channel, prepared: &mut Prepared, about: Transfer) -> Result<()> {
         let outcome = self.transaction(channel, prepared, about).await;
         if outcome.as_ref().is_err_and(|failure| failure.class == Class::Server) {
@@ -119,55 +123,58 @@ impl Scripts {
         self.change(channel, prepared, HISTORY, &[teller, branch, account, delta]).await?;
         let outcome = self.change(channel, prepared, END, &[]).await?;
         if outcome.in_transaction {
-            return Err(Failure::protocol("a transaction does not end"));
+            return Err(Failure::protocol("a transaction did not end"));
         }
         Ok(())
     }
 
-    /// Execute a statement that changes one row, or none where it has no parameters.
+    /// Execute a statement that changes one row, or none if it has no parameters.
     async fn change(
         &self,
         channel: &mut Channel,
         prepared: &mut Prepared,
-        place: usize,
+        index: usize,
         values: &[i64],
     ) -> Result<Outcome> {
-        self.prepare(channel, prepared, place..place + 1).await?;
+        self.prepare(channel, prepared, index..index + 1).await?;
         append_all(self.statements, channel.request(), |out| {
-            self.all[place].append(self.statements, self.results, values, out);
+            self.all[index].append(self.statements, self.results, values, out);
         });
         let outcome = channel.ask(no_row).await?;
         if outcome.changed == u64::from(!values.is_empty()) {
             return Ok(outcome);
         }
-        let found = outcome.changed;
-        Err(Failure::new(Class::Server, format!("{found} rows were changed, where one is: are the tables pgbench's?")))
+        let changed = outcome.changed;
+        Err(Failure::new(
+            Class::Server,
+            format!("{changed} rows were changed instead of one: are these pgbench's tables?"),
+        ))
     }
 
-    /// Once a session, as pgbench does it: a round trip of its own, the first time that a statement is wanted.
-    async fn prepare(&self, channel: &mut Channel, prepared: &mut Prepared, places: Range<usize>) -> Result<()> {
-        if self.statements != Statements::Prepared || places.clone().all(|place| prepared.has(place)) {
+    /// Prepare statements on first use in a session, in a separate round trip, as pgbench does.
+    async fn prepare(&self, channel: &mut Channel, prepared: &mut Prepared, indexes: Range<usize>) -> Result<()> {
+        if self.statements != Statements::Prepared || indexes.clone().all(|index| prepared.has(index)) {
             return Ok(());
         }
         let request = channel.request();
-        for statement in places.clone().filter(|place| !prepared.has(*place)).map(|place| &self.all[place]) {
+        for statement in indexes.clone().filter(|index| !prepared.has(*index)).map(|index| &self.all[index]) {
             statement.append_parse(statement.name, request);
         }
         append_sync(request);
         channel.ask(no_row).await?;
-        places.for_each(|place| prepared.0 |= 1 << place);
+        indexes.for_each(|index| prepared.0 |= 1 << index);
         Ok(())
     }
 }
 
 impl Prepared {
-    fn has(self, place: usize) -> bool {
-        self.0 & 1 << place != 0
+    fn has(self, index: usize) -> bool {
+        self.0 & 1 << index != 0
     }
 }
 
 pub fn no_row(_body: &[u8]) -> Result<()> {
-    Err(Failure::protocol("a row, where none was asked for"))
+    Err(Failure::protocol("the server sent a row that was not requested"))
 }
 
 fn check_balance(body: &[u8], binary: bool) -> Result<()> {
@@ -177,33 +184,33 @@ fn check_balance(body: &[u8], binary: bool) -> Result<()> {
         true => value.len() == size_of::<i32>(),
         false => std::str::from_utf8(value).is_ok_and(|text| text.parse::<i32>().is_ok()),
     };
-    if is_integer { end(reader) } else { Err(Failure::protocol("a balance is no integer")) }
+    if is_integer { end(reader) } else { Err(Failure::protocol("a balance is not an integer")) }
 }
 
-/// Describe's and Close's, of what Bind has made.
+/// The target of Describe: the portal created by Bind.
 const PORTAL: u8 = b'P';
-/// The statement and the portal that have no name last until there is another.
+/// The unnamed statement and portal, which are replaced by the next ones.
 const UNNAMED: &str = "";
-/// Execute's: all rows.
+/// No limit of rows for Execute.
 const ALL_ROWS: i32 = 0;
 
 pub fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// A statement whose parameters are whole numbers.
+/// A statement with integer parameters.
 pub struct Numbered {
     pub name: &'static str,
-    pieces: Vec<String>,
+    parts: Vec<String>,
 }
 
 impl Numbered {
     pub fn new(name: &'static str, text: &str) -> Self {
-        Numbered { name, pieces: text.split('?').map(Into::into).collect() }
+        Numbered { name, parts: text.split('?').map(Into::into).collect() }
     }
 
     pub fn append(&self, statements: Statements, results: Results, values: &[i64], out: &mut Vec<u8>) {
-        assert_eq!(values.len() + 1, self.pieces.len(), "parameters of '{}'", self.name);
+        assert_eq!(values.len() + 1, self.parts.len(), "parameters of '{}'", self.name);
         let name = match statements {
             Statements::Simple => return self.append_text(values, out),
             Statements::Extended => {
@@ -214,7 +221,7 @@ impl Numbered {
         };
         append_execution(name, values.len(), results, out, |out| {
             for value in values {
-                append_value(out, |out| write!(out, "{value}").expect("memory takes what is written"));
+                append_value(out, |out| write!(out, "{value}").expect("writing to memory"));
             }
         });
     }
@@ -222,11 +229,11 @@ impl Numbered {
     pub fn append_parse(&self, name: &str, out: &mut Vec<u8>) {
         append(out, frontend::PARSE, |out| {
             append_string(out, name);
-            for (at, piece) in self.pieces.iter().enumerate() {
-                if at > 0 {
-                    write!(out, "${at}").expect("memory takes what is written");
+            for (position, part) in self.parts.iter().enumerate() {
+                if position > 0 {
+                    write!(out, "${position}").expect("writing to memory");
                 }
-                out.extend_from_slice(piece.as_bytes());
+                out.extend_from_slice(part.as_bytes());
             }
             // The end of the text, and no types of parameters.
             out.extend_from_slice(&[0, 0, 0]);
@@ -234,26 +241,26 @@ impl Numbered {
     }
 
     fn append_text(&self, values: &[i64], out: &mut Vec<u8>) {
-        for (at, piece) in self.pieces.iter().enumerate() {
-            if let Some(value) = at.checked_sub(1).map(|before| values[before]) {
-                write!(out, "{value}").expect("memory takes what is written");
+        for (position, part) in self.parts.iter().enumerate() {
+            if let Some(value) = position.checked_sub(1).map(|before| values[before]) {
+                write!(out, "{value}").expect("writing to memory");
             }
-            out.extend_from_slice(piece.as_bytes());
+            out.extend_from_slice(part.as_bytes());
         }
         out.push(b';');
     }
 }
 
-/// Append the requests that `ask` appends, and what ends them: a simple protocol's are one message, all statements in it; an
-/// extended one's end with Sync.
-pub fn append_all(statements: Statements, out: &mut Vec<u8>, ask: impl FnOnce(&mut Vec<u8>)) {
+/// Append the requests of `append_requests` and their end. With the simple protocol all statements form one message;
+/// with the extended protocol Sync ends them.
+pub fn append_all(statements: Statements, out: &mut Vec<u8>, append_requests: impl FnOnce(&mut Vec<u8>)) {
     if statements == Statements::Simple {
         return append(out, frontend::QUERY, |out| {
-            ask(out);
+            append_requests(out);
             out.push(0);
         });
     }
-    ask(out);
+    append_requests(out);
     append_sync(out);
 }
 
@@ -297,7 +304,7 @@ pub fn append_execution(
     });
 }
 
-/// Append the end of requests of the extended protocol: the server answers when it has seen it.
+/// Append Sync, after which the server answers all requests.
 pub fn append_sync(out: &mut Vec<u8>) {
     append(out, frontend::SYNC, |_| ());
 }
@@ -307,7 +314,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_balance_is_one_integer_in_its_format() {
+    fn balance_must_be_one_integer() {
         check_balance(b"\0\x01\0\0\0\x02-5", false).unwrap();
         check_balance(b"\0\x01\0\0\0\x04\xff\xff\xff\xfb", true).unwrap();
         for (body, binary) in [
@@ -329,7 +336,7 @@ mod tests {
         });
     }
 
-    fn asked(statements: Statements, results: Results, values: &[&[i64]]) -> Vec<u8> {
+    fn requests(statements: Statements, results: Results, values: &[&[i64]]) -> Vec<u8> {
         let statement = Numbered::new("s", "SELECT ? + ?");
         let mut out = Vec::new();
         append_all(statements, &mut out, |out| {
@@ -339,28 +346,28 @@ mod tests {
     }
 
     #[test]
-    fn a_simple_query_holds_its_parameters() {
-        let out = asked(Statements::Simple, Results::Text, &[&[1, -5]]);
+    fn simple_query_contains_its_parameters() {
+        let out = requests(Statements::Simple, Results::Text, &[&[1, -5]]);
         assert_eq!(out, b"Q\0\0\0\x13SELECT 1 + -5;\0");
     }
 
     #[test]
-    fn several_simple_queries_are_one_message() {
-        let out = asked(Statements::Simple, Results::Text, &[&[1, 2], &[3, 4]]);
+    fn simple_queries_are_sent_as_one_message() {
+        let out = requests(Statements::Simple, Results::Text, &[&[1, 2], &[3, 4]]);
         assert_eq!(out, b"Q\0\0\0\x1fSELECT 1 + 2;SELECT 3 + 4;\0");
     }
 
     #[test]
-    fn a_prepared_statement_is_bound_described_and_executed() {
-        let out = asked(Statements::Prepared, Results::Binary, &[&[1, -5]]);
+    fn prepared_statement_is_bound_described_and_executed() {
+        let out = requests(Statements::Prepared, Results::Binary, &[&[1, -5]]);
         let bind = b"B\0\0\0\x1a\0s\0\0\0\0\x02\0\0\0\x011\0\0\0\x02-5\0\x01\0\x01";
         let rest = b"D\0\0\0\x06P\0E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04";
         assert_eq!(out, [&bind[..], &rest[..]].concat());
     }
 
     #[test]
-    fn an_extended_query_is_parsed_each_time() {
-        let out = asked(Statements::Extended, Results::Text, &[&[1, 2], &[3, 4]]);
+    fn extended_query_is_parsed_each_time() {
+        let out = requests(Statements::Extended, Results::Text, &[&[1, 2], &[3, 4]]);
         let parse = b"P\0\0\0\x16\0SELECT $1 + $2\0\0\0";
         assert!(out.starts_with(parse));
         assert_eq!(out.windows(parse.len()).filter(|window| window == parse).count(), 2);

@@ -1,17 +1,19 @@
-//! YCSB's operations as its JDBC binding asks for them (`site.ycsb.db.JdbcDBClient`): prepared statements on a table
-//! `YCSB_KEY VARCHAR(255) PRIMARY KEY, FIELD0 TEXT, FIELD1 TEXT, …`, whose columns the server knows in small letters.
+//! YCSB's operations with the statements of its JDBC binding (`site.ycsb.db.JdbcDBClient`): prepared statements on a
+//! table `YCSB_KEY VARCHAR(255) PRIMARY KEY, FIELD0 TEXT, FIELD1 TEXT, …`, whose column names the server folds to lower
+//! case.
 
 use super::Results;
 use super::channel::{Channel, end, row};
 use super::message::append_value;
 use super::pgbench::{append_execution, append_parse, append_sync, no_row, quoted};
-use crate::found::{check_one_row, check_order, check_scan};
+use crate::query_checks::{check_one_row, check_order, check_scan};
 use base::error::{Class, Failure, Result};
 use std::io::Write;
 use std::ops::Range;
 use workload::ycsb::{Fields, Key, Shape, Values};
 
-/// What a session has prepared for a workload, by the statements' names. Those about one field are one for each field.
+/// The names of the statements that a session has prepared for a workload. A statement about one field exists once for
+/// each field.
 pub struct Statements {
     shape: Shape,
     reads: Vec<String>,
@@ -23,64 +25,64 @@ const INSERT: &str = "insert";
 
 impl Statements {
     pub async fn prepare(channel: &mut Channel, table: &str, shape: &Shape) -> Result<Self> {
-        let mut made = Statements { shape: *shape, reads: vec![], updates: vec![], scans: vec![] };
+        let mut statements = Statements { shape: *shape, reads: vec![], updates: vec![], scans: vec![] };
         let table = quoted(table);
         let request = channel.request();
         if shape.inserts {
             let list = names(&(0..shape.fields));
-            let marks: Vec<_> = (1..=shape.fields + 1).map(|number| format!("${number}")).collect();
-            let text = format!("INSERT INTO {table} (YCSB_KEY,{list}) VALUES({})", marks.join(","));
+            let placeholders: Vec<_> = (1..=shape.fields + 1).map(|number| format!("${number}")).collect();
+            let text = format!("INSERT INTO {table} (YCSB_KEY,{list}) VALUES({})", placeholders.join(","));
             append_parse(INSERT, &text, request);
         }
-        for set in sets(shape.reads_all, shape.fields) {
-            let list = names(&set);
+        for range in field_ranges(shape.reads_all, shape.fields) {
+            let list = names(&range);
             if shape.reads {
                 let text = format!("SELECT YCSB_KEY,{list} FROM {table} WHERE YCSB_KEY = $1");
-                made.reads.push(named("read", &set, &text, request));
+                statements.reads.push(append_named_parse("read", &range, &text, request));
             }
             if shape.scans {
                 let text =
                     format!("SELECT YCSB_KEY,{list} FROM {table} WHERE YCSB_KEY >= $1 ORDER BY YCSB_KEY LIMIT $2");
-                made.scans.push(named("scan", &set, &text, request));
+                statements.scans.push(append_named_parse("scan", &range, &text, request));
             }
         }
-        for set in sets(shape.writes_all, shape.fields).into_iter().filter(|_| shape.updates) {
+        for range in field_ranges(shape.writes_all, shape.fields).into_iter().filter(|_| shape.updates) {
             let changes: Vec<_> =
-                set.clone().zip(1..).map(|(field, number)| format!("FIELD{field}=${number}")).collect();
-            let text = format!("UPDATE {table} SET {} WHERE YCSB_KEY = ${}", changes.join(","), set.len() + 1);
-            made.updates.push(named("update", &set, &text, request));
+                range.clone().zip(1..).map(|(field, number)| format!("FIELD{field}=${number}")).collect();
+            let text = format!("UPDATE {table} SET {} WHERE YCSB_KEY = ${}", changes.join(","), range.len() + 1);
+            statements.updates.push(append_named_parse("update", &range, &text, request));
         }
         append_sync(request);
         channel.ask(no_row).await?;
-        Ok(made)
+        Ok(statements)
     }
 
     pub async fn insert(&self, channel: &mut Channel, key: &Key, values: Values<'_>) -> Result<()> {
         let parameters = values.fields().len() + 1;
-        ask(channel, INSERT, parameters, |out| {
+        append_request(channel, INSERT, parameters, |out| {
             append_key(key, out);
             append_values(values, out);
         });
-        change(channel, "inserted").await
+        execute_change(channel, "inserted").await
     }
 
     pub async fn update(&self, channel: &mut Channel, key: &Key, values: Values<'_>) -> Result<()> {
         let fields = values.fields();
-        let at = if self.shape.writes_all { 0 } else { fields.start as usize };
-        ask(channel, of(&self.updates, at)?, fields.len() + 1, |out| {
+        let index = if self.shape.writes_all { 0 } else { fields.start as usize };
+        append_request(channel, statement_name(&self.updates, index)?, fields.len() + 1, |out| {
             append_values(values, out);
             append_key(key, out);
         });
-        change(channel, "updated").await
+        execute_change(channel, "updated").await
     }
 
     pub async fn read(&self, channel: &mut Channel, key: &Key, fields: Fields) -> Result<()> {
-        ask(channel, of(&self.reads, place(fields))?, 1, |out| append_key(key, out));
+        append_request(channel, statement_name(&self.reads, field_index(fields))?, 1, |out| append_key(key, out));
         let columns = self.columns(fields);
         check_one_row(channel.ask(|body| read_key(body, columns).map(|_| ())).await?.rows)
     }
 
-    /// Read so many rows from this key on. `last` is where the last key is kept.
+    /// Read this many rows, starting with this key. `last` is a buffer for the last key.
     pub async fn scan(
         &self,
         channel: &mut Channel,
@@ -91,9 +93,9 @@ impl Statements {
     ) -> Result<()> {
         last.clear();
         last.extend_from_slice(from.as_bytes());
-        ask(channel, of(&self.scans, place(fields))?, 2, |out| {
+        append_request(channel, statement_name(&self.scans, field_index(fields))?, 2, |out| {
             append_key(from, out);
-            append_value(out, |out| write!(out, "{count}").expect("memory takes what is written"));
+            append_value(out, |out| write!(out, "{count}").expect("writing to memory"));
         });
         let columns = self.columns(fields);
         let outcome = channel.ask(|body| check_order(read_key(body, columns)?, last));
@@ -108,44 +110,46 @@ impl Statements {
     }
 }
 
-fn ask(channel: &mut Channel, name: &str, parameters: usize, values: impl FnOnce(&mut Vec<u8>)) {
+fn append_request(channel: &mut Channel, name: &str, parameters: usize, values: impl FnOnce(&mut Vec<u8>)) {
     let request = channel.request();
     append_execution(name, parameters, Results::Text, request, values);
     append_sync(request);
 }
 
-async fn change(channel: &mut Channel, how: &str) -> Result<()> {
+async fn execute_change(channel: &mut Channel, verb: &str) -> Result<()> {
     match channel.ask(no_row).await?.changed {
         1 => Ok(()),
-        rows => Err(Failure::new(Class::Server, format!("{rows} rows were {how}, where one is: is the data loaded?"))),
+        rows => {
+            Err(Failure::new(Class::Server, format!("{rows} rows were {verb} instead of one: is the data loaded?")))
+        }
     }
 }
 
-fn sets(all: bool, fields: u32) -> Vec<Range<u32>> {
+fn field_ranges(all: bool, fields: u32) -> Vec<Range<u32>> {
     let width = if all { fields } else { 1 };
     (0..fields).step_by(width as usize).map(|first| first..first + width).collect()
 }
 
-fn names(set: &Range<u32>) -> String {
-    set.clone().map(|field| format!("FIELD{field}")).collect::<Vec<_>>().join(",")
+fn names(range: &Range<u32>) -> String {
+    range.clone().map(|field| format!("FIELD{field}")).collect::<Vec<_>>().join(",")
 }
 
-fn named(kind: &str, set: &Range<u32>, text: &str, request: &mut Vec<u8>) -> String {
-    let name = format!("{kind}{}", set.start);
+fn append_named_parse(kind: &str, range: &Range<u32>, text: &str, request: &mut Vec<u8>) -> String {
+    let name = format!("{kind}{}", range.start);
     append_parse(&name, text, request);
     name
 }
 
-fn place(fields: Fields) -> usize {
+fn field_index(fields: Fields) -> usize {
     match fields {
         Fields::All => 0,
         Fields::One(field) => field as usize,
     }
 }
 
-fn of(statements: &[String], at: usize) -> Result<&str> {
-    let unprepared = || Failure::new(Class::Internal, "an operation before its statement was prepared");
-    statements.get(at).map(String::as_str).ok_or_else(unprepared)
+fn statement_name(statements: &[String], index: usize) -> Result<&str> {
+    let unprepared = || Failure::new(Class::Internal, "an operation was started before its statement was prepared");
+    statements.get(index).map(String::as_str).ok_or_else(unprepared)
 }
 
 fn append_key(key: &Key, out: &mut Vec<u8>) {
@@ -157,7 +161,7 @@ fn append_values(values: Values<'_>, out: &mut Vec<u8>) {
 }
 
 fn read_key(body: &[u8], columns: usize) -> Result<&[u8]> {
-    let null = || Failure::new(Class::Protocol, "a row holds NULL: is the table YCSB's?");
+    let null = || Failure::new(Class::Protocol, "a row contains NULL: is it YCSB's table?");
     let mut reader = row(body, columns)?;
     let key = reader.value()?.ok_or_else(null)?;
     for _ in 1..columns {
@@ -176,12 +180,12 @@ mod tests {
     use workload::ycsb::Lengths;
 
     #[test]
-    fn names_are_quoted() {
+    fn table_names_are_quoted() {
         assert_eq!(quoted("a\"; DROP TABLE b"), "\"a\"\"; DROP TABLE b\"");
     }
 
     #[test]
-    fn a_row_is_its_key_and_its_fields() {
+    fn row_must_have_a_key_and_the_fields() {
         assert_eq!(read_key(b"\0\x02\0\0\0\x05user1\0\0\0\0", 2).unwrap(), b"user1");
         for body in [&b"\0\x02\0\0\0\x05user1\xff\xff\xff\xff"[..], b"\0\x02\0\0\0\x05user1", b"\0\x01\0\0\0\0", b""] {
             assert_eq!(read_key(body, 2).unwrap_err().class, Class::Protocol, "{body:?}");
@@ -190,12 +194,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_value_can_be_read(count in 1..20_u32, most in 1..70_000_u64, seed in any::<u64>()) {
+        fn appended_values_can_be_read(count in 1..20_u32, longest in 1..70_000_u64, seed in any::<u64>()) {
             let (mut request, mut random) = (Vec::new(), Random::new(seed));
-            append_values(Values::new(Fields::All, count, &Lengths::uniform(1, most), &mut random), &mut request);
+            append_values(Values::new(Fields::All, count, &Lengths::uniform(1, longest), &mut random), &mut request);
             let mut reader = Reader::new(&request);
             for _ in 0..count {
-                prop_assert!((1..=most as usize).contains(&reader.value().unwrap().unwrap().len()));
+                prop_assert!((1..=longest as usize).contains(&reader.value().unwrap().unwrap().len()));
             }
             prop_assert!(reader.is_empty());
         }

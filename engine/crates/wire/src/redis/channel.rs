@@ -1,4 +1,4 @@
-//! A connection on which commands go out and replies come in, in buffers that are used again.
+//! A connection for commands and replies with reusable buffers.
 //!
 //! Commands are arrays of bulk strings (Redis's documentation, "Sending commands to a Redis server").
 
@@ -22,17 +22,17 @@ impl Channel {
         &mut self.io.outbox
     }
 
-    /// Send the command that was written, and have its reply read: `read` gets the first element, and the rest.
+    /// Send the command in the outbox, and pass its reply to `read`: the first element and the rest.
     pub async fn ask<T>(&mut self, read: impl FnOnce(Element<'_>, Reader<'_>) -> Result<T>) -> Result<T> {
         self.io.send().await?;
         match self.take(read).await {
             Err(failure) if failure.class != Class::Server => Err(failure),
-            answered => self.io.check_idle().and(answered),
+            result => self.io.check_idle().and(result),
         }
     }
 
-    /// As `ask`, of so many commands that go out in one write; `read` gets each reply. An error that the server answers one of
-    /// them with is told once all have been answered: the connection is then ready for more.
+    /// Send this many commands in one write, and pass each reply to `read`. A server's error is returned after all
+    /// replies, so the connection can be used again.
     pub async fn ask_all(
         &mut self,
         commands: usize,
@@ -43,20 +43,20 @@ impl Channel {
         for _ in 0..commands {
             match self.take(&mut read).await {
                 Err(failure) if failure.class != Class::Server => return Err(failure),
-                answered => outcome = outcome.and(answered),
+                result => outcome = outcome.and(result),
             }
         }
         self.io.check_idle().and(outcome)
     }
 
     async fn take<T>(&mut self, read: impl FnOnce(Element<'_>, Reader<'_>) -> Result<T>) -> Result<T> {
-        let whole = loop {
-            match reply::length(self.io.come())? {
+        let reply = loop {
+            match reply::length(self.io.received_bytes())? {
                 Some(length) => break self.io.take(length),
                 None => self.io.fill().await?,
             }
         };
-        let mut reader = Reader::new(self.io.at(whole));
+        let mut reader = Reader::new(self.io.at(reply));
         let first = reply::first(&mut reader)?;
         read(first, reader)
     }
@@ -75,10 +75,10 @@ pub fn number(element: Element<'_>, _rest: Reader<'_>) -> Result<i64> {
 }
 
 fn not_a_number() -> Failure {
-    Failure::protocol("the answer is no number")
+    Failure::protocol("the answer is not a number")
 }
 
-/// The digits of the largest number, and its sign.
+/// The digits of the largest number.
 const LONGEST_NUMBER: usize = 20;
 
 pub fn append_head(out: &mut Vec<u8>, arguments: usize) {
@@ -93,7 +93,7 @@ pub fn append_argument(out: &mut Vec<u8>, argument: &[u8]) {
     append_end(out);
 }
 
-/// Append the line that stands before an argument's bytes; [`append_end`] stands behind them.
+/// Append the line before an argument's bytes; [`append_end`] must follow them.
 pub fn append_length(out: &mut Vec<u8>, length: usize) {
     out.push(b'$');
     append_digits(out, length as u64, 1);
@@ -113,16 +113,16 @@ pub fn append_number(out: &mut Vec<u8>, number: i64) {
     append_end(out);
 }
 
-pub fn digits(number: u64, fewest: usize) -> usize {
-    number.checked_ilog10().map_or(1, |log| log as usize + 1).max(fewest)
+pub fn digits(number: u64, min_digits: usize) -> usize {
+    number.checked_ilog10().map_or(1, |log| log as usize + 1).max(min_digits)
 }
 
-/// Append a number's digits, after zeros where they are fewer: `std::fmt` took a fifth of a pipeline's time.
-pub fn append_digits(out: &mut Vec<u8>, number: u64, fewest: usize) {
+/// Append a number's digits, with leading zeros up to `min_digits`. `std::fmt` took a fifth of a pipeline's time.
+pub fn append_digits(out: &mut Vec<u8>, number: u64, min_digits: usize) {
     let (mut text, mut rest) = ([b'0'; LONGEST_NUMBER], number);
-    let from = LONGEST_NUMBER - digits(number, fewest);
-    for place in text[from..].iter_mut().rev() {
-        *place = b'0' + (rest % 10) as u8;
+    let from = LONGEST_NUMBER - digits(number, min_digits);
+    for digit in text[from..].iter_mut().rev() {
+        *digit = b'0' + (rest % 10) as u8;
         rest /= 10;
     }
     out.extend_from_slice(&text[from..]);
@@ -140,7 +140,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn answers_are_of_their_kind() {
+    fn replies_of_other_kinds_are_refused() {
         let rest = Reader::new(b"");
         ok(Element::Line(b"OK"), rest).unwrap();
         assert_eq!(number(Element::Line(b"-3"), rest).unwrap(), -3);
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_an_array_of_strings() {
+    fn command_is_an_array_of_strings() {
         let mut out = Vec::new();
         append(&mut out, &[b"GET", b"key:1"]);
         assert_eq!(out, b"*2\r\n$3\r\nGET\r\n$5\r\nkey:1\r\n");
@@ -159,7 +159,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_number_is_written_whole(number in any::<i64>()) {
+        fn numbers_are_written_completely(number in any::<i64>()) {
             let mut out = Vec::new();
             append_number(&mut out, number);
             prop_assert_eq!(length(&out).unwrap(), Some(out.len()));

@@ -1,5 +1,5 @@
-//! From a connected socket to a session that is ready: TLS, and the proof of who we are, which is one round trip. Nothing else is
-//! sent: what a driver says of itself (`CLIENT SETINFO`) exists from 7.2 on, and costs round trips of its own.
+//! Login from a connected socket: TLS, and authentication in one round trip. Information about the driver (`CLIENT
+//! SETINFO`) is not sent: it exists only from 7.2 on, and costs further round trips.
 
 use super::Settings;
 use super::channel::{Channel, append, append_argument, append_head, ok};
@@ -11,10 +11,10 @@ use net::transport::{Address, Stream, Transport};
 use record::{Phase, Timeline};
 use std::rc::Rc;
 
-/// Who is meant where no user is named.
+/// The user without a configured name.
 const DEFAULT_USER: &str = "default";
 
-/// Who we are, and how a session begins. Holds the password; is never shown.
+/// Credentials and start-up settings of a session. Contains the password; never shown.
 pub struct Opening {
     username: Option<String>,
     password: Option<Secret>,
@@ -27,7 +27,8 @@ impl Opening {
         Opening { username, password, resp }
     }
 
-    /// Open a session, and mark `resolve`, `tcp`, `tls` and `auth`; without a password `hello`, where RESP3 begins with one.
+    /// Open a session, and end the phases `resolve`, `tcp`, `tls` and `auth`; with RESP3 and without a password `hello`
+    /// instead of `auth`.
     pub async fn log_in(
         &self,
         reactor: &Rc<Reactor>,
@@ -65,7 +66,7 @@ impl Opening {
         }
     }
 
-    /// Without a user, as servers before 6 know it.
+    /// Append AUTH, without a user if none is configured: servers before 6 know only this form.
     fn append_auth(&self, password: &Secret, out: &mut Vec<u8>) {
         let password = password.reveal().as_bytes();
         match &self.username {
@@ -75,9 +76,9 @@ impl Opening {
     }
 }
 
-/// A map of what the server is; it has to agree to the version.
+/// Check the answer to HELLO, a map that must confirm version 3.
 fn read_hello(element: Element<'_>, mut rest: Reader<'_>) -> Result<()> {
-    let disagrees = || Failure::protocol("the server does not agree to RESP3");
+    let disagrees = || Failure::protocol("the server does not support RESP3");
     let Element::Aggregate(_) = element else { return Err(disagrees()) };
     while !rest.is_empty() {
         if let Element::Bytes(b"proto") | Element::Line(b"proto") = first(&mut rest)? {
@@ -87,7 +88,7 @@ fn read_hello(element: Element<'_>, mut rest: Reader<'_>) -> Result<()> {
     Err(disagrees())
 }
 
-/// What the server itself sees of a session: which version of the protocol, and at which of its addresses it was reached.
+/// The server's view of a session: the version of the protocol, and the server's address.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct ServerSide {
     /// `2` or `3`.
@@ -97,23 +98,24 @@ pub struct ServerSide {
 }
 
 impl ServerSide {
-    /// By `CLIENT INFO`, which servers have from 6.2 on; nothing is known where it is not there, or not for this user.
+    /// Request `CLIENT INFO`, which exists from 6.2 on. The fields are None if the command is unknown or not allowed
+    /// for this user.
     pub async fn ask(channel: &mut Channel) -> Result<Self> {
         append(channel.request(), &[b"CLIENT", b"INFO"]);
         match channel.ask(|element, _| Ok(Self::read(element))).await {
             Err(failure) if matches!(failure.class, Class::Server | Class::Authentication) => {
-                // Asked for a password, another question would fail as this one did.
+                // If the server requires a password, any other command would fail too.
                 if failure.detail.starts_with("NOAUTH") { Err(failure) } else { Ok(Self::default()) }
             }
-            answered => answered,
+            result => result,
         }
     }
 
     fn read(element: Element<'_>) -> Self {
-        let Element::Bytes(told) = element else { return Self::default() };
-        let told = String::from_utf8_lossy(told);
+        let Element::Bytes(info) = element else { return Self::default() };
+        let info = String::from_utf8_lossy(info);
         let field = |name: &str| {
-            let mut fields = told.split_ascii_whitespace().filter_map(|field| field.split_once('='));
+            let mut fields = info.split_ascii_whitespace().filter_map(|field| field.split_once('='));
             fields.find(|(known, _)| *known == name).map(|(_, value)| value.to_owned())
         };
         ServerSide { resp: field("resp"), address: field("laddr") }
@@ -135,14 +137,14 @@ mod tests {
     }
 
     #[test]
-    fn a_session_of_resp3_begins_with_hello() {
+    fn resp3_session_begins_with_hello() {
         assert_eq!(hello(&opening(None, None, 3)), b"*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n");
         let named = b"*5\r\n$5\r\nHELLO\r\n$1\r\n3\r\n$4\r\nAUTH\r\n$7\r\ndefault\r\n$1\r\np\r\n";
         assert_eq!(hello(&opening(None, Some("p"), 3)), named);
     }
 
     #[test]
-    fn a_session_of_resp2_begins_with_auth() {
+    fn resp2_session_begins_with_auth() {
         let mut out = Vec::new();
         opening(None, None, 2).append_auth(&"p".into(), &mut out);
         assert_eq!(out, b"*2\r\n$4\r\nAUTH\r\n$1\r\np\r\n");
@@ -158,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn the_server_agrees_to_the_version() {
+    fn server_must_confirm_resp3() {
         greeted(b"%3\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nmodules\r\n*0\r\n$5\r\nproto\r\n:3\r\n").unwrap();
         for refused in [&b"%1\r\n$5\r\nproto\r\n:2\r\n"[..], b"%1\r\n$1\r\na\r\n:3\r\n", b"+OK\r\n", b"%0\r\n"] {
             assert_eq!(greeted(refused).unwrap_err().class, Class::Protocol, "{}", refused.escape_ascii());
@@ -167,10 +169,10 @@ mod tests {
     }
 
     #[test]
-    fn a_server_says_what_it_sees() {
-        let told = b"txt:id=3 addr=127.0.0.1:4000 laddr=127.0.0.1:6380 fd=8 name= db=0 user=u resp=3\n";
-        let seen = ServerSide::read(Element::Bytes(told));
-        assert_eq!(seen, ServerSide { resp: Some("3".into()), address: Some("127.0.0.1:6380".into()) });
+    fn client_info_is_parsed() {
+        let info = b"txt:id=3 addr=127.0.0.1:4000 laddr=127.0.0.1:6380 fd=8 name= db=0 user=u resp=3\n";
+        let server_side = ServerSide::read(Element::Bytes(info));
+        assert_eq!(server_side, ServerSide { resp: Some("3".into()), address: Some("127.0.0.1:6380".into()) });
         assert_eq!(ServerSide::read(Element::Bytes(b"id=3 name=")), ServerSide::default());
         assert_eq!(ServerSide::read(Element::Null), ServerSide::default());
     }

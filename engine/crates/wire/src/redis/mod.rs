@@ -1,5 +1,5 @@
-//! Redis's wire protocol, RESP2 and RESP3: AUTH, GET and SET one at a time and in a pipeline, and YCSB's hashes. TLS has a port of
-//! its own and begins with the connection.
+//! Redis's wire protocol, RESP2 and RESP3: AUTH, GET and SET one at a time and in a pipeline, and YCSB's hashes. TLS
+//! has a separate port and begins with the connection.
 
 mod channel;
 mod login;
@@ -26,26 +26,26 @@ use std::sync::Arc;
 use strings::is_size;
 use workload::ycsb::{Fields, Key, Shape, TablePlace, Values};
 use workload::{Ask, CACHE, Job, KeyValue, Kind, Overwrite, Pipeline, Records};
-use ycsb::{Found, Hashes};
+use ycsb::{Hashes, ScannedKeys};
 
-/// Where a Redis service is and how it is asked.
+/// The location of a Redis service and the way to query it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// `host:port`; the first that can be reached is measured.
+    /// `host:port`; the first that accepts a TCP connection is measured.
     pub addresses: Vec<String>,
-    /// The same servers' where they take TLS, which has a port of its own; `addresses` where absent.
+    /// The same servers' addresses with their separate TLS ports; `addresses` if absent.
     pub tls_addresses: Option<Vec<String>>,
-    /// Null: the user `default`.
+    /// Null for the user `default`.
     pub username: Option<String>,
     pub password: Option<Secret>,
-    /// Version of the protocol: 2, or 3, which a session begins with `HELLO`.
+    /// The version of the protocol: 2, or 3, with which a session begins with `HELLO`.
     #[serde(default = "two")]
     pub resp: u8,
     #[serde(default)]
     pub key_prefix: String,
-    /// Of the strings that are asked for: 100, 1,024 or 102,400.
-    #[serde(default = "a_hundred")]
+    /// The length of the strings to read: 100, 1,024 or 102,400 bytes.
+    #[serde(default = "one_hundred")]
     pub value_bytes: usize,
 }
 
@@ -53,11 +53,11 @@ fn two() -> u8 {
     2
 }
 
-fn a_hundred() -> usize {
+fn one_hundred() -> usize {
     100
 }
 
-/// A Redis server, or one that speaks its protocol, such as Valkey.
+/// A Redis server, or one with the same protocol, such as Valkey.
 pub const PROTOCOL: Protocol = Protocol::of::<Settings>("redis", CACHE);
 
 impl Settings {
@@ -73,13 +73,13 @@ impl crate::Settings for Settings {
     fn check(&self, _kinds: &[Kind]) -> Result<()> {
         let refuse = |what: &str| Err(Failure::new(Class::Plan, what));
         if !matches!(self.resp, 2 | 3) {
-            return refuse("resp is 2 or 3");
+            return refuse("resp must be 2 or 3");
         }
         if self.username.is_some() && self.password.is_none() {
-            return refuse("a user without a password");
+            return refuse("username also needs password");
         }
         if !is_size(self.value_bytes) {
-            return refuse("value_bytes is 100, 1024 or 102400");
+            return refuse("value_bytes must be 100, 1024 or 102400");
         }
         Ok(())
     }
@@ -98,17 +98,16 @@ impl crate::Settings for Settings {
     }
 }
 
-/// The port of an address that names none.
+/// The default port.
 const DEFAULT_PORT: u16 = 6379;
 
-/// An arm's server.
 pub struct Service {
     transport: Transport,
     opening: Opening,
     settings: Settings,
     hashes: Hashes,
     address: Address,
-    seen: ServerSide,
+    server_side: ServerSide,
 }
 
 impl Service {
@@ -124,41 +123,42 @@ impl Service {
             settings: settings.clone(),
             hashes: Hashes::new(&settings.key_prefix),
             address: Address::parse("none", DEFAULT_PORT)?,
-            seen: ServerSide::default(),
+            server_side: ServerSide::default(),
         };
         let prove = async |address: Address, timeline: &mut Timeline| {
             service.address = address;
-            let proven = service.prove(reactor, timeline).await;
-            proven.map_err(|failure| service.refusal(failure, timeline))
+            let result = service.prove(reactor, timeline).await;
+            result.map_err(|failure| service.refusal(failure, timeline))
         };
-        service.seen =
+        service.server_side =
             first_reached(settings.addresses_for(transport), DEFAULT_PORT, reactor, timeout_ns, prove).await?;
         Ok(service)
     }
 
-    /// Log in once, and ask what the server itself sees of the session.
+    /// Log in once, and return the server's view of the session.
     async fn prove(&self, reactor: &Rc<Reactor>, timeline: &mut Timeline) -> Result<ServerSide> {
         let mut channel = self.log_in(reactor, timeline).await?;
-        let seen = ServerSide::ask(&mut channel).await?;
+        let server_side = ServerSide::ask(&mut channel).await?;
         channel.io.close();
-        Ok(seen)
+        Ok(server_side)
     }
 
     async fn log_in(&self, reactor: &Rc<Reactor>, timeline: &mut Timeline) -> Result<Channel> {
         self.opening.log_in(reactor, &self.address, &self.transport, timeline).await
     }
 
-    /// What a port of the other kind does, when it was asked the first time: one of TLS ends a plain connection without a word,
-    /// and a plain one takes a client's hello for the beginning of a line, and waits for the rest.
+    /// Return a more precise failure if the first connection reached the wrong port. A TLS port closes a plain
+    /// connection without an answer. A plain port treats a TLS client's hello as the beginning of a line and waits for
+    /// its end.
     fn refusal(&self, failure: Failure, timeline: &Timeline) -> Failure {
-        let came = |phase| timeline.spans().any(|span| span.phase == phase);
+        let has_ended = |phase| timeline.spans().any(|span| span.phase == phase);
         match (&self.transport, failure.class) {
-            (Transport::Plain, Class::Closed | Class::Reset) if came(Phase::Tcp) => {
-                let detail = "the server ended the connection instead of answering in plain: it may want TLS";
+            (Transport::Plain, Class::Closed | Class::Reset) if has_ended(Phase::Tcp) => {
+                let detail = "the server closed the plain connection instead of answering: it may require TLS";
                 Failure::new(Class::PlainRefused, detail)
             }
-            (Transport::Tls(_), Class::Timeout) if came(Phase::Tcp) && !came(Phase::Tls) => {
-                let detail = "the server has not answered a client that speaks TLS: its port may be the plain one";
+            (Transport::Tls(_), Class::Timeout) if has_ended(Phase::Tcp) && !has_ended(Phase::Tls) => {
+                let detail = "the server did not answer the TLS handshake: this may be its plain port";
                 Failure::new(Class::TlsRefused, detail)
             }
             _ => failure,
@@ -179,9 +179,10 @@ impl crate::Service for Service {
     }
 
     fn facts(&self) -> Facts {
-        // Where the server does not tell, what it has agreed to by answering `HELLO 3`, or is never asked for.
-        let resp = self.seen.resp.clone().unwrap_or_else(|| self.settings.resp.to_string());
-        Facts::from([("resp", resp.into()), ("server_side", self.seen.address.clone().into())])
+        // Without the server's answer, the version is the configured one: 3 was confirmed by the answer to `HELLO 3`,
+        // and 2 is the default.
+        let resp = self.server_side.resp.clone().unwrap_or_else(|| self.settings.resp.to_string());
+        Facts::from([("resp", resp.into()), ("server_side", self.server_side.address.clone().into())])
     }
 }
 
@@ -194,16 +195,16 @@ impl OneServer for Service {
 
     async fn open(self: &Arc<Self>, reactor: &Rc<Reactor>, timeline: &mut Timeline) -> Result<Session> {
         let channel = self.log_in(reactor, timeline).await?;
-        Ok(Session { service: self.clone(), channel, fields: 0, found: Found::default() })
+        Ok(Session { service: self.clone(), channel, fields: 0, keys: ScannedKeys::default() })
     }
 }
 
-/// A connection whose user was accepted.
+/// A logged-in connection.
 pub struct Session {
     service: Arc<Service>,
     channel: Channel,
     fields: u32,
-    found: Found,
+    keys: ScannedKeys,
 }
 
 impl workload::Session for Session {
@@ -277,8 +278,8 @@ impl Records for Session {
     }
 
     async fn scan_records(&mut self, from: &Key, count: u64, fields: Fields) -> Result<()> {
-        let Session { service, channel, fields: of, found } = self;
-        service.hashes.scan(channel, from, count, fields, *of, found).await
+        let Session { service, channel, fields: record_fields, keys } = self;
+        service.hashes.scan(channel, from, count, fields, *record_fields, keys).await
     }
 }
 
@@ -298,13 +299,13 @@ mod tests {
         let settings: Settings = serde_json::from_str(SERVICE).unwrap();
         assert_eq!((settings.resp, settings.value_bytes, &settings.key_prefix[..]), (2, 100, ""));
         assert!(!format!("{settings:?}").contains("s3cret"));
-        let asked = with(r#""resp": 3, "key_prefix": "costof:", "value_bytes": 1024"#).unwrap();
-        assert_eq!((asked.resp, asked.value_bytes), (3, 1024));
+        let settings = with(r#""resp": 3, "key_prefix": "costof:", "value_bytes": 1024"#).unwrap();
+        assert_eq!((settings.resp, settings.value_bytes), (3, 1024));
         assert!(with(r#""database": 1"#).is_err());
     }
 
     #[test]
-    fn tls_goes_to_its_own_port_where_there_is_one() {
+    fn tls_uses_its_own_addresses_if_configured() {
         let tls: settings::Transport =
             serde_json::from_str(r#"{"kind": "tls", "verify": "full", "resumption": false}"#).unwrap();
         let both = with(r#""tls_addresses": ["127.0.0.1:6380"]"#).unwrap();
@@ -314,12 +315,13 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_with_the_plan() {
+    fn invalid_settings_are_refused_with_the_plan() {
         assert!(with(r#""resp": 3"#).unwrap().check(&[]).is_ok());
         for wrong in [r#""resp": 4"#, r#""value_bytes": 0"#, r#""value_bytes": 101"#] {
             assert_eq!(with(wrong).unwrap().check(&[]).unwrap_err().class, Class::Plan, "{wrong}");
         }
-        let nobody: Settings = serde_json::from_str(r#"{"addresses": [], "username": "u", "password": null}"#).unwrap();
-        assert_eq!(nobody.check(&[]).unwrap_err().class, Class::Plan);
+        let without_password: Settings =
+            serde_json::from_str(r#"{"addresses": [], "username": "u", "password": null}"#).unwrap();
+        assert_eq!(without_password.check(&[]).unwrap_err().class, Class::Plan);
     }
 }

@@ -1,45 +1,45 @@
-//! Replies of RESP2 and RESP3 as bytes (Redis's documentation, "Redis serialization protocol specification"): elements, each a
-//! line, or a line and so many bytes; an aggregate is a line and the elements that follow it. Nothing here reads or writes a
-//! socket.
+//! Replies of RESP2 and RESP3 as bytes (Redis's documentation, "Redis serialization protocol specification"). An
+//! element is a line, or a line and a number of bytes; an aggregate is a line and the elements that follow it. This
+//! module uses no sockets.
 
 use base::error::{Class, Failure, Result};
 
-/// Every line, and the bytes that a length was said of, end so.
+/// The end of every line and of bytes with a stated length.
 const END: &[u8] = b"\r\n";
-/// Redis's own `PROTO_INLINE_MAX_SIZE`: no line of a server's is longer.
+/// Redis's `PROTO_INLINE_MAX_SIZE`: no line of a server is longer.
 const LONGEST_LINE: usize = 64 * 1024;
-/// Redis's `proto-max-bulk-len`, unless it was changed.
+/// The default of Redis's `proto-max-bulk-len`.
 const LONGEST_BYTES: u64 = 512 * 1024 * 1024;
-/// Redis takes no command of more arguments; what we ask has fewer elements by far.
+/// Redis's limit for a command's arguments; the expected replies have far fewer elements.
 const MOST_ELEMENTS: u64 = 1024 * 1024;
 
-/// What a reply is made of.
+/// An element of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Element<'a> {
-    /// A simple string, or a number or a boolean as it is written.
+    /// A simple string, or the text of a number or boolean.
     Line(&'a [u8]),
-    /// A bulk string, or a verbatim one with its format before it.
+    /// A bulk string, or a verbatim string with its format.
     Bytes(&'a [u8]),
     Error(&'a [u8]),
     Null,
-    /// So many elements follow: of a map two for each entry.
+    /// The number of elements that follow; a map has two for each entry.
     Aggregate(u64),
 }
 
-/// What is still to be read of replies.
+/// The unread part of replies.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    pub fn new(come: &'a [u8]) -> Self {
-        Reader(come)
+    pub fn new(received_bytes: &'a [u8]) -> Self {
+        Reader(received_bytes)
     }
 
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The next element; None, where it has not come whole. Then nothing is taken.
+    /// Read the next element; None if it is incomplete, and then nothing is consumed.
     pub fn next(&mut self) -> Result<Option<Element<'a>>> {
         let Some(&kind) = self.0.first() else { return Ok(None) };
         check(kind)?;
@@ -59,63 +59,62 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The length of the reply that begins here, all that is nested in it included; None, where it has not come whole.
-pub fn length(come: &[u8]) -> Result<Option<usize>> {
-    let mut reader = Reader::new(come);
-    // Counted instead of nested: no depth of a server's uses up our stack.
-    let mut wanted: u64 = 1;
-    while wanted > 0 {
+/// Return the length of the reply that begins here, with all nested elements; None if it is incomplete.
+pub fn length(received_bytes: &[u8]) -> Result<Option<usize>> {
+    let mut reader = Reader::new(received_bytes);
+    // Counting instead of recursion: deeply nested replies cannot exhaust the stack.
+    let mut missing: u64 = 1;
+    while missing > 0 {
         let Some(element) = reader.next()? else { return Ok(None) };
-        wanted -= 1;
+        missing -= 1;
         if let Element::Aggregate(elements) = element {
-            wanted += elements;
+            missing += elements;
         }
-        if wanted > MOST_ELEMENTS {
-            return Err(Failure::protocol("a reply has more elements than any was asked for"));
+        if missing > MOST_ELEMENTS {
+            return Err(Failure::protocol("a reply has more elements than any command requests"));
         }
     }
-    Ok(Some(come.len() - reader.0.len()))
+    Ok(Some(received_bytes.len() - reader.0.len()))
 }
 
-/// The only element of a whole reply, or the first of its elements.
+/// Read the only element of a complete reply, or the first of several.
 pub fn first<'a>(reader: &mut Reader<'a>) -> Result<Element<'a>> {
     match reader.next()? {
         Some(Element::Error(words)) => Err(failure(words)),
         Some(element) => Ok(element),
-        None => Err(Failure::protocol("a reply holds less than it says")),
+        None => Err(Failure::protocol("a reply is shorter than its stated length")),
     }
 }
 
-/// What a server says against a command, by the word that an error begins with. One that is an answer like another leaves
-/// the connection as it was.
+/// Convert an error reply to a failure by its first word. The connection remains usable.
 pub fn failure(words: &[u8]) -> Failure {
-    let said = String::from_utf8_lossy(words);
-    let class = match said.split(' ').next() {
+    let message = String::from_utf8_lossy(words);
+    let class = match message.split(' ').next() {
         Some("NOAUTH" | "WRONGPASS" | "NOPERM" | "DENIED") => Class::Authentication,
-        // That no password is set at all, and one was given.
-        Some("ERR") if said.starts_with("ERR AUTH ") => Class::Authentication,
-        // LOADING, OOM, MOVED, ERR max number of clients reached, and whatever else.
+        // The client sent a password, but the server has none.
+        Some("ERR") if message.starts_with("ERR AUTH ") => Class::Authentication,
+        // LOADING, OOM, MOVED, ERR max number of clients reached, and all others.
         _ => Class::Server,
     };
-    let moved = ["MOVED ", "ASK ", "READONLY "].iter().any(|word| said.starts_with(word));
-    Failure { moved, ..Failure::new(class, said) }
+    let moved = ["MOVED ", "ASK ", "READONLY "].iter().any(|word| message.starts_with(word));
+    Failure { moved, ..Failure::new(class, message) }
 }
 
 fn check(kind: u8) -> Result<()> {
     match kind {
         b'+' | b':' | b',' | b'#' | b'(' | b'-' | b'_' | b'$' | b'=' | b'!' | b'*' | b'~' | b'%' => Ok(()),
-        b'>' | b'|' => Err(Failure::protocol("the server says what nobody has asked for")),
-        b';' | b'.' => Err(Failure::protocol("a reply comes in pieces of no stated length")),
-        _ => Err(Failure::protocol("the answer is not Redis's")),
+        b'>' | b'|' => Err(Failure::protocol("the server sent a push message, which was not requested")),
+        b';' | b'.' => Err(Failure::protocol("a reply is streamed without a stated length")),
+        _ => Err(Failure::protocol("the answer is not a Redis reply")),
     }
 }
 
-fn line(come: &[u8]) -> Result<Option<(&[u8], &[u8])>> {
-    let window = &come[..come.len().min(LONGEST_LINE + END.len())];
+fn line(received_bytes: &[u8]) -> Result<Option<(&[u8], &[u8])>> {
+    let window = &received_bytes[..received_bytes.len().min(LONGEST_LINE + END.len())];
     match window.iter().position(|byte| *byte == b'\r') {
-        Some(at) => match come.get(at + 1) {
-            Some(b'\n') => Ok(Some((&come[..at], &come[at + END.len()..]))),
-            Some(_) => Err(Failure::protocol("a line of a reply does not end as lines do")),
+        Some(at) => match received_bytes.get(at + 1) {
+            Some(b'\n') => Ok(Some((&received_bytes[..at], &received_bytes[at + END.len()..]))),
+            Some(_) => Err(Failure::protocol("a line of a reply does not end with CR LF")),
             None => Ok(None),
         },
         None if window.len() > LONGEST_LINE => Err(Failure::protocol("a line of a reply has no end")),
@@ -130,7 +129,7 @@ fn bytes<'a>(line: &[u8], rest: &'a [u8]) -> Result<Option<(Element<'a>, &'a [u8
     match after.split_at_checked(END.len()) {
         None if END.starts_with(after) => Ok(None),
         Some((END, after)) => Ok(Some((Element::Bytes(value), after))),
-        _ => Err(Failure::protocol("a string of a reply is not as long as it says")),
+        _ => Err(Failure::protocol("a string of a reply does not have its stated length")),
     }
 }
 
@@ -141,21 +140,21 @@ fn as_error(element: Element<'_>) -> Element<'_> {
     }
 }
 
-fn aggregate(line: &[u8], each: u64) -> Result<Element<'static>> {
-    Ok(count(line, MOST_ELEMENTS)?.map_or(Element::Null, |entries| Element::Aggregate(each * entries)))
+fn aggregate(line: &[u8], elements_per_entry: u64) -> Result<Element<'static>> {
+    Ok(count(line, MOST_ELEMENTS)?.map_or(Element::Null, |entries| Element::Aggregate(elements_per_entry * entries)))
 }
 
-/// A length; None for RESP2's -1, which stands for no value.
-fn count(line: &[u8], most: u64) -> Result<Option<u64>> {
+/// Parse a length; None for RESP2's -1, which means no value.
+fn count(line: &[u8], limit: u64) -> Result<Option<u64>> {
     match line {
         b"-1" => return Ok(None),
-        b"?" => return Err(Failure::protocol("a reply comes in pieces of no stated length")),
+        b"?" => return Err(Failure::protocol("a reply is streamed without a stated length")),
         _ => {}
     }
     let more = |length: u64, digit: &u8| length.checked_mul(10)?.checked_add(char::from(*digit).to_digit(10)?.into());
     match line.iter().try_fold(0, more) {
-        Some(length) if length <= most && !line.is_empty() => Ok(Some(length)),
-        _ => Err(Failure::protocol("a reply tells a length that none has")),
+        Some(length) if length <= limit && !line.is_empty() => Ok(Some(length)),
+        _ => Err(Failure::protocol("a reply has an invalid length")),
     }
 }
 
@@ -174,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_are_those_of_the_specification() {
+    fn replies_of_the_specification_are_parsed() {
         use Element::{Aggregate, Bytes, Error, Line, Null};
         for (reply, expected) in [
             (&b"+OK\r\n"[..], vec![Line(b"OK")]),
@@ -199,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_that_has_not_come_whole_is_waited_for() {
+    fn incomplete_replies_need_more_bytes() {
         let reply = b"*2\r\n%1\r\n$3\r\nabc\r\n_\r\n$4\r\n\r\n\r\n\r\n";
         for end in 0..reply.len() {
             assert_eq!(length(&reply[..end]).unwrap(), None, "{end}");
@@ -208,9 +207,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_reply_is_told_soon() {
+    fn invalid_replies_are_refused_early() {
         let endless = [b"+", &[b'a'; LONGEST_LINE + 1][..]].concat();
-        for come in [
+        for received_bytes in [
             &b"HTTP/1.1 400 Bad Request\r\n"[..],
             b"SSH-2.0-OpenSSH_9.2p1 Debian\r\n",
             b"\x15\x03\x01\0\x02\x02\x46",
@@ -229,11 +228,11 @@ mod tests {
             b"|1\r\n+ttl\r\n:1\r\n:2\r\n",
             &endless,
         ] {
-            assert_eq!(length(come).unwrap_err().class, Class::Protocol, "{}", come.escape_ascii());
+            assert_eq!(length(received_bytes).unwrap_err().class, Class::Protocol, "{}", received_bytes.escape_ascii());
         }
     }
 
-    /// Each level holds another: what is nested without end is refused without a stack.
+    /// Endlessly nested replies are refused without recursion.
     #[test]
     fn nesting_needs_no_stack() {
         let deep = b"*1\r\n".repeat(1_000_000);
@@ -263,7 +262,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_come_back(values in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 0..20)) {
+        fn bulk_strings_may_have_any_bytes(values in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 0..20)) {
             let mut reply = format!("*{}\r\n", values.len()).into_bytes();
             for value in &values {
                 reply.extend_from_slice(format!("${}\r\n", value.len()).as_bytes());
@@ -279,7 +278,7 @@ mod tests {
         }
     }
 
-    /// Fuzzing: a fixed number of inputs with `cargo test`, without end with `cargo bolero test`.
+    /// Fuzzing: a fixed number of inputs with `cargo test`, unlimited with `cargo bolero test`.
     #[test]
     fn fuzz_arbitrary_bytes() {
         bolero::check!().with_iterations(20_000).for_each(|bytes: &[u8]| {
@@ -294,7 +293,7 @@ mod tests {
 
     #[test]
     fn fuzz_elements_in_any_order() {
-        const PIECES: [&[u8]; 16] = [
+        const ELEMENTS: [&[u8]; 16] = [
             b"*2\r\n",
             b"%1\r\n",
             b"~3\r\n",
@@ -313,7 +312,7 @@ mod tests {
             b"\r",
         ];
         bolero::check!().with_iterations(20_000).with_type().for_each(|chosen: &Vec<u8>| {
-            let bytes: Vec<u8> = chosen.iter().flat_map(|piece| PIECES[usize::from(*piece) % 16]).copied().collect();
+            let bytes: Vec<u8> = chosen.iter().flat_map(|index| ELEMENTS[usize::from(*index) % 16]).copied().collect();
             if let Ok(Some(whole)) = length(&bytes) {
                 let mut reader = Reader::new(&bytes[..whole]);
                 while reader.next().unwrap().is_some() {}

@@ -1,4 +1,4 @@
-//! GET and SET of strings by keys as redis-benchmark has them (`-r`): `key:` and a number of twelve digits at least.
+//! GET and SET of strings with the keys of redis-benchmark (`-r`): `key:` and a number of at least twelve digits.
 
 use super::channel::{append_argument, append_digits, append_end, append_head, append_length, digits};
 use super::reply::{Element, Reader};
@@ -6,34 +6,34 @@ use base::Random;
 use base::error::{Class, Failure, Result};
 use std::sync::LazyLock;
 
-/// Before the digits of a key.
+/// The part of a key before its digits.
 const KEY: &[u8] = b"key:";
-/// Fewest digits of a key.
+/// The minimal number of digits of a key.
 const KEY_DIGITS: usize = 12;
-/// How many bytes values of neighbouring records are shifted by: none is its neighbour's.
+/// The number of different offsets into the filling, so that neighbouring records have different values.
 const SHIFTS: u64 = 64;
 
-/// One of the sizes that values have: of every so many records, some of those from `first` on are asked for.
+/// A size of values. Of every `every` records, `count` records from `first` on have this size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Size {
     bytes: usize,
     every: u64,
     first: u64,
-    asked: u64,
+    count: u64,
 }
 
-/// About as many bytes of each size, so that one load serves arms of all of them.
+/// The sizes have about equal numbers of bytes in total, so that one load serves the arms of all sizes.
 const SIZES: [Size; 3] = [
-    Size { bytes: 100, every: 10, first: 2, asked: 8 },
-    Size { bytes: 1024, every: 10, first: 1, asked: 1 },
-    Size { bytes: 100 * 1024, every: 1000, first: 0, asked: 1 },
+    Size { bytes: 100, every: 10, first: 2, count: 8 },
+    Size { bytes: 1024, every: 10, first: 1, count: 1 },
+    Size { bytes: 100 * 1024, every: 1000, first: 0, count: 1 },
 ];
 
 pub fn is_size(bytes: usize) -> bool {
     SIZES.iter().any(|size| size.bytes == bytes)
 }
 
-/// Every value is a part of it.
+/// The bytes of which every value is a part.
 static FILLING: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let longest = SIZES.iter().map(|size| size.bytes).max().unwrap_or_default();
     let mut filling = vec![0; longest + SHIFTS as usize];
@@ -41,7 +41,7 @@ static FILLING: LazyLock<Vec<u8>> = LazyLock::new(|| {
     filling
 });
 
-/// The strings of a run, and which of them an arm asks for.
+/// The strings of a run and the size to read.
 #[derive(Debug, Clone)]
 pub struct Strings {
     prefix: String,
@@ -50,18 +50,18 @@ pub struct Strings {
 }
 
 impl Strings {
-    /// So many strings, their keys after this prefix; those of so many bytes are asked for.
+    /// Create `records` strings, with keys after this prefix. Those with `value_bytes` bytes are read.
     ///
     /// # Panics
-    /// Of a size that is none ([`is_size`]).
+    /// If the size is not valid ([`is_size`]).
     pub fn new(prefix: &str, records: u64, value_bytes: usize) -> Self {
         let size = *SIZES.iter().find(|size| size.bytes == value_bytes).expect("the plan was checked");
         Strings { prefix: prefix.into(), records, size }
     }
 
     pub fn any(&self, random: &mut Random) -> u64 {
-        let Size { every, first, asked, .. } = self.size;
-        random.below((self.records / every).max(1)) * every + first + random.below(asked)
+        let Size { every, first, count, .. } = self.size;
+        random.below((self.records / every).max(1)) * every + first + random.below(count)
     }
 
     pub fn append_get(&self, record: u64, out: &mut Vec<u8>) {
@@ -84,8 +84,8 @@ impl Strings {
                 let detail = format!("a value has {} bytes, not {}", value.len(), self.size.bytes);
                 Err(Failure::new(Class::Server, detail))
             }
-            Element::Null => Err(Failure::new(Class::Server, "there is no such key: is the data loaded?")),
-            _ => Err(Failure::protocol("the answer to GET is no string")),
+            Element::Null => Err(Failure::new(Class::Server, "the key does not exist: is the data loaded?")),
+            _ => Err(Failure::protocol("the answer to GET is not a string")),
         }
     }
 
@@ -99,9 +99,9 @@ impl Strings {
 }
 
 fn value(record: u64) -> &'static [u8] {
-    let is_of = |size: &&Size| (size.first..size.first + size.asked).contains(&(record % size.every));
-    // The rarest first; what no arm asks for is small.
-    let bytes = SIZES.iter().rev().find(is_of).map_or(SIZES[0].bytes, |size| size.bytes);
+    let has_size = |size: &&Size| (size.first..size.first + size.count).contains(&(record % size.every));
+    // The rarest size first. Records that no arm reads are small.
+    let bytes = SIZES.iter().rev().find(has_size).map_or(SIZES[0].bytes, |size| size.bytes);
     let from = (record % SHIFTS) as usize;
     &FILLING[from..from + bytes]
 }
@@ -113,7 +113,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn keys_are_redis_benchmarks() {
+    fn keys_equal_those_of_redis_benchmark() {
         let mut out = Vec::new();
         Strings::new("", 100, 100).append_get(42, &mut out);
         assert_eq!(out, b"*2\r\n$3\r\nGET\r\n$16\r\nkey:000000000042\r\n");
@@ -124,7 +124,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_asked_for_was_loaded_with_its_size(tens in 1..1_000_000_u64, size in 0..SIZES.len(), seed in any::<u64>()) {
+        fn records_to_read_have_the_loaded_size(tens in 1..1_000_000_u64, size in 0..SIZES.len(), seed in any::<u64>()) {
             let (records, bytes) = (10 * tens, SIZES[size].bytes);
             let strings = Strings::new("p", records, bytes);
             let record = strings.any(&mut Random::new(seed));
@@ -137,13 +137,13 @@ mod tests {
     }
 
     #[test]
-    fn sizes_have_about_as_many_bytes() {
-        let of = |bytes| (0..1000).filter(|record| value(*record).len() == bytes).count();
-        assert_eq!((of(100), of(1024), of(100 * 1024)), (899, 100, 1));
+    fn sizes_have_about_equal_totals() {
+        let count_of_size = |bytes| (0..1000).filter(|record| value(*record).len() == bytes).count();
+        assert_eq!((count_of_size(100), count_of_size(1024), count_of_size(100 * 1024)), (899, 100, 1));
     }
 
     #[test]
-    fn a_value_is_there_and_of_its_length() {
+    fn value_must_exist_with_its_length() {
         let (strings, rest) = (Strings::new("", 10, 100), Reader::new(b""));
         strings.check(Element::Bytes(&[b'a'; 100]), rest).unwrap();
         for element in [Element::Bytes(b"ab"), Element::Null] {

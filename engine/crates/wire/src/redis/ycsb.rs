@@ -1,27 +1,27 @@
-//! YCSB's operations as its Redis binding asks for them (`site.ycsb.db.RedisClient`): a record is a hash under its own key, and
-//! all keys are in one sorted set, by Java's hash of each.
+//! YCSB's operations with the commands of its Redis binding (`site.ycsb.db.RedisClient`). A record is a hash under its
+//! key, and all keys are in one sorted set, ordered by Java's hash of each key.
 
 use super::channel::{
     Channel, append_argument, append_digits, append_end, append_head, append_length, append_number, digits, number,
 };
 use super::reply::{Element, Reader, first};
-use crate::found::check_scan;
+use crate::query_checks::check_scan;
 use base::error::{Class, Failure, Result};
 use workload::ycsb::{Fields, Key, Values};
 
 /// The sorted set of all keys (`RedisClient.INDEX_KEY`).
 const INDEX: &[u8] = b"_indices";
-/// Before the number of a field.
+/// The prefix of a field's number.
 const FIELD: &[u8] = b"field";
 
-/// Where the records are.
+/// The prefix of all keys.
 pub struct Hashes {
     prefix: String,
 }
 
-/// The keys that a scan has found, one after the other, each after its length: used again for the next.
+/// The keys returned by a scan, each after its length. The buffer is reused for the next scan.
 #[derive(Default)]
-pub struct Found(Vec<u8>);
+pub struct ScannedKeys(Vec<u8>);
 
 impl Hashes {
     pub fn new(prefix: &str) -> Self {
@@ -43,18 +43,18 @@ impl Hashes {
     pub async fn update(&self, channel: &mut Channel, key: &Key, values: Values<'_>) -> Result<()> {
         match self.write(channel, key, values).await? {
             0 => Ok(()),
-            new => Err(Failure::new(Class::Server, format!("{new} fields were not there: is the data loaded?"))),
+            new => Err(Failure::new(Class::Server, format!("{new} fields did not exist: is the data loaded?"))),
         }
     }
 
-    pub async fn read(&self, channel: &mut Channel, key: &[u8], fields: Fields, of: u32) -> Result<()> {
+    pub async fn read(&self, channel: &mut Channel, key: &[u8], fields: Fields, record_fields: u32) -> Result<()> {
         let request = channel.request();
         match fields {
             Fields::All => {
                 append_head(request, 2);
                 append_argument(request, b"HGETALL");
                 self.append_name(key, request);
-                channel.ask(|element, rest| check(element, rest, 2 * u64::from(of))).await
+                channel.ask(|element, rest| check(element, rest, 2 * u64::from(record_fields))).await
             }
             Fields::One(field) => {
                 append_head(request, 3);
@@ -66,16 +66,16 @@ impl Hashes {
         }
     }
 
-    /// Look up so many keys from this one on in the order of the index, and read each record: a round trip for the keys and one
-    /// for each record.
+    /// Read `count` keys in the order of the index, starting with this one, and read each record: one round trip for
+    /// the keys and one for each record.
     pub async fn scan(
         &self,
         channel: &mut Channel,
         from: &Key,
         count: u64,
         fields: Fields,
-        of: u32,
-        found: &mut Found,
+        record_fields: u32,
+        scanned: &mut ScannedKeys,
     ) -> Result<()> {
         let request = channel.request();
         append_head(request, 7);
@@ -86,9 +86,9 @@ impl Hashes {
         append_argument(request, b"LIMIT");
         append_number(request, 0);
         append_number(request, i64::try_from(count).unwrap_or(i64::MAX));
-        channel.ask(|element, rest| found.read(element, rest, count)).await?;
-        for key in found.keys() {
-            self.read(channel, key, fields, of).await?;
+        channel.ask(|element, rest| scanned.read(element, rest, count)).await?;
+        for key in scanned.keys() {
+            self.read(channel, key, fields, record_fields).await?;
         }
         Ok(())
     }
@@ -100,7 +100,7 @@ impl Hashes {
         append_argument(request, b"HSET");
         self.append_name(key.as_bytes(), request);
         values.append(request, |out, field, length| {
-            // The value before this one ends here.
+            // The value of the previous field ends here.
             if field > fields.start {
                 append_end(out);
             }
@@ -119,18 +119,18 @@ impl Hashes {
     }
 }
 
-impl Found {
-    fn read(&mut self, element: Element<'_>, mut rest: Reader<'_>, most: u64) -> Result<()> {
+impl ScannedKeys {
+    fn read(&mut self, element: Element<'_>, mut rest: Reader<'_>, limit: u64) -> Result<()> {
         self.0.clear();
         let Element::Aggregate(count) = element else {
-            return Err(Failure::protocol("the answer to a scan is no keys"));
+            return Err(Failure::protocol("the answer to a scan is not a list of keys"));
         };
-        check_scan(count, most, "key")?;
+        check_scan(count, limit, "key")?;
         (0..count).try_for_each(|_| self.push(first(&mut rest)?))
     }
 
     fn push(&mut self, key: Element<'_>) -> Result<()> {
-        let Element::Bytes(key) = key else { return Err(Failure::protocol("a key is no string")) };
+        let Element::Bytes(key) = key else { return Err(Failure::protocol("a key is not a string")) };
         self.0.extend_from_slice(&(key.len() as u32).to_le_bytes());
         self.0.extend_from_slice(key);
         Ok(())
@@ -150,15 +150,15 @@ impl Found {
 fn check(element: Element<'_>, mut rest: Reader<'_>, strings: u64) -> Result<()> {
     match element {
         Element::Aggregate(0) => {
-            return Err(Failure::new(Class::Server, "there is no such record: is the data loaded?"));
+            return Err(Failure::new(Class::Server, "the record does not exist: is the data loaded?"));
         }
         Element::Aggregate(count) if count == strings => {}
         _ => return Err(Failure::protocol("a record has other fields than YCSB's")),
     }
     (0..strings).try_for_each(|_| match first(&mut rest)? {
         Element::Bytes(_) => Ok(()),
-        Element::Null => Err(Failure::new(Class::Server, "there is no such field: is the data loaded?")),
-        _ => Err(Failure::protocol("a field is no string")),
+        Element::Null => Err(Failure::new(Class::Server, "the field does not exist: is the data loaded?")),
+        _ => Err(Failure::protocol("a field is not a string")),
     })
 }
 
@@ -169,7 +169,7 @@ fn append_field(field: u32, out: &mut Vec<u8>) {
     append_end(out);
 }
 
-/// `String.hashCode` of a key, which is ASCII.
+/// Return Java's `String.hashCode` of an ASCII key.
 fn java_hash(key: &[u8]) -> i32 {
     key.iter().fold(0_i32, |hash, character| hash.wrapping_mul(31).wrapping_add(i32::from(*character)))
 }
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hashes_are_javas() {
+    fn hashes_equal_javas() {
         for (text, hash) in [("", 0), ("a", 97), ("hello", 99_162_322), ("user6284781860667377211", -594_971_599)] {
             assert_eq!(java_hash(text.as_bytes()), hash, "{text}");
         }
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_a_map_of_either_version() {
+    fn records_are_read_with_resp2_and_resp3() {
         read(b"*2\r\n$6\r\nfield0\r\n$1\r\na\r\n", 2).unwrap();
         read(b"%1\r\n$6\r\nfield0\r\n$1\r\na\r\n", 2).unwrap();
         for (reply, class) in [
@@ -208,23 +208,23 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_a_scan_are_kept() {
-        let mut found = Found::default();
+    fn keys_of_a_scan_are_stored() {
+        let mut scanned = ScannedKeys::default();
         let mut reader = Reader::new(b"*2\r\n$5\r\nuser1\r\n$0\r\n\r\n");
         let element = first(&mut reader).unwrap();
-        found.read(element, reader, 2).unwrap();
-        assert_eq!(found.keys().collect::<Vec<_>>(), [&b"user1"[..], b""]);
-        assert_eq!(found.read(element, reader, 1).unwrap_err().class, Class::Protocol);
-        assert_eq!(found.read(Element::Aggregate(0), reader, 1).unwrap_err().class, Class::Server);
+        scanned.read(element, reader, 2).unwrap();
+        assert_eq!(scanned.keys().collect::<Vec<_>>(), [&b"user1"[..], b""]);
+        assert_eq!(scanned.read(element, reader, 1).unwrap_err().class, Class::Protocol);
+        assert_eq!(scanned.read(Element::Aggregate(0), reader, 1).unwrap_err().class, Class::Server);
     }
 
     #[test]
     fn fuzz_records_and_keys_of_arbitrary_bytes() {
         bolero::check!().with_iterations(20_000).with_type().for_each(|(reply, count): &(Vec<u8>, u8)| {
             let _ = read(reply, u64::from(*count));
-            let mut found = Found::default();
-            let _ = found.read(Element::Aggregate(u64::from(*count)), Reader::new(reply), 255);
-            assert!(found.keys().count() <= usize::from(*count));
+            let mut scanned = ScannedKeys::default();
+            let _ = scanned.read(Element::Aggregate(u64::from(*count)), Reader::new(reply), 255);
+            assert!(scanned.keys().count() <= usize::from(*count));
         });
     }
 }

@@ -1,11 +1,11 @@
-//! Bounded fuzzing: whatever comes from either side, in whatever pieces, nothing panics and nothing encrypted gets out.
+//! Bounded fuzzing: arbitrary bytes from either side, however divided, cause no panic and reveal no encrypted value.
 
 use super::*;
 
 const MARK: &[u8] = b"S3CRET-OF-A-COLUMN";
 const ITERATIONS: usize = 3000;
 
-/// Choices out of a fuzzer's bytes; zeros when they are used up.
+/// Choices derived from a fuzzer's bytes; zeros after the last byte.
 struct Choices<'a>(&'a [u8]);
 
 impl<'a> Choices<'a> {
@@ -17,105 +17,108 @@ impl<'a> Choices<'a> {
 
     fn bytes(&mut self) -> &'a [u8] {
         let count = usize::from(self.byte()).min(self.0.len());
-        let (taken, rest) = self.0.split_at(count);
+        let (bytes, rest) = self.0.split_at(count);
         self.0 = rest;
-        taken
+        bytes
     }
 
-    fn of<T: Copy>(&mut self, all: &[T]) -> T {
+    fn pick<T: Copy>(&mut self, all: &[T]) -> T {
         all[usize::from(self.byte()) % all.len()]
     }
 
     /// Change up to three bytes.
     fn damage(&mut self, bytes: &mut [u8]) {
         for _ in 0..self.byte() % 4 {
-            let place = usize::from(self.byte()) * 2 % bytes.len();
-            bytes[place] = self.byte();
+            let position = usize::from(self.byte()) * 2 % bytes.len();
+            bytes[position] = self.byte();
         }
     }
 }
 
-/// Arbitrary bytes in both directions, from the first one on or after a login.
+/// Arbitrary bytes in both directions, from the start of a connection or after a login.
 #[test]
-fn arbitrary_bytes_from_both_sides() {
+fn arbitrary_bytes_cause_no_panic() {
     bolero::check!().with_iterations(ITERATIONS).for_each(|bytes: &[u8]| {
         let mut choices = Choices(bytes);
-        let mut between = match choices.byte() % 4 {
-            side @ 0..=1 => Between::new(rules(RULES), Limits::default(), side == 1),
-            2 => Between::logged_in("admin"),
-            _ => Between::logged_in("shop"),
+        let mut test = match choices.byte() % 4 {
+            side @ 0..=1 => TestSession::new(rules(RULES), Limits::default(), side == 1),
+            2 => TestSession::logged_in("admin"),
+            _ => TestSession::logged_in("shop"),
         };
         while !choices.0.is_empty() {
-            let (side, own) = (choices.byte(), choices.byte());
-            let said = choices.bytes();
-            // Half of it is packets in number, or nothing would get past the first header.
-            let said = if own.is_multiple_of(2) { packet(between.session.sequence, said) } else { said.to_vec() };
+            let (side, selector) = (choices.byte(), choices.byte());
+            let input = choices.bytes();
+            // Half of the input is packets with the right sequence number; other bytes would seldom pass the first
+            // check.
+            let input = if selector.is_multiple_of(2) { packet(test.session.sequence, input) } else { input.to_vec() };
             match side % 3 {
-                0 => between.server_in_pieces(&said, usize::from(own)),
-                1 => drop(between.client(&said)),
-                _ if between.session.wants_tls() => between.session.secured(),
-                _ => drop(between.client(&packet(0, &said))),
+                0 => test.server_in_chunks(&input, usize::from(selector)),
+                1 => drop(test.client(&input)),
+                _ if test.session.awaits_tls() => test.session.secured(),
+                _ => drop(test.client(&packet(0, &input))),
             }
         }
-        between.session.server_lost(&mut between.to_client);
+        test.session.server_lost(&mut test.to_client);
     });
 }
 
-/// The beginning of a connection, damaged anywhere: a client of a guarded account gets its OK, one error, or nothing yet.
+/// A damaged start of a connection: a client of a guarded account gets its OK, one error or nothing yet.
 #[test]
-fn damaged_logins() {
+fn damaged_logins_never_confirm_early() {
     bolero::check!().with_iterations(ITERATIONS).for_each(|bytes: &[u8]| {
         let mut choices = Choices(bytes);
-        let mut between = Between::new(rules(RULES), Limits::default(), choices.byte() % 4 == 1);
+        let mut test = TestSession::new(rules(RULES), Limits::default(), choices.byte() % 4 == 1);
         let (mut greeting, mut response) = (greeting(), response("shop", true));
         if choices.byte().is_multiple_of(2) {
             choices.damage(&mut greeting);
             choices.damage(&mut response);
         }
-        between.server_in_pieces(&greeting, 1 + usize::from(choices.byte()));
-        between.client(&response);
-        if between.session.wants_tls() {
-            between.session.secured();
+        test.server_in_chunks(&greeting, 1 + usize::from(choices.byte()));
+        test.client(&response);
+        if test.session.awaits_tls() {
+            test.session.secured();
         }
-        between.to_client.clear();
-        between.server(&packet(2, OK));
+        test.to_client.clear();
+        test.server(&packet(2, OK));
         let mut answers = pinned_answers(&PINNED, true);
         choices.damage(&mut answers);
-        if between.session.phase != Phase::Pinning {
+        if test.session.phase != Phase::Pinning {
             return;
         }
-        between.server_in_pieces(&answers, 1 + usize::from(choices.byte()));
-        match &packets(&between.to_client)[..] {
-            [] => assert!(!between.session.is_logged_in() && !between.session.listens_to_client()),
-            [one] if between.session.is_logged_in() => assert_eq!(one, OK),
-            [one] => assert!(one[0] == 0xFF && between.session.is_over()),
+        test.server_in_chunks(&answers, 1 + usize::from(choices.byte()));
+        match &packets(&test.to_client)[..] {
+            [] => assert!(!test.session.is_logged_in() && !test.session.listens_to_client()),
+            [one] if test.session.is_logged_in() => assert_eq!(one, OK),
+            [one] => assert!(one[0] == 0xFF && test.session.is_over()),
             more => panic!("{more:?}"),
         }
     });
 }
 
-/// An answer with the mark in each row, damaged anywhere, to a statement whose outputs are all encrypted, whatever the server
-/// calls them.
+/// A damaged answer with the mark in each row. All outputs of the statement are encrypted, whatever names the server
+/// reports.
 #[test]
-fn damaged_answers_never_show_what_is_to_be_encrypted() {
+fn damaged_answers_never_reveal_encrypted_values() {
     bolero::check!().with_iterations(ITERATIONS).for_each(|bytes: &[u8]| {
         let mut choices = Choices(bytes);
-        let mut between = Between::logged_in(choices.of(&["shop", "analyst"]));
+        let mut test = TestSession::logged_in(choices.pick(&["shop", "analyst"]));
         for _ in 0..1 + choices.byte() % 3 {
-            if !between.session.listens_to_client() {
-                // It still waits for the end of the answer before, and the server is not asked for another.
+            if !test.session.listens_to_client() {
+                // The session still waits for the end of the previous answer.
                 break;
             }
-            let format = choices.of(&[RowFormat::Text, RowFormat::Binary]);
-            let columns = [choices.of(&[SECRET, PLAIN, COMPUTED]), choices.of(&[SECRET, PLAIN, COMPUTED])];
-            let kind = choices.of(&[0xFD_u8, 0xFC, 0x0F]);
-            let mut payloads = vec![vec![2], of_type(columns[0], kind), of_type(columns[1], kind)];
+            let format = choices.pick(&[RowFormat::Text, RowFormat::Binary]);
+            let columns = [choices.pick(&[SECRET, PLAIN, COMPUTED]), choices.pick(&[SECRET, PLAIN, COMPUTED])];
+            let kind = choices.pick(&[0xFD_u8, 0xFC, 0x0F]);
+            let mut payloads =
+                vec![vec![2], definition_with_type(columns[0], kind), definition_with_type(columns[1], kind)];
             for _ in 0..choices.byte() % 6 {
-                let row = [MARK, choices.of(&[MARK, b""])].map(|value| [&[value.len() as u8], value].concat()).concat();
+                let row =
+                    [MARK, choices.pick(&[MARK, b""])].map(|value| [&[value.len() as u8], value].concat()).concat();
                 payloads.push(if format == RowFormat::Text { row } else { [&[0, 0][..], &row].concat() });
             }
             let error = b"\xff\x26\x04#23000Duplicate entry 'S3CRET-OF-A-COLUMN' for key 'k'";
-            payloads.push(choices.of(&[END, error, b"\xfe\0\0\x0a\0\0\0", b""]).to_vec());
+            payloads.push(choices.pick(&[END, error, b"\xfe\0\0\x0a\0\0\0", b""]).to_vec());
             for payload in payloads.iter_mut().skip(1).filter(|payload| payload.len() > 1) {
                 damage(payload, &mut choices);
             }
@@ -123,20 +126,20 @@ fn damaged_answers_never_show_what_is_to_be_encrypted() {
             choices.damage(&mut answer);
             answer.truncate(answer.len().saturating_sub(usize::from(choices.byte() / 8)));
             if format == RowFormat::Text {
-                between.query(ENCRYPTED);
+                test.query(ENCRYPTED);
             } else {
-                between.prepare(ENCRYPTED);
-                between.server(&prepared(7, 0, &columns));
-                between.client(&execution(7, b""));
+                test.prepare(ENCRYPTED);
+                test.server(&prepared(7, 0, &columns));
+                test.client(&execution(7, b""));
             }
-            between.server_in_pieces(&answer, 1 + usize::from(choices.byte()));
+            test.server_in_chunks(&answer, 1 + usize::from(choices.byte()));
         }
-        between.session.server_lost(&mut between.to_client);
-        assert!(!between.to_client.windows(MARK.len()).any(|window| window == MARK), "{bytes:?}");
+        test.session.server_lost(&mut test.to_client);
+        assert!(!test.to_client.windows(MARK.len()).any(|window| window == MARK), "{bytes:?}");
     });
 }
 
-/// Of two columns, both encrypted.
+/// Both outputs are encrypted.
 const ENCRYPTED: &str = "SELECT x, y FROM (SELECT name AS x, name AS y FROM people) t";
 
 fn damage(payload: &mut Vec<u8>, choices: &mut Choices<'_>) {
@@ -144,10 +147,10 @@ fn damage(payload: &mut Vec<u8>, choices: &mut Choices<'_>) {
         0 => payload.truncate(1 + usize::from(choices.byte()) % payload.len()),
         1 => payload.extend_from_slice(choices.bytes()),
         2 => {
-            let place = 1 + usize::from(choices.byte()) % (payload.len() - 1);
-            payload[place] = choices.byte();
+            let position = 1 + usize::from(choices.byte()) % (payload.len() - 1);
+            payload[position] = choices.byte();
         }
-        // Another length of the first value, and so of all that follow.
+        // Another length of the first value shifts all following values.
         3 if payload[0] < 0xFB => payload[0] = choices.byte() % 0xFB,
         _ => {}
     }

@@ -1,4 +1,4 @@
-//! Packets, as a server and a client would send them, and rules for the sessions of the tests.
+//! Packets of a server and a client, and rules for the tests of sessions.
 
 use crate::rules::{ColumnFacts, Rules};
 use mysql_common::constants::{CapabilityFlags, StatusFlags};
@@ -7,7 +7,7 @@ use mysql_common::proto::MySerialize;
 use std::sync::LazyLock;
 
 pub const KEY: &str = "00112233445566778899aabbccddeeff";
-/// A client's part of its keys.
+/// The client's part of the key's salt.
 pub const NONCE: &str = "0707070707070707070707070707070707070707070707070707070707070707";
 pub const RULES: &str = "[master_keys]\napp = '00112233445566778899aabbccddeeff'\n\
     [[accounts]]\nname = 'admin'\nrole = 'plaintext'\n\
@@ -29,12 +29,11 @@ pub const RULES: &str = "[master_keys]\napp = '00112233445566778899aabbccddeeff'
     [[statements]]\ntext = \"INSERT INTO people (name) VALUES (?)\"\n\
     [[statements]]\ntext = \"SELECT t FROM notes\"\ndatabase = \"d\"\n";
 pub const OK: &[u8] = b"\x00\x00\x00\x02\x00\x00\x00";
-/// Of rows, where lists have no EOF.
+/// Ends the rows if lists have no EOF.
 pub const END: &[u8] = b"\xfe\x00\x00\x02\x00\x00\x00";
 /// PROTOCOL_41, SECURE_CONNECTION, PLUGIN_AUTH, CONNECT_ATTRIBUTES, DEPRECATE_EOF.
 pub const CAPABILITIES: u32 = 1 << 9 | 1 << 15 | 1 << 19 | 1 << 20 | 1 << 24;
 
-/// A column's original names.
 #[derive(Clone, Copy)]
 pub struct Column {
     pub database: &'static str,
@@ -53,7 +52,7 @@ pub fn packet(sequence: u8, payload: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// Payloads. The bytes are whole packets.
+/// Return the payloads of whole packets.
 pub fn packets(mut bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut packets = Vec::new();
     while let [low, middle, high, _, rest @ ..] = bytes {
@@ -74,7 +73,7 @@ pub fn sequences(mut bytes: &[u8]) -> Vec<u8> {
     numbers
 }
 
-/// An error's words.
+/// Return the message of an error.
 pub fn error(payload: &[u8]) -> String {
     assert_eq!(payload[0], 0xFF, "{payload:?}");
     String::from_utf8_lossy(&payload[9..]).into_owned()
@@ -90,16 +89,16 @@ pub fn greeting() -> Vec<u8> {
 }
 
 pub fn response(account: &str, decrypts: bool) -> Vec<u8> {
-    response_of(account, decrypts, CAPABILITIES)
+    response_with_capabilities(account, decrypts, CAPABILITIES)
 }
 
-pub fn response_of(account: &str, decrypts: bool, capabilities: u32) -> Vec<u8> {
+pub fn response_with_capabilities(account: &str, decrypts: bool, capabilities: u32) -> Vec<u8> {
     let decrypting = [b"\x10costof_encrypted\x011\x0ccostof_nonce\x40", NONCE.as_bytes()].concat();
-    response_saying(account, if decrypts { &decrypting } else { b"" }, capabilities)
+    response_with_attributes(account, if decrypts { &decrypting } else { b"" }, capabilities)
 }
 
-/// With these attributes.
-pub fn response_saying(account: &str, attributes: &[u8], capabilities: u32) -> Vec<u8> {
+/// Return a response with these attributes.
+pub fn response_with_attributes(account: &str, attributes: &[u8], capabilities: u32) -> Vec<u8> {
     let mut payload = capabilities.to_le_bytes().to_vec();
     payload.extend_from_slice(&[0, 0, 0, 1, 45]);
     payload.resize(32, 0);
@@ -117,10 +116,10 @@ pub fn tls_request() -> Vec<u8> {
 }
 
 pub fn definition(column: Column) -> Vec<u8> {
-    of_type(column, 0xFD)
+    definition_with_type(column, 0xFD)
 }
 
-pub fn of_type(Column { database, table, column }: Column, kind: u8) -> Vec<u8> {
+pub fn definition_with_type(Column { database, table, column }: Column, kind: u8) -> Vec<u8> {
     let mut payload = Vec::new();
     for text in ["def", database, "alias", table, "alias", column] {
         payload.push(text.len() as u8);
@@ -131,7 +130,7 @@ pub fn of_type(Column { database, table, column }: Column, kind: u8) -> Vec<u8> 
     payload
 }
 
-/// A whole answer; values have less than 64 KiB.
+/// Return a whole text answer, whose values have less than 64 KiB.
 pub fn text_answer(columns: &[Column], rows: &[&[Option<&[u8]>]]) -> Vec<u8> {
     let mut payloads = vec![vec![columns.len() as u8]];
     payloads.extend(columns.iter().map(|column| definition(*column)));
@@ -156,7 +155,7 @@ pub fn text_row(row: &[Option<&[u8]>]) -> Vec<u8> {
     payload
 }
 
-/// What a server says that has prepared a statement.
+/// Return a server's answer to PREPARE.
 pub fn prepared(number: u8, parameters: usize, columns: &[Column]) -> Vec<u8> {
     let mut payloads = vec![vec![0, number, 0, 0, 0, columns.len() as u8, 0, parameters as u8, 0, 0, 0, 0]];
     payloads.resize(1 + parameters, definition(COMPUTED));
@@ -164,7 +163,7 @@ pub fn prepared(number: u8, parameters: usize, columns: &[Column]) -> Vec<u8> {
     numbered(&payloads)
 }
 
-/// `COM_STMT_EXECUTE`, with these bytes behind its count of iterations.
+/// Return a `COM_STMT_EXECUTE` with these bytes after its iterations.
 pub fn execution(number: u8, parameters: &[u8]) -> Vec<u8> {
     packet(0, &[&[0x17, number, 0, 0, 0, 0, 1, 0, 0, 0], parameters].concat())
 }
@@ -174,10 +173,10 @@ pub fn numbered(payloads: &[Vec<u8>]) -> Vec<u8> {
     packets.collect::<Vec<_>>().concat()
 }
 
-/// What a server reads back that does as it is told.
+/// The values that a server reads back after applying the settings.
 pub const PINNED: [&str; 7] = ["STRICT_TRANS_TABLES", "0", "utf8mb4", "utf8mb4", "utf8mb4", "utf8mb4_general_ci", "d"];
 
-/// What it says to the gateway's own commands.
+/// Return the answers to the gateway's own commands.
 pub fn pinned_answers(values: &[&str], without_eof: bool) -> Vec<u8> {
     let row: Vec<_> = values.iter().map(|value| Some(value.as_bytes())).collect();
     let mut payloads = packets(&text_answer(&vec![COMPUTED; values.len()], &[&row]));
@@ -189,23 +188,23 @@ pub fn pinned_answers(values: &[&str], without_eof: bool) -> Vec<u8> {
     [packet(1, OK), numbered(&payloads)].concat()
 }
 
-/// Rules that were compared with a server that has these columns: `table.column` of database `d`. A `+` behind a name: the
-/// server numbers new rows by it.
-pub fn rules_before(text: &str, columns: &[&str]) -> Rules {
+/// Return rules compared with a server that has these columns: `table.column` of database `d`. With a `+` at its end a
+/// column is generated by the server.
+pub fn rules_with_columns(text: &str, columns: &[&str]) -> Rules {
     let column = |text: &&str| {
         let name = text.trim_end_matches('+');
         let (table, column) = name.split_once('.').unwrap();
-        ColumnFacts { names: ["d", table, column].map(str::to_owned), gives_ids: text.ends_with('+') }
+        ColumnFacts { names: ["d", table, column].map(str::to_owned), is_generated: text.ends_with('+') }
     };
-    let mut rules = Rules::of(text);
-    rules.take_catalogue(&columns.iter().map(column).collect::<Vec<_>>(), &["Names_v".to_owned()]);
+    let mut rules = Rules::parse_valid(text);
+    rules.set_catalogue(&columns.iter().map(column).collect::<Vec<_>>(), &["Names_v".to_owned()]);
     rules
 }
 
-/// Rules before a server that has the columns of these tests.
+/// Return rules compared with a server that has the columns of these tests.
 pub fn rules(text: &str) -> Rules {
-    static USUAL: LazyLock<Rules> = LazyLock::new(|| rules_before(RULES, &COLUMNS));
-    if text == RULES { USUAL.clone() } else { rules_before(text, &COLUMNS) }
+    static USUAL: LazyLock<Rules> = LazyLock::new(|| rules_with_columns(RULES, &COLUMNS));
+    if text == RULES { USUAL.clone() } else { rules_with_columns(text, &COLUMNS) }
 }
 
 const COLUMNS: [&str; 4] = ["people.id+", "people.name", "people.city", "notes.t"];

@@ -1,4 +1,4 @@
-//! What a gateway would send, made here, and read back.
+//! Answers as a gateway would send them, built here and decrypted.
 
 mod gateway;
 mod vectors;
@@ -15,7 +15,7 @@ const NONCE: &str = "07070707070707070707070707070707070707070707070707070707070
 
 fn salt() -> SessionSalt {
     let nonce = ClientNonce::from_hex(NONCE.as_bytes()).unwrap();
-    SessionSalt::of(SCRAMBLE.as_bytes().first_chunk().unwrap(), &nonce)
+    SessionSalt::new(SCRAMBLE.as_bytes().first_chunk().unwrap(), &nonce)
 }
 
 fn master_keys(keys: &[(&str, &str)]) -> Arc<MasterKeys> {
@@ -46,7 +46,7 @@ fn refusal(keys: &[(&str, &str)], table: &Table, rows: &[Vec<u8>], format: RowFo
     read(&mut decryption, &table.definitions, rows, format).unwrap_err()
 }
 
-/// `c_id INT, c_last VARCHAR` of which the name is encrypted.
+/// A table `c_id INT, c_last VARCHAR` with an encrypted name.
 fn customers(gateway: &mut Gateway) -> Table {
     customers_by(gateway, Algorithm::Aes128Gcm)
 }
@@ -56,7 +56,7 @@ fn customers_by(gateway: &mut Gateway, algorithm: Algorithm) -> Table {
 }
 
 #[test]
-fn values_are_counted_once_a_result_set_has_ended() {
+fn values_are_counted_at_the_end_of_a_result_set() {
     let mut gateway = Gateway::known();
     let table = customers(&mut gateway);
     let row = gateway.row(&table, &[Some(b"7"), Some(b"BARBARBAR")], RowFormat::Text);
@@ -70,7 +70,7 @@ fn values_are_counted_once_a_result_set_has_ended() {
 }
 
 #[test]
-fn a_row_without_an_encrypted_column_is_the_packet_itself() {
+fn rows_without_encrypted_columns_are_not_copied() {
     let mut gateway = Gateway::known();
     let table = gateway.table(&[("c_id", 3, None)]);
     let mut decryption = Decryption::new(master_keys(&[]), salt());
@@ -80,7 +80,7 @@ fn a_row_without_an_encrypted_column_is_the_packet_itself() {
 }
 
 #[test]
-fn what_nobody_here_can_decrypt_stays_as_it_came() {
+fn ciphertext_without_a_key_is_unchanged() {
     let mut gateway = Gateway::opaque();
     let table = customers(&mut gateway);
     for format in [RowFormat::Text, RowFormat::Binary] {
@@ -91,39 +91,39 @@ fn what_nobody_here_can_decrypt_stays_as_it_came() {
 }
 
 #[test]
-fn an_error_names_the_column_and_neither_value_nor_key() {
+fn errors_name_the_column_and_neither_value_nor_key() {
     let mut gateway = Gateway::known();
     let table = customers(&mut gateway);
     let good = gateway.row(&table, &[Some(b"7"), Some(b"BARBARBAR")], RowFormat::Text);
     let mut changed = good.clone();
     *changed.last_mut().unwrap() ^= 1;
     let text = RowFormat::Text;
-    let said = |failure: Failure| {
+    let detail = |failure: Failure| {
         assert_eq!(failure.class, Class::Encryption);
         failure.detail
     };
     assert_eq!(
-        said(refusal(&[("app", APP)], &table, &[changed], text)),
+        detail(refusal(&[("app", APP)], &table, &[changed], text)),
         "column tpcc.customer.c_last: a value was changed, or encrypted for another column or session"
     );
     assert_eq!(
-        said(refusal(&[("other", APP)], &table, std::slice::from_ref(&good), text)),
+        detail(refusal(&[("other", APP)], &table, std::slice::from_ref(&good), text)),
         "column tpcc.customer.c_last: it needs the master key 'app', which is not here"
     );
     assert_eq!(
-        said(refusal(&[("app", &APP.replace('f', "0"))], &table, std::slice::from_ref(&good), text)),
+        detail(refusal(&[("app", &APP.replace('f', "0"))], &table, std::slice::from_ref(&good), text)),
         "column tpcc.customer.c_last: master key 'app': the master key is another one, or the data key was changed"
     );
     let mut cut = table.clone();
     cut.definitions[1].pop();
     assert_eq!(
-        said(refusal(&[("app", APP)], &cut, &[good], text)),
+        detail(refusal(&[("app", APP)], &cut, &[good], text)),
         "column tpcc.customer.c_last: what follows the column's definition is no intact envelope of a gateway"
     );
 }
 
 #[test]
-fn a_value_in_another_column_or_format_or_under_another_type_is_refused() {
+fn values_moved_to_another_column_format_or_type_are_refused() {
     let mut gateway = Gateway::known();
     let both = Some(Algorithm::Aes128Cbc);
     let table = gateway.table(&[("c_first", 0xFD, both), ("c_last", 0xFD, both)]);
@@ -136,24 +136,24 @@ fn a_value_in_another_column_or_format_or_under_another_type_is_refused() {
     let binary = [b"\0\0", &row[..]].concat();
     assert_eq!(refusal(keys, &table, &[binary], RowFormat::Binary).class, Class::Encryption);
     let mut retyped = table.clone();
-    // The original type's number in the first definition's envelope.
+    // The number of the original type in the first definition's envelope.
     let at = gateway.plain(&table, 0).len() + 8 + 1 + 6;
     assert_eq!(retyped.definitions[0][at], 0xFD);
     retyped.definitions[0][at] = 0x0F;
     assert_eq!(refusal(keys, &retyped, &[row], RowFormat::Text).class, Class::Encryption);
 }
 
-/// Between results as within them: what was sent before is not taken again.
+/// Replay is refused between results as within one.
 #[test]
-fn an_answer_of_the_same_session_is_refused_the_second_time() {
+fn replayed_answers_of_the_same_session_are_refused() {
     for algorithm in Algorithm::ALL {
         let mut gateway = Gateway::known();
         let table = gateway.table(&[("c_last", 0xFD, Some(algorithm))]);
         let rows = [&b"OUGHT"[..], b"BAR"].map(|name| gateway.row(&table, &[Some(name)], RowFormat::Text));
         let mut decryption = Decryption::new(master_keys(&[("app", APP)]), salt());
-        let mut again = || read(&mut decryption, &table.definitions, &rows, RowFormat::Text);
-        assert_eq!(again().unwrap(), [&b"\x05OUGHT"[..], b"\x03BAR"]);
-        match again() {
+        let mut read_again = || read(&mut decryption, &table.definitions, &rows, RowFormat::Text);
+        assert_eq!(read_again().unwrap(), [&b"\x05OUGHT"[..], b"\x03BAR"]);
+        match read_again() {
             Ok(_) => assert_eq!(algorithm, Algorithm::Aes128Ecb),
             Err(failure) => {
                 assert_eq!(
@@ -165,11 +165,11 @@ fn an_answer_of_the_same_session_is_refused_the_second_time() {
     }
 }
 
-/// And once it has come, nothing of the key before.
+/// After a new key the previous keys are refused.
 #[test]
-fn a_session_goes_on_to_its_next_key_and_never_back() {
+fn earlier_data_keys_are_refused_after_a_later_one() {
     let mut decryption = Decryption::new(master_keys(&[("app", APP)]), salt());
-    let mut gateways = [0, 1, 5].map(|number| Gateway::of_session(salt(), number));
+    let mut gateways = [0, 1, 5].map(|number| Gateway::for_session(salt(), number));
     let answers = gateways.each_mut().map(|gateway| {
         let table = customers(gateway);
         let rows = [b"OUGHT", b"ABLE!"].map(|name| gateway.row(&table, &[Some(b"7"), Some(name)], RowFormat::Text));
@@ -182,8 +182,8 @@ fn a_session_goes_on_to_its_next_key_and_never_back() {
         let failure = read(&mut decryption, &table.definitions, &rows[1..], RowFormat::Text).unwrap_err();
         assert_eq!(failure.detail, "column tpcc.customer.c_last: its data key is not the session's present one");
     }
-    // Nor does a key under a number that is taken, or one that cannot be unwrapped, take the place of the present one.
-    let mut other = customers(&mut Gateway::of_session(salt(), 9));
+    // A failed key does not replace the current one, whether its number is old or it cannot be unwrapped.
+    let mut other = customers(&mut Gateway::for_session(salt(), 9));
     *other.definitions[1].last_mut().unwrap() ^= 1;
     decryption.define(&other.definitions[1]).unwrap_err();
     let (table, rows) = &answers[0];
@@ -193,13 +193,13 @@ fn a_session_goes_on_to_its_next_key_and_never_back() {
 }
 
 #[test]
-fn a_session_keeps_its_counters_however_many_columns_it_meets() {
+fn clearing_the_column_cache_keeps_the_counters() {
     let mut gateway = Gateway::known();
     let table = customers(&mut gateway);
     let row = gateway.row(&table, &[Some(b"7"), Some(b"OUGHT")], RowFormat::Text);
     let mut decryption = Decryption::new(master_keys(&[("app", APP)]), salt());
     read(&mut decryption, &table.definitions, std::slice::from_ref(&row), RowFormat::Text).unwrap();
-    for number in 0..MOST_KNOWN + 10 {
+    for number in 0..MAX_CACHED_COLUMNS + 10 {
         let table = gateway.table(&[(&format!("c{number}"), 0xFD, Some(Algorithm::Aes128Gcm))]);
         decryption.define(&table.definitions[0]).unwrap();
     }
@@ -207,7 +207,7 @@ fn a_session_keeps_its_counters_however_many_columns_it_meets() {
 }
 
 #[test]
-fn a_column_that_must_be_encrypted_is_encrypted_or_an_error() {
+fn plaintext_in_a_demanded_column_is_an_error() {
     let demands = vec![Demand::try_from("tpcc.customer.c_last".to_owned()).unwrap()];
     let mut gateway = Gateway::known();
     let table = customers(&mut gateway);
@@ -218,16 +218,17 @@ fn a_column_that_must_be_encrypted_is_encrypted_or_an_error() {
     }
     for _ in 0..2 {
         let failure = read(&mut decryption, &table.plain, &[], RowFormat::Text).unwrap_err();
-        let told = "column tpcc.customer.c_last: it must be encrypted for this client, and is not";
-        assert_eq!((failure.class, &failure.detail[..]), (Class::Encryption, told));
+        let expected = "column tpcc.customer.c_last: it must be encrypted for this client, and is not";
+        assert_eq!((failure.class, &failure.detail[..]), (Class::Encryption, expected));
     }
     let other = gateway.table(&[("c_middle", 0xFD, None)]);
     read(&mut decryption, &other.definitions, &[], RowFormat::Text).unwrap();
 }
 
-/// A holder of the master key could send what its own definition does not allow; the reader of the row must not see it.
+/// A holder of the master key could send values that contradict the definition; the reader of the row must not see
+/// them.
 #[test]
-fn a_value_that_does_not_fit_its_type_is_refused() {
+fn values_that_do_not_fit_their_type_are_refused() {
     let mut gateway = Gateway::known();
     for (kind, value) in [(3, &b"\x07\0\0"[..]), (0x0C, &[1; 256])] {
         let table = gateway.table(&[("c", kind, Some(Algorithm::Sm4Gcm))]);
@@ -238,15 +239,15 @@ fn a_value_that_does_not_fit_its_type_is_refused() {
 }
 
 #[test]
-fn definitions_that_never_end_are_forgotten() {
+fn column_cache_is_limited() {
     let mut gateway = Gateway::known();
     let mut decryption = Decryption::new(master_keys(&[("app", APP)]), salt());
-    for number in 0..MOST_KNOWN + 10 {
+    for number in 0..MAX_CACHED_COLUMNS + 10 {
         let table = gateway.table(&[(&format!("c{number}"), 0xFD, Some(Algorithm::Aes128Gcm))]);
         decryption.define(&table.definitions[0]).unwrap();
         decryption.define(&table.definitions[0]).unwrap();
     }
-    assert_eq!(decryption.known.len(), 10);
+    assert_eq!(decryption.cached_columns.len(), 10);
 }
 
 fn column() -> impl Strategy<Value = (u8, Option<Algorithm>)> {
@@ -257,7 +258,7 @@ fn column() -> impl Strategy<Value = (u8, Option<Algorithm>)> {
 
 fn value(kind: u8) -> BoxedStrategy<Value> {
     let bytes = |length| prop::collection::vec(any::<u8>(), length);
-    let content = match BinaryForm::of_any(kind) {
+    let content = match BinaryForm::from_any_kind(kind) {
         BinaryForm::Fixed(length) => bytes(length..=length),
         BinaryForm::Short => bytes(0..=12),
         BinaryForm::Text => bytes(0..=300),
@@ -265,7 +266,7 @@ fn value(kind: u8) -> BoxedStrategy<Value> {
     prop::option::of(content).boxed()
 }
 
-/// Columns' types and how they are encrypted, and rows of their values.
+/// Types and algorithms of columns, and rows of their values.
 type ResultSet = (Vec<(u8, Option<Algorithm>)>, Vec<Vec<Value>>);
 
 fn result_set() -> impl Strategy<Value = ResultSet> {
@@ -275,9 +276,10 @@ fn result_set() -> impl Strategy<Value = ResultSet> {
     })
 }
 
-fn table_of(gateway: &mut Gateway, columns: &[(u8, Option<Algorithm>)]) -> Table {
+fn table_with(gateway: &mut Gateway, columns: &[(u8, Option<Algorithm>)]) -> Table {
     let names: Vec<_> = (0..columns.len()).map(|number| format!("c{number}")).collect();
-    let named: Vec<_> = names.iter().zip(columns).map(|(name, (kind, how))| (name.as_str(), *kind, *how)).collect();
+    let named: Vec<_> =
+        names.iter().zip(columns).map(|(name, (kind, algorithm))| (name.as_str(), *kind, *algorithm)).collect();
     gateway.table(&named)
 }
 
@@ -305,25 +307,25 @@ proptest! {
     ) {
         let format = if binary { RowFormat::Binary } else { RowFormat::Text };
         let nonce = ClientNonce::from_hex(NONCE.as_bytes()).unwrap();
-        let mut recorded = Gateway::of_session(SessionSalt::of(&scramble, &nonce), 0);
-        let columns: Vec<_> = columns.into_iter().map(|(kind, how)| (kind, how.or(Some(Algorithm::Sm4Gcm)))).collect();
-        let table = table_of(&mut recorded, &columns);
+        let mut recorded = Gateway::for_session(SessionSalt::new(&scramble, &nonce), 0);
+        let columns: Vec<_> = columns.into_iter().map(|(kind, algorithm)| (kind, algorithm.or(Some(Algorithm::Sm4Gcm)))).collect();
+        let table = table_with(&mut recorded, &columns);
         let rows: Vec<_> = values.iter().map(|row| recorded.row(&table, &gateway::borrowed(row), format)).collect();
         let read = read(&mut Decryption::new(master_keys(&[("app", APP)]), salt()), &table.definitions, &rows, format);
-        let holds_a_value = values.iter().flatten().any(Option::is_some);
-        prop_assert_eq!(read.is_err(), holds_a_value);
+        let has_values = values.iter().flatten().any(Option::is_some);
+        prop_assert_eq!(read.is_err(), has_values);
     }
 
     #[test]
-    fn rows_that_changed_places_are_refused(
-        how in prop::sample::select(vec![Algorithm::Aes128Gcm, Algorithm::Sm4Gcm, Algorithm::Aes128Ctr,
+    fn reordered_rows_are_refused(
+        algorithm in prop::sample::select(vec![Algorithm::Aes128Gcm, Algorithm::Sm4Gcm, Algorithm::Aes128Ctr,
                                          Algorithm::Aes128Cbc, Algorithm::Sm4Cbc]),
         names in prop::collection::vec("[A-Z]{0,20}", 2..8),
         one: prop::sample::Index,
         other: prop::sample::Index,
     ) {
         let mut gateway = Gateway::known();
-        let table = customers_by(&mut gateway, how);
+        let table = customers_by(&mut gateway, algorithm);
         let row = |name: &String| gateway.row(&table, &[Some(b"7"), Some(name.as_bytes())], RowFormat::Text);
         let mut rows: Vec<_> = names.iter().map(row).collect();
         let (one, other) = (one.index(rows.len()), other.index(rows.len()));
@@ -333,13 +335,13 @@ proptest! {
     }
 
     #[test]
-    fn rows_come_back_as_the_server_sent_them((columns, values) in result_set(), binary: bool) {
+    fn rows_are_restored_to_the_servers_original((columns, values) in result_set(), binary: bool) {
         let format = if binary { RowFormat::Binary } else { RowFormat::Text };
         let mut gateway = Gateway::known();
-        let table = table_of(&mut gateway, &columns);
+        let table = table_with(&mut gateway, &columns);
         let plain: Vec<_> = values.iter().map(|row| gateway.plain_row(&table, &gateway::borrowed(row), format)).collect();
         let mut decryption = Decryption::new(master_keys(&[("app", APP)]), salt());
-        // The second time all columns are known.
+        // The second time all columns are cached.
         for _ in 0..2 {
             let sealed: Vec<_> = values.iter().map(|row| gateway.row(&table, &gateway::borrowed(row), format)).collect();
             prop_assert_eq!(read(&mut decryption, &table.definitions, &sealed, format).unwrap(), plain.clone());
@@ -347,7 +349,7 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_result_set_never_panics_and_never_gives_another_value(
+    fn damaged_result_sets_never_panic_or_yield_other_values(
         (columns, values) in result_set(),
         binary: bool,
         definition: prop::sample::Index,
@@ -357,9 +359,9 @@ proptest! {
     ) {
         let format = if binary { RowFormat::Binary } else { RowFormat::Text };
         let mut gateway = Gateway::known();
-        // All columns encrypted: what is not may be changed by anyone.
-        let columns: Vec<_> = columns.into_iter().map(|(kind, how)| (kind, how.or(Some(Algorithm::Aes128Gcm)))).collect();
-        let mut table = table_of(&mut gateway, &columns);
+        // All columns are encrypted, because plaintext columns can be changed without notice.
+        let columns: Vec<_> = columns.into_iter().map(|(kind, algorithm)| (kind, algorithm.or(Some(Algorithm::Aes128Gcm)))).collect();
+        let mut table = table_with(&mut gateway, &columns);
         let mut rows: Vec<_> = values.iter().map(|row| gateway.row(&table, &gateway::borrowed(row), format)).collect();
         let plain: Vec<_> = values.iter().map(|row| gateway.plain_row(&table, &gateway::borrowed(row), format)).collect();
         let packet = match rows.len() {
@@ -370,7 +372,7 @@ proptest! {
         packet[at] = with;
         let read = read(&mut Decryption::new(master_keys(&[("app", APP)]), salt()), &table.definitions, &rows, format);
         match read {
-            // Nobody answers for the bits of a bitmap that stand for no column.
+            // Bits of the bitmap that belong to no column are not checked.
             Ok(rows) => for (row, plain) in rows.iter().zip(&plain) {
                 let bitmap = if binary { 1 + (columns.len() + FIRST_COLUMN).div_ceil(8) } else { 0 };
                 prop_assert_eq!(&row[bitmap..], &plain[bitmap..]);
@@ -380,10 +382,10 @@ proptest! {
     }
 }
 
-/// Fuzzing: a fixed number of inputs with `cargo test`, without end with `cargo bolero test`. Bytes that are cut into the
-/// packets of a result set at each 0xAA.
+/// Fuzzing: a fixed number of inputs with `cargo test`, unlimited with `cargo bolero test`. Each 0xAA byte ends a
+/// packet of the result set.
 #[test]
-fn fuzz_a_result_set() {
+fn fuzz_result_sets() {
     bolero::check!().with_iterations(20_000).for_each(|bytes: &[u8]| {
         let packets: Vec<_> = bytes.split(|byte| *byte == 0xAA).map(<[u8]>::to_vec).collect();
         let (definitions, rows) = packets.split_at(packets.len().div_ceil(2));
@@ -394,12 +396,12 @@ fn fuzz_a_result_set() {
     });
 }
 
-/// Where arbitrary bytes hardly ever get: an intact result set, with bytes of its packets replaced and packets cut.
+/// Reach deeper states: a valid result set with replaced bytes and cut packets.
 #[test]
-fn fuzz_an_intact_result_set_that_was_edited() {
+fn fuzz_edited_result_sets() {
     let mut gateway = Gateway::known();
     let columns: Vec<_> = [3_u8, 0x0C, 0xFD].into_iter().zip(Algorithm::ALL.map(Some)).collect();
-    let table = table_of(&mut gateway, &columns);
+    let table = table_with(&mut gateway, &columns);
     let intact = [RowFormat::Text, RowFormat::Binary].map(|format| {
         let row = gateway.row(&table, &[Some(&b"\x07\0\0\0"[..]), Some(b"\xea\x07\x0b\x16"), Some(b"OUGHT")], format);
         (format, row)

@@ -1,4 +1,4 @@
-//! A gateway in miniature, with a data key that is known.
+//! A minimal gateway with a known data key.
 
 use super::super::*;
 use super::{APP, salt};
@@ -6,12 +6,12 @@ use encryption::{Sealer, encrypted};
 use mysql::OriginalType;
 use mysql::row::FIRST_COLUMN;
 
-/// Without its length; None is NULL.
+/// A value without its length; None is NULL.
 pub type Value = Option<Vec<u8>>;
 
 pub struct Gateway {
     key: DataKey,
-    /// None, for readers who cannot decrypt.
+    /// None for readers without a key.
     wrapped: Option<[u8; WRAPPED_KEY]>,
     sealers: HashMap<Algorithm, Sealer>,
 }
@@ -26,11 +26,11 @@ pub struct Table {
 
 impl Gateway {
     pub fn known() -> Self {
-        Self::of_session(salt(), 0)
+        Self::for_session(salt(), 0)
     }
 
-    pub fn of_session(salt: SessionSalt, number: u32) -> Self {
-        let key = DataKey::of_session(*b"a known data key", salt, number);
+    pub fn for_session(salt: SessionSalt, number: u32) -> Self {
+        let key = DataKey::for_session(*b"a known data key", salt, number);
         let wrapped = key.wrapped(&MasterKey::from_hex(APP).unwrap());
         Gateway { key, wrapped: Some(wrapped), sealers: HashMap::new() }
     }
@@ -47,8 +47,8 @@ impl Gateway {
         Table { definitions: sent, plain, algorithms }
     }
 
-    pub fn plain(&self, table: &Table, at: usize) -> Vec<u8> {
-        table.plain[at].clone()
+    pub fn plain(&self, table: &Table, index: usize) -> Vec<u8> {
+        table.plain[index].clone()
     }
 
     fn definition(&self, plain: &[u8], algorithm: Option<Algorithm>) -> Vec<u8> {
@@ -64,7 +64,8 @@ impl Gateway {
     }
 
     pub fn row(&mut self, table: &Table, values: &[Option<&[u8]>], format: RowFormat) -> Vec<u8> {
-        let sealed: Vec<Value> = (0..values.len()).map(|at| self.seal(table, at, values[at]?, format)).collect();
+        let sealed: Vec<Value> =
+            (0..values.len()).map(|index| self.seal(table, index, values[index]?, format)).collect();
         let forms: Vec<_> = table.definitions.iter().map(|definition| form(definition)).collect();
         lay_out(&forms, &borrowed(&sealed), format)
     }
@@ -74,9 +75,9 @@ impl Gateway {
         lay_out(&forms, values, format)
     }
 
-    fn seal(&mut self, table: &Table, at: usize, value: &[u8], format: RowFormat) -> Value {
-        let Some(algorithm) = table.algorithms[at] else { return Some(value.to_vec()) };
-        let definition = Definition::parse(&table.plain[at]).unwrap();
+    fn seal(&mut self, table: &Table, index: usize, value: &[u8], format: RowFormat) -> Value {
+        let Some(algorithm) = table.algorithms[index] else { return Some(value.to_vec()) };
+        let definition = Definition::parse(&table.plain[index]).unwrap();
         let associated = associated_data(algorithm, definition.stated, format, definition.original);
         let Gateway { sealers, key, .. } = self;
         let sealer = sealers.entry(algorithm).or_insert_with(|| key.sealer(algorithm).unwrap());
@@ -90,14 +91,15 @@ pub fn borrowed(values: &[Value]) -> Vec<Option<&[u8]>> {
     values.iter().map(Option::as_deref).collect()
 }
 
-/// NOT NULL; the names of the database, the table as it is called and as it is, and so the column.
+/// Return the definition of a column that is NOT NULL. The names are those of the database, the table's alias and
+/// original, and the column's alias and original.
 pub fn definition(names: [&str; 5], kind: u8) -> Vec<u8> {
     let mut packet = b"\x03def".to_vec();
     for text in names {
         append_text(&mut packet, text.as_bytes());
     }
     packet.push(12);
-    // Only a VARCHAR is text, in utf8mb4; all else is binary.
+    // Only VARCHAR is text, in utf8mb4; all other types are binary.
     let charset = if kind == 0xFD { 45 } else { 63 };
     packet.extend_from_slice(&OriginalType { charset, length: 64, kind, flags: 1, decimals: 0 }.bytes());
     packet.extend_from_slice(&[0, 0]);
@@ -105,7 +107,7 @@ pub fn definition(names: [&str; 5], kind: u8) -> Vec<u8> {
 }
 
 fn form(definition: &[u8]) -> BinaryForm {
-    BinaryForm::of_any(Definition::parse(definition).unwrap().stated.kind)
+    BinaryForm::from_any_kind(Definition::parse(definition).unwrap().stated.kind)
 }
 
 fn lay_out(forms: &[BinaryForm], values: &[Option<&[u8]>], format: RowFormat) -> Vec<u8> {
@@ -113,11 +115,11 @@ fn lay_out(forms: &[BinaryForm], values: &[Option<&[u8]>], format: RowFormat) ->
     if format == RowFormat::Binary {
         row.resize(1 + (values.len() + FIRST_COLUMN).div_ceil(8), 0);
     }
-    for (at, (form, value)) in forms.iter().zip(values).enumerate() {
+    for (index, (form, value)) in forms.iter().zip(values).enumerate() {
         match (format, value) {
             (RowFormat::Text, None) => row.push(NULL),
             (RowFormat::Text, Some(value)) => append_text(&mut row, value),
-            (RowFormat::Binary, None) => row[1 + (at + FIRST_COLUMN) / 8] |= 1 << ((at + FIRST_COLUMN) % 8),
+            (RowFormat::Binary, None) => row[1 + (index + FIRST_COLUMN) / 8] |= 1 << ((index + FIRST_COLUMN) % 8),
             (RowFormat::Binary, Some(value)) => form.append(&mut row, value),
         }
     }

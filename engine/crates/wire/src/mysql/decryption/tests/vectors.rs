@@ -1,18 +1,20 @@
-//! The vectors by which this driver and `costof.encrypted` prove each other. They are made here, of a known key:
-//! `COSTOF_UPDATE_VECTORS=1 cargo test --release vectors` writes the file anew; without that it must be the same.
+//! The vectors that verify this driver and `costof.encrypted` against each other. They are made here with a known key.
+//! `COSTOF_UPDATE_VECTORS=1 cargo test --release vectors` writes the file; without this variable the file must be
+//! unchanged.
 
 use super::*;
 use openssl::sha::sha256;
 use serde_json::{Value as Json, json};
 use std::path::PathBuf;
 
-/// An original row that is longer stands in the file as its hash.
+/// Longer original rows are stored as hashes.
 const LONGEST_ROW: usize = 1000;
-const ABOUT: &str = "Result sets as a gateway sends them (bytes in hexadecimal, packets without their headers), and as its \
-                     server sent them to it, in a session of this scramble and this costof_nonce; a long row's original is its \
-                     SHA-256. What is refused is an error of class encryption. Made by engine/crates/wire/src/mysql/decryption/tests/vectors.rs";
+const ABOUT: &str = "Result sets as a gateway sends them (bytes in hexadecimal, packets without their headers), and as the \
+                     server sent them to the gateway, in a session with this scramble and this costof_nonce. For a long row the \
+                     original is given by its SHA-256. The cases under 'refused' must fail with an error of class encryption. \
+                     Made by engine/crates/wire/src/mysql/decryption/tests/vectors.rs";
 
-/// Types, with a value of each in a text row and in a binary row.
+/// Types, each with a value in a text row and in a binary row.
 const TYPES: [(&str, u8, &[u8], &[u8]); 14] = [
     ("tiny", 1, b"-7", b"\xf9"),
     ("short", 2, b"513", b"\x01\x02"),
@@ -30,28 +32,28 @@ const TYPES: [(&str, u8, &[u8], &[u8]); 14] = [
     ("text", 0xFD, "Ångström".as_bytes(), "Ångström".as_bytes()),
 ];
 
-/// Plaintexts about whose length, or their ciphertext's, a length-encoded integer changes its form.
+/// Lengths of plaintexts at which a length-encoded integer of the plaintext or ciphertext changes its form.
 const LENGTHS: [usize; 6] = [0, 1, 221, 222, 250, 251];
 const LONG: usize = 65_536;
 
 #[test]
-fn the_vectors_are_what_a_gateway_sends_and_a_driver_reads() {
+fn vectors_match_gateway_and_driver() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../tests/vectors/column-encryption.json");
-    let made = json!({
+    let vectors = json!({
         "about": ABOUT, "scramble": SCRAMBLE, "nonce": NONCE, "master_keys": {"app": APP}, "cases": cases(),
         "refused": refused(),
     });
     if std::env::var_os("COSTOF_UPDATE_VECTORS").is_some() {
-        std::fs::write(&path, one_a_line(&made)).unwrap();
+        std::fs::write(&path, one_a_line(&vectors)).unwrap();
     }
-    let kept: Json = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
-    assert!(kept == made, "the ciphertext is another than that of {}", path.display());
-    kept["cases"].as_array().unwrap().iter().for_each(check_case);
-    kept["refused"].as_array().unwrap().iter().for_each(check_refused);
+    let stored: Json = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    assert!(stored == vectors, "the ciphertext differs from {}", path.display());
+    stored["cases"].as_array().unwrap().iter().for_each(check_case);
+    stored["refused"].as_array().unwrap().iter().for_each(check_refused);
 }
 
-fn one_a_line(made: &Json) -> String {
-    let fields = made.as_object().unwrap().iter().map(|(name, value)| match value {
+fn one_a_line(vectors: &Json) -> String {
+    let fields = vectors.as_object().unwrap().iter().map(|(name, value)| match value {
         Json::Array(vectors) => {
             let lines: Vec<_> = vectors.iter().map(Json::to_string).collect();
             format!("\"{name}\":[\n{}\n]", lines.join(",\n"))
@@ -63,7 +65,8 @@ fn one_a_line(made: &Json) -> String {
 
 fn check_case(case: &Json) {
     let mut decryption = Decryption::new(master_keys(&[("app", APP)]), salt());
-    let rows = read(&mut decryption, &packets(&case["definitions"]), &packets(&case["rows"]), format_of(case)).unwrap();
+    let rows =
+        read(&mut decryption, &packets(&case["definitions"]), &packets(&case["rows"]), case_format(case)).unwrap();
     let read: Vec<_> = rows.iter().map(|row| original(row)).collect();
     assert_eq!(Json::from(read), case["original_rows"], "{}", case["name"]);
 }
@@ -72,23 +75,23 @@ fn check_refused(case: &Json) {
     let demands = serde_json::from_value(case["must_be_encrypted"].clone()).unwrap();
     let keys = demanding(&[("app", case["master_key"].as_str().unwrap())], demands);
     let mut decryption = Decryption::new(keys, salt());
-    let read = read(&mut decryption, &packets(&case["definitions"]), &packets(&case["rows"]), format_of(case));
+    let read = read(&mut decryption, &packets(&case["definitions"]), &packets(&case["rows"]), case_format(case));
     assert_eq!(read.unwrap_err().class, Class::Encryption, "{}", case["name"]);
 }
 
 fn cases() -> Vec<Json> {
-    let mut made = Vec::new();
+    let mut vectors = Vec::new();
     for algorithm in Algorithm::ALL {
         for format in [RowFormat::Text, RowFormat::Binary] {
-            made.push(every_type(algorithm, format));
+            vectors.push(every_type(algorithm, format));
         }
-        made.push(lengths(algorithm, &LENGTHS, &format!("{algorithm}, lengths")));
+        vectors.push(lengths(algorithm, &LENGTHS, &format!("{algorithm}, lengths")));
     }
-    made.push(lengths(Algorithm::Aes128Gcm, &[LONG], "a long value"));
-    made
+    vectors.push(lengths(Algorithm::Aes128Gcm, &[LONG], "a long value"));
+    vectors
 }
 
-/// A row of each type, encrypted and plain columns in turn, then one of encrypted NULLs.
+/// A row with every type, encrypted and plain columns alternating, and a row of encrypted NULLs.
 fn every_type(algorithm: Algorithm, format: RowFormat) -> Json {
     let mut gateway = Gateway::known();
     let chosen = |at: usize| (!at.is_multiple_of(3)).then_some(algorithm);
@@ -122,12 +125,12 @@ fn case(name: &str, gateway: &mut Gateway, table: &Table, rows: &[Vec<Option<&[u
 }
 
 fn refused() -> Vec<Json> {
-    let mut made: Vec<_> = Algorithm::ALL.into_iter().flat_map(refused_with).collect();
-    made.extend(
+    let mut vectors: Vec<_> = Algorithm::ALL.into_iter().flat_map(refused_cases).collect();
+    vectors.extend(
         Algorithm::ALL.into_iter().filter(|algorithm| *algorithm != Algorithm::Aes128Ecb).flat_map(out_of_order),
     );
-    made.extend(demanded());
-    made
+    vectors.extend(demanded());
+    vectors
 }
 
 fn wrong(name: &str, key: &str, definitions: &[Vec<u8>], rows: &[&[u8]], must: &[&str]) -> Json {
@@ -137,13 +140,13 @@ fn wrong(name: &str, key: &str, definitions: &[Vec<u8>], rows: &[&[u8]], must: &
 }
 
 fn both_names(gateway: &mut Gateway, algorithm: Algorithm) -> (Table, Vec<u8>) {
-    let how = Some(algorithm);
-    let table = gateway.table(&[("c_first", 0xFD, how), ("c_last", 0xFD, how)]);
+    let algorithm_choice = Some(algorithm);
+    let table = gateway.table(&[("c_first", 0xFD, algorithm_choice), ("c_last", 0xFD, algorithm_choice)]);
     let row = gateway.row(&table, &[Some(b"Ann"), Some(b"OUGHTABLEPRES")], RowFormat::Text);
     (table, row)
 }
 
-fn refused_with(algorithm: Algorithm) -> Vec<Json> {
+fn refused_cases(algorithm: Algorithm) -> Vec<Json> {
     let (table, row) = both_names(&mut Gateway::known(), algorithm);
     let case = |what: &str, key: &str, definitions: &[Vec<u8>], row: &[u8]| {
         wrong(&format!("{algorithm}, {what}"), key, definitions, &[row], &[])
@@ -153,7 +156,7 @@ fn refused_with(algorithm: Algorithm) -> Vec<Json> {
         changed[at] ^= 0x10;
         changed
     };
-    let of_definition = |at| vec![table.definitions[0].clone(), changed_at(&table.definitions[1], at)];
+    let with_changed_definition = |at| vec![table.definitions[0].clone(), changed_at(&table.definitions[1], at)];
     let plain = table.plain[1].len();
     let mut swapped = table.definitions.clone();
     swapped.swap(0, 1);
@@ -165,9 +168,10 @@ fn refused_with(algorithm: Algorithm) -> Vec<Json> {
         older
     });
     let nonce = ClientNonce::from_hex(NONCE.replace('7', "8").as_bytes()).unwrap();
-    let mut other_client = Gateway::of_session(SessionSalt::of(SCRAMBLE.as_bytes().first_chunk().unwrap(), &nonce), 0);
+    let mut other_client =
+        Gateway::for_session(SessionSalt::new(SCRAMBLE.as_bytes().first_chunk().unwrap(), &nonce), 0);
     let nonce = ClientNonce::from_hex(NONCE.as_bytes()).unwrap();
-    let mut other_server = Gateway::of_session(SessionSalt::of(b"another scramble ...", &nonce), 0);
+    let mut other_server = Gateway::for_session(SessionSalt::new(b"another scramble ...", &nonce), 0);
     let recorded = [&mut other_client, &mut other_server].map(|gateway| both_names(gateway, algorithm));
     vec![
         case("tampered value", APP, good, &changed_at(&row, row.len() - TAG - 1)),
@@ -176,11 +180,11 @@ fn refused_with(algorithm: Algorithm) -> Vec<Json> {
         case("another algorithm's number", APP, good, &changed_at(&row, 1)),
         case("wrong master key", &APP.replace('f', "0"), good, &row),
         case("values in each other's columns", APP, &swapped, &row),
-        case("another original type", APP, &of_definition(plain + 8 + 1 + 2), &row),
-        case("another name of the master key", APP, &of_definition(plain + 8 + 1 + 10 + 1), &row),
-        case("another number of the data key", APP, &of_definition(good[1].len() - WRAPPED_KEY - 1), &row),
-        case("tampered data key", APP, &of_definition(good[1].len() - 1), &row),
-        case("tampered envelope's first bytes", APP, &of_definition(plain), &row),
+        case("another original type", APP, &with_changed_definition(plain + 8 + 1 + 2), &row),
+        case("another name of the master key", APP, &with_changed_definition(plain + 8 + 1 + 10 + 1), &row),
+        case("another number of the data key", APP, &with_changed_definition(good[1].len() - WRAPPED_KEY - 1), &row),
+        case("tampered data key", APP, &with_changed_definition(good[1].len() - 1), &row),
+        case("tampered envelope's first bytes", APP, &with_changed_definition(plain), &row),
         case("cut envelope", APP, &cut, &row),
         case("an older envelope", APP, &older.collect::<Vec<_>>(), &row),
         case("an answer to another client", APP, &recorded[0].0.definitions, &recorded[0].1),
@@ -192,7 +196,7 @@ fn plain_length(definition: &[u8]) -> usize {
     definition.len() - Definition::parse(definition).unwrap().tail.len()
 }
 
-/// ECB's values do not tell.
+/// ECB cannot detect the order.
 fn out_of_order(algorithm: Algorithm) -> Vec<Json> {
     let mut gateway = Gateway::known();
     let (table, first) = both_names(&mut gateway, algorithm);
@@ -203,7 +207,7 @@ fn out_of_order(algorithm: Algorithm) -> Vec<Json> {
         let cells = [reader.text().unwrap(), reader.text().unwrap()];
         cells[at].to_vec()
     };
-    let of_two = |one: &[u8], other: &[u8]| {
+    let mixed_row = |one: &[u8], other: &[u8]| {
         let mut mixed = Vec::new();
         append_text(&mut mixed, &cell(one, 0));
         append_text(&mut mixed, &cell(other, 1));
@@ -214,21 +218,21 @@ fn out_of_order(algorithm: Algorithm) -> Vec<Json> {
     vec![
         case("a row twice", &[&first, &first]),
         case("rows in another order", &[&second, &first]),
-        case("a value of the row before", &[&of_two(&second, &first)]),
-        case("a value of the row behind", &[&of_two(&first, &second)]),
+        case("a value of the previous row", &[&mixed_row(&second, &first)]),
+        case("a value of the next row", &[&mixed_row(&first, &second)]),
         case("a row left out", &[&first, &third]),
         case("a value made NULL", &[&first, &made_null]),
     ]
 }
 
-/// As a dropped rule, a stripped envelope, or a connection past the gateway would have it.
+/// The results of a dropped rule, a stripped envelope, or a connection that bypasses the gateway.
 fn demanded() -> Vec<Json> {
-    let how = Some(Algorithm::Aes128Gcm);
-    let columns = [("c_id", 3, None), ("c_last", 0xFD, how)];
+    let algorithm_choice = Some(Algorithm::Aes128Gcm);
+    let columns = [("c_id", 3, None), ("c_last", 0xFD, algorithm_choice)];
     let table = Gateway::known().table(&columns);
-    let nobody = Gateway::opaque().table(&columns);
+    let opaque = Gateway::opaque().table(&columns);
     let mut renamed = table.plain.clone();
-    // Another original name behind the alias.
+    // The alias hides another original name.
     renamed[1] = gateway::definition(["tpcc", "c", "customer", "C_LAST", "c_middle"], 0xFD);
     let mut blob = table.definitions.clone();
     let stripped = plain_length(&blob[1]);
@@ -240,18 +244,18 @@ fn demanded() -> Vec<Json> {
         case("plain by its shown name", &renamed, "tpcc.c.c_last"),
         case("plain in any case", &table.plain, "TPCC.Customer.C_Last"),
         case("stripped of its envelope", &blob, "tpcc.customer.c_last"),
-        case("for nobody there", &nobody.definitions, "tpcc.customer.c_last"),
+        case("encrypted without a key for the client", &opaque.definitions, "tpcc.customer.c_last"),
     ]
 }
 
-/// Of a tag or MAC.
+/// The length of a tag or MAC.
 const TAG: usize = 16;
 
 fn word(format: RowFormat) -> &'static str {
     if format == RowFormat::Text { "text" } else { "binary" }
 }
 
-fn format_of(case: &Json) -> RowFormat {
+fn case_format(case: &Json) -> RowFormat {
     if case["format"] == "text" { RowFormat::Text } else { RowFormat::Binary }
 }
 
