@@ -143,7 +143,7 @@ def _clauses(points: list[tuple[Arm, Point]]) -> list[str]:
         found.append(f"{{}} saves{arm.at} {_while(saves)}, and costs where it carries more")
     for arm, p in points:
         if p.operations is None and p.low is not None:
-            least = fmt.plural_of(whole(p.low), "query", "queries")
+            least = fmt.plural_formatted(whole(p.low), "query", "queries")
             found.append(
                 f"this run cannot tell whether {{}} ever costs under {fmt.share(p.share)}{arm.at}; if so, a connection "
                 f"must carry at least {least}"
@@ -156,14 +156,14 @@ def _from(point: Point) -> str:
     if point.high is not None and point.high <= 1:
         return "from the first query on"
     high = whole(point.high) if point.high is not None else "no upper end in this run"
-    queries = fmt.plural_of(whole(point.operations or 0), "query", "queries")
+    queries = fmt.plural_formatted(whole(point.operations or 0), "query", "queries")
     return f"if a connection carries {queries} or more [{whole(point.low or 0)}, {high}]"
 
 
 def _while(saves: SavingsLimit) -> str:
     """'while a connection carries fewer than 52 queries [48, 57]'."""
     high = whole(saves.high) if saves.high is not None else "no upper end in this run"
-    queries = fmt.plural_of(whole(saves.operations), "query", "queries")
+    queries = fmt.plural_formatted(whole(saves.operations), "query", "queries")
     return f"while a connection carries fewer than {queries} [{whole(saves.low)}, {high}]"
 
 

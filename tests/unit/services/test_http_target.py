@@ -115,8 +115,8 @@ def test_a_url_is_an_address_a_host_and_a_path(url: str, address: str, host: str
         ("https://h/\r\nX: y", "control character"),
         *((url, "IPv6|[Aa]t least 3 parts") for url in ("https://[::1/", "https://[v1.x]/", "https://[1:2]/")),
         ("https://[fe80::1%25eth0]/", "zone"),
-        *((f"https://{name}/", "cannot be the name of a host") for name in ("a..b", "-a", f"{'a' * 64}.example")),
-        *((f"https://{login}@h/", "leave the user and password out") for login in ("user:secret", "user")),
+        *((f"https://{name}/", "the host name is not valid") for name in ("a..b", "-a", f"{'a' * 64}.example")),
+        *((f"https://{login}@h/", "remove the user and the password") for login in ("user:secret", "user")),
     ],
 )
 def test_what_is_no_url_is_told_in_one_line(url: str, told: str) -> None:
