@@ -28,9 +28,9 @@ from pymysql.constants import COMMAND
 from pymysql.err import DatabaseError
 from pymysql.protocol import FieldDescriptorPacket, MysqlPacket
 
-from costof.encrypted.required_columns import RequiredColumns
 from costof.encrypted.envelope import Envelope, RefusedError, RowFormat
 from costof.encrypted.keys import KeyRing, SessionKeys, session_salt
+from costof.encrypted.required_columns import RequiredColumns
 from costof.encrypted.schemes import Opener
 from costof.errors import Undecipherable
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from costof import __version__
 from costof.cli.main import COMMANDS
-from costof.cli.options import check_asked, check_hosts, hosts_settings
+from costof.cli.options import check_hosts_options, check_hosts, hosts_settings
 from costof.errors import CostofError, ErrorText
 from costof.instruments.hosts import actor
 from costof.instruments.hosts.actor import HostActor
@@ -319,12 +319,12 @@ def test_what_all_hosts_would_undo_under_each_other_is_refused() -> None:
 
 def test_commands_need_no_target_and_a_rate_no_fewer_hosts() -> None:
     plan = commands_plan()
-    check_asked(plan.study, plan.load, None, HostsSettings(address="auto"))
-    check_asked(plan.study, None, None, HostsSettings(address="auto", least=2))
+    check_hosts_options(plan.study, plan.load, None, HostsSettings(address="auto"))
+    check_hosts_options(plan.study, None, None, HostsSettings(address="auto", least=2))
     with pytest.raises(CostofError, match=r"--hosts-least beside '\{rate\}'"):
-        check_asked(plan.study, plan.load, None, HostsSettings(address="auto", least=2))
+        check_hosts_options(plan.study, plan.load, None, HostsSettings(address="auto", least=2))
     with pytest.raises(CostofError) as caught:
-        check_asked(load_study("redis-tls"), None, None, HostsSettings(address="auto"))
+        check_hosts_options(load_study("redis-tls"), None, None, HostsSettings(address="auto"))
     assert caught.value.problem is ErrorText.HOSTS_NEED_TARGET
 
 

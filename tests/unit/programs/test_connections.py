@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from pymongo.errors import AutoReconnect, ServerSelectionTimeoutError
 from pymongo.monitoring import ServerHeartbeatFailedEvent, ServerHeartbeatSucceededEvent
 
-from costof.cli.ab import AbOptions, ask
+from costof.cli.ab import AbOptions, measure_url
 from costof.cli.ycsb.databases.mongodb import MongodbDatabase
 from costof.cli.ycsb.databases.mysql import MysqlDatabase
 from costof.errors import EXIT_USAGE, UNTRUSTED_HINT, CostofError, ErrorText
@@ -78,7 +78,7 @@ def test_an_http_url_with_a_login_is_refused_unquoted(password: str) -> None:
     for refuses, problem in (
         (lambda: shown_urls(study, Access(target, plain_url="http://h/")), ErrorText.BAD_TARGET),
         (lambda: shown_urls(study, Access("https://h/", plain_url=plain)), ErrorText.BAD_TARGET),
-        (lambda: ask(AbOptions(plain)), ErrorText.AB_URL),
+        (lambda: measure_url(AbOptions(plain)), ErrorText.AB_URL),
     ):
         with pytest.raises(CostofError) as refused:
             refuses()
