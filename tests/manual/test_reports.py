@@ -12,7 +12,7 @@ from costof.report.result import Result
 from costof.studies import study_names
 from manual.__main__ import PICTURE, PICTURED
 from manual.picture import picture
-from manual.reports import DOCS, QUOTED, pages_that_quote, quoting, results
+from manual.reports import DOCS, QUOTED, pages_that_quote, update_quotes, results
 
 
 @cache
@@ -27,7 +27,7 @@ def test_each_study_has_a_run_that_answered_with_every_arm_proved() -> None:
 
 @pytest.mark.parametrize("page", pages_that_quote(), ids=lambda page: page.name)
 def test_a_page_quotes_what_the_run_says(page: Path) -> None:
-    assert page.read_text() == quoting(page.read_text(), kept())
+    assert page.read_text() == update_quotes(page.read_text(), kept())
 
 
 def test_each_study_has_a_page_that_quotes_its_run() -> None:
