@@ -212,7 +212,7 @@ class ErrorText:
         "--labels`")
     HOSTS_NEED_TARGET = usage(lambda: "--hosts works only with your own servers, because a lab runs only on this "
         "machine; add --target URL, or remove --hosts")
-    HOSTS_CANNOT = usage(lambda what, detail: f"{what} does not work with --hosts: {detail}; remove one of the two")
+    HOSTS_CANNOT = usage(lambda what, detail: f"--hosts does not support {what}: {detail}; remove one of the two")
     NEEDS_RAY = failed(lambda: "--hosts needs Ray: pip install 'costof[ray]'")
     HOSTS_UNREACHABLE = failed(lambda address, detail: f"cannot reach a Ray cluster at {address}: {detail}; start one "
         "(ray start --head), or give another address")

@@ -15,8 +15,8 @@ from manual.schemas import tables
 
 STUDY = """# A study's file
 
-Generated from the models that read it. `costof new FILE` writes a template. Its first line names the JSON Schema of this
-page, so that editors complete and check the file. [Your own question](../own-questions.md) and
+Generated from the models that read it. `costof new FILE` writes a template. Its first line names the JSON Schema of
+this page, so that editors complete and check the file. [Your own question](../own-questions.md) and
 [Extending](../extending.md) explain how to write one.
 
 """

@@ -110,11 +110,11 @@ def test_a_word_that_an_arm_does_not_set_is_refused_before_anything_runs() -> No
 @pytest.mark.parametrize(
     ("before", "after", "shown", "remedy"),
     [
-        ("load {tls}", "load {tls} > log", "holds '>'", "add --shell (shell = true in a study's file)"),
+        ("load {tls}", "load {tls} > log", "contains '>'", "add --shell (shell = true in a study's file)"),
         ('tls = "--tls', 'tls = "| --tls', "holds '|'", "add --shell"),
-        ("on {name}", "on {name} && true", "'on a b && true' runs without a shell and holds '&&'", "write sh -c '…'"),
-        ("off {name}", "off *", "'off *' runs without a shell and holds '*'", "write sh -c '…'"),
-        ('run = "state"', 'run = "state $LEVEL"', "'state $LEVEL' runs without a shell", "write sh -c '…'"),
+        ("on {name}", "on {name} && true", "'on a b && true' contains '&&'", "write sh -c '…'"),
+        ("off {name}", "off *", "'off *' contains '*'", "write sh -c '…'"),
+        ('run = "state"', 'run = "state $LEVEL"', "'state $LEVEL' contains '$'", "write sh -c '…'"),
     ],
 )
 def test_a_sign_of_a_shell_is_refused_where_no_shell_reads_the_line(
@@ -186,7 +186,7 @@ def test_a_target_is_no_option_of_it(tmp_path: Path) -> None:
     file.write_text(FILE)
     ended = costof("run", "mine.toml", "--target", "mysql://localhost", cwd=tmp_path)
     assert (ended.status, len(ended.told)) == (2, 1)
-    assert "leave --target out" in ended.err
+    assert "remove --target" in ended.err
 
 
 def test_the_schema_is_that_of_today_and_every_study_keeps_it() -> None:
@@ -255,7 +255,7 @@ def test_what_versus_cannot_compare_is_said_in_one_line(arguments: list[str], tm
 def test_a_command_without_its_closing_quotation_mark_is_named(tmp_path: Path) -> None:
     ended = costof("versus", "echo it's", "echo b", cwd=tmp_path)
     assert ended.told == [
-        "costof: the command 'echo it's' cannot be run: it has no closing quotation mark; add it, or write \\' or "
+        "costof: cannot run the command 'echo it's': it has no closing quotation mark; add it, or write \\' or "
         '\\" for the mark itself'
     ]
 

@@ -270,7 +270,7 @@ def test_versus_takes_commands_and_ends_by_its_limits(tmp_path: Path) -> None:
 
 def test_a_budget_that_cannot_hold_an_answer_is_told_after_one_round(tmp_path: Path) -> None:
     ended = costof("versus", "--budget", "2s", "--seconds", "1", "sleep 0.5", "sleep 0.6", cwd=tmp_path)
-    assert "this budget holds about 1 of the 5 rounds that an answer takes" in " ".join(ended.err.split())
+    assert "this budget is enough for about 1 of the 5 rounds that verdicts need" in " ".join(ended.err.split())
     assert (ended.status, "fitted into this budget" in " ".join(ended.out.split())) == (3, True)
     assert "difference" not in ended.out, "no figure that could be taken for an answer"
 
@@ -299,7 +299,7 @@ def test_what_a_command_leaves_running_is_ended_and_named(tmp_path: Path, tempor
     result = Result.model_validate(json.loads(ended.out))
     of_child, of_daemon = sorted(warning for warning in result.warnings if " left " in warning)
     assert of_child.startswith("leaves left 'sleep' running in the background (in 3 slices): costof ended it")
-    assert "let the command wait for it" in of_child
+    assert "make the command wait for it" in of_child
     assert of_daemon.startswith("serves left 'sleep' running as a daemon (in 3 slices)")
     assert not result.errors
     eventually("the end of the daemons", lambda: not started_with(temporary))

@@ -92,8 +92,8 @@ def test_another_certificate_at_the_same_address_is_refused_and_nothing_is_writt
     with postgres.showing(datetime.timedelta(days=1)):
         line = refused(interrupted, **password_of(postgres))
         assert postgres.places() == places
-    assert "is not the server that the run was begun on: its TLS certificate was SHA-256 " in line
-    assert line.endswith("nothing was measured. Begin a new run")
+    assert "is not the server that the run was started on: its TLS certificate was SHA-256 " in line
+    assert line.endswith("nothing was measured. Start a new run")
 
 
 def test_a_run_is_resumed_on_the_servers_and_with_the_options_that_it_was_begun_with(
@@ -131,7 +131,7 @@ def test_a_run_in_a_lab_is_not_mixed_with_a_target_or_with_another_version(
     interrupt(run, temporary, SHORT_ROUND + 1, *SHORT, "--rounds", "4")
     places = postgres.places()
     line = refused(run, "--target", postgres.url("maker"), "--tls-ca", str(postgres.ca_file))
-    assert "was begun without --target; leave out --target and --tls-ca to resume it" in line
+    assert "was started without --target; remove --target and --tls-ca to resume it" in line
     assert postgres.places() == places
     (identity,) = identities(run)
     version = identity["redis"]

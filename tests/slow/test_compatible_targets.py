@@ -81,7 +81,7 @@ def test_a_mysql_server_without_analyze_and_with_a_tls_counter_that_stands_still
     check(result, slices)
     refused = [text for text in result.warnings if text.startswith("the server refuses ANALYZE TABLE `costof_run_")]
     assert len(refused) == 1
-    assert "(no database selected): the run does without it" in refused[0]
+    assert "(no database selected); no figure needs it" in refused[0]
     assert len([text for text in result.warnings if "the server counted none of the first " in text]) == 1
     # Connections it counts, and those stay in the evidence.
     assert all(each.server_connections is not None for each in slices)
@@ -93,7 +93,7 @@ def test_a_redis_server_without_most_sections_of_info(miniredis: Standing, tmp_p
     result, slices = run("redis-tls", miniredis, tmp_path, records=300)
     check(result, slices)
     (refused,) = (text for text in result.warnings if text.startswith("the server refuses INFO cluster, INFO memory"))
-    assert "is not supported): the run does without" in refused
+    assert "is not supported); no figure needs it" in refused
     host, user, password = login(miniredis)
     with redis.Redis(host=host, port=6379, username=user, password=password) as client:
         assert client.dbsize() == 0

@@ -89,7 +89,7 @@ def test_errors_are_added_by_their_class_and_what_was_left_running_is_named_once
 
 def test_hosts_that_saw_another_cipher_are_told() -> None:
     parts = [answer([1], {"cipher": "A"}), answer([1], {"cipher": "B"}), answer([], {"cipher": None})]
-    assert evidence_mismatch(parts) == "hosts saw different things: cipher was A and B"
+    assert evidence_mismatch(parts) == "the connections of the hosts differ: cipher was A and B"
     assert evidence_mismatch([parts[0], parts[2]]) is None
 
 
@@ -129,7 +129,7 @@ def test_a_late_host_and_windows_apart_are_no_population() -> None:
     assert not_simultaneous_reason([part(), part("load-2", ended_ms=951)], 200, 1.0) is None
     assert (
         not_simultaneous_reason([part(), part("load-2", ended_ms=940)], 200, 1.0)
-        == "the hosts measured together for 94% of the slice"
+        == "all hosts measured at the same time for only 94% of the slice"
     )
     assert not_simultaneous_reason([part(), part("load-2", ended_ms=600)], 1000, 1.0) is None
     assert not_simultaneous_reason([part(), part("load-2", ended_ms=1900)], 1000, 1.0) is None
@@ -147,7 +147,7 @@ def test_programs_that_end_by_themselves_are_one_population_while_all_run() -> N
         return not_simultaneous_reason(parts, *asked)
 
     assert both(5000, 4800, 0, math.inf) is None
-    assert both(5000, 4000, 0, math.inf) == "the hosts measured together for 80% of the slice"
+    assert both(5000, 4000, 0, math.inf) == "all hosts measured at the same time for only 80% of the slice"
     # One that is run again and again is under way when its seconds are over.
     assert both(1000, 1900, 1000, 0.5) is None
 
@@ -186,7 +186,7 @@ def test_what_is_asked_of_hosts() -> None:
     [
         ("mysql-column-encryption", "mysql://u@h/", {}, "the gateway stands on this machine"),
         ("mongodb-tls", "mongodb://u@h/?replicaSet=rs0", {"settings": ["tls_library=aws-lc"]}, "TLS by aws-lc"),
-        ("postgres-tls", "postgresql://u@h/", {"client": "pgbench"}, "--client pgbench cannot be had on other hosts"),
+        ("postgres-tls", "postgresql://u@h/", {"client": "pgbench"}, "--hosts does not support --client pgbench"),
     ],
 )
 def test_what_hosts_cannot_have_is_refused(study: str, url: str, options: dict[str, Any], why: str) -> None:
@@ -312,7 +312,7 @@ def test_what_all_hosts_would_undo_under_each_other_is_refused() -> None:
     plan = commands_plan('proof = { run = "state", matches = "off" }')
     check_hosts(plan, Commands(plan))
     plan = commands_plan('before = "switch on"')
-    with pytest.raises(CostofError, match="have both levels stand beside each other") as caught:
+    with pytest.raises(CostofError, match="keep the servers of all levels running") as caught:
         check_hosts(plan, Commands(plan))
     assert caught.value.problem is ErrorText.HOSTS_CANNOT
 
@@ -321,7 +321,7 @@ def test_commands_need_no_target_and_a_rate_no_fewer_hosts() -> None:
     plan = commands_plan()
     check_hosts_options(plan.study, plan.load, None, HostsSettings(address="auto"))
     check_hosts_options(plan.study, None, None, HostsSettings(address="auto", least=2))
-    with pytest.raises(CostofError, match=r"--hosts-least beside '\{rate\}'"):
+    with pytest.raises(CostofError, match=r"--hosts-least with the placeholder \{rate\}"):
         check_hosts_options(plan.study, plan.load, None, HostsSettings(address="auto", least=2))
     with pytest.raises(CostofError) as caught:
         check_hosts_options(load_study("redis-tls"), None, None, HostsSettings(address="auto"))
@@ -389,11 +389,11 @@ def test_others_that_went_on_are_told(tmp_path: Path) -> None:
     ledger = fake_run(tmp_path / "run", REDIS, Truth(), rounds=6)
     ledger.append(LostRecord(host="load-2", round=6, rest=2, detail="it is silent"))
     warned = build_core(read_run(ledger), "run").warnings
-    assert "load-2 was lost in the middle of the run (it is silent), which went on with the 2 others" in warned
+    assert "load-2 failed during the run (it is silent); the run continued with the remaining 2" in warned
 
 
 def test_a_report_says_which_view_hosts_leave_out(tmp_path: Path) -> None:
     told = build_core(run_of_hosts(tmp_path, {}), "run").warnings
-    (said,) = (text for text in told if text.startswith("left out, since hosts have the engine alone"))
+    (said,) = (text for text in told if text.startswith("left out, because hosts run only costof's engine"))
     labels = [each.label for each in REDIS.study.workloads.values() if each.view == "app"]
     assert [label in said for label in labels] == [True] * len(labels) != []

@@ -120,7 +120,7 @@ def test_an_at_sign_of_an_option_is_none_of_the_login(options: str) -> None:
     [
         # A host may follow this one.
         (AZURE + "&appName=@acc", "an @ among the options after the '\\?' as %40"),
-        *((f"mongodb://shop:S3cret@{place}/", "not host:port") for place in ("h:port", "h:99999")),
+        *((f"mongodb://shop:S3cret@{place}/", "form host:port") for place in ("h:port", "h:99999")),
         ("mongodb://shop:S3cret@/", "names no host"),
         ("mongodb://shop:S3cret@%2Ftmp%2Fmongodb-27017.sock/", "Unix socket"),
         ("mongodb://:S3cret@h/", "names no user"),
@@ -129,7 +129,7 @@ def test_an_at_sign_of_an_option_is_none_of_the_login(options: str) -> None:
         ("mongodb://shop:S3cret@h/?tls=true&tlsInsecure=true", "leave tls"),
         ("mongodb://shop:S3cret@h/?w=0", "no latency to measure; leave w out"),
         ("mongodb://shop:S3cret@h/?tls=true&tlsCAFile=/S3cret", "cannot be read"),
-        *((f"mysql://shop:S3cret@{place}/", "not host:port") for place in ("h:port", "[::1")),
+        *((f"mysql://shop:S3cret@{place}/", "form host:port") for place in ("h:port", "[::1")),
         ("mysql://shop:S3cret@h/theirs", "a database of its own"),
         ("mysql://shop:S3cret@h/?wait=1", "ssl-mode"),
         ("mysql://:S3cret@h/", "no user"),
