@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from costof import __version__
 from costof.cli.main import COMMANDS
-from costof.cli.options import check_hosts_options, check_hosts, hosts_settings
+from costof.cli.options import check_hosts, check_hosts_options, hosts_settings
 from costof.errors import CostofError, ErrorText
 from costof.instruments.hosts import actor
 from costof.instruments.hosts.actor import HostActor
