@@ -111,7 +111,7 @@ def test_a_word_that_an_arm_does_not_set_is_refused_before_anything_runs() -> No
     ("before", "after", "shown", "remedy"),
     [
         ("load {tls}", "load {tls} > log", "contains '>'", "add --shell (shell = true in a study's file)"),
-        ('tls = "--tls', 'tls = "| --tls', "holds '|'", "add --shell"),
+        ('tls = "--tls', 'tls = "| --tls', "contains '|'", "add --shell"),
         ("on {name}", "on {name} && true", "'on a b && true' contains '&&'", "write sh -c '…'"),
         ("off {name}", "off *", "'off *' contains '*'", "write sh -c '…'"),
         ('run = "state"', 'run = "state $LEVEL"', "'state $LEVEL' contains '$'", "write sh -c '…'"),
@@ -148,7 +148,7 @@ def test_braces_are_kept_for_a_shell() -> None:
 
 @pytest.mark.parametrize("place", ["${v}", "awk '{print}'"])
 def test_a_word_that_another_level_sets_is_no_brace_of_a_shell(place: str) -> None:
-    assert "holds {more}" in refused(SHELL.replace(place, place + " {more}"))
+    assert "contains the placeholder {more}" in refused(SHELL.replace(place, place + " {more}"))
 
 
 def test_a_password_in_any_line_is_warned_of_without_it() -> None:

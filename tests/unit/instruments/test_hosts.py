@@ -123,7 +123,7 @@ def test_an_arm_that_one_host_does_not_reach_is_refused_and_the_host_named(
 
 def test_a_late_host_and_windows_apart_are_no_population() -> None:
     assert late([part(), part("load-2", 19)]) is None
-    assert late([part(), part("load-2", 21)]) == "load-2 began 21 ms after the others"
+    assert late([part(), part("load-2", 21)]) == "load-2 started 21 ms after the others"
     assert late([part(ended_ms=100), part("load-2", 4, 100)]) is None
     # One that has done its share of the operations measures no more; one whose last operation was slow is no other.
     assert not_simultaneous_reason([part(), part("load-2", ended_ms=951)], 200, 1.0) is None
@@ -185,7 +185,7 @@ def test_what_is_asked_of_hosts() -> None:
     ("study", "url", "options", "why"),
     [
         ("mysql-column-encryption", "mysql://u@h/", {}, "the gateway stands on this machine"),
-        ("mongodb-tls", "mongodb://u@h/?replicaSet=rs0", {"settings": ["tls_library=aws-lc"]}, "TLS by aws-lc"),
+        ("mongodb-tls", "mongodb://u@h/?replicaSet=rs0", {"settings": ["tls_library=aws-lc"]}, "the TLS library aws-lc"),
         ("postgres-tls", "postgresql://u@h/", {"client": "pgbench"}, "--hosts does not support --client pgbench"),
     ],
 )

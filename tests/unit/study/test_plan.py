@@ -296,5 +296,5 @@ def test_a_level_that_changes_a_workload_that_is_none_is_refused() -> None:
 
 def test_a_run_of_the_control_alone_is_refused_before_anything_starts() -> None:
     nothing = cast(Any, None)
-    with pytest.raises(CostofError, match=r"leave only the control \(plain\): add a level to compare it with"):
+    with pytest.raises(CostofError, match=r"leave only the control \(plain\); add a level to compare it with"):
         run(plan_of(MONGODB, "quick", "transport=plain"), nothing, nothing, nothing)
