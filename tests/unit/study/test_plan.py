@@ -75,7 +75,7 @@ def test_levels_ask_in_the_order_of_the_study_and_as_served_asks_for_nothing() -
     assert weak.transport is not None
     suite = {"cipher": "AES256-SHA", "security_level": 0}
     assert sent(weak.transport) == {"kind": "tls", "verify": "full", "resumption": False, **suite}
-    assert (weak.lab, weak.seen) == ({"key": "rsa-1024"}, {"key": "rsa-1024"})
+    assert (weak.lab, weak.evidence) == ({"key": "rsa-1024"}, {"key": "rsa-1024"})
     assert study.arm_settings({"transport": "tls", "key": AS_SERVED}).lab == {}
     tunnel = study.arm_settings({"transport": "ssh-aes256-ctr"})
     assert (tunnel.lab, tunnel.near_round_trips, tunnel.speaks_tls) == ({"tunnel": "aes256-ctr"}, 1, False)
