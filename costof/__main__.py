@@ -1,4 +1,4 @@
-"""The entry point: `costof`, and `python -m costof`."""
+"""The entry point of `costof` and `python -m costof`."""
 
 import gc
 
@@ -6,9 +6,9 @@ from costof.cli.process_title import hide_arguments
 
 
 def main() -> None:
-    """Hide what others must not read, and only then take the time to import the command line."""
+    """Hide secrets in the arguments before the slow import of the command line, then run it."""
     hide_arguments()
-    # What imports make stays: to look through it for garbage again and again took a tenth of their time.
+    # Objects made by imports stay alive; collecting garbage during imports cost a tenth of their time.
     gc.set_threshold(200_000)
     from costof.cli.main import main as command_line
 

@@ -1,8 +1,8 @@
-"""Every message of `costof` to a user, in one place: what is wrong, and what to do next.
+"""All messages of `costof` to its users: what is wrong, and what to do next.
 
-A `ErrorText` ends the command; a `WarningText` is carried in the result and shown beside the figures. Each is a text with
-fields by name, which mypy holds every use of it to; so none can be worded in two ways. None holds a secret: what is
-shown of a URL is built from its parts.
+An `ErrorText` ends the command; a `WarningText` is part of the result and shown next to the figures. Each message has
+named fields, and mypy checks that every use passes them. No message contains a secret: URLs are shown without their
+passwords.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Fields = ParamSpec("Fields")
 
 @dataclass(frozen=True, eq=False)
 class Message(Generic[Fields]):
-    """A text of its fields. `exit_status`: of the command that it ends."""
+    """A text with fields, and the exit status of a command that it ends."""
 
     text: Callable[Fields, str]
     exit_status: int = EXIT_FAILED
@@ -39,319 +39,321 @@ def usage(text: Callable[Fields, str]) -> Message[Fields]:
 
 
 class ErrorText:
-    """What is wrong and what to do."""
+    """The texts of errors: what is wrong, and what to do next."""
 
     # A table: each text follows its fields.
     # fmt: off
-    UNKNOWN_STUDY = usage(lambda name, nearest: f"there is no study '{name}'{nearest}; `costof list` shows them all")
+    UNKNOWN_STUDY = usage(lambda name, nearest: f"unknown study '{name}'{nearest}; `costof list` prints all studies")
     BROKEN_STUDY = usage(lambda path, detail: f"the study file {path} is not valid: {detail}")
-    UNKNOWN_FACTOR = usage(lambda name, study, nearest, allowed: f"'{name}' is no factor of {study}{nearest}; it has: "
-        f"{allowed}")
-    UNKNOWN_LEVEL = usage(lambda level, factor, allowed: f"'{level}' is no level of {factor}; choose from: {allowed}")
-    LAB_ONLY_FACTOR = usage(lambda factor: f"{factor} can be varied in a lab only; a target's servers are taken as "
-        "they are")
-    LEVEL_APPLIES_NOWHERE = usage(lambda factor, condition: f"{factor} applies only with {condition}, which no arm of "
-        "this run has")
-    NOT_AN_ASSIGNMENT = usage(lambda text: f"'{text}' is not factor=level[,level…], as in --set transport=plain,tls")
+    UNKNOWN_FACTOR = usage(lambda name, study, nearest, allowed: f"unknown factor '{name}' for {study}{nearest} "
+        f"(choose from: {allowed})")
+    UNKNOWN_LEVEL = usage(lambda level, factor, allowed: f"unknown level '{level}' for {factor} (choose from: "
+        f"{allowed})")
+    LAB_ONLY_FACTOR = usage(lambda factor: f"{factor} can be varied only in a lab, because costof does not change a "
+        f"target's servers; remove {factor} or --target")
+    LEVEL_APPLIES_NOWHERE = usage(lambda factor, condition: f"{factor} has an effect only with {condition}, and no arm "
+        "of this run has that level")
+    NOT_AN_ASSIGNMENT = usage(lambda text: f"'{text}' is not of the form factor=level[,level…]; for example: "
+        "--set transport=plain,tls")
     BAD_NUMBER = usage(lambda name, low, high, text: f"{name} must be a whole number from {low} to {high}, not "
         f"'{text}'")
-    BAD_DURATION = usage(lambda text: f"'{text}' is no duration; write it as 45s, 5m or 1h30m")
-    BAD_PRECISION = usage(lambda text: f"'{text}' is no precision; write a percentage above 0, such as 2%")
-    UNKNOWN_METRIC = usage(lambda name, study, nearest, allowed: f"'{name}' is no metric of {study}{nearest}; it has: "
-        f"{allowed}")
-    BAD_LIMIT = usage(lambda text, metric, example: f"'{text}' is no limit for '{metric}'; write it as {example}")
-    NOT_A_COMMAND = usage(lambda text, detail: f"the command '{text}' cannot be run: {detail}")
-    SHELL_SIGN = usage(lambda text, sign, remedy, otherwise: f"'{text}' runs without a shell and holds '{sign}', which "
-        f"only a shell understands; {remedy}, or {otherwise}")
-    UNKNOWN_WORD = usage(lambda text, word, nearest: f"'{text}' holds {{{word}}}, which a level of some arm does not "
-        f"set{nearest}; write {{{{{word}}}}} for the very signs")
-    TOO_FEW_COMMANDS = usage(lambda: "give two commands or more, each in quotes: costof versus 'sleep 0.1' 'sleep 0.2'")
-    COMMAND_NAMES_MISMATCH = usage(lambda names, commands: f"{names} different names for {commands} commands; give each one "
-        "its own -n")
-    UNKNOWN_READER = usage(lambda name, nearest, allowed: f"there is no reader '{name}'{nearest}; choose from: "
-        f"{allowed}")
-    UNKNOWN_CLIENT = usage(lambda name, nearest, allowed: f"there is no client '{name}'{nearest}; choose from: "
-        f"{allowed}")
-    CLIENT_FOR_OTHER_SERVICE = usage(lambda client, of, study, service: f"{client} is a client of {of}, and {study} asks "
-        f"{service}")
-    CLIENT_WITHOUT_LOAD = usage(lambda client: f"{client} goes as fast as it can, which is no load of so many "
-        "connections a second; leave out --load or --client")
-    BAD_RATE = usage(lambda text: f"'{text}' is no load; write 300/s, 90/min or 5000/h")
-    BAD_TIME = usage(lambda text: f"'{text}' is no time to think; write 20ms or 2s, up to an hour")
-    LOAD_INCOMPLETE = usage(lambda option, other: f"{option} does not say how much is asked; add {other}")
-    LOAD_CONTRADICTORY = usage(lambda option, other: f"{option} says of a load what {other} says otherwise; leave out one "
-        "of them")
-    NO_LOAD = usage(lambda study: f"clients of {study} open no new connections; say over how many standing ones their "
-        "operations go: --pool 8")
-    NO_RATE = usage(lambda study, option: f"{study} asks commands, and none of them can be told {option}; where one "
-        f"takes a rate, write {{rate}} in its line and say --load 300/s")
-    RATE_WITHOUT_LOAD = usage(lambda study: f"the commands of {study} are told a rate; say it: --load 300/s")
-    NO_LIMITS = usage(lambda path: f"{path} was run without limits; say one: --limit METRIC LIMIT")
-    ROUNDS_ARE_EXACT = usage(lambda options: f"--rounds says exactly when a run ends; leave out {options}, or --rounds")
-    RESTARTS_ARE_EXACT = usage(lambda: "--restarts says how many starts a run has, however precise; leave out "
-        "--precision")
-    RESTARTS_NEED_LAB = usage(lambda: "--restarts starts the lab's servers anew, and a target's are nobody's to "
-        "restart; leave out --restarts, or --target")
-    UNKNOWN_PROFILE = usage(lambda study, name, allowed: f"{study} has no profile '{name}'; choose from: {allowed}")
+    BAD_DURATION = usage(lambda text: f"'{text}' is not a valid duration; write it as 45s, 5m or 1h30m")
+    BAD_PRECISION = usage(lambda text: f"'{text}' is not a valid precision; write a percentage above 0, such as 2%")
+    UNKNOWN_METRIC = usage(lambda name, study, nearest, allowed: f"unknown metric '{name}' for {study}{nearest} "
+        f"(choose from: {allowed})")
+    BAD_LIMIT = usage(lambda text, metric, example: f"'{text}' is not a valid limit for '{metric}'; write it as "
+        f"{example}")
+    NOT_A_COMMAND = usage(lambda text, detail: f"cannot run the command '{text}': {detail}")
+    SHELL_SIGN = usage(lambda text, sign, remedy, otherwise: f"'{text}' contains '{sign}', which only a shell "
+        f"understands, and costof runs the command without a shell; {remedy}, or {otherwise}")
+    UNKNOWN_WORD = usage(lambda text, word, nearest: f"'{text}' contains the placeholder {{{word}}}, which at least "
+        f"one arm's level does not set{nearest}; for literal braces write {{{{{word}}}}}")
+    TOO_FEW_COMMANDS = usage(lambda: "versus needs at least two commands, each in quotes: costof versus 'sleep 0.1' "
+        "'sleep 0.2'")
+    COMMAND_NAMES_MISMATCH = usage(lambda names, commands: f"{names} different names for {commands} commands; give "
+        "each command its own -n")
+    UNKNOWN_READER = usage(lambda name, nearest, allowed: f"unknown reader '{name}'{nearest} (choose from: {allowed})")
+    UNKNOWN_CLIENT = usage(lambda name, nearest, allowed: f"unknown client '{name}'{nearest} (choose from: {allowed})")
+    CLIENT_FOR_OTHER_SERVICE = usage(lambda client, of, study, service: f"{client} is a client for {of}, but {study} "
+        f"measures {service}; choose another --client, or remove it")
+    CLIENT_WITHOUT_LOAD = usage(lambda client: f"{client} sends requests as fast as it can, so it cannot keep the rate "
+        "of --load; remove --load or --client")
+    BAD_RATE = usage(lambda text: f"'{text}' is not a valid load; write it as 300/s, 90/min or 5000/h")
+    BAD_TIME = usage(lambda text: f"'{text}' is not a valid think time; write it as 20ms or 2s (one hour at most)")
+    LOAD_INCOMPLETE = usage(lambda option, other: f"{option} also needs {other}")
+    LOAD_CONTRADICTORY = usage(lambda option, other: f"{option} and {other} contradict each other; remove one")
+    NO_LOAD = usage(lambda study: f"{study} measures operations on open connections, not new connections; give the "
+        "number of connections with --pool 8")
+    NO_RATE = usage(lambda study, option: f"{option} does not work with the commands of {study}; write {{rate}} in "
+        "a command line that expects a rate, and give the rate with --load 300/s")
+    RATE_WITHOUT_LOAD = usage(lambda study: f"the commands of {study} contain {{rate}}; give the rate with "
+        "--load 300/s")
+    NO_LIMITS = usage(lambda path: f"the run in {path} has no limits; give one with --limit METRIC LIMIT")
+    ROUNDS_ARE_EXACT = usage(lambda options: f"--rounds already sets when the run ends; remove {options}, or --rounds")
+    RESTARTS_ARE_EXACT = usage(lambda: "--restarts already sets the number of starts; remove --precision, or "
+        "--restarts")
+    RESTARTS_NEED_LAB = usage(lambda: "--restarts works only in a lab; remove --restarts or --target")
+    UNKNOWN_PROFILE = usage(lambda study, name, allowed: f"unknown profile '{name}' for {study} (choose from: "
+        f"{allowed})")
     OUTPUT_NOT_WRITABLE = failed(lambda path, detail: f"cannot write to {path}: {detail}; choose another folder with "
         "--out")
-    FILE_NOT_WRITABLE = failed(lambda path, detail: f"cannot write {path}: {detail}; name another file")
-    FILE_EXISTS = failed(lambda path: f"{path} is there already; name another file")
-    NOT_A_STUDY_FILE = usage(lambda path: f"a study's file ends with .toml, and {path} does not")
-    NO_BROWSER = failed(lambda names: f"--pdf is printed by a browser, and none of {names} is on PATH; install one "
-        "(apt-get install chromium), or print report.html from the one that you have")
-    NOT_PRINTED = failed(lambda browser, path, detail: f"{browser} has not printed {path}: {detail}; print report.html "
-        "from a browser")
+    FILE_NOT_WRITABLE = failed(lambda path, detail: f"cannot write {path}: {detail}; choose another file")
+    FILE_EXISTS = failed(lambda path: f"{path} already exists; choose another file")
+    NOT_A_STUDY_FILE = usage(lambda path: f"the name of a study file must end with .toml; rename '{path}'")
+    NO_BROWSER = failed(lambda names: f"--pdf needs a browser, and none of {names} is on PATH; install one (apt-get "
+        "install chromium), or open report.html in your own browser and print it")
+    NOT_PRINTED = failed(lambda browser, path, detail: f"{browser} did not write {path}: {detail}; open report.html in "
+        "a browser and print it")
     NEEDS_EXPORT = failed(lambda form, library: f"--to {form} needs {library}: pip install 'costof[export]'")
-    OUTPUT_EXISTS = failed(lambda path: f"{path} already holds something; choose another folder with --out")
+    OUTPUT_EXISTS = failed(lambda path: f"{path} is not empty; choose another folder with --out")
     NOT_A_RUN = usage(lambda path, detail: f"{path} is not the folder of a run: {detail}")
-    NO_RUNS = usage(lambda path, detail: f"{path} holds no runs{detail}; name the folder that their folders are in, "
-        "such as runs")
-    OTHER_STUDY = usage(lambda first, asked, second, other: f"{first} asked {asked} and {second} asked {other}; costs "
-        "are compared between two runs of one study")
-    SEVERAL_STUDIES = usage(lambda path, studies: f"{path} holds runs of {studies}; say which with --study")
-    OTHER_LEDGER = failed(lambda path, found, known: f"{path} was written by another version of costof (ledger "
-        f"{found}, this one reads {known}); read its report.html, or make the run again")
+    NO_RUNS = usage(lambda path, detail: f"{path} contains no runs{detail}; give the folder that contains the runs' "
+        "folders, such as runs")
+    OTHER_STUDY = usage(lambda first, asked, second, other: f"{first} is a run of {asked} and {second} is a run of "
+        f"{other}; only runs of the same study can be compared")
+    SEVERAL_STUDIES = usage(lambda path, studies: f"{path} contains runs of {studies}; choose one study with --study")
+    OTHER_LEDGER = failed(lambda path, found, known: f"{path} was written by another version of costof (format "
+        f"{found}; this version reads {known}); read its report.html, or repeat the run")
     NOTHING_MEASURED = failed(lambda detail: f"nothing was measured: {detail}")
-    ENGINE_MISSING = failed(lambda detail: f"no costof-engine to measure with ({detail}); run `make setup`, reinstall "
-        "the wheel, or set COSTOF_ENGINE to its path")
-    TLS_LIBRARY_MISSING = failed(lambda library: f"no costof-engine is built with the TLS library {library}; `make "
-        "tls-libraries` builds it, in the sources of costof")
-    OTHER_TLS_LIBRARY = failed(lambda library, found: f"the costof-engine that is to run the TLS library {library} "
-        f"says that it runs {found}; build it anew: `make tls-libraries`")
+    ENGINE_MISSING = failed(lambda detail: f"costof-engine was not found ({detail}); run `make setup`, reinstall the "
+        "wheel, or set COSTOF_ENGINE to its path")
+    TLS_LIBRARY_MISSING = failed(lambda library: f"no costof-engine is built with the TLS library {library}; run `make "
+        "tls-libraries` in the sources of costof")
+    OTHER_TLS_LIBRARY = failed(lambda library, found: f"the costof-engine for the TLS library {library} reports the "
+        f"library {found}; rebuild it with `make tls-libraries`")
     INSTRUMENT_FAILED = failed(lambda instrument, detail: f"{instrument} stopped: {detail}")
-    MONGOD_MISSING = failed(lambda detail: f"no mongod to run the lab with ({detail}); install one, or set "
-        "COSTOF_MONGOD to its path")
-    PROGRAM_MISSING = failed(lambda program, detail, package, variable: f"no {program} to run the lab with ({detail}); "
-        f"install it (Debian: apt-get install {package}), or set {variable} to its path")
+    MONGOD_MISSING = failed(lambda detail: f"the lab needs mongod ({detail}); run `costof fetch mongod`, install it, "
+        "or set COSTOF_MONGOD to its path")
+    PROGRAM_MISSING = failed(lambda program, detail, package, variable: f"the lab needs {program} ({detail}); install "
+        f"it (Debian: apt-get install {package}), or set {variable} to its path")
     NOT_FETCHED = failed(lambda program, detail: f"cannot fetch {program}: {detail}")
     NEEDS_ROOT = failed(lambda what, detail: f"{what} needs root: {detail}; run costof as root, or leave it out")
-    LAB_FAILED = failed(lambda detail: f"the lab did not start: {detail}")
-    NOTHING_TO_COMPARE = usage(lambda control: f"the levels asked for leave only the control ({control}): add one to "
+    LAB_FAILED = failed(lambda detail: f"the lab failed: {detail}")
+    NOTHING_TO_COMPARE = usage(lambda control: f"the chosen levels leave only the control ({control}); add a level to "
         "compare it with")
     ARMS_CANNOT_RUN = failed(lambda detail: f"no arm can run: {detail}")
-    BAD_TARGET = usage(lambda study, detail: f"that URL is no target for {study}: {detail}")
-    PASSWORD_MISSING = usage(lambda target: f"{target} names a user and no password is given; say --password-file or "
-        "--ask-password, or set COSTOF_PASSWORD")
+    BAD_TARGET = usage(lambda study, detail: f"the URL is not a valid target for {study}: {detail}")
+    PASSWORD_MISSING = usage(lambda target: f"{target} contains a user but no password; give it with --password-file, "
+        "--ask-password or COSTOF_PASSWORD")
     PASSWORD_TWICE = usage(lambda ways: f"the password is given twice, by {ways}; give it once")
-    PASSWORD_FILE = usage(lambda path, detail: f"cannot take the password from {path}: {detail}; it holds one line, "
-        "the password")
-    PASSWORD_VARIABLE = usage(lambda name: f"what {name} holds is no UTF-8")
-    TARGET_OPTION_UNUSED = usage(lambda option: f"{option} goes with --target mongodb://… or mysql://…; give that too, "
-        "or leave it out")
-    BAD_SERVER_CPU = usage(lambda text, detail: f"--server-cpu '{text}' is no command: {detail}")
-    SERVER_CPU_UNREAD = failed(lambda program, detail: f"--server-cpu {program}: {detail}; it must print the seconds "
-        "of CPU time that the servers have used so far")
-    PLAIN_NOT_ALLOWED = usage(lambda target, arms, factor, protected: f"TLS is asked of {target}, and {arms} would log "
-        f"in without: say --allow-plain to have that measured too, or --set {factor}={protected} to have figures of "
-        "TLS alone")
-    BAD_DATABASE = usage(lambda name, most: f"'{name}' is no name for a database of costof's; take up to {most} "
-        "letters, digits and _, a letter first, and none of the server's own")
-    PRIVILEGES_MISSING = failed(lambda account, actions, database, target, grant: f"{account} may not {actions} in "
-        f"{database} on {target}; nothing was written. Somebody who may grant it says: {grant}")
-    NO_SERVICE = usage(lambda what, name: f"the study asks for the {what} '{name}', which costof does not know")
-    UNKNOWN_SERVICE_SETTING = usage(lambda protocol, detail: f"the study asks of its service what {protocol} cannot be asked: "
-        f"{detail}")
-    NO_TARGET = usage(lambda study: f"{study} says itself what its commands are run against: leave --target out")
-    LAB_ONLY_PROGRAM = usage(lambda program: f"{program} can be asked in a lab only: leave --target out")
-    NO_ENTRANCE_TO_TARGET = usage(lambda levels, factor, rest: f"{levels} can be had in a lab only: costof puts "
-        f"neither a tunnel nor a pool before your servers; say --set {factor}={rest}, and --pooler URL where a pool of "
-        "your own stands")
-    TARGET_ONLY_LEVEL = usage(lambda factor, levels: f"{factor}={levels} asks a pool of your own: say where it is, "
-        "--target URL --pooler URL, or choose others")
-    POOLER_UNUSED = usage(lambda study: f"{study} asks through no pool; leave out --pooler, or ask postgres-pooling")
-    NO_POOLER = failed(lambda pooler, target, detail: f"{pooler} is no pool before {target}: {detail}")
-    TARGET_LACKS_TERMINATION = usage(lambda levels, rest: f"termination {levels} can be had in a lab only: of your "
-        f"servers costof knows the balancer alone; say --set termination={rest}")
-    PLAIN_TARGET_MISSING = usage(lambda study: f"the control of {study} is plain HTTP: say with --plain-target "
-        "http://… where your balancer takes it")
-    PLAIN_TARGET_UNUSED = usage(lambda: "--plain-target goes with the --target of a study of HTTP; give that too, or "
-        "leave it out")
+    PASSWORD_FILE = usage(lambda path, detail: f"cannot read the password from {path}: {detail}; the file must contain "
+        "one line, the password")
+    PASSWORD_VARIABLE = usage(lambda name: f"the value of the environment variable {name} is not UTF-8")
+    TARGET_OPTION_UNUSED = usage(lambda option: f"{option} works only with --target mongodb://… or mysql://…; add "
+        f"--target, or remove {option}")
+    BAD_SERVER_CPU = usage(lambda text, detail: f"--server-cpu '{text}' is not a valid command: {detail}")
+    SERVER_CPU_UNREAD = failed(lambda program, detail: f"--server-cpu {program}: {detail}; the command must print the "
+        "seconds of CPU time that the servers have used so far")
+    PLAIN_NOT_ALLOWED = usage(lambda target, arms, factor, protected: f"{target} demands TLS, but {arms} would log in "
+        f"without it; add --allow-plain to measure without TLS too, or --set {factor}={protected} to measure only TLS")
+    BAD_DATABASE = usage(lambda name, most: f"'{name}' is not a valid name for costof's database; use up to {most} "
+        "letters, digits and _, beginning with a letter, and no database of the server itself")
+    PRIVILEGES_MISSING = failed(lambda account, actions, database, target, grant: f"the account {account} may "
+        f"not {actions} in {database} on {target}; nothing was written. Have an administrator run: {grant}")
+    NO_SERVICE = usage(lambda what, name: f"the study names an unknown {what}: '{name}'")
+    UNKNOWN_SERVICE_SETTING = usage(lambda protocol, detail: f"the study has a setting that the protocol {protocol} "
+        f"does not support: {detail}")
+    NO_TARGET = usage(lambda study: f"--target has no effect on {study}, whose commands name their own servers; remove "
+        "--target")
+    LAB_ONLY_PROGRAM = usage(lambda program: f"{program} can be measured only in a lab; remove --target")
+    NO_ENTRANCE_TO_TARGET = usage(lambda levels, factor, rest: f"{levels} can be measured only in a lab, because "
+        f"costof starts no tunnel or pooler in front of your servers; give --set {factor}={rest}, or --pooler URL if "
+        "you have a pooler")
+    TARGET_ONLY_LEVEL = usage(lambda factor, levels: f"{factor}={levels} needs your own pooler; give --target URL "
+        "--pooler URL, or choose other levels")
+    POOLER_UNUSED = usage(lambda study: f"{study} does not measure a pooler; remove --pooler, or run postgres-pooling")
+    NO_POOLER = failed(lambda pooler, target, detail: f"{pooler} is not a pooler in front of {target}: {detail}")
+    TARGET_LACKS_TERMINATION = usage(lambda levels, rest: f"termination {levels} can be measured only in a lab, "
+        f"because costof reaches only the balancer of your servers; give --set termination={rest}")
+    PLAIN_TARGET_MISSING = usage(lambda study: f"the control of {study} is plain HTTP; give your balancer's plain "
+        "address with --plain-target http://…")
+    PLAIN_TARGET_UNUSED = usage(lambda: "--plain-target works only with the --target of an HTTP study; add --target, "
+        "or remove --plain-target")
     TARGET_UNREACHABLE = failed(lambda target, detail: f"cannot reach {target}: {detail}")
     TARGET_REFUSES_LOGIN = failed(lambda target, detail: f"{target} refuses the user or the password: {detail}")
     TARGET_FAILED = failed(lambda target, detail: f"{target}: {detail}")
     TARGET_OCCUPIED = failed(lambda database, target, what: f"the database '{database}' on {target} {what}; nothing "
-        "was touched. Take another with --database; `costof clean --target …` lists and removes what a killed run has "
-        "left")
-    NO_REPLICA_SET = failed(lambda target: f"{target} is no replica set, so nothing is replicated; name one")
-    TLS_CA_INVALID = failed(lambda path, detail: f"{path} is no CA file: {detail}; --tls-ca wants certificates in PEM")
-    AB_URL = usage(lambda detail: f"that is no URL to ask ({detail}); write it as http://shop.example/path")
-    AB_CONCURRENCY = usage(lambda: "cannot use concurrency level greater than total number of requests; raise -n or "
+        "was changed. Choose another with --database; `costof clean --target …` lists and removes databases of killed "
+        "runs")
+    NO_REPLICA_SET = failed(lambda target: f"{target} is not a replica set, so it replicates nothing; give a replica "
+        "set")
+    TLS_CA_INVALID = failed(lambda path, detail: f"{path} is not a valid CA file: {detail}; --tls-ca needs PEM "
+        "certificates")
+    AB_URL = usage(lambda detail: f"the URL is not valid ({detail}); write it as http://shop.example/path")
+    AB_CONCURRENCY = usage(lambda: "the concurrency (-c) is greater than the number of requests (-n); raise -n or "
         "lower -c")
-    AB_HEADER = usage(lambda text: f"{text} is no header; write it as -H 'Name: value', on one line")
-    AB_POST = usage(lambda: "costof ab sends GET requests and no body (-p); have ab itself send them: costof versus "
-        "--read ab 'ab -p FILE -T TYPE -n 1000 URL' 'ab -p FILE -T TYPE -n 1000 OTHER_URL'")
-    AB_UNANSWERED = failed(lambda url, detail: f"cannot ask {url}: {detail}")
-    YCSB_FILE_UNREADABLE = usage(lambda path, detail: f"cannot read {path}: {detail}; -P wants a property file, or one "
-        "of workloada to workloadf, which are built in")
-    YCSB_NOT_A_PROPERTY = usage(lambda: "-p wants name=value, as in -p recordcount=1000")
+    AB_HEADER = usage(lambda text: f"{text} is not a valid header; write it as -H 'Name: value', on one line")
+    AB_POST = usage(lambda: "costof ab sends only GET requests and does not support -p; let ab itself send the body: "
+        "costof versus --read ab 'ab -p FILE -T TYPE -n 1000 URL' 'ab -p FILE -T TYPE -n 1000 OTHER_URL'")
+    AB_UNANSWERED = failed(lambda url, detail: f"no answer from {url}: {detail}")
+    YCSB_FILE_UNREADABLE = usage(lambda path, detail: f"cannot read {path}: {detail}; -P needs a property file, or a "
+        "built-in workload (workloada to workloadf)")
+    YCSB_NOT_A_PROPERTY = usage(lambda: "-p needs name=value; for example: -p recordcount=1000")
     YCSB_BAD_PROPERTY = usage(lambda name, allowed: f"{name} must be {allowed}")
     YCSB_NEEDS = usage(lambda what, option: f"{what} is missing; give it with -p {option}")
-    YCSB_GO_NAMES = usage(lambda names, instead: f"go-ycsb's names are not known here: instead of {names} write "
-        f"{instead}")
-    YCSB_TABLE_OCCUPIED = failed(lambda table, target: f"{table} on {target} holds records already, and nothing was "
-        "written; load into an empty one, or say where to go on with -p insertstart=N")
-    YCSB_TABLE_EMPTY = failed(lambda table, target: f"{table} on {target} holds no records; load some first with "
+    YCSB_GO_NAMES = usage(lambda names, instead: f"costof does not support go-ycsb's property names: replace {names} "
+        f"by {instead}")
+    YCSB_TABLE_OCCUPIED = failed(lambda table, target: f"{table} on {target} already contains records, and nothing was "
+        "written; load into an empty one, or give the first new record with -p insertstart=N")
+    YCSB_TABLE_EMPTY = failed(lambda table, target: f"{table} on {target} contains no records; load some first with "
         "costof ycsb load")
-    YCSB_TABLE_MISSING = failed(lambda table, target, statement: f"there is no {table} on {target}; as YCSB wants it, "
-        f"make it with: {statement}")
-    GATEWAY_ADDRESS = usage(lambda text: f"'{text}' is no address to listen on; write it as 127.0.0.1:3307")
+    YCSB_TABLE_MISSING = failed(lambda table, target, statement: f"{table} does not exist on {target}; create it as "
+        f"YCSB expects it: {statement}")
+    GATEWAY_ADDRESS = usage(lambda text: f"'{text}' is not a valid address; write it as 127.0.0.1:3307")
     GATEWAY_LEARN = usage(lambda: "--learn and --learn-account work only together; add the other one")
     GATEWAY_REFUSED = usage(lambda detail: f"the gateway does not start: {detail}")
-    TPCC_UNSOUND = failed(lambda where, detail: f"the data loaded into {where} is not TPC-C's ({detail}); start again, "
-        "and if it stays so, look for what else writes there")
-    HOSTS_OPTION_UNUSED = usage(lambda option: f"{option} goes with --hosts auto or ray://host:10001; give that too, "
-        "or leave it out")
-    HOSTS_ADDRESS = usage(lambda text: f"'{text}' is no Ray cluster; say auto on one of its machines, or "
-        "ray://host:10001 from elsewhere")
-    HOSTS_LABEL = usage(lambda text: f"'{text}' is no label of a host; write it as pool=load, as ray start --labels "
-        "has it")
-    HOSTS_NEED_TARGET = usage(lambda: "--hosts loads servers of your own, and a lab is of this machine alone; say "
-        "--target URL, or leave out --hosts")
-    HOSTS_CANNOT = usage(lambda what, detail: f"{what} cannot be had on other hosts: {detail}; leave out --hosts, or "
-        "ask without")
+    TPCC_UNSOUND = failed(lambda where, detail: f"the TPC-C data in {where} is inconsistent after loading ({detail}); "
+        "repeat the run, and if the error stays, look for another program that writes there")
+    HOSTS_OPTION_UNUSED = usage(lambda option: f"{option} works only with --hosts; add --hosts auto or --hosts "
+        f"ray://host:10001, or remove {option}")
+    HOSTS_ADDRESS = usage(lambda text: f"'{text}' is not the address of a Ray cluster; give auto on a machine of the "
+        "cluster, or ray://host:10001 from another machine")
+    HOSTS_LABEL = usage(lambda text: f"'{text}' is not a valid label; write it as pool=load, as in `ray start "
+        "--labels`")
+    HOSTS_NEED_TARGET = usage(lambda: "--hosts works only with your own servers, because a lab runs only on this "
+        "machine; add --target URL, or remove --hosts")
+    HOSTS_CANNOT = usage(lambda what, detail: f"--hosts does not support {what}: {detail}; remove one of the two")
     NEEDS_RAY = failed(lambda: "--hosts needs Ray: pip install 'costof[ray]'")
-    HOSTS_UNREACHABLE = failed(lambda address, detail: f"no Ray cluster answers at {address}: {detail}; start one (ray "
-        "start --head), or name another")
-    HOSTS_TOKEN = failed(lambda address, detail: f"the Ray cluster at {address} is closed to this command: {detail}; "
-        "copy ~/.ray/auth_token from one of its hosts")
+    HOSTS_UNREACHABLE = failed(lambda address, detail: f"cannot reach a Ray cluster at {address}: {detail}; start one "
+        "(ray start --head), or give another address")
+    HOSTS_TOKEN = failed(lambda address, detail: f"the Ray cluster at {address} refuses this machine: {detail}; copy "
+        "~/.ray/auth_token from one of its hosts")
     HOSTS_VERSION = failed(lambda address, detail: f"the Ray cluster at {address} runs other versions: {detail}; "
-        "install the same on both")
-    HOSTS_OPEN = failed(lambda address: f"whoever reaches the Ray cluster at {address} may run code on it; start it "
-        "with RAY_AUTH_MODE=token on every host, or say --hosts-unauthenticated")
-    HOSTS_NONE = failed(lambda address, detail, nodes: f"the Ray cluster at {address} has no host{detail} among its "
-        f"{nodes}; see ray status")
-    HOSTS_FEW = failed(lambda address, found, least: f"the Ray cluster at {address} has {found} that can measure, and "
-        f"--hosts-least says {least}; start more")
+        "install the same versions on both sides")
+    HOSTS_OPEN = failed(lambda address: f"the Ray cluster at {address} has no authentication: anyone who reaches it "
+        "can run code on it; start Ray with RAY_AUTH_MODE=token on every host, or add --hosts-unauthenticated")
+    HOSTS_NONE = failed(lambda address, detail, nodes: f"the Ray cluster at {address} has {nodes}, but no "
+        f"host{detail}; check `ray status`")
+    HOSTS_FEW = failed(lambda address, found, least: f"only {found} of the Ray cluster at {address} can measure, and "
+        f"--hosts-least is {least}; start more hosts")
     HOST_REFUSED = failed(lambda host, detail: f"{host} cannot measure: {detail}")
     HOSTS_FAILED = failed(lambda detail: f"{detail}")
-    HOST_LOST = failed(lambda host, detail: f"{host} was lost: {detail}")
-    OTHER_HOSTS = usage(lambda path, before, now: f"{path} was measured from {before}, and now it would be from {now}; "
-        "--resume goes on as it was begun: say --hosts where it had them, and start what is missing")
-    RESUME_DIFFERS = usage(lambda options: f"--resume goes on with a run as it was planned; leave out {options}")
-    RESUMED_WITHOUT_TARGET = usage(lambda path, options: f"{path} was begun without --target; leave out {options} to "
+    HOST_LOST = failed(lambda host, detail: f"{host} failed: {detail}")
+    OTHER_HOSTS = usage(lambda path, before, now: f"{path} was measured from {before}, and now it would be measured "
+        f"from {now}; give --hosts as in the first command, and start missing hosts")
+    RESUME_DIFFERS = usage(lambda options: f"--resume continues a run as it was planned; remove {options}")
+    RESUMED_WITHOUT_TARGET = usage(lambda path, options: f"{path} was started without --target; remove {options} to "
         "resume it")
-    RESUMED_TARGET_DIFFERS = usage(lambda path, before, now, option: f"{path} was begun {before} and would go on "
-        f"{now}; leave out {option} to resume it as it was begun, or begin a new run")
-    RESUME_NEEDS = usage(lambda path, what, how: f"{path} was begun with {what}, which it does not keep; to resume it, "
-        f"give {how} again")
+    RESUMED_TARGET_DIFFERS = usage(lambda path, before, now, option: f"{path} was started {before}, and now it would "
+        f"continue {now}; remove {option} to resume it unchanged, or start a new run")
+    RESUME_NEEDS = usage(lambda path, what, how: f"{path} was started with {what}, which the run does not store; give "
+        f"{how} again to resume it")
     RUN_COMPLETE = usage(lambda path, extent, further: f"{path} is complete ({extent}); `costof show {path}` prints "
         f"its answer{further}")
-    OTHER_SERVER = usage(lambda target, fact, before, now: f"{target} is not the server that the run was begun on: its "
-        f"{fact} was {before} and is now {now}; nothing was measured. Begin a new run")
+    OTHER_SERVER = usage(lambda target, fact, before, now: f"{target} is not the server that the run was started on: "
+        f"its {fact} was {before} and is now {now}; nothing was measured. Start a new run")
     # fmt: on
 
 
 class WarningText:
-    """What a reader must know beside the figures."""
+    """The texts of warnings, shown next to the figures."""
 
     # fmt: off
-    REPLICATE_DIFFERS = Message(lambda metrics: f"the identical copy of the control differs from it in {metrics} by more "
-        "than chance: this run's noise is not random, so trust no effect of that size")
+    REPLICATE_DIFFERS = Message(lambda metrics: f"the identical copy of the control differs from the control in "
+        f"{metrics} by more than chance: do not trust effects of that size")
     COMMAND_NOTE = Message(lambda arm, note: f"{arm}: {note}")
     LEFT_RUNNING = Message(lambda arm, children, slices: f"{arm} left {children} running in the background (in "
-        f"{slices}): costof ended it, and its work is in no figure; let the command wait for it")
-    LEFT_BEHIND = Message(lambda arm, children, slices: f"{arm} left {children} running as a daemon (in {slices}), "
-        "which went on beside the slices that followed, and its work is in no figure; start it with `before` and end "
-        "it with `after`")
-    EXPOSED_IN_COMMAND = Message(lambda places: f"what follows {places} looks like a password, and the report, the "
-        'plan and the process list show it; pass it in the environment ("$NAME" under --shell), by [secrets] of a '
-        "study's file, or in a file that the program reads")
-    LIBRARY_NOT_IN_DRIVERS = Message(lambda libraries: f"{libraries} on the wire alone: an application's driver links a "
-        "TLS library of its own")
+        f"{slices}): costof ended it, and no figure contains its work; make the command wait for it")
+    LEFT_BEHIND = Message(lambda arm, children, slices: f"{arm} left {children} running as a daemon (in {slices}): it "
+        "ran during the next slices, and no figure contains its work; start it with `before` and end it with `after`")
+    EXPOSED_IN_COMMAND = Message(lambda places: f"the value after {places} looks like a password and is visible in the "
+        'report, the plan and the process list; pass it in the environment ("$NAME" under --shell), by [secrets] of a '
+        "study file, or in a file that the program reads")
+    LIBRARY_NOT_IN_DRIVERS = Message(lambda libraries: f"{libraries}: measured only by costof's engine, because an "
+        "application's driver uses its own TLS library")
     EVIDENCE_MISSING = Message(lambda slices, arm, detail: f"{slices} of {arm} discarded: {detail}")
-    LAB_ONLY_LEVELS = Message(lambda levels: f"left out, since only a lab has them: {levels}")
-    BUDGET_HOLDS_FEW = Message(lambda rounds, needed, budget: f"measuring; this budget holds about {rounds} of the "
-        f"{needed} rounds that an answer takes: for one, end this run and give --budget {budget} or more")
+    LAB_ONLY_LEVELS = Message(lambda levels: f"left out, because they exist only in a lab: {levels}")
+    BUDGET_HOLDS_FEW = Message(lambda rounds, needed, budget: f"measuring; this budget is enough for about {rounds} of "
+        f"the {needed} rounds that verdicts need: for verdicts, stop this run and give --budget {budget} or more")
     APP_CANNOT = Message(lambda arm, detail: f"{arm} has no application view: {detail}")
     CLIENT_CANNOT = Message(lambda arm, client, detail: f"{arm} has no figures of {client}, which {detail}")
     ARM_REFUSED = Message(lambda arm, detail: f"{arm} cannot run: {detail}")
-    ROUNDS_DISTURBED = Message(lambda discarded, rounds: f"{discarded} of {rounds} rounds are in no figure: other "
-        "programs or the hypervisor took far more of this machine's CPU in them than usual, or its clock jumped")
-    NEIGHBOURS = Message(lambda share: f"other programs and the hypervisor had {share:.0%} of this machine's CPU time "
+    ROUNDS_DISTURBED = Message(lambda discarded, rounds: f"{discarded} of {rounds} rounds discarded: other programs or "
+        "the hypervisor used far more of this machine's CPU than usual, or its clock jumped")
+    NEIGHBOURS = Message(lambda share: f"other programs and the hypervisor used {share:.0%} of this machine's CPU time "
         "in the median round")
-    STEAL = Message(lambda share: f"the hypervisor took {share:.1%} of this machine's CPU time during the run; "
-        "intervals are wider for it")
-    ARM_LOST = Message(lambda arm, detail: f"{arm} was lost in the middle of the run: {detail}")
-    BUSY = Message(lambda load, cores: f"the machine was busy before the run began (load {load:.1f} on {cores} cores)")
-    SERVER_COUNTERS_HIDDEN = Message(lambda detail: "the server's own counters cannot be read, so its side of the "
+    STEAL = Message(lambda share: f"the hypervisor used {share:.1%} of this machine's CPU time during the run, which "
+        "makes intervals wider")
+    ARM_LOST = Message(lambda arm, detail: f"{arm} failed during the run: {detail}")
+    BUSY = Message(lambda load, cores: f"the machine was busy before the run started (load {load:.1f} on {cores} "
+        "cores)")
+    SERVER_COUNTERS_HIDDEN = Message(lambda detail: "the server's counters cannot be read, so the server's side of the "
         f"evidence is missing: {detail}")
-    SERVER_REFUSES = Message(lambda what, detail: f"the server refuses {what} ({detail}): the run does without it, and "
-        "no figure needs it")
+    SERVER_REFUSES = Message(lambda what, detail: f"the server refuses {what} ({detail}); no figure needs it, and the "
+        "run continues without it")
     SERVER_COUNTS_NONE = Message(lambda opened, what: f"the server counted none of the first {opened} {what}: either "
-        "its counter does not count them, or they end at something before the server. The evidence of them is the "
-        "client's alone")
-    NO_NODE_SHARES = Message(lambda: "without root the members have no hosts and no CPU shares of their own: they "
-        "compete for this machine, which hides how much the primary is relieved")
-    PRIMARY_DEPOSED = Message(lambda nodes, times: f"the primary of the set of {nodes} was deposed {times} times and "
-        "made primary again; slices in which it was not primary were discarded")
-    TREE_HIDDEN = Message(lambda detail: f"this user may not see who follows whom nor how far members lag ({detail}); "
-        "grant it the role clusterMonitor to have them shown")
-    VERIFICATION_OFF = Message(lambda arm, level: f"{arm} does not verify the server's certificate fully (verify = "
+        "its counter does not include them, or they end before the server. Only the client's evidence covers them")
+    NO_NODE_SHARES = Message(lambda: "without root the members have no hosts and CPU shares: they compete for this "
+        "machine's CPU, which hides how much load secondaries take off the primary")
+    PRIMARY_DEPOSED = Message(lambda nodes, times: f"the set of {nodes} elected another primary {times} times, and "
+        "costof restored the first one; slices without it as primary were discarded")
+    TREE_HIDDEN = Message(lambda detail: f"the account may not read which member replicates from which, nor their lag "
+        f"({detail}); grant it the role clusterMonitor to show both")
+    VERIFICATION_OFF = Message(lambda arm, level: f"{arm} does not fully verify the server's certificate (verify = "
         f"{level})")
-    NO_CPU_SHARE = Message(lambda hosts, factors: f"without root {hosts} had no CPU share of their own and used what "
-        f"was free on this machine: {factors} had no effect")
-    NOT_VERIFIED = Message(lambda arms, how: f"no certificate was verified with {arms} ({how}): anybody can stand in "
-        "the middle of such a connection")
-    FEW_ROUNDS = Message(lambda units, needed: f"only {units}: intervals are wide and verdicts are withheld below "
-        f"{needed}")
-    YCSB_WITHOUT_EFFECT = Message(lambda names: "ignored, since it changes nothing of what is done or measured here: "
-        f"{names}")
-    YCSB_UNKNOWN = Message(lambda names: f"ignored, since costof does not know it: {names}")
+    NO_CPU_SHARE = Message(lambda hosts, factors: f"without root {hosts} had no CPU limit and used whatever was free "
+        f"on this machine: {factors} had no effect")
+    NOT_VERIFIED = Message(lambda arms, how: f"no certificate was verified with {arms} ({how}): such a connection is "
+        "open to a man in the middle")
+    FEW_ROUNDS = Message(lambda units, needed: f"only {units}: intervals are wide, and verdicts need at least {needed}")
+    YCSB_WITHOUT_EFFECT = Message(lambda names: f"ignored, because costof has no use for it: {names}")
+    YCSB_UNKNOWN = Message(lambda names: f"ignored, because costof does not know it: {names}")
     YCSB_FAILED = Message(lambda count, name, detail: f"{count} operations failed with '{name}', the first one: "
         f"{detail}")
-    TPCC_UNSOUND = Message(lambda detail: "after the run TPC-C's data was not sound, so its transactions were not kept "
-        f"apart as their isolation promises: {detail}")
+    TPCC_UNSOUND = Message(lambda detail: "the TPC-C data was inconsistent after the run, so transactions were not "
+        f"isolated as promised: {detail}")
     HOST_CANNOT = Message(lambda hosts, detail: f"from {hosts}: {detail}")
-    HOST_LATE = Message(lambda host, milliseconds: f"{host} began {milliseconds} ms after the others")
-    HOSTS_NOT_SIMULTANEOUS = Message(lambda share: f"the hosts measured together for {share} of the slice")
-    HOSTS_DIFFER = Message(lambda what, found: f"hosts saw different things: {what} was {found}")
-    HOST_GONE = Message(lambda host, detail, rest: f"{host} was lost in the middle of the run ({detail}), which went "
-        f"on with the {rest} others")
-    HOSTS_IN_THE_CLEAR = Message(lambda: "what the cluster's machines say to each other can be read on the way, but "
-        "for passwords: set RAY_USE_TLS")
-    HOSTS_OPEN = Message(lambda: "whoever reaches the Ray cluster may run code on its hosts")
-    HOSTS_ONE_MACHINE = Message(lambda hosts: f"{hosts} are one machine (the same boot id): they take CPU from each "
-        "other")
-    HOSTS_WITHOUT_APPLICATIONS = Message(lambda views: f"left out, since hosts have the engine alone: {views}")
-    HOST_BUSY = Message(lambda host, share: f"{host} had {share} of its CPU time in use during slices: what it "
-        "measured may be its own limit")
-    HOST_SLOW = Message(lambda host, effect, metric: f"{host} answers {effect} slower than the other hosts: '{metric}'")
-    HOST_DECIDES = Message(lambda host, what, verdict: f"without {host} the verdict on {what} would be another: it is "
-        f"{verdict} with all hosts")
+    HOST_LATE = Message(lambda host, milliseconds: f"{host} started {milliseconds} ms after the others")
+    HOSTS_NOT_SIMULTANEOUS = Message(lambda share: f"all hosts measured at the same time for only {share} of the slice")
+    HOSTS_DIFFER = Message(lambda what, found: f"the connections of the hosts differ: {what} was {found}")
+    HOST_GONE = Message(lambda host, detail, rest: f"{host} failed during the run ({detail}); the run continued "
+        f"with the remaining {rest}")
+    HOSTS_IN_THE_CLEAR = Message(lambda: "traffic between the cluster's machines is not encrypted, except for "
+        "passwords: set RAY_USE_TLS")
+    HOSTS_OPEN = Message(lambda: "the Ray cluster has no authentication: anyone who reaches it can run code on its "
+        "hosts")
+    HOSTS_ONE_MACHINE = Message(lambda hosts: f"{hosts} are the same machine (the same boot id): they take CPU from "
+        "each other")
+    HOSTS_WITHOUT_APPLICATIONS = Message(lambda views: f"left out, because hosts run only costof's engine: {views}")
+    HOST_BUSY = Message(lambda host, share: f"{host} used {share} of its CPU time during slices: its figures may show "
+        "its own limit")
+    HOST_SLOW = Message(lambda host, effect, metric: f"{host} measured '{metric}' {effect} slower than the other hosts")
+    HOST_DECIDES = Message(lambda host, what, verdict: f"the verdict on {what} depends on {host}: it is {verdict} with "
+        "all hosts, and another one without it")
     HOST_PORTS = Message(lambda host, connections, ports: f"{host} opened up to {connections} connections a minute and "
-        f"has {ports} ports for them, each of which rests for a minute after its use: more hosts, or a wider "
-        "net.ipv4.ip_local_port_range, keep them from running out")
+        f"has {ports} local ports, and a port is blocked for a minute after use: add hosts, or widen "
+        "net.ipv4.ip_local_port_range")
     NO_CONTROL = Message(lambda: "the control cannot run, so there are figures but no effects")
     # fmt: on
 
 
 class Undecipherable:
-    """Why the application's driver (`costof.encrypted`) cannot read a column. Texts never take a value or a key."""
+    """Reasons why the application's driver (`costof.encrypted`) cannot read a column. No text contains a value or
+    a key."""
 
     # fmt: off
-    MASTER_KEY = Message(lambda: "a master key is 16 bytes, or 32 hexadecimal digits")
-    KEY_MISSING = Message(lambda name: f"it needs the master key {name}, which is not among master_keys")
-    KEY_WRONG = Message(lambda name: f"master key {name}: the master key is another one, or the data key was changed")
-    KEY_PAST = Message(lambda: "its data key is not the session's present one")
-    KEYS_GONE = Message(lambda: "the connection was closed, and its keys were erased with it: connect anew")
-    ENVELOPE = Message(lambda: "what follows the column's definition is no intact envelope of a gateway")
-    ENVELOPE_OLDER = Message(lambda: "the gateway speaks an older envelope: update the gateway")
-    VALUE = Message(lambda: "a value was changed, or encrypted for another column or session")
-    ORDER = Message(lambda: "a value came twice, out of order, or where another is missing")
-    DEMAND = Message(lambda name: f'must_be_encrypted: {name} is not a list of "database.table.column", without '
+    MASTER_KEY = Message(lambda: "a master key must be 16 bytes, or 32 hexadecimal digits")
+    KEY_MISSING = Message(lambda name: f"it needs the master key {name}, which is not in master_keys")
+    KEY_WRONG = Message(lambda name: f"master key {name}: the master key is wrong, or the data key was changed")
+    KEY_PAST = Message(lambda: "its data key is not the current key of the session")
+    KEYS_GONE = Message(lambda: "the connection was closed and its keys were erased: open a new connection")
+    ENVELOPE = Message(lambda: "the column's definition does not contain an intact envelope of the gateway")
+    ENVELOPE_OLDER = Message(lambda: "the gateway sends an older envelope format: update the gateway")
+    VALUE = Message(lambda: "a value was changed, or was encrypted for another column or session")
+    ORDER = Message(lambda: "a value is repeated, out of order, or follows a missing one")
+    REQUIRED_NAME = Message(lambda name: f'must_be_encrypted: {name} is not a list of "database.table.column" without '
         "patterns or quotes")
-    DEMANDED = Message(lambda: "it must be encrypted for this client, and is not")
+    NOT_ENCRYPTED = Message(lambda: "must_be_encrypted lists it, but it is not encrypted for this client")
     # fmt: on
 
 
-#: How OpenSSL says that it knows no authority that has signed a certificate.
+#: OpenSSL's errors for a certificate that no known authority has signed.
 _UNTRUSTED = re.compile(r"self[- ]signed certificate|unable to get (?:local )?issuer certificate")
-UNTRUSTED_HINT = "; no known authority has signed it: give the file of the authority that has: --tls-ca FILE"
+UNTRUSTED_HINT = "; no known authority has signed the certificate: give the CA file of its authority with --tls-ca FILE"
 
 
 class CostofError(Exception):
-    """A problem a user can do something about: one line, an exit status, no traceback."""
+    """An error that the user can fix: shown as one line with an exit status, without a traceback."""
 
     def __init__(self, problem: Message[Fields], *args: Fields.args, **fields: Fields.kwargs) -> None:
         self.problem = problem
@@ -361,6 +363,6 @@ class CostofError(Exception):
 
 
 def nearest(name: str, known: list[str]) -> str:
-    """' (did you mean X?)' for a name close to a known one, else nothing."""
-    found = get_close_matches(name, known, n=1, cutoff=0.5)
-    return f" (did you mean '{found[0]}'?)" if found else ""
+    """Return " (did you mean 'X'?)" if a known name is similar, else ''."""
+    matches = get_close_matches(name, known, n=1, cutoff=0.5)
+    return f" (did you mean '{matches[0]}'?)" if matches else ""

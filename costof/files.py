@@ -1,4 +1,4 @@
-"""Files that are whole or not there."""
+"""Files that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from pathlib import Path
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Write beside the file and then put it in its place: a full disk or a crash leaves what was there before.
+    """Write a temporary file and rename it to `path`, so that a full disk or a crash leaves the old file intact.
 
     Raises `OSError`.
     """
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with aside.open("wb") as file:
+        with temporary.open("wb") as file:
             file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
-            # Some file systems find out only now that they are full, and a name may reach the disk before its content.
+            # Some file systems report a full disk only here, and a rename may reach the disk before the content.
             os.fsync(file.fileno())
-        aside.replace(path)
+        temporary.replace(path)
     except BaseException:
-        aside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise

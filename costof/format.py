@@ -1,6 +1,6 @@
-"""Numbers as people read them: digits that the interval earns, units, percent, durations.
+"""Formatting of numbers: significant digits, units, percentages, durations.
 
-Every report formats here and nowhere else, so that a figure reads the same in the terminal, in Markdown and in HTML.
+All reports format numbers here, so a figure looks the same in the terminal, in Markdown and in HTML.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from costof.statistics.estimate import Estimate
 
 MINUS = "\N{MINUS SIGN}"
 NBSP = "\N{NO-BREAK SPACE}"
-"""Between a number and its unit, so that a line never breaks between the two."""
+"""The space between a number and its unit, at which no line breaks."""
 NONE = "\N{EN DASH}"
 TIMES = "\N{MULTIPLICATION SIGN}"
 MULTIPLE_FROM = 2.0
-"""A ratio from here on reads better as a multiple ('5.4×') than as a percentage ('+440 %')."""
+"""The lowest ratio that is shown as a multiple ('5.4×') instead of a percentage ('+440 %')."""
 MOST_DECIMALS = 6
 UNITS = {"per_second": "/s", "us": "µs", "percent": "%", "bytes": "B"}
-"""How a unit is printed, where not by its own name."""
+"""Symbols of units that are not printed by their names."""
 
 
 class Text(NamedTuple):
-    """A figure ready to print: the value with its unit, and the interval in brackets (empty where there is none)."""
+    """A formatted figure: the value with its unit, and the interval in brackets ('' if there is none)."""
 
     value: str
     interval: str = ""
@@ -33,9 +33,10 @@ class Text(NamedTuple):
 
 
 def decimals_for(half_width: float) -> int:
-    """Decimals that an uncertainty earns: two of its digits while the first is 1 or 2, else one (PDG's habit).
+    """Return the number of decimals for an uncertainty: two of its digits if the first is 1 or 2, else one.
 
-    More would print noise as if it were measured; fewer would hide that two intervals do not touch.
+    This is the rule of the Particle Data Group. More digits would print noise as if it were measured; fewer would hide
+    that two intervals do not touch.
     """
     if half_width <= 0 or not math.isfinite(half_width):
         return 0
@@ -46,20 +47,20 @@ def decimals_for(half_width: float) -> int:
 
 
 def significant_decimals(value: float, digits: int = 3) -> int:
-    """Return the decimals that print `value` with so many significant digits."""
+    """Return the number of decimals that print `value` with `digits` significant digits."""
     if value == 0 or not math.isfinite(value):
         return 0
     return min(MOST_DECIMALS, max(0, digits - 1 - math.floor(math.log10(abs(value)))))
 
 
-def decimals_of(estimate: Estimate) -> int:
-    """Return decimals for an estimate: by its interval, or three significant digits where it has no width."""
+def estimate_decimals(estimate: Estimate) -> int:
+    """Return the number of decimals for an estimate: by its interval, or for three significant digits without one."""
     half_width = (estimate.high - estimate.low) / 2
     return decimals_for(half_width) if half_width > 0 else significant_decimals(estimate.value)
 
 
 def number(value: float, decimals: int | None = None, *, signed: bool = False) -> str:
-    """Format with thousands separated, a true minus sign, and never a negative zero."""
+    """Format with thousands separators, a true minus sign, and no negative zero."""
     places = significant_decimals(value) if decimals is None else decimals
     rounded = round(value, places)
     text = f"{abs(rounded):,.{places}f}"
@@ -69,23 +70,23 @@ def number(value: float, decimals: int | None = None, *, signed: bool = False) -
 
 
 def with_unit(text: str, unit: str) -> str:
-    """'14.2 ms', with a blank that no line breaks at; the number alone where there is no unit."""
+    """Return '14.2 ms' with a no-break space; the number alone if there is no unit."""
     return f"{text}{NBSP}{UNITS.get(unit, unit)}" if unit else text
 
 
 def titled(label: str, unit: str) -> str:
-    """'query, ms'; a rate says in its own label that it is one."""
+    """Return 'query, ms'; the label alone for a rate, whose label contains 'a second'."""
     return label if unit == "per_second" else f"{label}, {UNITS.get(unit, unit)}"
 
 
 def interval(low: float, high: float, decimals: int) -> str:
-    """'[13.8, 14.7]'."""
+    """Return '[13.8, 14.7]'."""
     return f"[{number(low, decimals)}, {number(high, decimals)}]"
 
 
 def absolute(estimate: Estimate, unit: str = "", *, signed: bool = False, decimals: int | None = None) -> Text:
-    """'14.2 ms [13.8, 14.7]'; an estimate from fewer than two rounds has no interval and says so."""
-    places = decimals_of(estimate) if decimals is None else decimals
+    """Return '14.2 ms [13.8, 14.7]', or '14.2 ms [one round]' if there is no interval."""
+    places = estimate_decimals(estimate) if decimals is None else decimals
     value = with_unit(number(estimate.value, places, signed=signed), unit)
     if estimate.rounds < 2:
         return Text(value, "[one round]")
@@ -93,62 +94,62 @@ def absolute(estimate: Estimate, unit: str = "", *, signed: bool = False, decima
 
 
 def with_interval(estimate: Estimate, unit: str, ratio: Estimate | None = None) -> str:
-    """'5.1 ms (95 % interval 5.0 to 5.2, +66 %)', for a sentence; the ratio where there is one."""
-    places = decimals_of(estimate)
+    """Return '5.1 ms (95 % interval 5.0 to 5.2, +66 %)', for a sentence; the ratio is optional."""
+    places = estimate_decimals(estimate)
     low, high = number(estimate.low, places), number(estimate.high, places)
     share = f", {relative(ratio).value}" if ratio is not None else ""
     return f"{absolute(estimate, unit).value} (95 % interval {low} to {high}{share})"
 
 
 def relative(ratio: Estimate) -> Text:
-    """'+3.1 % [2.0, 4.2]' below twice the control, '5.36× [5.2, 5.5]' from there on."""
+    """Return '+3.1 % [2.0, 4.2]' for a ratio below 2, '5.36× [5.2, 5.5]' for others."""
     if ratio.value >= MULTIPLE_FROM:
-        places = min(2, max(1, decimals_of(ratio)))
+        places = min(2, max(1, estimate_decimals(ratio)))
         shown = Text(number(ratio.value, places) + TIMES, interval(ratio.low, ratio.high, places))
     else:
         percent = ratio.through(lambda each: (each - 1) * 100)
-        places = min(2, decimals_of(percent))
+        places = min(2, estimate_decimals(percent))
         shown = absolute(percent, "%", signed=True, decimals=places)
     return shown if ratio.rounds >= 2 else Text(shown.value, "[one round]")
 
 
 def plain_ratio(control: float, value: float) -> str:
-    """Format a published ratio, without an interval: '+1.8 %' or '5.36×'; a dash where there is no base."""
+    """Return a ratio without an interval, '+1.8 %' or '5.36×'; a dash if the control is 0."""
     return NONE if control <= 0 else bare_ratio(value / control)
 
 
 def bare_ratio(ratio: float) -> str:
-    """'+1.8 %', '−34.4 %' or '5.36×'."""
+    """Return '+1.8 %', '−34.4 %' or '5.36×'."""
     if ratio >= MULTIPLE_FROM:
         return number(ratio, 2) + TIMES
     return with_unit(number((ratio - 1) * 100, 1, signed=True), "%")
 
 
 def share(fraction: float) -> str:
-    """'5 %', '0.5 %': a share of one, with no more digits than it needs."""
+    """Format a fraction as '5 %' or '0.5 %', without trailing zeros."""
     percent = round(fraction * 100, 2)
     return with_unit(f"{percent:g}", "%")
 
 
 def loss(ratio: Estimate) -> Text:
-    """Format a ratio below one as a loss, '24.1 % [23.5, 24.8]', its interval the right way round."""
+    """Format a ratio below 1 as a loss, '24.1 % [23.5, 24.8]', with the lower bound of the loss first."""
     lost = ratio.through(lambda each: (1 - each) * 100)
-    return absolute(lost, "%", decimals=min(2, decimals_of(lost)))
+    return absolute(lost, "%", decimals=min(2, estimate_decimals(lost)))
 
 
 def gain(ratio: Estimate) -> Text:
-    """Format a ratio above one as a gain, '49.1 % [48.9, 49.4]', also where it is large."""
+    """Format a ratio above 1 as a gain, '49.1 % [48.9, 49.4]', never as a multiple."""
     won = ratio.through(lambda each: (each - 1) * 100)
-    return absolute(won, "%", decimals=min(2, decimals_of(won)))
+    return absolute(won, "%", decimals=min(2, estimate_decimals(won)))
 
 
 def milliseconds(value: float) -> str:
-    """Format a distance as it was asked for: '44.648 ms', '0 ms'."""
+    """Format a distance as the user wrote it: '44.648 ms', '0 ms'."""
     return with_unit(f"{round(value, 3):,.3f}".rstrip("0").rstrip("."), "ms")
 
 
 def count(value: float) -> str:
-    """Format a count or a mean of counts: whole where it is whole, '3.02' where it is not."""
+    """Format a count or a mean of counts: '3' for a whole number, else '3.02'."""
     nearest = round(value)
     if abs(value - nearest) < 0.005:
         return number(nearest, 0)
@@ -156,7 +157,7 @@ def count(value: float) -> str:
 
 
 def bytes_text(value: float) -> str:
-    """'812 B', '3.4 kB': decimal multiples, as networks count."""
+    """Return '812 B' or '3.4 kB', in decimal multiples as usual for networks."""
     for limit, unit in ((1e3, "B"), (1e6, "kB"), (1e9, "MB")):
         if value < limit:
             scaled = value / (limit / 1e3)
@@ -165,7 +166,7 @@ def bytes_text(value: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """'45 s', '4 min 10 s', '1 h 5 min': two units at most."""
+    """Return '45 s', '4 min 10 s' or '1 h 5 min', with two units at most."""
     total = max(1, round(seconds)) if seconds > 0 else 0
     if total < 60:
         return with_unit(str(total), "s")
@@ -177,7 +178,7 @@ def duration(seconds: float) -> str:
 
 
 def roughly(seconds: float) -> str:
-    """Format an estimated time in one unit: '40 s', '4 min', '2 h'; more would promise too much."""
+    """Format an estimated time in one unit, '40 s', '4 min' or '2 h': more digits would be false precision."""
     if seconds < 90:
         return with_unit(str(max(1, round(seconds))), "s")
     if seconds < 5400:
@@ -185,28 +186,28 @@ def roughly(seconds: float) -> str:
     return with_unit(f"{round(seconds / 3600):,}", "h")
 
 
-def moved(sent: float | None, received: float | None) -> str:
-    """'1,234 / 5,678' bytes; '–' where they were not counted."""
+def sent_and_received(sent: float | None, received: float | None) -> str:
+    """Return '1,234 / 5,678' for bytes sent and received; '–' if they were not counted."""
     return NONE if sent is None or received is None else f"{count(sent)} / {count(received)}"
 
 
-def a(label: str) -> str:
-    """'a query', 'an operation'."""
+def with_article(label: str) -> str:
+    """Return the label with its article: 'a query', 'an operation'."""
     return f"{'an' if label[0] in 'aeiou' else 'a'} {label}"
 
 
-def plural(number_of: int, word: str) -> str:
-    """'1 round', '20 rounds'."""
-    return f"{number_of:,} {word}" if number_of == 1 else f"{number_of:,} {word}s"
+def plural(quantity: int, word: str) -> str:
+    """Return '1 round' or '20 rounds'."""
+    return f"{quantity:,} {word}" if quantity == 1 else f"{quantity:,} {word}s"
 
 
-def plural_of(number_of: str, one: str, many: str) -> str:
-    """'1 query', '20 queries', of a number that is printed already."""
-    return f"{number_of} {one if number_of == '1' else many}"
+def plural_formatted(quantity: str, one: str, many: str) -> str:
+    """Return '1 query' or '20 queries', for a number that is already formatted."""
+    return f"{quantity} {one if quantity == '1' else many}"
 
 
 def listed(parts: list[str], conjunction: str = "and") -> str:
-    """'a', 'a and b', 'a, b and c'."""
+    """Return 'a', 'a and b' or 'a, b and c'."""
     if len(parts) < 2:
         return "".join(parts)
     return f"{', '.join(parts[:-1])} {conjunction} {parts[-1]}"
@@ -219,16 +220,15 @@ def percent(relative: float, *, signed: bool = False) -> str:
 
 
 def percentage(part: Estimate) -> Text:
-    """'93 % [90, 96]' of a share of one."""
+    """Format a fraction with its interval: '93 % [90, 96]'."""
     scaled = part.through(lambda each: each * 100)
-    return absolute(scaled, "%", decimals=min(1, decimals_of(scaled)))
+    return absolute(scaled, "%", decimals=min(1, estimate_decimals(scaled)))
 
 
 def round_trips(counted: float) -> str:
-    """'1 round trip', '2.98 round trips'."""
-    return plural_of(count(counted), "round trip", "round trips")
+    """Return '1 round trip' or '2.98 round trips'."""
+    return plural_formatted(count(counted), "round trip", "round trips")
 
 
 def capital(text: str) -> str:
-    """Return the text with a capital first letter."""
     return text[:1].upper() + text[1:]

@@ -1,4 +1,4 @@
-"""The base of everything that is read, written or sent: immutable, and a field that nobody declared is an error."""
+"""The base class of all data that costof reads, writes or sends."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, SecretStr, S
 
 #: A number that JSON can hold.
 Finite = Annotated[float, Field(allow_inf_nan=False)]
-#: What stands where a secret was.
+#: The text shown in place of a secret.
 HIDDEN = "<redacted>"
-#: The serialization context of what a process of our own reads on its standard input: there alone secrets are written.
+#: The serialization context that reveals secrets. Used only for the standard input of costof's own processes.
 REVEALED = {"secrets": "revealed"}
 
 
@@ -18,11 +18,11 @@ def _written(secret: SecretStr, info: SerializationInfo) -> str:
     return secret.get_secret_value() if info.context == REVEALED else HIDDEN
 
 
-#: A password or a key. No dump, repr or error shows it.
+#: A password or a key, hidden in dumps, reprs and errors.
 Secret = Annotated[SecretStr, PlainSerializer(_written)]
 
 
 class Model(BaseModel):
-    """Immutable; an undeclared field is an error, and no error quotes what was read, which may hold a secret."""
+    """An immutable model that rejects undeclared fields. Its errors never quote the input, which may be a secret."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, defer_build=True)

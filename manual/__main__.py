@@ -12,15 +12,15 @@ from manual import commands, files, reports, studies
 from manual.picture import picture
 
 DOCS = reports.DOCS
-#: Where pages that are made here lie; none is committed.
+#: Folders and files of generated pages, which are not committed.
 REFERENCE, REPORTS, INDEX = DOCS / "reference", DOCS / "reports", DOCS / "index.md"
-#: README's picture, and the study that it is of.
+#: README's picture, and the study that it shows.
 PICTURE, PICTURED = DOCS / "report.svg", "mongodb-tls"
 
 
 @click.group()
 def main() -> None:
-    """What the documentation has beside its own pages."""
+    """Generate documentation."""
 
 
 @main.command()
@@ -32,7 +32,7 @@ def man(folder: Path) -> None:
 
 @main.command()
 def pages() -> None:
-    """Write what `docs/` lacks of a site: its first page, the reference, and the reports."""
+    """Write the generated pages of the site: its first page, the reference, and the reports."""
     INDEX.write_text(index())
     REFERENCE.mkdir(exist_ok=True)
     for name, text in reference().items():
@@ -43,7 +43,7 @@ def pages() -> None:
 @main.command()
 @click.argument("names", nargs=-1, type=click.Choice(study_names()))
 def measure(names: tuple[str, ...]) -> None:
-    """Run each study's quick profile, or those of NAMES, keep the ledgers, and have the pages quote them."""
+    """Run the quick profile of all studies, or of NAMES, keep the runs, and quote them in the pages."""
     for name in names or study_names():
         reports.measure(name)
     quote_runs()
@@ -51,25 +51,25 @@ def measure(names: tuple[str, ...]) -> None:
 
 @main.command()
 def quote() -> None:
-    """Have the pages quote what the runs say by today's analysis."""
+    """Update the quotes of the kept runs in the pages, with the current analysis."""
     quote_runs()
 
 
 def quote_runs() -> None:
-    found = reports.results()
-    if PICTURED in found:
-        PICTURE.write_text(picture(found[PICTURED]))
+    results = reports.results()
+    if PICTURED in results:
+        PICTURE.write_text(picture(results[PICTURED]))
     for path in reports.pages_that_quote():
-        path.write_text(reports.quoting(path.read_text(), found))
+        path.write_text(reports.update_quotes(path.read_text(), results))
 
 
 def reference() -> dict[str, str]:
-    """All pages of the reference by their names, in Markdown."""
+    """Return all pages of the reference by their names, in Markdown."""
     return {"commands": commands.page(), "studies": studies.page(), **files.pages()}
 
 
 def index() -> str:
-    """Return README as the site's first page: its links are from a folder deeper."""
+    """Return README as the site's first page, with links relative to `docs/`."""
     return re.sub(r"\]\(docs/", "](", (reports.ROOT / "README.md").read_text())
 
 

@@ -1,4 +1,4 @@
-"""All commands of `costof`, as pages of a site and as manual pages."""
+"""All commands of `costof`, as a page of the site and as manual pages."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from costof.cli.main import COMMANDS, cli
 
 HEAD = """# Commands
 
-Made from the commands themselves: what `costof COMMAND --help` prints. What a run's exit status says, and more of each
-command's use, is in [Asking](../asking.md).
+Generated from the commands: the texts of `costof COMMAND --help`. [Asking](../asking.md) explains exit statuses and the
+use of each command.
 """
 
 
@@ -38,7 +38,7 @@ def _section(context: click.Context) -> str:
     lines += [
         "\n| option | |",
         "| --- | --- |",
-        *(f"| `{_cell(option)}` | {_cell(words)} |" for option, words in records),
+        *(f"| `{_cell(option)}` | {_cell(text)} |" for option, text in records),
     ]
     return "\n".join(lines) + "\n"
 
@@ -48,14 +48,14 @@ def _cell(text: str) -> str:
 
 
 def write_manual_pages(folder: Path) -> None:
-    """`costof.1`, and one for each command, as a system's `man` reads them."""
+    """Write `costof.1` and a manual page for each command, for `man`."""
     from click_man.core import write_man_pages
 
     folder.mkdir(parents=True, exist_ok=True)
     for context in contexts():
         assert context.info_name is not None
-        # As `costof --help` says it: click-man would cut the first sentence of the docstring off at 45 characters.
+        # Without this, click-man would cut the first sentence of the docstring at 45 characters.
         context.command.short_help = COMMANDS[context.info_name][1]
         cli.commands[context.info_name] = context.command
-    cli.short_help = "what will this protection cost my service?"
+    cli.short_help = "measure what a protection costs a service"
     write_man_pages("costof", cli, version=__version__, target_dir=str(folder))

@@ -1,4 +1,4 @@
-"""The files that users read and write: a study's, and those of a run."""
+"""Reference of the files that users read and write: study files and the files of a run."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from manual.schemas import tables
 
 STUDY = """# A study's file
 
-Made from the models that read it. `costof new FILE` writes one to fill in, whose first line names the JSON Schema of
-this page, so that editors complete and check it. What goes together, and why, is in
-[Your own question](../own-questions.md) and [Extending](../extending.md).
+Generated from the models that read it. `costof new FILE` writes a template. Its first line names the JSON Schema of
+this page, so that editors complete and check the file. [Your own question](../own-questions.md) and
+[Extending](../extending.md) explain how to write one.
 
 """
 RESULT = """# result.json
 
-Made from the models that write it. It is beside the reports of a run, and what `costof show RUN --json` prints. Its
-JSON Schema is [result.schema.json](../result.schema.json).
+Generated from the models that write it. It is in the folder of a run, and `costof show RUN --json` prints it. Its JSON
+Schema is [result.schema.json](../result.schema.json).
 
 """
 LEDGER = f"""# The ledger
 
-Made from the models that read it. A run's folder holds `{PLAN}`, written once before anything is measured, and
-`{SLICES}`, a record a line in the order in which things happened. Every report is made of these two alone.
+Generated from the models that read it. A run's folder contains `{PLAN}`, written once before anything is measured, and
+`{SLICES}`, with one record a line in the order of events. Every report is made from these two files alone.
 
 """
 
@@ -39,12 +39,12 @@ def pages() -> dict[str, str]:
     return {
         "study-file": STUDY + tables(study, "Study"),
         "result": RESULT + tables(Result.model_json_schema(), "Result"),
-        "ledger": LEDGER + tables(_of_ledger(), "Plan"),
+        "ledger": LEDGER + tables(_ledger_schema(), "Plan"),
     }
 
 
-def _of_ledger() -> dict[str, object]:
-    """The plan's schema, and what records have besides; each definition once."""
+def _ledger_schema() -> dict[str, object]:
+    """Return the schemas of the plan and of all records, each definition once."""
     plan = Plan.model_json_schema()
     records = TypeAdapter(AnyRecord).json_schema()
     return {**plan, "$defs": plan["$defs"] | records["$defs"]}

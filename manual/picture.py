@@ -1,4 +1,4 @@
-"""README's picture: where the time of a new connection goes, in plain and protected, taken out of a run's report."""
+"""README's picture, taken from a run's report: the phases of a new connection, plain and protected."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HEAD, SWATCH, GAP = 30, 11, 18
 
 
 def picture(result: Result) -> str:
-    """As SVG by itself, with its legend. Raises `StopIteration` for a run that has no such figure."""
+    """Return the figure as SVG with its legend. Raises `StopIteration` for a run without this figure."""
     blocks = (block for part in document(result).parts for block in part.blocks)
     figure = next(block for block in blocks if isinstance(block, Figure) and block.name == FIGURE)
     sheet = figure.draw(WIDE)

@@ -1,8 +1,8 @@
-"""Reports of real runs: of each study a run of its quick profile, kept as its ledger, and quoted by the study's page.
+"""Kept runs: a run of each study's quick profile, stored as its ledger and quoted by the study's page.
 
-The HTML of a report changes whole with each change of its looks. A ledger changes only when it is measured anew, and
-is what a report is made of: `make docs` makes the pages from it, by the analysis of today. Compressed it is a tenth of
-its size.
+Ledgers are stored instead of reports: a report's HTML changes with every change of its layout, a ledger only
+when it is measured again. `make docs` makes the reports from them with the current analysis. Compression reduces a
+ledger to a tenth of its size.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from costof.results.ledger import PLAN, SLICES, Ledger
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-#: The ledgers, each an archive with a folder named as its study is.
+#: The archives of ledgers; each contains a folder named like its study.
 RUNS = DOCS / "runs"
-#: Of studies whose quick budget holds too few rounds on a slow machine.
-BEYOND = {"postgres-pooling": " --budget 150s"}
-#: What a page quotes of a run stands between these.
+#: Further options of studies whose quick budget is too small on a slow machine.
+EXTRA_OPTIONS = {"postgres-pooling": " --budget 150s"}
+#: The marks around a page's quote of a run.
 QUOTED = re.compile(r"(<!-- run ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def command(study: str) -> str:
-    return f"costof run {study} --profile quick{BEYOND.get(study, '')}"
+    return f"costof run {study} --profile quick{EXTRA_OPTIONS.get(study, '')}"
 
 
 def measure(study: str) -> None:
-    """Run it, and keep its ledger in place of the earlier one. Raises `CalledProcessError`."""
+    """Run a study, and replace its kept ledger. Raises `CalledProcessError`."""
     program, *arguments = command(study).split()
     with tempfile.TemporaryDirectory() as parent:
         folder = Path(parent, study)
@@ -46,16 +46,16 @@ def measure(study: str) -> None:
 
 
 def results() -> dict[str, Result]:
-    """Analyse all runs that are kept, by the study's name."""
+    """Return the results of all kept runs, by study."""
     with tempfile.TemporaryDirectory() as parent:
         for archive in RUNS.glob("*.tar.xz"):
             shutil.unpack_archive(archive, parent, filter="data")
         return {folder.name: analyse(Ledger.open(folder)) for folder in sorted(Path(parent).iterdir())}
 
 
-def write_pages(found: dict[str, Result], folder: Path) -> None:
+def write_pages(results: dict[str, Result], folder: Path) -> None:
     folder.mkdir(exist_ok=True)
-    for study, result in found.items():
+    for study, result in results.items():
         (folder / f"{study}.html").write_text(render_html(result))
 
 
@@ -63,20 +63,20 @@ def pages_that_quote() -> list[Path]:
     return [path for path in (ROOT / "README.md", *sorted(DOCS.rglob("*.md"))) if QUOTED.search(path.read_text())]
 
 
-def quoting(text: str, found: dict[str, Result]) -> str:
-    """Return a page's text with what the runs say today, and nothing of a study that has no run."""
-    return QUOTED.sub(lambda match: match[1] + _words(match[2], found.get(match[2])) + match[3], text)
+def update_quotes(text: str, results: dict[str, Result]) -> str:
+    """Return a page's text with current quotes; empty quotes for studies without a run."""
+    return QUOTED.sub(lambda match: match[1] + _quote(match[2], results.get(match[2])) + match[3], text)
 
 
-def _words(study: str, result: Result | None) -> str:
-    """Return what a report begins with, below the command that it is the answer to."""
+def _quote(study: str, result: Result | None) -> str:
+    """Return the command of a run and the beginning of its report."""
     if result is None:
         return ""
     before_tables = render_markdown(result).partition("\n#")[0]
     _, subtitle, *parts = before_tables.strip().split("\n\n")
     lines = [line for part in parts for line in part.replace("**", "").splitlines()]
     checks = [line.removeprefix("- ") for line in lines if line[2:3] in "✓✗"]
-    told = [line.removeprefix("- ") for line in lines if line[2:3] not in "✓✗"]
-    quoted = "\n>\n".join(f"> {line}" for line in [*told, " ".join(checks)])
+    findings = [line.removeprefix("- ") for line in lines if line[2:3] not in "✓✗"]
+    quoted = "\n>\n".join(f"> {line}" for line in [*findings, " ".join(checks)])
     _, _, extent = subtitle.partition(" · profile quick · ")
     return f"`{command(study)}`, {extent.rpartition(' · ')[0]}:\n\n{quoted}\n"

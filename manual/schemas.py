@@ -1,6 +1,6 @@
-"""A JSON Schema that pydantic has made, as tables of Markdown: one for each model, and links between them.
+"""Conversion of pydantic's JSON Schemas to Markdown tables: one for each model, with links between them.
 
-Kept converters write eight columns for what three hold, and links to explanations of each pattern.
+Existing converters write eight columns where three are enough, and a link to an explanation of every pattern.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from typing import Any
 
 Schema = Mapping[str, Any]
-#: Constraints of a number or of a length, in words.
+#: Formats of the constraints of a number or a length.
 BOUNDS = {"minimum": "≥ {}", "exclusiveMinimum": "> {}", "maximum": "≤ {}", "exclusiveMaximum": "< {}"}
 
 
 def tables(schema: Schema, title: str) -> str:
-    """The schema's own fields under `title`, and then each of its definitions."""
+    """Return a table of the schema's fields, under `title`, and a table of each of its definitions."""
     models = {title: schema, **dict(sorted(schema.get("$defs", {}).items()))}
     return "\n".join(_table(name, model) for name, model in models.items() if "properties" in model or "enum" in model)
 
@@ -26,17 +26,17 @@ def _table(name: str, model: Schema) -> str:
         return text + f"\nOne of {_type(model)}.\n"
     required = model.get("required", ())
     rows = [_row(field, each, field in required) for field, each in model["properties"].items()]
-    return text + "\n| field | type | without it | |\n| --- | --- | --- | --- |\n" + "".join(rows)
+    return text + "\n| field | type | default | |\n| --- | --- | --- | --- |\n" + "".join(rows)
 
 
 def _row(field: str, schema: Schema, required: bool) -> str:
     default = "required" if required else _code(schema["default"]) if "default" in schema else ""
-    words = " ".join(schema.get("description", "").split()).replace("|", "\\|")
-    return f"| `{field}` | {_type(schema)} | {default} | {words} |\n"
+    text = " ".join(schema.get("description", "").split()).replace("|", "\\|")
+    return f"| `{field}` | {_type(schema)} | {default} | {text} |\n"
 
 
 def _type(schema: Schema) -> str:
-    """Describe what a value may be, with links to the models that are defined on the same page."""
+    """Return the type of a value in words, with links to models on the same page."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})"
@@ -60,6 +60,6 @@ def _type(schema: Schema) -> str:
 
 
 def _code(value: object) -> str:
-    """As JSON; a long default is a model's own, whose table says it."""
+    """Return a value as JSON; 'its own defaults' for a long one, which is a model with a table of its own."""
     text = json.dumps(value, ensure_ascii=False)
     return f"`{text}`".replace("|", "\\|") if len(text) <= 40 else "its own defaults"

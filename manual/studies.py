@@ -1,4 +1,4 @@
-"""The studies as their files say them: factors with their levels, workloads, metrics, profiles."""
+"""Reference of the studies: factors with their levels, metrics, profiles."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from costof.study.schema import Study
 
 HEAD = """# Studies
 
-Made from the studies' files. What `--set FACTOR=LEVEL,LEVEL` takes is here; levels in bold are measured where nothing
-is set. What a study is about, and an answer, is on [its own page](../studies.md).
+Generated from the study files. These are the factors and levels of `--set FACTOR=LEVEL,LEVEL`; levels in bold are the
+default. [Studies](../studies.md) explains each study and shows an answer.
 """
 
 

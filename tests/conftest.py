@@ -1,4 +1,4 @@
-"""Options that all tests share."""
+"""Options and fixtures of all tests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def temporary() -> Iterator[Path]:
-    """A TMPDIR of the test's own by which its servers are known. Short, since Unix sockets will lie in it."""
+    """Yield a TMPDIR for one test. Its path is short, because Unix sockets are created in it."""
     folder = Path(tempfile.mkdtemp(prefix="ct-"))
     yield folder
     shutil.rmtree(folder)
@@ -35,7 +35,7 @@ def temporary() -> Iterator[Path]:
 
 @pytest.fixture
 def no_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As for an ordinary user who may make no namespaces."""
+    """Act as an ordinary user without the right to create namespaces."""
     from costof.lab import network, topology
 
     monkeypatch.setattr(network, "can_make_hosts", lambda: False)

@@ -1,4 +1,4 @@
-"""What makes the slices of a fake run differ though the truth does not."""
+"""Random noise of the slices of a fake run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`costof ab`: one URL asked as Apache's `ab` asks it, with its options, by the engine that measures every study."""
+"""`costof ab`: measure one URL with the options and the report of Apache's `ab`, by costof's engine."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ from costof.urls import UrlError, ascii_name, check_without_login, encoded, host
 ARM = "url"
 WORKLOAD = "request"
 PORTS = {"http": 80, "https": 443}
-#: As ab has it: with -t, so many requests unless -n says otherwise.
+#: ab's default for -n if -t is given.
 REQUESTS_WITHIN_TIME = 50_000
-#: ab's own time-out of a response.
+#: ab's default timeout of a response.
 TIMEOUT_SECONDS = 30
 LONGEST_TIMEOUT_SECONDS = 86_400
 MOST_CONCURRENT = 20_000
-#: What is said of an option of ab's that changes nothing here.
+#: Notices about options of ab that have no effect here.
 WITHOUT_EFFECT = {
-    "-v": "-v is ignored: no request and no response is printed, and errors are always shown",
-    "-T": "-T is ignored: without -p no request has a body, as in ab",
+    "-v": "-v is ignored: requests and responses are never printed, and errors always are",
+    "-T": "-T is ignored: requests have no body without -p, as in ab",
 }
-#: Without -t nothing but the number of requests ends the slice.
+#: The time limit without -t: the number of requests ends the slice.
 NO_LIMIT_SECONDS = 7 * 86_400.0
 
 
 @dataclass(frozen=True)
 class AbOptions:
-    """The command line's options; `verify` and `tls_ca` are ours, ab checks no certificate.
+    """The options of the command line. `verify` and `tls_ca` are costof's own: ab verifies no certificate.
 
-    `without_effect`: notices of options that change nothing here.
+    `without_effect`: notices about options that have no effect here.
     """
 
     url: str
@@ -63,34 +63,32 @@ class AbOptions:
 
     @property
     def operations(self) -> int:
-        """ab's default: one request, or within a time as many as it takes."""
+        """Return the number of requests: -n, or ab's default with or without -t."""
         if self.requests is not None:
             return self.requests
         return 1 if self.seconds is None else REQUESTS_WITHIN_TIME
 
     @property
     def all_headers(self) -> list[str]:
-        """The user's headers, and those of -A and -C."""
-        found = [*self.headers]
+        """Return the headers of -H, -A and -C."""
+        headers = [*self.headers]
         if self.login is not None:
-            found.append(f"Authorization: Basic {b64encode(self.login.encode()).decode()}")
+            headers.append(f"Authorization: Basic {b64encode(self.login.encode()).decode()}")
         if self.cookies:
-            # One line for all of them (RFC 6265, 5.4).
-            found.append(f"Cookie: {'; '.join(self.cookies)}")
-        return found
+            # All cookies are sent in one header (RFC 6265, 5.4).
+            headers.append(f"Cookie: {'; '.join(self.cookies)}")
+        return headers
 
 
 @dataclass(frozen=True)
 class AbReport:
-    """The text to print, the warnings beside it, and the exit status."""
-
     text: str
     warnings: list[str]
     exit_status: int
 
 
-def ask(options: AbOptions) -> AbReport:
-    """Ask the URL, and report as ab does. Raises `CostofError` for the user's mistakes and for an unreachable URL."""
+def measure_url(options: AbOptions) -> AbReport:
+    """Measure the URL, and report as ab does. Raises `CostofError` for invalid options and for an unreachable URL."""
     url = _checked(options)
     with engine() as instrument:
         ready = instrument.plan(_plan(options, url))
@@ -102,14 +100,14 @@ def ask(options: AbOptions) -> AbReport:
     figures = ab_figures(ARM, WORKLOAD, options.concurrency, [answer])
     if figures is None:
         raise _unanswered(options, *answer.errors[:1])
-    # A response of another length is ab's failure, and an answer here.
+    # ab counts a response of another length as failed; costof counts it as an answer.
     failed = any(count for name, count in figures.failed.items() if name != "length")
     if options.variable_length:
         figures = without_lengths(figures)
     is_tls, tls = url.scheme == "https", None
     if is_tls:
         tls = ",".join(str(fact) for name in ("protocol", "cipher", "key") if (fact := answer.evidence.get(name)))
-    asked = AbRequest(
+    request = AbRequest(
         host=url.hostname or "",
         port=url.port or PORTS[url.scheme],
         path=_path(url),
@@ -121,7 +119,7 @@ def ask(options: AbOptions) -> AbReport:
     )
     unverified = is_tls and not options.verify
     return AbReport(
-        text=render_ab(asked, figures),
+        text=render_ab(request, figures),
         warnings=[
             *([WarningText.NOT_VERIFIED.text(arms=url.hostname, how="--insecure")] if unverified else []),
             *options.without_effect,
@@ -132,28 +130,30 @@ def ask(options: AbOptions) -> AbReport:
 
 
 def _checked(options: AbOptions) -> SplitResult:
-    """Return the URL's parts. Raises for everything that is wrong before a server is asked."""
+    """Return the URL's parts. Raises `CostofError` for invalid options, before any connection is opened."""
     if options.operations < options.concurrency:
         raise CostofError(ErrorText.AB_CONCURRENCY)
     for header in options.all_headers:
         name, colon, _ = header.partition(":")
         if not colon or not name.strip() or any(sign in header for sign in "\r\n"):
-            raise CostofError(ErrorText.AB_HEADER, text=name if colon and name.strip() else "that")
+            raise CostofError(ErrorText.AB_HEADER, text=name if colon and name.strip() else "the text of -H")
     check_ca_file(options.tls_ca)
     return _split(options.url)
 
 
 def _split(text: str) -> SplitResult:
-    """Return the URL's parts in ASCII: the host as it is looked up, path and query percent-encoded."""
+    """Return the URL's parts in ASCII: the host in IDNA, path and query percent-encoded."""
     try:
         check_without_login(text)
         url = urlsplit(text)
         host, _ = ascii_name(url.hostname or ""), url.port
     except UrlError as error:
-        more = "; for a log-in there is -A user:password" if "@" in text else ""
-        raise CostofError(ErrorText.AB_URL, detail=f"{error}{more}") from None
+        hint = "; to log in, use -A user:password" if "@" in text else ""
+        raise CostofError(ErrorText.AB_URL, detail=f"{error}{hint}") from None
     except ValueError:
-        raise CostofError(ErrorText.AB_URL, detail="what follows // is not host:port, with IPv6 in brackets") from None
+        raise CostofError(
+            ErrorText.AB_URL, detail="the text after // is not host:port, with an IPv6 address in brackets"
+        ) from None
     if url.scheme not in PORTS or not host:
         raise CostofError(ErrorText.AB_URL, detail="it must begin with http:// or https:// and name a host")
     place = host_shown(host, url.port or PORTS[url.scheme])
@@ -198,38 +198,49 @@ def _plan(options: AbOptions, url: SplitResult) -> Plan:
 
 
 def _unanswered(options: AbOptions, error: ClassifiedError | None = None) -> CostofError:
-    detail = f"{error.error_class}: {error.detail}" if error else "no request was answered in the time given"
-    asked = urlsplit(options.url)
-    url = f"{asked.scheme}://{_host(asked)}:{asked.port or PORTS[asked.scheme]}{asked.path or '/'}"
+    detail = f"{error.error_class}: {error.detail}" if error else "no request was answered within the time limit"
+    parts = urlsplit(options.url)
+    url = f"{parts.scheme}://{_host(parts)}:{parts.port or PORTS[parts.scheme]}{parts.path or '/'}"
     return CostofError(ErrorText.AB_UNANSWERED, url=url, detail=detail)
 
 
 @click.command("ab")
 @click.argument("url")
-@click.option("-n", "requests", type=click.IntRange(1, 1_000_000_000), help="Requests to make; 1 unless -t is given.")
-@click.option("-c", "concurrency", type=click.IntRange(1, MOST_CONCURRENT), default=1, help="Requests at a time.")
-@click.option("-k", "keep_alive", is_flag=True, help="Keep connections alive; else each request opens one.")
-@click.option("-t", "seconds", type=click.IntRange(1, 604_800), help="Seconds at most; implies -n 50000.")
+@click.option(
+    "-n", "requests", type=click.IntRange(1, 1_000_000_000), help="Number of requests; 1 by default, 50000 with -t."
+)
+@click.option(
+    "-c", "concurrency", type=click.IntRange(1, MOST_CONCURRENT), default=1, help="Number of simultaneous requests."
+)
+@click.option("-k", "keep_alive", is_flag=True, help="Keep connections alive; by default each request opens a new one.")
+@click.option(
+    "-t", "seconds", type=click.IntRange(1, 604_800), help="Longest measuring time in seconds; implies -n 50000."
+)
 @click.option(
     "-s",
     "timeout",
     type=click.IntRange(1, LONGEST_TIMEOUT_SECONDS),
-    help="Seconds until a request times out; 30 if not given.",
+    help="Timeout of a request in seconds; 30 by default.",
 )
 @click.option("-l", "variable_length", is_flag=True, help="Do not count responses of different length as failed.")
-@click.option("-H", "headers", multiple=True, metavar="'NAME: VALUE'", help="A further header; may be repeated.")
+@click.option("-H", "headers", multiple=True, metavar="'NAME: VALUE'", help="An additional header; may be repeated.")
 @click.option("-C", "cookies", multiple=True, metavar="NAME=VALUE", help="A cookie; may be repeated.")
-@click.option("-A", "login", metavar="USER:PASSWORD", help="Log in by HTTP's Basic authentication.")
-@click.option("-r", "go_on", is_flag=True, help="Go on after socket errors, as is always done here.")
-@click.option("-q", "quiet", is_flag=True, help="Print no progress, as is always done here.")
-@click.option("-v", "verbosity", type=int, help="Accepted and without effect: requests and responses are not printed.")
+@click.option("-A", "login", metavar="USER:PASSWORD", help="Log in with HTTP Basic authentication.")
+@click.option(
+    "-r",
+    "continue_on_errors",
+    is_flag=True,
+    help="Accepted without effect: costof always continues after socket errors.",
+)
+@click.option("-q", "quiet", is_flag=True, help="Accepted without effect: costof never prints progress here.")
+@click.option("-v", "verbosity", type=int, help="Accepted without effect: requests and responses are never printed.")
 @click.option("-p", "post_file", hidden=True)
 @click.option("-T", "content_type", hidden=True)
-@click.option("--insecure", is_flag=True, help="Do not verify the server's certificate, as ab never does.")
-@click.option("--tls-ca", type=click.Path(path_type=Path), help="CA file (PEM) that the server's certificate is from.")
-def ask_as_ab(
+@click.option("--insecure", is_flag=True, help="Do not verify the server's certificate (ab never verifies it).")
+@click.option("--tls-ca", type=click.Path(path_type=Path), help="CA file (PEM) that signed the server's certificate.")
+def ab(
     timeout: int | None,
-    go_on: bool,
+    continue_on_errors: bool,
     quiet: bool,
     verbosity: int | None,
     post_file: str | None,
@@ -237,19 +248,19 @@ def ask_as_ab(
     insecure: bool,
     **options: Any,
 ) -> None:
-    """Ask one URL as Apache's ab does, and print its report: HTTP/1.1 GET, a closed loop.
+    """Measure one URL with the options and the report of Apache's ab: HTTP/1.1 GET requests in a closed loop.
 
-    Put no password that matters after -A, -C or -H on a machine with other users: they can read a command line for a
-    moment.
+    Do not put an important password after -A, -C or -H on a machine with other users: they can read the command line
+    for a moment.
     """
     if post_file is not None:
         raise CostofError(ErrorText.AB_POST)
     without_effect = {"-v": verbosity is not None, "-T": content_type is not None}
-    report = ask(
+    report = measure_url(
         AbOptions(
             timeout_seconds=timeout or TIMEOUT_SECONDS,
             verify=not insecure,
-            without_effect=[WITHOUT_EFFECT[name] for name, is_given in without_effect.items() if is_given],
+            without_effect=[WITHOUT_EFFECT[name] for name, is_set in without_effect.items() if is_set],
             **options,
         )
     )
@@ -259,8 +270,7 @@ def ask_as_ab(
     sys.exit(report.exit_status)
 
 
-LABEL = 24
-"""Width of ab's column of labels."""
+LABEL_WIDTH = 24
 
 
 @dataclass(frozen=True)
@@ -275,24 +285,24 @@ class AbRequest:
     server_name: str | None = None
 
 
-def render_ab(asked: AbRequest, figures: AbFigures) -> str:
-    """Return ab's own report in its layout: times in whole milliseconds, `sd` with one decimal."""
+def render_ab(request: AbRequest, figures: AbFigures) -> str:
+    """Return the report in ab's layout: times in whole milliseconds, `sd` with one decimal."""
     server = [
-        _line("Server Software", asked.software or ""),
-        _line("Server Hostname", asked.host),
-        _line("Server Port", str(asked.port)),
+        _line("Server Software", request.software or ""),
+        _line("Server Hostname", request.host),
+        _line("Server Port", str(request.port)),
     ]
-    if asked.tls is not None:
-        server.append(_line("SSL/TLS Protocol", asked.tls))
-    if asked.server_name is not None:
-        server.append(_line("TLS Server Name", asked.server_name))
-    length = "Variable" if asked.variable_length else f"{figures.document_bytes or 0} bytes"
-    document = [_line("Document Path", asked.path), _line("Document Length", length)]
+    if request.tls is not None:
+        server.append(_line("SSL/TLS Protocol", request.tls))
+    if request.server_name is not None:
+        server.append(_line("TLS Server Name", request.server_name))
+    length = "Variable" if request.variable_length else f"{figures.document_bytes or 0} bytes"
+    document = [_line("Document Path", request.path), _line("Document Length", length)]
     times = ["Connection Times (ms)", "              min  mean[+/-sd] median   max"]
     for name, each in figures.times.items():
         row = f"{each.min:5.0f} {each.mean:4.0f} {each.sd:5.1f} {each.median:6.0f} {each.max:7.0f}"
         times.append(f"{name.capitalize() + ':':<12}{row}")
-    blocks = [server, document, [*_totals(asked, figures)], times]
+    blocks = [server, document, [*_totals(request, figures)], times]
     if figures.complete > 1:
         percentiles = ["Percentage of the requests served within a certain time (ms)"]
         for percent in PERCENTILES:
@@ -303,10 +313,10 @@ def render_ab(asked: AbRequest, figures: AbFigures) -> str:
 
 
 def _line(label: str, text: str) -> str:
-    return f"{label + ':':<{LABEL}}{text}"
+    return f"{label + ':':<{LABEL_WIDTH}}{text}"
 
 
-def _totals(asked: AbRequest, figures: AbFigures) -> Iterator[str]:
+def _totals(request: AbRequest, figures: AbFigures) -> Iterator[str]:
     yield _line("Concurrency Level", str(figures.concurrency))
     yield _line("Time taken for tests", f"{figures.seconds:.3f} seconds")
     yield _line("Complete requests", str(figures.complete))
@@ -317,7 +327,7 @@ def _totals(asked: AbRequest, figures: AbFigures) -> Iterator[str]:
         yield f"   ({kinds})"
     if figures.not_2xx:
         yield _line("Non-2xx responses", str(figures.not_2xx))
-    if asked.keep_alive:
+    if request.keep_alive:
         yield _line("Keep-Alive requests", str(figures.keep_alive))
     yield _line("Total transferred", f"{figures.transferred_bytes} bytes")
     yield _line("HTML transferred", f"{figures.html_bytes} bytes")

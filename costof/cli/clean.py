@@ -1,4 +1,4 @@
-"""`costof clean`: list what killed runs have left on a user's own servers, and remove it."""
+"""`costof clean`: list and remove databases that killed runs left on a target."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from costof.programs.access import Access
 
 @click.command()
 @server_options
-@click.option("--yes", is_flag=True, help="Remove them without asking.")
+@click.option("--yes", is_flag=True, help="Remove them without confirmation.")
 def clean(access: Access, yes: bool) -> None:
-    """List databases that killed runs have left on a target, and remove them.
+    """List databases that killed runs left on a target, and remove them.
 
-    It removes only what carries costof's marker, and empty databases with a name that costof made, where no run uses
-    them. Without --yes it asks first, and where nobody can be asked it only lists.
+    Removes only databases with costof's marker, and empty databases with a name that costof created, if no run uses
+    them. Without --yes it asks for confirmation on a terminal, and elsewhere only lists them.
     """
     from costof.programs.leftovers import reached
 
     with reached(access) as server:
-        found = [each for each in server.find() if access.database in (None, each.database)]
-        for leftover in found:
+        leftovers = [each for each in server.find() if access.database in (None, each.database)]
+        for leftover in leftovers:
             marker = leftover.marker
-            left = f"left by run {marker.run} ({marker.maker})" if marker else "empty, left by some run"
-            line = f"{leftover.database}  {leftover.in_use or left}"
-            # What stands in a marker is somebody's data, and this a terminal.
+            origin = f"left by run {marker.run} ({marker.maker})" if marker else "empty, left by an unknown run"
+            line = f"{leftover.database}  {leftover.in_use or origin}"
+            # A marker is untrusted data, which must not control the terminal.
             click.echo("".join(sign if sign.isprintable() else "?" for sign in line))
-        idle = [leftover for leftover in found if leftover.in_use is None]
+        idle = [leftover for leftover in leftovers if leftover.in_use is None]
         if not idle:
             click.echo(f"nothing to remove on {server.shown}")
             return
         what = "this database" if len(idle) == 1 else f"these {len(idle)} databases"
         if not yes and not sys.stdin.isatty():
-            click.echo(f"nothing was removed; say --yes to remove {what} that no run uses")
-        elif yes or click.confirm(f"Remove {what} that no run uses?", err=True):
+            click.echo(f"nothing was removed; add --yes to remove {what} not used by any run")
+        elif yes or click.confirm(f"Remove {what} not used by any run?", err=True):
             for leftover in idle:
                 removed = server.remove(leftover)
-                click.echo(f"{'removed' if removed else 'left alone, it has changed:'} {leftover.database}")
+                click.echo(f"{'removed' if removed else 'not removed, because it has changed:'} {leftover.database}")

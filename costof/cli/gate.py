@@ -1,4 +1,4 @@
-"""`costof gate`: is what a protection costs within the limits? For a pipeline, by its exit status and its files."""
+"""`costof gate`: check the costs of a run against limits, for a pipeline."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def limit_option(command: F) -> F:
     """Add `--limit METRIC LIMIT`, which may be repeated."""
-    words = "The most that METRIC may change for the worse: --limit 'reused query' +10%, or +2ms."
+    words = "Largest allowed change of METRIC for the worse: --limit 'reused query' +10% (or +2ms)."
     return click.option("--limit", "limits", nargs=2, multiple=True, metavar="METRIC LIMIT", help=words)(command)
 
 
@@ -32,13 +32,17 @@ def limit_option(command: F) -> F:
 @click.argument("folder", metavar="RUN", type=click.Path(path_type=Path))
 @limit_option
 @click.option(
-    "--junit", type=click.Path(path_type=Path), help="Write a test case for each limit and arm, as JUnit XML."
+    "--junit",
+    type=click.Path(path_type=Path),
+    help="Write JUnit XML to this file, with a test case for each limit and arm.",
 )
-@click.option("--markdown", type=click.Path(path_type=Path), help="Write a table, for a pull request's summary.")
+@click.option(
+    "--markdown", type=click.Path(path_type=Path), help="Write a Markdown table to this file, for a pull request."
+)
 def gate(folder: Path, limits: tuple[tuple[str, str], ...], junit: Path | None, markdown: Path | None) -> None:
-    """Is what a protection costs within limits? Those given here, or else those of the run.
+    """Check the costs of a run against the limits given here, or else against the limits of the run.
 
-    Ends with 0 where all are kept, 4 where one is exceeded, 3 where some cannot be told yet: the interval decides.
+    Exit status: 0 if all limits are kept, 4 if one is exceeded, 3 if an interval is too wide to decide.
     """
     from costof.report import analyse
     from costof.results.index import Index
@@ -47,28 +51,28 @@ def gate(folder: Path, limits: tuple[tuple[str, str], ...], junit: Path | None, 
 
     ledger = Ledger.open(folder)
     plan = ledger.plan()
-    asked = parse_limits(plan.study, limits) if limits else plan.limits
-    if not asked:
+    limits_to_check = parse_limits(plan.study, limits) if limits else plan.limits
+    if not limits_to_check:
         raise CostofError(ErrorText.NO_LIMITS, path=folder)
     index = Index(analyse(ledger))
-    found = [*outcomes(index, asked)]
+    results = [*outcomes(index, limits_to_check)]
     for path, render in ((junit, as_junit), (markdown, as_markdown)):
         if path is not None:
-            _write(path, render(index, found))
-    tell(index, found)
-    sys.exit(status(outcome.state for outcome in found))
+            _write(path, render(index, results))
+    print_outcomes(index, results)
+    sys.exit(status(outcome.state for outcome in results))
 
 
-def tell(index: Index, found: Sequence[Outcome], to_error: bool = False) -> None:
+def print_outcomes(index: Index, results: Sequence[Outcome], to_error: bool = False) -> None:
     from costof.report.sections.limits import limit_words, measured_words
 
-    for outcome in found:
+    for outcome in results:
         subject = f"{limit_words(index, outcome)}, {index.label_at(outcome.arm.name)}"
         click.echo(f"{outcome.state.value}: {subject}: {measured_words(outcome)}", err=to_error)
 
 
 def status(states: Iterable[State]) -> int:
-    """Return the exit status; an exceeded limit outweighs an open one."""
+    """Return the exit status; an exceeded limit takes precedence over an open one."""
     from costof.results.limits import State
 
     states = set(states)
@@ -77,17 +81,19 @@ def status(states: Iterable[State]) -> int:
     return EXIT_PARTIAL if State.OPEN in states else EXIT_ANSWERED
 
 
-def as_junit(index: Index, found: Sequence[Outcome]) -> str:
-    """Render a test suite: exceeded is a failure, open an error (testmoapp/junitxml)."""
+def as_junit(index: Index, results: Sequence[Outcome]) -> str:
+    """Return a JUnit test suite: exceeded limits are failures, open ones errors (format: testmoapp/junitxml)."""
     from costof.report.sections.limits import limit_words, measured_words
     from costof.results.limits import State
 
     kinds = {State.EXCEEDED: "failure", State.OPEN: "error"}
-    counts = {f"{kind}s": str(sum(each.state is state for each in found)) for state, kind in kinds.items()}
-    suite = ElementTree.Element("testsuite", {"name": f"costof {index.core.study}", "tests": str(len(found)), **counts})
-    for outcome in found:
-        named = {"classname": index.label_at(outcome.arm.name), "name": limit_words(index, outcome)}
-        case = ElementTree.SubElement(suite, "testcase", named)
+    counts = {f"{kind}s": str(sum(each.state is state for each in results)) for state, kind in kinds.items()}
+    suite = ElementTree.Element(
+        "testsuite", {"name": f"costof {index.core.study}", "tests": str(len(results)), **counts}
+    )
+    for outcome in results:
+        names = {"classname": index.label_at(outcome.arm.name), "name": limit_words(index, outcome)}
+        case = ElementTree.SubElement(suite, "testcase", names)
         if outcome.state in kinds:
             message = f"{outcome.state.value}: {measured_words(outcome)}"
             ElementTree.SubElement(case, kinds[outcome.state], message=message)
@@ -95,12 +101,12 @@ def as_junit(index: Index, found: Sequence[Outcome]) -> str:
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def as_markdown(index: Index, found: Sequence[Outcome]) -> str:
+def as_markdown(index: Index, results: Sequence[Outcome]) -> str:
     from costof.report.sections.limits import limit_words, measured_words
 
     rows = (
         [limit_words(index, each), index.label_at(each.arm.name), measured_words(each), each.state.value]
-        for each in found
+        for each in results
     )
     return MARKDOWN_HEAD + "".join(f"| {' | '.join(row)} |\n" for row in rows)
 

@@ -1,4 +1,4 @@
-"""`costof gateway`: the engine's gateway before a server of the user's own, in the foreground."""
+"""`costof gateway`: run the engine's gateway in front of the user's own server, in the foreground."""
 
 from __future__ import annotations
 
@@ -15,17 +15,20 @@ from costof.errors import CostofError, ErrorText
 from costof.messages.plan import PLAIN, TlsFiles, Transport
 from costof.programs.gateway import GatewayLearning, GatewayListener, GatewayProcess
 
-#: What the engine calls mistakes that are the user's to put right.
-USERS_OWN = ("plan: ", "tls_configuration: ")
-#: How often it is looked whether the engine still runs.
-LOOK_SECONDS = 1.0
-ENDS = (signal.SIGINT, signal.SIGTERM)
+#: Prefixes of engine errors that the user can fix.
+USER_FIXABLE = ("plan: ", "tls_configuration: ")
+#: Interval of the checks that the engine still runs.
+CHECK_SECONDS = 1.0
+END_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @dataclass(frozen=True)
 class GatewayOptions:
-    """What the command line said. `server_ca` is of the server's certificate, whose name is verified; `limits` by their
-    names in the engine's plan, which knows them."""
+    """The options of the command line.
+
+    `server_ca`: CA file for the server's certificate, whose host name is verified too. `limits`: by their names in the
+    engine's plan, which checks them.
+    """
 
     rules: Path
     server: str
@@ -38,7 +41,7 @@ class GatewayOptions:
     learn_accounts: Sequence[str] = ()
 
     def listener(self, listen: str) -> GatewayListener:
-        """Raises `GATEWAY_ADDRESS`, `GATEWAY_LEARN`."""
+        """Return the engine's settings for a listener. Raises `GATEWAY_ADDRESS` and `GATEWAY_LEARN`."""
         if (self.learn is None) == bool(self.learn_accounts):
             raise CostofError(ErrorText.GATEWAY_LEARN)
         host, colon, port = listen.rpartition(":")
@@ -60,26 +63,27 @@ class GatewayOptions:
         )
 
 
-def serve(options: GatewayOptions, say: Callable[[str], None], warn: Callable[[str], None]) -> None:
-    """Serve until SIGINT or SIGTERM; SIGHUP reads the rules again.
+def serve(options: GatewayOptions, print_line: Callable[[str], None], warn: Callable[[str], None]) -> None:
+    """Serve until SIGINT or SIGTERM; reload the rules on SIGHUP.
 
-    Raises `GATEWAY_ADDRESS`, `GATEWAY_REFUSED`, and `INSTRUMENT_FAILED` when the engine dies.
+    Raises `GATEWAY_ADDRESS` and `GATEWAY_REFUSED`, and `INSTRUMENT_FAILED` if the engine dies.
     """
     with GatewayProcess() as process:
-        # Blocked and waited for, signals would be lost to threads that libraries have started.
+        # Handlers, not sigwait(): threads of libraries would receive blocked signals.
         signals: SimpleQueue[int] = SimpleQueue()
-        for number in (signal.SIGHUP, *ENDS):
+        for number in (signal.SIGHUP, *END_SIGNALS):
             signal.signal(number, lambda number, frame: signals.put(number))
         addresses, warnings = _begin(process, options.listener(options.listen))
         for warning in warnings:
             warn(warning)
-        say(f"gateway ready on {addresses[0]} before {options.server}")
+        print_line(f"gateway ready on {addresses[0]} in front of {options.server}")
         while True:
             try:
-                if signals.get(timeout=LOOK_SECONDS) != signal.SIGHUP:
+                if signals.get(timeout=CHECK_SECONDS) != signal.SIGHUP:
                     return
-                for address, why in process.reload().items():
-                    warn(f"{address}: {'new rules hold' if why is None else f'the rules before stay: {why}'}")
+                for address, reason in process.reload().items():
+                    result = "new rules loaded" if reason is None else f"the previous rules stay in force: {reason}"
+                    warn(f"{address}: {result}")
             except Empty:
                 if process.ended() is not None:
                     process.counters()
@@ -90,7 +94,7 @@ def _begin(process: GatewayProcess, listener: GatewayListener) -> tuple[list[str
         ready = process.begin([listener])
     except CostofError as error:
         _, _, detail = str(error).partition(" stopped: ")
-        mistake = next((start for start in USERS_OWN if detail.startswith(start)), None)
+        mistake = next((start for start in USER_FIXABLE if detail.startswith(start)), None)
         if mistake is None:
             raise
         raise CostofError(ErrorText.GATEWAY_REFUSED, detail=detail.removeprefix(mistake)) from None
@@ -98,19 +102,26 @@ def _begin(process: GatewayProcess, listener: GatewayListener) -> tuple[list[str
 
 
 @click.command()
-@click.option("--rules", required=True, type=click.Path(path_type=Path), help="Which columns, for whom, how: TOML.")
-@click.option("--server", required=True, metavar="HOST:PORT", help="The MySQL or MariaDB server behind the gateway.")
-@click.option("--listen", default="127.0.0.1:3307", show_default=True, metavar="ADDRESS:PORT", help="For clients.")
 @click.option(
-    "--tls-cert", type=click.Path(path_type=Path), help="Take clients under TLS, with this certificate (PEM)."
+    "--rules",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="TOML file with the accounts, columns and statements to protect.",
 )
-@click.option("--tls-key", type=click.Path(path_type=Path), help="Its key (PEM), where it is in another file.")
+@click.option("--server", required=True, metavar="HOST:PORT", help="MySQL or MariaDB server behind the gateway.")
 @click.option(
-    "--server-ca", type=click.Path(path_type=Path), help="Go to the server under TLS; CA file (PEM) of its own."
+    "--listen", default="127.0.0.1:3307", show_default=True, metavar="ADDRESS:PORT", help="Address for clients."
+)
+@click.option(
+    "--tls-cert", type=click.Path(path_type=Path), help="Certificate (PEM) for TLS with clients. Default: no TLS."
+)
+@click.option("--tls-key", type=click.Path(path_type=Path), help="Key (PEM) of --tls-cert, if it is in another file.")
+@click.option(
+    "--server-ca", type=click.Path(path_type=Path), help="Use TLS to the server, verified with this CA file (PEM)."
 )
 @click.option(
     "--limit", "limits", type=(str, click.IntRange(min=1)), multiple=True, metavar="NAME NUMBER",
-    help="Another limit than the usual one: connections, connections_an_address, logins, login_seconds, "
+    help="Change a limit from its default: connections, connections_an_address, logins, login_seconds, "
     "command_seconds, write_seconds, idle_seconds, statement_bytes, long_data_bytes, prepared_statements, "
     "catalogue_seconds.",
 )  # fmt: skip
@@ -121,23 +132,23 @@ def _begin(process: GatewayProcess, listener: GatewayListener) -> tuple[list[str
 )  # fmt: skip
 @click.option(
     "--learn-account", "learn_accounts", multiple=True, metavar="NAME",
-    help="An account whose statements are learned; it is not guarded. Repeat for more.",
+    help="Account whose statements are learned; it is not guarded. May be repeated.",
 )  # fmt: skip
-@click.option("--check", "only_check", is_flag=True, help="Say whether the rules are right, and end.")
+@click.option("--check", "only_check", is_flag=True, help="Check the rules, and exit.")
 def gateway(only_check: bool, limits: tuple[tuple[str, int], ...], **options: Any) -> None:
-    """Let only approved statements pass to a MySQL server, and encrypt protected columns in its answers.
+    """Pass only approved statements to a MySQL server, and encrypt protected columns in its answers.
 
-    Both depend on the account. SIGHUP reads the rules again; Ctrl-C ends the gateway.
+    The rules set both for each account. SIGHUP reloads the rules; Ctrl-C ends the gateway.
     """
 
     def warn(text: str) -> None:
         click.echo(f"costof: {text}", err=True)
 
-    asked = GatewayOptions(limits=dict(limits), **options)
+    gateway_options = GatewayOptions(limits=dict(limits), **options)
     if not only_check:
-        serve(asked, click.echo, warn)
+        serve(gateway_options, click.echo, warn)
         return
-    # Read the rules as a gateway would, and hold them against the server where they say how.
+    # Start a gateway on a free port: it reads the rules, and checks them on the server if they have a [check] account.
     with GatewayProcess() as process:
-        for warning in _begin(process, asked.listener("127.0.0.1:0"))[1]:
+        for warning in _begin(process, gateway_options.listener("127.0.0.1:0"))[1]:
             warn(warning)

@@ -1,4 +1,4 @@
-"""`costof history`: an effect over many runs, and where it has changed."""
+"""`costof history`: effects over many runs, and the runs at which they changed."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from costof.results.ledger import PLAN, Ledger
 from costof.results.series import Conditions, changes_within, read_conditions, titles
 
 HEAD = ["metric", "with", "runs", "first", "last", "changed"]
-CAPTION = "A dot is a run with its 95 % interval, arm against control, in percent; lines are where the cost stayed."
+CAPTION = "A dot is a run with its 95 % interval, arm against control, in percent. A line is a level without changes."
 PANEL_HEIGHT = 150
 
 
 class Series(Model):
-    """Runs that asked the same, of the same servers, named by their folders, the oldest first.
+    """Runs with the same question and servers, named by their folders, oldest first.
 
-    `title` says what tells them from other series, `changes` what may explain a step within them.
+    `title`: the difference from other series. `changes`: possible explanations of a step within the series.
     """
 
     title: str
@@ -47,7 +47,7 @@ class Series(Model):
 
 
 class Histories(Model):
-    """What `--json` prints: the series of a study, that with the oldest run first."""
+    """The output of `--json`: all series of a study, in the order of their oldest runs."""
 
     study: str
     series: list[Series]
@@ -55,13 +55,15 @@ class Histories(Model):
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--study", help="Whose runs, where the folder holds those of several.")
-@click.option("--out", type=click.Path(path_type=Path), help="Write a page with a picture of each effect to this file.")
+@click.option("--study", help="Show runs of this study, if the folder contains runs of several.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Write an HTML page with a chart of each effect to this file."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the table.")
 def history(folder: Path, study: str | None, out: Path | None, as_json: bool) -> None:
-    """How costs went over the runs in FOLDER, and where they changed for good.
+    """Show how costs changed over the runs in FOLDER, and at which run a lasting change began.
 
-    Runs with another question, load or levels, or other servers or releases of these, are a series of their own.
+    Runs that differ in question, load, levels, servers or server releases form separate series.
     """
     runs = _runs(folder, study)
     by_series: dict[frozenset[tuple[str, str]], list[_Run]] = {}
@@ -74,17 +76,17 @@ def history(folder: Path, study: str | None, out: Path | None, as_json: bool) ->
         changes = [*changes_within(names, [run.conditions for run in group])]
         effects = histories([run.index for run in group])
         series.append(Series(title=title, runs=names, changes=changes, histories=effects))
-    told = Histories(study=runs[-1].index.core.study, series=series)
-    whole = document([group[-1].index for group in grouped], told)
+    result = Histories(study=runs[-1].index.core.study, series=series)
+    page = document([group[-1].index for group in grouped], result)
     if out is not None:
         try:
-            write_whole(out, render_html(whole))
+            write_whole(out, render_html(page))
         except OSError as error:
             raise CostofError(ErrorText.FILE_NOT_WRITABLE, path=out, detail=error.strerror) from error
     if as_json:
-        click.echo(told.model_dump_json(indent=2))
+        click.echo(result.model_dump_json(indent=2))
     else:
-        render_terminal(whole, Console(highlight=False))
+        render_terminal(page, Console(highlight=False))
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ class _Run:
 
 
 def _runs(folder: Path, study: str | None) -> list[_Run]:
-    """Return the runs of one study, the oldest first. Raises `NO_RUNS` and `SEVERAL_STUDIES`."""
+    """Return the runs of one study, oldest first. Raises `NO_RUNS` and `SEVERAL_STUDIES`."""
     try:
         ledgers = [Ledger.open(path) for path in sorted(folder.iterdir()) if (path / PLAN).is_file()]
     except OSError as error:
@@ -109,34 +111,34 @@ def _runs(folder: Path, study: str | None) -> list[_Run]:
     return sorted(runs, key=lambda run: run.index.core.started)
 
 
-def document(latest: Sequence[Index], told: Histories) -> Document:
-    """A table for each series with a row for each effect, and on a page a picture.."""
+def document(latest: Sequence[Index], histories: Histories) -> Document:
+    """Return a table for each series with a row for each effect, and for HTML a chart for each effect."""
     parts = [
         Part(f"history{number}", series.heading, [*_blocks(index, series, f"history{number}-")])
-        for number, (index, series) in enumerate(zip(latest, told.series, strict=True))
+        for number, (index, series) in enumerate(zip(latest, histories.series, strict=True))
     ]
-    runs = fmt.plural(sum(len(series.runs) for series in told.series), "run")
-    several = f" in {len(told.series)} series" if len(told.series) > 1 else ""
-    made = f"Made by costof from {runs}, {told.series[0].runs[0]} the first."
+    runs = fmt.plural(sum(len(series.runs) for series in histories.series), "run")
+    several = f" in {len(histories.series)} series" if len(histories.series) > 1 else ""
+    footer = f"Made by costof from {runs}, the first of them {histories.series[0].runs[0]}."
     started = max(index.core.started for index in latest)
-    return Document("How did the cost go?", f"{told.study} · {runs}{several}", started, parts, made)
+    return Document("How did the cost change?", f"{histories.study} · {runs}{several}", started, parts, footer)
 
 
 def _blocks(latest: Index, series: Series, prefix: str) -> Iterator[Block]:
-    # A page has the heading as the part's own.
+    # In files the part has the heading; on a terminal the table needs it as its title.
     for heading, media in ((series.heading, TERMINAL), ("", FILES)):
         yield Table.of(HEAD, _rows(latest, series.histories), title=heading, texts=(0, 1, 5), media=media)
     yield from (Paragraph(text, "note") for text in series.changes)
     if any(each.steps is None for each in series.histories):
-        yield Paragraph(f"Changes are looked for from {FEWEST_RUNS} runs on.", "note")
+        yield Paragraph(f"The search for changes needs at least {FEWEST_RUNS} runs.", "note")
     for number, each in enumerate(series.histories):
         title = f"{latest.metric_title(each.metric)}: {latest.label(each.arm)}"
         caption = [] if number else [CAPTION]
         yield Figure(f"{prefix}{number}", title, caption, _drawing(each), media=HTML)
 
 
-def _rows(latest: Index, found: list[History]) -> Iterator[list[str]]:
-    for each in found:
+def _rows(latest: Index, effects: list[History]) -> Iterator[list[str]]:
+    for each in effects:
         first, last = (fmt.bare_ratio(each.points[place].ratio.value) for place in (0, -1))
         steps = [(fmt.bare_ratio(step.before), fmt.bare_ratio(step.after), step.first) for step in each.steps or []]
         changed = "; ".join(f"{before} to {after} at {run}" for before, after, run in steps)
@@ -145,16 +147,16 @@ def _rows(latest: Index, found: list[History]) -> Iterator[list[str]]:
         yield [*labels, f"{len(each.points)}", first, last, changed or unchanged]
 
 
-def _drawing(of: History) -> Callable[[int], Sheet]:
-    ratios = [point.ratio.through(lambda ratio: (ratio - 1) * 100) for point in of.points]
-    runs = [point.run for point in of.points]
+def _drawing(effect: History) -> Callable[[int], Sheet]:
+    ratios = [point.ratio.through(lambda ratio: (ratio - 1) * 100) for point in effect.points]
+    runs = [point.run for point in effect.points]
 
     def draw(width: int) -> Sheet:
         everything = [each for ratio in ratios for each in (ratio.low, ratio.value, ratio.high)]
         panel = Panel(
             x=Scale(-0.5, len(ratios) - 0.5),
             y=Scale.around([*everything, 0.0], 0.06),
-            x_label="runs, the oldest first",
+            x_label="runs, oldest first",
             x_ticks=[],
             y_ticks=None,
             grid="y",
@@ -163,7 +165,7 @@ def _drawing(of: History) -> Callable[[int], Sheet]:
         for place, ratio in enumerate(ratios):
             panel.line([(place, ratio.low), (place, ratio.high)], "arm1", 1)
             panel.dot(place, ratio.value, "arm1", 6)
-        for low, high in pairwise([0, *(runs.index(step.first) for step in of.steps or []), len(ratios)]):
+        for low, high in pairwise([0, *(runs.index(step.first) for step in effect.steps or []), len(ratios)]):
             level = fmean(ratio.value for ratio in ratios[low:high])
             panel.line([(low - 0.4, level), (high - 0.6, level)], "arm2", 2)
         return grid(width, [panel], PANEL_HEIGHT, columns=1)

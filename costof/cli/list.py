@@ -1,4 +1,4 @@
-"""`costof list`: the studies."""
+"""`costof list`: print the studies."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from costof.studies import read_content, study_file, study_names
 
 @click.command("list")
 def list_studies() -> None:
-    """The questions that can be asked, with their factors."""
-    # As their files say it: to check eight studies, and to import what checks them, takes three times as long.
+    """List the studies with their factors, levels and profiles."""
+    # The files are read without validation, which would take three times as long.
     for name in study_names():
         study = read_content(study_file(name))
         click.echo(f"{click.style(name, bold=True)}  {study['title']}")

@@ -14,25 +14,28 @@ from costof import __version__
 from costof.errors import EXIT_FAILED, EXIT_PARTIAL, EXIT_USAGE, CostofError
 from costof.programs.password_variable import remove_from_environment
 
-#: Module and name of each command. It is imported when it is called: what measures and what analyses takes its time.
+#: Module, name and help of each command. Modules are imported on demand, because some of them import slowly.
 COMMANDS = {
-    "list": ("costof.cli.list:list_studies", "The questions that can be asked, with their factors."),
-    "run": ("costof.cli.run:run", "Ask STUDY: measure, and report what the protection costs."),
-    "versus": ("costof.cli.versus:versus", "Commands against each other: what do the others cost against the first?"),
-    "new": ("costof.cli.new:new", "Write a study's file, for a question of your own."),
+    "list": ("costof.cli.list:list_studies", "List the studies with their factors and levels."),
+    "run": ("costof.cli.run:run", "Run STUDY: measure, and report what the protection costs."),
+    "versus": ("costof.cli.versus:versus", "Compare the costs of commands with the first one."),
+    "new": ("costof.cli.new:new", "Write a study file for commands of your own."),
     "show": ("costof.cli.show:show", "Print the answer of an earlier run."),
-    "report": ("costof.cli.show:report", "Make the reports of an earlier run again, from its ledger."),
-    "export": ("costof.cli.export:export", "A run for other programs: CSV, Parquet, HdrHistogram's log, OpenMetrics."),
-    "gate": ("costof.cli.gate:gate", "Is what a protection costs within the limits? For a pipeline."),
-    "compare": ("costof.cli.compare:compare", "Did a cost change between two runs of one study?"),
-    "history": ("costof.cli.history:history", "How costs went over many runs, and where they changed."),
-    "ab": ("costof.cli.ab:ask_as_ab", "Ask one URL as Apache's ab does, and print its report."),
-    "ycsb": ("costof.cli.ycsb:ycsb", "YCSB's load or run phase on your own DATABASE."),
-    "gateway": ("costof.cli.gateway:gateway", "Let approved statements pass to a MySQL server and encrypt columns."),
-    "fetch": ("costof.cli.fetch:fetch", "Fetch server programs for labs, without root."),
-    "clean": ("costof.cli.clean:clean", "List databases that killed runs have left on a target, and remove them."),
-    "doctor": ("costof.cli.doctor:doctor", "What this machine has and lacks for the lab, and how to get it."),
-    "completion": ("costof.cli.completion:completion", "What a shell reads to complete costof's words."),
+    "report": ("costof.cli.show:report", "Write the reports of an earlier run again."),
+    "export": ("costof.cli.export:export", "Export a run as CSV, Parquet, HdrHistogram log or OpenMetrics."),
+    "gate": ("costof.cli.gate:gate", "Check the costs of a run against limits, for a pipeline."),
+    "compare": ("costof.cli.compare:compare", "Compare the costs of two runs of one study."),
+    "history": ("costof.cli.history:history", "Show how costs changed over many runs."),
+    "ab": ("costof.cli.ab:ab", "Measure one URL with the options and report of Apache's ab."),
+    "ycsb": ("costof.cli.ycsb:ycsb", "Run YCSB's load or run phase on your own DATABASE."),
+    "gateway": ("costof.cli.gateway:gateway", "Pass only approved statements to a MySQL server, and encrypt columns."),
+    "fetch": ("costof.cli.fetch:fetch", "Download server programs for labs, without root."),
+    "clean": ("costof.cli.clean:clean", "List and remove databases that killed runs left on a target."),
+    "doctor": ("costof.cli.doctor:doctor", "Check what this machine has and lacks for a lab."),
+    "completion": (
+        "costof.cli.completion:completion",
+        "Print a script with which a shell completes costof's commands.",
+    ),
 }
 
 
@@ -44,17 +47,17 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module, _, name = COMMANDS[cmd_name][0].partition(":")
-        found: click.Command = getattr(import_module(module), name)
-        return found
+        command: click.Command = getattr(import_module(module), name)
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, words) for name, (_, words) in COMMANDS.items()])
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Complete as click does, but without importing every command for its help."""
+        """Complete like click, but without importing every command for its help."""
         names = [
-            CompletionItem(name, help=words) for name, (_, words) in COMMANDS.items() if name.startswith(incomplete)
+            CompletionItem(name, help=summary) for name, (_, summary) in COMMANDS.items() if name.startswith(incomplete)
         ]
         return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
 
@@ -63,10 +66,10 @@ class Commands(click.Group):
 @click.version_option(__version__, prog_name="costof")
 @click.pass_context
 def cli(context: click.Context) -> None:
-    """What will this protection cost my service? A controlled experiment on real servers, and its answer.
+    """Measure what a protection (TLS, a tunnel, a pooler, …) costs a service, by a controlled experiment.
 
-    `costof ab URL` asks one URL, with the options and the report of Apache's ab; `costof ycsb`
-    takes YCSB's command line.
+    `costof ab URL` measures one URL with the options and the report of Apache's ab. `costof ycsb` accepts YCSB's
+    command line.
     """
     context.obj = remove_from_environment()
 
@@ -76,7 +79,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def main() -> None:
-    """Run the command line: every error ends in one line on standard error and an exit status of its own."""
+    """Run the command line. Errors end it with one line on standard error and an exit status."""
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         cli.main(standalone_mode=False)

@@ -1,4 +1,4 @@
-"""`costof new`: a study's file, to be filled in."""
+"""`costof new`: write a template of a study file."""
 
 from __future__ import annotations
 
@@ -12,36 +12,38 @@ from costof.errors import CostofError, ErrorText
 from costof.instruments.commands import templates
 from costof.instruments.commands.readers import reader, reader_names
 
-#: Without a reader: the time of any command.
+#: The template without a reader, which measures the time of commands.
 PLAIN = "command"
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--from", "program", default=PLAIN, metavar="PROGRAM", help="Whose figures it reads, such as pgbench.")
+@click.option(
+    "--from", "program", default=PLAIN, metavar="PROGRAM", help="Program with the figures to read, such as pgbench."
+)
 def new(file: Path, program: str) -> None:
-    """Write a study's FILE, which ends with .toml: a question of your own, in commands of your own."""
+    """Write FILE, a study of your own commands, to fill in. Its name must end with .toml."""
     if file.suffix != ".toml":
         raise CostofError(ErrorText.NOT_A_STUDY_FILE, path=file)
     text = _template(program)
     try:
-        with file.open("x") as made:
-            made.write(text)
+        with file.open("x") as new_file:
+            new_file.write(text)
     except FileExistsError:
         raise CostofError(ErrorText.FILE_EXISTS, path=file) from None
     except OSError as error:
         raise CostofError(ErrorText.FILE_NOT_WRITABLE, path=file, detail=error.strerror) from error
-    click.echo(f"{file} is written. Fill it in, see what it would run, and run it:\n")
+    click.echo(f"Wrote {file}. Fill it in, check its plan, and run it:\n")
     click.echo(f"    costof run {file} --dry-run\n    costof run {file} --profile quick")
 
 
 def _template(program: str) -> str:
-    """Return the program's own template, or that of any program that a reader knows. Raises `UNKNOWN_READER`."""
+    """Return the program's template, or the general one with its reader. Raises `UNKNOWN_READER`."""
     folder = resources.files(templates)
-    own = folder / f"{program}.toml"
+    template = folder / f"{program}.toml"
     schema = f"#:schema {Path(str(resources.files(costof.study) / 'schema.json')).as_uri()}\n"
-    if own.is_file():
-        return schema + own.read_text()
+    if template.is_file():
+        return schema + template.read_text()
     if program not in [*reader_names(), PLAIN]:
         reader(program)
     known = reader(program)

@@ -1,4 +1,4 @@
-"""The options that say where a user's own servers are and how they are reached, alike for every command."""
+"""Options that several commands share: for a target's servers, and for hosts of a Ray cluster."""
 
 from __future__ import annotations
 
@@ -21,35 +21,39 @@ from costof.study.plan import Plan
 from costof.study.schema import Study
 
 FILE = click.Path(path_type=Path)
-TARGET = click.option("--target", "url", metavar="URL", help="Ask your own servers instead of a lab.")
+TARGET = click.option("--target", "url", metavar="URL", help="Measure your own servers instead of a lab.")
 PLAIN_TARGET = click.option(
     "--plain-target",
     "plain_url",
     metavar="URL",
-    help="Where a target of HTTP takes plain requests; --target is its HTTPS.",
+    help="Plain HTTP address of the target of an HTTP study; --target is its HTTPS address.",
 )
 TLS_CA = click.option(
     "--tls-ca",
     "ca_file",
     type=FILE,
-    help="CA file (PEM) of the target, which is then spoken to only by TLS, as with tls=true.",
+    help="CA file (PEM) of the target; demands TLS, as tls=true in the URL does.",
 )
 ALLOW_PLAIN = click.option(
-    "--allow-plain", is_flag=True, help="Measure plain arms though TLS is asked for: their log-ins can be read."
+    "--allow-plain",
+    is_flag=True,
+    help="Also measure without TLS if the target demands it; log-ins are then readable on the network.",
 )
 PASSWORD_FILE = click.option(
-    "--password-file", type=FILE, help=f"The target's password, so that no URL holds it; {VARIABLE} does too."
+    "--password-file", type=FILE, help=f"File with the target's password; the variable {VARIABLE} works too."
 )
-ASK_PASSWORD = click.option("--ask-password", is_flag=True, help="Ask for the target's password.")
+ASK_PASSWORD = click.option("--ask-password", is_flag=True, help="Prompt for the target's password.")
 DATABASE = click.option(
-    "--database", metavar="NAME", help="The database to make on the target (not there, or empty); else a new name."
+    "--database", metavar="NAME", help="Database to create on the target; it must be new or empty. Default: a new name."
 )
 SERVER_CPU = click.option(
-    "--server-cpu", metavar="COMMAND", help="Prints the CPU seconds that the target's servers have used, over ssh say."
+    "--server-cpu",
+    metavar="COMMAND",
+    help="Command that prints the CPU seconds used by the target's servers, for example over ssh.",
 )
 
 POOLER = click.option(
-    "--pooler", "pooler_url", metavar="URL", help="A PgBouncer of your own before the target, for postgres-pooling."
+    "--pooler", "pooler_url", metavar="URL", help="Your own PgBouncer in front of the target, for postgres-pooling."
 )
 
 Command = Callable[..., Any]
@@ -57,7 +61,7 @@ Command = Callable[..., Any]
 
 @dataclass(frozen=True)
 class TargetArguments:
-    """What a command line says of the user's own servers; nothing of it where there is no --target."""
+    """The options of the user's own servers, as given on the command line."""
 
     url: str | None = field(repr=False)
     plain_url: str | None = field(repr=False)
@@ -69,7 +73,10 @@ class TargetArguments:
     pooler_url: str | None = field(repr=False)
 
     def access(self) -> Access | None:
-        """Raises `TLS_CA_INVALID`; `PLAIN_TARGET_UNUSED`, `TARGET_OPTION_UNUSED` for what needs a target."""
+        """Return how to reach the target; None without --target.
+
+        Raises `TLS_CA_INVALID`, and `PLAIN_TARGET_UNUSED` or `TARGET_OPTION_UNUSED` for options without --target.
+        """
         if self.url is not None:
             check_ca_file(self.ca_file)
             return self.access_at(self.url)
@@ -93,8 +100,8 @@ class TargetArguments:
 
     @property
     def options(self) -> list[str]:
-        """The options that were given. A password from the environment is none."""
-        given = {
+        """Return the names of the options in use. A password from the environment is not an option."""
+        values = {
             "--target": self.url,
             "--plain-target": self.plain_url,
             "--tls-ca": self.ca_file,
@@ -104,27 +111,27 @@ class TargetArguments:
             "--server-cpu": self.server_cpu,
             "--pooler": self.pooler_url,
         }
-        return [option for option, value in given.items() if value]
+        return [option for option, value in values.items() if value]
 
 
 def target_options(command: Command) -> Command:
-    """Add the options of a target; the command gets one `target`."""
-
+    """Add the options of a target; the command receives them as one argument, `target`."""
     fields = ("url", "plain_url", "ca_file", "allow_plain", "database", "server_cpu", "pooler_url")
 
     @wraps(command)
     def with_target(password_file: Path | None, ask_password: bool, **values: Any) -> Any:
-        given = {name: values.pop(name) for name in fields}
-        return command(target=TargetArguments(password=_password(password_file, ask_password), **given), **values)
+        target_values = {name: values.pop(name) for name in fields}
+        target = TargetArguments(password=_password(password_file, ask_password), **target_values)
+        return command(target=target, **values)
 
-    way = (TARGET, PLAIN_TARGET, TLS_CA, ALLOW_PLAIN, PASSWORD_FILE, ASK_PASSWORD, DATABASE, SERVER_CPU, POOLER)
-    for option in reversed(way):
+    options = (TARGET, PLAIN_TARGET, TLS_CA, ALLOW_PLAIN, PASSWORD_FILE, ASK_PASSWORD, DATABASE, SERVER_CPU, POOLER)
+    for option in reversed(options):
         with_target = option(with_target)
     return with_target
 
 
 def server_options(command: Command) -> Command:
-    """Add the options to log in to one of the user's servers without measuring; --target is required."""
+    """Add the options for logging in to a target without measuring; --target is required."""
 
     @wraps(command)
     def with_access(
@@ -133,14 +140,14 @@ def server_options(command: Command) -> Command:
         password_file: Path | None,
         ask_password: bool,
         database: str | None,
-        **others: Any,
+        **values: Any,
     ) -> Any:
         check_ca_file(ca_file)
         access = Access(url, ca_file, None, _password(password_file, ask_password), database)
-        return command(access=access, **others)
+        return command(access=access, **values)
 
     required = click.option(
-        "--target", "url", metavar="URL", required=True, help="The server, as mongodb://… or mysql://…"
+        "--target", "url", metavar="URL", required=True, help="The server, such as mongodb://… or mysql://…"
     )
     only = click.option("--database", metavar="NAME", help="Only this database.")
     for option in reversed((required, TLS_CA, PASSWORD_FILE, ASK_PASSWORD, only)):
@@ -149,19 +156,32 @@ def server_options(command: Command) -> Command:
 
 
 def _password(file: Path | None, ask: bool) -> Password | None:
-    """The root command holds the password of the environment."""
+    """Return the password of an option or of the environment; the root command keeps the latter."""
     return read_password(file, ask, click.get_current_context().find_root().obj)
 
 
 HOSTS = click.option(
-    "--hosts", "address", metavar="auto|ray://…", help="Measure from the hosts of a Ray cluster, as one."
+    "--hosts", "address", metavar="auto|ray://…", help="Measure from all hosts of a Ray cluster at the same time."
 )
-WHERE = click.option("--hosts-where", "where", multiple=True, metavar="KEY=VALUE", help="Hosts with this label alone.")
+WHERE = click.option(
+    "--hosts-where",
+    "where",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Use only hosts with this Ray label; may be repeated.",
+)
 LEAST = click.option(
-    "--hosts-least", "least", type=click.IntRange(min=1), metavar="N", help="Go on with so many when others are lost."
+    "--hosts-least",
+    "least",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Continue when hosts fail, as long as N are left.",
 )
 UNAUTHENTICATED = click.option(
-    "--hosts-unauthenticated", "unauthenticated", is_flag=True, help="Take a cluster that anybody may run code on."
+    "--hosts-unauthenticated",
+    "unauthenticated",
+    is_flag=True,
+    help="Accept a cluster without authentication, on which anyone can run code.",
 )
 
 
@@ -169,13 +189,13 @@ AUTO, CLIENT_SCHEME = "auto", "ray://"
 
 
 def hosts_options(command: Command) -> Command:
-    """Add the options of hosts; the command gets one `hosts`, None where this machine is to measure."""
+    """Add the options of hosts; the command receives them as one argument, `hosts`: None to measure on this machine."""
 
     @wraps(command)
     def with_hosts(
-        address: str | None, where: tuple[str, ...], least: int | None, unauthenticated: bool, **others: Any
+        address: str | None, where: tuple[str, ...], least: int | None, unauthenticated: bool, **values: Any
     ) -> Any:
-        return command(hosts=hosts_settings(address, where, least, unauthenticated), **others)
+        return command(hosts=hosts_settings(address, where, least, unauthenticated), **values)
 
     for option in reversed((HOSTS, WHERE, LEAST, UNAUTHENTICATED)):
         with_hosts = option(with_hosts)
@@ -185,10 +205,13 @@ def hosts_options(command: Command) -> Command:
 def hosts_settings(
     address: str | None, where: Sequence[str], least: int | None, unauthenticated: bool
 ) -> HostsSettings | None:
-    """Return the settings; None without an address. Raises `HOSTS_ADDRESS`, `HOSTS_LABEL`, `HOSTS_OPTION_UNUSED`."""
+    """Return the settings of hosts; None without an address.
+
+    Raises `HOSTS_ADDRESS`, `HOSTS_LABEL` and `HOSTS_OPTION_UNUSED`.
+    """
     if address is None:
-        said = {"--hosts-where": where, "--hosts-least": least, "--hosts-unauthenticated": unauthenticated}
-        for option in (option for option, value in said.items() if value):
+        values = {"--hosts-where": where, "--hosts-least": least, "--hosts-unauthenticated": unauthenticated}
+        for option in (option for option, value in values.items() if value):
             raise CostofError(ErrorText.HOSTS_OPTION_UNUSED, option=option)
         return None
     if address != AUTO and not address.startswith(CLIENT_SCHEME):
@@ -202,33 +225,36 @@ def hosts_settings(
     return HostsSettings(address=address, where=tuple(labels), least=least, unauthenticated=unauthenticated)
 
 
-def check_asked(study: Study, load: Load | None, access: Access | None, hosts: HostsSettings) -> None:
-    """Raises `HOSTS_NEED_TARGET` of a study whose servers would be a lab's, and `HOSTS_CANNOT` for a rate that could
-    not be divided anew."""
+def check_hosts_options(study: Study, load: Load | None, access: Access | None, hosts: HostsSettings) -> None:
+    """Raise `HOSTS_NEED_TARGET` for a lab, and `HOSTS_CANNOT` for --hosts-least with a rate of commands.
+
+    The share of each host in a rate is fixed in its command line, so the remaining hosts could not take over the share
+    of a failed one.
+    """
     if access is None and study.service.kind != COMMAND:
         raise CostofError(ErrorText.HOSTS_NEED_TARGET)
     if hosts.least is not None and isinstance(load, CommandRate):
-        detail = "each host is told its share once, and it would not be more where others are lost"
-        raise CostofError(ErrorText.HOSTS_CANNOT, what="--hosts-least beside '{rate}'", detail=detail)
+        detail = "each host gets its share of the rate once, and cannot take over the share of a host that fails"
+        raise CostofError(ErrorText.HOSTS_CANNOT, what="--hosts-least with the placeholder {rate}", detail=detail)
 
 
 def check_hosts(plan: Plan, service: Service) -> None:
-    """Raise `HOSTS_CANNOT` for what only this machine has, and say what is left out."""
+    """Raise `HOSTS_CANNOT` for features that work only on this machine; print which views are left out."""
     libraries = dict.fromkeys(arm.settings.tls_library for arm in plan.arms if arm.settings.tls_library)
     if libraries:
-        detail = "hosts are sent the engine of the installed TLS library alone"
-        raise CostofError(ErrorText.HOSTS_CANNOT, what=f"TLS by {', '.join(libraries)}", detail=detail)
+        detail = "hosts receive only the engine with the installed TLS library"
+        raise CostofError(ErrorText.HOSTS_CANNOT, what=f"the TLS library {', '.join(libraries)}", detail=detail)
     if plan.client is not None:
-        detail = "hosts are sent costof's engine alone"
+        detail = "hosts receive only costof's engine"
         raise CostofError(ErrorText.HOSTS_CANNOT, what=f"--client {plan.client}", detail=detail)
     if any(arm.settings.before or arm.settings.after for arm in plan.arms):
         detail = (
-            "each would do and undo what all share, one under another's measuring; have both levels stand beside each "
-            "other, and name them in the command lines"
+            "each host would run them while others measure; keep the servers of all levels running, and name them in "
+            "the command lines"
         )
         raise CostofError(ErrorText.HOSTS_CANNOT, what="'before' and 'after'", detail=detail)
     if any(each.command and each.command.warmup for each in plan.study.workloads.values()):
-        detail = "unmeasured runs end at different times, and hosts measure together"
+        detail = "unmeasured runs end at different times, but hosts must measure at the same time"
         raise CostofError(ErrorText.HOSTS_CANNOT, what="--warmup", detail=detail)
     if service.single_machine_reason is not None:
         raise CostofError(ErrorText.HOSTS_CANNOT, what=plan.study.name, detail=service.single_machine_reason)

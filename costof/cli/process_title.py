@@ -1,6 +1,6 @@
-"""What the machine's process list shows of costof: the command and its study, nothing that may hold a secret.
+"""costof's entry in the process list: the command and its study, without arguments that may contain secrets.
 
-Arguments stand in /proc for every user of the machine to read, URLs with passwords among them.
+Every user of the machine can read the arguments of a process in /proc, including URLs with passwords.
 """
 
 from __future__ import annotations
@@ -9,26 +9,26 @@ import re
 import sys
 from itertools import takewhile
 
-#: Commands that may be given a secret: a URL, a header, a property.
-_TAKE_SECRETS = frozenset({"run", "clean", "ab", "ycsb"})
+#: Commands with arguments that may contain secrets: URLs, headers, properties.
+_WITH_SECRETS = frozenset({"run", "clean", "ab", "ycsb"})
 _WORD = re.compile(r"[a-z][a-z0-9-]*")
 
 
-def title_of(arguments: list[str]) -> str | None:
-    """The words before the first option, such as 'costof run mongodb-tls'; None where nothing is to be hidden."""
+def process_title(arguments: list[str]) -> str | None:
+    """Return the words before the first option, such as 'costof run mongodb-tls'; None if there is nothing to hide."""
     words = list(takewhile(_WORD.fullmatch, arguments))
-    harmless = words and words[0] not in _TAKE_SECRETS
+    harmless = words and words[0] not in _WITH_SECRETS
     if harmless or len(words) == len(arguments):
         return None
     return " ".join(["costof", *words])
 
 
 def hide_arguments() -> None:
-    """Replace this process's command line and environment as /proc shows them. Python's own copies stay.
+    """Replace this process's command line and environment in /proc; Python keeps its own copies.
 
-    Called before anything else is imported: until then the command line can be read.
+    This must run before slow imports, because until then other users can read the command line.
     """
-    title = title_of(sys.argv[1:])
+    title = process_title(sys.argv[1:])
     if title is not None:
         from setproctitle import setproctitle
 

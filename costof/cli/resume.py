@@ -1,4 +1,4 @@
-"""`costof run --resume`: an earlier run to go on with, on the same servers, or the reason why it cannot be."""
+"""`costof run --resume`: continue an earlier run on the same servers."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from costof.results.run import Run
     from costof.run.rounds import StartingPoint
 
-#: Stands for what a shown URL or command leaves out.
+#: Replaces hidden parts of a shown URL or command.
 LEFT_OUT = "…"
-#: The ways to give a password again.
-WAYS = "--password-file, --ask-password or COSTOF_PASSWORD"
+#: Ways to give a password.
+WAYS_TO_LOG_IN = "--password-file, --ask-password or COSTOF_PASSWORD"
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,10 @@ class Resumed:
 def reopen(
     folder: Path, options: list[str], budget: str | None, target: TargetArguments, hosts: HostsSettings | None
 ) -> Resumed:
-    """Nothing is started or written. `options` are those given that would change the plan.
+    """Return the run in `folder`, ready to continue. Starts and writes nothing.
 
-    Raises `RESUME_DIFFERS`, `RESUMED_WITHOUT_TARGET`, `RESUMED_TARGET_DIFFERS`, `RESUME_NEEDS`, `OTHER_HOSTS` and
-    `RUN_COMPLETE`.
+    `options`: names of the given options that would change the plan. Raises `RESUME_DIFFERS`,
+    `RESUMED_WITHOUT_TARGET`, `RESUMED_TARGET_DIFFERS`, `RESUME_NEEDS`, `OTHER_HOSTS` and `RUN_COMPLETE`.
     """
     from costof.results.run import read_run
 
@@ -54,21 +54,21 @@ def reopen(
     done = read_run(ledger)
     access = _access(folder, done.plan, target)
     if (hosts is None) != (done.plan.hosts is None):
-        begun, now = ("hosts", "this machine") if hosts is None else ("this machine", "hosts")
-        raise CostofError(ErrorText.OTHER_HOSTS, path=folder, before=begun, now=now)
+        before_hosts, now = ("hosts", "this machine") if hosts is None else ("this machine", "hosts")
+        raise CostofError(ErrorText.OTHER_HOSTS, path=folder, before=before_hosts, now=now)
     plan, before = done.plan.with_budget(budget), _before(done)
     if done.partial is None:
-        # A run that ended by itself goes on only for a larger budget.
+        # A completed run continues only with a larger budget.
         longest, planned = plan.budget_seconds, done.plan.budget_seconds
-        by_budget = planned is not None and plan.starts == 1 and done.rounds < plan.most_rounds
-        if not (by_budget and longest is not None and longest > max(planned or 0.0, done.measured_seconds)):
-            further = f"; to measure further, give a --budget above {planned:.0f}s" if by_budget and planned else ""
+        can_continue = planned is not None and plan.starts == 1 and done.rounds < plan.most_rounds
+        if not (can_continue and longest is not None and longest > max(planned or 0.0, done.measured_seconds)):
+            further = f"; to continue it, give a --budget above {planned:.0f}s" if can_continue and planned else ""
             extent = plural(done.rounds, "round")
             raise CostofError(ErrorText.RUN_COMPLETE, path=folder, extent=extent, further=further)
-        # It has told its verdicts, with all that was left of the error rate: who goes on has looked at them. Those of
-        # the longer run have half of that, so that those of all lengths together stay below twice the rate.
+        # The completed run has spent the rest of its error rate on its verdicts, and its user has seen them. The longer
+        # run gets half of that rest, so that over all continuations the total stays below twice the error rate.
         look = LookRecord(round=done.rounds - 1, error_rate=(ERROR_RATE - done.error_rate_spent) / 2)
-        # Its last round was not cut off.
+        # The last round of a completed run is whole.
         before = replace(before, rounds=done.rounds, look_at_end=look)
     return Resumed(plan, ledger, before, access)
 
@@ -78,7 +78,7 @@ def _before(done: Run) -> StartingPoint:
 
     identity = done.environment.identity if done.environment else {}
     if done.plan.starts > 1:
-        # One that was cut off cannot go on where it was, on servers that have been started anew.
+        # An interrupted start cannot be continued, because its servers are gone.
         return StartingPoint(
             sizes=done.sizes,
             start=len(done.starts),
@@ -91,21 +91,21 @@ def _before(done: Run) -> StartingPoint:
     return replace(before, hosts=done.hosts, resumed=True, identity=identity)
 
 
-def _access(folder: Path, plan: Plan, given: TargetArguments) -> Access | None:
-    """Return how the run's target was reached: what is given again must be as it was, and the plan has the rest."""
+def _access(folder: Path, plan: Plan, target: TargetArguments) -> Access | None:
+    """Return how to reach the run's target. Options that are given again must not differ; the plan has the others."""
     if plan.target is None:
-        if given.options:
-            raise CostofError(ErrorText.RESUMED_WITHOUT_TARGET, path=folder, options=" and ".join(given.options))
+        if target.options:
+            raise CostofError(ErrorText.RESUMED_WITHOUT_TARGET, path=folder, options=" and ".join(target.options))
         return None
-    begun = plan.target_options
-    if begun is None and given.url is None:
-        # The ledger of an earlier version, which kept the URL alone.
+    original = plan.target_options
+    if original is None and target.url is None:
+        # An earlier version of costof stored only the URL.
         what = f"--target {plan.target}, --tls-ca and other options"
         raise CostofError(ErrorText.RESUME_NEEDS, path=folder, what=what, how="--target and all its options")
-    access = _completed(folder, plan, given, begun or TargetOptions())
+    access = _complete(folder, plan, target, original or TargetOptions())
     urls, options = shown_urls(plan.study, access), target_options(plan.study, access)
     assert options is not None
-    for option, before, now in _compared(plan, begun, given, urls, options):
+    for option, before, now in _compare(plan, original, target, urls, options):
         if before != now:
             raise CostofError(
                 ErrorText.RESUMED_TARGET_DIFFERS,
@@ -115,54 +115,54 @@ def _access(folder: Path, plan: Plan, given: TargetArguments) -> Access | None:
                 option=option,
             )
     check_ca_file(access.ca_file)
-    if begun is not None and begun.with_password and not options.with_password:
-        raise CostofError(ErrorText.RESUME_NEEDS, path=folder, what="a password", how=WAYS)
+    if original is not None and original.with_password and not options.with_password:
+        raise CostofError(ErrorText.RESUME_NEEDS, path=folder, what="a password", how=WAYS_TO_LOG_IN)
     return access
 
 
-def _completed(folder: Path, plan: Plan, given: TargetArguments, begun: TargetOptions) -> Access:
-    """Complete what is given from the plan. Raises `RESUME_NEEDS` for what the plan does not hold whole."""
+def _complete(folder: Path, plan: Plan, target: TargetArguments, original: TargetOptions) -> Access:
+    """Add the plan's options to the given ones. Raises `RESUME_NEEDS` for options that the plan stores only in part."""
 
-    def kept(option: str, value: str | None, again: str | None) -> str | None:
-        if again is not None or value is None:
-            return again
-        if LEFT_OUT in value or (option == "--server-cpu" and HIDDEN in value):
-            raise CostofError(ErrorText.RESUME_NEEDS, path=folder, what=f"{option} {value}", how=option)
-        return without_password(value) if option != "--server-cpu" else value
+    def option_value(option: str, stored: str | None, given: str | None) -> str | None:
+        if given is not None or stored is None:
+            return given
+        if LEFT_OUT in stored or (option == "--server-cpu" and HIDDEN in stored):
+            raise CostofError(ErrorText.RESUME_NEEDS, path=folder, what=f"{option} {stored}", how=option)
+        return without_password(stored) if option != "--server-cpu" else stored
 
-    url = kept("--target", plan.target, given.url)
+    url = option_value("--target", plan.target, target.url)
     assert url is not None
-    whole = replace(
-        given,
-        plain_url=kept("--plain-target", plan.plain_target, given.plain_url),
-        pooler_url=kept("--pooler", begun.pooler, given.pooler_url),
-        server_cpu=kept("--server-cpu", begun.server_cpu, given.server_cpu),
-        ca_file=given.ca_file or (Path(begun.ca_file) if begun.ca_file else None),
-        database=given.database or begun.database,
-        allow_plain=given.allow_plain or begun.allow_plain,
+    completed = replace(
+        target,
+        plain_url=option_value("--plain-target", plan.plain_target, target.plain_url),
+        pooler_url=option_value("--pooler", original.pooler, target.pooler_url),
+        server_cpu=option_value("--server-cpu", original.server_cpu, target.server_cpu),
+        ca_file=target.ca_file or (Path(original.ca_file) if original.ca_file else None),
+        database=target.database or original.database,
+        allow_plain=target.allow_plain or original.allow_plain,
     )
-    return whole.access_at(url)
+    return completed.access_at(url)
 
 
-def _compared(
+def _compare(
     plan: Plan,
-    begun: TargetOptions | None,
-    given: TargetArguments,
+    original: TargetOptions | None,
+    target: TargetArguments,
     urls: tuple[str | None, str | None],
     now: TargetOptions,
 ) -> Iterator[tuple[str, object, object]]:
-    """Yield options, each with how the run was begun and how it would go on."""
+    """Yield the name of each option, its value in the original command and its value now."""
     yield "--target", without_password(plan.target), without_password(urls[0])
     yield "--plain-target", plan.plain_target, urls[1]
-    if begun is None:
+    if original is None:
         return
-    yield "--tls-ca", begun.ca_file, now.ca_file
-    yield "--allow-plain", begun.allow_plain, now.allow_plain
-    yield "--database", begun.database, now.database
-    yield "--server-cpu", begun.server_cpu, now.server_cpu
-    yield "--pooler", without_password(begun.pooler), without_password(now.pooler)
-    if given.password is not None and given.password.said:
-        yield "a password", begun.with_password, True
+    yield "--tls-ca", original.ca_file, now.ca_file
+    yield "--allow-plain", original.allow_plain, now.allow_plain
+    yield "--database", original.database, now.database
+    yield "--server-cpu", original.server_cpu, now.server_cpu
+    yield "--pooler", without_password(original.pooler), without_password(now.pooler)
+    if target.password is not None and target.password.said:
+        yield "a password", original.with_password, True
 
 
 def _in_words(option: str, value: object) -> str:

@@ -1,4 +1,4 @@
-"""`costof run`: ask a study, and report the answer."""
+"""`costof run`: run a study, and report what the protection costs."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.text import Text
 
-from costof.cli.gate import limit_option, status, tell
-from costof.cli.options import TargetArguments, check_asked, check_hosts, hosts_options, target_options
+from costof.cli.gate import limit_option, print_outcomes, status
+from costof.cli.options import TargetArguments, check_hosts, check_hosts_options, hosts_options, target_options
 from costof.cli.resume import reopen
 from costof.cli.show import print_answer, write_answer
 from costof.errors import EXIT_ANSWERED, EXIT_FAILED, EXIT_PARTIAL, CostofError, WarningText
@@ -42,43 +42,49 @@ if TYPE_CHECKING:
 
 
 def _studies(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete our studies, or else the user's own files."""
-    ours = [CompletionItem(name) for name in study_names() if name.startswith(incomplete)]
-    return ours or [CompletionItem(incomplete, type="file")]
+    """Complete the names of studies, or else file names."""
+    names = [CompletionItem(name) for name in study_names() if name.startswith(incomplete)]
+    return names or [CompletionItem(incomplete, type="file")]
 
 
 @click.command()
 @click.argument("study", required=False, shell_complete=_studies)
-@click.option("--profile", help="quick, default or published; else default, and quick for your own servers.")
-@click.option("--set", "settings", multiple=True, metavar="FACTOR=LEVEL[,LEVEL…]", help="Choose levels, or records=N.")
+@click.option("--profile", help="quick, default or published. Default: default in a lab, quick for your own servers.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="FACTOR=LEVEL[,LEVEL…]",
+    help="Choose the levels of a factor (or records=N); may be repeated.",
+)
 @click.option("--budget", metavar="TIME", help="Longest measuring time, such as 45s, 5m or 1h30m.")
-@click.option("--precision", metavar="PERCENT", help="Stop once headline costs are known to within this, such as 2%.")
+@click.option(
+    "--precision", metavar="PERCENT", help="Stop when headline costs are known to within this percentage, such as 2%."
+)
 @click.option("--rounds", metavar="N", help="Measure exactly N rounds (2 or more), however long they take.")
+@click.option("--restarts", metavar="N", help="Start the lab N times and estimate over the starts (verdicts need 5).")
 @click.option(
-    "--restarts", metavar="N", help="Start the servers anew N times and estimate over starts (verdicts need 5)."
+    "--load", metavar="RATE", help="Measure at this rate of new connections, such as 300/s; with --pool, of operations."
+)
+@click.option("--queries-per-connection", metavar="N", help="With --load: queries on each new connection. Default: 1.")
+@click.option("--pool", metavar="N", help="Measure over N open connections, with --load or --think-time.")
+@click.option(
+    "--think-time", metavar="TIME", help="With --pool: pause before each operation on a connection, such as 20ms."
 )
 @click.option(
-    "--load", metavar="RATE", help="Ask as often as your clients connect, such as 300/s; with --pool, as they ask."
+    "--distance",
+    metavar="TIME",
+    help="Round-trip time to the servers, such as 20ms: emulated in a lab, else predicted.",
 )
-@click.option(
-    "--queries-per-connection", metavar="N", help="Of a load: queries on each new connection; 1 where absent."
-)
-@click.option("--pool", metavar="N", help="Of a load: ask over N standing connections, at a rate or with think times.")
-@click.option(
-    "--think-time", metavar="TIME", help="Of a pool: what its users think before each operation, such as 20ms."
-)
-@click.option(
-    "--distance", metavar="TIME", help="The round trip to the servers, --set distance=TIME; predicted for your own."
-)
-@click.option("--client", metavar="PROGRAM", help="Have it ask as well: pgbench, or wrk.")
+@click.option("--client", metavar="PROGRAM", help="Also measure with this client: pgbench or wrk.")
 @limit_option
 @target_options
 @hosts_options
-@click.option("--out", type=click.Path(path_type=Path), help="Folder of the run; else runs/<time>-<study>.")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder of the run. Default: runs/<time>-<study>.")
 @click.option("--json", "as_json", is_flag=True, help="Print result.json instead of the table.")
-@click.option("--seed", type=int, help="Seed of the order of the slices.")
-@click.option("--dry-run", is_flag=True, help="Print the plan and every write it would do, and do nothing.")
-@click.option("--resume", type=click.Path(path_type=Path), help="Go on with the run in this folder.")
+@click.option("--seed", type=int, help="Seed for the order of the slices.")
+@click.option("--dry-run", is_flag=True, help="Print the plan and all writes to the target, without measuring.")
+@click.option("--resume", type=click.Path(path_type=Path), help="Continue the run in this folder.")
 def run(
     study: str | None,
     profile: str | None,
@@ -102,32 +108,37 @@ def run(
     dry_run: bool,
     resume: Path | None,
 ) -> None:
-    """Ask STUDY: measure, and report what the protection costs.
+    """Run STUDY: measure, and report what the protection costs.
 
-    The report's calculator says what that is at other loads and distances; --load and --distance measure yours.
+    The report's calculator shows the cost at other loads and distances; --load and --distance measure at yours.
     """
-    asked_load = RequestedLoad(load, queries_per_connection, pool, think_time)
+    requested_load = RequestedLoad(load, queries_per_connection, pool, think_time)
     if resume is not None:
-        given: dict[str, object] = {"the study": study, "--set": settings, "--precision": precision, "--rounds": rounds}
-        given |= {"--restarts": restarts, "--limit": limits, "--distance": distance, "--client": client}
-        given |= {**asked_load.options, "--out": out, "--seed": seed is not None, "--dry-run": dry_run}
-        given["--profile"] = profile
-        resumed = reopen(resume, [name for name, value in given.items() if value], budget, target, hosts)
+        values: dict[str, object] = {
+            "the study": study,
+            "--set": settings,
+            "--precision": precision,
+            "--rounds": rounds,
+        }
+        values |= {"--restarts": restarts, "--limit": limits, "--distance": distance, "--client": client}
+        values |= {**requested_load.options, "--out": out, "--seed": seed is not None, "--dry-run": dry_run}
+        values["--profile"] = profile
+        resumed = reopen(resume, [option for option, value in values.items() if value], budget, target, hosts)
         plan, access = resumed.plan, resumed.access
         if hosts is not None:
-            check_asked(plan.study, plan.load, access, hosts)
+            check_hosts_options(plan.study, plan.load, access, hosts)
         service = open_service(plan, access, resumed.ledger.folder.name)
         enter_namespace(service)
-        sys.exit(answer(plan, service, resumed.ledger, resumed.before, access, as_json, hosts))
+        sys.exit(measure_and_report(plan, service, resumed.ledger, resumed.before, access, as_json, hosts))
     access = target.access()
     if study is None:
-        raise click.UsageError("which study? `costof list` shows them")
-    asked = load_study(study)
-    offered = offered_levels(asked, access)
-    left_out = lab_only_levels(asked, offered)
-    if left_out and not any(text.startswith(f"{asked.main_factor}=") for text in settings):
+        raise click.UsageError("missing STUDY; `costof list` prints all studies")
+    chosen_study = load_study(study)
+    offered = offered_levels(chosen_study, access)
+    left_out = lab_only_levels(chosen_study, offered)
+    if left_out and not any(text.startswith(f"{chosen_study.main_factor}=") for text in settings):
         click.echo(WarningText.LAB_ONLY_LEVELS.text(levels=", ".join(left_out)), err=True)
-    urls, kept_options = shown_urls(asked, access), shown_options(asked, access)
+    urls, kept_options = shown_urls(chosen_study, access), shown_options(chosen_study, access)
     if distance is not None:
         settings = (*settings, f"distance={distance}")
     options = Options(
@@ -140,16 +151,16 @@ def run(
         seed,
         *urls,
         limits=limits,
-        load=asked_load,
+        load=requested_load,
         client=client,
         hosts=hosts.address if hosts else None,
         target_options=kept_options,
         offered=offered,
     )
-    sys.exit(ask(asked, options, access, out, as_json, dry_run, hosts))
+    sys.exit(run_study(chosen_study, options, access, out, as_json, dry_run, hosts))
 
 
-def ask(
+def run_study(
     study: Study,
     options: Options,
     access: Access | None,
@@ -158,16 +169,16 @@ def ask(
     dry_run: bool,
     hosts: HostsSettings | None = None,
 ) -> int:
-    """Return an exit status. Raises for every mistake of the user before anything is started."""
+    """Plan and measure a study; return the exit status. Raises for invalid input before anything is started."""
     plan = resolve(study, options)
-    # Imported here: a mistyped option should not wait for what the sections compute with.
+    # Imported late, because it imports numpy: an invalid option should be reported without delay.
     from costof.report.sections import check
 
     check(study)
     folder = Ledger.new_folder(plan, out)
     service = open_service(plan, access, "a-run" if dry_run else folder.name)
     if hosts is not None:
-        check_asked(study, plan.load, access, hosts)
+        check_hosts_options(study, plan.load, access, hosts)
         check_hosts(plan, service)
     if not dry_run:
         enter_namespace(service)
@@ -177,26 +188,26 @@ def ask(
     if dry_run:
         nodes: list[ClusterNode] = []
         if hosts is not None:
-            with HostsProcess(hosts, None) as found:
-                nodes = found.nodes
+            with HostsProcess(hosts, None) as process:
+                nodes = process.nodes
         service.shared_by(len(nodes) or 1)
         _print_plan(plan, service)
         _print_hosts(plan, nodes)
         return EXIT_ANSWERED
-    # Made before anything is started, so that a folder that cannot be written costs nobody a run.
+    # Created before anything is started, so that a folder without write permission does not waste a run.
     ledger = Ledger.create(plan, folder)
     for text in warnings:
         ledger.append(WarningRecord(text=text))
-    return answer(plan, service, ledger, None, access, as_json, hosts)
+    return measure_and_report(plan, service, ledger, None, access, as_json, hosts)
 
 
 def enter_namespace(service: Service) -> None:
-    """Restart the command in a user namespace, where its lab needs one to have hosts. Nothing may be created before."""
+    """Restart the command in a user namespace if its lab needs one for its hosts. Call it before creating anything."""
     if service.makes_hosts:
         enter()
 
 
-def answer(
+def measure_and_report(
     plan: Plan,
     service: Service,
     ledger: Ledger,
@@ -205,25 +216,25 @@ def answer(
     as_json: bool,
     hosts: HostsSettings | None = None,
 ) -> int:
-    """Measure, write the answer and print it. Return an exit status."""
+    """Measure, write the answer and print it; return the exit status."""
     from costof.report.sections.answer import too_few_rounds
     from costof.results.index import Index
     from costof.results.limits import outcomes
     from costof.run.experiment import run_starts
 
-    by: Literal["engine", "commands"] = "commands" if plan.study.service.kind == COMMAND else "engine"
-    population = HostsProcess(hosts, by) if hosts else None
+    kind: Literal["engine", "commands"] = "commands" if plan.study.service.kind == COMMAND else "engine"
+    population = HostsProcess(hosts, kind) if hosts else None
 
     unused = [service]
 
-    def service_of_a_start() -> Service:
-        found = unused.pop() if unused else open_service(plan, access, ledger.folder.name)
-        found.known_identity = before.identity if before is not None else {}
-        return found
+    def next_service() -> Service:
+        opened = unused.pop() if unused else open_service(plan, access, ledger.folder.name)
+        opened.known_identity = before.identity if before is not None else {}
+        return opened
 
     try:
         with Bar(plan, Console(stderr=True, highlight=False)) as bar:
-            run_starts(plan, service_of_a_start, ledger, bar, before, population)
+            run_starts(plan, next_service, ledger, bar, before, population)
     except CostofError:
         if before is None:
             ledger.discard()
@@ -231,15 +242,17 @@ def answer(
     result = write_answer(ledger)
     print_answer(result, ledger, as_json)
     index = Index(result)
-    found = [*outcomes(index, plan.limits)]
+    limit_outcomes = [*outcomes(index, plan.limits)]
     if as_json:
-        tell(index, found, to_error=True)
+        print_outcomes(index, limit_outcomes, to_error=True)
     if not result.values:
         return EXIT_FAILED
     headline = {metric.name for metric in result.metrics if metric.headline}
-    lacking = any(each.entirely and each.metric in headline for each in result.missing)
-    in_part = result.partial or any(arm.error for arm in result.arms) or lacking or too_few_rounds(result) is not None
-    return status(outcome.state for outcome in found) or (EXIT_PARTIAL if in_part else EXIT_ANSWERED)
+    incomplete = any(each.entirely and each.metric in headline for each in result.missing)
+    partial = (
+        result.partial or any(arm.error for arm in result.arms) or incomplete or too_few_rounds(result) is not None
+    )
+    return status(outcome.state for outcome in limit_outcomes) or (EXIT_PARTIAL if partial else EXIT_ANSWERED)
 
 
 def _print_plan(plan: Plan, service: Service) -> None:
@@ -247,25 +260,31 @@ def _print_plan(plan: Plan, service: Service) -> None:
 
     click.echo(f"{plan.study.title}\n")
     for arm in plan.arms:
-        role = " (control)" if arm.control else " (identical copy: the run's own noise)" if arm.replicate else ""
+        role = (
+            " (control)"
+            if arm.control
+            else " (identical copy of the control, for the run's noise)"
+            if arm.replicate
+            else ""
+        )
         click.echo(f"arm       {arm.name}: {arm.label}{role}")
     if plan.load is not None:
         click.echo(f"load      {plan.load.in_words}")
     if plan.client is not None:
-        click.echo(f"client    {plan.client}, on every arm that it can be told to speak to")
+        click.echo(f"client    {plan.client}, on every arm that it supports")
     for name, size in plan.slices.items():
         most = "" if plan.load else f"{size.operations:,} operations or "
         click.echo(f"slice     {name}: {most}{size.seconds:g} s")
     if plan.may_shorten_slices:
-        click.echo("          shorter where the warm-up shows that to be enough")
+        click.echo("          shorter if the warm-up shows that this is enough")
     budget = plan.start_budget_seconds
     most = f" to {plan.most_rounds}, {budget:.0f} s at most" if budget is not None else ""
     click.echo(f"rounds    {plan.fewest_rounds}{most}{', in each start' if plan.starts > 1 else ''}")
     if plan.starts > 1:
-        few = f": intervals, and no verdicts below {FEWEST_ROUNDS}" if plan.starts < FEWEST_ROUNDS else ""
+        few = f": intervals without verdicts, which need {FEWEST_ROUNDS}" if plan.starts < FEWEST_ROUNDS else ""
         click.echo(f"starts    {plan.starts}{few}")
     for distance in plan.predicted_ms:
-        click.echo(f"predict   costs at {milliseconds(distance)}, from what is measured where this machine is")
+        click.echo(f"predict   costs at {milliseconds(distance)}, from measurements on this machine")
     for limit in plan.limits:
         click.echo(f"limit     {limit.metric} {limit.said}")
     click.echo(f"data      {plan.loads or 'none'}\nseed      {plan.seed}")
@@ -278,22 +297,22 @@ def _print_plan(plan: Plan, service: Service) -> None:
 
 
 def _print_hosts(plan: Plan, nodes: Sequence[ClusterNode]) -> None:
-    """Print the hosts that would measure, and how much of each workload each would have."""
-    found: dict[str, list[str]] = {}
+    """Print the hosts that would measure, and the share of each host in each workload."""
+    by_workload: dict[str, list[str]] = {}
     for name, workload in plan.study.workloads.items():
         if workload.view == "wire":
             most = max(plan.workers(name, arm) for arm in plan.arms)
             shares = (Share(host=place, hosts=len(nodes)) for place in range(len(nodes)))
-            found[name] = [plural(share.workers(most), "worker") for share in shares]
+            by_workload[name] = [plural(share.workers(most), "worker") for share in shares]
         elif workload.command is not None:
-            found[name] = ["one at a time"] * len(nodes)
+            by_workload[name] = ["one at a time"] * len(nodes)
     for place, node in enumerate(nodes):
-        workers = ", ".join(f"{name} {each[place]}" for name, each in found.items())
+        workers = ", ".join(f"{name} {each[place]}" for name, each in by_workload.items())
         click.echo(f"host      {node.name}, {node.cpus} CPUs: {workers}")
 
 
 class Bar:
-    """A live line on a terminal; on anything else one plain line a stage, so that logs stay readable."""
+    """A live progress line on a terminal; elsewhere one plain line for each stage, so that logs stay readable."""
 
     def __init__(self, plan: Plan, console: Console) -> None:
         self._plan = plan
@@ -330,11 +349,11 @@ class Bar:
         state += f" · {'at most' if plan.start_budget_seconds is not None else 'about'} {left:.0f} s left"
         if reached is not None:
             state += f" · known to ±{reached:.1%}"
-            state += f", asked ±{plan.precision:.1%}" if plan.precision is not None else ""
+            state += f", target ±{plan.precision:.1%}" if plan.precision is not None else ""
         self._progress.update(self._task, total=elapsed_seconds + left, completed=elapsed_seconds, state=state)
 
     def seconds_left(self, done: int, elapsed_seconds: float, reached: float | None) -> float:
-        """Return the time to the end of the budget or of the most rounds, whichever comes first."""
+        """Return the time until the budget ends or the last round is done, whichever is first."""
         each = elapsed_seconds / max(1, done)
         for_rounds, budget = (self._plan.most_rounds - done) * each, self._plan.start_budget_seconds
         return for_rounds if budget is None else min(budget - elapsed_seconds, for_rounds)

@@ -1,4 +1,4 @@
-"""`costof show` and `costof report`: the answer of an earlier run."""
+"""`costof show` and `costof report`: print the answer of an earlier run, or write its reports again."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def show(folder: Path, as_json: bool) -> None:
 
 @click.command()
 @click.argument("folder", metavar="RUN", type=click.Path(path_type=Path))
-@click.option("--pdf", is_flag=True, help="report.pdf as well, printed by a browser: chromium, chrome or edge.")
+@click.option("--pdf", is_flag=True, help="Also write report.pdf, with a browser: chromium, chrome or edge.")
 def report(folder: Path, pdf: bool) -> None:
-    """Make the reports of an earlier run again, from its ledger alone."""
+    """Write the reports of an earlier run again, from its records."""
     from costof.report.printed import find_browser, print_pdf
 
     ledger, browser = Ledger.open(folder), find_browser() if pdf else None
@@ -47,7 +47,7 @@ def report(folder: Path, pdf: bool) -> None:
 
 
 def write_answer(ledger: Ledger) -> Result:
-    """`result.json` and the reports, beside the ledger they come from."""
+    """Write `result.json` and the reports into the folder of the run."""
     from costof.report import analyse, write_reports
 
     result = analyse(ledger)

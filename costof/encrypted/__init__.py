@@ -6,14 +6,14 @@ An application needs three lines:
     connection = encrypted.connect(host="db.example", user="shop", password="…", master_keys={"app": "0011…eeff"})
     cursor = connection.cursor()
 
-It is PyMySQL: `connect` takes what `pymysql.connect` takes, and cursors of every class give what they would have given
-without the gateway, `cursor.description` included. What cannot be decrypted is an `EncryptionError`; it names the
-column and never its value, and the connection is closed, since what comes next on it is not known. A column that nobody
-there can decrypt (the gateway's role `opaque`) is its ciphertext, as bytes.
+`connect` accepts all arguments of `pymysql.connect`, and cursors of every class return the same rows and
+`cursor.description` as without the gateway. A value that cannot be decrypted raises `EncryptionError`, which names the
+column but never contains the value, and closes the connection, because the rest of the result cannot be read reliably.
+A column that this client may not decrypt (the gateway's role `opaque`) is returned as its ciphertext, in bytes.
 
-`must_be_encrypted=["shop.people.name"]` names columns, by original or shown name, that come encrypted or are an
-`EncryptionError`: where a rule was dropped, an envelope stripped on the way, or the connection goes past the gateway.
-Master keys are erased with `close`, so a connection that was closed is not opened again.
+`must_be_encrypted=["shop.people.name"]` lists columns, by original or shown name. If one of them arrives unencrypted,
+`EncryptionError` is raised: a rule was removed, an envelope was stripped on the way, or the connection bypasses the
+gateway. `close` erases the master keys, so a closed connection cannot be opened again.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ from pymysql.constants import COMMAND
 from pymysql.err import DatabaseError
 from pymysql.protocol import FieldDescriptorPacket, MysqlPacket
 
-from costof.encrypted.demands import Demands
 from costof.encrypted.envelope import Envelope, RefusedError, RowFormat
 from costof.encrypted.keys import KeyRing, SessionKeys, session_salt
+from costof.encrypted.required_columns import RequiredColumns
 from costof.encrypted.schemes import Opener
 from costof.errors import Undecipherable
 
-# By these attributes a client tells a gateway that it decrypts, and its part of what binds keys to the session.
+# Connection attributes that a client sends to the gateway: that it decrypts, and its nonce, which binds keys to the
+# session.
 DECRYPTS = "costof_encrypted"
 NONCE = "costof_nonce"
 NONCE_BYTES = 32
@@ -47,21 +48,22 @@ class EncryptionError(DatabaseError):
 def connect(
     *, master_keys: Mapping[str, str | bytes], must_be_encrypted: Iterable[str] = (), **settings: Any
 ) -> Connection:
-    """A connection; `settings` are PyMySQL's. Keys are 16 bytes, or the same in hexadecimal, by the names that the
-    gateway's rules call them. `must_be_encrypted` are names, 'database.table.column', in any case.
+    """Open a connection; `settings` are PyMySQL's.
 
-    Raises `EncryptionError` for what is no key or no such name, and what `pymysql.connect` raises.
+    `master_keys`: 16 bytes each, or 32 hexadecimal digits, by their names in the gateway's rules. `must_be_encrypted`:
+    'database.table.column', in upper or lower case. Raises `EncryptionError` for an invalid key or column name, and all
+    errors of `pymysql.connect`.
     """
     return Connection(master_keys=master_keys, must_be_encrypted=must_be_encrypted, **settings)
 
 
 def announcement(nonce: bytes) -> dict[str, str]:
-    """Return the attributes of a client that decrypts. `nonce`: 32 random bytes, new for each connection."""
+    """Return the connection attributes of a decrypting client. `nonce`: 32 random bytes, new for each connection."""
     return {DECRYPTS: "1", NONCE: nonce.hex()}
 
 
 class Connection(pymysql.Connection):
-    """A connection of PyMySQL's on which columns are decrypted."""
+    """A PyMySQL connection that decrypts columns."""
 
     def __init__(
         self, *, master_keys: Mapping[str, str | bytes], must_be_encrypted: Iterable[str] = (), **settings: Any
@@ -69,7 +71,7 @@ class Connection(pymysql.Connection):
         self._session_keys: SessionKeys | None = None
         self._key_ring = KeyRing({})
         try:
-            self._demands = Demands(must_be_encrypted)
+            self._required_columns = RequiredColumns(must_be_encrypted)
             self._key_ring = KeyRing(master_keys)
         except RefusedError as refused:
             raise EncryptionError(str(refused)) from None
@@ -92,7 +94,7 @@ class Connection(pymysql.Connection):
 
     def _get_server_information(self) -> None:
         super()._get_server_information()
-        # Now, since another proof that the server may ask for takes the place of this scramble.
+        # The scramble must be used now: an authentication switch replaces it.
         nonce = secrets.token_bytes(NONCE_BYTES)
         try:
             self._session_keys = self._key_ring.session(session_salt(self.salt, nonce))
@@ -123,7 +125,7 @@ class Connection(pymysql.Connection):
 
 
 class _Field(FieldDescriptorPacket):
-    """A column's definition as the server sent it, and the envelope that a gateway put behind it."""
+    """A column's definition as the server sent it, and the envelope that a gateway appended to it."""
 
     def _parse_field_descriptor(self, encoding: str) -> None:
         super()._parse_field_descriptor(encoding)
@@ -137,14 +139,14 @@ class _Field(FieldDescriptorPacket):
         if self.envelope is not None and not self.envelope.is_opaque:
             self.charsetnr, self.length, self.type_code, self.flags, self.scale = self.envelope.original
 
-    def demand(self, demands: Demands) -> None:
-        """Raises `EncryptionError` where it must be encrypted, in whichever of its names."""
-        for names in (self.names, self._shown) if demands else ():
-            if demands.mean(name.decode(self._encoding, "replace") for name in names):
+    def check_encrypted(self, required: RequiredColumns) -> None:
+        """Raise `EncryptionError` if `required` lists this column, by its original or its shown name."""
+        for names in (self.names, self._shown) if required else ():
+            if required.include(name.decode(self._encoding, "replace") for name in names):
                 self._decrypting(_refuse_plain)
 
     def converter(self, keys: SessionKeys, encoding: str | None, convert: Any) -> Callable[[bytes], Any]:
-        """Return what makes of a value's ciphertext what PyMySQL makes of the value."""
+        """Return a function that decrypts a value and converts it as PyMySQL does."""
         envelope = self.envelope
         opener: Opener = self._decrypting(lambda: keys.opener(envelope))
         associated = envelope.associated_data(RowFormat.TEXT, self.names)
@@ -157,9 +159,10 @@ class _Field(FieldDescriptorPacket):
 
         return read
 
-    def _decrypting(self, what: Callable[[], Any]) -> Any:
+    def _decrypting(self, step: Callable[[], Any]) -> Any:
+        """Return the result of `step`. Raise its `RefusedError` as an `EncryptionError` that names the column."""
         try:
-            return what()
+            return step()
         except RefusedError as refused:
             names = [name.decode(errors="replace") for name in self.names] if self.names[2] else [self.name]
             label = "".join(letter if letter.isprintable() else "?" for letter in ".".join(names))
@@ -167,11 +170,11 @@ class _Field(FieldDescriptorPacket):
 
 
 def _refuse_plain() -> None:
-    raise RefusedError(Undecipherable.DEMANDED)
+    raise RefusedError(Undecipherable.NOT_ENCRYPTED)
 
 
 class _Result(MySQLResult):
-    """A result of PyMySQL's, with converters that decrypt first."""
+    """A PyMySQL result whose converters decrypt first."""
 
     def _get_descriptions(self) -> None:
         connection = self.connection
@@ -179,9 +182,9 @@ class _Result(MySQLResult):
             super()._get_descriptions()
             connection._session_keys.begin()
             for place, field in enumerate(self.fields):
-                # What nobody here can decrypt proves nothing either.
+                # An opaque column does not prove that it is encrypted: this client cannot check its ciphertext.
                 if field.envelope is None or field.envelope.is_opaque:
-                    field.demand(connection._demands)
+                    field.check_encrypted(connection._required_columns)
                 else:
                     self.converters[place] = (None, field.converter(connection._session_keys, *self.converters[place]))
         except EncryptionError:
@@ -196,7 +199,7 @@ class _Result(MySQLResult):
             raise
 
     def _give_up(self) -> None:
-        """What is left of this result would be taken for the next one's."""
+        """Close the connection: the unread rest of this result would be taken for the next one."""
         self.unbuffered_active = False
         self.connection._force_close()
         self.connection = None

@@ -1,8 +1,8 @@
-"""What travels behind an encrypted column's definition (docs/column-encryption-protocol.md, "What is sent").
+"""The envelope that follows an encrypted column's definition (docs/column-encryption-protocol.md, "What is sent").
 
-The ciphertext that a driver reads is described by three files: `envelope.py`, `keys.py` and `schemes.py`. The engine's
-crate `encryption` is the other implementation; both are checked against `tests/vectors/column-encryption.json`. No
-error in them holds a byte of a key or of a value.
+Three files implement the ciphertext format: `envelope.py`, `keys.py` and `schemes.py`. The engine's crate `encryption`
+is the other implementation; both are checked against `tests/vectors/column-encryption.json`. No error message contains
+a byte of a key or of a value.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _WRAPPED_BYTES = 24
 
 
 class RefusedError(Exception):
-    """A ciphertext, a key or the name of a column is refused. Nothing else is raised by the files beside this one."""
+    """An invalid ciphertext, key or column name: the only exception that the modules of this package's format raise."""
 
     def __init__(self, problem: Message[Fields], *args: Fields.args, **fields: Fields.kwargs) -> None:
         super().__init__(problem.text(*args, **fields))
 
 
 class Algorithm(Enum):
-    """By their numbers in an envelope."""
+    """Encryption algorithms, by their numbers in an envelope."""
 
     AES_128_GCM = 1
     AES_128_CTR = 2
@@ -41,19 +41,19 @@ class Algorithm(Enum):
 
     @property
     def label(self) -> str:
-        """Its name in the derivation of its keys."""
+        """The algorithm's name in the derivation of its keys."""
         return self.name.lower().replace("_", "-")
 
 
 class RowFormat(Enum):
-    """How the row of a value is laid out: of a query, or of a prepared statement."""
+    """MySQL's row formats: of a query (text), and of a prepared statement (binary)."""
 
     TEXT = 0
     BINARY = 1
 
 
 class OriginalType(NamedTuple):
-    """What the server's definition says of a column (MySQL Internals, "Protocol::ColumnDefinition41")."""
+    """A column's type in the server's definition (MySQL Internals, "Protocol::ColumnDefinition41")."""
 
     charset: int
     length: int
@@ -64,9 +64,9 @@ class OriginalType(NamedTuple):
 
 @dataclass(frozen=True)
 class Envelope:
-    """What travels behind an encrypted column's definition. Without a key nobody there can decrypt the column.
+    """The encryption parameters of a column. Without a wrapped key (opaque), this client cannot decrypt the column.
 
-    `number`: that of the wrapped data key among its session's; a later one has a higher.
+    `number`: the number of the wrapped data key in its session; later keys have higher numbers.
     """
 
     algorithm: Algorithm
@@ -81,9 +81,9 @@ class Envelope:
 
     @classmethod
     def parse(cls, tail: bytes) -> Envelope | None:
-        """From all that follows a definition's last field; None, where nothing does.
+        """Parse the bytes after a definition's last field; return None if there are none.
 
-        Raises `RefusedError` where it is cut, longer, or not of this form: no server sends anything there.
+        Raises `RefusedError` if they are not exactly one envelope: no server itself sends anything there.
         """
         if not tail:
             return None
@@ -109,13 +109,13 @@ class Envelope:
         return cls(algorithm, original, name.decode(), number, key[_NUMBER_BYTES:])
 
     def associated_data(self, row_format: RowFormat, names: tuple[bytes, bytes, bytes]) -> bytes:
-        """Return what a value is bound to. `names`: the original ones of database, table and column."""
+        """Return the associated data of a value. `names`: the original names of database, table and column."""
         data = bytes([self.algorithm.value]) + _ORIGINAL.pack(*self.original) + bytes([row_format.value])
         return data + b"".join(name + b"\0" for name in names)
 
 
 def _short_text(text: bytes) -> tuple[bytes, bytes]:
-    """Return what a length of one byte announces, and the rest."""
+    """Split a text that begins with its length (one byte) from the rest."""
     end = 1 + text[0]
     if len(text) < end:
         raise ValueError

@@ -1,4 +1,4 @@
-"""How each algorithm's values are decrypted, with keys that follow from a session's data key."""
+"""Decryption of values by each algorithm, with keys that are derived from a session's data key."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def erase(secret: bytearray) -> None:
 
 
 class Opener(ABC):
-    """Decrypts a session's values by one algorithm, in the order in which they were encrypted.
+    """A decryptor of a session's values by one algorithm, in the order in which they were encrypted.
 
-    None is missing between two of a result set; what was before it may have gone unread.
+    Within a result set no value may be missing; values of earlier result sets may have been left unread.
     """
 
     def __init__(self, algorithm: Algorithm, key: bytearray, mac_key: bytearray) -> None:
@@ -41,12 +41,14 @@ class Opener(ABC):
         self._within = False
 
     def begin(self) -> None:
-        """Begin a result set."""
         self._within = False
 
     def open(self, associated: bytes, sealed: bytes) -> bytes:
-        """Raises `RefusedError` where the value was changed, sealed under another key or for another column, comes
-        twice or before one that was sealed earlier, or is not the next of its result set: ECB alone does not tell."""
+        """Decrypt a value.
+
+        Raises `RefusedError` if it was changed, was encrypted with another key or for another column, is repeated or
+        out of order, or follows a missing value of its result set. ECB has no count, so its order is not checked.
+        """
         try:
             if sealed[0] != self._number:
                 raise ValueError
@@ -69,11 +71,11 @@ class Opener(ABC):
 
     @abstractmethod
     def _count(self, sealed: bytes) -> int | None:
-        """Return how many values were sealed before this one, or None where nothing tells."""
+        """Return the number of values that were encrypted before this one, or None if the algorithm has no count."""
 
 
-def opener(algorithm: Algorithm, data_key: bytes | bytearray, salt: bytes, number: int) -> Opener:
-    """Return the opener whose keys follow from this data key, in the session of this salt."""
+def make_opener(algorithm: Algorithm, data_key: bytes | bytearray, salt: bytes, number: int) -> Opener:
+    """Return an opener with keys derived from the data key and the session's salt."""
     info = INFO + algorithm.label.encode() + number.to_bytes(4, "big")
     keys = HKDF(SHA256(), length=KEY + 32, salt=salt, info=info).derive(data_key)
     key, mac_key = bytearray(keys[:KEY]), bytearray(keys[KEY:])
@@ -105,7 +107,7 @@ class _AesGcm(_Gcm):
 
 
 def _sm4(key: bytearray) -> algorithms.SM4:
-    return algorithms.SM4(key)  # type: ignore[arg-type]  # it takes whatever AES takes, and is not annotated so
+    return algorithms.SM4(key)  # type: ignore[arg-type]  # accepts a bytearray like AES, but is not annotated so
 
 
 class _Sm4Gcm(_Gcm):
@@ -123,7 +125,7 @@ class _Sm4Gcm(_Gcm):
 
 
 class _WithMac(Opener):
-    """A mode that does not authenticate, and a MAC. Nothing is decrypted that does not prove itself."""
+    """A mode without authentication, combined with a MAC that is checked before decryption."""
 
     def __init__(self, algorithm: Algorithm, key: bytearray, mac_key: bytearray) -> None:
         super().__init__(algorithm, key, mac_key)
@@ -150,14 +152,14 @@ class _Ctr(_WithMac):
         return self._run(modes.CTR(body[:BLOCK]), body[BLOCK:])
 
     def _count(self, sealed: bytes) -> int | None:
-        # Behind the count are the blocks of one value.
+        # The upper 64 bits count values; the lower 64 count the blocks of a value.
         return int.from_bytes(sealed[1 : 1 + BLOCK], "big") >> 64
 
 
 class _Cbc(_WithMac):
     def __init__(self, algorithm: Algorithm, key: bytearray, mac_key: bytearray) -> None:
         super().__init__(algorithm, key, mac_key)
-        # Block by block: an IV is the count, encrypted (SP 800-38A, appendix C).
+        # An IV is the encrypted count (SP 800-38A, appendix C); ECB decrypts it block by block.
         self._counts: Any = Cipher(self._key, modes.ECB()).decryptor()  # noqa: S305
 
     def _decrypt(self, body: bytes) -> bytes:
@@ -169,7 +171,7 @@ class _Cbc(_WithMac):
 
 class _Ecb(_WithMac):
     def _decrypt(self, body: bytes) -> bytes:
-        return _without_padding(self._run(modes.ECB(), body))  # noqa: S305 - the rules ask for it
+        return _without_padding(self._run(modes.ECB(), body))  # noqa: S305 - the gateway's rules chose ECB
 
     def _count(self, sealed: bytes) -> int | None:
         return None

@@ -1,1 +1,1 @@
-"""Applications of many houses: each does the round trip of `facts`, and tells what it saw in lines."""
+"""Clients in several languages: each runs the round trip of `facts`, and prints what it read."""

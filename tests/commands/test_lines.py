@@ -51,7 +51,7 @@ from costof.instruments.commands.shell import shell_sign, split
         ("./a small[12]", "["),
     ],
 )
-def test_a_sign_that_a_shell_would_act_on_is_found(line: str, sign: str, tmp_path: Path) -> None:
+def test_shell_syntax_is_detected(line: str, sign: str, tmp_path: Path) -> None:
     (tmp_path / "small1").touch()
     assert shell_sign(line, tmp_path) == sign
 
@@ -81,7 +81,7 @@ def test_a_sign_that_a_shell_would_act_on_is_found(line: str, sign: str, tmp_pat
         "wrk -s 'a;b' http://x/",
     ],
 )
-def test_what_a_shell_would_pass_on_unchanged_is_no_sign(line: str, tmp_path: Path) -> None:
+def test_characters_without_meaning_to_a_shell_are_accepted(line: str, tmp_path: Path) -> None:
     (tmp_path / "small1").touch()
     assert shell_sign(line, tmp_path) is None
 
@@ -99,7 +99,7 @@ def test_words_are_those_of_shlex(line: str) -> None:
     ("line", "wrong"),
     [("echo it's", "no closing quotation mark"), ("echo \\", "nothing follows the backslash"), (" ", "no words")],
 )
-def test_what_cannot_be_split_says_why(line: str, wrong: str) -> None:
+def test_unsplittable_line_is_refused_with_a_reason(line: str, wrong: str) -> None:
     with pytest.raises(ValueError, match=wrong):
         split(line)
 
@@ -161,7 +161,7 @@ def test_a_password_is_found_and_struck_out(line: str, place: str) -> None:
         "ssh -p 2222 host",
     ],
 )
-def test_what_holds_no_password_is_left_alone(line: str) -> None:
+def test_line_without_password_is_unchanged(line: str) -> None:
     assert find_passwords(shlex.split(line)) == []
     assert without_passwords(line) == line
 

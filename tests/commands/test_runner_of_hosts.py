@@ -111,7 +111,7 @@ def test_a_variable_that_is_called_so_holds_a_secret_but_for_where_a_shell_stand
     assert answer.evidence["output"] == f"{tmp_path} <redacted> <redacted>\n"
 
 
-def test_what_is_not_proved_is_not_run(host: HostActor, tmp_path: Path) -> None:
+def test_unverified_arm_is_not_measured(host: HostActor, tmp_path: Path) -> None:
     state, ran = tmp_path / "state", tmp_path / "ran"
     state.touch()
     handed(host, plan_of(f"touch {ran}", proof=f"test -e {state}"))
@@ -140,7 +140,7 @@ def test_a_slice_that_was_not_prepared_ends_it(host: HostActor, number: int, ahe
     assert measured(host, number, ahead_ns)["error"]["class"] == "plan"
 
 
-def test_two_hosts_of_one_file_system_are_told(host: HostActor, tmp_path: Path) -> None:
+def test_two_hosts_on_one_file_system_are_reported(host: HostActor, tmp_path: Path) -> None:
     key = PublicKey.model_validate_json(host.start_runner()["line"])
     written = sealed(plan_of("true", output=tmp_path / "output"), key)
     assert "the same file system" in said(host.ask(written, SECONDS))["error"]["detail"]
@@ -166,7 +166,7 @@ def test_a_sealed_plan_of_another_form_is_not_quoted(host: HostActor) -> None:
     assert SECRET not in error["detail"]
 
 
-def test_it_ends_with_its_host_and_so_does_what_it_runs(host: HostActor, tmp_path: Path) -> None:
+def test_runner_and_its_commands_end_with_the_host(host: HostActor, tmp_path: Path) -> None:
     started = tmp_path / "started"
     handed(host, plan_of(f"echo $$ > {started}; sleep 1000"))
     process = host._process

@@ -122,7 +122,7 @@ def test_good_outputs_keep_every_limit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("side", "share"), [("before", 1.0), ("after", 0.5)])
-def test_failed_operations_leave_no_figure(tmp_path: Path, side: str, share: float) -> None:
+def test_failed_operations_remove_the_figure(tmp_path: Path, side: str, share: float) -> None:
     def failed(name: str, text: str) -> str:
         return failing(name, text, share)
 

@@ -1,4 +1,4 @@
-"""Studies of commands: what goes without saying in their files, and what is refused before anything is run."""
+"""Studies of commands: defaults of their files, and errors before anything is run."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def refused(text: str) -> str:
     return str(caught.value)
 
 
-def test_what_goes_without_saying_is_there() -> None:
+def test_defaults_are_filled_in() -> None:
     made = study()
     assert made.question == made.title
     assert made.factors["transport"].default == ["plain", "tls"]
@@ -89,14 +89,14 @@ def test_words_are_filled_in_before_the_line_is_split() -> None:
     assert tls["proofs"] == [{"argv": ["state"], "matches": "tls"}]
 
 
-def test_what_was_done_last_is_undone_first() -> None:
+def test_after_commands_run_in_reverse_order() -> None:
     arm = next(arm for arm in plan().arms if arm.name == "tls")
     settings = Commands(plan()).endpoint(arm).service.model_dump()
     assert settings["before"] == [["on", "c"], ["quiet"]]
     assert settings["after"] == [["loud"], ["off", "c"]]
 
 
-def test_a_twin_runs_what_its_control_runs() -> None:
+def test_replicate_runs_the_commands_of_its_control() -> None:
     commands = Commands(plan())
     control, replicate = plan().arms[:2]
     assert commands.endpoint(control) == commands.endpoint(replicate)
@@ -110,11 +110,11 @@ def test_a_word_that_an_arm_does_not_set_is_refused_before_anything_runs() -> No
 @pytest.mark.parametrize(
     ("before", "after", "shown", "remedy"),
     [
-        ("load {tls}", "load {tls} > log", "holds '>'", "add --shell (shell = true in a study's file)"),
-        ('tls = "--tls', 'tls = "| --tls', "holds '|'", "add --shell"),
-        ("on {name}", "on {name} && true", "'on a b && true' runs without a shell and holds '&&'", "write sh -c '…'"),
-        ("off {name}", "off *", "'off *' runs without a shell and holds '*'", "write sh -c '…'"),
-        ('run = "state"', 'run = "state $LEVEL"', "'state $LEVEL' runs without a shell", "write sh -c '…'"),
+        ("load {tls}", "load {tls} > log", "contains '>'", "add --shell (shell = true in a study's file)"),
+        ('tls = "--tls', 'tls = "| --tls', "contains '|'", "add --shell"),
+        ("on {name}", "on {name} && true", "'on a b && true' contains '&&'", "write sh -c '…'"),
+        ("off {name}", "off *", "'off *' contains '*'", "write sh -c '…'"),
+        ('run = "state"', 'run = "state $LEVEL"', "'state $LEVEL' contains '$'", "write sh -c '…'"),
     ],
 )
 def test_a_sign_of_a_shell_is_refused_where_no_shell_reads_the_line(
@@ -138,7 +138,7 @@ shell = true
 """
 
 
-def test_a_shell_has_its_own_braces() -> None:
+def test_braces_are_kept_for_a_shell() -> None:
     of = {arm.name: Commands(plan(SHELL)).endpoint(arm).service.model_dump() for arm in plan(SHELL).arms}
     scripts = {name: each["programs"]["load"]["argv"][2] for name, each in of.items()}
     rest = '{a,b} ${v} | while read x; do echo "$x"; done'
@@ -148,7 +148,7 @@ def test_a_shell_has_its_own_braces() -> None:
 
 @pytest.mark.parametrize("place", ["${v}", "awk '{print}'"])
 def test_a_word_that_another_level_sets_is_no_brace_of_a_shell(place: str) -> None:
-    assert "holds {more}" in refused(SHELL.replace(place, place + " {more}"))
+    assert "contains the placeholder {more}" in refused(SHELL.replace(place, place + " {more}"))
 
 
 def test_a_password_in_any_line_is_warned_of_without_it() -> None:
@@ -174,19 +174,19 @@ def test_a_password_in_any_line_is_warned_of_without_it() -> None:
         ("[secrets]\nPASSWORD = {}", "either `file` or `environment`"),
     ],
 )
-def test_what_is_wrong_in_a_file_is_said_with_its_place(wrong: str, said: str) -> None:
+def test_error_in_a_study_file_names_its_place(wrong: str, said: str) -> None:
     with pytest.raises(CostofError) as caught:
         study(FILE + wrong)
     assert caught.value.exit_status == 2
     assert said in str(caught.value)
 
 
-def test_a_target_is_no_option_of_it(tmp_path: Path) -> None:
+def test_target_is_refused_for_commands(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(FILE)
     ended = costof("run", "mine.toml", "--target", "mysql://localhost", cwd=tmp_path)
     assert (ended.status, len(ended.told)) == (2, 1)
-    assert "leave --target out" in ended.err
+    assert "remove --target" in ended.err
 
 
 def test_the_schema_is_that_of_today_and_every_study_keeps_it() -> None:
@@ -201,7 +201,7 @@ def test_the_schema_is_that_of_today_and_every_study_keeps_it() -> None:
 
 
 @pytest.mark.parametrize("program", ["command", *reader_names()])
-def test_a_new_file_is_a_study_as_it_stands(program: str, tmp_path: Path) -> None:
+def test_new_file_is_a_valid_study(program: str, tmp_path: Path) -> None:
     ended = costof("new", "mine.toml", "--from", program, cwd=tmp_path)
     assert ended.status == 0, ended.err
     file = tmp_path / "mine.toml"
@@ -224,7 +224,7 @@ def test_ten_lines_are_enough() -> None:
         assert len(lines) <= 10, program
 
 
-def test_a_file_is_never_written_over(tmp_path: Path) -> None:
+def test_new_never_overwrites_a_file(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text("mine")
     ended = costof("new", "mine.toml", cwd=tmp_path)
     assert (ended.status, len(ended.told)) == (1, 1)
@@ -246,7 +246,7 @@ def test_a_file_is_never_written_over(tmp_path: Path) -> None:
         ["./hash.sh < small", "./hash.sh < large"],
     ],
 )
-def test_what_versus_cannot_compare_is_said_in_one_line(arguments: list[str], tmp_path: Path) -> None:
+def test_invalid_versus_is_refused_in_one_line(arguments: list[str], tmp_path: Path) -> None:
     ended = costof("versus", *arguments, cwd=tmp_path)
     assert (ended.status, len(ended.told)) == (2, 1)
     assert not (tmp_path / "runs").exists()
@@ -255,7 +255,7 @@ def test_what_versus_cannot_compare_is_said_in_one_line(arguments: list[str], tm
 def test_a_command_without_its_closing_quotation_mark_is_named(tmp_path: Path) -> None:
     ended = costof("versus", "echo it's", "echo b", cwd=tmp_path)
     assert ended.told == [
-        "costof: the command 'echo it's' cannot be run: it has no closing quotation mark; add it, or write \\' or "
+        "costof: cannot run the command 'echo it's': it has no closing quotation mark; add it, or write \\' or "
         '\\" for the mark itself'
     ]
 

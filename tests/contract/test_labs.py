@@ -73,9 +73,9 @@ def test_without_hosts_it_stands_on_loopback_without_a_share(
         assert "loopback" in lab.describe().topology
         assert "link" not in lab.cpu_seconds()
         assert lab.throttled_seconds() == {}
-        found = [warning for warning in lab.warnings() if "had no CPU share" in warning]
+        found = [warning for warning in lab.warnings() if "had no CPU limit" in warning]
         assert bool(found) == bool(without_share)
-        assert all(f"{without_share} had no CPU share" in warning for warning in found)
+        assert all(f"{without_share} had no CPU limit" in warning for warning in found)
 
 
 @dataclass(frozen=True)

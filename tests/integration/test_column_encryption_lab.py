@@ -151,7 +151,7 @@ def test_lab_without_namespaces_uses_loopback() -> None:
     plan = small("encrypted=direct,0,20")
     with EncryptionLab(plan) as lab:
         assert "loopback" in lab.describe().topology
-        assert any("no CPU share" in warning for warning in lab.warnings())
+        assert any("no CPU limit" in warning for warning in lab.warnings())
         with Engines(plan, lab, ONE_TERMINAL) as engines:
             assert [ready.error for ready in engines.ready.values()] == [None] * len(plan.arms)
         assert all(lab.prove(arm, "start") for arm in plan.arms)

@@ -272,8 +272,8 @@ def test_versus_compares_commands_and_stops_at_its_limits(tmp_path: Path) -> Non
 
 def test_too_small_budget_is_reported_after_one_round(tmp_path: Path) -> None:
     ended = costof("versus", "--budget", "2s", "--seconds", "1", "sleep 0.5", "sleep 0.6", cwd=tmp_path)
-    assert "this budget holds about 1 of the 5 rounds that an answer takes" in " ".join(ended.err.split())
-    assert (ended.status, "fitted into the budget" in " ".join(ended.out.split())) == (3, True)
+    assert "this budget is enough for about 1 of the 5 rounds that verdicts need" in " ".join(ended.err.split())
+    assert (ended.status, "fitted into this budget" in " ".join(ended.out.split())) == (3, True)
     assert "difference" not in ended.out, "no figure that could be taken for an answer"
 
 
@@ -301,7 +301,7 @@ def test_processes_left_running_are_killed_and_named(tmp_path: Path, temporary: 
     result = Result.model_validate(json.loads(ended.out))
     of_child, of_daemon = sorted(warning for warning in result.warnings if " left " in warning)
     assert of_child.startswith("leaves left 'sleep' running in the background (in 3 slices): costof ended it")
-    assert "let the command wait for it" in of_child
+    assert "make the command wait for it" in of_child
     assert of_daemon.startswith("serves left 'sleep' running as a daemon (in 3 slices)")
     assert not result.errors
     eventually("the end of the daemons", lambda: not started_with(temporary))

@@ -103,17 +103,17 @@ def test_url_of_something_else_than_the_servers_pool_is_rejected(somebodys: Some
 @pytest.mark.parametrize(
     ("study", "arguments", "message"),
     [
-        ("postgres-pooling", ["--set", "path=plain,own-pool"], "a pool of your own: say where it is"),
-        ("postgres-pooling", ["--pooler", "postgresql://u@h/d"], "--pooler goes with --target"),
+        ("postgres-pooling", ["--set", "path=plain,own-pool"], "needs your own pooler"),
+        ("postgres-pooling", ["--pooler", "postgresql://u@h/d"], "--pooler works only with --target"),
         (
             "postgres-pooling",
             ["--target", "postgresql://u@h/d", "--set", "path=plain,own-pool"],
-            "and --pooler URL where a pool of your own stands",
+            "or --pooler URL if you have a pooler",
         ),
         (
             "postgres-tls",
             ["--target", "postgresql://u@h/d", "--pooler", "postgresql://u@h:6432/d"],
-            "asks through no pool; leave out --pooler",
+            "does not measure a pooler; remove --pooler",
         ),
     ],
 )

@@ -90,8 +90,8 @@ def test_resume_rejects_another_certificate_and_writes_nothing(postgres: Standin
     with postgres.showing(datetime.timedelta(days=1)):
         line = refused(interrupted, **password_of(postgres))
         assert postgres.places() == places
-    assert "is not the server that the run was begun on: its TLS certificate was SHA-256 " in line
-    assert line.endswith("nothing was measured. Begin a new run")
+    assert "is not the server that the run was started on: its TLS certificate was SHA-256 " in line
+    assert line.endswith("nothing was measured. Start a new run")
 
 
 def test_run_is_resumed_on_its_servers_with_its_options(postgres: Standing, interrupted: Path) -> None:
@@ -127,7 +127,7 @@ def test_lab_run_cannot_be_resumed_on_a_target_or_by_another_version(
     interrupt(run, temporary, SHORT_ROUND + 1, *SHORT, "--rounds", "4")
     places = postgres.places()
     line = refused(run, "--target", postgres.url("maker"), "--tls-ca", str(postgres.ca_file))
-    assert "was begun without --target; leave out --target and --tls-ca to resume it" in line
+    assert "was started without --target; remove --target and --tls-ca to resume it" in line
     assert postgres.places() == places
     (identity,) = identities(run)
     version = identity["redis"]

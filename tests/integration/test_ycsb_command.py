@@ -70,7 +70,7 @@ def test_published_load_command_prints_ycsbs_report(loaded: Outcome, mongod: Sta
 def test_load_into_existing_records_needs_insertstart(mongod: Standalone, tmp_path: Path) -> None:
     refused = ycsb(mongod, tmp_path, "load", "-P", "workloada", "-p", "recordcount=10")
     assert (refused.status, refused.out) == (1, "")
-    assert "holds records already, and nothing was written" in refused.err
+    assert "already contains records, and nothing was written" in refused.err
     size = ["-p", f"recordcount={RECORDS + 50}", "-p", f"insertstart={RECORDS}", "-p", "insertcount=50"]
     more = ycsb(mongod, tmp_path, "load", "-P", "workloada", *size)
     assert more.status == 0, more.err
@@ -115,7 +115,7 @@ def test_published_jdbc_command_works_on_mysql(mariadb: MariadbServer, tmp_path:
     load = ["ycsb", "load", "jdbc", "-P", "workloads/workloada", "-P", "db.properties", "-p", "recordcount=200"]
     missing = costof(*load, cwd=tmp_path)
     assert missing.status == 1
-    statement = missing.err.rpartition("make it with: ")[2].strip()
+    statement = missing.err.rpartition("create it as YCSB expects it: ")[2].strip()
     with log_in(mariadb) as connection, connection.cursor() as cursor:
         cursor.execute(statement)
         done = costof(*load, "-threads", "4", cwd=tmp_path)
@@ -144,7 +144,7 @@ def test_jdbc_command_works_on_postgresql(tmp_path: Path) -> None:
         asked = ["-P", "db.properties", "-p", "recordcount=200", "-threads", "4"]
         missing = costof("ycsb", "load", "jdbc", "-P", "workloads/workloada", *asked, cwd=tmp_path)
         assert missing.status == 1
-        server.ask(missing.err.rpartition("make it with: ")[2].strip())
+        server.ask(missing.err.rpartition("create it as YCSB expects it: ")[2].strip())
         server.ask(f"GRANT ALL ON usertable TO {service.username}")
         done = costof("ycsb", "load", "jdbc", "-P", "workloads/workloada", *asked, cwd=tmp_path)
         assert done.status == 0, done.err

@@ -48,7 +48,7 @@ def step(folder: Path, *arguments: str) -> tuple[int, str]:
     [("+1s", 3, 0, True), ("no limit", 2, 2, False)],
     ids=["of too few rounds for a limit", "wrong usage"],
 )
-def test_an_answer_in_part_is_a_warning(limit: str, status: int, ends: int, warns: bool, tmp_path: Path) -> None:
+def test_incomplete_answer_is_a_warning(limit: str, status: int, ends: int, warns: bool, tmp_path: Path) -> None:
     ended, told = step(tmp_path, "--rounds", "2", "--limit", "time", limit)
     assert (tmp_path / "output").read_text() == f"status={status}\n"
     assert ended == ends

@@ -70,25 +70,25 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_every_line_is_of_a_program_that_is_known() -> None:
+def test_every_command_line_is_of_a_known_program() -> None:
     assert [str(line) for line in lines() if line.program not in {"costof", "make", *OTHERS}] == []
 
 
 @pytest.mark.parametrize("module", ["benches.run", "truth"])
-def test_what_make_runs_for_hours_begins(module: str) -> None:
+def test_long_make_targets_start(module: str) -> None:
     assert f"$(BIN)/python -m {module}" in Path("Makefile").read_text()
     done = subprocess.run([sys.executable, "-m", module, "--help"], capture_output=True, text=True, check=False)
     assert done.stdout.startswith(f"Usage: python -m {module} "), done.stderr
 
 
-def test_every_target_of_make_is_there() -> None:
+def test_every_make_target_exists() -> None:
     targets = set(re.findall(r"^([a-z-]+):", Path("Makefile").read_text(), re.MULTILINE))
     asked = {line.words[1] for line in lines() if line.program == "make"}
     assert asked - targets == set()
 
 
 @pytest.mark.parametrize("line", TOLD, ids=str)
-def test_the_real_command_reads_a_line(line: Line) -> None:
+def test_command_line_is_parsed_by_the_real_command(line: Line) -> None:
     name, *arguments = line.words[1:]
     whole = cli.make_context("costof", [name])
     command = cli.get_command(whole, name)
@@ -97,12 +97,12 @@ def test_the_real_command_reads_a_line(line: Line) -> None:
 
 
 @pytest.mark.parametrize("line", RUN, ids=str)
-def test_a_line_that_needs_nothing_ends_well(line: Line, folder: Path) -> None:
+def test_command_line_without_requirements_succeeds(line: Line, folder: Path) -> None:
     ended = costof(*error_text(line), cwd=folder)
     assert ended.status in {0, 3}, ended.err
 
 
-def test_every_mark_is_of_a_line() -> None:
+def test_every_requirement_is_used() -> None:
     used = {word for line in TOLD for word in line.words}
     assert set(NEEDS) - used == set()
     assert set(OTHERS) - {line.program for line in lines()} == set()

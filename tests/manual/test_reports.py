@@ -12,7 +12,7 @@ from costof.report.result import Result
 from costof.studies import study_names
 from manual.__main__ import PICTURE, PICTURED
 from manual.picture import picture
-from manual.reports import DOCS, QUOTED, pages_that_quote, quoting, results
+from manual.reports import DOCS, QUOTED, pages_that_quote, update_quotes, results
 
 
 @cache
@@ -26,8 +26,8 @@ def test_each_study_has_a_run_that_answered_with_every_arm_proved() -> None:
 
 
 @pytest.mark.parametrize("page", pages_that_quote(), ids=lambda page: page.name)
-def test_a_page_quotes_what_the_run_says(page: Path) -> None:
-    assert page.read_text() == quoting(page.read_text(), kept())
+def test_page_quotes_the_current_analysis_of_its_run(page: Path) -> None:
+    assert page.read_text() == update_quotes(page.read_text(), kept())
 
 
 def test_each_study_has_a_page_that_quotes_its_run() -> None:
@@ -36,7 +36,7 @@ def test_each_study_has_a_page_that_quotes_its_run() -> None:
     assert [name for name, text in pages.items() if [study for _, study, _ in QUOTED.findall(text)] != [name]] == []
 
 
-def test_the_picture_is_of_the_run() -> None:
+def test_picture_is_made_from_the_run() -> None:
     assert PICTURE.read_text() == picture(kept()[PICTURED])
 
 

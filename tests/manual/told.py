@@ -1,4 +1,4 @@
-"""The command lines that README and the pages tell their readers to type."""
+"""The command lines in README and the pages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BLOCK = re.compile(r"^( *)```console\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 
 @dataclass(frozen=True)
 class Line:
-    """`words` are as a shell splits them, from the program on, up to where it would send the output."""
+    """A command line of a page. `words`: split as by a shell, from the program up to a redirection or pipe."""
 
     page: str
     text: str
@@ -39,7 +39,7 @@ def committed_pages() -> list[Path]:
 
 
 def made(path: Path) -> bool:
-    """Whether `make docs` makes it."""
+    """Return whether `make docs` generates the page."""
     return path == INDEX or path.parent in {REFERENCE, REPORTS}
 
 

@@ -79,7 +79,7 @@ def test_mysql_server_without_analyze_and_tls_counter_is_measured(go_mysql_serve
     check(result, slices)
     refused = [text for text in result.warnings if text.startswith("the server refuses ANALYZE TABLE `costof_run_")]
     assert len(refused) == 1
-    assert "(no database selected): the run does without it" in refused[0]
+    assert "(no database selected); no figure needs it" in refused[0]
     assert len([text for text in result.warnings if "the server counted none of the first " in text]) == 1
     # The server counts connections, so they stay in the evidence.
     assert all(each.server_connections is not None for each in slices)
@@ -91,7 +91,7 @@ def test_redis_server_with_minimal_info_is_measured(miniredis: Standing, tmp_pat
     result, slices = run("redis-tls", miniredis, tmp_path, records=300)
     check(result, slices)
     (refused,) = (text for text in result.warnings if text.startswith("the server refuses INFO cluster, INFO memory"))
-    assert "is not supported): the run does without" in refused
+    assert "is not supported); no figure needs it" in refused
     host, user, password = login(miniredis)
     with redis.Redis(host=host, port=6379, username=user, password=password) as client:
         assert client.dbsize() == 0

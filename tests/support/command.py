@@ -1,7 +1,7 @@
-"""The command `costof` as a user calls it, run to its end.
+"""The command `costof`, run to its end.
 
-It is forked from a process that has imported it, since imports are half a second of CPU for each of a hundred calls.
-Tests that look at the process itself start one of their own.
+It is forked from a process that has already imported it, because imports take half a second of CPU for each call.
+Tests of the process itself start a new one instead.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Outcome:
 
     @property
     def told(self) -> list[str]:
-        """Lines of standard error that are not progress."""
+        """Return the lines of standard error that are not progress."""
         return [line for line in self.err.splitlines() if line.startswith("costof:")]
 
 

@@ -1,4 +1,4 @@
-"""What of a process can be seen from outside."""
+"""Facts about processes from /proc."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def alive(pid: int) -> bool:
-    """A zombie is dead: only its parent has not looked yet."""
+    """Return whether the process runs; a zombie does not."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:

@@ -1,4 +1,4 @@
-"""A MySQL server that answers with packets that were written beforehand, over a pair of sockets."""
+"""A MySQL server that answers with prepared packets, over a socket pair."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 OK = b"\0\0\0\2\0\0\0"
 EOF = b"\xfe\0\0\2\0"
-# Of protocol 4.1, with attributes and without TLS.
+# Capabilities of protocol 4.1, with connection attributes and without TLS.
 CAPABILITIES = 0x0018_A20D
 NONCE = b"01234567", b"abcdefghijkl\0"
 
@@ -27,10 +27,10 @@ class ResultSet:
 
 @dataclass
 class ScriptedMysql:
-    """Answers each statement by what `results` has for it, and any other by OK; one thread, one connection."""
+    """A server with one thread and one connection. It answers a statement with its `results`, or with OK."""
 
     results: Callable[[str], ResultSet | None]
-    said_hello: bytes = b""
+    client_hello: bytes = b""
     client: socket.socket = field(init=False)
 
     def __post_init__(self) -> None:
@@ -41,21 +41,21 @@ class ScriptedMysql:
         with self._server:
             low, high = struct.unpack("<HH", struct.pack("<I", CAPABILITIES))
             greeting = b"\x0a8.0.36\0" + struct.pack("<I8sxHBHHB10x", 1, NONCE[0], low, 45, 2, high, 21)
-            self._say(0, greeting + NONCE[1] + b"mysql_native_password\0")
-            self.said_hello = self._hear()
-            self._say(2, OK)
-            while (command := self._hear())[:1] == b"\x03":
+            self._send(0, greeting + NONCE[1] + b"mysql_native_password\0")
+            self.client_hello = self._receive()
+            self._send(2, OK)
+            while (command := self._receive())[:1] == b"\x03":
                 result = self.results(command[1:].decode())
                 for number, packet in enumerate([OK] if result is None else result.packets(), 1):
-                    self._say(number % 256, packet)
+                    self._send(number % 256, packet)
 
-    def _say(self, number: int, packet: bytes) -> None:
-        # A client may go away in the middle.
+    def _send(self, number: int, packet: bytes) -> None:
+        # A client may disconnect at any time.
         with suppress(OSError):
             self._server.sendall(struct.pack("<I", len(packet))[:3] + bytes([number]) + packet)
 
-    def _hear(self) -> bytes:
-        """Nothing, where the client has gone."""
+    def _receive(self) -> bytes:
+        """Return one packet; b"" if the client has disconnected."""
         header = self._read(4)
         return self._read(int.from_bytes(header[:3], "little")) if header else b""
 

@@ -1,10 +1,10 @@
-"""Whole runs that nobody watches."""
+"""Runs without progress output."""
 
 from __future__ import annotations
 
 
 class Silent:
-    """Of a run that nobody watches."""
+    """A progress display that prints nothing."""
 
     def stage(self, text: str) -> None: ...
 

@@ -1,4 +1,4 @@
-"""The process that reaches hosts, as a run has it: what becomes of a run when it dies, by a stand-in for it."""
+"""The process that reaches hosts, replaced by a stand-in that crashes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PLAN = Plan(arms=[], workloads=[])
 
 
 def hosts(monkeypatch: pytest.MonkeyPatch, folder: Path, dies: str = "", **answers: object) -> HostsProcess:
-    """With a stand-in for the process, and for what it answers."""
+    """Return a process that is replaced by the stand-in with these answers."""
     text = STAND_IN.replace("DIES", repr(dies)).replace("ANSWERS", repr({**ANSWERS, **answers}))
     (folder / "stand_in.py").write_text(text)
     found = HostsProcess(HostsSettings(address="auto"), "engine")
@@ -39,21 +39,21 @@ def hosts(monkeypatch: pytest.MonkeyPatch, folder: Path, dies: str = "", **answe
     return found
 
 
-def test_a_crash_at_its_end_takes_nothing_along(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_crash_at_the_end_loses_no_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with hosts(monkeypatch, tmp_path, dies="end") as process:
         assert process.plan(PLAN).instrument == "costof-engine"
         assert process.names == ["load-1", "load-2"]
 
 
 @pytest.mark.parametrize("dies", ["cluster", "plan"])
-def test_a_crash_is_told_in_a_line(dies: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_crash_is_reported_in_one_line(dies: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with pytest.raises(CostofError) as caught, hosts(monkeypatch, tmp_path, dies) as process:
         process.plan(PLAN)
     assert caught.value.problem is ErrorText.INSTRUMENT_FAILED
     assert str(caught.value) == "the process that controls the hosts stopped: it ended with status -11"
 
 
-def test_a_host_that_is_lost_is_named_and_the_others_may_go_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_failed_host_is_named_and_others_may_continue(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     lost = {"lost": {"host": "load-2", "detail": "it is silent"}}
     with hosts(monkeypatch, tmp_path, plan=lost) as process:
         with pytest.raises(HostLostError, match="load-2 was lost: it is silent") as caught:
@@ -62,7 +62,7 @@ def test_a_host_that_is_lost_is_named_and_the_others_may_go_on(monkeypatch: pyte
         assert process.names == ["load-1"]
 
 
-def test_what_the_cluster_is_refused_for_is_the_message(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_refused_cluster_is_reported_with_its_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     refused = {"refused": "--hosts needs Ray: pip install 'costof[ray]'"}
     with pytest.raises(CostofError, match=r"^--hosts needs Ray: pip install 'costof\[ray\]'$"):
         hosts(monkeypatch, tmp_path, cluster=refused).__enter__()

@@ -107,12 +107,12 @@ def check_names(texts: Iterable[tuple[Path, int, str]], folder: Path, words: Map
     assert {(word, place) for word, places in words.items() for place in places} - used == set(), "without a use"
 
 
-def test_no_python_knows_a_study_or_a_level_by_its_name() -> None:
+def test_python_code_contains_no_study_or_level_names() -> None:
     texts = ((path, line, text) for path in sources(".py", "costof") for line, text in texts_of_python(path))
     check_names(texts, COSTOF, WORDS_OF_PYTHON)
 
 
-def test_no_rust_knows_a_study_or_a_level_by_its_name() -> None:
+def test_rust_code_contains_no_study_or_level_names() -> None:
     files = [
         path for path in sources(".rs", "engine/src", "engine/crates") if "tests" not in str(path.relative_to(ROOT))
     ]
@@ -146,7 +146,7 @@ def test_the_map_has_a_line_for_each_crate_in_the_words_of_its_head() -> None:
     assert rows_of_map("Crates of `engine/`", "`([a-z]+)`") == of_crates
 
 
-def test_pages_name_files_that_are_there() -> None:
+def test_files_named_in_pages_exist() -> None:
     """Python and Rust by the end of their path, and links."""
     files = [path.as_posix() for path in sources(".py", "costof", "tests", "benches", "manual", "truth")]
     files += [path.as_posix() for path in sources(".rs", *RUST)]

@@ -170,7 +170,7 @@ def test_the_changelog_begins_with_the_version(text: str, problem: str | None) -
     assert problem is None or problem in found[0]
 
 
-def test_a_tag_that_differs_and_files_that_are_missing_are_told(tmp_path: Path) -> None:
+def test_wrong_tag_and_missing_files_are_reported(tmp_path: Path) -> None:
     (tmp_path / "engine").mkdir()
     (tmp_path / "dist").mkdir()
     for name in ("Cargo.toml", "Cargo.lock", "openssl.cdx.json"):
@@ -182,7 +182,7 @@ def test_a_tag_that_differs_and_files_that_are_missing_are_told(tmp_path: Path) 
 
 
 @pytest.mark.skipif(shutil.which("readelf") is None, reason="needs readelf (binutils)")
-def test_a_program_that_wants_more_than_the_oldest_system_has_is_told() -> None:
+def test_program_with_too_new_libraries_is_reported() -> None:
     found = list(CHECK["engine_errors"](Path(sys.executable).with_name("costof-engine"), "aarch64"))
     assert found[0] == "is not for aarch64"
     assert any("libssl.so.3" in problem for problem in found), "the engine of `make setup` links the system's OpenSSL"

@@ -174,7 +174,7 @@ def test_run_with_a_ledger_is_analysed_again(tmp_path: Path) -> None:
     assert paying.judged_anew
 
 
-def test_coverage_and_verdicts_are_counted_without_replicates() -> None:
+def test_coverage_and_verdicts_exclude_replicates() -> None:
     cost = COSTS[1]
     wrong, right = (Trial("effect", "mariadb", cost, False, number) for number in range(2))
     rows = [effect(wrong, error=0.002), effect(right, verdict=Verdict.COSTS), effect(right, "replicate", error=1.0)]

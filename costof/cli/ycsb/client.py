@@ -1,4 +1,4 @@
-"""One command carried out: the engine does the job, in one slice or, with status lines, in several."""
+"""Execution of one command by the engine: in one slice or, with status lines, in several."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from costof.messages.process import Instrument
 from costof.statistics.histogram import LONGEST_NS, Counts, merged
 
 ARM = "ycsb"
-#: Operations of the first slice for each worker, before anything is known of their speed.
+#: Operations of each worker in the first slice, before their speed is known.
 FIRST_OPERATIONS = 100
 
 
@@ -29,19 +29,19 @@ class Times:
     histogram: Counts = field(default_factory=lambda: Counts.from_values([]))
 
     def percentile_ns(self, percentile: float) -> float:
-        """The histogram rounds up to three digits; the largest is known exactly."""
+        """Return a percentile. The histogram rounds up to three digits, so the exact maximum limits it."""
         return min(*self.histogram.at_percentiles([percentile]), self.max_ns)
 
 
 @dataclass
 class Tally:
-    """What was done so far. `times` and `failed_of` are by the engine's phase, such as 'read', `failed` is by class."""
+    """The results so far. `times` and `failed_by_phase`: by the engine's phases, such as 'read'; `failed`: by class."""
 
     operations: int = 0
     elapsed_ns: int = 0
     times: dict[str, Times] = field(default_factory=dict)
     failed: dict[str, int] = field(default_factory=dict)
-    failed_of: dict[str, int] = field(default_factory=dict)
+    failed_by_phase: dict[str, int] = field(default_factory=dict)
     first_failures: dict[str, str] = field(default_factory=dict)
     interrupted: bool = False
 
@@ -61,22 +61,22 @@ class Tally:
         for error in answer.errors:
             self.failed[error.error_class] = self.failed.get(error.error_class, 0) + error.count
             if error.phase is not None:
-                self.failed_of[error.phase] = self.failed_of.get(error.phase, 0) + error.count
+                self.failed_by_phase[error.phase] = self.failed_by_phase.get(error.phase, 0) + error.count
             self.first_failures.setdefault(error.error_class, error.detail)
 
 
 Status = Callable[[Tally, SliceAnswer], None]
 
 
-def carry_out(job: Job, endpoint: Endpoint, instrument: Instrument, status: Status | None) -> Tally:
-    """Do the job, calling `status` after each of its slices. A Ctrl-C ends it with what the slices before gave.
+def execute(job: Job, endpoint: Endpoint, instrument: Instrument, status: Status | None) -> Tally:
+    """Execute the job and call `status` after each slice. Ctrl-C ends it with the results of the completed slices.
 
-    Slices are cut by operations: one cut by time would abandon what is under way, and a load would lack records.
-    Raises `INSTRUMENT_FAILED`, or `ARMS_CANNOT_RUN` when the database cannot be reached as asked.
+    Slices end after a number of operations: ending by time would abandon operations, and a load would lack records.
+    Raises `INSTRUMENT_FAILED`, or `ARMS_CANNOT_RUN` if the database cannot be reached.
     """
     tally = Tally()
     with instrument:
-        ready = instrument.plan(plan_of(job, endpoint))
+        ready = instrument.plan(make_plan(job, endpoint))
         refused = [arm.error.detail for arm in ready.arms if arm.error is not None]
         if refused:
             raise CostofError(ErrorText.ARMS_CANNOT_RUN, detail=refused[0])
@@ -97,13 +97,13 @@ def carry_out(job: Job, endpoint: Endpoint, instrument: Instrument, status: Stat
 
 
 def slice_size(job: Job, tally: Tally) -> int:
-    """Return the operations that take about as long as the interval of status lines."""
+    """Return a number of operations that takes about one interval of status lines."""
     if tally.elapsed_ns == 0:
         return max(1, round(job.per_second * job.status_seconds) if job.per_second else FIRST_OPERATIONS * job.workers)
     return max(1, round(tally.attempts / tally.elapsed_ns * 1e9 * job.status_seconds))
 
 
-def plan_of(job: Job, endpoint: Endpoint) -> Plan:
+def make_plan(job: Job, endpoint: Endpoint) -> Plan:
     pace = Pace(per_second=job.per_second, arrivals="constant") if job.per_second else None
     return Plan(
         seed=secrets.randbelow(2**31),
@@ -128,20 +128,20 @@ STATUS_PERCENTILES = (90, 99, 99.9, 99.99)
 def results(tally: Tally) -> list[str]:
     """Return the lines of standard output in YCSB's layout (TextMeasurementsExporter, OneMeasurementHdrHistogram).
 
-    One half of a read-modify-write fails, so its failures are reads' or updates'.
+    A failure of a read-modify-write is counted for its read or its update.
     """
     runtime = tally.elapsed_ns / 1e6
     throughput = tally.operations * 1000 / runtime if runtime else 0.0
     lines = [f"[OVERALL], RunTime(ms), {round(runtime)}", f"[OVERALL], Throughput(ops/sec), {throughput!r}"]
     for name, line in NAMES.items():
         if name in tally.times:
-            lines += _of_operation(line, tally.times[name])
-        if failed := tally.failed_of.get(name):
+            lines += _operation_lines(line, tally.times[name])
+        if failed := tally.failed_by_phase.get(name):
             lines += [f"[{line}], Return=ERROR, {failed}", f"[{line}-FAILED], Operations, {failed}"]
     return lines
 
 
-def _of_operation(name: str, times: Times) -> list[str]:
+def _operation_lines(name: str, times: Times) -> list[str]:
     return [
         f"[{name}], Operations, {times.count}",
         f"[{name}], AverageLatency(us), {times.sum_ns / times.count / 1000!r}",
@@ -153,7 +153,7 @@ def _of_operation(name: str, times: Times) -> list[str]:
 
 
 def status_line(job: Job, tally: Tally, answer: SliceAnswer, now: datetime) -> str:
-    """One line of the status thread (site.ycsb.StatusThread), on what one slice did."""
+    """Return a line in the layout of YCSB's status thread (site.ycsb.StatusThread) for one slice."""
     recent = Tally()
     recent.add(answer)
     seconds, rate = tally.elapsed_ns / 1e9, recent.operations / max(answer.elapsed_ns, 1) * 1e9

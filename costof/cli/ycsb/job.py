@@ -1,7 +1,7 @@
-"""From YCSB's properties to what the engine is asked for: the workload of kind `ycsb`, its workers, pace and size.
+"""Translation of YCSB's properties into the engine's settings: the workload `ycsb`, its workers, pace and size.
 
-Names and defaults are CoreWorkload's and Client's (YCSB 0.17). What a property leaves out is left out here too, so that
-one place, the engine, knows the defaults.
+Names and defaults are those of CoreWorkload and Client (YCSB 0.17). Missing properties stay missing, so that only the
+engine knows the defaults.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ WORDS = {
     ),
     "scanlengthdistribution": ("scan_length_distribution", ("uniform", "zipfian")),
 }
-OF_CLIENT = frozenset(
+CLIENT_PROPERTIES = frozenset(
     {
         "threadcount",
         "target",
@@ -66,7 +66,7 @@ OF_CLIENT = frozenset(
         "exponential.percentile",
     }
 )
-#: Of no effect on what is done or measured here: how Java's measurements are kept and printed, and its drivers.
+#: Properties without effect here: for the storage and output of YCSB's measurements, and for Java's drivers.
 WITHOUT_EFFECT = frozenset(
     {
         "measurementtype",
@@ -82,18 +82,18 @@ WITHOUT_EFFECT = frozenset(
         "keylengthdistribution",
     }
 )
-#: YCSB's class, whose package changed its name in 2019, and go-ycsb's word for it.
+#: The suffix of YCSB's class, whose package was renamed in 2019, and go-ycsb's name for it.
 CORE_WORKLOAD, GO_YCSB_CORE_WORKLOAD = ".workloads.CoreWorkload", "core"
 MOST = 2**31 - 1
 MOST_THREADS = 10_000
 STATUS_SECONDS = 10
-#: Longer than anybody waits, and not past what select() can: 2**31 ms.
+#: The longest time of a job without a limit; select() allows at most 2**31 ms.
 NO_LIMIT_SECONDS = 14 * 86_400
 
 
 @dataclass(frozen=True)
 class Job:
-    """What one command does. `seconds` is the longest it may take; `ycsb`: the engine's settings."""
+    """The work of one command. `seconds`: its longest duration. `ycsb`: the engine's settings."""
 
     phase: Phase
     table: str
@@ -106,18 +106,20 @@ class Job:
 
     @property
     def reads(self) -> bool:
-        """Whether a run asks for records that must be there."""
+        """Return whether the job reads records that must already exist."""
         return self.phase == "run" and float(self.ycsb.get("insert_proportion", 0.0)) < 1
 
     @property
     def grows(self) -> bool:
-        """Whether a load adds to existing records, by YCSB's own option."""
+        """Return whether a load adds to existing records (insertstart)."""
         return bool(self.ycsb.get("insert_start"))
 
 
-def job_of(phase: Phase, properties: Properties) -> Job:
-    """Raises `YCSB_BAD_PROPERTY`, `BAD_NUMBER` or `YCSB_NEEDS` for what YCSB cannot do either, or does in another way
-    than asked."""
+def make_job(phase: Phase, properties: Properties) -> Job:
+    """Return the job of these properties.
+
+    Raises `YCSB_BAD_PROPERTY`, `BAD_NUMBER` or `YCSB_NEEDS` for values that YCSB rejects, or silently changes.
+    """
     workload = properties.get("workload", GO_YCSB_CORE_WORKLOAD)
     if workload != GO_YCSB_CORE_WORKLOAD and not workload.endswith(CORE_WORKLOAD):
         allowed = f"site.ycsb{CORE_WORKLOAD} or {GO_YCSB_CORE_WORKLOAD}"
@@ -140,42 +142,47 @@ def job_of(phase: Phase, properties: Properties) -> Job:
     )
 
 
-def unused(properties: Properties, of_database: frozenset[str]) -> tuple[list[str], list[str]]:
-    """Return names without effect here, and unknown names."""
-    known = WHOLE_NUMBERS.keys() | FRACTIONS.keys() | SWITCHES.keys() | WORDS.keys() | OF_CLIENT | of_database
+def unused(properties: Properties, database_properties: frozenset[str]) -> tuple[list[str], list[str]]:
+    """Return the names of properties without effect, and of unknown properties."""
+    known = (
+        WHOLE_NUMBERS.keys()
+        | FRACTIONS.keys()
+        | SWITCHES.keys()
+        | WORDS.keys()
+        | CLIENT_PROPERTIES
+        | database_properties
+    )
     idle = [name for name in properties if name in WITHOUT_EFFECT]
     return idle, [name for name in properties if name not in known and name not in WITHOUT_EFFECT]
 
 
 def _core(properties: Properties) -> Options:
-    found: Options = {
+    settings: Options = {
         engine: _whole(properties, name, 0) for name, engine in WHOLE_NUMBERS.items() if name in properties
     }
-    found |= {engine: _fraction(properties, name, 1.0) for name, engine in FRACTIONS.items() if name in properties}
+    settings |= {engine: _fraction(properties, name, 1.0) for name, engine in FRACTIONS.items() if name in properties}
     for name, engine in SWITCHES.items():
         if name in properties:
-            found[engine] = _word(properties, name, ("true", "false")) == "true"
+            settings[engine] = _word(properties, name, ("true", "false")) == "true"
     for name, (engine, allowed) in WORDS.items():
         if name in properties:
-            found[engine] = _word(properties, name, allowed)
+            settings[engine] = _word(properties, name, allowed)
     if "exponential.percentile" in properties:
-        found["exponential_percentile"] = _fraction(properties, "exponential.percentile", 100.0)
+        settings["exponential_percentile"] = _fraction(properties, "exponential.percentile", 100.0)
     if "keyprefix" in properties:
-        found["key_prefix"] = properties["keyprefix"]
-    return found
+        settings["key_prefix"] = properties["keyprefix"]
+    return settings
 
 
 def _operations(phase: Phase, properties: Properties, ycsb: Options) -> int:
-    """Return the number of operations; fills in the number of records that follows from the others."""
+    """Return the number of operations, and set `record_count` in `ycsb`."""
     start, count = int(ycsb.get("insert_start", 0)), int(ycsb.get("insert_count", 0))
     records = int(ycsb.get("record_count", 0)) or (start + count)
     if not records:
-        raise CostofError(
-            ErrorText.YCSB_NEEDS, what="the number of records that the table holds or gets", option="recordcount=1000"
-        )
+        raise CostofError(ErrorText.YCSB_NEEDS, what="the number of records of the table", option="recordcount=1000")
     if records < start + count:
-        told = f"at least insertstart + insertcount, {start + count}"
-        raise CostofError(ErrorText.YCSB_BAD_PROPERTY, name="recordcount", allowed=told)
+        allowed = f"at least insertstart + insertcount, {start + count}"
+        raise CostofError(ErrorText.YCSB_BAD_PROPERTY, name="recordcount", allowed=allowed)
     ycsb["record_count"] = records
     if phase == "load":
         return count or records
@@ -213,30 +220,30 @@ Properties = dict[str, str]
 
 
 def core_workloads() -> dict[str, Properties]:
-    """YCSB's own workload files, by name: workloada to workloadf."""
+    """Return YCSB's own workload files, by name: workloada to workloadf."""
     text = (resources.files("costof.cli.ycsb") / "core_workloads.toml").read_text()
     return tomllib.loads(text)
 
 
 def read_properties(files: Sequence[str], assignments: Sequence[str], options: Mapping[str, str]) -> Properties:
-    """Read a command line as YCSB's client does (site.ycsb.Client.parseArguments): later files win over earlier ones,
-    `-p` over files, and the `options` (`-threads`, `-target`), which YCSB keeps as properties too, over `-p`.
+    """Read a command line like YCSB's client (site.ycsb.Client.parseArguments).
 
-    Raises `YCSB_FILE_UNREADABLE` and `YCSB_NOT_A_PROPERTY`.
+    Later files override earlier ones, `-p` overrides files, and `options` (`-threads`, `-target`), which are properties
+    too, override `-p`. Raises `YCSB_FILE_UNREADABLE` and `YCSB_NOT_A_PROPERTY`.
     """
     properties: Properties = {}
     for file in files:
-        properties |= _of_file(file)
+        properties |= _read_file(file)
     for text in assignments:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            # The text may be a password that lost its name.
+            # The message does not quote the text, which may be a password without its name.
             raise CostofError(ErrorText.YCSB_NOT_A_PROPERTY)
         properties[name] = value
     return properties | dict(options)
 
 
-def _of_file(name: str) -> Properties:
+def _read_file(name: str) -> Properties:
     path = Path(name)
     built_in = core_workloads()
     if not path.exists() and path.name in built_in:
@@ -254,17 +261,17 @@ _JDBC = {"user": "db.user=USER", "password": "db.passwd=PASSWORD"}
 _MYSQL = "db.url=jdbc:mysql://HOST:3306/DATABASE"
 _POSTGRESQL = "db.url=jdbc:postgresql://HOST:5432/DATABASE"
 _REDIS = "redis.host=HOST and -p redis.port=PORT"
-_REDIS_LOG_IN = "redis.password=PASSWORD (the binding of YCSB's logs in as the default user)"
-_REDIS_TLS = "redis.host=HOST (the binding of YCSB's speaks no TLS; `costof run redis-tls` measures it)"
+_REDIS_LOG_IN = "redis.password=PASSWORD (YCSB's binding logs in as the default user)"
+_REDIS_TLS = "redis.host=HOST (YCSB's binding does not support TLS; `costof run redis-tls` measures it)"
 _MONGODB_LOG_IN = "mongodb.url=mongodb://USER:PASSWORD@HOST:27017/DATABASE?authSource=admin"
-#: What replaces go-ycsb's properties, by the prefix of their names.
-_INSTEAD = {
+#: Replacements of go-ycsb's properties, by the prefix of their names.
+_REPLACEMENTS = {
     "mysql": {**dict.fromkeys(("host", "port", "db"), _MYSQL), **_JDBC},
     "pg": {**dict.fromkeys(("host", "port", "db"), _POSTGRESQL), "sslmode": f"{_POSTGRESQL}?sslmode=MODE", **_JDBC},
     "redis": {
         "addr": _REDIS,
         "username": _REDIS_LOG_IN,
-        "db": f"{_REDIS} (the binding of YCSB's asks database 0 alone)",
+        "db": f"{_REDIS} (YCSB's binding uses only database 0)",
         **dict.fromkeys(("tls_ca", "tls_cert", "tls_key", "tls_insecure_skip_verify"), _REDIS_TLS),
     },
     "mongodb": {
@@ -274,26 +281,23 @@ _INSTEAD = {
         "tls_skip_verify": "mongodb.url=mongodb://HOST/?tls=true&tlsInsecure=true",
     },
 }
-#: The prefixes of a database's names, by its binding.
+#: Prefixes of go-ycsb's properties, by binding.
 _PREFIXES = {"jdbc": ("mysql", "pg"), "mysql": ("mysql",), "postgresql": ("pg",)}
-#: Values that ask for what is done without them.
-SAY_NOTHING = ("", "0", "false")
+#: Values that change nothing.
+WITHOUT_MEANING = ("", "0", "false")
 
 
 def check_names(binding: str, properties: Properties) -> None:
-    """Refuse what go-ycsb would read to find the database: ignored, another one would be measured.
-
-    Raises `YCSB_GO_NAMES`.
-    """
-    found = {
+    """Raise `YCSB_GO_NAMES` for go-ycsb's properties of the database: ignoring them would measure another database."""
+    replacements = {
         f"{prefix}.{name}": instead
         for prefix in _PREFIXES.get(binding, (binding,))
-        for name, instead in _INSTEAD.get(prefix, {}).items()
-        if properties.get(f"{prefix}.{name}", "").strip().lower() not in SAY_NOTHING
+        for name, instead in _REPLACEMENTS.get(prefix, {}).items()
+        if properties.get(f"{prefix}.{name}", "").strip().lower() not in WITHOUT_MEANING
     }
-    if found:
-        said = [*dict.fromkeys(found.values())]
-        # A URL with an option says what the bare one does.
-        needed = [each for each in said if not any(other != each and other.startswith(each) for other in said)]
+    if replacements:
+        unique = [*dict.fromkeys(replacements.values())]
+        # A URL with an option makes the same URL without it redundant.
+        needed = [each for each in unique if not any(other != each and other.startswith(each) for other in unique)]
         instead = " and ".join(f"-p {each}" for each in needed)
-        raise CostofError(ErrorText.YCSB_GO_NAMES, names=listed([*found]), instead=instead)
+        raise CostofError(ErrorText.YCSB_GO_NAMES, names=listed([*replacements]), instead=instead)

@@ -156,7 +156,7 @@ def _clauses(points: list[tuple[Arm, Point]]) -> list[str]:
         clauses.append(f"{{}} saves time{arm.at} {_below(saves)} and costs time above that")
     for arm, p in points:
         if p.operations is None and p.low is not None:
-            least = fmt.plural_of(whole(p.low), "query", "queries")
+            least = fmt.plural_formatted(whole(p.low), "query", "queries")
             clauses.append(
                 f"{{}} costs less than {fmt.share(p.share)}{arm.at} from about {least} a connection on, if at all "
                 "(this run cannot tell)"
@@ -169,14 +169,14 @@ def _from(point: Point) -> str:
     if point.high is not None and point.high <= 1:
         return "from the first query on"
     high = whole(point.high) if point.high is not None else "no upper end in this run"
-    queries = fmt.plural_of(whole(point.operations or 0), "query", "queries")
+    queries = fmt.plural_formatted(whole(point.operations or 0), "query", "queries")
     return f"from {queries} a connection on [{whole(point.low or 0)}, {high}]"
 
 
 def _below(saves: SavingsLimit) -> str:
     """Return such as 'below 52 queries a connection [48, 57]'."""
     high = whole(saves.high) if saves.high is not None else "no upper end in this run"
-    queries = fmt.plural_of(whole(saves.operations), "query", "queries")
+    queries = fmt.plural_formatted(whole(saves.operations), "query", "queries")
     return f"below {queries} a connection [{whole(saves.low)}, {high}]"
 
 

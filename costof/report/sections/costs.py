@@ -358,7 +358,7 @@ def _row(index: Index, metric: Metric, effect: Effect | None, arm: Arm, name: Ce
         values = [index.value(metric.name, each) if each else None for each in (arm.baseline, arm.name)]
         shown = [fmt.number(v.mean.value, fmt.significant_decimals(v.mean.value, 3)) if v else fmt.NONE for v in values]
         return Row([name, *map(Cell, [*shown, fmt.NONE, fmt.NONE, "missing"])], kind)
-    decimals = fmt.decimals_of(effect.difference)
+    decimals = fmt.estimate_decimals(effect.difference)
     control = fmt.number(effect.control_value, _two_digits(effect.control_value, decimals))
     verdict = verdict_words(effect, metric) + ("; side effect" if is_side_effect(effect, metric, arm) else "")
     cells = [

@@ -189,7 +189,7 @@ def _effects(index: Index, arm: Arm) -> Iterator[tuple[Metric, Effect]]:
 
 def _clause(metric: Metric, effect: Effect) -> str:
     """Return 'adds 15.1 ms (95 % interval 14.2 to 16.0, +86 %) to a new connection'."""
-    what = fmt.a(metric.label)
+    what = fmt.with_article(metric.label)
     match effect.verdict:
         case Verdict.COSTS:
             return f"adds {_amount(effect, 1)} to {what}"
@@ -229,7 +229,7 @@ def _cores_in_use(cores: Sequence[Cores]) -> str:
     """Return 'the servers keep 0.56 cores busy instead of 0.18 and the client 0.33 instead of 0.09'."""
     parts: list[str] = []
     for each in cores:
-        decimals = max(2, fmt.decimals_of(each.added))
+        decimals = max(2, fmt.estimate_decimals(each.added))
         used, without = (fmt.number(number.value, decimals) for number in (each.used, each.without))
         verb = ("keeps" if each.who == "client" else "keep") if not parts else ""
         busy = " cores busy" if not parts else ""
@@ -305,7 +305,7 @@ def _rows(index: Index, data: AtLoad, arm: Arm) -> Iterator[list[str | Text]]:
     for each in data.cores:
         if each.arm == arm.name:
             roles = fmt.listed(each.roles)
-            decimals = max(2, fmt.decimals_of(each.added))
+            decimals = max(2, fmt.estimate_decimals(each.added))
             before, after = (fmt.number(value, decimals) for value in (each.without.value, each.used.value))
             added = fmt.absolute(each.added, signed=True, decimals=decimals)
             yield [f"cores ({roles})", before, after, added, fmt.NONE]

@@ -192,7 +192,7 @@ def _sentence(index: Index, data: Predicted, distance: float, arm: str) -> str |
 
 def _clause(index: Index, each: PredictedEffect) -> str:
     """Return 'adds 5.1 ms (95 % interval 5.0 to 5.2, +66 %) to a new connection'."""
-    what = fmt.a(index.metrics[each.metric].label)
+    what = fmt.with_article(index.metrics[each.metric].label)
     is_saving = each.difference.high < 0
     size = each.difference.through(lambda value: -value) if is_saving else each.difference
     amount = fmt.with_interval(size, each.unit, each.ratio)

@@ -228,7 +228,7 @@ def _sentence(sizing: Sizing) -> str:
 
 def _both(check: BurstCheck) -> tuple[Text, Text]:
     both = (check.measured_seconds, check.predicted_seconds)
-    decimals = max(2, min(fmt.decimals_of(each) for each in both))
+    decimals = max(2, min(fmt.estimate_decimals(each) for each in both))
     measured, predicted = (fmt.absolute(each, "s", decimals=decimals) for each in both)
     return measured, predicted
 

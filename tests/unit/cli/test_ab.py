@@ -1,4 +1,4 @@
-"""`costof ab`: what is asked of the engine, what is refused before anything is, and figures counted by hand."""
+"""`costof ab`: the engine's plan, invalid options, and figures against values computed by hand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costof.cli.ab import AbOptions, _checked, _plan, ask
+from costof.cli.ab import AbOptions, _checked, _plan, measure_url
 from costof.errors import EXIT_FAILED, EXIT_USAGE, CostofError, ErrorText
 from costof.messages.answers import ClassifiedError, SliceAnswer
 from costof.messages.plan import Plan
@@ -25,8 +25,8 @@ URL = "http://shop.example/?wait=200"
 
 
 def plan_of(**options: Any) -> Plan:
-    asked = AbOptions(**{"url": URL, **options})
-    return _plan(asked, _checked(asked))
+    ab_options = AbOptions(**{"url": URL, **options})
+    return _plan(ab_options, _checked(ab_options))
 
 
 def planned(**options: Any) -> dict[str, Any]:
@@ -51,20 +51,20 @@ BAD_HEADERS = [["no colon"], [": no name"], ["Good: a\r\nBad: b"]]
         ({"requests": 9, "concurrency": 10}, ErrorText.AB_CONCURRENCY),
     ],
 )
-def test_what_cannot_be_asked_is_refused_in_one_line(options: dict[str, Any], problem: ErrorText) -> None:
+def test_invalid_options_are_refused_in_one_line(options: dict[str, Any], problem: ErrorText) -> None:
     with pytest.raises(CostofError) as caught:
-        ask(AbOptions(**{"url": URL, **options}))
+        measure_url(AbOptions(**{"url": URL, **options}))
     assert (caught.value.problem, caught.value.exit_status) == (problem, EXIT_USAGE)
     assert not [part for part in ("\n", "secret") if part in str(caught.value)]
 
 
-def test_a_ca_file_that_is_not_there_is_an_error_of_the_run(tmp_path: Path) -> None:
+def test_missing_ca_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(CostofError) as caught:
-        ask(AbOptions("https://shop.example/", tls_ca=tmp_path / "none.pem"))
+        measure_url(AbOptions("https://shop.example/", tls_ca=tmp_path / "none.pem"))
     assert (caught.value.problem, caught.value.exit_status) == (ErrorText.TLS_CA_INVALID, EXIT_FAILED)
 
 
-def test_defaults_are_abs() -> None:
+def test_defaults_equal_those_of_ab() -> None:
     for options, operations in (({}, 1), ({"seconds": 3}, 50_000), ({"seconds": 3, "requests": 70_000}, 70_000)):
         assert AbOptions(URL, **options).operations == operations
     assert planned()["requests_per_connection"] == 1
@@ -78,7 +78,7 @@ def test_defaults_are_abs() -> None:
     [
         (URL, "shop.example:80", "shop.example", "/?wait=200"),
         ("https://[::1]:8443", "[::1]:8443", "[::1]:8443", "/"),
-        # In other letters it is asked in ASCII, as browsers ask it.
+        # Non-ASCII characters are encoded as browsers encode them.
         (
             "http://bücher.example/größe/a%20b?q=ö&r=%2F#part",
             "xn--bcher-kva.example:80",
@@ -87,12 +87,12 @@ def test_defaults_are_abs() -> None:
         ),
     ],
 )
-def test_a_url_becomes_address_host_and_path(url: str, address: str, host: str, path: str) -> None:
+def test_url_is_split_into_address_host_and_path(url: str, address: str, host: str, path: str) -> None:
     service = planned(url=url, requests=5, concurrency=5)
     assert (service["addresses"], service["host"], service["path"], service["workers"]) == ([address], host, path, 5)
 
 
-def test_a_login_and_cookies_are_headers_that_no_message_shows() -> None:
+def test_login_and_cookies_are_sent_but_never_shown() -> None:
     options: dict[str, Any] = {"login": "me:S3cret", "cookies": ["a=S3cret", "b=2"], "headers": ["Accept: */*"]}
     headers = ["Accept: */*", "Authorization: Basic bWU6UzNjcmV0", "Cookie: a=S3cret; b=2"]
     assert planned(**options)["headers"] == headers
@@ -101,18 +101,18 @@ def test_a_login_and_cookies_are_headers_that_no_message_shows() -> None:
     assert not [each for each in ("S3cret", "bWU6") if each in shown]
 
 
-def test_a_host_header_of_the_users_is_the_host() -> None:
+def test_host_header_replaces_the_host() -> None:
     service = planned(headers=["Accept: text/html", "host: other.example"])
     assert (service["host"], service["headers"]) == ("other.example", ["Accept: text/html"])
 
 
-def test_a_body_is_refused_with_what_sends_one(tmp_path: Path) -> None:
-    told = costof("ab", "-p", "body", "-T", "application/json", "-n", "10", URL, cwd=tmp_path)
-    assert (told.status, len(told.told)) == (EXIT_USAGE, 1)
-    assert "costof versus --read ab 'ab -p FILE" in told.err
+def test_request_body_is_refused_with_an_alternative(tmp_path: Path) -> None:
+    ended = costof("ab", "-p", "body", "-T", "application/json", "-n", "10", URL, cwd=tmp_path)
+    assert (ended.status, len(ended.told)) == (EXIT_USAGE, 1)
+    assert "costof versus --read ab 'ab -p FILE" in ended.err
 
 
-#: Three significant digits of a histogram.
+#: Relative error of a histogram with three significant digits.
 DIGITS = 2e-3
 MS = 10**6
 
@@ -126,9 +126,9 @@ def answer(total: Sequence[int], connect: Sequence[int] = (), **changes: Any) ->
 
 
 def figures_of(*answers: SliceAnswer, concurrency: int = 1) -> AbFigures:
-    found = ab_figures("url", "request", concurrency, answers)
-    assert found is not None
-    return found
+    figures = ab_figures("url", "request", concurrency, answers)
+    assert figures is not None
+    return figures
 
 
 times = st.lists(st.integers(10**4, 10**10), min_size=1, max_size=60)
@@ -136,7 +136,7 @@ times = st.lists(st.integers(10**4, 10**10), min_size=1, max_size=60)
 
 @settings(max_examples=60, deadline=None)
 @given(times, times)
-def test_two_slices_are_as_all_their_requests_sorted(one: list[int], other: list[int]) -> None:
+def test_figures_of_two_slices_equal_those_of_all_requests(one: list[int], other: list[int]) -> None:
     figures, every = figures_of(answer(one, one), answer(other, other)), sorted(one + other)
     total = figures.times["total"]
     assert total.min * MS == pytest.approx(every[0])
@@ -151,7 +151,7 @@ def test_two_slices_are_as_all_their_requests_sorted(one: list[int], other: list
 
 @settings(max_examples=60, deadline=None)
 @given(times, st.integers(0, 60))
-def test_requests_without_a_connection_connect_in_no_time(connect: list[int], reused: int) -> None:
+def test_requests_on_open_connections_have_connect_time_zero(connect: list[int], reused: int) -> None:
     figures = figures_of(answer([max(connect) + 5 * MS] * (len(connect) + reused), connect))
     line, every = figures.times["connect"], sorted([0] * reused + connect)
     assert line.min * MS == pytest.approx(every[0])
@@ -161,7 +161,7 @@ def test_requests_without_a_connection_connect_in_no_time(connect: list[int], re
     assert line.sd * MS == pytest.approx(statistics.stdev(every) if len(every) > 1 else 0.0, rel=1e-6, abs=1e3)
 
 
-def test_rates_are_abs() -> None:
+def test_rates_are_computed_as_in_ab() -> None:
     figures = figures_of(answer([2 * MS] * 200, [MS] * 200), concurrency=4)
     assert figures.requests_per_second == pytest.approx(200.0)
     assert (figures.ms_per_request, figures.ms_across_all) == (pytest.approx(20.0), pytest.approx(5.0))
@@ -172,16 +172,16 @@ def test_rates_are_abs() -> None:
 @pytest.mark.parametrize(
     ("connections", "kept"),
     [
-        (4, 100),  # four workers, none of whose connections was ever closed
-        (14, 90),  # ten were, and had to be replaced
-        (100, 0),  # the server keeps none
+        (4, 100),  # four workers whose connections were never closed
+        (14, 90),  # ten connections were closed and replaced
+        (100, 0),  # the server closes every connection
     ],
 )
-def test_kept_connections_are_told_from_those_replaced(connections: int, kept: int) -> None:
+def test_keep_alive_requests_exclude_replaced_connections(connections: int, kept: int) -> None:
     assert figures_of(answer([MS] * 100, [MS] * connections), concurrency=4).keep_alive == kept
 
 
-def test_failures_are_told_in_abs_words() -> None:
+def test_failures_are_counted_in_the_classes_of_ab() -> None:
     classes = ("refused", "tls_handshake", "reset", "short_body", "timeout")
     errors: list[ClassifiedError] = [error_of(name, "", 2**place) for place, name in enumerate(classes)]
     statuses = {"http.status.200": 5, "http.status.204": 1, "http.status.404": 3, "http.status.500": 1}
@@ -191,6 +191,6 @@ def test_failures_are_told_in_abs_words() -> None:
     assert (figures.not_2xx, figures.complete) == (4, 10)
 
 
-def test_nothing_answered_is_no_table() -> None:
+def test_no_answered_request_gives_no_figures() -> None:
     assert ab_figures("url", "request", 1, [answer([])]) is None
     assert ab_figures("url", "request", 1, []) is None

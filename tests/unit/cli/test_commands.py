@@ -1,4 +1,4 @@
-"""What every command keeps: what it imports, what the process list shows of it, and the line of its progress."""
+"""All commands: their imports, their entry in the process list, and their progress line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 import pytest
 from rich.console import Console
 
-from costof.cli.process_title import title_of
+from costof.cli.process_title import process_title
 from costof.cli.run import Bar
 from costof.study.library import load_study
 from costof.study.plan import Options, resolve
@@ -17,9 +17,9 @@ from costof.study.plan import Options, resolve
 STUDY = load_study("mongodb-tls")
 HEAVY = {"asyncpg", "cryptography", "jinja2", "numpy", "psycopg", "pydantic", "pymongo", "pymysql", "redis", "rich"}
 HEAVY |= {"scipy"}
-#: What measures and is asked once is planned by models, and its times are counted by arrays.
-OF_AB = {"numpy", "pydantic"}
-# However the command ends, it is told last what has been imported until then.
+#: `costof ab` plans with pydantic models and counts times with numpy arrays.
+AB_IMPORTS = {"numpy", "pydantic"}
+# Prints all imported modules at the end, whatever the command's exit status is.
 PROGRAM = """
 import contextlib
 import sys
@@ -34,16 +34,16 @@ print("\\n" + " ".join(sys.modules))
 
 @pytest.mark.parametrize(
     ("arguments", "allowed"),
-    [(["--help"], set()), (["list"], set()), (["ab", "-n", "1", "http://127.0.0.1:1/"], OF_AB)],
+    [(["--help"], set()), (["list"], set()), (["ab", "-n", "1", "http://127.0.0.1:1/"], AB_IMPORTS)],
     ids=["help", "list", "ab"],
 )
-def test_a_command_that_answers_at_once_imports_what_it_needs_alone(arguments: list[str], allowed: set[str]) -> None:
+def test_fast_commands_import_no_heavy_libraries(arguments: list[str], allowed: set[str]) -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM, *arguments], capture_output=True, text=True, check=True)
-    found = set(done.stdout.splitlines()[-1].split())
-    assert "costof.cli.main" in found
-    assert found & HEAVY == allowed
-    rooms = ("costof.report.sections", "costof.results.", "costof.services")
-    assert {name for name in found if name.startswith(rooms)} <= {"costof.results.ab_figures"}
+    modules = set(done.stdout.splitlines()[-1].split())
+    assert "costof.cli.main" in modules
+    assert modules & HEAVY == allowed
+    packages = ("costof.report.sections", "costof.results.", "costof.services")
+    assert {name for name in modules if name.startswith(packages)} <= {"costof.results.ab_figures"}
 
 
 @pytest.mark.parametrize(
@@ -61,8 +61,8 @@ def test_a_command_that_answers_at_once_imports_what_it_needs_alone(arguments: l
         ("", None),
     ],
 )
-def test_the_process_list_shows_nothing_that_may_hold_a_secret(arguments: str, shown: str | None) -> None:
-    assert title_of(arguments.split()) == shown
+def test_process_list_shows_no_arguments_with_secrets(arguments: str, shown: str | None) -> None:
+    assert process_title(arguments.split()) == shown
 
 
 @pytest.mark.parametrize(
@@ -73,22 +73,22 @@ def test_the_process_list_shows_nothing_that_may_hold_a_secret(arguments: str, s
         (Options(profile="quick", rounds="5"), 20.0, 30),
     ],
 )
-def test_the_time_left_is_what_ends_the_run_first(options: Options, elapsed_seconds: float, left: float) -> None:
+def test_time_left_is_until_the_first_limit(options: Options, elapsed_seconds: float, left: float) -> None:
     bar = Bar(resolve(STUDY, options), Console(file=io.StringIO()))
     assert bar.seconds_left(2, elapsed_seconds, None) == pytest.approx(left)
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "texts"),
     [
-        (Options(budget="50s", precision="2%"), ["round 2 · at most 40 s left", "asked ±2.0%"]),
+        (Options(budget="50s", precision="2%"), ["round 2 · at most 40 s left", "target ±2.0%"]),
         (Options(rounds="5"), ["round 2 of 5 · about 15 s left"]),
     ],
 )
-def test_the_line_of_progress_tells_what_the_run_goes_for(options: Options, said: list[str]) -> None:
+def test_progress_line_shows_rounds_time_left_and_precision(options: Options, texts: list[str]) -> None:
     out = io.StringIO()
     with Bar(resolve(STUDY, options), Console(file=out, force_terminal=True, width=140)) as bar:
         bar.stage("measuring")
         bar.round(2, 10.0, 0.034)
-    assert [words for words in ("known to ±3.4%", *said) if words not in out.getvalue()] == []
-    assert ("asked" in out.getvalue()) == (len(said) == 2)
+    assert [words for words in ("known to ±3.4%", *texts) if words not in out.getvalue()] == []
+    assert ("target" in out.getvalue()) == (len(texts) == 2)

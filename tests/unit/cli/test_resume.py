@@ -1,4 +1,4 @@
-"""What --resume refuses before anything is started: a complete run, another target, options that change the plan."""
+"""--resume: refusals before anything is started, such as a complete run, another target or a changed plan."""
 
 from __future__ import annotations
 
@@ -43,29 +43,29 @@ def interrupted(folder: Path, plan: Plan = LAB) -> Path:
 
 
 def on_target(folder: Path, study: str, access: Access) -> Path:
-    asked = load_study(study)
-    target, plain = shown_urls(asked, access)
-    said = {"target": target, "plain_target": plain, "target_options": target_options(asked, access)}
-    said["offered"] = offered_levels(asked, access)
-    return interrupted(folder, resolve(asked, Options("quick", **said)))
+    loaded = load_study(study)
+    target, plain = shown_urls(loaded, access)
+    options = {"target": target, "plain_target": plain, "target_options": target_options(loaded, access)}
+    options["offered"] = offered_levels(loaded, access)
+    return interrupted(folder, resolve(loaded, Options("quick", **options)))
 
 
 def mysql_run(folder: Path, **options: Any) -> Path:
     return on_target(folder, "mysql-transport", replace(Access(URL, allow_plain=True), **options))
 
 
-def reopened(run: Path, budget: str | None = None, **given: Any) -> Resumed:
-    return reopen(run, [], budget, replace(NOTHING, **given), None)
+def reopened(run: Path, budget: str | None = None, **options: Any) -> Resumed:
+    return reopen(run, [], budget, replace(NOTHING, **options), None)
 
 
-def access_of(run: Path, **given: Any) -> Access:
-    access = reopened(run, **given).access
+def access_of(run: Path, **options: Any) -> Access:
+    access = reopened(run, **options).access
     assert access is not None
     return access
 
 
 def refused(run: Path, *arguments: str, **env: str) -> str:
-    """The one line that a run is not resumed with; its folder stays as it is."""
+    """Return the error with which a run is not resumed, and check that its folder is unchanged."""
     before = {path.name: path.read_bytes() for path in run.iterdir()}
     ended = costof("run", "--resume", str(run), *arguments, cwd=run.parent, **env)
     assert ended.status == 2, ended.err
@@ -77,57 +77,55 @@ def refused(run: Path, *arguments: str, **env: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("begun", "arguments", "said"),
+    ("original", "arguments", "change"),
     [
-        ({}, ["--target", "mysql://app@other.example:3307/"], f"begun with --target {SHOWN} and would go on with"),
-        ({}, ["--allow-plain", "--database", "shop"], "begun without --database and would go on with --database shop"),
-        ({}, ["--server-cpu", "cat a"], "begun without --server-cpu and would go on with --server-cpu cat a"),
-        ({"allow_plain": False}, ["--allow-plain"], "begun without --allow-plain and would go on with --allow-plain"),
-        ({"database": "a"}, ["--database", "b"], "begun with --database a and would go on with --database b"),
-        ({"server_cpu": "cat a"}, ["--server-cpu", "cat b"], "--server-cpu cat a and would go on with --server-cpu"),
-        (
-            {"ca_file": Path("/a.pem")},
-            ["--tls-ca", "/b.pem"],
-            "with --tls-ca /a.pem and would go on with --tls-ca /b.p",
-        ),
+        ({}, ["--target", "mysql://app@other.example:3307/"], (f"with --target {SHOWN}", "with --target mysql://app")),
+        ({}, ["--allow-plain", "--database", "shop"], ("without --database", "with --database shop")),
+        ({}, ["--server-cpu", "cat a"], ("without --server-cpu", "with --server-cpu cat a")),
+        ({"allow_plain": False}, ["--allow-plain"], ("without --allow-plain", "with --allow-plain")),
+        ({"database": "a"}, ["--database", "b"], ("with --database a", "with --database b")),
+        ({"server_cpu": "cat a"}, ["--server-cpu", "cat b"], ("with --server-cpu cat a", "with --server-cpu cat b")),
+        ({"ca_file": Path("/a.pem")}, ["--tls-ca", "/b.pem"], ("with --tls-ca /a.pem", "with --tls-ca /b.pem")),
     ],
 )
-def test_another_target_or_option_of_it_is_refused(
-    tmp_path: Path, begun: dict[str, Any], arguments: list[str], said: str
+def test_changed_target_options_are_refused(
+    tmp_path: Path, original: dict[str, Any], arguments: list[str], change: tuple[str, str]
 ) -> None:
-    line = refused(mysql_run(tmp_path, **begun), *arguments, **PASSWORD_GIVEN)
-    assert said in line
+    line = refused(mysql_run(tmp_path, **original), *arguments, **PASSWORD_GIVEN)
+    assert "was started {}, and now it would continue {}".format(*change) in line
     *_, option = (each for each in arguments if each.startswith("--"))
-    assert line.endswith(f"leave out {option} to resume it as it was begun, or begin a new run")
+    assert line.endswith(f"remove {option} to resume it unchanged, or start a new run")
 
 
-def test_another_pool_is_refused(tmp_path: Path) -> None:
+def test_another_pooler_is_refused(tmp_path: Path) -> None:
     pool = "postgresql://app@pool.example:6432/shop"
     run = on_target(tmp_path, "postgres-pooling", Access("postgresql://app:pass-word@db.example/shop", pooler_url=pool))
     line = refused(run, "--pooler", "postgresql://app@other.example:6432/shop", **PASSWORD_GIVEN)
-    assert f"with --pooler {pool} and would go on with --pooler" in line
+    assert f"with --pooler {pool}, and now it would continue with --pooler" in line
 
 
-def test_what_a_run_did_not_have_is_refused_and_what_it_does_not_keep_is_asked_for_again(tmp_path: Path) -> None:
+def test_new_options_are_refused_and_a_password_must_be_given_again(tmp_path: Path) -> None:
     line = refused(interrupted(tmp_path / "lab"), "--target", "redis://db.example/", "--allow-plain")
-    assert "was begun without --target; leave out --target and --allow-plain to resume it" in line
+    assert "was started without --target; remove --target and --allow-plain to resume it" in line
     without = on_target(tmp_path / "without", "redis-tls", Access("redis://db.example/"))
     (tmp_path / "without" / "password").write_text("pass-word\n")
     line = refused(without, "--password-file", "password")
-    assert "was begun without a password and would go on with a password" in line
+    assert "was started without a password, and now it would continue with a password" in line
     line = refused(mysql_run(tmp_path / "with"))
-    assert "was begun with a password, which it does not keep" in line
+    assert "was started with a password, which the run does not store" in line
     assert "give --password-file, --ask-password or COSTOF_PASSWORD again" in line
 
 
-def test_a_url_whose_query_is_hidden_has_to_be_given_again(tmp_path: Path) -> None:
+def test_url_with_a_hidden_query_must_be_given_again(tmp_path: Path) -> None:
     run = on_target(tmp_path, "http-tls-termination", Access(HTTPS, plain_url=HTTP))
-    hidden = "with --target https://shop.example/?token=…, which it does not keep; to resume it, give --target again"
+    hidden = (
+        "with --target https://shop.example/?token=…, which the run does not store; give --target again to resume it"
+    )
     assert hidden in refused(run)
     assert access_of(run, url=HTTPS) == Access(HTTPS, plain_url=HTTP)
 
 
-def test_a_command_with_a_password_has_to_be_given_again(tmp_path: Path) -> None:
+def test_server_cpu_command_with_a_password_must_be_given_again(tmp_path: Path) -> None:
     command = "curl -u app:pass-word http://db.example/cpu"
     run = mysql_run(tmp_path, server_cpu=command)
     assert "pass-word" not in (run / PLAN).read_text()
@@ -135,13 +133,13 @@ def test_a_command_with_a_password_has_to_be_given_again(tmp_path: Path) -> None
     assert access_of(run, password=PASSWORD, server_cpu=command).server_cpu == command
 
 
-def test_the_target_of_a_ledger_that_kept_its_url_alone_has_to_be_given_again(tmp_path: Path) -> None:
+def test_target_of_an_older_run_must_be_given_again(tmp_path: Path) -> None:
     run = mysql_run(tmp_path)
     plan = json.loads((run / PLAN).read_text())
     del plan["target_options"]
     (run / PLAN).write_text(json.dumps({**plan, "ledger_version": 6}))
     assert "give --target and all its options again" in refused(run, **PASSWORD_GIVEN)
-    assert "would go on with --target" in refused(run, "--target", "mysql://app@other.example/")
+    assert "would continue with --target" in refused(run, "--target", "mysql://app@other.example/")
     assert access_of(run, url=URL, allow_plain=True) == Access(URL, allow_plain=True)
 
 
@@ -158,18 +156,18 @@ def test_the_target_of_a_ledger_that_kept_its_url_alone_has_to_be_given_again(tm
     ids=lambda arguments: arguments[0],
 )
 def test_options_that_would_change_the_plan_are_refused(tmp_path: Path, arguments: list[str]) -> None:
-    assert f"leave out {arguments[0]}" in refused(interrupted(tmp_path), *arguments)
+    assert f"remove {arguments[0]}" in refused(interrupted(tmp_path), *arguments)
 
 
 @pytest.mark.parametrize("given", [{}, {"url": URL}, {"url": SHOWN}, {"allow_plain": True, "database": "shop"}])
-def test_a_target_is_reached_as_the_plan_says(tmp_path: Path, given: dict[str, Any]) -> None:
+def test_stored_target_options_complete_the_given_ones(tmp_path: Path, given: dict[str, Any]) -> None:
     ca_file = Authority(tmp_path / "ca").ca_file
     options: dict[str, Any] = {"ca_file": ca_file, "database": "shop", "server_cpu": "cat  'a  b'"}
     access = access_of(mysql_run(tmp_path, **options), password=PASSWORD, **given)
     assert access.url == given.get("url", SHOWN)
     password = None if access.url == URL else PASSWORD
-    as_begun = Access(SHOWN, allow_plain=True, password=password)
-    assert replace(access, url=SHOWN, password=password) == replace(as_begun, **options)
+    original = Access(SHOWN, allow_plain=True, password=password)
+    assert replace(access, url=SHOWN, password=password) == replace(original, **options)
 
 
 @pytest.mark.parametrize(
@@ -181,9 +179,7 @@ def test_a_target_is_reached_as_the_plan_says(tmp_path: Path, given: dict[str, A
         ({"version": "17.5", "server id": "1", "TLS certificate": "SHA-256 ab"}, None),
     ],
 )
-def test_a_fact_of_a_server_that_one_of_two_readings_lacks_is_not_compared(
-    found: dict[str, str], fact: str | None
-) -> None:
+def test_server_facts_are_compared_only_if_both_readings_have_them(found: dict[str, str], fact: str | None) -> None:
     known = {"version": "17.5", "server id": "1"}
     if fact is None:
         check_identity(SHOWN, known, found)
@@ -193,10 +189,10 @@ def test_a_fact_of_a_server_that_one_of_two_readings_lacks_is_not_compared(
     assert caught.value.problem is ErrorText.OTHER_SERVER
 
 
-def test_a_server_that_shows_no_certificate_has_none_to_compare() -> None:
+def test_server_without_certificate_has_no_fingerprint() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        # It hangs up on the handshake, and later nobody is there.
+        # The server closes the connection during the handshake, and later does not listen at all.
         answering = threading.Thread(target=lambda: listener.accept()[0].close())
         answering.start()
         assert certificate_of("127.0.0.1", port) == {}
@@ -210,23 +206,23 @@ def complete(folder: Path, **options: Any) -> Path:
     return folder / "run"
 
 
-def test_a_complete_run_is_refused(tmp_path: Path) -> None:
+def test_complete_run_is_refused(tmp_path: Path) -> None:
     run = complete(tmp_path, budget="60s")
     line = refused(run)
     assert f"{run} is complete (4 rounds); `costof show {run}` prints its answer" in line
-    assert line.endswith("; to measure further, give a --budget above 60s")
+    assert line.endswith("; to continue it, give a --budget above 60s")
     assert "is complete" in refused(run, "--budget", "60s")
 
 
 @pytest.mark.parametrize("options", [{"rounds": "4"}, {"restarts": "2"}])
-def test_no_budget_extends_a_run_of_so_many_rounds_or_starts(tmp_path: Path, options: dict[str, str]) -> None:
+def test_budget_does_not_extend_runs_with_fixed_rounds_or_starts(tmp_path: Path, options: dict[str, str]) -> None:
     run = complete(tmp_path, **options)
     assert "--budget" not in refused(run)
-    said = refused(run, "--budget", "1h")
-    assert "is complete" in said or "leave out --budget" in said
+    line = refused(run, "--budget", "1h")
+    assert "is complete" in line or "remove --budget" in line
 
 
-def test_a_complete_run_goes_on_for_a_larger_budget_with_half_of_the_error_rate(tmp_path: Path) -> None:
+def test_larger_budget_continues_a_complete_run_with_half_of_the_error_rate(tmp_path: Path) -> None:
     run = complete(tmp_path, budget="60s")
     ledger = Ledger.open(run)
     ledger.append(LookRecord(round=2, error_rate=0.006))
@@ -238,7 +234,7 @@ def test_a_complete_run_goes_on_for_a_larger_budget_with_half_of_the_error_rate(
     assert look.error_rate == pytest.approx(0.022)
     assert Looks(resumed.plan, 0.006 + look.error_rate).error_rate == pytest.approx(0.022)
     assert reopened(run, "5m").before.look_at_end == look, "nothing is written before the servers are known"
-    # What the run would write.
+    # Append what the continued run would write.
     ledger.append(look)
     ledger.append(EndRecord(partial="interrupted", steal_share=0.0, error_rate=0.022))
     assert read_run(ledger).error_rate_spent == pytest.approx(0.028)

@@ -1,4 +1,4 @@
-"""`costof gate`, `compare` and `history`: limits of a run, changes between two, and changes over many, truths known."""
+"""`costof gate`, `compare` and `history`, on fake runs with known costs."""
 
 from __future__ import annotations
 
@@ -60,19 +60,19 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
 
 
 def limited(ledger: Ledger, *limits: str) -> Result:
-    """`limits`: a metric and its limit after the other."""
+    """Run `costof gate`. `limits`: metrics and limits, alternating."""
     pairs = zip(limits[::2], limits[1::2], strict=True)
     return called(gate, ledger.folder, *(word for pair in pairs for word in ("--limit", *pair)))
 
 
-def test_what_is_within_its_limit_is_kept(measured: Ledger) -> None:
+def test_limits_that_are_kept_exit_with_0(measured: Ledger) -> None:
     done = limited(measured, "reused query", "+10%", "app.connect_and_first_query", "+9ms")
     assert done.exit_code == 0
     assert [line.partition(":")[0] for line in done.output.splitlines()] == ["within"] * 3
     assert "within: 'reused query' on the wire +10%, TLS 1.3, rsa-2048: +" in done.output
 
 
-def test_a_limit_that_is_exceeded_outweighs_the_others(measured: Ledger) -> None:
+def test_exceeded_limit_takes_precedence(measured: Ledger) -> None:
     middle = effect_of(analyse(measured), QUERY, "tls").ratio
     assert middle is not None
     done = limited(measured, QUERY, f"+{(middle.value - 1) * 100:.4f}%")
@@ -81,22 +81,22 @@ def test_a_limit_that_is_exceeded_outweighs_the_others(measured: Ledger) -> None
     assert (both.exit_code, both.output.count("exceeded: 'connect and first query'")) == (4, 2)
 
 
-def test_the_end_of_an_interval_decides_and_not_its_middle(measured: Ledger) -> None:
+def test_limits_are_compared_with_the_bound_of_the_interval(measured: Ledger) -> None:
     metric = "app.connect_and_first_query"
-    found = effect_of(analyse(measured), metric, "tls").difference
-    nearly = limited(measured, metric, f"+{found.high - 0.1 * (found.high - found.value):.6f}ms")
+    cost = effect_of(analyse(measured), metric, "tls").difference
+    nearly = limited(measured, metric, f"+{cost.high - 0.1 * (cost.high - cost.value):.6f}ms")
     assert nearly.exit_code == 3
     assert "; measure for about " in nearly.output
-    assert limited(measured, metric, f"+{found.high + 0.001:.6f}ms").exit_code == 0
+    assert limited(measured, metric, f"+{cost.high + 0.001:.6f}ms").exit_code == 0
 
 
-def test_of_a_rate_less_is_worse(tmp_path: Path) -> None:
+def test_lower_rates_exceed_limits(tmp_path: Path) -> None:
     ledger = fake_run(tmp_path / "run", plan_of(HTTP, "quick", "keep_alive=1"), HttpTruth(), rounds=9)
     for limit, ends in (("-95%", 0), ("-10%", 4), ("-1/s", 4)):
         assert limited(ledger, "requests a second", limit).exit_code == ends
 
 
-def test_a_pipeline_reads_the_files(measured: Ledger, tmp_path: Path) -> None:
+def test_gate_writes_junit_and_markdown(measured: Ledger, tmp_path: Path) -> None:
     junit, markdown = tmp_path / "limits.xml", tmp_path / "limits.md"
     limits = ("--limit", "reused query", "+10%", "--limit", "connect and first query", "+2%")
     assert called(gate, measured.folder, *limits, "--junit", junit, "--markdown", markdown).exit_code == 4
@@ -106,10 +106,10 @@ def test_a_pipeline_reads_the_files(measured: Ledger, tmp_path: Path) -> None:
     assert [type(case.result[0]) for case in failed] == [Failure, Failure]
     assert failed[0].classname == "TLS 1.3, rsa-2048"
     assert markdown.read_text().count("| exceeded |") == 2
-    assert "name another file" in str(refused(gate, measured.folder, *limits, "--junit", tmp_path / "no" / "x.xml"))
+    assert "choose another file" in str(refused(gate, measured.folder, *limits, "--junit", tmp_path / "no" / "x.xml"))
 
 
-def test_what_cannot_be_told_of_too_few_rounds_is_an_error_of_the_pipeline(tmp_path: Path) -> None:
+def test_undecided_limit_is_a_junit_error(tmp_path: Path) -> None:
     ledger = fake_run(tmp_path / "run", PLAN, MongodbTruth(), rounds=2)
     done = called(gate, ledger.folder, "--limit", QUERY, "+99%", "--junit", tmp_path / "limits.xml")
     assert done.exit_code == 3
@@ -117,38 +117,38 @@ def test_what_cannot_be_told_of_too_few_rounds_is_an_error_of_the_pipeline(tmp_p
     assert [type(result) for case in suite for result in case.result] == [Error]
 
 
-def test_a_run_keeps_the_limits_that_it_was_asked_with(tmp_path: Path, measured: Ledger) -> None:
+def test_gate_uses_the_limits_of_the_run(tmp_path: Path, measured: Ledger) -> None:
     study = load_study(MONGODB).model_copy(update={"limits": {"reused query": "+10%"}})
     plan = resolve(study, Options("quick"))
     assert [(each.metric, each.worst) for each in plan.limits] == [(QUERY, 0.1), ("wire.reused_query", 0.1)]
     plan = resolve(study, Options("quick", limits=[("app.connect_and_first_query", "+100us")]))
     assert [(each.worst, each.relative) for each in plan.limits] == [(0.1, False)]
     assert limited(fake_run(tmp_path / "run", plan, MongodbTruth(), rounds=9)).exit_code == 4
-    assert "--limit METRIC LIMIT" in str(refused(gate, measured.folder)), "one without limits says what to do"
+    assert "--limit METRIC LIMIT" in str(refused(gate, measured.folder)), "a run without limits"
 
 
 @pytest.mark.parametrize(
-    ("metric", "limit", "told"),
+    ("metric", "limit", "text"),
     [
         ("reused querry", "+10%", r"did you mean 'reused query'\?"),
         *(("reused query", limit, r"write it as \+10% or \+2ms") for limit in ("10%", "-10%", "+10/s", "+ten%")),
     ],
 )
-def test_what_is_no_limit_is_told(metric: str, limit: str, told: str) -> None:
-    with pytest.raises(CostofError, match=told):
+def test_invalid_limit_is_refused(metric: str, limit: str, text: str) -> None:
+    with pytest.raises(CostofError, match=text):
         parse_limits(load_study(MONGODB), [(metric, limit)])
 
 
 @pytest.mark.parametrize(
-    ("limits", "said"),
+    ("limits", "text"),
     [
         ([("app.connect_and_first_query", "+9ms")], "The limit is kept."),
         ([("reused query", "+20%")], "All 2 limits are kept."),
         ([("app.connect_and_first_query", "+9ms"), ("connect and first query", "+1ms")], "2 of 3 limits are exceeded."),
     ],
 )
-def test_a_report_says_first_whether_the_limits_are_kept(limits: list[tuple[str, str]], said: str) -> None:
-    assert fake_result(plan_of(MONGODB, limits=limits), MongodbTruth(), rounds=12).answer[0].text == said
+def test_report_begins_with_whether_the_limits_are_kept(limits: list[tuple[str, str]], text: str) -> None:
+    assert fake_result(plan_of(MONGODB, limits=limits), MongodbTruth(), rounds=12).answer[0].text == text
 
 
 def run_of(folder: Path, cost: float, seed: int, study: str = MONGODB, speed: float = 1.0) -> Core:
@@ -162,17 +162,17 @@ def change_of(changes: list[Change]) -> Change:
     return next(change for change in changes if change.metric == HEADLINE)
 
 
-def test_the_same_cost_on_a_slower_machine_is_no_change(tmp_path: Path) -> None:
-    """Compared in milliseconds, a third of all costs had changed."""
-    called = 0
+def test_same_cost_on_a_slower_machine_is_not_a_change(tmp_path: Path) -> None:
+    """Costs are compared as ratios: in milliseconds, a third of them would have changed."""
+    false_changes = 0
     for seed in range(0, 12, 2):
         first, second = run_of(tmp_path, 1.5, seed), run_of(tmp_path, 1.5, seed + 1, speed=1.05)
         changed = {change.verdict for change in compare_runs(first, second)}
-        called += bool(changed & {Verdict.COSTS, Verdict.SAVES})
-    assert called <= 1
+        false_changes += bool(changed & {Verdict.COSTS, Verdict.SAVES})
+    assert false_changes <= 1
 
 
-def test_a_cost_that_grew_is_said_to_have(tmp_path: Path) -> None:
+def test_grown_cost_is_detected(tmp_path: Path) -> None:
     small, large = run_of(tmp_path, 1.2, 1), run_of(tmp_path, 1.5, 2)
     grown = change_of(compare_runs(small, large))
     assert grown.verdict is Verdict.COSTS
@@ -180,17 +180,17 @@ def test_a_cost_that_grew_is_said_to_have(tmp_path: Path) -> None:
     assert change_of(compare_runs(large, small)).verdict is Verdict.SAVES
 
 
-def test_a_cost_whose_interval_reaches_0_is_compared_with_none(tmp_path: Path) -> None:
-    """Its ratio has no logarithm: two runs of a column encryption ended in a traceback."""
+def test_cost_with_an_interval_down_to_0_is_not_compared(tmp_path: Path) -> None:
+    """Changes are computed from logarithms, which do not exist here."""
     first, second = run_of(tmp_path, 1.2, 1), run_of(tmp_path, 1.5, 2)
     wide = [
         effect.model_copy(update={"ratio": effect.ratio.model_copy(update={"low": -0.1})}) for effect in first.effects
     ]
-    found = change_of(compare_runs(first.model_copy(update={"effects": wide}), second))
-    assert (found.change, found.verdict, verdict_words(found)) == (None, None, "too uncertain")
+    change = change_of(compare_runs(first.model_copy(update={"effects": wide}), second))
+    assert (change.change, change.verdict, verdict_words(change)) == (None, None, "too uncertain")
 
 
-def test_limits_of_a_change_end_it_as_they_end_the_gate(tmp_path: Path) -> None:
+def test_compare_with_limits_exits_like_gate(tmp_path: Path) -> None:
     for seed, cost in enumerate((1.5, 1.8, 1.5)):
         run_of(tmp_path, cost, seed)
     first, dearer, same = (tmp_path / f"{MONGODB}-{seed}" for seed in range(3))
@@ -201,7 +201,7 @@ def test_limits_of_a_change_end_it_as_they_end_the_gate(tmp_path: Path) -> None:
     assert "+10%" in str(error)
 
 
-def test_two_runs_are_shown_whole_on_a_narrow_console(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_comparison_is_not_truncated_on_a_narrow_console(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     for seed, cost in enumerate((1.5, 1.8)):
         run_of(tmp_path, cost, seed)
@@ -215,7 +215,7 @@ def test_two_runs_are_shown_whole_on_a_narrow_console(tmp_path: Path, monkeypatc
     assert (change["verdict"], found["differences"]) == (Verdict.COSTS.value, [])
 
 
-def test_runs_of_two_studies_are_refused_by_their_names(tmp_path: Path) -> None:
+def test_runs_of_two_studies_are_not_compared(tmp_path: Path) -> None:
     with pytest.raises(CostofError, match="mysql-transport") as caught:
         compare_runs(run_of(tmp_path, 1.0, 1), run_of(tmp_path, 1.0, 2, study="mysql-transport"))
     assert caught.value.problem is ErrorText.OTHER_STUDY
@@ -228,10 +228,10 @@ def made(folder: Path, runs: Runs, rounds: int = 2) -> list[Path]:
     return [folder / "runs" / name for name in runs]
 
 
-def test_that_a_lab_and_a_server_of_ones_own_differ_is_told(tmp_path: Path) -> None:
+def test_difference_between_lab_and_target_is_reported(tmp_path: Path) -> None:
     theirs = PLAN.model_copy(update={"target": "mongodb://db.example/"})
-    said = called(compare, *made(tmp_path, {"lab": (PLAN, Truth()), "theirs": (theirs, Truth())}, 6)).output
-    assert "The first run measured the lab, the second mongodb://db.example/" in " ".join(said.split())
+    output = called(compare, *made(tmp_path, {"lab": (PLAN, Truth()), "theirs": (theirs, Truth())}, 6)).output
+    assert "The first run measured the lab, the second mongodb://db.example/" in " ".join(output.split())
 
 
 def at_loads() -> Runs:
@@ -244,15 +244,15 @@ def at_loads() -> Runs:
     }
 
 
-def test_neither_a_change_of_cost_nor_a_limit_is_told_between_two_loads(tmp_path: Path) -> None:
+def test_runs_with_two_loads_have_no_verdicts(tmp_path: Path) -> None:
     runs = made(tmp_path, at_loads(), 6)
     done = called(compare, *runs)
-    said = " ".join(done.output.split())
+    output = " ".join(done.output.split())
     assert done.exit_code == 0
     first, second = (f"{rate} new connections a second, 20 queries each" for rate in (300, 100))
-    assert f"Load: {first} (first run); {second} (second run)." in said
-    assert "No cost is called changed, since the runs had different loads." in said
-    assert not [words for words in ("costs more", "costs less", "no change") if words in said]
+    assert f"Load: {first} (first run); {second} (second run)." in output
+    assert "No cost is called changed, since the runs had different loads." in output
+    assert not [words for words in ("costs more", "costs less", "no change") if words in output]
     found = json.loads(called(compare, *runs, "--json").output)
     assert {(each["change"], each["verdict"]) for each in found["changes"]} == {(None, None)}
     done = called(compare, *runs, "--limit", "new connection", "+50%")
@@ -261,8 +261,8 @@ def test_neither_a_change_of_cost_nor_a_limit_is_told_between_two_loads(tmp_path
     assert done.output.rstrip().endswith("the runs had different loads")
 
 
-def test_an_arm_with_another_level_is_not_called_changed(tmp_path: Path) -> None:
-    """By name it is the same arm: a level that does not vary in a run is not in its name."""
+def test_arm_with_another_level_has_no_verdict(tmp_path: Path) -> None:
+    """The arms have the same name, because a level that does not vary is not part of it."""
     keys = ("rsa-2048", "ecdsa-p256")
     plans = {key: plan_of(MONGODB, "quick", "transport=plain,tls", f"key={key}") for key in keys}
     runs = made(tmp_path, {key: (plan, Truth()) for key, plan in plans.items()}, 6)
@@ -283,14 +283,14 @@ class Server(Truth):
 
 
 @pytest.mark.parametrize(("second", "more"), [("8.0.4", "."), ("7.0.15", ", a patch of one release.")])
-def test_another_version_of_the_server_is_said(tmp_path: Path, second: str, more: str) -> None:
+def test_difference_in_server_versions_is_reported(tmp_path: Path, second: str, more: str) -> None:
     runs = made(tmp_path, {"first": (PLAN, Server("7.0.14")), "second": (PLAN, Server(second))}, 6)
     found = json.loads(called(compare, *runs, "--json").output)
     assert found["differences"] == [f"mongod is 7.0.14 in the first run and {second} in the second{more}"]
     assert None not in {each["verdict"] for each in found["changes"]}
 
 
-def test_arms_and_records_of_one_run_alone_are_said(tmp_path: Path) -> None:
+def test_differences_in_arms_and_records_are_reported(tmp_path: Path) -> None:
     one = plan_of("redis-tls", "quick", "transport=plain,tls", "records=500")
     other = plan_of("redis-tls", "quick", "transport=plain,tls,stunnel-both", "records=700")
     runs = made(tmp_path, {"one": (one, Truth()), "other": (other, Truth())})
@@ -300,7 +300,7 @@ def test_arms_and_records_of_one_run_alone_are_said(tmp_path: Path) -> None:
     ]
 
 
-def test_versions_of_ledgers_of_before_are_found_among_their_facts() -> None:
+def test_versions_of_older_runs_are_read_from_their_facts() -> None:
     facts = {"kernel": "6.1", "load before": "0.1", "postgres": "17.5", "topology": "one server", "scale": "32"}
     assert server_versions(EnvironmentRecord(started="", facts=facts)) == {"postgres": "17.5"}
     assert server_versions(EnvironmentRecord(started="", facts={"cores": 2})) == {}
@@ -325,17 +325,19 @@ def run() -> Core:
 
 
 def series(run: Core, ratios: list[float], spread: float = 0.01) -> History:
-    """The history of one effect whose runs have these ratios, given newest first."""
+    """Return the history of one effect; the runs, with these ratios, are passed newest first."""
     effect, indexes = effect_of(run, QUERY, "tls"), []
     for number, ratio in enumerate(ratios):
-        own = effect.model_copy(update={"ratio": estimate([ratio * (1 + each * spread) for each in (-2, -1, 0, 1, 2)])})
-        changes = {"effects": [own], "run": f"run-{number:02}", "started": f"2026-01-{number + 1:02}"}
+        run_effect = effect.model_copy(
+            update={"ratio": estimate([ratio * (1 + each * spread) for each in (-2, -1, 0, 1, 2)])}
+        )
+        changes = {"effects": [run_effect], "run": f"run-{number:02}", "started": f"2026-01-{number + 1:02}"}
         indexes.append(Index(run.model_copy(update=changes)))
-    (found,) = histories(indexes[::-1])
-    return found
+    (only_history,) = histories(indexes[::-1])
+    return only_history
 
 
-def test_a_cost_that_rises_for_good_has_changed_there(run: Core) -> None:
+def test_lasting_rise_is_a_step(run: Core) -> None:
     noise = np.random.default_rng(1).normal(1.0, 0.01, 20)
     found = series(run, [*(1.10 * noise[:12]), *(1.25 * noise[12:])])
     assert found.steps is not None
@@ -345,17 +347,17 @@ def test_a_cost_that_rises_for_good_has_changed_there(run: Core) -> None:
     assert [point.run for point in found.points] == sorted(point.run for point in found.points)
 
 
-def test_one_run_that_stands_out_or_a_difference_within_the_noise_is_no_change(run: Core) -> None:
+def test_outlier_or_noise_is_not_a_step(run: Core) -> None:
     noise = np.random.default_rng(2).normal(1.0, 0.01, 20)
     noise[9] = 1.05
     assert series(run, [*(1.1 * noise)]).steps == []
     assert series(run, [1.10] * 6 + [1.11] * 6, spread=0.05).steps == []
     assert series(run, [1.10] * 8, spread=0.0).steps == []
-    assert series(run, [1.0] * (FEWEST_RUNS - 2) + [2.0]).steps is None, "few runs tell nothing"
+    assert series(run, [1.0] * (FEWEST_RUNS - 2) + [2.0]).steps is None, "too few runs"
 
 
-def test_a_series_without_a_change_rarely_has_one(run: Core) -> None:
-    """At most 4 % of them, by the penalty; of 60 that are 2.4, and more than 8 by chance once in a thousand."""
+def test_false_steps_are_rare(run: Core) -> None:
+    """The penalty allows false steps in 4 % of series: 2.4 of 60, and more than 8 with probability 0.001."""
     chance = np.random.default_rng(3)
     found = [series(run, [*(1.1 * chance.normal(1.0, 0.01, 15))]).steps for _ in range(60)]
     assert sum(bool(steps) for steps in found) <= 8
@@ -363,25 +365,25 @@ def test_a_series_without_a_change_rarely_has_one(run: Core) -> None:
 
 def series_of(folder: Path, runs: Runs) -> list[dict[str, Any]]:
     made(folder, runs)
-    found: list[dict[str, Any]] = json.loads(costof("history", "runs", "--json", cwd=folder).out)["series"]
-    return found
+    all_series: list[dict[str, Any]] = json.loads(costof("history", "runs", "--json", cwd=folder).out)["series"]
+    return all_series
 
 
-def test_history_prints_draws_and_gives_json(tmp_path: Path) -> None:
+def test_history_writes_table_page_and_json(tmp_path: Path) -> None:
     truth = Truth({("wire_query", "tls"): 1.3})
     made(tmp_path, {f"run-{number}": (plan_of(MONGODB, seed=number), truth) for number in range(3)}, 6)
     (tmp_path / "runs" / "no-run").mkdir()
     ended = costof("history", "runs", "--out", "history.html", cwd=tmp_path)
     assert ended.status == 0, ended.err
     assert "reused query" in ended.out
-    assert f"from {FEWEST_RUNS} runs on" in ended.out
-    assert (tmp_path / "history.html").read_text().count("<svg") == 2 * 4, "each for a page and for a phone"
+    assert f"at least {FEWEST_RUNS} runs" in ended.out
+    assert (tmp_path / "history.html").read_text().count("<svg") == 2 * 4, "each in a wide and a narrow version"
     (one,) = json.loads(costof("history", "runs", "--json", cwd=tmp_path).out)["series"]
     assert (one["title"], one["changes"], one["runs"]) == ("", [], ["run-0", "run-1", "run-2"])
     assert {len(each["points"]) for each in one["histories"]} == {3}
 
 
-def test_runs_on_two_releases_are_two_series_and_a_patch_is_said(tmp_path: Path) -> None:
+def test_releases_separate_series_but_patches_do_not(tmp_path: Path) -> None:
     versions = ("7.0.14", "8.0.4", "7.0.15", "8.0.4")
     runs = {f"run-{number}": (PLAN, Server(version)) for number, version in enumerate(versions)}
     older, newer = series_of(tmp_path, runs)
@@ -395,7 +397,7 @@ def test_runs_on_two_releases_are_two_series_and_a_patch_is_said(tmp_path: Path)
     assert page.index("mongod 7.0 (2 runs)") < page.index("mongod 8.0 (2 runs)")
 
 
-def test_runs_at_two_loads_are_two_series(tmp_path: Path) -> None:
+def test_loads_separate_series(tmp_path: Path) -> None:
     titles = [each["title"] for each in series_of(tmp_path, at_loads())]
     assert titles == [f"{rate} new connections a second, 20 queries each" for rate in (100, 300)]
 
@@ -408,16 +410,16 @@ def test_runs_at_two_loads_are_two_series(tmp_path: Path) -> None:
         ([], "mongodb://app@db.example/", "mongodb://app@db.example/"),
     ],
 )
-def test_runs_with_other_levels_or_of_other_servers_are_a_series_of_their_own(
+def test_levels_and_targets_separate_series(
     settings: list[str], target: str | None, title: str, tmp_path: Path
 ) -> None:
     other = plan_of(MONGODB, "quick", *settings).model_copy(update={"target": target})
-    _, apart = series_of(tmp_path, {"run-0": (PLAN, Truth()), "run-1": (other, Truth())})
-    assert apart["runs"] == ["run-1"]
-    assert title in apart["title"]
+    _, second = series_of(tmp_path, {"run-0": (PLAN, Truth()), "run-1": (other, Truth())})
+    assert second["runs"] == ["run-1"]
+    assert title in second["title"]
 
 
-def test_a_password_in_the_url_or_another_number_of_records_makes_no_other_series(tmp_path: Path) -> None:
+def test_password_in_the_url_and_records_do_not_separate_series(tmp_path: Path) -> None:
     plans = [
         plan_of(MONGODB, "quick", f"records={records}").model_copy(update={"target": url})
         for records, url in ((500, f"mongodb://app:{HIDDEN}@db.example/"), (700, "mongodb://app@db.example/"))
@@ -427,16 +429,16 @@ def test_a_password_in_the_url_or_another_number_of_records_makes_no_other_serie
     assert one["changes"] == ["Records loaded: 500 at first and 700 from run-1 on."]
 
 
-def test_runs_of_several_studies_have_to_be_told_apart(tmp_path: Path) -> None:
+def test_history_of_several_studies_needs_a_choice(tmp_path: Path) -> None:
     made(tmp_path, {study: (plan_of(study), Truth()) for study in (MONGODB, "redis-tls")})
     (tmp_path / "empty").mkdir()
-    for arguments, said in (
-        (("runs",), "say which with --study"),
-        (("runs", "--study", "x"), "holds no runs of x"),
-        (("empty",), "holds no runs"),
+    for arguments, text in (
+        (("runs",), "choose one study with --study"),
+        (("runs", "--study", "x"), "contains no runs of x"),
+        (("empty",), "contains no runs"),
         (("nowhere",), "No such file"),
     ):
         ended = costof("history", *arguments, cwd=tmp_path)
         assert (ended.status, len(ended.told)) == (2, 1), arguments
-        assert said in ended.err
+        assert text in ended.err
     assert costof("history", "runs", "--study", "redis-tls", cwd=tmp_path).status == 0

@@ -1,4 +1,4 @@
-"""YCSB's command line: its properties, its databases, what the engine is asked for, and its output."""
+"""YCSB's command line: its properties, its databases, the engine's plan, and its output."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costof.cli.ycsb.client import Tally, plan_of, results, slice_size, status_line
+from costof.cli.ycsb.client import Tally, make_plan, results, slice_size, status_line
 from costof.cli.ycsb.databases import open_database
 from costof.cli.ycsb.databases.mongodb import MongodbDatabase
 from costof.cli.ycsb.databases.mysql import MysqlDatabase
 from costof.cli.ycsb.databases.postgresql import PostgresqlDatabase
-from costof.cli.ycsb.job import Job, Phase, check_names, core_workloads, job_of, read_properties, unused
+from costof.cli.ycsb.job import Job, Phase, check_names, core_workloads, make_job, read_properties, unused
 from costof.datasets.ycsb import FNV_OFFSET_BASIS_64, FNV_PRIME_64, fnv_hash_64, key_name
 from costof.errors import CostofError, ErrorText
 from costof.messages.answers import ClassifiedError, SliceAnswer
@@ -26,7 +26,8 @@ from tests.fake_run import Slice, answer_of, error_of, phase_of
 from tests.support.engines import sent
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "ycsb.txt"
-# Cooper et al. (SoCC 2010), table 2, and YCSB 0.17's files: read, update, insert, scan, read-modify-write; whom.
+# Shares of read, update, insert, scan and read-modify-write, and the request distribution (Cooper et al., SoCC 2010,
+# table 2, and the files of YCSB 0.17).
 PUBLISHED = {
     "workloada": (0.5, 0.5, 0, 0, 0, "zipfian"),
     "workloadb": (0.95, 0.05, 0, 0, 0, "zipfian"),
@@ -39,12 +40,12 @@ KINDS = ("read", "update", "insert", "scan", "read_modify_write")
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_the_core_workloads_are_the_published_ones(name: str) -> None:
+def test_core_workloads_equal_the_published_ones(name: str) -> None:
     *proportions, distribution = PUBLISHED[name]
-    job = job_of("run", read_properties([f"workloads/{name}"], [], {}))
-    # YCSB's own defaults where a file is silent, as it is of read-modify-write but in F.
-    told = [job.ycsb.get(f"{kind}_proportion", 0.0) for kind in KINDS]
-    assert (told, job.ycsb["request_distribution"]) == (proportions, distribution)
+    job = make_job("run", read_properties([f"workloads/{name}"], [], {}))
+    # Only F sets the share of read-modify-write; YCSB's default is 0.
+    shares = [job.ycsb.get(f"{kind}_proportion", 0.0) for kind in KINDS]
+    assert (shares, job.ycsb["request_distribution"]) == (proportions, distribution)
     assert (job.operations, job.ycsb["record_count"]) == (1000, 1000)
     assert job.ycsb.get("max_scan_length") == (100 if name == "workloade" else None)
     assert core_workloads().keys() == PUBLISHED.keys()
@@ -60,49 +61,49 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @given(written=st.dictionaries(NAMES, VALUES), more=st.dictionaries(NAMES, VALUES))
-def test_what_a_file_says_is_read_and_p_wins_over_it(written: dict[str, str], more: dict[str, str], file: Path) -> None:
+def test_p_overrides_the_properties_of_a_file(written: dict[str, str], more: dict[str, str], file: Path) -> None:
     file.write_bytes(javaproperties.dumps(written).encode("latin-1"))
     assignments = [f"{name}={value}" for name, value in more.items()]
     assert read_properties([str(file)], assignments, {}) == {**written, **more}
 
 
-def refusal(of: Callable[[], object]) -> CostofError | None:
+def refusal(call: Callable[[], object]) -> CostofError | None:
     try:
-        of()
+        call()
     except CostofError as error:
         return error
     return None
 
 
 @given(content=st.binary())
-def test_any_bytes_are_properties_or_one_clear_line(content: bytes, file: Path) -> None:
+def test_arbitrary_bytes_are_properties_or_one_error(content: bytes, file: Path) -> None:
     file.write_bytes(content)
     refused = refusal(lambda: read_properties([str(file)], [], {}))
     assert refused is None or refused.problem is ErrorText.YCSB_FILE_UNREADABLE
 
 
 @given(st.dictionaries(st.sampled_from(["recordcount", "insertstart", "readproportion", "target", "w"]), VALUES))
-def test_any_values_are_a_job_or_one_clear_line(properties: dict[str, str]) -> None:
-    refused = refusal(lambda: job_of("load", properties))
+def test_arbitrary_values_are_a_job_or_an_error_of_one_line(properties: dict[str, str]) -> None:
+    refused = refusal(lambda: make_job("load", properties))
     assert refused is None or len(str(refused).splitlines()) == 1
 
 
-def test_a_java_property_file_is_read_as_java_does_and_before_the_one_built_in(tmp_path: Path) -> None:
+def test_property_file_has_java_syntax_and_overrides_a_built_in_workload(tmp_path: Path) -> None:
     file = tmp_path / "workloada"
     file.write_bytes(
         b"# a comment\n  recordcount : 5\ntable=user\\\n   table\n! too\nfieldcount 3\nkeyprefix=\\u0041\xe9\n"
     )
-    found = read_properties([str(file)], ["fieldcount=4", "threadcount=9"], {"threadcount": "2"})
-    told = {"recordcount": "5", "table": "usertable", "fieldcount": "4", "keyprefix": "Aé", "threadcount": "2"}
-    assert found == told
+    properties = read_properties([str(file)], ["fieldcount=4", "threadcount=9"], {"threadcount": "2"})
+    expected = {"recordcount": "5", "table": "usertable", "fieldcount": "4", "keyprefix": "Aé", "threadcount": "2"}
+    assert properties == expected
 
 
-def asked(phase: Phase, *assignments: str) -> Job:
-    return job_of(phase, read_properties(["workloada"], assignments, {}))
+def job_for(phase: Phase, *assignments: str) -> Job:
+    return make_job(phase, read_properties(["workloada"], assignments, {}))
 
 
-def test_every_property_reaches_the_engine_by_the_engines_name() -> None:
-    given = {
+def test_every_property_is_translated_for_the_engine() -> None:
+    translations = {
         "recordcount": ("20", "record_count", 20),
         "insertstart": ("2", "insert_start", 2),
         "insertcount": ("9", "insert_count", 9),
@@ -129,18 +130,20 @@ def test_every_property_reaches_the_engine_by_the_engines_name() -> None:
         "writeallfields": ("TRUE", "write_all_fields", True),
         "keyprefix": ("k", "key_prefix", "k"),
     }
-    job = job_of("load", {name: text for name, (text, _, _) in given.items()})
-    assert job.ycsb == {"phase": "load"} | {name: value for _, name, value in given.values()}
+    job = make_job("load", {name: text for name, (text, _, _) in translations.items()})
+    assert job.ycsb == {"phase": "load"} | {name: value for _, name, value in translations.values()}
 
 
-def test_threads_target_and_limits_are_the_workloads() -> None:
-    job = asked("run", "threadcount=8", "target=400", "maxexecutiontime=60", "operationcount=5000", "status.interval=2")
+def test_threads_target_and_limits_set_the_workload() -> None:
+    job = job_for(
+        "run", "threadcount=8", "target=400", "maxexecutiontime=60", "operationcount=5000", "status.interval=2"
+    )
     assert (job.workers, job.per_second, job.seconds, job.operations) == (8, 400.0, 60.0, 5000)
     end = Endpoint(service=ServiceSettings(protocol="none", addresses=[]))
-    assert plan_of(job, end).workloads[0].pace == Pace(per_second=400.0, arrivals="constant")
-    assert plan_of(asked("run"), end).workloads[0].pace is None
+    assert make_plan(job, end).workloads[0].pace == Pace(per_second=400.0, arrivals="constant")
+    assert make_plan(job_for("run"), end).workloads[0].pace is None
     assert slice_size(job, Tally()) == 800
-    endless = asked("run", "operationcount=0", "maxexecutiontime=5")
+    endless = job_for("run", "operationcount=0", "maxexecutiontime=5")
     assert (endless.seconds, endless.operations) == (5.0, 2**31 - 1)
 
 
@@ -152,13 +155,13 @@ def test_threads_target_and_limits_are_the_workloads() -> None:
         (["recordcount=70", "insertstart=50", "insertcount=20"], 20),
     ],
 )
-def test_a_load_has_as_many_operations_as_ycsbs(assignments: list[str], operations: int) -> None:
-    assert asked("load", *assignments).operations == operations
-    assert asked("load", *assignments, "threadcount=100").workers == operations
+def test_load_has_the_same_number_of_operations_as_in_ycsb(assignments: list[str], operations: int) -> None:
+    assert job_for("load", *assignments).operations == operations
+    assert job_for("load", *assignments, "threadcount=100").workers == operations
 
 
 @pytest.mark.parametrize(
-    ("assignments", "problem", "told"),
+    ("assignments", "problem", "text"),
     [
         (["recordcount=many"], ErrorText.BAD_NUMBER, "recordcount"),
         (
@@ -179,69 +182,69 @@ def test_a_load_has_as_many_operations_as_ycsbs(assignments: list[str], operatio
         (["s3cret"], ErrorText.YCSB_NOT_A_PROPERTY, "name=value"),
     ],
 )
-def test_what_cannot_be_done_is_told_in_one_line(assignments: list[str], problem: object, told: str) -> None:
+def test_invalid_property_is_refused_in_one_line(assignments: list[str], problem: object, text: str) -> None:
     with pytest.raises(CostofError) as caught:
-        asked("run", *assignments)
+        job_for("run", *assignments)
     assert caught.value.problem is problem
-    assert told in str(caught.value)
+    assert text in str(caught.value)
     assert "s3cret" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["site.ycsb.workloads.CoreWorkload", "com.yahoo.ycsb.workloads.CoreWorkload", "core"])
-def test_the_core_workload_has_three_names(name: str) -> None:
-    assert asked("run", f"workload={name}") == asked("run")
+def test_core_workload_has_three_names(name: str) -> None:
+    assert job_for("run", f"workload={name}") == job_for("run")
 
 
-def test_names_that_nobody_knows_are_told_apart() -> None:
+def test_properties_without_effect_and_unknown_ones_are_separated() -> None:
     properties = {"recordcount": "1", "measurementtype": "raw", "batchsize": "10", "mongodb.url": "x"}
     assert unused(properties, MongodbDatabase.PROPERTIES) == (["measurementtype"], ["batchsize"])
 
 
 @pytest.mark.parametrize(
-    ("binding", "properties", "told"),
+    ("binding", "properties", "text"),
     [
         (
             "mysql",
             {"mysql.host": "h", "mysql.port": "3307", "mysql.user": "s3cret"},
-            "instead of mysql.host, mysql.port and mysql.user write -p db.url=jdbc:mysql://HOST:3306/DATABASE and "
+            "replace mysql.host, mysql.port and mysql.user by -p db.url=jdbc:mysql://HOST:3306/DATABASE and "
             "-p db.user=USER",
         ),
-        ("jdbc", {"mysql.password": "s3cret"}, "instead of mysql.password write -p db.passwd=PASSWORD"),
+        ("jdbc", {"mysql.password": "s3cret"}, "replace mysql.password by -p db.passwd=PASSWORD"),
         (
             "postgresql",
             {"pg.host": "h", "pg.sslmode": "require"},
-            "instead of pg.host and pg.sslmode write -p db.url=jdbc:postgresql://HOST:5432/DATABASE?sslmode=MODE",
+            "replace pg.host and pg.sslmode by -p db.url=jdbc:postgresql://HOST:5432/DATABASE?sslmode=MODE",
         ),
-        ("redis", {"redis.addr": "h:6379"}, "instead of redis.addr write -p redis.host=HOST and -p redis.port=PORT"),
-        ("redis", {"redis.tls_ca": "ca.pem"}, "speaks no TLS"),
-        ("mongodb", {"mongodb.password": "s3cret"}, "write -p mongodb.url=mongodb://USER:PASSWORD@HOST:27017/DATABASE"),
+        ("redis", {"redis.addr": "h:6379"}, "replace redis.addr by -p redis.host=HOST and -p redis.port=PORT"),
+        ("redis", {"redis.tls_ca": "ca.pem"}, "does not support TLS"),
+        ("mongodb", {"mongodb.password": "s3cret"}, "by -p mongodb.url=mongodb://USER:PASSWORD@HOST:27017/DATABASE"),
     ],
 )
-def test_names_of_go_ycsb_are_told_in_ours(binding: str, properties: dict[str, str], told: str) -> None:
+def test_go_ycsb_names_are_refused_with_replacements(binding: str, properties: dict[str, str], text: str) -> None:
     with pytest.raises(CostofError) as caught:
         check_names(binding, properties)
     assert caught.value.problem is ErrorText.YCSB_GO_NAMES
-    assert told in str(caught.value)
+    assert text in str(caught.value)
     assert "s3cret" not in str(caught.value)
 
 
 @pytest.mark.parametrize("binding", ["mysql", "postgresql", "redis", "mongodb", "jdbc"])
-def test_names_that_are_ours_too_or_another_databases_are_let_pass(binding: str) -> None:
+def test_shared_names_and_those_of_other_databases_are_accepted(binding: str) -> None:
     check_names(binding, {"redis.password": "p", "redis.db": "0", "mongodb.url": "x", "db.url": "y"})
     check_names("mysql", {"pg.host": "h", "redis.addr": "h"})
 
 
 def mongodb(url: str | None, **properties: str) -> dict[str, Any]:
-    asked = {"mongodb.url": url, **properties} if url else properties
-    return sent(MongodbDatabase(asked, "usertable").endpoint())
+    given = {"mongodb.url": url, **properties} if url else properties
+    return sent(MongodbDatabase(given, "usertable").endpoint())
 
 
-def test_a_url_of_mongodb_is_an_endpoint() -> None:
-    found = mongodb("mongodb://u:p%40ss@a:1,b/data?replicaSet=rs&w=majority&readPreference=nearest&authSource=admin")
+def test_mongodb_url_sets_the_endpoint() -> None:
+    endpoint = mongodb("mongodb://u:p%40ss@a:1,b/data?replicaSet=rs&w=majority&readPreference=nearest&authSource=admin")
     place = {"protocol": "mongodb", "addresses": ["a:1", "b:27017"], "replica_set": "rs", "read_preference": "nearest"}
     login = {"username": "u", "password": "p@ss", "auth_source": "admin"}
     data = {"database": "data", "collection": "usertable", "write_concern": "majority"}
-    assert found == {"service": {**place, **login, **data}, "transport": {"kind": "plain"}}
+    assert endpoint == {"service": {**place, **login, **data}, "transport": {"kind": "plain"}}
     plain = mongodb(None)["service"]
     assert (plain["addresses"], plain["database"], plain["write_concern"]) == (["localhost:27017"], "ycsb", 1)
     assert mongodb("mongodb://h/admin")["service"]["database"] == "ycsb"
@@ -270,19 +273,19 @@ def jdbc(url: str, table: str = "usertable") -> dict[str, Any]:
         (jdbc("mysql://h/d?useSSL=false"), None),
     ],
 )
-def test_tls_is_what_the_url_says(endpoint: dict[str, Any], verify: str | None) -> None:
+def test_url_sets_tls_and_verification(endpoint: dict[str, Any], verify: str | None) -> None:
     assert endpoint["transport"].get("verify") == verify
     assert (endpoint["transport"]["kind"] == "tls") == (verify is not None)
 
 
-def test_a_jdbc_url_is_an_endpoint() -> None:
+def test_jdbc_url_sets_the_endpoint() -> None:
     login = {"username": "u", "password": "p", "database": "ycsb"}
     mysql = {"protocol": "mysql", "addresses": ["h:3307"], "table": "usertable", "statements": "prepared"}
     assert jdbc("mysql://h:3307/ycsb?useSSL=false")["service"] == {**login, **mysql}
     postgres = {"protocol": "postgres", "addresses": ["h:5432"], "table": "usertable", "search_path": "mine"}
-    found = jdbc("postgresql://h/ycsb?sslmode=verify-ca&sslrootcert=/ca.pem&currentSchema=mine", "UserTable")
+    endpoint = jdbc("postgresql://h/ycsb?sslmode=verify-ca&sslrootcert=/ca.pem&currentSchema=mine", "UserTable")
     transport = {"kind": "tls", "ca_file": "/ca.pem", "verify": "ca-only", "resumption": False}
-    assert found == {"service": {**login, **postgres}, "transport": transport}
+    assert endpoint == {"service": {**login, **postgres}, "transport": transport}
 
 
 @pytest.mark.parametrize(
@@ -298,18 +301,18 @@ def test_a_jdbc_url_is_an_endpoint() -> None:
         lambda: PostgresqlDatabase({"db.url": "jdbc:mysql://h/d"}, "t"),
     ],
 )
-def test_a_url_or_table_that_cannot_be_is_refused_without_its_password(refuses: Callable[[], object]) -> None:
+def test_invalid_url_or_table_is_refused_without_showing_the_password(refuses: Callable[[], object]) -> None:
     with pytest.raises(CostofError) as caught:
         refuses()
     assert "s3cret" not in str(caught.value)
 
 
 def answer(operations: int, *errors: ClassifiedError, **phases: float) -> SliceAnswer:
-    told = {name: phase_of(milliseconds, 20, spread=0.0) for name, milliseconds in phases.items()}
-    return answer_of(Slice(operations, 2.0, told, {}, {}, errors=list(errors)), "run", "ycsb")
+    measured = {name: phase_of(milliseconds, 20, spread=0.0) for name, milliseconds in phases.items()}
+    return answer_of(Slice(operations, 2.0, measured, {}, {}, errors=list(errors)), "run", "ycsb")
 
 
-def test_output_is_laid_out_as_ycsbs(request: pytest.FixtureRequest) -> None:
+def test_output_has_the_layout_of_ycsb(request: pytest.FixtureRequest) -> None:
     tally, first = Tally(), Tally()
     tally.add(answer(40, read=0.5, update=1.25))
     tally.add(answer(40, read=0.7, update=1.5))
@@ -319,7 +322,7 @@ def test_output_is_laid_out_as_ycsbs(request: pytest.FixtureRequest) -> None:
     ]
     first.add(answer(20, *late, insert=0.8))
     now = datetime(2026, 1, 2, 3, 4, 5, 678_000, UTC)
-    status = status_line(asked("run", "recordcount=9"), tally, answer(40, read=0.7, update=1.5), now)
+    status = status_line(job_for("run", "recordcount=9"), tally, answer(40, read=0.7, update=1.5), now)
     text = "\n".join([*results(tally), "", *results(first), "", status, ""])
     if request.config.getoption("--update-golden"):
         GOLDEN.write_text(text)
@@ -327,7 +330,7 @@ def test_output_is_laid_out_as_ycsbs(request: pytest.FixtureRequest) -> None:
 
 
 def published_algorithm(value: int) -> int:
-    """FNV-1a over the eight octets of a Java long, lowest first, in Java's signed 64-bit arithmetic."""
+    """Return FNV-1a over the eight octets of a Java long, lowest first, in Java's signed 64-bit arithmetic."""
     hashed = FNV_OFFSET_BASIS_64 - (1 << 64)
     for _ in range(8):
         octet = value & 0xFF
@@ -338,6 +341,6 @@ def published_algorithm(value: int) -> int:
 
 
 @pytest.mark.parametrize("number", [0, 1, 255, 256, 999_999, 2**40 + 7])
-def test_names_of_records_are_by_the_published_algorithm(number: int) -> None:
+def test_record_names_follow_the_published_algorithm(number: int) -> None:
     assert fnv_hash_64(number) == published_algorithm(number)
-    assert key_name(0) == "user6284781860667377211", "the key every YCSB table begins with"
+    assert key_name(0) == "user6284781860667377211", "the first key of every YCSB table"

@@ -1,6 +1,7 @@
-"""The ciphertext's form and its keys: what is sealed by the parts of `cryptography`, as the document says, opens.
+"""The ciphertext format and its keys, checked against an independent implementation of encryption.
 
-The sealing here is not as the reader is written.
+`seal` encrypts as docs/column-encryption-protocol.md describes, with `cryptography` alone, and shares no code with the
+driver.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from hypothesis import strategies as st
 
 from costof.encrypted.envelope import Algorithm, Envelope, OriginalType, RefusedError, RowFormat
 from costof.encrypted.keys import KeyRing, SessionKeys
-from costof.encrypted.schemes import Opener, opener
+from costof.encrypted.schemes import Opener, make_opener
 from tests.support.mysql_packets import binary_row, definition
 from tests.support.vectors import BINARY_CASES, CASES, MASTER_KEYS, SALT, packets
 
@@ -32,18 +33,18 @@ KEYS = st.binary(min_size=16, max_size=16)
 
 
 @pytest.mark.parametrize("name", BINARY_CASES)
-def test_values_of_binary_rows(name: str) -> None:
-    """PyMySQL has no prepared statements: the values alone."""
+def test_binary_rows_decrypt_to_the_original_values(name: str) -> None:
+    """Decrypt single values: PyMySQL has no prepared statements, so the driver cannot read such rows."""
     case = CASES[name]
-    sent, original = (list(map(definition, packets(case[of]))) for of in ("definitions", "original_definitions"))
+    sent, original = (list(map(definition, packets(case[key]))) for key in ("definitions", "original_definitions"))
     keys = KeyRing(MASTER_KEYS).session(SALT)
     for row, original_row in zip(packets(case["rows"]), packets(case["original_rows"]), strict=True):
         values, expected = binary_row(row, sent), binary_row(original_row, original)
-        for column, value, wanted in zip(sent, values, expected, strict=True):
+        for column, value, expected_value in zip(sent, values, expected, strict=True):
             envelope = Envelope.parse(column.tail)
             if envelope is not None and value is not None:
                 value = keys.opener(envelope).open(envelope.associated_data(RowFormat.BINARY, column.names), value)
-            assert value == wanted
+            assert value == expected_value
 
 
 def derived(algorithm: Algorithm, data_key: bytes) -> tuple[bytes, bytes]:
@@ -81,13 +82,11 @@ def seal(algorithm: Algorithm, data_key: bytes, count: int, associated: bytes, t
 
 
 def opening(algorithm: Algorithm, data_key: bytes = bytes(16)) -> Opener:
-    return opener(algorithm, data_key, SALT, NUMBER)
+    return make_opener(algorithm, data_key, SALT, NUMBER)
 
 
 @given(ALGORITHMS, KEYS, st.integers(0, 2**32 - 1), st.binary(max_size=60), st.binary(max_size=300))
-def test_what_was_sealed_opens(
-    algorithm: Algorithm, data_key: bytes, count: int, associated: bytes, text: bytes
-) -> None:
+def test_sealed_value_opens(algorithm: Algorithm, data_key: bytes, count: int, associated: bytes, text: bytes) -> None:
     sealed = seal(algorithm, data_key, count, associated, text)
     assert opening(algorithm, data_key).open(associated, sealed) == text
 
@@ -113,7 +112,7 @@ def test_another_column_key_session_or_number_is_refused(
         (b"column", key, SALT, number if number != NUMBER else 0),
     ):
         with pytest.raises(RefusedError):
-            opener(algorithm, *others).open(column, sealed)
+            make_opener(algorithm, *others).open(column, sealed)
 
 
 @given(ALGORITHMS, st.binary(max_size=80))
@@ -124,7 +123,7 @@ def test_arbitrary_bytes_are_refused(algorithm: Algorithm, sealed: bytes) -> Non
 
 
 @given(COUNTING, KEYS, st.lists(st.integers(0, 2**32 - 1), min_size=2, max_size=6))
-def test_counts_rise_or_are_refused(algorithm: Algorithm, data_key: bytes, counts: list[int]) -> None:
+def test_repeated_or_earlier_counts_are_refused(algorithm: Algorithm, data_key: bytes, counts: list[int]) -> None:
     reader, highest = opening(algorithm, data_key), -1
     for count in counts:
         reader.begin()
@@ -138,12 +137,12 @@ def test_counts_rise_or_are_refused(algorithm: Algorithm, data_key: bytes, count
 
 
 @given(COUNTING, st.integers(0, 2**32 - 9), st.integers(2, 8))
-def test_none_is_missing_within_a_result_set(algorithm: Algorithm, first: int, missing: int) -> None:
+def test_missing_value_within_a_result_set_is_refused(algorithm: Algorithm, first: int, missing: int) -> None:
     reader = opening(algorithm)
     for count in (first, first + 1):
         reader.open(b"column", seal(algorithm, bytes(16), count, b"column", b"text"))
     late = seal(algorithm, bytes(16), first + 1 + missing, b"column", b"text")
-    with pytest.raises(RefusedError, match="where another is missing"):
+    with pytest.raises(RefusedError, match="follows a missing one"):
         reader.open(b"column", late)
     reader.begin()
     reader.open(b"column", late)
@@ -154,16 +153,16 @@ def envelope_of(number: int, data_key: bytes) -> Envelope:
     return Envelope(Algorithm.AES_128_GCM, OriginalType(45, 64, 0xFD, 0, 0), "app", number, wrapped)
 
 
-def test_a_session_goes_on_to_its_next_key_and_never_back() -> None:
+def test_session_accepts_the_next_key_and_refuses_earlier_ones() -> None:
     keys = SessionKeys(KeyRing(MASTER_KEYS), SALT)
     first = keys.opener(envelope_of(3, b"1" * 16))
     assert keys.opener(envelope_of(3, b"1" * 16)) is first
     keys.opener(envelope_of(4, b"2" * 16))
     for number, data_key in ((3, b"1" * 16), (4, b"3" * 16), (4, b"1" * 16)):
-        with pytest.raises(RefusedError, match="not the session's present one"):
+        with pytest.raises(RefusedError, match="not the current key of the session"):
             keys.opener(envelope_of(number, data_key))
-    # One that cannot be unwrapped takes nobody's place.
-    with pytest.raises(RefusedError, match="another one, or the data key was changed"):
+    # A key that cannot be unwrapped does not replace the current one.
+    with pytest.raises(RefusedError, match="the master key is wrong, or the data key was changed"):
         keys.opener(replace(envelope_of(9, b"4" * 16), wrapped=bytes(24)))
     keys.opener(envelope_of(4, b"2" * 16))
     keys.opener(envelope_of(5, b"2" * 16))

@@ -1,4 +1,4 @@
-"""The application's driver, against the vectors that the engine's driver is checked against too."""
+"""The application's driver, checked against the same vectors as the engine's driver."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from pymysql.cursors import Cursor, DictCursor, SSCursor, SSDictCursor
 
 from costof import encrypted
-from costof.encrypted.demands import Demands
+from costof.encrypted.required_columns import RequiredColumns
 from tests.support.mysql_packets import definition
 from tests.support.scripted_mysql import ResultSet, ScriptedMysql
 from tests.support.vectors import CASES, CLIENT_NONCE, MASTER_KEYS, REFUSED, TEXT_CASES, VECTORS, packets
@@ -20,7 +20,7 @@ OPAQUE_ROW = b"\x03\x01\xff\x00"
 
 
 def script(statement: str) -> ResultSet | None:
-    """`sent NAME` and `original NAME` are answered by that case."""
+    """Answer `sent NAME` with the encrypted rows of that case, and `original NAME` with its original rows."""
     how, _, name = statement.partition(" ")
     case = CASES.get(name) or REFUSED.get(name)
     if case is None:
@@ -33,7 +33,7 @@ def script(statement: str) -> ResultSet | None:
 
 @pytest.fixture(autouse=True)
 def known_nonce(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each connection of these tests is the vectors' session."""
+    """Use the vectors' client nonce, so that every connection has the vectors' session."""
     monkeypatch.setattr(encrypted.secrets, "token_bytes", lambda count: CLIENT_NONCE[:count])
 
 
@@ -42,7 +42,7 @@ def opened(
     must_be_encrypted: Iterable[str] = (),
     answers: Callable[[str], ResultSet | None] = script,
 ) -> encrypted.Connection:
-    """A connection to a server that answers so."""
+    """Return a connection to a scripted server."""
     connection = encrypted.Connection(
         master_keys=master_keys, must_be_encrypted=must_be_encrypted, user="u", ssl_disabled=True, defer_connect=True
     )
@@ -70,7 +70,7 @@ def plain() -> Iterator[Any]:
 
 @pytest.mark.parametrize("name", TEXT_CASES)
 @pytest.mark.parametrize("cursor", [Cursor, SSCursor, DictCursor, SSDictCursor])
-def test_cursors_give_what_they_give_without_a_gateway(
+def test_cursors_return_the_same_rows_as_without_a_gateway(
     connection: encrypted.Connection, plain: Any, name: str, cursor: type[Cursor]
 ) -> None:
     with connection.cursor(cursor) as ours, plain.cursor(cursor) as theirs:
@@ -81,7 +81,7 @@ def test_cursors_give_what_they_give_without_a_gateway(
             assert list(ours.fetchall()) == list(theirs.fetchall())
 
 
-def test_a_value_that_fills_a_packet_comes_back(connection: encrypted.Connection) -> None:
+def test_value_that_fills_a_packet_is_decrypted(connection: encrypted.Connection) -> None:
     [(_, text)] = everything(connection.cursor(), "sent a long value")
     row = b"\x011" + b"\xfd" + len(text).to_bytes(3, "little") + text.encode()
     assert CASES["a long value"]["original_rows"] == [{"sha256": hashlib.sha256(row).hexdigest()}]
@@ -89,62 +89,62 @@ def test_a_value_that_fills_a_packet_comes_back(connection: encrypted.Connection
 
 @pytest.mark.parametrize("name", REFUSED)
 @pytest.mark.parametrize("cursor", [Cursor, SSCursor])
-def test_what_was_changed_is_one_error_without_values(name: str, cursor: type[Cursor]) -> None:
+def test_changed_data_raises_one_error_without_values(name: str, cursor: type[Cursor]) -> None:
     case = REFUSED[name]
     connection = opened({"app": case["master_key"]}, case["must_be_encrypted"])
     with pytest.raises(encrypted.EncryptionError) as refused:
         everything(connection.cursor(cursor), f"sent {name}")
-    said = str(refused.value)
-    assert said.startswith("column tpcc.customer.c_")
-    assert "\n" not in said
-    assert not any(secret in said for secret in ("Ann", "OUGHT", case["master_key"]))
+    text = str(refused.value)
+    assert text.startswith("column tpcc.customer.c_")
+    assert "\n" not in text
+    assert not any(secret in text for secret in ("Ann", "OUGHT", case["master_key"]))
     assert isinstance(refused.value, pymysql.err.DatabaseError)
     assert not connection.open
 
 
-def test_a_key_that_is_missing_is_named() -> None:
-    with pytest.raises(encrypted.EncryptionError, match="master key 'app', which is not among"):
+def test_missing_master_key_is_named() -> None:
+    with pytest.raises(encrypted.EncryptionError, match="master key 'app', which is not in master_keys"):
         everything(opened({"other": MASTER_KEYS["app"]}).cursor(), f"sent {TEXT_CASES[0]}")
 
 
 @pytest.mark.parametrize("key", ["", "00", "0011223344556677889900aabbccddeg", b"short", 16])
-def test_what_is_no_key_is_said_and_not_shown(key: Any) -> None:
-    with pytest.raises(encrypted.EncryptionError, match=r"^a master key is 16 bytes, or 32 hexadecimal digits$"):
+def test_invalid_master_key_is_reported_without_showing_it(key: Any) -> None:
+    with pytest.raises(encrypted.EncryptionError, match=r"^a master key must be 16 bytes, or 32 hexadecimal digits$"):
         encrypted.connect(host="127.0.0.1", master_keys={"app": key})
 
 
 def greeting(server: ScriptedMysql) -> bytes:
-    """What a client says to a server that it connects to."""
+    """Return the bytes with which a client answers the server's greeting."""
     connection = encrypted.Connection(master_keys={}, user="u", ssl_disabled=True, defer_connect=True)
     connection.connect(server.client)
     connection.close()
-    return server.said_hello
+    return server.client_hello
 
 
-def test_a_client_says_that_it_decrypts_with_a_nonce_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = greeting(ScriptedMysql(script))
-    assert b"\x10costof_encrypted\x011\x0ccostof_nonce\x40" + VECTORS["nonce"].encode() in said
+def test_client_announces_decryption_with_a_new_nonce(monkeypatch: pytest.MonkeyPatch) -> None:
+    hello = greeting(ScriptedMysql(script))
+    assert b"\x10costof_encrypted\x011\x0ccostof_nonce\x40" + VECTORS["nonce"].encode() in hello
     monkeypatch.undo()
     nonces = {greeting(ScriptedMysql(script)).partition(b"\x0ccostof_nonce\x40")[2][:64] for _ in range(2)}
     assert len({bytes.fromhex(nonce.decode()) for nonce in nonces}) == 2
 
 
 @pytest.mark.parametrize("cursor", [Cursor, SSCursor])
-def test_an_answer_of_the_same_session_is_refused_the_second_time(
-    connection: encrypted.Connection, cursor: type[Cursor]
-) -> None:
+def test_replayed_answer_of_the_same_session_is_refused(connection: encrypted.Connection, cursor: type[Cursor]) -> None:
     assert everything(connection.cursor(cursor), "sent aes-128-gcm, lengths")
-    with pytest.raises(encrypted.EncryptionError, match=r"twice, out of order, or where another is missing$"):
+    with pytest.raises(encrypted.EncryptionError, match=r"repeated, out of order, or follows a missing one$"):
         everything(connection.cursor(cursor), "sent aes-128-gcm, lengths")
     assert not connection.open
 
 
-def test_rows_that_nobody_fetched_leave_a_gap_alone() -> None:
-    """Of a result that goes by without being read, nothing is decrypted."""
+def test_unfetched_rows_may_leave_a_gap_before_the_next_result() -> None:
+    """Rows that are never fetched are not decrypted, so their counts are skipped."""
     case = CASES["sm4-gcm, lengths"]
     definitions, rows = packets(case["definitions"]), packets(case["rows"])
     answers = {"first": rows[:4], "second": rows[4:], "again": rows[1:2]}
-    connection = opened(answers=lambda said: ResultSet(definitions, answers[said]) if said in answers else None)
+    connection = opened(
+        answers=lambda statement: ResultSet(definitions, answers[statement]) if statement in answers else None
+    )
     with connection.cursor(SSCursor) as cursor:
         cursor.execute("first")
         assert cursor.fetchone() == (1, "")
@@ -153,8 +153,8 @@ def test_rows_that_nobody_fetched_leave_a_gap_alone() -> None:
         everything(connection.cursor(), "again")
 
 
-def test_a_closed_connection_has_erased_its_keys_and_stays_closed() -> None:
-    """What is erased is seen nowhere but in what held it."""
+def test_closing_erases_the_keys_and_forbids_reconnecting() -> None:
+    """The test must look into private fields: nothing else shows that keys were erased."""
     connection = opened()
     everything(connection.cursor(), f"sent {TEXT_CASES[0]}")
     ring, keys = connection._key_ring, connection._session_keys
@@ -164,11 +164,11 @@ def test_a_closed_connection_has_erased_its_keys_and_stays_closed() -> None:
     assert all(map(any, held))
     connection.close()
     assert not any(map(any, held))
-    with pytest.raises(encrypted.EncryptionError, match=r"erased with it: connect anew$"):
+    with pytest.raises(encrypted.EncryptionError, match=r"erased: open a new connection$"):
         connection.connect(ScriptedMysql(script).client)
 
 
-def test_a_connection_that_was_lost_is_opened_again() -> None:
+def test_lost_connection_can_be_reopened() -> None:
     connection = opened()
     for _ in range(2):
         everything(connection.cursor(), f"sent {TEXT_CASES[0]}")
@@ -177,36 +177,35 @@ def test_a_connection_that_was_lost_is_opened_again() -> None:
 
 
 @pytest.mark.parametrize("wrong", [["people.name"], ["a.b.c.d"], ["d.people.*"], ["d..n"], ["`d`.t.c"], [7], "d.t.c"])
-def test_a_demand_is_a_name_of_three_parts(wrong: Any) -> None:
+def test_required_column_must_have_three_parts(wrong: Any) -> None:
     with pytest.raises(encrypted.EncryptionError, match=r'must_be_encrypted: .* "database\.table\.column"') as refused:
         encrypted.connect(host="127.0.0.1", master_keys={}, must_be_encrypted=wrong)
     assert "\n" not in str(refused.value)
 
 
 def opaque() -> ResultSet:
-    """A column that nobody here can decrypt."""
-    [found] = [d for d in packets(CASES["a long value"]["definitions"]) if b"costofE2" in d]
-    return ResultSet([found[: found.index(b"costofE2") + 19] + b"\0\0"], [OPAQUE_ROW])
+    """Return a result whose column this client may not decrypt."""
+    [encrypted_column] = [d for d in packets(CASES["a long value"]["definitions"]) if b"costofE2" in d]
+    return ResultSet([encrypted_column[: encrypted_column.index(b"costofE2") + 19] + b"\0\0"], [OPAQUE_ROW])
 
 
-def test_a_demand_is_met_by_ciphertext_that_can_be_read() -> None:
-    """And by nothing else: anyone can write what nobody there can read. The vectors have what is plain."""
+def test_opaque_ciphertext_does_not_count_as_encrypted() -> None:
+    """Anyone could have written bytes that this client cannot decrypt. (The vectors cover unencrypted columns.)"""
     case = CASES["aes-128-gcm, text"]
     must = b".".join(definition(packets(case["definitions"])[1]).names).decode().upper()
     with opened(must_be_encrypted=[must]) as connection:
         assert everything(connection.cursor(), "sent aes-128-gcm, text")
-    connection = opened({}, ["tpcc.customer.text"], lambda said: opaque() if said == "q" else None)
-    with pytest.raises(encrypted.EncryptionError, match=r"^column tpcc\.customer\.text: it must be encrypted"):
+    connection = opened({}, ["tpcc.customer.text"], lambda statement: opaque() if statement == "q" else None)
+    with pytest.raises(encrypted.EncryptionError, match=r"^column tpcc\.customer\.text: must_be_encrypted lists it"):
         everything(connection.cursor(), "q")
-    demands = Demands(["Shop.People.ÄName"])
-    assert demands.mean(["shop", "PEOPLE", "äname"])
-    assert not demands.mean(["", "people", "äname"])
+    required = RequiredColumns(["Shop.People.ÄName"])
+    assert required.include(["shop", "PEOPLE", "äname"])
+    assert not required.include(["", "people", "äname"])
 
 
-def test_what_nobody_here_can_decrypt_is_bytes() -> None:
-    """PyMySQL takes a BLOB as it is, and so do we."""
+def test_opaque_column_is_returned_as_bytes() -> None:
     with (
-        opened({}, answers=lambda said: opaque() if said == "q" else None) as connection,
+        opened({}, answers=lambda statement: opaque() if statement == "q" else None) as connection,
         connection.cursor() as cursor,
     ):
         assert everything(cursor, "q") == ((b"\x01\xff\x00",),)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from costof import __version__
 from costof.cli.main import COMMANDS
-from costof.cli.options import check_asked, check_hosts, hosts_settings
+from costof.cli.options import check_hosts, check_hosts_options, hosts_settings
 from costof.errors import CostofError, ErrorText
 from costof.instruments.hosts import actor
 from costof.instruments.hosts.actor import HostActor
@@ -89,7 +89,7 @@ def test_errors_are_added_by_class_and_processes_left_running_are_listed_once() 
 
 def test_different_ciphers_on_hosts_are_reported() -> None:
     parts = [answer([1], {"cipher": "A"}), answer([1], {"cipher": "B"}), answer([], {"cipher": None})]
-    assert evidence_mismatch(parts) == "hosts saw different things: cipher was A and B"
+    assert evidence_mismatch(parts) == "the connections of the hosts differ: cipher was A and B"
     assert evidence_mismatch([parts[0], parts[2]]) is None
 
 
@@ -123,13 +123,13 @@ def test_arm_unreachable_from_one_host_has_an_error_that_names_the_host(
 
 def test_late_host_and_different_windows_are_reported() -> None:
     assert late([part(), part("load-2", 19)]) is None
-    assert late([part(), part("load-2", 21)]) == "load-2 began 21 ms after the others"
+    assert late([part(), part("load-2", 21)]) == "load-2 started 21 ms after the others"
     assert late([part(ended_ms=100), part("load-2", 4, 100)]) is None
     # A host's window ends when it has done its share of the operations. A slow last operation does not count.
     assert not_simultaneous_reason([part(), part("load-2", ended_ms=951)], 200, 1.0) is None
     assert (
         not_simultaneous_reason([part(), part("load-2", ended_ms=940)], 200, 1.0)
-        == "the hosts measured together for 94% of the slice"
+        == "all hosts measured at the same time for only 94% of the slice"
     )
     assert not_simultaneous_reason([part(), part("load-2", ended_ms=600)], 1000, 1.0) is None
     assert not_simultaneous_reason([part(), part("load-2", ended_ms=1900)], 1000, 1.0) is None
@@ -145,8 +145,8 @@ def test_programs_of_fixed_duration_must_run_at_the_same_time() -> None:
         return not_simultaneous_reason(parts, *limits)
 
     assert both(5000, 4800, 0, math.inf) is None
-    assert both(5000, 4000, 0, math.inf) == "the hosts measured together for 80% of the slice"
-    # A program that is run again and again is still running when the slice's seconds are over.
+    assert both(5000, 4000, 0, math.inf) == "all hosts measured at the same time for only 80% of the slice"
+    # One that is run again and again is under way when its seconds are over.
     assert both(1000, 1900, 1000, 0.5) is None
 
 
@@ -183,8 +183,8 @@ def test_options_of_hosts_are_parsed() -> None:
     ("study", "url", "options", "why"),
     [
         ("mysql-column-encryption", "mysql://u@h/", {}, "the gateway stands on this machine"),
-        ("mongodb-tls", "mongodb://u@h/?replicaSet=rs0", {"settings": ["tls_library=aws-lc"]}, "TLS by aws-lc"),
-        ("postgres-tls", "postgresql://u@h/", {"client": "pgbench"}, "--client pgbench cannot be had on other hosts"),
+        ("mongodb-tls", "mongodb://u@h/?replicaSet=rs0", {"settings": ["tls_library=aws-lc"]}, "the TLS library aws-lc"),
+        ("postgres-tls", "postgresql://u@h/", {"client": "pgbench"}, "--hosts does not support --client pgbench"),
     ],
 )
 def test_studies_and_options_that_hosts_cannot_run_are_rejected(
@@ -313,19 +313,19 @@ def test_before_commands_are_rejected_with_several_hosts() -> None:
     plan = commands_plan('proof = { run = "state", matches = "off" }')
     check_hosts(plan, Commands(plan))
     plan = commands_plan('before = "switch on"')
-    with pytest.raises(CostofError, match="have both levels stand beside each other") as caught:
+    with pytest.raises(CostofError, match="keep the servers of all levels running") as caught:
         check_hosts(plan, Commands(plan))
     assert caught.value.problem is ErrorText.HOSTS_CANNOT
 
 
 def test_commands_need_no_target_and_a_rate_excludes_hosts_least() -> None:
     plan = commands_plan()
-    check_asked(plan.study, plan.load, None, HostsSettings(address="auto"))
-    check_asked(plan.study, None, None, HostsSettings(address="auto", least=2))
-    with pytest.raises(CostofError, match=r"--hosts-least beside '\{rate\}'"):
-        check_asked(plan.study, plan.load, None, HostsSettings(address="auto", least=2))
+    check_hosts_options(plan.study, plan.load, None, HostsSettings(address="auto"))
+    check_hosts_options(plan.study, None, None, HostsSettings(address="auto", least=2))
+    with pytest.raises(CostofError, match=r"--hosts-least with the placeholder \{rate\}"):
+        check_hosts_options(plan.study, plan.load, None, HostsSettings(address="auto", least=2))
     with pytest.raises(CostofError) as caught:
-        check_asked(load_study("redis-tls"), None, None, HostsSettings(address="auto"))
+        check_hosts_options(load_study("redis-tls"), None, None, HostsSettings(address="auto"))
     assert caught.value.problem is ErrorText.HOSTS_NEED_TARGET
 
 
@@ -390,11 +390,11 @@ def test_loss_of_a_host_is_reported_as_a_warning(tmp_path: Path) -> None:
     ledger = fake_run(tmp_path / "run", REDIS, Truth(), rounds=6)
     ledger.append(LostRecord(host="load-2", round=6, rest=2, detail="it does not answer"))
     warned = build_core(read_run(ledger), "run").warnings
-    assert "load-2 was lost in the middle of the run (it does not answer), which went on with the 2 others" in warned
+    assert "load-2 failed during the run (it is silent); the run continued with the remaining 2" in warned
 
 
-def test_report_lists_workloads_that_hosts_leave_out(tmp_path: Path) -> None:
-    warnings = build_core(run_of_hosts(tmp_path, {}), "run").warnings
-    (warning,) = (text for text in warnings if text.startswith("left out, since hosts have the engine alone"))
+def test_a_report_says_which_view_hosts_leave_out(tmp_path: Path) -> None:
+    told = build_core(run_of_hosts(tmp_path, {}), "run").warnings
+    (said,) = (text for text in told if text.startswith("left out, because hosts run only costof's engine"))
     labels = [each.label for each in REDIS.study.workloads.values() if each.view == "app"]
     assert [label in warning for label in labels] == [True] * len(labels) != []

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from pymongo.errors import AutoReconnect, ServerSelectionTimeoutError
 from pymongo.monitoring import ServerHeartbeatFailedEvent, ServerHeartbeatSucceededEvent
 
-from costof.cli.ab import AbOptions, ask
+from costof.cli.ab import AbOptions, measure_url
 from costof.cli.ycsb.databases.mongodb import MongodbDatabase
 from costof.cli.ycsb.databases.mysql import MysqlDatabase
 from costof.errors import EXIT_USAGE, UNTRUSTED_HINT, CostofError, ErrorText
@@ -78,7 +78,7 @@ def test_an_http_url_with_a_login_is_refused_unquoted(password: str) -> None:
     for refuses, problem in (
         (lambda: shown_urls(study, Access(target, plain_url="http://h/")), ErrorText.BAD_TARGET),
         (lambda: shown_urls(study, Access("https://h/", plain_url=plain)), ErrorText.BAD_TARGET),
-        (lambda: ask(AbOptions(plain)), ErrorText.AB_URL),
+        (lambda: measure_url(AbOptions(plain)), ErrorText.AB_URL),
     ):
         with pytest.raises(CostofError) as refused:
             refuses()
@@ -120,7 +120,7 @@ def test_an_at_sign_of_an_option_is_none_of_the_login(options: str) -> None:
     [
         # A host may follow this one.
         (AZURE + "&appName=@acc", "an @ among the options after the '\\?' as %40"),
-        *((f"mongodb://shop:S3cret@{place}/", "not host:port") for place in ("h:port", "h:99999")),
+        *((f"mongodb://shop:S3cret@{place}/", "form host:port") for place in ("h:port", "h:99999")),
         ("mongodb://shop:S3cret@/", "names no host"),
         ("mongodb://shop:S3cret@%2Ftmp%2Fmongodb-27017.sock/", "Unix socket"),
         ("mongodb://:S3cret@h/", "names no user"),
@@ -129,7 +129,7 @@ def test_an_at_sign_of_an_option_is_none_of_the_login(options: str) -> None:
         ("mongodb://shop:S3cret@h/?tls=true&tlsInsecure=true", "leave tls"),
         ("mongodb://shop:S3cret@h/?w=0", "no latency to measure; leave w out"),
         ("mongodb://shop:S3cret@h/?tls=true&tlsCAFile=/S3cret", "cannot be read"),
-        *((f"mysql://shop:S3cret@{place}/", "not host:port") for place in ("h:port", "[::1")),
+        *((f"mysql://shop:S3cret@{place}/", "form host:port") for place in ("h:port", "[::1")),
         ("mysql://shop:S3cret@h/theirs", "a database of its own"),
         ("mysql://shop:S3cret@h/?wait=1", "ssl-mode"),
         ("mysql://:S3cret@h/", "no user"),

@@ -86,7 +86,7 @@ def test_one_that_is_no_guest_on_users_servers_says_so_in_a_line(study: Study) -
         lambda: shown_urls(study, Access("echo://h")),
         lambda: open_service(resolve(study, Options(target="echo://h")), Access("echo://h"), "run"),
     ):
-        with pytest.raises(CostofError, match="echo can be asked in a lab only: leave --target out") as refused:
+        with pytest.raises(CostofError, match="echo can be measured only in a lab; remove --target") as refused:
             ask()
         assert refused.value.problem is ErrorText.LAB_ONLY_PROGRAM
 
@@ -164,7 +164,7 @@ def test_nginx_finds_how_it_passes_connections_through(tmp_path: Path, monkeypat
 
     assert found("--with-stream", "--with-stream_ssl_module") is None
     assert found("--with-stream_ssl_module", "--with-stream") is None
-    with pytest.raises(CostofError, match=r"no ngx_stream_module.so .*apt-get install libnginx-mod-stream"):
+    with pytest.raises(CostofError, match=r"needs ngx_stream_module.so .*apt-get install libnginx-mod-stream"):
         found()
     modules.mkdir()
     (modules / MODULE).touch()

@@ -118,7 +118,7 @@ def test_target_varies_the_first_factor_that_is_not_lab_only() -> None:
     assert {arm.context for arm in plan.arms} == {""}
     assert Plan.model_validate_json(plan.model_dump_json()) == plan
     assert names(replication_plan("write_concern=2", target="mongodb://h")) == ["1", "1-copy", "2"]
-    with pytest.raises(CostofError, match="sync can be varied in a lab only"):
+    with pytest.raises(CostofError, match="sync can be varied only in a lab"):
         replication_plan("sync=chain", target="mongodb://h")
 
 
@@ -139,12 +139,12 @@ def test_target_varies_the_first_factor_that_is_not_lab_only() -> None:
             ({"rounds": each}, ErrorText.BAD_NUMBER, "--rounds must be a whole number from 2")
             for each in ("1", "3.5", "")
         ),
-        ({"rounds": "3", "budget": "5m"}, ErrorText.ROUNDS_ARE_EXACT, "leave out --budget"),
-        ({"rounds": "3", "precision": "2%"}, ErrorText.ROUNDS_ARE_EXACT, "leave out --precision"),
+        ({"rounds": "3", "budget": "5m"}, ErrorText.ROUNDS_ARE_EXACT, "remove --budget"),
+        ({"rounds": "3", "precision": "2%"}, ErrorText.ROUNDS_ARE_EXACT, "remove --precision"),
         ({"rounds": "3", "budget": "5m", "precision": "2%"}, ErrorText.ROUNDS_ARE_EXACT, "--budget and --precision"),
         ({"restarts": "1"}, ErrorText.BAD_NUMBER, "--restarts must be a whole number from 2"),
-        ({"restarts": "5", "precision": "2%"}, ErrorText.RESTARTS_ARE_EXACT, "leave out --precision"),
-        ({"restarts": "5", "target": "mongodb://h"}, ErrorText.RESTARTS_NEED_LAB, "nobody's to restart"),
+        ({"restarts": "5", "precision": "2%"}, ErrorText.RESTARTS_ARE_EXACT, "remove --precision"),
+        ({"restarts": "5", "target": "mongodb://h"}, ErrorText.RESTARTS_NEED_LAB, "works only in a lab"),
         ({"profile": "fast"}, ErrorText.UNKNOWN_PROFILE, "quick, default, published"),
         ({"settings": ["key=rsa-2048"], "target": "mongodb://h"}, ErrorText.LAB_ONLY_FACTOR, "key"),
     ],
@@ -296,5 +296,5 @@ def test_level_that_changes_an_unknown_workload_is_refused() -> None:
 
 def test_run_of_the_control_alone_is_refused_before_anything_starts() -> None:
     nothing = cast(Any, None)
-    with pytest.raises(CostofError, match=r"leave only the control \(plain\): add one to compare it with"):
+    with pytest.raises(CostofError, match=r"leave only the control \(plain\); add a level to compare it with"):
         run(plan_of(MONGODB, "quick", "transport=plain"), nothing, nothing, nothing)

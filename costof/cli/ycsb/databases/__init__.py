@@ -1,4 +1,4 @@
-"""The databases that a YCSB command can be pointed at: one file each, with its `DATABASE`."""
+"""The databases of YCSB commands. Each module has one, as `DATABASE`."""
 
 from __future__ import annotations
 
@@ -19,35 +19,40 @@ BINDINGS = ("jdbc", "mongodb", "mongodb-async", "mysql", "postgresql", "redis")
 
 
 def open_database(binding: str, properties: Properties, table: str) -> Database:
-    """Return the database of a YCSB binding. Raises as its constructor does."""
+    """Return the database of a YCSB binding. Raises the errors of its constructor."""
     if binding == "jdbc":
         binding = "postgresql" if properties.get("db.url", "").strip().startswith("jdbc:postgresql:") else "mysql"
-    # Imported on demand, since drivers take their time.
+    # Imported on demand, because drivers import slowly.
     module = import_module(f"{__name__}.{binding.removesuffix('-async')}")
     opened: Database = module.DATABASE(properties, table)
     return opened
 
 
 class Database(ABC):
-    """A database of the user's. `load` and `run` write to the named table only, as YCSB does; nothing else is created,
-    emptied or dropped."""
+    """The user's database. `load` and `run` write only to the named table, as YCSB does.
 
-    #: Its properties, beside YCSB's own.
+    Nothing is created, emptied or dropped.
+    """
+
+    #: Names of its properties, in addition to YCSB's.
     PROPERTIES: ClassVar[frozenset[str]]
-    #: Address and database, without a password.
+    #: Address and database, without the password.
     shown: str
 
     @abstractmethod
     def __init__(self, properties: Properties, table: str) -> None:
-        """Raises `BAD_TARGET` or `YCSB_BAD_PROPERTY`."""
+        """Read the properties. Raises `BAD_TARGET` or `YCSB_BAD_PROPERTY`."""
 
     @abstractmethod
     def endpoint(self) -> Endpoint:
-        """How the engine reaches the table."""
+        """Return how the engine reaches the table."""
 
     @abstractmethod
     def holds_records(self, fields: int) -> bool:
-        """Whether the table holds any. Raises `CostofError` when it cannot be asked, or cannot take so many fields."""
+        """Return whether the table contains records. Raises `CostofError` if it cannot be read.
+
+        `fields`: number of fields of a record, for the statement that would create a missing table.
+        """
 
     def unused_options(self) -> list[str]:
         return []
@@ -57,13 +62,13 @@ NAME = re.compile(r"[A-Za-z0-9_$]{1,64}")
 
 
 class JdbcDatabase(Database):
-    """A database that is named by `db.url`, `db.user` and `db.passwd`."""
+    """A database with the properties `db.url`, `db.user` and `db.passwd`."""
 
     PROPERTIES = frozenset({"db.url", "db.user", "db.passwd"})
     SCHEMES: ClassVar[tuple[str, ...]]
     PORT: ClassVar[int]
     EXAMPLE: ClassVar[str]
-    #: Options of the URL that change something, in small letters.
+    #: Names of URL options that have an effect, in lower case.
     USED_OPTIONS: ClassVar[frozenset[str]]
 
     def __init__(self, properties: Properties, table: str) -> None:
@@ -79,8 +84,8 @@ class JdbcDatabase(Database):
         self._user = properties.get("db.user") or self._options.get("user") or parts.username or ""
         password = properties.get("db.passwd") or self._options.get("password")
         self._password = (SecretStr(password) if password else parts.password) or SecretStr("")
-        told = login_shown(parts.username, parts.password is not None)
-        self.shown = f"{parts.scheme}://{told}{host_shown(self._host, self._port)}/{self._database}"
+        login = login_shown(parts.username, parts.password is not None)
+        self.shown = f"{parts.scheme}://{login}{host_shown(self._host, self._port)}/{self._database}"
 
     def unused_options(self) -> list[str]:
         return [name for name in self._options if name not in self.USED_OPTIONS]

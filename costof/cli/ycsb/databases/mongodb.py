@@ -1,4 +1,4 @@
-"""YCSB's MongoDB binding: `mongodb.url` and the older properties that stand for parts of it (OptionsSupport)."""
+"""YCSB's MongoDB binding: `mongodb.url`, and older properties for parts of it (OptionsSupport)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from costof.urls import UrlError, UrlParts, host_shown, split_url
 DEFAULT_URL = "mongodb://localhost:27017/ycsb?w=1"
 DEFAULT_DATABASE = "ycsb"
 WRITE_CONCERNS = {"acknowledged": "1", "replica_acknowledged": "2", "majority": "majority"}
-#: Of YCSB's older property, both w=0.
+#: Values of `mongodb.writeConcern` that mean w=0.
 UNACKNOWLEDGED_CONCERNS = ("unacknowledged", "errors_ignored")
 READ_PREFERENCES = ("primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest")
 AUTHENTICATION_FAILED = 18
@@ -56,17 +56,17 @@ class MongodbDatabase(Database):
         self.shown = shown(self._parts, self._parsed).partition("?")[0]
         self._options: dict[str, Any] = {name.lower(): value for name, value in self._parsed["options"].items()}
         named = self._parsed["database"]
-        # As YCSB has it: records are never put in the database of the users.
+        # Like YCSB, never write records into the database of user accounts.
         fallback = properties.get("mongodb.database", DEFAULT_DATABASE)
         self._database = named if named and named != "admin" else fallback
         self._write_concern = self._concern(properties)
         self._read_preference = self._preference(properties)
-        self._set_found: str | None = None
+        self._replica_set: str | None = None
 
     def endpoint(self) -> Endpoint:
         settings = MongodbSettings(
             addresses=[host_shown(host, port) for host, port in self._seeds],
-            replica_set=self._options.get("replicaset") or self._set_found,
+            replica_set=self._options.get("replicaset") or self._replica_set,
             read_preference=self._read_preference,
             write_concern=self._write_concern,
             username=self._parts.username,
@@ -81,12 +81,12 @@ class MongodbDatabase(Database):
         with self._client() as client:
             try:
                 if len(self._seeds) > 1:
-                    self._set_found = client.admin.command("hello").get("setName")
+                    self._replica_set = client.admin.command("hello").get("setName")
                 return client[self._database][self._collection].find_one({}, {"_id": 1}) is not None
             except OperationFailure as error:
                 refused = error.code == AUTHENTICATION_FAILED
-                problem = ErrorText.TARGET_REFUSES_LOGIN if refused else ErrorText.TARGET_FAILED
-                raise CostofError(problem, target=self.shown, detail=first_words(error)) from None
+                message = ErrorText.TARGET_REFUSES_LOGIN if refused else ErrorText.TARGET_FAILED
+                raise CostofError(message, target=self.shown, detail=first_words(error)) from None
             except PyMongoError as error:
                 raise CostofError(ErrorText.TARGET_UNREACHABLE, target=self.shown, detail=first_words(error)) from None
 
@@ -102,7 +102,10 @@ class MongodbDatabase(Database):
         return str(self._options.get("authsource") or self._parsed["database"] or "admin")
 
     def _concern(self, properties: Properties) -> int | str | None:
-        """Return the URL's concern, else the property's. None is the server's default. Raises `YCSB_BAD_PROPERTY`."""
+        """Return the write concern of the URL or the property; None for the server's default.
+
+        Raises `BAD_TARGET` and `YCSB_BAD_PROPERTY`.
+        """
         legacy = properties.get("mongodb.writeConcern", "").lower()
         concern = self._options.get("w", WRITE_CONCERNS.get(legacy, legacy or None))
         text = str(concern) if concern is not None else None
@@ -110,7 +113,7 @@ class MongodbDatabase(Database):
         if text == "0" or ("w" not in self._options and legacy in UNACKNOWLEDGED_CONCERNS):
             raise CostofError(ErrorText.BAD_TARGET, study="ycsb", detail=f"{UNACKNOWLEDGED}; write w=1 or w=majority")
         if journaled or not (text is None or text == "majority" or text.isdigit()):
-            # Another concern than asked is another question.
+            # Measuring with another write concern would answer another question.
             raise CostofError(
                 ErrorText.YCSB_BAD_PROPERTY, name="the write concern", allowed="a number of members from 1, or majority"
             )
@@ -118,13 +121,13 @@ class MongodbDatabase(Database):
 
     def _preference(self, properties: Properties) -> str:
         legacy = properties.get("mongodb.readPreference", "primary").lower().replace("_", "")
-        asked = str(self._options.get("readpreference", legacy)).lower()
-        found = next((known for known in READ_PREFERENCES if known.lower() == asked), None)
-        if found is None:
+        name = str(self._options.get("readpreference", legacy)).lower()
+        preference = next((known for known in READ_PREFERENCES if known.lower() == name), None)
+        if preference is None:
             raise CostofError(
                 ErrorText.YCSB_BAD_PROPERTY, name="the read preference", allowed=" or ".join(READ_PREFERENCES)
             )
-        return found
+        return preference
 
     def _transport(self) -> Transport:
         if not (self._options.get("tls") or self._options.get("ssl")):

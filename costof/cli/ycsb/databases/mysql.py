@@ -1,4 +1,4 @@
-"""YCSB's JDBC binding for MySQL and MariaDB, by Connector/J's options."""
+"""YCSB's JDBC binding for MySQL and MariaDB, with Connector/J's options."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from costof.errors import CostofError, ErrorText
 from costof.messages.plan import PLAIN, Endpoint, Transport, Verify
 from costof.programs.mariadb.connection import MysqlSettings, connected
 
-#: Connector/J's `sslMode`; what it leaves to chance ('PREFERRED') is plain, since a run must know what it measures.
+#: Connector/J's `sslMode`. 'PREFERRED' is plain here, because it would leave TLS to the server.
 VERIFY: dict[str, Verify] = {"required": "none", "trust": "none", "verify_ca": "ca-only", "verify-ca": "ca-only"}
 VERIFY |= {"verify_identity": "full", "verify-full": "full"}
 
@@ -47,23 +47,23 @@ class MysqlDatabase(JdbcDatabase):
             if code == ER.NO_SUCH_TABLE:
                 raise self.missing_table(f"CREATE TABLE {self._table} ({columns(fields)})") from None
             refused = code == ER.ACCESS_DENIED_ERROR
-            problem = ErrorText.TARGET_REFUSES_LOGIN if refused else ErrorText.TARGET_FAILED
+            message = ErrorText.TARGET_REFUSES_LOGIN if refused else ErrorText.TARGET_FAILED
             if code == CR.CR_CONN_HOST_ERROR:
-                problem = ErrorText.TARGET_UNREACHABLE
-            raise CostofError(problem, target=self.shown, detail=str(error.args[-1])) from None
+                message = ErrorText.TARGET_UNREACHABLE
+            raise CostofError(message, target=self.shown, detail=str(error.args[-1])) from None
 
     @property
     def _verify(self) -> Verify | None:
-        """What is verified of the server's certificate; None without TLS."""
+        """Return how the server's certificate is verified; None without TLS."""
         mode = self._options.get("sslmode", "").lower()
-        asked = "true" in (self._options.get("usessl", "").lower(), self._options.get("requiressl", "").lower())
+        uses_tls = "true" in (self._options.get("usessl", "").lower(), self._options.get("requiressl", "").lower())
         chain = self._options.get("verifyservercertificate", "").lower() == "true"
-        return VERIFY.get(mode) or (("ca-only" if chain else "none") if asked and not mode else None)
+        return VERIFY.get(mode) or (("ca-only" if chain else "none") if uses_tls and not mode else None)
 
     def _connect(self) -> pymysql.Connection[Any]:
         secure: dict[str, Any] = {"ssl_disabled": True}
         if self._verify:
-            # As the engine will: this log-in comes first.
+            # Verify like the engine, because this log-in is the first one.
             context = ssl.create_default_context()
             context.check_hostname = self._verify == "full"
             context.verify_mode = ssl.CERT_NONE if self._verify == "none" else ssl.CERT_REQUIRED

@@ -1,4 +1,4 @@
-"""YCSB's JDBC binding for PostgreSQL, by pgjdbc's options."""
+"""YCSB's JDBC binding for PostgreSQL, with pgjdbc's options."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from costof.messages.plan import PLAIN, Endpoint, Transport, Verify
 from costof.programs import reach
 from costof.programs.postgres.connection import WRONG_LOGIN, PostgresSettings, error_text
 
-#: pgjdbc's `sslmode`; what it leaves to chance ('prefer') is plain, since a run must know what it measures.
+#: pgjdbc's `sslmode`. 'prefer' is plain here, because it would leave TLS to the server.
 VERIFY: dict[str, Verify] = {"require": "none", "verify-ca": "ca-only", "verify-full": "full"}
 SSLMODES = {verify: mode for mode, verify in VERIFY.items()}
 
 
 class PostgresqlDatabase(JdbcDatabase):
-    """YCSB writes the table's name as it is, so that the server knows it in small letters."""
+    """A PostgreSQL database. YCSB does not quote the table's name, so the server folds it to lower case."""
 
     SCHEMES = ("postgresql",)
     PORT = 5432
@@ -53,24 +53,24 @@ class PostgresqlDatabase(JdbcDatabase):
             detail = reach.silent(self._host, self._port, reach.LOG_IN)
             raise CostofError(ErrorText.TARGET_UNREACHABLE, target=self.shown, detail=detail) from None
         except psycopg.Error as error:
-            told = error_text(error)
-            problem = ErrorText.TARGET_FAILED if error.sqlstate else ErrorText.TARGET_UNREACHABLE
-            if any(words in told for words in WRONG_LOGIN):
-                problem = ErrorText.TARGET_REFUSES_LOGIN
-            raise CostofError(problem, target=self.shown, detail=told) from None
+            text = error_text(error)
+            message = ErrorText.TARGET_FAILED if error.sqlstate else ErrorText.TARGET_UNREACHABLE
+            if any(words in text for words in WRONG_LOGIN):
+                message = ErrorText.TARGET_REFUSES_LOGIN
+            raise CostofError(message, target=self.shown, detail=text) from None
 
     @property
     def _verify(self) -> Verify | None:
-        """What is verified of the server's certificate; None without TLS."""
-        mode, asked = self._options.get("sslmode", ""), self._options.get("ssl", "false")
-        return VERIFY.get(mode.lower()) or ("full" if asked.lower() in ("", "true") and not mode else None)
+        """Return how the server's certificate is verified; None without TLS."""
+        mode, ssl = self._options.get("sslmode", ""), self._options.get("ssl", "false")
+        return VERIFY.get(mode.lower()) or ("full" if ssl.lower() in ("", "true") and not mode else None)
 
     @property
     def _ca_file(self) -> Path | None:
         return Path(self._options["sslrootcert"]) if "sslrootcert" in self._options else None
 
     def _connect(self) -> psycopg.Connection[Any]:
-        # As the engine will: this log-in comes first.
+        # Verify like the engine, because this log-in is the first one.
         verify = self._verify
         schema = self._options.get("currentschema")
         return psycopg.connect(

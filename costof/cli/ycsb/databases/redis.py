@@ -13,12 +13,12 @@ from costof.programs.reach import LOG_IN, REACH_SECONDS, silent
 from costof.programs.redis.connection import AGAIN_IF_HUNG_UP, PORT, RedisSettings
 from costof.urls import UrlError, host_shown, split_host
 
-#: The sorted set of all keys, which the binding writes beside each record: it knows no table.
+#: The sorted set of all keys. YCSB's binding adds each record's key to it; it has no tables.
 INDEX = "_indices"
 
 
 class RedisDatabase(Database):
-    """A database reached as the default user, in plain: the binding knows no other way."""
+    """A Redis database, reached without TLS as the default user: YCSB's binding supports nothing else."""
 
     PROPERTIES = frozenset({"redis.host", "redis.port", "redis.password"})
 

@@ -195,7 +195,7 @@ def predictions(index: Index, model: CostModel) -> Iterator[Table]:
 
 def _predicted(index: Index, each: Prediction) -> list[str | Text]:
     # A prediction far away can have a narrower interval than the measurement: print no more digits than that has.
-    decimals = min(fmt.decimals_of(estimate) for estimate in (each.predicted, each.measured) if estimate)
+    decimals = min(fmt.estimate_decimals(estimate) for estimate in (each.predicted, each.measured) if estimate)
     error = fmt.percent(each.error, signed=True) if each.error is not None else fmt.NONE
     return [
         index.label(each.arm),
