@@ -19,9 +19,9 @@ def clean(access: Access, yes: bool) -> None:
     It removes only what carries costof's marker, and empty databases with a name that costof made, where no run uses
     them. Without --yes it asks first, and where nobody can be asked it only lists.
     """
-    from costof.programs.leftovers import reached
+    from costof.programs.leftovers import open_leftovers
 
-    with reached(access) as server:
+    with open_leftovers(access) as server:
         found = [each for each in server.find() if access.database in (None, each.database)]
         for leftover in found:
             marker = leftover.marker

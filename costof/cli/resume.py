@@ -161,7 +161,7 @@ def _compared(
     yield "--database", begun.database, now.database
     yield "--server-cpu", begun.server_cpu, now.server_cpu
     yield "--pooler", without_password(begun.pooler), without_password(now.pooler)
-    if given.password is not None and given.password.said:
+    if given.password is not None and given.password.explicit:
         yield "a password", begun.with_password, True
 
 

@@ -179,7 +179,7 @@ def ask(
         if hosts is not None:
             with HostsProcess(hosts, None) as found:
                 nodes = found.nodes
-        service.shared_by(len(nodes) or 1)
+        service.set_host_count(len(nodes) or 1)
         _print_plan(plan, service)
         _print_hosts(plan, nodes)
         return EXIT_ANSWERED

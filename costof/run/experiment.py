@@ -81,7 +81,7 @@ def run(
                 if before.hosts is not None and before.hosts != found:
                     begun, now_found = plural(before.hosts, "host"), plural(found, "host")
                     raise CostofError(ErrorText.OTHER_HOSTS, path=ledger.folder, before=begun, now=now_found)
-                service.shared_by(len(population.names))
+                service.set_host_count(len(population.names))
                 facts |= population.facts
             environment = EnvironmentRecord(
                 started=now(), start=before.start, facts=facts, versions=described.versions, identity=identity
@@ -130,7 +130,7 @@ def run(
 def _prove(state: State, stage: Stage) -> None:
     """What the service itself knows of its arms and links."""
     for arm in state.plan.arms:
-        facts = state.service.prove(arm, stage)
+        facts = state.service.collect_evidence(arm, stage)
         if facts:
             state.ledger.append(EvidenceRecord(arm=arm.name, facts=facts))
     links = state.service.links()
@@ -151,7 +151,7 @@ def _measure(state: State) -> str | None:
         round_started, number = time.monotonic(), before.earlier_rounds + done - 1
         succeeded = sum(each.answer.operations for each in measure_round(state, number))
         state.rounds = done
-        if lost := state.service.lost():
+        if lost := state.service.failure_reason():
             state.ledger.append(LostRecord(detail=lost))
             return lost
         fruitless = 0 if succeeded else fruitless + 1
@@ -191,7 +191,7 @@ def _warm_up(state: State) -> None:
         taken = measure_round(state, number)
         operations += sum(each.answer.operations for each in taken)
     if operations and state.service.server_cpu is not None:
-        state.service.server_cpu.check_it_moved(operations)
+        state.service.server_cpu.check_increase(operations)
     sizes = state.before.sizes
     if sizes is None:
         sizes = chosen_sizes(state.plan, taken)

@@ -68,8 +68,8 @@ def test_without_hosts_it_stands_on_loopback_without_a_share(
             lab.arrange(arm)
             assert lab.prefix(arm) == []
             entrances = {"tunnel", "pool"} & arm.settings.lab.keys()
-            assert bool(lab.prove(arm, "start")) == (bool(entrances) or study == HTTP.study)
-            assert lab.lost(arm) is None
+            assert bool(lab.collect_evidence(arm, "start")) == (bool(entrances) or study == HTTP.study)
+            assert lab.failure_reason(arm) is None
         assert "loopback" in lab.describe().topology
         assert "link" not in lab.cpu_seconds()
         assert lab.throttled_seconds() == {}
@@ -128,20 +128,20 @@ def test_what_dies_costs_the_arms_that_need_it_and_a_server_the_run(deaths: Deat
         for process, levels in deaths.ends.items():
             going = [arm for arm in plan.arms if arm.levels[plan.study.main_factor] in levels]
             kill(lab.process_ids[process])
-            eventually("notice of it", lambda going=going: all(lab.lost(arm) for arm in going))
-            assert all(f"{process} ended" in (lab.lost(arm) or "") for arm in going)
-            assert lab.lost() is None
+            eventually("notice of it", lambda going=going: all(lab.failure_reason(arm) for arm in going))
+            assert all(f"{process} ended" in (lab.failure_reason(arm) or "") for arm in going)
+            assert lab.failure_reason() is None
             lost.update(arm.name for arm in going)
             for arm in plan.arms:
-                assert (lab.lost(arm) is not None) == (arm.name in lost)
+                assert (lab.failure_reason(arm) is not None) == (arm.name in lost)
                 if arm.name not in lost:
                     lab.arrange(arm)
                 answer = engines.slice(arm, "connect", 3)
                 assert answer.operations == (0 if arm.name in lost else 3)
                 assert {error.error_class for error in answer.errors} <= {"refused", "reset", "closed"}
         kill(lab.process_ids[deaths.server])
-        eventually("notice of the server", lambda: lab.lost() is not None)
-        assert f"{deaths.server} ended" in (lab.lost() or "")
+        eventually("notice of the server", lambda: lab.failure_reason() is not None)
+        assert f"{deaths.server} ended" in (lab.failure_reason() or "")
         if deaths.study == HTTP.study:
             # No count is read as none.
             assert {lab.counters(engines.server(arm)) == Counters() for arm in plan.arms} == {True}

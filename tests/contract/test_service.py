@@ -82,8 +82,8 @@ def test_it_says_what_it_is_and_what_it_writes(standing: Standing) -> None:
     assert described.versions or described.facts
     assert described.topology
     assert standing.service.writes()
-    assert standing.service.lost() is None
-    assert not any(standing.service.lost(arm) for arm in standing.plan.arms)
+    assert standing.service.failure_reason() is None
+    assert not any(standing.service.failure_reason(arm) for arm in standing.plan.arms)
 
 
 def test_what_identifies_it_stays_the_same(standing: Standing) -> None:
@@ -137,7 +137,7 @@ def phases_add_up(phases: dict[str, Phase], tls: bool) -> None:
     assert ("tls" in phases) == tls
 
 
-def test_standing_connections_are_opened_anew_where_that_is_asked_for(standing: Standing, engines: Engines) -> None:
+def test_open_connections_are_opened_anew_where_that_is_asked_for(standing: Standing, engines: Engines) -> None:
     if standing.kind is HTTP:
         pytest.skip("a request opens its connection itself, in measured time")
     service = standing.service
@@ -159,16 +159,16 @@ def test_standing_connections_are_opened_anew_where_that_is_asked_for(standing: 
 
 def test_an_arm_proves_what_the_client_cannot_see(standing: Standing) -> None:
     for arm in standing.plan.arms:
-        proofs = standing.service.prove(arm, "start")
+        proofs = standing.service.collect_evidence(arm, "start")
         if arm.settings.lab.get("tunnel"):
             assert proofs == {"tunnel cipher": "aes256-gcm@openssh.com", "tunnel compression": "none"}
         elif pool := arm.settings.lab.get("pool"):
             seen = "TLSv1.3" if pool.get("server_tls") else "no TLS"
-            standing_connections = f"{pool['mode']} mode, 20 standing connections"
-            assert proofs == {"pool": standing_connections, "pool to server, as the server sees it": seen}
+            open_connections = f"{pool['mode']} mode, 20 open connections"
+            assert proofs == {"pool": open_connections, "pool to server, as the server sees it": seen}
         else:
             assert bool(proofs) == standing.proves
-        assert standing.service.lost(arm) is None
+        assert standing.service.failure_reason(arm) is None
 
 
 def test_cpu_is_counted_by_role_where_it_can_be(standing: Standing, engines: Engines) -> None:

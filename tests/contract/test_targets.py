@@ -127,7 +127,10 @@ def test_a_missing_privilege_is_named_with_a_grant_that_is_enough(server: UsersS
             assert ("which --database names" in unnamed) == server.grants_one_place
             server.grant(str(error))
             with loaded(server, server.access(url, CHOSEN)):
-                assert lacking != server.privileges[-1] or "its run goes on" in clean(server, tmp_path, url=url).out
+                assert (
+                    lacking != server.privileges[-1]
+                    or "its run is still active" in clean(server, tmp_path, url=url).out
+                )
         assert server.state() == before
 
 
@@ -201,7 +204,7 @@ def test_what_a_killed_run_has_left_is_removed_and_a_live_one_is_not(
         # It lives, and leaves the CPU time to others.
         process.send_signal(signal.SIGSTOP)
         (made,) = server.places() - places
-        assert f"its run goes on (process {process.pid} on" in clean(server, tmp_path, "--yes").out
+        assert f"its run is still active (process {process.pid} on" in clean(server, tmp_path, "--yes").out
         assert made in server.places()
         process.send_signal(signal.SIGKILL)
         process.wait()
@@ -224,7 +227,7 @@ def test_a_run_on_another_machine_is_known_by_its_lock_or_its_signs_of_life(
     with loaded(server) as (_, place, _):
         told = clean(server, tmp_path, "--yes").out
         assert "process 1 on elsewhere" in told
-        assert "its run holds its lock" in told or "its run showed life" in told
+        assert "its run holds its lock" in told or "its run's last heartbeat was" in told
         assert place in server.places()
 
 

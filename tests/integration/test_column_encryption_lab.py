@@ -87,16 +87,16 @@ def test_an_arm_that_sends_plaintext_is_lost_alone(lab: EncryptionLab) -> None:
     write_private(path, spoiled.encode())
     assert set(front._process.reload().values()) == {None}
     try:
-        assert "row sample of 9 tables" not in lab.prove(arm, "start")
-        assert (lab.lost(arm) or "").endswith("came in plaintext")
-        assert all(lab.lost(each) is None for each in lab._plan.arms if each is not arm)
-        assert lab.lost() is None
+        assert "row sample of 9 tables" not in lab.collect_evidence(arm, "start")
+        assert (lab.failure_reason(arm) or "").endswith("came in plaintext")
+        assert all(lab.failure_reason(each) is None for each in lab._plan.arms if each is not arm)
+        assert lab.failure_reason() is None
     finally:
         front._sampled.clear()
         front._contradicted.clear()
         write_private(path, text.encode())
         front._process.reload()
-    assert "row sample of 9 tables" in lab.prove(arm, "start")
+    assert "row sample of 9 tables" in lab.collect_evidence(arm, "start")
 
 
 def test_data_that_is_not_sound_ends_the_run_in_one_line(lab: EncryptionLab) -> None:
@@ -136,14 +136,14 @@ def test_a_gateway_or_server_that_ends_is_the_runs_end() -> None:
         (address,) = lab.endpoint(lab._plan.controls[0]).service.addresses
         assert lab.counters(address) != Counters()
         lab._front._process._process.kill()
-        eventually("the notice", lambda: lab.lost() is not None)
-        assert "gateway ended in the middle of the run" in (lab.lost() or "")
+        eventually("the notice", lambda: lab.failure_reason() is not None)
+        assert "gateway ended in the middle of the run" in (lab.failure_reason() or "")
         assert lab.counters(address) == Counters()
         assert lab.warnings() == []
-        assert lab.prove(lab._plan.controls[0], "end") == {}
+        assert lab.collect_evidence(lab._plan.controls[0], "end") == {}
         lab._lab.kill("mariadb")
         eventually("the notice", lambda: bool(lab._lab.dead()))
-        assert "mariadb ended in the middle of the run" in (lab.lost() or "")
+        assert "mariadb ended in the middle of the run" in (lab.failure_reason() or "")
 
 
 @pytest.mark.usefixtures("no_hosts")
@@ -154,8 +154,8 @@ def test_without_hosts_it_stands_on_loopback() -> None:
         assert any("no CPU share" in warning for warning in lab.warnings())
         with Engines(plan, lab, ONE_TERMINAL) as engines:
             assert [ready.error for ready in engines.ready.values()] == [None] * len(plan.arms)
-        assert all(lab.prove(arm, "start") for arm in plan.arms)
-        assert not any(lab.lost(arm) for arm in plan.arms)
+        assert all(lab.collect_evidence(arm, "start") for arm in plan.arms)
+        assert not any(lab.failure_reason(arm) for arm in plan.arms)
 
 
 RUN = """

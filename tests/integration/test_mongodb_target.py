@@ -187,5 +187,5 @@ def test_a_load_is_over_when_each_visible_member_has_it_whatever_a_hidden_one_ha
         finally:
             over.set()
             catching_up.join()
-            own.remove_made()
+            own.remove_created()
             own.close()

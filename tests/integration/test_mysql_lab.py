@@ -57,7 +57,7 @@ def test_every_arm_negotiates_what_it_says(every_level: tuple[Plan, ServerLab, E
         assert evidence["connections"] == 5
         if cipher := cipher_of(arm):
             assert cipher.startswith(arm.levels["transport"].removeprefix("ssh-"))
-            assert lab.prove(arm, "start") == {"tunnel cipher": cipher, "tunnel compression": "none"}
+            assert lab.collect_evidence(arm, "start") == {"tunnel cipher": cipher, "tunnel compression": "none"}
             tunnels.add(cipher)
         if arm.levels["transport"] != "tls":
             assert evidence["protocol"] is None
@@ -124,7 +124,7 @@ def test_the_quick_profiles_lab_has_links_as_long_as_asked_for() -> None:
         links = lab.links()
         for arm in plan.arms:
             assert lab.prefix(arm)
-            assert lab.lost(arm) is None
+            assert lab.failure_reason(arm) is None
     assert {(link.name, link.method) for link in links} == {
         (name, method) for name in ("lan", "us-us") for method in ("ICMP", "TCP_INFO")
     }
@@ -140,10 +140,10 @@ def test_a_tunnel_that_cannot_be_opened_is_its_arms_error() -> None:
     plan = plan.model_copy(update={"arms": arms})
     with ServerLab(plan) as lab, Engines(plan, lab) as engines:
         broken = arm_of(plan, "ssh-aes256-cbc")
-        assert "no-such-cipher" in (lab.lost(broken) or "")
-        assert lab.prove(broken, "start") == {}
+        assert "no-such-cipher" in (lab.failure_reason(broken) or "")
+        assert lab.collect_evidence(broken, "start") == {}
         error = engines.ready[broken.name].error
         assert error is not None
         assert error.error_class == "refused"
-        assert lab.lost() is None
+        assert lab.failure_reason() is None
         assert engines.ready["ssh-aes256-ctr"].error is None

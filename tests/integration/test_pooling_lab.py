@@ -14,7 +14,7 @@ from costof.programs.pgbouncer.pooler import ROLE
 from costof.programs.postgres.lab import USER, PostgresServer
 from costof.services import Judgement
 from costof.services.server.lab import ServerLab
-from costof.services.server.poolers import Pooled, mismatch
+from costof.services.server.poolers import ArmPoolSettings, mismatch
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from tests.support.engines import WORKLOADS, Engines, patient_plan
@@ -48,7 +48,7 @@ class Pools:
 
     @property
     def pooled(self) -> list[PlannedArm]:
-        return [arm for arm in self.plan.arms if Pooled.of(arm)]
+        return [arm for arm in self.plan.arms if ArmPoolSettings.from_arm(arm)]
 
     def slice(self, arm: PlannedArm, workload: str, operations: int) -> tuple[SliceAnswer, Judgement]:
         self.lab.arrange(arm)
@@ -76,12 +76,12 @@ def test_tls_is_on_the_sides_that_an_arm_says(pools: Pools) -> None:
         pools.lab.arrange(arm)
         answer = pools.engines.slice(arm, "connect", 5)
         assert answer.evidence["protocol"] == ("TLSv1.3" if arm.settings.speaks_tls else None)
-        pooled = Pooled.of(arm)
+        pooled = ArmPoolSettings.from_arm(arm)
         # Only the server itself knows the process that it has told a client of.
         assert (answer.evidence["server_side"] is None) == (pooled is not None)
-        told = pools.lab.prove(arm, "start").get("pool to server, as the server sees it")
+        told = pools.lab.collect_evidence(arm, "start").get("pool to server, as the server sees it")
         assert told == (pooled and ("TLSv1.3" if pooled.server_tls else "no TLS"))
-        assert pools.lab.lost(arm) is None
+        assert pools.lab.failure_reason(arm) is None
 
 
 @pytest.mark.parametrize("workload", ["connect", "query"])
@@ -92,7 +92,7 @@ def test_the_server_has_no_new_session_while_its_clients_are_pooled(pools: Pools
         moved = pools.server.counters().since(before)
         assert (answer.operations, answer.errors) == (50, [])
         assert judged.mismatch is None
-        if Pooled.of(arm):
+        if ArmPoolSettings.from_arm(arm):
             assert moved.connections == 0
             assert judged.counts["transactions counted by the pooler"] >= 50
             assert judged.figures["pool_wait"] >= 0
@@ -126,12 +126,12 @@ def test_a_storm_beyond_what_the_server_takes_is_one_error_without_a_pool_and_no
         answer, judged = pools.slice(arm, "storm", CLIENTS)
         assert (answer.operations, answer.errors, judged.mismatch) == (CLIENTS, [], None)
     # As many as the pools hold, whatever of an earlier storm is still ending.
-    standing = sum(pooled.size for pooled in map(Pooled.of, pools.pooled) if pooled)
+    standing = sum(pooled.size for pooled in map(ArmPoolSettings.of, pools.pooled) if pooled)
     pools.server.ask(f"ALTER ROLE {USER} CONNECTION LIMIT {standing}")
     try:
         for arm in pools.plan.arms:
             answer, _ = pools.slice(arm, "storm", CLIENTS)
-            if Pooled.of(arm):
+            if ArmPoolSettings.from_arm(arm):
                 assert (answer.operations, answer.errors) == (CLIENTS, [])
             else:
                 (error,) = answer.errors

@@ -99,5 +99,5 @@ def test_a_server_that_is_killed_while_it_answers_is_told_by_class(lab: Lab) -> 
     answers = slices_until_met(kill_it, lambda: lab.engines.slice(arm, "query", 200))
     assert any(answer.operations for answer in answers)
     assert {error.error_class for error in answers[-1].errors} <= {"closed", "reset", "refused"}
-    eventually("notice of it", lambda: lab.service.lost() is not None)
-    assert "redis ended in the middle of the run" in str(lab.service.lost())
+    eventually("notice of it", lambda: lab.service.failure_reason() is not None)
+    assert "redis ended in the middle of the run" in str(lab.service.failure_reason())

@@ -75,7 +75,7 @@ def test_a_mongodb_that_is_plain_hears_a_tls_handshake_and_nothing_else(
     sent = refused(done, tap, PASSWORD)
     assert any(sent)
     assert all(begins(each, HANDSHAKE) and b"tester" not in each for each in sent)
-    assert "may take plain connections only" in done.err
+    assert "may accept only plain connections" in done.err
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from costof.cli.resume import Resumed, reopen
 from costof.errors import CostofError, ErrorText
 from costof.lab.certificates import Authority
 from costof.programs.access import Access, Password
-from costof.programs.reach import certificate_of, check_identity
+from costof.programs.reach import check_identity, read_certificate
 from costof.results.ledger import PLAN, SLICES, EndRecord, Ledger, LookRecord
 from costof.results.run import read_run
 from costof.run.schedule import Looks
@@ -199,9 +199,9 @@ def test_a_server_that_shows_no_certificate_has_none_to_compare() -> None:
         # It hangs up on the handshake, and later nobody is there.
         answering = threading.Thread(target=lambda: listener.accept()[0].close())
         answering.start()
-        assert certificate_of("127.0.0.1", port) == {}
+        assert read_certificate("127.0.0.1", port) == {}
         answering.join()
-    assert certificate_of("127.0.0.1", port) == {}
+    assert read_certificate("127.0.0.1", port) == {}
 
 
 def complete(folder: Path, **options: Any) -> Path:

@@ -184,7 +184,7 @@ def test_what_is_asked_of_hosts() -> None:
 @pytest.mark.parametrize(
     ("study", "url", "options", "why"),
     [
-        ("mysql-column-encryption", "mysql://u@h/", {}, "the gateway stands on this machine"),
+        ("mysql-column-encryption", "mysql://u@h/", {}, "the gateway runs on this machine"),
         ("mongodb-tls", "mongodb://u@h/?replicaSet=rs0", {"settings": ["tls_library=aws-lc"]}, "TLS by aws-lc"),
         ("postgres-tls", "postgresql://u@h/", {"client": "pgbench"}, "--client pgbench cannot be had on other hosts"),
     ],
@@ -302,7 +302,7 @@ def commands_plan(level: str = "") -> StudyPlan:
 def test_a_rate_is_divided_among_hosts() -> None:
     plan = commands_plan()
     service = Commands(plan)
-    service.shared_by(3)
+    service.set_host_count(3)
     told = [service.endpoint(arm).service.model_dump()["programs"]["load"]["argv"] for arm in plan.arms]
     assert told == [["load", "100"]] * 3
     assert service.commands() == ["off: run load 100", "on: run load 100"]

@@ -19,7 +19,7 @@ from costof.cli.ycsb.databases.mysql import MysqlDatabase
 from costof.errors import EXIT_USAGE, UNTRUSTED_HINT, CostofError, ErrorText
 from costof.programs.access import Access, LoginUrl, Password
 from costof.programs.mariadb.connection import parse_mysql_url
-from costof.programs.mongod.connection import FirstLook, MongodbUrl, parse_mongodb_url
+from costof.programs.mongod.connection import FirstHeartbeatListener, MongodbUrl, parse_mongodb_url
 from costof.programs.target_database import Maker, read_marker
 from costof.services.open import shown_urls
 from costof.study.library import load_study
@@ -121,13 +121,13 @@ def test_an_at_sign_of_an_option_is_none_of_the_login(options: str) -> None:
         # A host may follow this one.
         (AZURE + "&appName=@acc", "an @ among the options after the '\\?' as %40"),
         *((f"mongodb://shop:S3cret@{place}/", "not host:port") for place in ("h:port", "h:99999")),
-        ("mongodb://shop:S3cret@/", "names no host"),
+        ("mongodb://shop:S3cret@/", "has no host"),
         ("mongodb://shop:S3cret@%2Ftmp%2Fmongodb-27017.sock/", "Unix socket"),
-        ("mongodb://:S3cret@h/", "names no user"),
+        ("mongodb://:S3cret@h/", "has no user"),
         ("mongodb://shop:S3cret@h/?replicaSet=a&S3cret=1", "option 2 after"),
         ("mongodb://shop:S3cret@h/?tls=S3cret", "option 1 after"),
-        ("mongodb://shop:S3cret@h/?tls=true&tlsInsecure=true", "leave tls"),
-        ("mongodb://shop:S3cret@h/?w=0", "no latency to measure; leave w out"),
+        ("mongodb://shop:S3cret@h/?tls=true&tlsInsecure=true", "remove tls"),
+        ("mongodb://shop:S3cret@h/?w=0", "no latency to measure; remove w"),
         ("mongodb://shop:S3cret@h/?tls=true&tlsCAFile=/S3cret", "cannot be read"),
         *((f"mysql://shop:S3cret@{place}/", "not host:port") for place in ("h:port", "[::1")),
         ("mysql://shop:S3cret@h/theirs", "a database of its own"),
@@ -151,7 +151,7 @@ def test_what_is_wrong_with_a_url_is_told_without_it(url: str, told: str) -> Non
     [{"mongodb.url": "mongodb://h/?w=0"}, {"mongodb.url": "mongodb://h/", "mongodb.writeConcern": "unacknowledged"}],
 )
 def test_writes_that_nobody_acknowledges_are_refused_with_what_to_write(properties: dict[str, str]) -> None:
-    with pytest.raises(CostofError, match=r"w=0 asks for writes that no server answers.*write w=1 or w=majority"):
+    with pytest.raises(CostofError, match=r"with w=0 the server does not answer writes.*write w=1 or w=majority"):
         MongodbDatabase(properties, "t")
 
 
@@ -201,13 +201,13 @@ def test_a_certificate_of_an_unknown_authority_names_the_option_for_it(detail: s
 HERE, THERE = ("127.0.0.1", 1), ("127.0.0.1", 2)
 
 
-def failed(look: FirstLook, address: tuple[str, int], words: str) -> None:
+def failed(look: FirstHeartbeatListener, address: tuple[str, int], words: str) -> None:
     look.failed(ServerHeartbeatFailedEvent(0.0, AutoReconnect(words), address))
 
 
 def test_a_mongodb_whose_addresses_all_fail_is_told_in_their_own_words_once() -> None:
     """As soon as each has failed once, though the client has not heard of it yet."""
-    look = FirstLook(addresses=2)
+    look = FirstHeartbeatListener(addresses=2)
     failed(look, HERE, "certificate is not valid")
     failed(look, HERE, "a second try")
     failed(look, THERE, "Connection refused")
@@ -216,7 +216,7 @@ def test_a_mongodb_whose_addresses_all_fail_is_told_in_their_own_words_once() ->
 
 
 def test_one_address_that_answers_is_enough() -> None:
-    look = FirstLook(addresses=2)
+    look = FirstHeartbeatListener(addresses=2)
     failed(look, HERE, "Connection refused")
     look.succeeded(ServerHeartbeatSucceededEvent(0.0, None, THERE))
     failed(look, THERE, "Connection refused")
@@ -225,10 +225,10 @@ def test_one_address_that_answers_is_enough() -> None:
 
 def test_a_maker_is_known_by_its_number_and_its_start() -> None:
     here = Maker.this_process()
-    assert here.lives() is True
-    assert here.model_copy(update={"started": here.started - 1}).lives() is False
-    assert here.model_copy(update={"pid": 2**22 + 1}).lives() is False
-    assert here.model_copy(update={"machine": "another"}).lives() is None
+    assert here.is_alive() is True
+    assert here.model_copy(update={"started": here.started - 1}).is_alive() is False
+    assert here.model_copy(update={"pid": 2**22 + 1}).is_alive() is False
+    assert here.model_copy(update={"machine": "another"}).is_alive() is None
 
 
 def test_a_marker_that_names_more_than_a_table_is_not_intact() -> None:

@@ -143,7 +143,7 @@ def test_a_target_whose_counter_counts_nothing_is_measured_by_the_clients_eviden
 ) -> None:
     access = Access("mysql://u:p@db.example/")
     service = TargetService(access, SysbenchTarget(access, "mysql-transport", "a-run", 1))
-    assert service.usable(answer(**evidence), counted) == usable
+    assert service.trusted_counters(answer(**evidence), counted) == usable
     warnings = service.warnings()
     assert len(warnings) == (told is not None)
     assert told is None or told in warnings[0]

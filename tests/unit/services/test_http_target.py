@@ -107,9 +107,9 @@ def test_a_url_is_an_address_a_host_and_a_path(url: str, address: str, host: str
 @pytest.mark.parametrize(
     ("url", "told"),
     [
-        *((url, "written as https://host:443/path") for url in ("", "shop.example")),
-        ("http://h/", "--target is written as https://"),
-        *((url, "names no host") for url in ("https://", "https:///path", "https://:443/", "https:user:secret@h/")),
+        *((url, "write --target as https://host:443/path") for url in ("", "shop.example")),
+        ("http://h/", "write --target as https://"),
+        *((url, "has no host") for url in ("https://", "https:///path", "https://:443/", "https:user:secret@h/")),
         *((url, "[Pp]ort") for url in ("https://h:0/", "https://h:99999/", "https://h:x/")),
         *((url, "a space") for url in ("https://h h/", "https://h/a b")),
         ("https://h/\r\nX: y", "control character"),
@@ -127,7 +127,7 @@ def test_what_is_no_url_is_told_in_one_line(url: str, told: str) -> None:
 
 
 def test_the_plain_url_is_called_by_its_own_option() -> None:
-    with pytest.raises(CostofError, match="--plain-target is written as http://host:80/path"):
+    with pytest.raises(CostofError, match="write --plain-target as http://host:80/path"):
         parsed("https://h/", "http")
 
 

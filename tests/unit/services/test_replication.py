@@ -7,29 +7,29 @@ from bson import Timestamp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costof.services.replication.lab import roles_of
+from costof.services.replication.lab import member_roles
 from costof.services.replication.shape import (
     MemberReading,
     SetReading,
     depths,
+    expected_tree,
     figures_of,
     hops_to_majority,
     told,
     tree_mismatch,
-    wanted_tree,
 )
 
 SHAPES = st.sampled_from(["star", "chain", "tree-2", "tree-3"])
 
 
 def shaped(shape: str, members: list[str]) -> dict[str, str | None]:
-    tree = wanted_tree(shape, members)
+    tree = expected_tree(shape, members)
     assert tree is not None
     return tree
 
 
 def voters(nodes: int) -> list[str]:
-    return [name for name, role in roles_of(nodes).items() if role != "read-only"]
+    return [name for name, role in member_roles(nodes).items() if role != "read-only"]
 
 
 @given(SHAPES, st.integers(1, 50))
@@ -57,7 +57,7 @@ def test_a_tree_is_as_wide_as_it_says_and_filled_from_the_top(width: int, count:
     [("star", 3, 1), ("chain", 3, 1), ("star", 7, 1), ("chain", 7, 3), ("tree-2", 7, 2), ("chain", 15, 3)],
 )
 def test_hops_to_a_majority_go_by_voters_alone(shape: str, nodes: int, hops: int) -> None:
-    tree = shaped(shape, list(roles_of(nodes)))
+    tree = shaped(shape, list(member_roles(nodes)))
     assert {tree[name] for name in voters(nodes)} <= {None, *voters(nodes)}
     assert hops_to_majority(tree, "primary", voters(nodes)) == hops
 
@@ -70,13 +70,13 @@ def test_members_that_follow_each_other_are_reached_from_nowhere() -> None:
 
 def test_a_tree_in_words() -> None:
     words = "primary: secondary-1, secondary-2; secondary-1: secondary-3, secondary-4; secondary-2: secondary-5, hidden"
-    assert told(shaped("tree-2", list(roles_of(7)))) == words
-    assert wanted_tree("natural", list(roles_of(7))) is None
+    assert told(shaped("tree-2", list(member_roles(7)))) == words
+    assert expected_tree("natural", list(member_roles(7))) is None
 
 
 @pytest.mark.parametrize(("nodes", "voting", "electable"), [(3, 3, 2), (7, 7, 6), (15, 7, 6)])
 def test_members_have_the_published_roles(nodes: int, voting: int, electable: int) -> None:
-    roles = list(roles_of(nodes).values())
+    roles = list(member_roles(nodes).values())
     assert (len(roles), len(voters(nodes)), roles.count("hidden")) == (nodes, voting, 1)
     assert roles.count("primary") + roles.count("secondaries") == electable
 
@@ -102,9 +102,9 @@ def chain(fetched: int = 0, **changed: MemberReading) -> SetReading:
     ("reading", "fault"),
     [
         (chain(), None),
-        (chain(hidden=member(None, "STARTUP2")), "hidden is in STARTUP2"),
-        (chain(primary=member("secondary-1")), "primary is in SECONDARY"),
-        (SetReading(chain().members, {"hidden": "connection closed"}, {}), "hidden cannot be asked: connection closed"),
+        (chain(hidden=member(None, "STARTUP2")), "hidden is in state STARTUP2"),
+        (chain(primary=member("secondary-1")), "primary is in state SECONDARY"),
+        (SetReading(chain().members, {"hidden": "connection closed"}, {}), "hidden cannot be read: connection closed"),
     ],
 )
 def test_a_set_that_is_not_whole_is_told(reading: SetReading, fault: str | None) -> None:
@@ -112,7 +112,7 @@ def test_a_set_that_is_not_whole_is_told(reading: SetReading, fault: str | None)
 
 
 def test_a_tree_must_be_the_arms_all_through() -> None:
-    wanted, astray = wanted_tree("chain", NAMES), chain(hidden=member("primary"))
+    wanted, astray = expected_tree("chain", NAMES), chain(hidden=member("primary"))
     assert tree_mismatch(wanted, chain(), chain()) is None
     assert tree_mismatch(None, astray, astray) is None
     assert "changed from" in (tree_mismatch(wanted, chain(), astray) or "")

@@ -94,7 +94,7 @@ def test_servers_that_were_started_anew_are_told(counter: Counter) -> None:
         (
             "846507704000000000",
             "846507704850000000",
-            "it went up by 850,000,000 in 1.0 s, as 850,000,000 busy cores would make it, and no servers have that "
+            "it rose by 850,000,000 in 1.0 s, which would need 850,000,000 busy cores; no servers have that "
             "many cores; if it prints nanoseconds (0.85 cores), divide by 1,000,000,000",
         ),
         ("12000000", "12300000", "if it prints microseconds (0.3 cores), divide by 1,000,000"),
@@ -116,7 +116,7 @@ def test_servers_on_this_machine_cannot_use_more_than_its_cores(counter: Counter
     counter.prints("100")
     counter.prints(f"{100 + 2 * (10 + LAG_SECONDS)}", after_seconds=10.0)
     said = refused(counter, "700", after_seconds=10.0)
-    assert "30 busy cores would make it, and this machine, where 127.0.0.1:3306 is, has 2 cores" in said
+    assert "would need 30 busy cores; this machine, where 127.0.0.1:3306 is, has 2 cores" in said
     assert "if it prints hundredths of a second (0.3 cores), divide by 100" in said
 
 
@@ -124,10 +124,10 @@ def test_counter_that_stands_still_under_load_is_refused(counter: Counter) -> No
     counter.prints("12.5")
     counter.prints("12.5", after_seconds=1.0)
     with pytest.raises(CostofError, match=r"it printed 12\.5 before and after 1,234 operations") as refused:
-        counter.cpu.check_it_moved(1234)
+        counter.cpu.check_increase(1234)
     assert refused.value.problem is ErrorText.SERVER_CPU_UNREAD
     counter.prints("12.51", after_seconds=1.0)
-    counter.cpu.check_it_moved(1234)
+    counter.cpu.check_increase(1234)
 
 
 def test_cpu_time_of_another_machine_is_not_taken_off_this_ones() -> None:
