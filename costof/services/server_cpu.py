@@ -113,7 +113,8 @@ class ServerCpu:
         unit = min(UNITS, key=lambda name: abs(math.log(rate / UNITS[name] / USUAL_CORES)))
         return (
             f"it rose by {used:,.10g} in {elapsed:.1f} s, which would need {rate:,.0f} busy cores; "
-            f"{self._core_limit_text}; if it prints {unit} ({rate / UNITS[unit]:.2g} cores), divide by {UNITS[unit]:,.0f}"
+            f"{self._core_limit_text}; if it prints {unit} ({rate / UNITS[unit]:.2g} cores), "
+            f"divide by {UNITS[unit]:,.0f}"
         )
 
     def _unread(self, detail: str) -> CostofError:

@@ -125,11 +125,11 @@ class RedisSettings(ServiceSettings):
         return f"{self.key_prefix or ''}key:{record:012}"
 
 
-MAY_WANT_TLS = "its port may be the one that takes TLS: write rediss://…"
+MAY_WANT_TLS = "this may be the TLS port: write rediss://…"
 # redis-py's default would be ten tries in a minute.
 RETRY_ONCE = Retry(NoBackoff(), 1, (redis.ConnectionError,))
 # A plain port reads a TLS ClientHello as the beginning of a command and waits for the rest.
-MAY_BE_PLAIN = "TLS is asked for, and its port may be the one that takes plain connections"
+MAY_BE_PLAIN = "the URL requires TLS, but this may be the plain port"
 
 
 class RedisSession:
