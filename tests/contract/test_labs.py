@@ -1,4 +1,4 @@
-"""The contract of every lab: it leaves nothing behind, works without hosts, and a dead process affects only its arms."""
+"""The contract of every lab: it leaves nothing behind, works without hosts, and a dead process fails only its arms."""
 
 from __future__ import annotations
 

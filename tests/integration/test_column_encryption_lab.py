@@ -63,7 +63,7 @@ def test_an_account_gets_what_its_role_says(lab: EncryptionLab) -> None:
     with log_in_raw(login(lab, "100", ADMINISTRATOR)) as administrator:
         assert read_rows(administrator, DATABASE) == kept
     rows, received = read_recorded(login(lab, "100", STRANGER), DATABASE)
-    assert compare(kept, rows, received, encrypted_columns("mysql-column-encryption/100.toml")).wrong is None
+    assert compare(kept, rows, received, encrypted_columns("mysql-column-encryption/100.toml")).mismatch is None
     # The measured one, without the word that it decrypts.
     with pytest.raises(MySQLError), log_in_raw(login(lab, "100", USER)) as stock:
         read_rows(stock, DATABASE)
@@ -92,8 +92,8 @@ def test_an_arm_that_sends_plaintext_is_lost_alone(lab: EncryptionLab) -> None:
         assert all(lab.failure_reason(each) is None for each in lab._plan.arms if each is not arm)
         assert lab.failure_reason() is None
     finally:
-        front._sampled.clear()
-        front._contradicted.clear()
+        front._samples.clear()
+        front._mismatches.clear()
         write_private(path, text.encode())
         front._process.reload()
     assert "row sample of 9 tables" in lab.collect_evidence(arm, "start")

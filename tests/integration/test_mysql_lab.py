@@ -9,7 +9,7 @@ import pytest
 
 from costof.lab.lab import is_root
 from costof.services.server.lab import ServerLab, keys_to_show
-from costof.services.server.tunnels import cipher_of
+from costof.services.server.tunnels import tunnel_cipher
 from costof.study.arms import PlannedArm
 from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
@@ -55,7 +55,7 @@ def test_every_arm_negotiates_what_it_says(every_level: tuple[Plan, ServerLab, E
         lab.arrange(arm)
         evidence = engines.slice(arm, "connect", 5).evidence
         assert evidence["connections"] == 5
-        if cipher := cipher_of(arm):
+        if cipher := tunnel_cipher(arm):
             assert cipher.startswith(arm.levels["transport"].removeprefix("ssh-"))
             assert lab.collect_evidence(arm, "start") == {"tunnel cipher": cipher, "tunnel compression": "none"}
             tunnels.add(cipher)

@@ -126,7 +126,7 @@ def test_a_storm_beyond_what_the_server_takes_is_one_error_without_a_pool_and_no
         answer, judged = pools.slice(arm, "storm", CLIENTS)
         assert (answer.operations, answer.errors, judged.mismatch) == (CLIENTS, [], None)
     # As many as the pools hold, whatever of an earlier storm is still ending.
-    standing = sum(pooled.size for pooled in map(ArmPoolSettings.of, pools.pooled) if pooled)
+    standing = sum(pooled.size for pooled in map(ArmPoolSettings.from_arm, pools.pooled) if pooled)
     pools.server.ask(f"ALTER ROLE {USER} CONNECTION LIMIT {standing}")
     try:
         for arm in pools.plan.arms:

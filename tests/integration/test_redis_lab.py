@@ -10,7 +10,7 @@ import pytest
 from costof.programs.redis.lab import PORT
 from costof.run.evidence import mismatch
 from costof.services.server.lab import ServerLab
-from costof.services.server.stunnels import Carried, stunnel_of
+from costof.services.server.stunnels import StunnelObservation, stunnel_ends
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from tests.support.engines import Engines, slices_until_met
@@ -53,7 +53,7 @@ def test_every_arm_proves_its_way_from_both_ends(lab: Lab, workload: str) -> Non
         assert (mismatch(arm.settings, "wire", answer, moved), judgement.mismatch) == (None, None)
         opened = answer.evidence["connections"]
         assert (moved.connections, opened > 0) == (opened, True)
-        assert judgement.counts == ({"connections carried by stunnel": opened} if stunnel_of(arm) else {})
+        assert judgement.counts == ({"connections carried by stunnel": opened} if stunnel_ends(arm) else {})
         # Redis itself has been told in plain what stunnel has carried.
         assert answer.evidence["server_side"].endswith(f":{PORT}") == (arm.levels["transport"] != "tls")
         if arm.settings.speaks_tls:
@@ -64,8 +64,8 @@ def test_connections_that_stunnel_has_not_carried_prove_nothing(lab: Lab) -> Non
     arm = lab.arm("stunnel-both")
     lab.service.arrange(arm)
     answer = lab.engines.slice(arm, "connect", 20)
-    assert lab.service.judge(arm, Carried(0), Carried(20), answer).mismatch is None
-    assert lab.service.judge(arm, Carried(0), Carried(19), answer).mismatch == "stunnel carried 19 connections of 20"
+    assert lab.service.judge(arm, StunnelObservation(0), StunnelObservation(20), answer).mismatch is None
+    assert lab.service.judge(arm, StunnelObservation(0), StunnelObservation(19), answer).mismatch == "stunnel carried 19 connections of 20"
 
 
 def test_stunnel_has_cpu_time_of_its_own(lab: Lab) -> None:

@@ -59,7 +59,7 @@ def test_where_a_password_is_read_it_is_a_secret_already() -> None:
     for read in (
         parse_mysql_url(Access(f"mysql://u:{SECRET}@h/"), "a-study"),
         parse_mongodb_url(Access(f"mongodb://u:{SECRET}@h/"), "a-study"),
-        Access(f"mysql://u:{SECRET}@h/", password=Password(SecretStr(SECRET), said=True)),
+        Access(f"mysql://u:{SECRET}@h/", password=Password(SecretStr(SECRET), explicit=True)),
     ):
         assert SECRET not in repr(read) + str(read)
 
