@@ -206,5 +206,5 @@ def _requires_tls(options: dict[str, str], ca_file: Path | None, form: UrlForm) 
     if form.ca_option in options or ca_file is not None:
         choices.add(True)
     if len(choices) > 1:
-        raise UrlError("it asks for plain and for TLS at once; remove one of the two")
+        raise UrlError("it requires both plain and TLS; remove one of the two")
     return True in choices

@@ -65,7 +65,7 @@ FORM = UrlForm(
     tls_options=TLS_OPTIONS,
     ca_option=CA_OPTION,
     normalize=_normalize,
-    path_refused="remove the path: costof creates a database of its own; --database sets its name",
+    path_refused="remove the path: costof creates a new database; --database sets its name",
 )
 
 

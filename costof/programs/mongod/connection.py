@@ -154,7 +154,8 @@ def _requires_tls(options: dict[str, Any], ca_file: Path | None) -> bool:
             )
     tls = options.get("tls")
     if tls is False and (ca_file is not None or "tlsCAFile" in options):
-        raise UrlError("it asks for plain and for TLS at once; remove one of the two")
+        raise UrlError("it requires both plain and TLS; remove one of the two")
+
     return bool(tls) or ca_file is not None or "tlsCAFile" in options
 
 

@@ -52,7 +52,7 @@ ADMINISTRATOR = "administrator"
 
 
 class RedisServer(LabServer):
-    """One `redis-server`, the same at every distance."""
+    """One `redis-server`, used at every distance."""
 
     writes = ["the lab's own server: strings under keys key:<number>, gone with the lab"]
 

@@ -32,7 +32,7 @@ URL = "mysql://app:pass-word@db.example:3307/"
 SHOWN = "mysql://app@db.example:3307/"
 HTTPS, HTTP = "https://shop.example/?token=abc", "http://shop.example/"
 NOTHING = TargetArguments(None, None, None, False, None, None, None, None)
-PASSWORD = Password(SecretStr("pass-word"), said=False)
+PASSWORD = Password(SecretStr("pass-word"), explicit=False)
 PASSWORD_GIVEN = {"COSTOF_PASSWORD": "pass-word"}
 LAB = plan_of("redis-tls", "quick", "transport=plain,tls")
 
