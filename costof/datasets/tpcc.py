@@ -32,9 +32,10 @@ _ADDRESS = (
 )
 
 #: The tables' columns (clause 1.3). Counters with four digits in the specification are integers, which no run can
-#: overflow. History has no primary key (clause 1.3.1). References between tables are not declared as foreign keys, which
-#: clause 1.3 does not require: each insert would then read and lock its parents' rows, such as the warehouse's, and the
-#: cost of a protection would be measured on top of that. The transactions keep the references; `REFERENCES` checks them.
+#: overflow. History has no primary key (clause 1.3.1). References between tables are not declared as foreign keys,
+#: which clause 1.3 does not require: each insert would then read and lock its parents' rows, such as the warehouse's,
+#: and the cost of a protection would be measured on top of that. The transactions keep the references; `REFERENCES`
+#: checks them.
 COLUMNS = {
     "warehouse": (
         f"w_id INT NOT NULL, w_name VARCHAR(10) NOT NULL, {_ADDRESS.format('w')}, w_tax DECIMAL(4,4) NOT NULL, "
