@@ -19,9 +19,9 @@ def clean(access: Access, yes: bool) -> None:
     Removes only databases with costof's marker, and empty databases with a name that costof created, if no run uses
     them. Without --yes it asks for confirmation on a terminal, and elsewhere only lists them.
     """
-    from costof.programs.leftovers import reached
+    from costof.programs.leftovers import open_leftovers
 
-    with reached(access) as server:
+    with open_leftovers(access) as server:
         leftovers = [each for each in server.find() if access.database in (None, each.database)]
         for leftover in leftovers:
             marker = leftover.marker

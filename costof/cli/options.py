@@ -105,7 +105,7 @@ class TargetArguments:
             "--target": self.url,
             "--plain-target": self.plain_url,
             "--tls-ca": self.ca_file,
-            "a password": self.password and self.password.said,
+            "a password": self.password and self.password.explicit,
             "--database": self.database,
             "--allow-plain": self.allow_plain,
             "--server-cpu": self.server_cpu,

@@ -161,7 +161,7 @@ def _compare(
     yield "--database", original.database, now.database
     yield "--server-cpu", original.server_cpu, now.server_cpu
     yield "--pooler", without_password(original.pooler), without_password(now.pooler)
-    if target.password is not None and target.password.said:
+    if target.password is not None and target.password.explicit:
         yield "a password", original.with_password, True
 
 

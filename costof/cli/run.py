@@ -190,7 +190,7 @@ def run_study(
         if hosts is not None:
             with HostsProcess(hosts, None) as process:
                 nodes = process.nodes
-        service.shared_by(len(nodes) or 1)
+        service.set_host_count(len(nodes) or 1)
         _print_plan(plan, service)
         _print_hosts(plan, nodes)
         return EXIT_ANSWERED

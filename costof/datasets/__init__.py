@@ -1,1 +1,1 @@
-"""The data of standard benchmarks: sysbench's and pgbench's tables, TPC-C's, YCSB's records."""
+"""The data of standard benchmarks: the tables of sysbench, pgbench and TPC-C, and YCSB's records."""

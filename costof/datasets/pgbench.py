@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-#: All of them, in an order in which they can be dropped.
+#: All tables, in an order in which they can be dropped.
 TABLES = ("pgbench_history", "pgbench_accounts", "pgbench_tellers", "pgbench_branches")
-#: The one whose rows are the run's records.
+#: The table whose rows are the run's records.
 ACCOUNTS = "pgbench_accounts"
 TELLERS_OF_A_BRANCH = 10
 
@@ -17,9 +17,9 @@ _COLUMNS = {
 
 
 def create_tables(scale: int) -> list[str]:
-    """All but the accounts' rows: so many branches, and their tellers.
+    """Return the statements that create all tables and fill branches (`scale` rows) and tellers, but not accounts.
 
-    Their keys are there from the start, so that an account that is loaded twice is an error.
+    The tables have their primary keys from the start, so that loading an account twice is an error.
     """
     tellers = f"SELECT tid, (tid - 1) / {TELLERS_OF_A_BRANCH} + 1, 0 FROM generate_series(1, {{}}) AS tid"  # noqa: S608
     return [
@@ -30,6 +30,5 @@ def create_tables(scale: int) -> list[str]:
 
 
 def after_load() -> list[str]:
-    """Statements for tables that have their rows: what pgbench does, and a look at every row, so that all are in memory
-    before the first slice."""
+    """Return the statements after the load: pgbench's own, and one that reads every row into memory."""
     return [*(f"VACUUM ANALYZE {table}" for table in TABLES), f"SELECT sum(length(filler)) FROM {ACCOUNTS}"]  # noqa: S608

@@ -6,7 +6,7 @@ TABLE = "sbtest1"
 
 
 def create_table(database: str) -> str:
-    """The table without its secondary index, which is made when the rows are there."""
+    """Return the statement that creates the table without its secondary index, which is made after the load."""
     return (
         f"CREATE TABLE `{database}`.{TABLE} (id INTEGER NOT NULL AUTO_INCREMENT, k INTEGER DEFAULT '0' NOT NULL, "
         "c CHAR(120) DEFAULT '' NOT NULL, pad CHAR(60) DEFAULT '' NOT NULL, PRIMARY KEY (id)) ENGINE = innodb"
@@ -14,8 +14,7 @@ def create_table(database: str) -> str:
 
 
 def after_load(database: str) -> list[str]:
-    """Statements for a table that has its rows: the index, statistics, and a look at every row, so that all are in
-    memory before the first slice."""
+    """Return the statements after the load: the index, statistics, and one that reads every row into memory."""
     return [
         f"CREATE INDEX k_1 ON `{database}`.{TABLE} (k)",
         f"ANALYZE TABLE `{database}`.{TABLE}",

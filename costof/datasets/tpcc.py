@@ -1,6 +1,6 @@
 """TPC-C's tables and consistency conditions (specification, revision 5.11), for MySQL and MariaDB.
 
-The engine loads the data and runs the transactions (`engine/crates/workload/src/tpcc/`); here is what surrounds them.
+The engine loads the data and runs the transactions (`engine/crates/workload/src/tpcc/`).
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
-#: In an order in which they can be dropped or filled.
+#: All tables, in an order in which they can be dropped or filled.
 TABLES = (
     "warehouse",
     "district",
@@ -24,17 +24,18 @@ DISTRICTS = 10
 UNITS_OF_A_WAREHOUSE = 111
 UNITS_OF_THE_ITEMS = 100
 
-#: Whatever a server's own default is: the data is ASCII, sorted as bytes.
+#: Fixed here, since defaults differ between servers. The data is ASCII and sorted as bytes.
 _OPTIONS = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
 _ADDRESS = (
     "{0}_street_1 VARCHAR(20) NOT NULL, {0}_street_2 VARCHAR(20) NOT NULL, {0}_city VARCHAR(20) NOT NULL, "
     "{0}_state CHAR(2) NOT NULL, {0}_zip CHAR(9) NOT NULL"
 )
 
-#: Clause 1.3. Counts that the specification gives four digits are integers, which no run overflows. History has no
-#: primary key (clause 1.3.1). The references between tables are what the transactions keep and `REFERENCES` checks; as
-#: declared foreign keys, which clause 1.3 does not ask for, each insert would read and lock its parents' rows, the
-#: warehouse's among them, and the protection's cost would be measured on top of that.
+#: The tables' columns (clause 1.3). Counters with four digits in the specification are integers, which no run can
+#: overflow. History has no primary key (clause 1.3.1). References between tables are not declared as foreign keys,
+#: which clause 1.3 does not require: each insert would then read and lock its parents' rows, such as the warehouse's,
+#: and the cost of a protection would be measured on top of that. The transactions keep the references; `REFERENCES`
+#: checks them.
 COLUMNS = {
     "warehouse": (
         f"w_id INT NOT NULL, w_name VARCHAR(10) NOT NULL, {_ADDRESS.format('w')}, w_tax DECIMAL(4,4) NOT NULL, "
@@ -75,7 +76,7 @@ COLUMNS = {
         "i_id INT NOT NULL, i_im_id INT NOT NULL, i_name VARCHAR(24) NOT NULL, i_price DECIMAL(5,2) NOT NULL, "
         "i_data VARCHAR(50) NOT NULL, PRIMARY KEY (i_id)"
     ),
-    # Strings may be NULL: New-Order changes many rows at once by an INSERT that names no more than what changes.
+    # Strings may be NULL: New-Order updates many rows with one INSERT that names only the columns that change.
     "stock": (
         "s_i_id INT NOT NULL, s_w_id INT NOT NULL, s_quantity SMALLINT NOT NULL, "
         + "".join(f"s_dist_{district:02} CHAR(24), " for district in range(1, DISTRICTS + 1))
@@ -84,7 +85,7 @@ COLUMNS = {
     ),
 }
 
-#: A table's columns and the key of another that they hold (clause 1.3.1).
+#: The references between tables (clause 1.3.1): table, columns, referenced table, its columns.
 REFERENCES = (
     ("district", ("d_w_id",), "warehouse", ("w_id",)),
     ("customer", ("c_w_id", "c_d_id"), "district", ("d_w_id", "d_id")),
@@ -98,14 +99,14 @@ REFERENCES = (
     ("stock", ("s_i_id",), "item", ("i_id",)),
 )
 
-#: What each of a condition's queries returns is a row that violates it (clause 3.3.2). Conditions hold for a database
-#: on which no transaction is under way.
+#: The consistency conditions (clause 3.3.2): a description, and a query that returns the rows that violate it. They
+#: hold while no transaction is under way.
 CONSISTENCY = {
     1: (
         "a warehouse's w_ytd is the sum of its districts' d_ytd",
-        "SELECT w_id, w_ytd, taken FROM warehouse "
-        "LEFT JOIN (SELECT d_w_id, SUM(d_ytd) AS taken FROM district GROUP BY d_w_id) AS d ON d_w_id = w_id "
-        "WHERE NOT w_ytd <=> taken",
+        "SELECT w_id, w_ytd, total FROM warehouse "
+        "LEFT JOIN (SELECT d_w_id, SUM(d_ytd) AS total FROM district GROUP BY d_w_id) AS d ON d_w_id = w_id "
+        "WHERE NOT w_ytd <=> total",
     ),
     2: (
         "a district's d_next_o_id - 1 is its largest o_id and no_o_id",
@@ -117,12 +118,12 @@ CONSISTENCY = {
         "WHERE NOT d_next_o_id - 1 <=> largest_o OR largest_no <> d_next_o_id - 1",
     ),
     3: (
-        "a district's new orders are numbered without a gap",
+        "a district's new orders have consecutive numbers",
         "SELECT no_w_id, no_d_id, MIN(no_o_id), MAX(no_o_id), COUNT(*) FROM new_order GROUP BY no_w_id, no_d_id "
         "HAVING MAX(no_o_id) - MIN(no_o_id) + 1 <> COUNT(*)",
     ),
     4: (
-        "a district's orders have as many lines as their o_ol_cnt say",
+        "a district's orders have as many lines as the sum of their o_ol_cnt",
         "SELECT d_w_id, d_id, counted, there FROM district "
         "LEFT JOIN (SELECT o_w_id, o_d_id, SUM(o_ol_cnt) AS counted FROM orders GROUP BY o_w_id, o_d_id) AS o "
         "ON o_w_id = d_w_id AND o_d_id = d_id "
@@ -130,7 +131,7 @@ CONSISTENCY = {
         "ON ol_w_id = d_w_id AND ol_d_id = d_id WHERE NOT counted <=> there",
     ),
     5: (
-        "an order has no carrier just as long as it is a new order",
+        "an order has no carrier exactly if it is a new order",
         "SELECT o_w_id, o_d_id, o_id, o_carrier_id, no_o_id FROM orders "
         "LEFT JOIN new_order ON no_w_id = o_w_id AND no_d_id = o_d_id AND no_o_id = o_id "
         "WHERE (o_carrier_id IS NULL) <> (no_o_id IS NOT NULL)",
@@ -143,7 +144,7 @@ CONSISTENCY = {
         "WHERE NOT o_ol_cnt <=> there",
     ),
     7: (
-        "a line has no delivery date just as long as its order has no carrier",
+        "a line has no delivery date exactly if its order has no carrier",
         "SELECT ol_w_id, ol_d_id, ol_o_id, ol_number, ol_delivery_d, o_carrier_id FROM order_line "
         "LEFT JOIN orders ON o_w_id = ol_w_id AND o_d_id = ol_d_id AND o_id = ol_o_id "
         "WHERE (ol_delivery_d IS NULL) <> (o_carrier_id IS NULL)",
@@ -161,7 +162,7 @@ CONSISTENCY = {
         "ON h_w_id = d_w_id AND h_d_id = d_id WHERE NOT d_ytd <=> paid",
     ),
     10: (
-        "a customer's c_balance is what was delivered less what was paid",
+        "a customer's c_balance is the amount delivered minus the amount paid",
         "SELECT c_w_id, c_d_id, c_id, c_balance, delivered, paid FROM customer "
         "LEFT JOIN (SELECT o_w_id, o_d_id, o_c_id, SUM(ol_amount) AS delivered FROM orders JOIN order_line "
         "ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id AND ol_delivery_d IS NOT NULL "
@@ -170,10 +171,10 @@ CONSISTENCY = {
         "GROUP BY h_c_w_id, h_c_d_id, h_c_id) AS h ON h_c_w_id = c_w_id AND h_c_d_id = c_d_id AND h_c_id = c_id "
         "WHERE c_balance <> COALESCE(delivered, 0) - COALESCE(paid, 0)",
     ),
-    # The specification's is that of a loaded database, where nothing has been delivered yet; deliveries are counted by
-    # the customers, so that it holds afterwards too.
+    # The specification's condition is for a database just loaded, without deliveries. Adding the deliveries, which the
+    # customers count, makes it hold later too.
     11: (
-        "a district has 2100 more orders than new orders, and one more with each delivery",
+        "a district has 2100 more orders than new orders, plus one for each delivery",
         "SELECT d_w_id, d_id, ordered, waiting, delivered FROM district "
         "LEFT JOIN (SELECT o_w_id, o_d_id, COUNT(*) AS ordered FROM orders GROUP BY o_w_id, o_d_id) AS o "
         "ON o_w_id = d_w_id AND o_d_id = d_id "
@@ -184,7 +185,7 @@ CONSISTENCY = {
         "WHERE NOT ordered - COALESCE(waiting, 0) <=> 2100 + delivered",
     ),
     12: (
-        "a customer's c_balance and c_ytd_payment are what was delivered",
+        "the sum of a customer's c_balance and c_ytd_payment is the amount delivered",
         "SELECT c_w_id, c_d_id, c_id, c_balance, c_ytd_payment, delivered FROM customer "
         "LEFT JOIN (SELECT o_w_id, o_d_id, o_c_id, SUM(ol_amount) AS delivered FROM orders JOIN order_line "
         "ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id AND ol_delivery_d IS NOT NULL "
@@ -195,7 +196,7 @@ CONSISTENCY = {
 
 
 class Cursor(Protocol):
-    """What of the DB-API's cursor is needed (PEP 249)."""
+    """The methods of a DB-API cursor (PEP 249) that the checks use."""
 
     def execute(self, query: str, /) -> Any: ...
     def fetchall(self) -> Sequence[Any]: ...
@@ -206,31 +207,33 @@ def create_tables(database: str) -> list[str]:
 
 
 def after_load(database: str) -> list[str]:
-    """Statements for tables that have their rows: statistics, without which the first plans are guesses."""
+    """Return the statements after the load: they make the statistics that the query planner needs."""
     return [f"ANALYZE TABLE {', '.join(f'`{database}`.{name}' for name in TABLES)}"]
 
 
 def load_operations(warehouses: int) -> int:
-    """How many operations the engine's load has (docs/ipc.md)."""
+    """Return the number of operations of the engine's load (docs/ipc.md)."""
     return UNITS_OF_A_WAREHOUSE * warehouses + UNITS_OF_THE_ITEMS
 
 
 def violations(cursor: Cursor, conditions: Iterable[int] = tuple(CONSISTENCY)) -> list[str]:
-    """Return the conditions of `CONSISTENCY` that do not hold in the cursor's database, in words."""
-    found = []
+    """Return texts for the conditions of `CONSISTENCY` that do not hold in the cursor's database."""
+    texts = []
     for number in conditions:
         meaning, query = CONSISTENCY[number]
-        # Not all rows: a broken database has thousands.
+        # One row is enough; a broken database may have thousands.
         cursor.execute(f"{query} LIMIT 1")
         rows = cursor.fetchall()
         if rows:
-            found.append(f"condition {number} (clause 3.3.2.{number}), {meaning}: not so in {_words(rows[0])}")
-    return found
+            texts.append(
+                f"condition {number} (clause 3.3.2.{number}), '{meaning}', is violated by {_row_text(rows[0])}"
+            )
+    return texts
 
 
 def orphans(cursor: Cursor) -> list[str]:
-    """Return the `REFERENCES` that lead nowhere in the cursor's database, in words."""
-    found = []
+    """Return texts for the `REFERENCES` that a row of the cursor's database violates."""
+    texts = []
     for table, columns, parent, keys in REFERENCES:
         joined = " AND ".join(f"{key} = {column}" for key, column in zip(keys, columns, strict=True))
         listed = ", ".join(columns)
@@ -239,10 +242,10 @@ def orphans(cursor: Cursor) -> list[str]:
         )
         rows = cursor.fetchall()
         if rows:
-            found.append(f"{table} ({listed}) has {_words(rows[0])}, which {parent} does not have")
-    return found
+            texts.append(f"{table} ({listed}) has {_row_text(rows[0])}, which {parent} does not have")
+    return texts
 
 
-def _words(row: Any) -> str:
+def _row_text(row: Any) -> str:
     values = row.values() if isinstance(row, dict) else row
     return "(" + ", ".join(str(value) for value in values) + ")"

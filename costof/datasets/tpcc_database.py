@@ -1,4 +1,4 @@
-"""TPC-C's tables in a database until the end of a run: made, filled, found sound (clause 3.3.2), kept small."""
+"""TPC-C's tables during a run: creation, load, consistency checks (clause 3.3.2), and renewal when they grow."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import Any
 from costof.datasets import tpcc
 from costof.errors import CostofError, ErrorText, WarningText
 
-#: Asks the server itself, past whatever stands before it.
-Ask = Callable[[str], Sequence[tuple[Any, ...]]]
+#: A function that executes a statement directly at the server, not through a gateway, and returns the rows.
+RunStatement = Callable[[str], Sequence[tuple[Any, ...]]]
 FACT = "consistency conditions"
 ALL_HELD = "1 to 12 held after the load and after the run"
-# Ten lines an order: tables of this many stay in the memory of a lab's server, and on the disk of anybody's. A run of
-# hours would make tens of millions of them.
+# With ten lines an order, the tables still fit into the memory of a lab's server and on any disk. A run of hours would
+# make tens of millions of orders.
 MOST_ORDERS = 500_000
 
 
 class TpccDatabase:
-    """`where` names the server. `make` the tables, `fill` them, and before a slice `renew` them if they have grown."""
+    """TPC-C's tables in one database. `make` them, `fill` them, and call `renew` before each slice."""
 
     def __init__(
-        self, ask: Ask, database: str, where: str, try_statement: Callable[[str], object] | None = None
+        self, run: RunStatement, database: str, where: str, run_optional: Callable[[str], object] | None = None
     ) -> None:
-        """`try_statement`: for statements that a server may refuse."""
-        self._ask = ask
-        self._ask_if_it_may = try_statement or ask
+        """`where` names the server in errors. `run_optional` runs statements that a server may refuse."""
+        self._run = run
+        self._run_optional = run_optional or run
         self._database = database
         self._where = where
         self._load: Callable[[], None] = lambda: None
@@ -33,31 +33,31 @@ class TpccDatabase:
 
     def make(self) -> None:
         for statement in tpcc.create_tables(self._database):
-            self._ask(statement)
+            self._run(statement)
 
     def fill(self, load: Callable[[], None]) -> None:
-        """Load the data and check it. Raises `TPCC_UNSOUND` where a run would measure something else than TPC-C."""
+        """Load the data and check it. Raises `TPCC_UNSOUND` if a consistency condition does not hold."""
         self._load = load
         load()
         for statement in tpcc.after_load(self._database):
-            self._ask_if_it_may(statement)
-        if found := self._check():
-            raise CostofError(ErrorText.TPCC_UNSOUND, where=self._where, detail="; ".join(found))
+            self._run_optional(statement)
+        if violations := self._check():
+            raise CostofError(ErrorText.TPCC_UNSOUND, where=self._where, detail="; ".join(violations))
 
     def renew(self) -> None:
-        """Empty the tables and fill them again, if New-Orders have made them large."""
-        ((next_orders,),) = self._ask(f"SELECT COALESCE(SUM(d_next_o_id), 0) FROM `{self._database}`.district")  # noqa: S608
+        """Empty and fill the tables again if there are more than `MOST_ORDERS` orders."""
+        ((next_orders,),) = self._run(f"SELECT COALESCE(SUM(d_next_o_id), 0) FROM `{self._database}`.district")  # noqa: S608
         if int(next_orders) > MOST_ORDERS:
             for table in tpcc.TABLES:
-                self._ask(f"TRUNCATE TABLE `{self._database}`.{table}")
+                self._run(f"TRUNCATE TABLE `{self._database}`.{table}")
             self.fill(self._load)
 
     def facts(self) -> dict[str, str]:
         return {FACT: "; ".join(self._after_run()) or ALL_HELD}
 
     def warnings(self) -> list[str]:
-        found = self._after_run()
-        return [WarningText.TPCC_UNSOUND.text(detail="; ".join(found))] if found else []
+        violations = self._after_run()
+        return [WarningText.TPCC_UNSOUND.text(detail="; ".join(violations))] if violations else []
 
     def _after_run(self) -> list[str]:
         if self._violations is None:
@@ -65,20 +65,20 @@ class TpccDatabase:
         return self._violations
 
     def _check(self) -> list[str]:
-        return tpcc.violations(_Cursor(self._ask, self._database))
+        return tpcc.violations(_Cursor(self._run, self._database))
 
 
 class _Cursor:
-    """Asks by a connection that may be another one each time, so each question names the database."""
+    """A cursor whose connection may be a new one each time, so that each query first selects the database."""
 
-    def __init__(self, ask: Ask, database: str) -> None:
-        self._ask = ask
+    def __init__(self, run: RunStatement, database: str) -> None:
+        self._run = run
         self._database = database
         self._rows: Sequence[tuple[Any, ...]] = ()
 
     def execute(self, query: str, /) -> None:
-        self._ask(f"USE `{self._database}`")
-        self._rows = self._ask(query)
+        self._run(f"USE `{self._database}`")
+        self._rows = self._run(query)
 
     def fetchall(self) -> Sequence[tuple[Any, ...]]:
         return self._rows

@@ -1,4 +1,4 @@
-"""YCSB's names for records, as its core workload makes them (site.ycsb.Utils and CoreWorkload.buildKeyName)."""
+"""The keys of YCSB's records, as its core workload makes them (site.ycsb.Utils and CoreWorkload.buildKeyName)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ _MASK = (1 << 64) - 1
 
 
 def fnv_hash_64(value: int) -> int:
-    """The FNV-1a hash of a record's number, octets from the lowest up, as YCSB computes it: the absolute value of a
-    signed 64-bit integer."""
+    """Return the FNV-1a hash of a record's number, from the lowest byte up.
+
+    As in YCSB, the result is the absolute value of a signed 64-bit integer.
+    """
     hashed = FNV_OFFSET_BASIS_64
     for _ in range(8):
         hashed = ((hashed ^ (value & 0xFF)) * FNV_PRIME_64) & _MASK
@@ -19,5 +21,5 @@ def fnv_hash_64(value: int) -> int:
 
 
 def key_name(number: int) -> str:
-    """`_id` of record `number` in hashed order: 'user' and the hash."""
+    """Return the `_id` of record `number` in hashed order: 'user' and the hash."""
     return f"user{fnv_hash_64(number)}"

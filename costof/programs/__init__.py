@@ -1,1 +1,1 @@
-"""Server programs, one file or folder each: how to start one, ask it, and be a guest on a user's own."""
+"""Server programs, one file or folder each: how to start one in a lab, and how to use a user's own server."""

@@ -1,4 +1,4 @@
-"""How a user's own server is reached: URL, CA file, and the ways to give a password."""
+"""Access to a user's own server: URL, CA file, and the ways to give a password."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from costof.urls import UrlError, UrlParts, host_shown, login_shown, split_host,
 
 
 def check_ca_file(path: Path | None) -> None:
-    """Raises `TLS_CA_INVALID` unless the file holds certificates in PEM."""
+    """Raise `TLS_CA_INVALID` unless the file holds certificates in PEM."""
     if path is None:
         return
-    # Imported here: most name none.
+    # Imported here because it is slow to import and most runs have no CA file.
     from cryptography import x509
 
     try:
@@ -32,30 +32,37 @@ def check_ca_file(path: Path | None) -> None:
 
 @dataclass(frozen=True)
 class Password:
-    """`said`: by an option, so that another one in the URL contradicts it; the environment's is for URLs without."""
+    """A password from an option or from the environment.
+
+    `explicit` is True for an option: a second password in the URL is then an error. A password from the environment
+    is used only if the URL has none.
+    """
 
     value: SecretStr
-    said: bool
+    explicit: bool
 
 
-def read_password(file: Path | None, ask: bool, of_environment: str | None) -> Password | None:
-    """Return the password by the chosen way. Raises `PASSWORD_TWICE`, `PASSWORD_FILE`, `PASSWORD_VARIABLE`."""
+def read_password(file: Path | None, ask: bool, environment_value: str | None) -> Password | None:
+    """Return the password from the file, a prompt or the environment; None if there is none.
+
+    Raises `PASSWORD_TWICE`, `PASSWORD_FILE`, `PASSWORD_VARIABLE`.
+    """
     if file is not None and ask:
         raise CostofError(ErrorText.PASSWORD_TWICE, ways="--password-file and --ask-password")
     if file is not None:
-        return Password(SecretStr(_of_file(file)), said=True)
+        return Password(SecretStr(_read_password_file(file)), explicit=True)
     if ask:
-        return Password(SecretStr(click.prompt("Password", hide_input=True, err=True)), said=True)
-    if of_environment is None:
+        return Password(SecretStr(click.prompt("Password", hide_input=True, err=True)), explicit=True)
+    if environment_value is None:
         return None
     try:
-        of_environment.encode()
+        environment_value.encode()
     except UnicodeEncodeError:
         raise CostofError(ErrorText.PASSWORD_VARIABLE, name=VARIABLE) from None
-    return Password(SecretStr(of_environment), said=False)
+    return Password(SecretStr(environment_value), explicit=False)
 
 
-def _of_file(path: Path) -> str:
+def _read_password_file(path: Path) -> str:
     try:
         text = path.read_bytes().decode()
     except OSError as error:
@@ -70,7 +77,7 @@ def _of_file(path: Path) -> str:
 
 @dataclass(frozen=True)
 class ShownAccess:
-    """URLs of a target without secrets, as plans and reports show them."""
+    """The URLs of a target without secrets, as plans and reports show them."""
 
     url: str
     plain_url: str | None = None
@@ -80,10 +87,11 @@ class ShownAccess:
 
 @dataclass(frozen=True)
 class Access:
-    """`url` and `password` are as they were said, and shown nowhere. `database`: the user's choice for the run's own.
+    """The options of a target as the user gave them; URLs and password are never shown.
 
-    `allow_plain`: arms without TLS may be measured though TLS is asked for. `server_cpu`: a command that prints the
-    CPU seconds of these servers. `pooler_url`: of what stands before them.
+    `database` is the name that the user chose for the run's database. `allow_plain` permits arms without TLS although
+    the URL requires TLS. `server_cpu` is a command that prints the CPU seconds of the servers. `pooler_url` is the
+    address of a pooler in front of the server.
     """
 
     url: str = field(repr=False)
@@ -95,38 +103,40 @@ class Access:
     server_cpu: str | None = None
     pooler_url: str | None = field(default=None, repr=False)
 
-    def password_beside(self, of_url: SecretStr | None) -> SecretStr | None:
-        """Return the one password there is. Raises `PASSWORD_TWICE`."""
-        if of_url is None:
+    def choose_password(self, url_password: SecretStr | None) -> SecretStr | None:
+        """Return the password of the URL, else the other one. Raises `PASSWORD_TWICE` for one in both places."""
+        if url_password is None:
             return self.password.value if self.password else None
-        if self.password is not None and self.password.said:
+        if self.password is not None and self.password.explicit:
             raise CostofError(ErrorText.PASSWORD_TWICE, ways="the URL and an option")
-        return of_url
+        return url_password
 
 
 @dataclass(frozen=True)
 class UrlForm:
-    """How one kind of server is written.
+    """The syntax of the URLs of one kind of server.
 
-    `asks_tls` has the options that say whether it is TLS, with the values that they take. All TLS is verified, names
-    too; what may silently be plain is no answer to what is measured. `ca_option` names a file of authorities.
-    `spelled` brings an option and its value to the names of `asks_tls`. `path_refused`: why none may be there.
+    `tls_options` maps the options that turn TLS on or off to their values. TLS always verifies the certificate and the
+    host name; values that may silently fall back to plain are not accepted, since the measured protocol would be
+    unknown. `ca_option` is the option for a CA file. `normalize` brings an option and its value to the spelling of
+    `tls_options`. `path_refused` is the error for a URL with a path, if none is allowed.
     """
 
     schemes: tuple[str, ...]
     example: str
     port: int
-    asks_tls: Mapping[str, Mapping[str, bool]]
+    tls_options: Mapping[str, Mapping[str, bool]]
     ca_option: str
-    spelled: Callable[[str, str], tuple[str, str]] = lambda name, text: (name, text)
+    normalize: Callable[[str, str], tuple[str, str]] = lambda name, text: (name, text)
     path_refused: str | None = None
 
 
 @dataclass(frozen=True)
 class LoginUrl:
-    """`password` is empty where there is none. `path` with its slash, as it was written. `shown` has no secret in it.
+    """A parsed URL with a user.
 
-    `tls`: asked for, so that nothing is ever said in plain but where an arm is plain and that was allowed.
+    `password` is empty if there is none. `path` includes its slash. `tls` is True if the URL or a CA file requires TLS;
+    then only arms without TLS, if --allow-plain permits them, use plain connections. `shown` has no secrets.
     """
 
     host: str
@@ -144,56 +154,57 @@ class LoginUrl:
 
 
 def parse_login_url(access: Access, study: str, form: UrlForm) -> LoginUrl:
-    """Raises `BAD_TARGET`, `PASSWORD_TWICE`."""
+    """Parse the URL of a target. Raises `BAD_TARGET`, `PASSWORD_TWICE`."""
     try:
         parts = split_url(access.url, form.example)
-        username, host, port = _place(parts, form)
-        options = _options(parts.query, form)
-        tls = _tls(options, access.ca_file, form)
+        username, host, port = _parse_authority(parts, form)
+        options = _parse_options(parts.query, form)
+        tls = _requires_tls(options, access.ca_file, form)
     except UrlError as error:
         raise CostofError(ErrorText.BAD_TARGET, study=study, detail=str(error)) from None
-    told = login_shown(username, parts.password is not None)
+    login = login_shown(username, parts.password is not None)
     query = "?" + "&".join(f"{name}={text}" for name, text in options.items()) if options else ""
     return LoginUrl(
         host=host,
         port=port,
         username=username,
-        password=access.password_beside(parts.password) or SecretStr(""),
+        password=access.choose_password(parts.password) or SecretStr(""),
         path=parts.path,
         tls=tls,
         ca_file=access.ca_file or (Path(options[form.ca_option]) if form.ca_option in options else None),
-        shown=f"{parts.scheme}://{told}{host_shown(host, port)}{parts.path or '/'}{query}",
+        shown=f"{parts.scheme}://{login}{host_shown(host, port)}{parts.path or '/'}{query}",
     )
 
 
-def _place(parts: UrlParts, form: UrlForm) -> tuple[str, str, int]:
+def _parse_authority(parts: UrlParts, form: UrlForm) -> tuple[str, str, int]:
+    """Return user, host and port. Raises `UrlError`."""
     if parts.scheme not in form.schemes:
         raise UrlError(f"write it as {form.example}")
     if not parts.hosts:
-        raise UrlError("it names no host")
+        raise UrlError("it has no host")
     if not parts.username:
-        raise UrlError("it names no user")
+        raise UrlError("it has no user")
     if form.path_refused and parts.path.strip("/"):
         raise UrlError(form.path_refused)
     return parts.username, *split_host(parts.hosts, form.port)
 
 
-def _options(query: str, form: UrlForm) -> dict[str, str]:
-    """Read the options. Only what is known is kept, so that all of it can be shown."""
-    found: dict[str, str] = {}
-    for written in parse_qsl(query, keep_blank_values=True):
-        name, text = form.spelled(*written)
-        if name != form.ca_option and text not in form.asks_tls.get(name, {}):
-            known = "; ".join(f"{each} ({', '.join(values)})" for each, values in form.asks_tls.items())
-            raise UrlError(f"what may stand after '?' is {known}; {form.ca_option}")
-        found[name] = text
-    return found
+def _parse_options(query: str, form: UrlForm) -> dict[str, str]:
+    """Return the options. Raises `UrlError` for unknown ones, which could hold a secret and must not be shown."""
+    options: dict[str, str] = {}
+    for pair in parse_qsl(query, keep_blank_values=True):
+        name, text = form.normalize(*pair)
+        if name != form.ca_option and text not in form.tls_options.get(name, {}):
+            known = "; ".join(f"{each} ({', '.join(values)})" for each, values in form.tls_options.items())
+            raise UrlError(f"the options allowed after '?' are {known}; {form.ca_option}")
+        options[name] = text
+    return options
 
 
-def _tls(options: dict[str, str], ca_file: Path | None, form: UrlForm) -> bool:
-    said = {form.asks_tls[name][text] for name, text in options.items() if name in form.asks_tls}
+def _requires_tls(options: dict[str, str], ca_file: Path | None, form: UrlForm) -> bool:
+    choices = {form.tls_options[name][text] for name, text in options.items() if name in form.tls_options}
     if form.ca_option in options or ca_file is not None:
-        said.add(True)
-    if len(said) > 1:
-        raise UrlError("it asks for plain and for TLS at once; leave one of the two out")
-    return True in said
+        choices.add(True)
+    if len(choices) > 1:
+        raise UrlError("it requires both plain and TLS; remove one of the two")
+    return True in choices

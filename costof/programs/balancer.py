@@ -1,7 +1,7 @@
-"""What the balancers of the lab have in common: their entrances, and settings that a good operator would choose.
+"""The common base of the lab's balancers: their entrances (ports), and settings that a good operator would choose.
 
-Every arm uses the same process with the same settings; its entrance, a port, is what differs. Each limit lies beyond
-what a study asks for, so that the balancer's CPU is what gives way first.
+All arms use the same process with the same settings and differ only in the entrance. All limits are above what a study
+needs, so that the balancer's CPU is the first bottleneck.
 """
 
 from __future__ import annotations
@@ -17,40 +17,43 @@ from costof.lab.lab import Lab, Process
 from costof.lab.program import Counters, with_descriptors
 
 ROLE = "balancer"
-#: Clients at once.
+#: Limit of simultaneous clients.
 CONNECTIONS = 20_000
-#: A client's connection and the one to the origin, and what the program needs for itself.
+#: File descriptors: two connections per client (to the client and to the origin), and some for the program itself.
 DESCRIPTORS = 2 * CONNECTIONS + 1_000
-#: Slices of other arms come between two of an arm, whose connections stand meanwhile.
+#: Idle timeout: an arm's connections stay open during the slices of other arms.
 IDLE = "1h"
 REQUESTS_PER_CONNECTION = 1_000_000
 IDLE_TO_ORIGIN = 10_000
 CONNECT_SECONDS = 10
-#: For what it says of itself.
+#: Time limit for a status request.
 ANSWER_SECONDS = 60.0
-#: What clients may choose from: whatever this OpenSSL has.
+#: Cipher suites that clients may choose: all of this OpenSSL.
 SUITES = "ALL:@SECLEVEL=0"
-#: Answered by the balancer itself: protocol and cipher of the connection that asks.
-PROOF_PATH = "/costof-proof"
-#: In the origin's certificate; a balancer that speaks TLS to it checks the name.
+#: A path that the balancer answers itself, with the protocol and cipher of the request's connection.
+EVIDENCE_PATH = "/costof-evidence"
+#: The name in the origin's certificate, which a balancer verifies if it uses TLS to the origin.
 ORIGIN_NAME = "origin"
 
 
 @dataclass(frozen=True)
 class Entrance:
-    """A port of a balancer. `certificate` (key and certificate in one PEM file) where TLS ends here; `onward` is the
-    origin's 'address:port', reached with verified TLS if `reencrypts`, or by passing bytes through."""
+    """A port of a balancer, and the way from there to the origin.
+
+    `certificate` (a PEM file with key and certificate) is set if TLS ends at the balancer. `origin` is 'address:port'.
+    It is reached with verified TLS if `reencrypts`; with `passes_through` the balancer forwards bytes as they are.
+    """
 
     name: str
     port: int
-    onward: str
+    origin: str
     certificate: Path | None = None
     reencrypts: bool = False
     passes_through: bool = False
 
 
 class Balancer(ABC):
-    """A server program between clients and origin, one process with one thread. `start` it; the lab ends it."""
+    """A balancer between clients and origin: one process with one thread. `start` it; the lab ends it."""
 
     name: str
 
@@ -62,27 +65,29 @@ class Balancer(ABC):
         self._entrances = list(entrances)
         self._ca_file = ca_file
         self._process: Process | None = None
-        #: Connections to its own socket: nginx counts them among all.
-        self._asked = 0
+        #: Number of status requests: nginx counts their connections too.
+        self._queries = 0
 
     @abstractmethod
     def start(self) -> None: ...
 
     @abstractmethod
     def configuration(self) -> str:
-        """Return its whole configuration: nothing of the machine's own is read."""
+        """Return the complete configuration; the machine's own configuration is not read."""
 
     @abstractmethod
     def counters(self, entrance: str) -> Counters:
-        """What it has counted at an entrance, or as a whole where it does not count apart. One that has ended in the
-        meantime tells nothing."""
+        """Return the counters of an entrance, or of the process if it does not count by entrance.
+
+        Return empty counters if the process has ended.
+        """
 
     @abstractmethod
     def facts(self) -> dict[str, str]:
-        """Return the settings that matter to a reader of a result."""
+        """Return the settings that matter to a reader of the report."""
 
     def why_dead(self) -> str | None:
-        """Return why nothing goes through it any more, or None while it stands."""
+        """Return how the process has ended, or None if it runs."""
         return self._process.why_dead(f"the balancer {self.name}") if self._process else None
 
     @property
@@ -91,23 +96,23 @@ class Balancer(ABC):
 
     @property
     def _socket(self) -> Path:
-        """Where it is asked about itself. Short: the name of a socket may have 107 bytes."""
+        """The Unix socket for status requests. Its path is short because at most 107 bytes are allowed."""
         return self._folder / "sock"
 
-    def _ask(self, question: bytes) -> str:
-        """Return all that it says on its own socket until it ends the connection. Raises OSError."""
-        with socket.socket(socket.AF_UNIX) as asking:
-            asking.settimeout(ANSWER_SECONDS)
-            asking.connect(str(self._socket))
-            self._asked += 1
-            asking.sendall(question)
-            return b"".join(iter(lambda: asking.recv(65536), b"")).decode(errors="replace")
+    def _query(self, request: bytes) -> str:
+        """Send a request to the status socket and return the answer. Raises OSError."""
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(ANSWER_SECONDS)
+            connection.connect(str(self._socket))
+            self._queries += 1
+            connection.sendall(request)
+            return b"".join(iter(lambda: connection.recv(65536), b"")).decode(errors="replace")
 
     def _answers(self) -> bool:
-        """Return whether it listens: its socket is there before that."""
+        """Return whether it answers a status request; the socket's file exists before it listens."""
         return self.counters(self._entrances[0].name) != Counters()
 
     def _spawn(self, argv: list[str]) -> None:
-        """Start it and wait until it tells of itself."""
+        """Start the process and wait until it answers."""
         self._process = self._lab.spawn(self.name, ROLE, with_descriptors(DESCRIPTORS, argv), host=self._host)
         self._lab.wait_until(f"starting {self.name}", self._answers, only=self._process)

@@ -1,4 +1,4 @@
-"""The engine's `gateway`: what stands before a MySQL server and encrypts columns of its answers."""
+"""The engine's `gateway`: a proxy for a MySQL server that encrypts columns of its answers."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from costof.messages.process import ANSWER_SECONDS, EngineProcess
 from costof.model import Model
 
 ROLE = "gateway"
-#: For what measures: its clients are many and of one address, and its tables stay as they are. To ask for them in the
-#: middle of a slice would be a connection and CPU time that no arm has asked for.
+#: Limits for measurements, which have many clients at one address. The tables do not change during a run, so the
+#: catalogue is never read again: that would cost a connection and CPU time in the middle of a slice.
 NO_LIMITS = {
     "connections": 1_000_000,
     "connections_an_address": 1_000_000,
@@ -23,15 +23,19 @@ NO_LIMITS = {
 
 
 class GatewayReady(Model):
-    """`listeners` in the plan's order, with the ports that were free; `warnings` in words."""
+    """The gateway's first answer: the listeners in the plan's order, with the ports that it chose, and warnings."""
 
     listeners: list[str]
     warnings: list[str] = Field(default_factory=list)
 
 
 class GatewayListenerCounters(Model):
-    """`tls`: clients' handshakes by version. `commands` that were passed on, `rows` of answers that were read under
-    rules, `refused` commands, `errors`: sessions that broke. Bytes are those of encrypted values, NULLs none."""
+    """Counters of one listener.
+
+    `tls` counts clients' handshakes by version, `commands` those forwarded, `rows` the rows checked against rules,
+    `refused` the refused commands, and `errors` the sessions that broke. Bytes are those of encrypted values; NULLs
+    have none.
+    """
 
     connections: int
     tls: dict[str, int]
@@ -45,28 +49,30 @@ class GatewayListenerCounters(Model):
 
 
 class GatewayCounters(Model):
-    """Counters since the start, by listener: 'address:port'."""
+    """Counters since the start; the keys of `listeners` are 'address:port'."""
 
     cpu_ns: int
     listeners: dict[str, GatewayListenerCounters]
 
 
 class _Reloaded(Model):
-    listeners: dict[str, str | None] = Field(description="Why the rules before stay, or None for new ones.")
+    listeners: dict[str, str | None] = Field(
+        description="Why the earlier rules stay in use; null if the new ones are in use."
+    )
 
 
 class GatewayLearning(Model):
-    """Learn the statements of these accounts, which are not guarded, into a file."""
+    """Settings for learning: the statements of these accounts, which are not guarded, are written to a file."""
 
     file: Path
     accounts: list[str]
 
 
 class GatewayListener(Model):
-    """A port of the gateway's, 'address:port', and the server behind it, 'host:port'.
+    """A port of the gateway, 'address:port', and the server behind it, 'host:port'.
 
-    `tls` and TLS in `server_transport` go together: both or neither. `limits` by the engine's names, where they are
-    not the usual ones. Without `learn` nothing is learned.
+    `tls` and TLS in `server_transport` must be used together or not at all. `limits` are limits that differ from the
+    defaults, by the engine's names. Without `learn` nothing is learned.
     """
 
     address: str
@@ -79,27 +85,27 @@ class GatewayListener(Model):
 
 
 class GatewayPlan(Model):
-    """All listeners of a process, and how many threads take their connections."""
+    """The listeners of a process, and the number of threads that serve them."""
 
     threads: int
     listeners: list[GatewayListener]
 
 
 class GatewayProcess(EngineProcess):
-    """`costof-engine gateway`, on the host whose prefix it is given."""
+    """A `costof-engine gateway` process. `prefix` is the command that starts a program on its host."""
 
     def __init__(self, prefix: Sequence[str] = (), *, threads: int = 1) -> None:
         super().__init__("gateway", prefix)
         self._threads = threads
 
     def begin(self, listeners: Sequence[GatewayListener]) -> GatewayReady:
-        """Listen. Raises `INSTRUMENT_FAILED`, in the gateway's words where rules are wrong."""
+        """Start to listen. Raises `INSTRUMENT_FAILED`, with the gateway's error text if rules are wrong."""
         return self._begin(GatewayReady, GatewayPlan(threads=self._threads, listeners=list(listeners)))
 
     def counters(self) -> GatewayCounters:
         return self._counted(GatewayCounters)
 
     def reload(self) -> dict[str, str | None]:
-        """Read all rules again, and return by listener why the rules before stay, or None."""
+        """Read all rules again. Return for each listener why the earlier rules stay in use, or None."""
         self._send({"reload": {}})
         return self._validated(_Reloaded, {"listeners": self._answer(ANSWER_SECONDS).get("reloaded")}).listeners

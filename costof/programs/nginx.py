@@ -1,4 +1,4 @@
-"""nginx as a balancer of the lab."""
+"""nginx as a balancer in the lab."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from costof.lab.program import UNPACKED, VERSION_SECONDS, Counters, find_program
 from costof.programs.balancer import (
     CONNECT_SECONDS,
     DESCRIPTORS,
+    EVIDENCE_PATH,
     IDLE,
     IDLE_TO_ORIGIN,
     ORIGIN_NAME,
-    PROOF_PATH,
     REQUESTS_PER_CONNECTION,
     SUITES,
     Balancer,
@@ -25,7 +25,7 @@ from costof.programs.balancer import (
 PACKAGE = "nginx"
 MODULE = "ngx_stream_module.so"
 MODULE_PACKAGE = "libnginx-mod-stream"
-#: What it would write elsewhere.
+#: Temporary folders, which nginx would otherwise create outside the lab's folder.
 TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 _ACCEPTED = re.compile(r"server accepts handled requests\s+(\d+) ")
 
@@ -40,7 +40,7 @@ def nginx_version(binary: Path) -> str:
 
 
 def find_stream_module(binary: Path) -> Path | None:
-    """Return what nginx passes connections through with, or None where it is built in. Raises `PROGRAM_MISSING`."""
+    """Return the path of nginx's stream module, or None if it is built in. Raises `PROGRAM_MISSING`."""
     built = subprocess.run(
         [str(binary), "-V"], capture_output=True, text=True, timeout=VERSION_SECONDS, check=False
     ).stderr
@@ -54,14 +54,14 @@ def find_stream_module(binary: Path) -> Path | None:
     raise CostofError(
         ErrorText.PROGRAM_MISSING,
         program=MODULE,
-        detail=f"{binary} has it neither built in nor beside it",
+        detail=f"{binary} has it neither built in nor in its folder",
         package=MODULE_PACKAGE,
         variable="COSTOF_NGINX",
     )
 
 
 def _whole_nginx() -> Path:
-    """Find nginx with the module that passes connections through. Raises `PROGRAM_MISSING`."""
+    """Return nginx's path if its stream module is there too. Raises `PROGRAM_MISSING`."""
     binary = find_nginx()
     find_stream_module(binary)
     return binary
@@ -71,7 +71,7 @@ NEEDED = {"nginx": located(_whole_nginx, nginx_version)}
 
 
 class Nginx(Balancer):
-    """Counts connections of all entrances together, and no handshakes."""
+    """An nginx process. It counts the connections of all entrances together and does not count handshakes."""
 
     name = "nginx"
     _module: Path | None = None
@@ -93,7 +93,7 @@ class Nginx(Balancer):
             [
                 *([f"load_module {self._module};"] if self._module else []),
                 "daemon off;",
-                # One process, which the kernel ends with the lab, instead of a worker that outlives its master.
+                # A single process ends with the lab; a worker process could outlive its master.
                 "master_process off;",
                 f"pid {self._folder / 'nginx.pid'};",
                 "error_log stderr warn;",
@@ -105,22 +105,25 @@ class Nginx(Balancer):
                 "stream {",
                 f"    proxy_connect_timeout {CONNECT_SECONDS}s;",
                 f"    proxy_timeout {IDLE};",
-                *(f"    server {{ listen {self._listens(each)}; proxy_pass {each.onward}; }}" for each in stream),
+                *(
+                    f"    server {{ listen {self._listen_options(each)}; proxy_pass {each.origin}; }}"
+                    for each in stream
+                ),
                 "}",
                 "",
             ]
         )
 
     def counters(self, entrance: str) -> Counters:
-        """Return `accepts` of stub_status, without those that asked for it."""
+        """Return `accepts` of stub_status without the status requests themselves."""
         try:
-            told = self._ask(b"GET / HTTP/1.0\r\n\r\n")
+            status = self._query(b"GET / HTTP/1.0\r\n\r\n")
         except OSError:
             return Counters()
-        match = _ACCEPTED.search(told)
+        match = _ACCEPTED.search(status)
         if match is None:
-            raise CostofError(ErrorText.LAB_FAILED, detail=f"nginx says of itself: {told[-100:]}")
-        return Counters(int(match[1]) - self._asked, None)
+            raise CostofError(ErrorText.LAB_FAILED, detail=f"unexpected status of nginx: '{status[-100:]}'")
+        return Counters(int(match[1]) - self._queries, None)
 
     def facts(self) -> dict[str, str]:
         return {
@@ -129,8 +132,8 @@ class Nginx(Balancer):
             "no log; TLS 1.0 to 1.3, every suite of its OpenSSL, DH parameters of 2048 bits, session cache and tickets"
         }
 
-    def _listens(self, entrance: Entrance) -> str:
-        # nginx's own backlog is 511.
+    def _listen_options(self, entrance: Entrance) -> str:
+        # nginx's default backlog is 511.
         return f"{self.address}:{entrance.port} backlog=4096"
 
     def _general(self) -> list[str]:
@@ -164,14 +167,14 @@ class Nginx(Balancer):
         scheme = "https" if entrance.reencrypts else "http"
         return [
             f"upstream to-{entrance.name} {{",
-            f"    server {entrance.onward};",
+            f"    server {entrance.origin};",
             f"    keepalive {IDLE_TO_ORIGIN};",
             f"    keepalive_requests {REQUESTS_PER_CONNECTION};",
             f"    keepalive_timeout {IDLE};",
             "}",
             "server {",
-            f"    listen {self._listens(entrance)}{' ssl' if tls else ''}; {tls}",
-            f'    location = {PROOF_PATH} {{ default_type text/plain; return 200 "$ssl_protocol $ssl_cipher"; }}',
+            f"    listen {self._listen_options(entrance)}{' ssl' if tls else ''}; {tls}",
+            f'    location = {EVIDENCE_PATH} {{ default_type text/plain; return 200 "$ssl_protocol $ssl_cipher"; }}',
             f"    location / {{ proxy_pass {scheme}://to-{entrance.name}; }}",
             "}",
         ]

@@ -1,6 +1,6 @@
-"""OpenSSH tunnels of the run's own: an `sshd` and `ssh -N -L` clients, with keys, ports and configuration of the lab.
+"""OpenSSH tunnels of a lab: an `sshd` and `ssh -N -L` clients, with keys, ports and configuration made for the run.
 
-Nothing of the machine's SSH is read or changed: no file under /etc/ssh or ~/.ssh, no agent, no user's configuration.
+The machine's own SSH is neither read nor changed: no file under /etc/ssh or ~/.ssh, no agent, no user configuration.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ SERVER_ROLE = "sshd"
 CLIENT_ROLE = "ssh"
 HOST_ALIAS = "costof-lab"
 
-# The published ones are the first two. A server of today refuses CBC unless it is named.
+# The first two are those of the published measurement. A current server refuses CBC unless its configuration names it.
 CIPHERS = ("aes256-cbc", "aes256-ctr", "chacha20-poly1305@openssh.com", "aes256-gcm@openssh.com")
 
-# From OpenSSH 9.8 and 10.0 on a connection is another program's, which sshd starts from where it was built to lie.
-OWN_PROGRAMS = {"SshdSessionPath": "sshd-session", "SshdAuthPath": "sshd-auth"}
+# Since OpenSSH 9.8 and 10.0, sshd starts these programs for each connection, from a path set when it was built.
+HELPER_PROGRAMS = {"SshdSessionPath": "sshd-session", "SshdAuthPath": "sshd-auth"}
 
-# Tells what was negotiated and nothing else: the debug levels would log every connection through the tunnel.
+# Logs only the negotiated algorithms. The debug levels would log every connection through the tunnel.
 LOG_NEGOTIATION = "kex.c:kex_choose_conf():*"
 _NEGOTIATED = re.compile(r"kex: (?:server->client|client->server) cipher: (\S+) .*compression: (\S+)")
 
@@ -54,7 +54,7 @@ NEEDED = {"ssh": located(find_ssh, ssh_version), "sshd": lambda: str(find_sshd()
 
 @dataclass(frozen=True)
 class Tunnel:
-    """A standing `ssh -N -L`. Clients connect to `address`:`port`."""
+    """A running `ssh -N -L`. Clients connect to `address`:`port`."""
 
     name: str
     cipher: str
@@ -63,9 +63,9 @@ class Tunnel:
     process: Process
 
     def negotiated(self) -> tuple[set[str], set[str]]:
-        """Return ciphers and compressions of both directions, by the client's own log: the evidence of its arm."""
-        found = _NEGOTIATED.findall(self.process.log.read_text(errors="replace"))
-        return {cipher for cipher, _ in found}, {compression for _, compression in found}
+        """Return the ciphers and compressions of both directions, from the client's log."""
+        matches = _NEGOTIATED.findall(self.process.log.read_text(errors="replace"))
+        return {cipher for cipher, _ in matches}, {compression for _, compression in matches}
 
     def why_dead(self) -> str | None:
         if self.process.exit_status is None:
@@ -74,21 +74,24 @@ class Tunnel:
 
 
 class SshServer:
-    """One `sshd` in a lab, on `address` of `host`. `start` it, then `begin_tunnel` and `stand`; the lab ends both."""
+    """One `sshd` in a lab, on `address` of `host`.
+
+    Call `start`, then `start_tunnel` and `wait_until_open` for each tunnel. The lab ends the processes.
+    """
 
     def __init__(self, lab: Lab, address: str, *, host: Host | None = None) -> None:
         self.address = address
         self.version = ""
         self._lab = lab
         self._host = host
-        # What lies above the lab's own folder may be closed to that user, or too long for a socket's name.
+        # Folders directly under /tmp: the lab's folder may be unreadable for that user, or too long for a socket.
         self._folder = self._client_folder = Path()
-        # An sshd that is root wants a user and a folder of the system's (privilege separation); one that is not has no
-        # privileges to separate, and whoever forwards needs none.
+        # As root, sshd needs a system user and folder for privilege separation. An unprivileged sshd does not, and
+        # forwarding works without privileges.
         self._user = Unprivileged()
 
     def start(self) -> None:
-        """Make the keys, start it and wait until it listens. Raises `PROGRAM_MISSING` or `LAB_FAILED`."""
+        """Make the keys, start sshd and wait until it listens. Raises `PROGRAM_MISSING` or `LAB_FAILED`."""
         server = find_sshd()
         self._client = find_ssh()
         self.version = ssh_version(self._client)
@@ -101,15 +104,15 @@ class SshServer:
         self._user.write(self._folder / "authorized_keys", f"{_public(client_key)}\n".encode())
         self._user.write(self._folder / "sshd_config", self.configuration(server).encode())
         log = self._lab.spawn(NAME, SERVER_ROLE, self.command_line(server), forks=True, host=self._host).log
-        # Asked of its log, since its host may be one that this process cannot connect to.
+        # By its log, since this process may not be able to connect to its host.
         self._lab.wait_until(f"starting {NAME}", lambda: "Server listening on" in log.read_text(errors="replace"))
 
     def command_line(self, binary: Path) -> list[str]:
         return [*self._user.prefix, str(binary), "-D", "-e", "-f", str(self._folder / "sshd_config")]
 
     def configuration(self, binary: Path) -> str:
-        """Return the whole sshd_config: what is not here is OpenSSH's default, not the distribution's."""
-        beside = binary.parents[1] / "lib" / "openssh"
+        """Return the whole sshd_config. All other settings are OpenSSH's defaults, not the distribution's."""
+        helpers = binary.parents[1] / "lib" / "openssh"
         settings = {
             "ListenAddress": f"{self.address}:{PORT}",
             "HostKey": self._folder / "host_key",
@@ -119,7 +122,7 @@ class SshServer:
             "KbdInteractiveAuthentication": "no",
             "UsePAM": "no",
             "AllowUsers": self._user.name,
-            # The folder lies in one that everybody may write to.
+            # The folder is in /tmp, which everybody may write to.
             "StrictModes": "no",
             "PidFile": "none",
             "UseDNS": "no",
@@ -130,17 +133,17 @@ class SshServer:
             "AllowStreamLocalForwarding": "no",
             "X11Forwarding": "no",
             "PermitTTY": "no",
-            # The one kind of session that needs no shell: the user it runs as has none. It ends when nothing is asked.
+            # The only kind of session without a shell, which the user of sshd does not have.
             "Subsystem": "sftp internal-sftp",
             "ForceCommand": "internal-sftp",
             "LogLevel": "INFO",
             "LogVerbose": LOG_NEGOTIATION,
-            # Of a package that was unpacked elsewhere. An older sshd has none, and knows no such setting.
-            **{setting: beside / name for setting, name in OWN_PROGRAMS.items() if (beside / name).is_file()},
+            # For a package that is unpacked elsewhere. An older sshd has neither these programs nor the settings.
+            **{setting: helpers / name for setting, name in HELPER_PROGRAMS.items() if (helpers / name).is_file()},
         }
         return "".join(f"{name} {value}\n" for name, value in settings.items())
 
-    def begin_tunnel(
+    def start_tunnel(
         self,
         name: str,
         cipher: str,
@@ -149,22 +152,24 @@ class SshServer:
         *,
         host: Host | None = None,
     ) -> Tunnel:
-        """Begin a tunnel from `listen` on `host`, the client's, to `target` as the server's host sees it, so that
-        several may exchange their keys at once."""
+        """Start a tunnel from `listen` on the client's `host` to `target`, an address as seen by the server's host.
+
+        It does not wait, so that several tunnels can exchange keys at the same time.
+        """
         argv = self.tunnel_command_line(self._client, cipher, listen, target, self._control(name))
         return Tunnel(name, cipher, *listen, self._lab.spawn(name, CLIENT_ROLE, argv, host=host))
 
-    def stand(self, tunnel: Tunnel, carries: Callable[[], bool]) -> None:
-        """Wait until `carries()` says that the service behind a tunnel answers through it.
+    def wait_until_open(self, tunnel: Tunnel, carries: Callable[[], bool]) -> None:
+        """Wait until `carries()` returns True, that is, until the service answers through the tunnel.
 
-        Raises `LAB_FAILED` with the client's own last words, or when it did not negotiate what was asked for.
+        Raises `LAB_FAILED` with the client's last log line, or if it negotiated another cipher than `tunnel.cipher`.
 
-        It opens one session beside the tunnel and closes it. sshd turns Nagle's algorithm off for a connection when a
-        session is opened on it, and never for a bare `ssh -N`. A server that speaks first (MySQL) then waits, in every
-        new connection through the tunnel, until the client has acknowledged that the channel is open: 40 ms, and one
-        more round trip on a far link.
+        The method also opens and closes one session over the tunnel's connection. sshd disables Nagle's algorithm on
+        a connection when a session is opened, and never for a bare `ssh -N`. With Nagle's algorithm, a server that
+        speaks first (MySQL) would wait in every new connection through the tunnel until the client has acknowledged
+        the channel: 40 ms, and one more round trip on a far link.
         """
-        # Its control socket comes when the key exchange, the log-in and the forwarding are done.
+        # ssh creates its control socket after the key exchange, the log-in and the forwarding.
         control = self._control(tunnel.name)
         opening = f"opening the tunnel {tunnel.name}"
         self._lab.wait_until(opening, lambda: control.exists() and carries(), only=tunnel.process)
@@ -172,13 +177,13 @@ class SshServer:
         if ciphers != {tunnel.cipher} or compressions != {"none"}:
             detail = f"the tunnel {tunnel.name} negotiated {ciphers} with compression {compressions}"
             raise CostofError(ErrorText.LAB_FAILED, detail=detail)
-        beside = [str(self._client), "-F", "none", "-S", str(control), "-s", HOST_ALIAS, "sftp"]
-        self._lab.run(f"{tunnel.name}-session", beside)
+        session = [str(self._client), "-F", "none", "-S", str(control), "-s", HOST_ALIAS, "sftp"]
+        self._lab.run(f"{tunnel.name}-session", session)
 
     def tunnel_command_line(
         self, binary: Path, cipher: str, listen: tuple[str, int], target: tuple[str, int], control: Path
     ) -> list[str]:
-        """Holds no secret: the key is in a file. `control` is the socket for a session beside the tunnel."""
+        """Return the command line, without secrets: the key is in a file. `control` is ssh's control socket."""
         options = {
             "Ciphers": cipher,
             "Compression": "no",
@@ -194,10 +199,10 @@ class SshServer:
             "UpdateHostKeys": "no",
             "ControlMaster": "yes",
             "ControlPath": control,
-            # With the process: it stays in the foreground and ends with the lab.
+            # ssh stays in the foreground and ends with the lab.
             "ControlPersist": "no",
             "ExitOnForwardFailure": "yes",
-            # A server that is gone without a word is noticed within a minute.
+            # ssh notices within a minute that a server no longer answers.
             "ServerAliveInterval": "15",
             "ServerAliveCountMax": "3",
             "LogLevel": "INFO",
@@ -208,7 +213,7 @@ class SshServer:
         return [*argv, "-p", str(PORT), "-l", self._user.name, self.address]
 
     def facts(self) -> dict[str, str]:
-        return {"SSH tunnel": "ssh -N -L, compression off, standing before the first slice"}
+        return {"SSH tunnel": "ssh -N -L, compression off, open before the first slice"}
 
     def _control(self, name: str) -> Path:
         return self._client_folder / name

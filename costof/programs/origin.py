@@ -1,4 +1,4 @@
-"""The engine's `origin`: the server behind a balancer, or without one."""
+"""The engine's `origin`: an HTTP server for measurements, behind a balancer or reached directly."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from costof.messages.process import EngineProcess
 from costof.model import Model
 
 ROLE = "origin"
-# Tens of thousands of requests a second: more than any balancer of a lab passes on.
+# One thread serves tens of thousands of requests a second, more than any balancer of a lab forwards.
 THREADS = 1
 
 
@@ -18,7 +18,7 @@ class OriginReady(Model):
 
 
 class ListenerCounters(Model):
-    """`tls`: handshakes by version, such as {'TLSv1.3': 600}, `resumed` ones among them."""
+    """Counters of one listener. `tls` has handshakes by version, such as {'TLSv1.3': 600}, including resumed ones."""
 
     connections: int
     requests: int
@@ -27,28 +27,28 @@ class ListenerCounters(Model):
 
 
 class OriginCounters(Model):
-    """Counters since the start, by listener: 'address:port'."""
+    """Counters since the start; the keys of `listeners` are 'address:port'."""
 
     cpu_ns: int
     listeners: dict[str, ListenerCounters]
 
 
 class Listener(Model):
-    """A port of the origin's, 'address:port'; plain HTTP without `tls`."""
+    """A port of the origin, 'address:port'. Without `tls` it speaks plain HTTP."""
 
     address: str
     tls: TlsFiles | None = None
 
 
 class OriginPlan(Model):
-    """All listeners of a process, and how many threads take their connections."""
+    """The listeners of a process, and the number of threads that serve them."""
 
     threads: int = THREADS
     listeners: list[Listener]
 
 
 class OriginProcess(EngineProcess):
-    """`costof-engine origin`, on the host whose prefix it is given."""
+    """A `costof-engine origin` process. `prefix` is the command that starts a program on its host."""
 
     def __init__(self, prefix: Sequence[str] = ()) -> None:
         super().__init__("origin", prefix)

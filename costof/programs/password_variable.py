@@ -1,4 +1,4 @@
-"""The password that the environment holds, apart from what checks it: the root command needs nothing else."""
+"""The environment variable for the password; in a file of its own to keep the start of the root command fast."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ VARIABLE = "COSTOF_PASSWORD"
 
 
 def remove_from_environment() -> str | None:
-    """Remove it once, before any command runs: the engine and a lab's servers would inherit it."""
+    """Remove the password from the environment and return it. Otherwise all child processes would inherit it."""
     return os.environ.pop(VARIABLE, None)

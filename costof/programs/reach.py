@@ -1,7 +1,7 @@
-"""Reaching a user's own server: time limits, the words for a step that takes longer, and what tells it from others.
+"""Connecting to a user's own server: time limits, texts for steps that time out, and the identity of a server.
 
-No program tries a second time by the other way, plain after TLS or TLS after plain: whoever stands between could make
-the first try fail, and be sent the password.
+No program falls back from TLS to plain or from plain to TLS: an attacker in between could make the first try fail and
+then receive the password.
 """
 
 from __future__ import annotations
@@ -14,67 +14,67 @@ from collections.abc import Callable, Mapping
 
 from costof.errors import CostofError, ErrorText
 
-#: Each step of a log-in: the TCP connection, a greeting, the TLS handshake, the password.
+#: Time limit of each step of a log-in: the TCP connection, a greeting, the TLS handshake, the password.
 REACH_SECONDS = 5
-#: A statement: an index over all records of the largest run, on a slow disk.
+#: Time limit of a statement: enough to index all records of the largest run on a slow disk.
 ANSWER_SECONDS = 600
-#: Whether a server takes connections at all is asked again, when it has been silent for `REACH_SECONDS`.
+#: Time limit of the TCP connection that checks, after a timeout, whether the server accepts connections at all.
 PROBE_SECONDS = 1.0
 
-#: How much of a statement an error names.
+#: Characters of a statement that an error quotes.
 STATEMENT_SHOWN = 100
 
 TLS_HANDSHAKE = "the TLS handshake"
 LOG_IN = "the log-in"
 
 
-def silent_at(step: str) -> str:
-    """Return why a server cannot be reached that took a TCP connection and not this step in time."""
-    return f"it takes connections, and {step} was not complete within {REACH_SECONDS} s"
+def step_timeout_text(step: str) -> str:
+    """Return the error text for a step that timed out after the TCP connection was made."""
+    return f"it accepts connections, but {step} was not complete within {REACH_SECONDS} s"
 
 
-def silent(host: str, port: int, step: str) -> str:
-    """Return the same for a client that does not say whether there was a TCP connection."""
+def timeout_text(host: str, port: int, step: str) -> str:
+    """Return the error text for a timeout of a client that does not report whether it had a TCP connection."""
     with contextlib.suppress(OSError), socket.create_connection((host, port), PROBE_SECONDS):
-        return silent_at(step)
+        return step_timeout_text(step)
     return f"there was no TCP connection within {REACH_SECONDS} s"
 
 
 def failed_statement(error: str, statement: str) -> str:
-    """Return the error with the beginning of the statement that had it, in one line."""
+    """Return the error and the beginning of the statement that failed, in one line."""
     text = " ".join(statement.split())
     text = text if len(text) <= STATEMENT_SHOWN else text[:STATEMENT_SHOWN] + "…"
-    return f"{error} (it was asked: {text})"
+    return f"{error} (statement: {text})"
 
 
-#: Facts that are compared when a run on a server is resumed.
+#: Facts about a server that must be the same when a run is resumed.
 VERSION, SERVER_ID, CERTIFICATE = "version", "server id", "TLS certificate"
 
 
-def check_identity(target: str, known: Mapping[str, str], found: Mapping[str, str]) -> None:
-    """Raise `OTHER_SERVER` for the first fact that has changed. A fact that either lacks is not compared."""
+def check_identity(target: str, known: Mapping[str, str], current: Mapping[str, str]) -> None:
+    """Raise `OTHER_SERVER` for the first fact that has changed. Facts that are not in both are not compared."""
     for fact, before in known.items():
-        now = found.get(fact, before)
+        now = current.get(fact, before)
         if now != before:
             raise CostofError(ErrorText.OTHER_SERVER, target=target, fact=fact, before=before, now=now)
 
 
 def fingerprint(certificate: bytes | None) -> dict[str, str]:
-    """Return the fact of a certificate (DER); nothing where there is none."""
+    """Return the fingerprint of a certificate (DER) as a fact; {} without a certificate."""
     return {CERTIFICATE: f"SHA-256 {hashlib.sha256(certificate).hexdigest()}"} if certificate else {}
 
 
-def certificate_of(host: str, port: int, ask_for_tls: Callable[[socket.socket], bool] | None = None) -> dict[str, str]:
-    """Return the fact of the certificate that a server shows; nothing where it shows none.
+def read_certificate(host: str, port: int, start_tls: Callable[[socket.socket], bool] | None = None) -> dict[str, str]:
+    """Return the fingerprint of a server's certificate as a fact; {} if the server presents none.
 
-    `ask_for_tls` is what a protocol says before the handshake; it returns whether the server agrees.
+    `start_tls` does the protocol's negotiation before the handshake and returns whether the server agrees to TLS.
     """
-    # Nothing is verified, since nothing is said over this connection: it only tells one server from another.
+    # No verification is needed: no data is sent here, and the fingerprint only distinguishes servers.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     try:
         with socket.create_connection((host, port), REACH_SECONDS) as connection:
-            if ask_for_tls is not None and not ask_for_tls(connection):
+            if start_tls is not None and not start_tls(connection):
                 return {}
             with context.wrap_socket(connection, server_hostname=host) as secure:
                 return fingerprint(secure.getpeercert(binary_form=True))

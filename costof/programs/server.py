@@ -1,8 +1,8 @@
-"""What a server program says of itself, so that a study can ask it: a server of a lab's, and a user's own.
+"""Interfaces of a server program: a server in a lab (`LabServer`) and a user's own server (`TargetServer`).
 
-A program is a module of this folder. It has `lab_server`, a class of `LabServer`; for users' own servers `target_server`,
-a class of `TargetServer`; and to be cleaned up after there, `leftovers`, a class of `Leftovers`. Its name is known to the
-studies that ask for it. `NEEDED` is what must be on the machine: by name, what finds it, or raises.
+A program is a module of this folder; studies name it by its module name. It defines `lab_server`, a subclass of
+`LabServer`; for users' own servers `target_server`, a subclass of `TargetServer`, and `leftovers`, a subclass of
+`Leftovers` for the clean-up. `NEEDED` maps the programs that must be installed to functions that find them or raise.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from costof.programs.target_database import choose_database_name
 
 @dataclass(frozen=True)
 class Place:
-    """Where a server of a lab's stands. `new_address` is one more address of the host that every client reaches.
+    """The place of a server in a lab. `new_address` returns another address of the host that all clients can reach.
 
-    `keys` are the kinds of key that it must be able to show, the first of them from the start.
+    `keys` are the kinds of certificate key that the server must be able to present; it starts with the first.
     """
 
     lab: Lab
@@ -46,12 +46,12 @@ class Place:
 
 
 class LabServer(ABC):
-    """One server of the run's own, or a set of them. It takes plain and TLS, and ends with the lab."""
+    """One server or a set of servers that the run starts. It accepts plain and TLS connections; the lab ends it."""
 
-    #: Whether near clients have a host of their own too, where root allows it, so that near is the same beside far ones
-    #: and alone.
+    #: Whether near clients run on a separate host too (needs root): then the near distance is the same in runs with
+    #: and without a far distance.
     separate_clients: ClassVar[bool] = True
-    #: What is written in a run, in words.
+    #: Descriptions of what a run writes, for --dry-run.
     writes: ClassVar[list[str]]
 
     @abstractmethod
@@ -59,20 +59,23 @@ class LabServer(ABC):
 
     @abstractmethod
     def start(self) -> None:
-        """Start it and wait until it answers. Raises `PROGRAM_MISSING`, `LAB_FAILED`."""
+        """Start the server and wait until it answers. Raises `PROGRAM_MISSING`, `LAB_FAILED`."""
 
     def make_tables(self) -> None:
-        """Make empty tables before any client connects, since measures may look at them at once."""
+        """Make empty tables before any client connects: instruments may look at them at once."""
 
     def close(self) -> None:
-        """Leave the processes to the lab, which ends them."""
+        """Close administrative connections; the lab ends the processes."""
 
     @abstractmethod
     def client_settings(self) -> ServiceSettings:
-        """Return the settings of a client that comes by no tunnel."""
+        """Return the settings of a client that connects directly, without a tunnel."""
 
     def settle(self) -> None:
-        """Make the first queries after the load like all later ones. Raises `LAB_FAILED`."""
+        """Bring the loaded data into a steady state, so that the first queries are like later ones.
+
+        Raises `LAB_FAILED`.
+        """
 
     @abstractmethod
     def counters(self, server: str) -> Counters:
@@ -80,22 +83,22 @@ class LabServer(ABC):
 
     @abstractmethod
     def describe(self) -> Description:
-        """`topology`: what stands, such as 'one server'; where, the lab says."""
+        """Describe the server; `topology` is a phrase such as 'one server'. The lab adds the hosts."""
 
     def expect_tls(self, tls: bool) -> None:
-        """Take what clients speak from now on, for a server that counts connections and not which of them have TLS."""
+        """Note whether clients use TLS from now on; for servers that do not count TLS connections separately."""
 
     def show_key(self, kind: str) -> bool:
-        """Show a key of this kind from now on. Return whether that is a change, which voids earlier tickets."""
-        raise CostofError(ErrorText.LAB_FAILED, detail="this server keeps the key that it was started with")
+        """Present a key of this kind from now on. Return whether it has changed, which invalidates earlier tickets."""
+        raise CostofError(ErrorText.LAB_FAILED, detail="this server cannot change its key while it runs")
 
     def answers(self, address: str, port: int, host: Host) -> bool:
-        """Return whether this server answers a client of `host` there: the condition on which a tunnel stands."""
-        raise CostofError(ErrorText.LAB_FAILED, detail="whether this server stands behind a tunnel cannot be told")
+        """Return whether this server answers at an address, from `host`; then the tunnel at the address is open."""
+        raise CostofError(ErrorText.LAB_FAILED, detail="this server does not support tunnels")
 
 
 class TargetUrl(Protocol):
-    """What the URLs of all programs say. `shown` has no secret in it."""
+    """The common part of all programs' parsed URLs. `shown` is the URL without secrets."""
 
     @property
     def shown(self) -> str: ...
@@ -111,44 +114,47 @@ class Session(Protocol):
     """A connection to a user's own server."""
 
     def open(self) -> None:
-        """Raises `TARGET_UNREACHABLE`, `TARGET_REFUSES_LOGIN`, `TARGET_FAILED`."""
+        """Connect and log in. Raises `TARGET_UNREACHABLE`, `TARGET_REFUSES_LOGIN`, `TARGET_FAILED`."""
 
     def close(self) -> None:
-        """Also one that was not opened."""
+        """Close the session; do nothing if it was never opened."""
 
 
 class TargetServer(ABC):
-    """A server of a user's own, and the place for a run's data there. A context manager; leaving it removes the data.
+    """A user's own server, and the place for a run's data there. A context manager; leaving it removes the data.
 
-    Made, it has read the URL and reached nothing.
+    The constructor parses the URL and does not connect.
     """
 
     url: TargetUrl
     session: Session
-    #: The URL, without secrets, of a pool that stands before it.
+    #: The URL, without secrets, of a pooler in front of the server.
     pooler_shown: str | None = None
-    #: What identified the server when the run was begun that is resumed now; empty for a new run.
+    #: In a resumed run, the server's identity when the run began; empty in a new run.
     known_identity: Mapping[str, str] = {}
 
     @abstractmethod
     def __init__(self, access: Access, study: str, run: str, records: int) -> None:
-        """`records`: how many will be loaded. Programs set `url` and `session`. Raises `BAD_TARGET`, `BAD_DATABASE`."""
+        """Parse the URL. `records` is the number of records to load. Subclasses set `url` and `session`.
+
+        Raises `BAD_TARGET`, `BAD_DATABASE`.
+        """
         self.chosen = access.database
         self.records = records
         self.run = run
-        #: The name of the run's place: a database, a schema, or a part of keys.
+        #: The name of the run's database, schema, or key prefix.
         self.database = choose_database_name(access.database, run)
-        #: What the server refuses that no figure needs, with its words.
+        #: Optional statements that the server refused, with its error texts.
         self.refused: dict[str, str] = {}
-        #: Why its counters cannot be read.
+        #: Why the server's counters cannot be read; None if they can.
         self.counters_hidden: str | None = None
 
     def __enter__(self) -> Self:
-        """Raises `TLS_CA_INVALID`, `OTHER_SERVER`, and as `reach` and `claim`."""
+        """Connect and claim the run's place. Raises `TLS_CA_INVALID`, `OTHER_SERVER`, and as `reach` and `claim`."""
         check_ca_file(self.ca_file)
         try:
             self.reach()
-            # Before anything is written on a server that may be another one.
+            # Before anything is written: a resumed run must not write to another server.
             check_identity(self.shown, self.known_identity, self.identity())
             self.claim()
         except BaseException:
@@ -163,7 +169,7 @@ class TargetServer(ABC):
 
     def _leave(self) -> None:
         try:
-            self.remove_made()
+            self.remove_created()
         finally:
             self.close()
 
@@ -183,90 +189,90 @@ class TargetServer(ABC):
         return ShownAccess(self.shown, pooler_url=self.pooler_shown, with_password=bool(self.url.password))
 
     def reach(self) -> None:
-        """Log in, and write nothing. Raises as `Session.open`."""
+        """Log in without writing anything. Raises as `Session.open`."""
         self.session.open()
 
     @abstractmethod
     def claim(self) -> None:
-        """Make the place of the run, or begin to.
+        """Reserve the place for the run's data, as far as possible before the load.
 
-        Raises what it refuses, and what the account lacks before anything is written.
+        Raises `TARGET_OCCUPIED` if it is in use, and `PRIVILEGES_MISSING` before anything is written.
         """
 
     @abstractmethod
     def identity(self) -> dict[str, str]:
-        """Return what tells this server from others and survives its restart, as far as this account may read it."""
+        """Return facts that distinguish this server from others, even after a restart, if the account may read them."""
 
     @abstractmethod
-    def remove_made(self) -> None:
-        """Remove what this run has made there, if it has made anything."""
+    def remove_created(self) -> None:
+        """Remove everything that this run has created on the server."""
 
     def close(self) -> None:
-        """Leave the server, also one that was not reached."""
+        """Close the connections; do nothing if the server was never reached."""
         self.session.close()
 
     @abstractmethod
     def client_settings(self) -> ServiceSettings: ...
 
-    def redirects(self, own: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what replaces the server's own address for a client whose arm asks for another of the user's."""
+    def redirects(self, target_settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the client settings that change if an arm's target settings ask for another way, such as a pooler."""
         return {}
 
     @abstractmethod
     def prepare(self, load: Callable[[], None]) -> None:
-        """Make what was not made before, `load` the data, and wait until every member has it."""
+        """Create the rest of the run's place, `load` the data, and wait until every member has it."""
 
     @abstractmethod
     def writes(self) -> list[str]:
-        """Every write, in words (`--dry-run`)."""
+        """Return a description of every write (`--dry-run`)."""
 
     def needs(self) -> list[str]:
-        """What the account must be allowed to do, and how it is granted (`--dry-run`)."""
+        """Return the grants that the account needs (`--dry-run`)."""
         return []
 
     def counters(self, server: str) -> Counters:
-        """Return the counters of the member at `server` ('address:port'), where the account may read them."""
+        """Return the counters of the member at `server` ('address:port'), if the account may read them."""
         return Counters()
 
     @abstractmethod
     def describe(self) -> Description: ...
 
     def warnings(self) -> list[str]:
-        """What a reader must know of it, once the run is over."""
-        found = []
+        """Return the warnings about the server, once the run is over."""
+        warnings = []
         if self.refused:
             what, detail = listed([*self.refused]), next(iter(self.refused.values()))
-            found.append(WarningText.SERVER_REFUSES.text(what=what, detail=detail))
+            warnings.append(WarningText.SERVER_REFUSES.text(what=what, detail=detail))
         if self.counters_hidden:
-            found.append(WarningText.SERVER_COUNTERS_HIDDEN.text(detail=self.counters_hidden))
-        return found
+            warnings.append(WarningText.SERVER_COUNTERS_HIDDEN.text(detail=self.counters_hidden))
+        return warnings
 
-    def _occupied(self, what: str = "is there already, and this run did not make what it holds") -> CostofError:
+    def _occupied(self, what: str = "already exists, and its content is not from this run") -> CostofError:
         return CostofError(ErrorText.TARGET_OCCUPIED, database=self.database, target=self.shown, what=what)
 
 
 def lab_server(program: str | None) -> type[LabServer]:
-    found: type[LabServer] | None = getattr(_module(program), "lab_server", None)
-    if found is None:
+    server: type[LabServer] | None = getattr(_module(program), "lab_server", None)
+    if server is None:
         raise CostofError(ErrorText.NO_SERVICE, what="server program", name=program)
-    return found
+    return server
 
 
 def target_server(program: str | None) -> type[TargetServer]:
-    found: type[TargetServer] | None = getattr(_module(program), "target_server", None)
-    if found is None:
+    server: type[TargetServer] | None = getattr(_module(program), "target_server", None)
+    if server is None:
         raise CostofError(ErrorText.LAB_ONLY_PROGRAM, program=program)
-    return found
+    return server
 
 
 def programs_needed() -> dict[str, Callable[[], str]]:
-    """Return by name what finds each program that must be on the machine, or raises."""
-    return {name: look for module in modules() for name, look in getattr(module, "NEEDED", {}).items()}
+    """Map each program that must be installed to the function that finds it or raises."""
+    return {name: find for module in modules() for name, find in getattr(module, "NEEDED", {}).items()}
 
 
 def modules() -> list[ModuleType]:
-    """Import the modules of all programs: a start long, since each brings its drivers."""
-    return [import_module(f"{__package__}.{found.name}") for found in iter_modules(programs.__path__)]
+    """Import and return the modules of all programs. This is slow, since each imports its database driver."""
+    return [import_module(f"{__package__}.{module.name}") for module in iter_modules(programs.__path__)]
 
 
 def _module(program: str | None) -> ModuleType:

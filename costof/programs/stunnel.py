@@ -1,4 +1,4 @@
-"""stunnel before a server that speaks plain, and before clients that do, with a configuration of the lab's own."""
+"""stunnel in front of a server, and in front of clients, that speak plain; with a configuration made for the lab."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from costof.lab.program import find_program, first_words, located
 
 PROGRAM = "stunnel"
 PACKAGE = "stunnel4"
-#: TCP_NODELAY on both sides of each end, so that nothing waits for more of itself. The log is as detailed as stunnel's
-#: is by default, a few lines for each connection. It is the lab's own: where nobody keeps the machine's, the C library
-#: writes to the console, which took 4 ms of each connection.
+#: TCP_NODELAY on both sides of each end, so that no data waits to be sent. The log has stunnel's default level, a few
+#: lines a connection, and goes to the lab's log: without a syslog daemon the C library would write to the console,
+#: which took 4 ms of each connection.
 GLOBAL = """\
 foreground = yes
 pid =
@@ -31,9 +31,9 @@ def find_stunnel() -> Path:
 
 
 def stunnel_version(binary: Path) -> str:
-    # Its first line says how it was started, and in the next is 'stunnel 5.68 on x86_64-pc-linux-gnu platform'.
-    telling = ["sh", "-c", '"$0" -version 2>&1 | grep "^stunnel "', str(binary)]
-    return first_words(telling, PROGRAM, PACKAGE).split()[1]
+    # The second line of its output is 'stunnel 5.68 on x86_64-pc-linux-gnu platform'.
+    command = ["sh", "-c", '"$0" -version 2>&1 | grep "^stunnel "', str(binary)]
+    return first_words(command, PROGRAM, PACKAGE).split()[1]
 
 
 NEEDED = {PROGRAM: located(find_stunnel, stunnel_version)}
@@ -41,10 +41,10 @@ NEEDED = {PROGRAM: located(find_stunnel, stunnel_version)}
 
 @dataclass(frozen=True)
 class End:
-    """Takes connections at `accept` and makes one to `connect` for each ('address:port').
+    """One end of a TLS tunnel: it accepts connections at `accept` and opens one to `connect` for each ('address:port').
 
-    With a `certificate` (PEM, with its key) it is the server's end, which takes TLS; with a `ca_file` the client's,
-    which speaks TLS 1.3 alone, resumes no session, and verifies that it is the server at this address.
+    With a `certificate` (PEM, with its key) it is the server's end and accepts TLS. With a `ca_file` it is the client's
+    end: it uses only TLS 1.3, resumes no session, and verifies that the certificate is for this address.
     """
 
     name: str
@@ -64,18 +64,19 @@ class End:
 
 
 class Stunnel:
-    """One process of a lab, for several ends."""
+    """One stunnel process of a lab, with several ends."""
 
     def __init__(self, lab: Lab, name: str, role: str, ends: Sequence[End], host: Host) -> None:
-        """Start it, and wait until it listens. Raises `PROGRAM_MISSING`, `LAB_FAILED`."""
+        """Start the process and wait until it listens. Raises `PROGRAM_MISSING`, `LAB_FAILED`."""
         file = lab.new_folder() / "stunnel.conf"
         write_private(file, (GLOBAL + "".join(end.configuration() for end in ends)).encode())
         self._process = lab.spawn(name, role, [str(find_stunnel()), str(file)], host=host)
         self.name = name
         lab.wait_until(f"starting {name}", lambda: b"Configuration successful" in self._log(), only=self._process)
 
-    def carried(self, end: str) -> int:
-        """Return how many connections an end has made onward so far: the server's does so once TLS stands."""
+    def connections(self, end: str) -> int:
+        """Return the number of connections that an end has forwarded so far; the server's end does so after the
+        TLS handshake."""
         return self._log().count(f"Service [{end}] connected remote server".encode())
 
     def why_dead(self) -> str | None:

@@ -1,6 +1,6 @@
-"""The database that a run makes on a user's own server: its name, its marker, and signs of life.
+"""The database that a run creates on a user's own server: its name, its marker, and its heartbeat.
 
-It must not exist before, or be empty; it carries a marker, and what is dropped is what that says this run has made.
+The database must not exist before, or must be empty. It carries a marker, and only what the marker lists is dropped.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from costof.errors import CostofError, ErrorText
 
 BEAT_SECONDS = 10.0
-#: Nine beats may be lost to a server that elects a new primary before a run is taken for dead.
+#: A run counts as dead after nine missed heartbeats: enough for a server that is electing a new primary.
 DEAD_AFTER_SECONDS = 90.0
 
 
 class Heartbeat:
-    """Calls `beat` from a thread of its own until it is stopped. One that fails is made up for by the next."""
+    """A thread that calls `beat` again and again until it is stopped. Errors of later beats are ignored."""
 
     def __init__(self, beat: Callable[[], None], seconds: float = BEAT_SECONDS) -> None:
         self._beat = beat
@@ -36,7 +36,7 @@ class Heartbeat:
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
     def start(self) -> None:
-        """The first beat is the caller's, so that a failure of it is told. Raises what `beat` raises."""
+        """Call `beat` once in this thread, so that its error reaches the caller, then start the thread."""
         self._beat()
         self._thread.start()
 
@@ -52,9 +52,10 @@ class Heartbeat:
 
 
 class Maker(BaseModel):
-    """`machine` is the same for processes that see each other under the same numbers; `host` is for people.
+    """The process that made a database.
 
-    `started`: clock ticks from the machine's start to the process's, since numbers are given again.
+    `machine` identifies the machine and container, in which process numbers are comparable; `host` is for people.
+    `started` is the process's start in clock ticks since boot: process numbers are used again.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -66,30 +67,31 @@ class Maker(BaseModel):
 
     @classmethod
     def this_process(cls) -> Maker:
-        return cls(host=socket.gethostname(), machine=_machine(), pid=os.getpid(), started=_started(os.getpid()) or 0)
+        started = _start_ticks(os.getpid()) or 0
+        return cls(host=socket.gethostname(), machine=_machine(), pid=os.getpid(), started=started)
 
-    def lives(self) -> bool | None:
-        """Return whether the process runs, or None where that cannot be seen: it is on another machine."""
+    def is_alive(self) -> bool | None:
+        """Return whether the process runs, or None if it is on another machine."""
         if self.machine != _machine():
             return None
-        return _started(self.pid) == self.started
+        return _start_ticks(self.pid) == self.started
 
     def __str__(self) -> str:
         return f"process {self.pid} on {self.host}"
 
 
 def _machine() -> str:
-    """Identify this start of the machine and this container: process numbers are told apart by both."""
-    told = [socket.gethostname()]
+    """Return a hash of host name, boot and process namespace: process numbers are unique only within these."""
+    parts = [socket.gethostname()]
     with suppress(OSError):
-        told.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
     with suppress(OSError):
-        told.append(str(Path("/proc/self/ns/pid").readlink()))
-    return hashlib.sha256("\n".join(told).encode()).hexdigest()[:16]
+        parts.append(str(Path("/proc/self/ns/pid").readlink()))
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
-def _started(pid: int) -> int | None:
-    """Return field 22 of proc(5)'s stat, after the name that may hold anything; None of a process that has ended."""
+def _start_ticks(pid: int) -> int | None:
+    """Return a process's start time (field 22 of /proc/<pid>/stat, see proc(5)); None if the process has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -102,26 +104,27 @@ MARKER = "made by costof"
 PREFIX = "costof_"
 #: MongoDB's limit is 63, MySQL's 64.
 LONGEST_DATABASE_NAME = 63
-#: What makes a name of a run's own that of no other.
+#: Random bytes in a generated name, which make it unique.
 UNIQUE_BYTES = 3
-_NEW_NAME = re.compile(rf"{PREFIX}[A-Za-z0-9_]+_[0-9a-f]{{{2 * UNIQUE_BYTES}}}")
+_GENERATED_NAME = re.compile(rf"{PREFIX}[A-Za-z0-9_]+_[0-9a-f]{{{2 * UNIQUE_BYTES}}}")
 _NAME = re.compile(rf"[A-Za-z][A-Za-z0-9_]{{0,{LONGEST_DATABASE_NAME - 1}}}")
-_SERVERS_OWN = frozenset(
+_RESERVED_NAMES = frozenset(
     {"admin", "config", "local"}
     | {"mysql", "sys", "information_schema", "performance_schema"}
     | {"postgres", "public", "template0", "template1"}
 )
 
 
-#: Read from somebody's server and put into statements, so letters, digits and underscores alone.
+#: A table name read from a user's server. It is put into statements, so only letters, digits and underscores pass.
 Table = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+$")]
 
 
 class Marker(BaseModel):
-    """What a run writes of itself into its database before anything else.
+    """The record that a run writes into its database before anything else.
 
-    `tables`: all that it will make there. `made_database`: it was not there before, so it goes too. What a run has made
-    goes before its marker: whatever ends that half-way, the rest can still be told for what it is.
+    `tables` are all tables that the run will create. `made_database` is True if the run has created the database
+    itself, which is then dropped too. The marker is dropped last: if the clean-up is interrupted, the rest can still
+    be recognized.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -133,7 +136,7 @@ class Marker(BaseModel):
 
 
 def read_marker(content: object) -> Marker | None:
-    """Return the marker, if it is intact."""
+    """Return the marker if it is intact, else None."""
     try:
         return Marker.model_validate(content)
     except ValidationError:
@@ -141,7 +144,7 @@ def read_marker(content: object) -> Marker | None:
 
 
 def read_marker_row(rows: Sequence[Sequence[Any]]) -> Marker | None:
-    """Return the marker of a table's one row, `run` and `about`, if it is intact."""
+    """Return the marker of a table's one row, `run` and `about`, if it is intact, else None."""
     try:
         ((run, about),) = rows
         marker = read_marker(json.loads(about))
@@ -151,43 +154,43 @@ def read_marker_row(rows: Sequence[Sequence[Any]]) -> Marker | None:
 
 
 def choose_database_name(chosen: str | None, run_name: str) -> str:
-    """Return the user's choice, or a new name. Raises `BAD_DATABASE`."""
+    """Return the user's choice or a generated name. Raises `BAD_DATABASE`."""
     if chosen is None:
-        # Of no other run, even where two machines start one in the same second.
+        # Unique even if two machines start a run in the same second.
         return database_name(run_name, secrets.token_hex(UNIQUE_BYTES))
-    if not could_be_own(chosen):
+    if not is_allowed_name(chosen):
         raise CostofError(ErrorText.BAD_DATABASE, name=chosen, most=LONGEST_DATABASE_NAME)
     return chosen
 
 
-def could_be_own(name: str) -> bool:
-    return _NAME.fullmatch(name) is not None and name.lower() not in _SERVERS_OWN
+def is_allowed_name(name: str) -> bool:
+    return _NAME.fullmatch(name) is not None and name.lower() not in _RESERVED_NAMES
 
 
-def is_new_name(name: str) -> bool:
-    """Return whether a run that chose a name by itself could have chosen this one."""
-    return could_be_own(name) and _NEW_NAME.fullmatch(name) is not None
+def is_generated_name(name: str) -> bool:
+    """Return whether a name has the form of those that costof generates."""
+    return is_allowed_name(name) and _GENERATED_NAME.fullmatch(name) is not None
 
 
 def database_name(run_name: str, unique: str) -> str:
-    """Return `costof_<run>_<unique>` in the characters and the length that every server allows."""
+    """Return `costof_<run>_<unique>`, limited to the characters and the length that every server allows."""
     words = re.sub(r"[^A-Za-z0-9]+", "_", run_name).strip("_")
     return f"{PREFIX}{words[: LONGEST_DATABASE_NAME - len(unique) - 8]}_{unique}"
 
 
-def granted_on(chosen: str | None, grant: str) -> str:
-    """Complete a grant in an error: an account that may use one database alone is helped by --database."""
+def grant_with_hint(chosen: str | None, grant: str) -> str:
+    """Add to the grant in an error that --database is enough for an account with rights on one database."""
     return grant if chosen else f"{grant} (or grants it on one database, which --database names)"
 
 
 def describe_writes(chosen: str | None, target: str, records: int, size: str, table: str) -> list[str]:
-    """Say every write of a run. A name that is not chosen is not known yet: each run takes a new one."""
+    """Describe every write of a run. Without a chosen name, the name of the database is generated at the start."""
     database = chosen or f"{PREFIX}<run>_<random>"
-    how = "refuse when it holds anything" if chosen else "a new one for each run, unless --database names it"
+    how = "refuse if it holds anything" if chosen else "a new one for each run, unless --database names it"
     return [
         f"create database {database} on {target}; {how}",
         f"insert the marker '{MARKER}' into {database}.{MARKER_NAME}",
         f"insert {records:,} records of about {size} into {database}.{table}",
-        f"drop database {database} at the end, if its marker is this run's, with the tables that the run made"
-        + (" (of one that was there, and empty, the tables alone)" if chosen else ""),
+        f"drop database {database} at the end, if its marker is this run's, with the tables that the run created"
+        + (" (only the tables, if the database existed before)" if chosen else ""),
     ]

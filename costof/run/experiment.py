@@ -81,7 +81,7 @@ def run(
                 if before.hosts is not None and before.hosts != count:
                     earlier, current = plural(before.hosts, "host"), plural(count, "host")
                     raise CostofError(ErrorText.OTHER_HOSTS, path=ledger.folder, before=earlier, now=current)
-                service.shared_by(count)
+                service.set_host_count(count)
                 facts |= population.facts
             environment = EnvironmentRecord(
                 started=now(), start=before.start, facts=facts, versions=described.versions, identity=identity
@@ -130,7 +130,7 @@ def run(
 def _record_evidence(state: State, stage: Stage) -> None:
     """Write the service's evidence on arms and links to the ledger."""
     for arm in state.plan.arms:
-        facts = state.service.prove(arm, stage)
+        facts = state.service.collect_evidence(arm, stage)
         if facts:
             state.ledger.append(EvidenceRecord(arm=arm.name, facts=facts))
     links = state.service.links()
@@ -151,7 +151,7 @@ def _measure(state: State) -> str | None:
         round_started, number = time.monotonic(), before.earlier_rounds + done - 1
         succeeded = sum(each.answer.operations for each in measure_round(state, number))
         state.rounds = done
-        if reason := state.service.lost():
+        if reason := state.service.failure_reason():
             state.ledger.append(LostRecord(detail=reason))
             return reason
         fruitless = 0 if succeeded else fruitless + 1
@@ -194,7 +194,7 @@ def _warm_up(state: State) -> None:
         slices = measure_round(state, number)
         operations += sum(each.answer.operations for each in slices)
     if operations and state.service.server_cpu is not None:
-        state.service.server_cpu.check_it_moved(operations)
+        state.service.server_cpu.check_increase(operations)
     sizes = state.before.sizes
     if sizes is None:
         sizes = choose_sizes(state.plan, slices)

@@ -124,7 +124,7 @@ def _measure_slices(state: State, number: int) -> list[MeasuredSlice]:
     for key in state.schedule.round(number, state.runnable):
         if not _arm_is_lost(state, key.arm):
             measured.append(_measure_or_repeat(state, key, number))
-        if state.service.lost():
+        if state.service.failure_reason():
             break
     return measured
 
@@ -133,7 +133,7 @@ def _arm_is_lost(state: State, name: str) -> bool:
     """Return whether the arm's part of the service is lost, and record that once. Other arms continue."""
     if name in state.lost_arms:
         return True
-    reason = state.service.lost(state.plan.arm(name))
+    reason = state.service.failure_reason(state.plan.arm(name))
     if reason is None:
         return False
     state.lost_arms.add(name)
@@ -187,7 +187,7 @@ def measure_slice(
     throttled = _since(throttled_before, service.throttled_seconds())
     moved = _read_counters(service, servers).since(before)
     if round_number < 0:
-        moved = service.usable(answer, moved)
+        moved = service.trusted_counters(answer, moved)
     judgement = service.judge(arm, observed, _observe(service, arm), answer)
     workers = plan.workers(key.workload, arm)
     steal, foreign, hosts = machine.steal, max(0.0, machine.busy - known), []
@@ -222,7 +222,7 @@ def measure_slice(
 
 def cpu_seconds_here(service: Service, cpu: dict[str, float]) -> float:
     """Return the CPU seconds of servers on this machine, without those that --server-cpu prints for another machine."""
-    elsewhere = service.server_cpu is not None and not service.server_cpu.is_here
+    elsewhere = service.server_cpu is not None and not service.server_cpu.is_local
     return sum(seconds for role, seconds in cpu.items() if not (elsewhere and role == service.server_role))
 
 
@@ -272,7 +272,7 @@ def _ignoring_lost_service(service: Service) -> Iterator[None]:
     except CostofError:
         raise
     except Exception as error:
-        if service.lost() is None:
+        if service.failure_reason() is None:
             detail = f"{type(error).__name__}: {error}"
             raise CostofError(ErrorText.TARGET_FAILED, target="the service", detail=detail) from error
 

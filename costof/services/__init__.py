@@ -1,7 +1,7 @@
-"""What a study is asked of, one folder for each kind: `lab.py`, and `target.py` for a user's own servers.
+"""Services: the servers that a study measures, one folder for each kind.
 
-A lab (`lab.py` of a service's folder) starts real servers and may rearrange them for an arm; a target
-(`target.py`) is somebody's own and is only asked. Both pass `tests/contract/test_service.py`.
+`lab.py` of a folder is a lab, which starts servers and may rearrange them for an arm. `target.py` is for a user's own
+servers, whose settings it never changes. Both must pass `tests/contract/test_service.py`.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ Stage = Literal["start", "end"]
 
 
 class Observation:
-    """What a service read of its servers at one instant. Each service has a kind of its own, which it alone reads."""
+    """A service's reading of its servers at one instant. Each service has a subclass, which only it can interpret."""
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """What the servers themselves say of a slice: why it does not prove its arm, figures, facts in words, and counts.
+    """A service's result for one slice, from the servers' own data.
 
-    Figures are means over the slice unless their name says otherwise, in the unit of the metric that shows them.
-    Counts are the slice's own; the evidence adds them up, those of the warm-up among them.
+    `mismatch` is the reason why the slice was not as its arm says, or None. Figures are means over the slice unless
+    their name says otherwise, in the unit of their metric. Counts are those of the slice; the evidence adds them up,
+    including the warm-up's.
     """
 
     mismatch: str | None = None
@@ -43,23 +44,23 @@ class Judgement:
 
 
 class Service(ABC):
-    """Servers under question. A context manager: leaving it gives back everything that it took."""
+    """The measured servers. A context manager: leaving it releases all resources."""
 
-    #: Whether it can read its servers' CPU time itself; a target's are on other machines.
+    #: Whether the service reads its servers' CPU time itself. It cannot for servers on other machines.
     measures_cpu: bool = False
-    #: Of servers that cannot be looked at, where the user says how, and the role that they have in the figures.
+    #: The user's command for the CPU time of servers on other machines, and their role in the figures.
     server_cpu: ServerCpu | None = None
     server_role: str = "server"
-    #: What identified the servers when the run was begun that is resumed now; empty for a new run.
+    #: In a resumed run, the servers' identity when the run began; empty in a new run.
     known_identity: Mapping[str, str] = {}
-    #: Whether its lab has hosts, where they can be made.
+    #: Whether the lab makes separate hosts (network namespaces) if it may.
     makes_hosts: bool = False
-    #: Why no other machine can ask it what its arms are, where none can.
+    #: Why other machines cannot measure this service; None if they can.
     single_machine_reason: str | None = None
 
     @abstractmethod
     def __enter__(self) -> Self:
-        """Start or reach the servers. Raises `CostofError`."""
+        """Start the servers or connect to them. Raises `CostofError`."""
 
     @abstractmethod
     def __exit__(
@@ -68,104 +69,105 @@ class Service(ABC):
 
     @abstractmethod
     def endpoint(self, arm: PlannedArm) -> Endpoint:
-        """Return how to reach the service as `arm` says."""
+        """Return the client settings of an arm."""
 
     @abstractmethod
     def prepare(self, arm: PlannedArm, load: LoadData) -> None:
-        """Make the place for the data, call `load` with the arm to load through, and wait until every member has it."""
+        """Prepare the data: call `load` with the arm to load through, and wait until every member has the data."""
 
     @abstractmethod
     def writes(self) -> list[str]:
-        """Return every write of `prepare` and the teardown, in words (`--dry-run`)."""
+        """Return a description of every write of the run and its clean-up (`--dry-run`)."""
 
     def commands(self) -> list[str]:
-        """Return every command of the user's that it would run, after its arm (`--dry-run`)."""
+        """Return the user's commands that the run would execute, each after its arm (`--dry-run`)."""
         return [f"around each slice: {self.server_cpu.command}"] if self.server_cpu else []
 
     @abstractmethod
     def describe(self) -> Description: ...
 
     def identity(self) -> dict[str, str]:
-        """Return what tells these servers from others, once they are reached: of a lab's, their versions."""
+        """Return facts that distinguish these servers from others, after connecting; for a lab, the versions."""
         return dict(self.describe().versions)
 
     def needs(self) -> list[str]:
-        """Return what the account must be allowed to do, and how it is granted (`--dry-run`)."""
+        """Return the grants that the account needs (`--dry-run`)."""
         return []
 
     def refusal_reason(self, arm: PlannedArm) -> str | None:
-        """Return why an arm must not even be tried, such as a plain one where TLS was asked for, or None."""
+        """Return why an arm must not be tried, such as one without TLS if the URL requires TLS, or None."""
         return None
 
     def arrange(self, arm: PlannedArm) -> None:
-        """Bring the servers into the state that `arm` asks for, before each of its slices. Outside measured time."""
+        """Bring the servers into the state of an arm, before each of its slices and outside measured time."""
 
-    def shared_by(self, hosts: int) -> None:
-        """Tell it that so many hosts ask it together and share what a command is told, before it is reached."""
+    def set_host_count(self, hosts: int) -> None:
+        """Set the number of hosts that measure together and share a command's load. Called before `__enter__`."""
 
     def wants_ticket(self, arm: PlannedArm) -> bool:
-        """Whether the client of an arm that resumes sessions must first connect once, outside measured time.
+        """Return whether the arm's client must connect once outside measured time to get a new session ticket.
 
-        Asked once after each `arrange`: the servers may show another key since the arm's last slice, and tickets given
-        before are worth nothing then.
+        Called once after each `arrange`: if the server's key has changed since the arm's last slice, earlier tickets
+        are invalid.
         """
         return False
 
     def prefix(self, arm: PlannedArm) -> list[str]:
-        """Return what starts a program on the client's host of an arm (a network namespace); [] for this one."""
+        """Return the command prefix that starts a program on the host of an arm's client; [] for this host."""
         return []
 
     def links(self) -> list[LinkEvidence]:
-        """Return what was measured on the lab's links."""
+        """Return the measurements of the lab's links."""
         return []
 
-    def prove(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
-        """What the service itself can prove of an arm, such as a tunnel's negotiated cipher, or that the data is still
-        sound when the run ends. At the start it is asked when the data is there."""
+    def collect_evidence(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
+        """Return the service's own evidence about an arm, such as the cipher that a tunnel negotiated.
+
+        The stage 'start' is after the load; 'end' is after the run, when the data can be checked again.
+        """
         return {}
 
     def counters(self, server: str) -> Counters:
         """Return the counters of the member at `server` ('address:port')."""
         return Counters()
 
-    def usable(self, answer: SliceAnswer, moved: Counters) -> Counters:
-        """Return what proves something of how counters moved in a slice of the warm-up; others are not read again."""
-        return moved
+    def trusted_counters(self, answer: SliceAnswer, change: Counters) -> Counters:
+        """Return those counters whose change in a warm-up slice is plausible; the others are not read again."""
+        return change
 
     def cpu_seconds(self) -> dict[str, float]:
-        """Return CPU seconds used so far, by role. Raises `SERVER_CPU_UNREAD`."""
+        """Return the CPU seconds used so far, by role. Raises `SERVER_CPU_UNREAD`."""
         return {self.server_role: self.server_cpu.seconds()} if self.server_cpu else {}
 
     def observe(self, arm: PlannedArm) -> Observation | None:
-        """Look at the servers, right before and right after each slice of an arm. Outside measured time."""
+        """Read the servers' state, right before and right after each slice of an arm, outside measured time."""
         return None
 
     def judge(
         self, arm: PlannedArm, before: Observation | None, after: Observation | None, answer: SliceAnswer
     ) -> Judgement:
-        """Return what two observations say of the slice between them."""
+        """Return the result of the two observations around a slice."""
         return Judgement()
 
     def throttled_seconds(self) -> dict[str, float]:
-        """Return by role how long it wanted to run and its CPU share was used up: its own steal time."""
+        """Return for each role how long it was ready to run but had used up its CPU share."""
         return {}
 
     def early_warnings(self) -> list[str]:
-        """Return the warnings that are known before anything is run."""
+        """Return the warnings that are known before the run starts anything."""
         return []
 
     def warnings(self) -> list[str]:
-        """Return what a reader must know of these servers, once the run is over."""
+        """Return the warnings about these servers, once the run is over."""
         return []
 
-    def lost(self, arm: PlannedArm | None = None) -> str | None:
-        """Why the service can no longer answer, where it knows, or why one arm alone cannot be measured (its tunnel
-        died); None while it can."""
+    def failure_reason(self, arm: PlannedArm | None = None) -> str | None:
+        """Return why the service can no longer be measured, or with `arm` why this arm cannot; None if all is well."""
         return None
 
 
 class LabService(Resource, Service):
-    """Servers of a run's own, whose CPU time the lab knows."""
+    """Servers that the run starts, whose CPU time the lab can read."""
 
     measures_cpu = True
     makes_hosts = True
@@ -173,10 +175,10 @@ class LabService(Resource, Service):
 
     @property
     def process_ids(self) -> dict[str, int]:
-        """Pids of what the lab has started, by name."""
+        """The process IDs of the lab's processes, by name."""
         return {process.name: process.pid for process in self._lab.processes.values()}
 
 
 def ended(what: str, status: int | None) -> str | None:
-    """Say that a part of the lab has ended, if it has an exit status."""
+    """Return the error text for a part of the lab that has ended; None if it has no exit status."""
     return None if status is None else f"the lab's {what} ended in the middle of the run (status {status})"

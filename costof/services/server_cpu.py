@@ -1,4 +1,4 @@
-"""CPU time of a user's own servers, which a command of the user's tells."""
+"""CPU time of a user's own servers, read by a command of the user."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from costof.errors import CostofError, ErrorText
 from costof.format import plural
 from costof.instruments.commands import process
 
-#: To ask another machine, over a connection that is opened for it.
+#: Time limit of the command, which may open a connection to another machine.
 MOST_SECONDS = 30.0
-#: No counter of CPU seconds goes up by more than this in a second, however many servers it adds up.
+#: Upper limit for the cores in use, even of many servers together.
 MOST_CORES = 1024
-#: What a command prints may be so old: exporters keep their last answer for a while.
+#: Maximum age of the printed number: exporters cache their last answer for a while.
 LAG_SECONDS = 5.0
 #: Units that a counter may have by mistake, and how many of each are a second.
 UNITS = {"hundredths of a second": 1e2, "milliseconds": 1e3, "microseconds": 1e6, "nanoseconds": 1e9}
-#: Between the usual cores of a server that is loaded and of one that has nothing to do.
+#: Cores that a server typically uses, between idle and loaded; to guess the unit of a counter.
 USUAL_CORES = 0.3
 
-#: What knows CPU time and prints it with other things: by line, its number, and how many of it are a second. Of a
-#: control group cpu.stat (kernel's documentation, cgroup-v2), of systemd a service's property, and of Prometheus' node
-#: exporter the machine's cores in each mode.
+#: Known output formats that have CPU time among other data: the pattern of its line, and the units in a second. They
+#: are cpu.stat of a control group (kernel documentation, cgroup-v2), a property of a systemd service, and the cores'
+#: modes in Prometheus' node exporter.
+
 _KNOWN = (
     (re.compile(r"^usage_usec (\d+)$", re.MULTILINE), 1e6),
     (re.compile(r"^CPUUsageNSec=(\d+)$", re.MULTILINE), 1e9),
@@ -33,51 +34,53 @@ _KNOWN = (
 )
 
 
-def seconds_in(text: str) -> float:
-    """What a command has printed: numbers of seconds, or one of the forms in `_KNOWN`; several add up. Raises
-    `ValueError` where it is none of these."""
-    told = text.split()
-    a_second = 1.0
-    for pattern, unit in _KNOWN:
-        if found := pattern.findall(text):
-            told, a_second = found, unit
+def parse_seconds(text: str) -> float:
+    """Return the sum of the CPU seconds in a command's output: plain numbers, or one of the formats in `_KNOWN`.
+
+    Raises `ValueError` for anything else.
+    """
+    numbers = text.split()
+    units_per_second = 1.0
+    for pattern, units in _KNOWN:
+        if matches := pattern.findall(text):
+            numbers, units_per_second = matches, units
             break
-    seconds = sum(map(float, told)) / a_second
-    if not told or not math.isfinite(seconds):
+    seconds = sum(map(float, numbers)) / units_per_second
+    if not numbers or not math.isfinite(seconds):
         raise ValueError(text)
     return seconds
 
 
 class ServerCpu:
-    """`command` prints how much CPU time the servers have used since whenever it began to count (`seconds_in`). Raises
-    `BAD_SERVER_CPU` for one that is no command."""
+    """A reader of the servers' CPU time by a `command`, which prints the seconds used so far (`parse_seconds`)."""
 
     def __init__(self, command: str) -> None:
+        """Raise `BAD_SERVER_CPU` if the text is not a command."""
         try:
             self._argv = shlex.split(command)
         except ValueError as error:
             raise CostofError(ErrorText.BAD_SERVER_CPU, text=command, detail=str(error)) from None
         if not self._argv:
-            raise CostofError(ErrorText.BAD_SERVER_CPU, text=command, detail="it has no words")
+            raise CostofError(ErrorText.BAD_SERVER_CPU, text=command, detail="it is empty")
         self.command = command
         self._first: float | None = None
         self._last = 0.0
         self._began = 0.0
         self._most_cores = MOST_CORES
-        self._whose_cores = "no servers have that many cores"
-        self.is_here = False
+        self._core_limit_text = "no servers have that many cores"
+        self.is_local = False
 
     def limit_cores(self, cores: int, machine: str) -> None:
-        """Refuse readings beyond the cores of this machine, on which the servers are."""
-        self.is_here = True
+        """Set that the servers run on this machine, and refuse readings that would need more cores than it has."""
+        self.is_local = True
         self._most_cores = min(self._most_cores, cores)
-        self._whose_cores = f"{machine} has {cores} cores"
+        self._core_limit_text = f"{machine} has {cores} cores"
 
     def seconds(self) -> float:
         """Return the CPU time so far.
 
-        Raises `SERVER_CPU_UNREAD`, also for less than before (servers that were started anew) and for more than all
-        cores can have used since the first reading (another unit than seconds).
+        Raises `SERVER_CPU_UNREAD` if the command fails, if the value is lower than before (restarted servers), or if it
+        is higher than all cores can have used since the first reading (not in seconds).
         """
         began = time.monotonic()
         try:
@@ -87,7 +90,7 @@ class ServerCpu:
         if ended.failure:
             raise self._unread(f"{ended.failure}{process.last_line(ended)}")
         try:
-            seconds = seconds_in(ended.output)
+            seconds = parse_seconds(ended.output)
         except ValueError:
             raise self._unread(f"it printed '{ended.output.strip()[:200]}'") from None
         if seconds < self._last:
@@ -100,8 +103,8 @@ class ServerCpu:
         self._last = seconds
         return seconds
 
-    def check_it_moved(self, operations: int) -> None:
-        """Raises `SERVER_CPU_UNREAD` where all readings so far are the same, though the servers did `operations`."""
+    def check_increase(self, operations: int) -> None:
+        """Raise `SERVER_CPU_UNREAD` if the value has not changed although the servers did `operations`."""
         if self._last == self._first:
             raise self._unread(f"it printed {self._last:.10g} before and after {plural(operations, 'operation')}")
 
@@ -109,8 +112,9 @@ class ServerCpu:
         rate = used / elapsed
         unit = min(UNITS, key=lambda name: abs(math.log(rate / UNITS[name] / USUAL_CORES)))
         return (
-            f"it went up by {used:,.10g} in {elapsed:.1f} s, as {rate:,.0f} busy cores would make it, and "
-            f"{self._whose_cores}; if it prints {unit} ({rate / UNITS[unit]:.2g} cores), divide by {UNITS[unit]:,.0f}"
+            f"it rose by {used:,.10g} in {elapsed:.1f} s, which would need {rate:,.0f} busy cores; "
+            f"{self._core_limit_text}; if it prints {unit} ({rate / UNITS[unit]:.2g} cores), "
+            f"divide by {UNITS[unit]:,.0f}"
         )
 
     def _unread(self, detail: str) -> CostofError:

@@ -1,4 +1,4 @@
-"""A user's own server as a service: what holds whatever program it is, and whatever it is asked."""
+"""A user's own server as a service: the part that is common to all programs and studies."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from costof.programs.server import TargetServer
 from costof.services import LoadData, Service
 from costof.study.arms import PlannedArm
 
-Own = TypeVar("Own", bound=TargetServer)
+ServerT = TypeVar("ServerT", bound=TargetServer)
 CONNECTIONS, TLS_CONNECTIONS = "connections", "TLS connections"
 
 
-class TargetService(Resource, Service, Generic[Own]):
-    """Plain arms are not tried where TLS was asked of the server, unless the user allows it."""
+class TargetService(Resource, Service, Generic[ServerT]):
+    """A service of one target. If the URL requires TLS, arms without TLS are only tried if the user allows it."""
 
-    def __init__(self, access: Access, server: Own) -> None:
+    def __init__(self, access: Access, server: ServerT) -> None:
         self.server = server
         self._plain_allowed = access.allow_plain or not server.tls
-        #: Connections, of all kinds or with TLS, of which the server has counted none.
+        #: For counters that did not count a slice's connections, the number of these connections.
         self._uncounted: dict[str, int] = {}
 
     def _open(self, stack: ExitStack) -> None:
@@ -53,30 +53,28 @@ class TargetService(Resource, Service, Generic[Own]):
     def refusal_reason(self, arm: PlannedArm) -> str | None:
         if self._plain_allowed or arm.settings.transport is None or arm.settings.transport.is_tls:
             return None
-        # Its log-in could be read on the way.
-        return (
-            "TLS was asked of this target, so nothing is said to it in plain; --allow-plain has this arm measured too"
-        )
+        # Without TLS, others on the network could read the log-in.
+        return "this target is used with TLS, so arms without TLS are not measured; --allow-plain measures this arm too"
 
     def counters(self, server: str) -> Counters:
-        return self._believed(self.server.counters(server))
+        return self._without_uncounted(self.server.counters(server))
 
-    def usable(self, answer: SliceAnswer, moved: Counters) -> Counters:
-        """Stop reading a counter that has counted none of a slice's connections.
+    def trusted_counters(self, answer: SliceAnswer, change: Counters) -> Counters:
+        """Stop reading counters that did not count any of a slice's connections.
 
-        It stands still, as some servers' counters do, or something before the server ends the connections. That would
-        discard every slice of the run.
+        Such a counter does not work, as on some servers, or a proxy in front of the server accepts the connections.
+        With it, every slice of the run would be discarded.
         """
         opened = int(answer.evidence.get("connections", 0))
         if not answer.operations or not opened:
-            return self._believed(moved)
-        if moved.connections == 0:
+            return self._without_uncounted(change)
+        if change.connections == 0:
             self._uncounted.setdefault(CONNECTIONS, opened)
-        counted = moved.tls_connections
-        # A client that does not say itself that it spoke TLS may not have done so.
-        if answer.evidence.get("protocol") and counted is not None and not sum(counted.values()):
+        by_version = change.tls_connections
+        # A client that does not report its TLS version may not have used TLS.
+        if answer.evidence.get("protocol") and by_version is not None and not sum(by_version.values()):
             self._uncounted.setdefault(TLS_CONNECTIONS, opened)
-        return self._believed(moved)
+        return self._without_uncounted(change)
 
     def describe(self) -> Description:
         return self.server.describe()
@@ -89,7 +87,7 @@ class TargetService(Resource, Service, Generic[Own]):
             WarningText.SERVER_COUNTS_NONE.text(opened=opened, what=what) for what, opened in self._uncounted.items()
         ]
 
-    def _believed(self, counters: Counters) -> Counters:
+    def _without_uncounted(self, counters: Counters) -> Counters:
         if CONNECTIONS in self._uncounted:
             return Counters()
         return replace(counters, tls_connections=None) if TLS_CONNECTIONS in self._uncounted else counters

@@ -1,4 +1,4 @@
-"""What every lab keeps: nothing is left of it however it ends, it does without hosts, and what dies costs its arms."""
+"""The contract of every lab: it leaves nothing behind, works without hosts, and a dead process fails only its arms."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ pytestmark = pytest.mark.servers
 
 
 needs_root = pytest.mark.skipif(not is_root(), reason="hosts and CPU shares take root")
-#: What is looked at once for each kind of service; the rest of its labs are of the same code.
-ALSO = ("redis", "pooling")
+#: Labs that use the same code as another of their kind, so they are tested only with --slow.
+SLOW = ("redis", "pooling")
 
 
 @needs_root
-@pytest.mark.parametrize("lab", [pytest.param(lab, marks=[pytest.mark.slow] * (lab in ALSO)) for lab in LABS])
+@pytest.mark.parametrize("lab", [pytest.param(lab, marks=[pytest.mark.slow] * (lab in SLOW)) for lab in LABS])
 def test_nothing_is_left_after_kill_9(lab: str) -> None:
     left_by_kill_9("-m", "tests.support.services", lab)
 
 
 @needs_root
-def test_of_two_labs_at_once_each_leaves_nothing_and_the_other_alone() -> None:
+def test_end_of_one_lab_removes_it_and_does_not_affect_another() -> None:
     opened = ("-m", "tests.support.services", "mysql")
     with lab_process(*opened) as one, lab_process(*opened) as other:
         assert not one.pids & other.pids
@@ -59,7 +59,7 @@ def test_of_two_labs_at_once_each_leaves_nothing_and_the_other_alone() -> None:
         ),
     ],
 )
-def test_without_hosts_it_stands_on_loopback_without_a_share(
+def test_lab_without_hosts_runs_on_loopback_and_warns_about_missing_cpu_shares(
     study: str, settings: list[str], without_share: str
 ) -> None:
     plan = plan_of(study, "quick", *settings)
@@ -68,24 +68,27 @@ def test_without_hosts_it_stands_on_loopback_without_a_share(
             lab.arrange(arm)
             assert lab.prefix(arm) == []
             entrances = {"tunnel", "pool"} & arm.settings.lab.keys()
-            assert bool(lab.prove(arm, "start")) == (bool(entrances) or study == HTTP.study)
-            assert lab.lost(arm) is None
+            assert bool(lab.collect_evidence(arm, "start")) == (bool(entrances) or study == HTTP.study)
+            assert lab.failure_reason(arm) is None
         assert "loopback" in lab.describe().topology
         assert "link" not in lab.cpu_seconds()
         assert lab.throttled_seconds() == {}
-        found = [warning for warning in lab.warnings() if "had no CPU limit" in warning]
-        assert bool(found) == bool(without_share)
-        assert all(f"{without_share} had no CPU limit" in warning for warning in found)
+        warnings = [warning for warning in lab.warnings() if "had no CPU share" in warning]
+        assert bool(warnings) == bool(without_share)
+        assert all(f"{without_share} had no CPU share" in warning for warning in warnings)
 
 
 @dataclass(frozen=True)
 class Deaths:
-    """`ends` are processes that end one after the other, each with the arms that go with it, by the levels of the
-    study's main factor; `server` ends the run."""
+    """A lab whose processes are killed.
+
+    `entrances` are processes that are killed one after the other, each with the arms that fail then, by their levels
+    of the study's main factor. When `server` is killed, the run fails.
+    """
 
     study: str
     settings: tuple[str, ...]
-    ends: dict[str, tuple[str, ...]]
+    entrances: dict[str, tuple[str, ...]]
     server: str
 
 
@@ -93,7 +96,7 @@ DEATHS = [
     Deaths(
         "mysql-transport",
         ("transport=plain,ssh-aes256-ctr,ssh-aes256-gcm", "distance=lan", "records=200"),
-        # Tunnels that stand have processes of their own.
+        # Open tunnels have separate processes.
         {"ssh-aes256-ctr-lan": ("ssh-aes256-ctr",), "sshd": ()},
         "mariadb",
     ),
@@ -119,34 +122,35 @@ DEATHS = [
 
 
 @pytest.mark.parametrize("deaths", DEATHS, ids=lambda deaths: deaths.study)
-def test_what_dies_costs_the_arms_that_need_it_and_a_server_the_run(deaths: Deaths) -> None:
+def test_dead_process_fails_only_its_arms_and_a_dead_server_the_run(deaths: Deaths) -> None:
     plan = plan_of(deaths.study, "quick", *deaths.settings)
     workloads = HTTP_WORKLOADS if deaths.study == HTTP.study else WORKLOADS
     with open_service(plan, None, "run") as lab, Engines(plan, lab, workloads) as engines:
         lab.prepare(plan.arms[0], engines.load)
-        lost: set[str] = set()
-        for process, levels in deaths.ends.items():
-            going = [arm for arm in plan.arms if arm.levels[plan.study.main_factor] in levels]
+        failed: set[str] = set()
+        for process, levels in deaths.entrances.items():
+            affected = [arm for arm in plan.arms if arm.levels[plan.study.main_factor] in levels]
             kill(lab.process_ids[process])
-            eventually("notice of it", lambda going=going: all(lab.lost(arm) for arm in going))
-            assert all(f"{process} ended" in (lab.lost(arm) or "") for arm in going)
-            assert lab.lost() is None
-            lost.update(arm.name for arm in going)
+            eventually("notice of it", lambda affected=affected: all(lab.failure_reason(arm) for arm in affected))
+            assert all(f"{process} ended" in (lab.failure_reason(arm) or "") for arm in affected)
+            assert lab.failure_reason() is None
+            failed.update(arm.name for arm in affected)
             for arm in plan.arms:
-                assert (lab.lost(arm) is not None) == (arm.name in lost)
-                if arm.name not in lost:
+                assert (lab.failure_reason(arm) is not None) == (arm.name in failed)
+                if arm.name not in failed:
                     lab.arrange(arm)
                 answer = engines.slice(arm, "connect", 3)
-                assert answer.operations == (0 if arm.name in lost else 3)
+                assert answer.operations == (0 if arm.name in failed else 3)
                 assert {error.error_class for error in answer.errors} <= {"refused", "reset", "closed"}
         kill(lab.process_ids[deaths.server])
-        eventually("notice of the server", lambda: lab.lost() is not None)
-        assert f"{deaths.server} ended" in (lab.lost() or "")
+        eventually("notice of the server", lambda: lab.failure_reason() is not None)
+        assert f"{deaths.server} ended" in (lab.failure_reason() or "")
         if deaths.study == HTTP.study:
-            # No count is read as none.
+            # The counters of a dead origin are absent, not 0.
             assert {lab.counters(engines.server(arm)) == Counters() for arm in plan.arms} == {True}
 
 
 def kill(pid: int) -> None:
-    """End a program, and what it has started."""
+    """Kill a process and, if it leads a process group, the group."""
+
     (os.killpg if os.getpgid(pid) == pid else os.kill)(pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""What every server program of the lab holds to, whatever it serves."""
+"""The contract of every program that a lab starts."""
 
 from __future__ import annotations
 
@@ -22,37 +22,37 @@ def program(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def standing(program: str) -> Iterator[Standing]:
-    """One for all tests that leave it standing."""
+    """Yield a running program, the same for all tests here."""
     with PROGRAMS[program]() as standing:
         yield standing
 
 
-def test_it_answers_its_clients_and_listens_to_the_lab_alone(standing: Standing) -> None:
+def test_program_answers_clients_and_listens_only_on_the_labs_addresses(standing: Standing) -> None:
     assert standing.answers()
     assert standing.lab.dead() == []
     addresses = listening_addresses(standing.pids)
     assert addresses
     assert all(ipaddress.ip_address(address).is_loopback for address in addresses)
-    assert not addresses & {"127.0.0.1", "::1"}, "where a server of the machine's own would be"
+    assert not addresses & {"127.0.0.1", "::1"}, "the machine's own servers use these"
 
 
-def test_no_secret_can_be_seen_from_outside(standing: Standing) -> None:
-    seen = ""
+def test_no_secret_is_in_command_lines_environments_or_logs(standing: Standing) -> None:
+    visible = ""
     for pid in standing.pids:
         for file in ("cmdline", "environ"):
             with contextlib.suppress(OSError):
-                seen += Path(f"/proc/{pid}/{file}").read_text(errors="replace")
+                visible += Path(f"/proc/{pid}/{file}").read_text(errors="replace")
     logs = "".join(process.log.read_text(errors="replace") for process in standing.lab.processes.values())
-    assert seen
-    assert not [secret for secret in standing.secrets if secret in seen + logs]
+    assert visible
+    assert not [secret for secret in standing.secrets if secret in visible + logs]
 
 
-def test_only_its_owner_can_read_what_it_keeps_secret(standing: Standing) -> None:
+def test_only_the_owner_can_read_folders_with_secrets(standing: Standing) -> None:
     for folder in standing.folders:
         assert folder.stat().st_mode & 0o077 == 0
 
 
-def test_its_cpu_time_is_counted_under_its_roles(standing: Standing) -> None:
+def test_cpu_time_is_counted_by_role(standing: Standing) -> None:
     before = standing.lab.cpu_seconds()
     assert set(before) == {process.role for process in standing.lab.processes.values()}
     for _ in range(20):

@@ -1,4 +1,4 @@
-"""What every service keeps, lab or target: an experiment is written against this and nothing else."""
+"""The contract of every service, lab or target, on which experiments rely."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.services import HTTP, SERVICES, Standing
 pytestmark = pytest.mark.servers
 
 
-#: Of a user's own servers, which other tests load and measure too, one of a database and a balancer stand for all.
+#: Targets that other tests measure too; without --slow only one database and one balancer are tested here.
 SLOW = {"mongodb-target", "postgres-target", "redis-target", "replication-target", "encryption-target"}
 
 
@@ -39,7 +39,7 @@ def engines(standing: Standing) -> Iterator[Engines]:
         yield engines
 
 
-def test_endpoints_differ_in_what_the_arms_ask_for_alone(standing: Standing) -> None:
+def test_endpoints_of_arms_differ_only_in_the_arms_settings(standing: Standing) -> None:
     arms = [arm for arm in standing.plan.arms if arm.context == standing.control.context]
     ends = [sent(standing.service.endpoint(arm)) for arm in arms]
     apart = standing.kind.apart
@@ -47,25 +47,25 @@ def test_endpoints_differ_in_what_the_arms_ask_for_alone(standing: Standing) -> 
     assert ends[0]["transport"] == {"kind": "plain"}
     assert ends[2]["transport"]["kind"] == ("tls" if arms[2].settings.speaks_tls else "plain")
     assert common(ends[0], apart) == common(ends[2], apart)
-    # A tunnel is entered elsewhere, and nothing else is different.
+    # Only the address of a tunnel is different.
     for arm, end in zip(arms[3:], ends[3:], strict=True):
         assert (end["transport"] == {"kind": "plain"}) != arm.settings.speaks_tls
         assert common(end, (*apart, "addresses")) == common(ends[0], (*apart, "addresses"))
 
 
-def test_a_client_takes_what_its_arm_encrypts_in_no_other_form(standing: Standing) -> None:
+def test_client_rejects_plaintext_for_the_arms_encrypted_columns(standing: Standing) -> None:
     for arm in standing.plan.arms:
         service = sent(standing.service.endpoint(arm))["service"]
-        demands = service.get("decryption", {}).get("must_be_encrypted", [])
+        must_be_encrypted = service.get("decryption", {}).get("must_be_encrypted", [])
         columns = encrypted_columns(arm.settings.lab.get("columns"))
-        assert demands == [f"{service['database']}.{table}.{column}" for table, column in columns]
+        assert must_be_encrypted == [f"{service['database']}.{table}.{column}" for table, column in columns]
 
 
 def common(end: dict[str, Any], apart: tuple[str, ...]) -> dict[str, Any]:
     return {name: value for name, value in end["service"].items() if name not in apart}
 
 
-def test_an_endpoint_shows_its_secrets_to_an_instrument_alone(standing: Standing) -> None:
+def test_endpoint_hides_its_secrets_except_from_instruments(standing: Standing) -> None:
     for arm in standing.plan.arms:
         end = standing.service.endpoint(arm)
         service = sent(end)["service"]
@@ -76,17 +76,17 @@ def test_an_endpoint_shows_its_secrets_to_an_instrument_alone(standing: Standing
             assert secret not in end.model_dump_json() + repr(end) + str(end.model_dump())
 
 
-def test_it_says_what_it_is_and_what_it_writes(standing: Standing) -> None:
+def test_service_describes_itself_and_its_writes(standing: Standing) -> None:
     described = standing.service.describe()
-    # A balancer of somebody's says in its responses what it is, or nowhere.
+    # The version of a user's balancer is at most in its responses.
     assert described.versions or described.facts
     assert described.topology
     assert standing.service.writes()
-    assert standing.service.lost() is None
-    assert not any(standing.service.lost(arm) for arm in standing.plan.arms)
+    assert standing.service.failure_reason() is None
+    assert not any(standing.service.failure_reason(arm) for arm in standing.plan.arms)
 
 
-def test_what_identifies_it_stays_the_same(standing: Standing) -> None:
+def test_identity_stays_the_same(standing: Standing) -> None:
     identity = standing.service.identity()
     assert identity == standing.service.identity()
     if standing.plan.target is None:
@@ -106,30 +106,30 @@ def test_every_arm_works_and_the_servers_count_it(standing: Standing, engines: E
         assert not service.wants_ticket(arm)
         before = service.counters(engines.server(arm))
         answer = engines.slice(arm, standing.kind.operation if workload == "operation" else workload, 20)
-        moved = service.counters(engines.server(arm)).since(before)
+        change = service.counters(engines.server(arm)).since(before)
         assert not answer.errors
         assert answer.operations == 20
-        assert mismatch(arm.settings, "wire", answer, moved, workers=20) is None
+        assert mismatch(arm.settings, "wire", answer, change, workers=20) is None
         if workload == "connect":
-            phases_add_up(answer.phases, arm.settings.speaks_tls)
+            assert_phases_add_up(answer.phases, arm.settings.speaks_tls)
         opened = int(answer.evidence["connections"])
         if not standing.counts:
-            assert moved == Counters()
+            assert change == Counters()
             continue
-        assert moved.connections is not None
-        assert moved.connections >= opened
-        if moved.tls_connections is None:
-            # One that cannot tell says at which of its addresses it was reached.
-            reached_at = answer.evidence.get("server_side")
-            assert reached_at == engines.server(arm) if reached_at else arm.levels["balancer"] == "nginx"
+        assert change.connections is not None
+        assert change.connections >= opened
+        if change.tls_connections is None:
+            # Instead of TLS connections, the evidence has the server's address that was used, plain or TLS.
+            address = answer.evidence.get("server_side")
+            assert address == engines.server(arm) if address else arm.levels["balancer"] == "nginx"
         elif arm.settings.speaks_tls:
             assert answer.evidence["protocol"] == "TLSv1.3"
-            # Where bytes are passed through, it is the origin that counts.
+            # If TLS ends only at the origin, the origin counts.
             counted_as = "TLSv1.3" if arm.levels.get("termination") == "backend" else standing.kind.counted_as
-            assert moved.tls_connections[counted_as] >= opened
+            assert change.tls_connections[counted_as] >= opened
 
 
-def phases_add_up(phases: dict[str, Phase], tls: bool) -> None:
+def assert_phases_add_up(phases: dict[str, Phase], tls: bool) -> None:
     parts = [phase for name, phase in phases.items() if not name.startswith("connect")]
     total = phases.get("connect_and_first_operation") or phases["connect"]
     assert sum(phase.sum_ns for phase in parts) == total.sum_ns
@@ -137,7 +137,7 @@ def phases_add_up(phases: dict[str, Phase], tls: bool) -> None:
     assert ("tls" in phases) == tls
 
 
-def test_standing_connections_are_opened_anew_where_that_is_asked_for(standing: Standing, engines: Engines) -> None:
+def test_open_connections_are_opened_anew_where_that_is_asked_for(standing: Standing, engines: Engines) -> None:
     if standing.kind is HTTP:
         pytest.skip("a request opens its connection itself, in measured time")
     service = standing.service
@@ -147,31 +147,31 @@ def test_standing_connections_are_opened_anew_where_that_is_asked_for(standing: 
         for reconnect in (False, True, True):
             before = service.counters(engines.server(arm))
             answer = engines.slice(arm, standing.kind.operation, 20, reconnect=reconnect)
-            moved = service.counters(engines.server(arm)).since(before)
+            change = service.counters(engines.server(arm)).since(before)
             assert (answer.operations, answer.errors) == (20, [])
             opened = answer.evidence["connections"]
             assert bool(opened) == reconnect
-            assert mismatch(arm.settings, "wire", answer, moved, workers=20) is None
+            assert mismatch(arm.settings, "wire", answer, change, workers=20) is None
             if standing.counts:
-                assert moved.connections is not None
-                assert moved.connections >= opened
+                assert change.connections is not None
+                assert change.connections >= opened
 
 
-def test_an_arm_proves_what_the_client_cannot_see(standing: Standing) -> None:
+def test_service_has_evidence_that_the_client_cannot_see(standing: Standing) -> None:
     for arm in standing.plan.arms:
-        proofs = standing.service.prove(arm, "start")
+        evidence = standing.service.collect_evidence(arm, "start")
         if arm.settings.lab.get("tunnel"):
-            assert proofs == {"tunnel cipher": "aes256-gcm@openssh.com", "tunnel compression": "none"}
+            assert evidence == {"tunnel cipher": "aes256-gcm@openssh.com", "tunnel compression": "none"}
         elif pool := arm.settings.lab.get("pool"):
-            seen = "TLSv1.3" if pool.get("server_tls") else "no TLS"
-            standing_connections = f"{pool['mode']} mode, 20 standing connections"
-            assert proofs == {"pool": standing_connections, "pool to server, as the server sees it": seen}
+            tls = "TLSv1.3" if pool.get("server_tls") else "no TLS"
+            open_connections = f"{pool['mode']} mode, 20 open connections"
+            assert evidence == {"pool": open_connections, "pool to server, as the server sees it": tls}
         else:
-            assert bool(proofs) == standing.proves
-        assert standing.service.lost(arm) is None
+            assert bool(evidence) == standing.proves
+        assert standing.service.failure_reason(arm) is None
 
 
-def test_cpu_is_counted_by_role_where_it_can_be(standing: Standing, engines: Engines) -> None:
+def test_cpu_time_is_measured_by_role_if_the_service_can(standing: Standing, engines: Engines) -> None:
     service = standing.service
     service.arrange(standing.control)
     before = service.cpu_seconds()

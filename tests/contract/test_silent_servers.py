@@ -1,4 +1,4 @@
-"""Servers that take a connection and then say nothing, or half of what they ought to: every client gives up in time."""
+"""Servers that accept a connection and then send nothing or half of a message: every client times out."""
 
 from __future__ import annotations
 
@@ -19,21 +19,20 @@ from costof.programs.redis.connection import RedisSettings
 from tests.support.command import Outcome, costof
 from tests.support.silent import silent_listener
 
-#: By scheme: the study, the first half of what a server says first, and the step that a client waits for.
+#: By scheme: the study, the first half of the server's first message, and the error of the step that times out.
 TARGETS = {
     "mysql": ("mysql-transport", b"\x4a\0\0\0\x0a8.0.36\0", "its greeting was not complete within 5 s"),
     "postgresql": ("postgres-tls", b"R\0\0\0\x08", "the log-in was not complete within 5 s"),
     "mongodb": ("mongodb-tls", b"\x80\0\0\0\x01\0\0\0", "its answer to hello was not complete within 5 s"),
     "redis": ("redis-tls", b"+O", "the log-in was not complete within 5 s"),
-    # Of TLS, which the protected arms wait for.
+    # Half of a TLS message, for which the protected arms wait.
     "http": ("http-tls-termination", b"\x16\x03\x03\0\x7a\x02", "no answer within 10 s after the TCP handshake"),
 }
 CASES = [(scheme, how) for scheme in TARGETS for how in ("silent", "half")]
 TLS = Transport(kind="tls", verify="none")
 
 
-def settings_of(scheme: str, address: str) -> ServiceSettings:
-    """Of the engine, for the protocol."""
+def service_settings(scheme: str, address: str) -> ServiceSettings:
     addresses, login = [address], {"username": "u", "password": "p"}
     match scheme:
         case "mysql":
@@ -61,7 +60,7 @@ def ports() -> Iterator[dict[tuple[str, str], int]]:
 def outcomes(
     ports: dict[tuple[str, str], int], tmp_path_factory: pytest.TempPathFactory
 ) -> dict[tuple[str, str], Outcome]:
-    """Of a run on each, at once: each waits for as long as the product does."""
+    """Run costof on all servers at once, with its real time limits."""
 
     def run(scheme: str, how: str) -> Outcome:
         folder = tmp_path_factory.mktemp(f"{scheme}-{how}")
@@ -80,7 +79,7 @@ def outcomes(
 
 
 @pytest.mark.parametrize(("scheme", "how"), CASES)
-def test_a_run_ends_with_a_line_that_names_the_address_and_the_step(
+def test_run_ends_with_one_line_that_names_the_address_and_the_step(
     outcomes: dict[tuple[str, str], Outcome], ports: dict[tuple[str, str], int], scheme: str, how: str
 ) -> None:
     outcome = outcomes[scheme, how]
@@ -89,27 +88,26 @@ def test_a_run_ends_with_a_line_that_names_the_address_and_the_step(
     assert TARGETS[scheme][2] in outcome.told[0]
 
 
-def proven(instrument: Instrument, plan: Plan) -> dict[str, ReadyArm]:
+def ready_arms(instrument: Instrument, plan: Plan) -> dict[str, ReadyArm]:
     with instrument:
         return {arm.name: arm for arm in instrument.plan(plan).arms}
 
 
-def test_the_engine_names_the_step_of_every_protocol(ports: dict[tuple[str, str], int]) -> None:
+def test_engine_names_the_step_that_times_out_in_every_protocol(ports: dict[tuple[str, str], int]) -> None:
     arms = [
         Arm(
             name=f"{scheme} {transport.kind}",
-            service=settings_of(scheme, f"127.0.0.1:{ports[scheme, 'silent']}"),
+            service=service_settings(scheme, f"127.0.0.1:{ports[scheme, 'silent']}"),
             transport=transport,
         )
         for scheme in TARGETS
         for transport in (PLAIN, TLS)
     ]
-    found = proven(engine(), Plan(operation_timeout_ms=300, arms=arms, workloads=[]))
-    for name, arm in found.items():
+    for name, arm in ready_arms(engine(), Plan(operation_timeout_ms=300, arms=arms, workloads=[])).items():
         assert arm.error is not None
         assert f"127.0.0.1:{ports[name.split()[0], 'silent']}: " in arm.error.detail
         if name == "redis tls":
-            # Its plain port would be as silent to a client that speaks TLS.
+            # Redis's plain port would also be silent towards a client that uses TLS.
             assert arm.error.error_class == "tls_refused"
         else:
             assert arm.error.error_class == "timeout"
@@ -120,9 +118,9 @@ def test_the_engine_names_the_step_of_every_protocol(ports: dict[tuple[str, str]
     ("driver", "scheme"),
     [("mongodb", "mongodb"), ("postgres", "postgresql"), ("asyncpg", "postgresql"), ("redis", "redis")],
 )
-def test_a_driver_gives_up_in_time(ports: dict[tuple[str, str], int], driver: str, scheme: str) -> None:
-    arm = Arm(name="plain", service=settings_of(scheme, f"127.0.0.1:{ports[scheme, 'silent']}"))
-    found = proven(application(driver, {}), Plan(operation_timeout_ms=1000, arms=[arm], workloads=[]))
-    assert found["plain"].error is not None
-    # pymongo may have given up on finding a server a moment before.
-    assert found["plain"].error.error_class in ("timeout", "no_member")
+def test_driver_times_out(ports: dict[tuple[str, str], int], driver: str, scheme: str) -> None:
+    arm = Arm(name="plain", service=service_settings(scheme, f"127.0.0.1:{ports[scheme, 'silent']}"))
+    arms = ready_arms(application(driver, {}), Plan(operation_timeout_ms=1000, arms=[arm], workloads=[]))
+    assert arms["plain"].error is not None
+    # pymongo's server selection may time out a moment earlier.
+    assert arms["plain"].error.error_class in ("timeout", "no_member")

@@ -1,4 +1,4 @@
-"""What every study keeps. One joins by its file in `costof/studies/`, with no line here."""
+"""The contract of every study in `costof/studies/`."""
 
 from __future__ import annotations
 
@@ -22,19 +22,18 @@ def plans(study: Study) -> Iterator[Plan]:
     return (resolve(study, Options(profile=profile)) for profile in study.profiles)
 
 
-def test_the_sections_understand_what_it_asks_them(study: Study) -> None:
+def test_sections_accept_the_studys_settings_for_them(study: Study) -> None:
     check(study)
 
 
-def test_each_context_has_a_control_a_twin_and_an_arm_at_the_least(study: Study) -> None:
+def test_each_context_has_a_control_its_replicate_and_at_least_one_arm(study: Study) -> None:
     for plan in plans(study):
         contexts = {arm.context for arm in plan.arms}
         assert len(plan.controls) == len(contexts) == [arm.replicate for arm in plan.arms].count(True)
         assert len({arm.name for arm in plan.arms}) == len(plan.arms) >= 3 * len(contexts)
 
 
-def test_an_arm_asks_for_something_else_than_its_control_and_a_twin_for_the_same(study: Study) -> None:
-    """What it asks for is what its slices have to prove: two arms that ask for the same would be one."""
+def test_arms_have_other_settings_than_the_control_and_replicates_the_same(study: Study) -> None:
     for plan in plans(study):
         control = {arm.context: arm for arm in plan.controls}
         for arm in plan.arms:

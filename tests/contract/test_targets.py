@@ -1,4 +1,4 @@
-"""What a run keeps on every server of a user's own: it measures, writes what it announced, and leaves all as it was."""
+"""The contract of every target: a run measures it, writes only what it announced, and leaves it as it was."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from tests.support.small_plans import small_study
 from tests.support.users_servers import CHOSEN, SPOILED, THEIRS, USERS_SERVERS, UsersServer
 
 pytestmark = pytest.mark.servers
-#: Servers that keep a database without anything in it.
+#: Servers that keep an empty database.
 KEEP_EMPTY = pytest.mark.parametrize("server", ["mariadb", "postgres-database"], indirect=True)
 
 
-#: The place of a slow one is made by the same code; `tests/integration/test_postgres_target.py` has one test of it.
+#: Targets that use the same code as others here; `tests/integration/test_postgres_target.py` tests the difference.
 SLOW = {"postgres-schema"}
 
 
@@ -43,7 +43,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[UsersServer]:
 
 @contextlib.contextmanager
 def loaded(server: UsersServer, access: Access | None = None) -> Iterator[tuple[Service, str, Engines]]:
-    """A run whose place is made and filled: its service, the place and its engines."""
+    """Yield the service, the place and the engines of a run whose data is loaded."""
     plan = server.plan()
     with server.open(access) as service, Engines(plan, service) as engines:
         service.prepare(plan.arms[0], engines.load)
@@ -51,7 +51,7 @@ def loaded(server: UsersServer, access: Access | None = None) -> Iterator[tuple[
 
 
 def measure(server: UsersServer, access: Access | None = None) -> str:
-    """Do all that a run does, in little, and return its place."""
+    """Do a small run, and return its place."""
     before = server.places()
     with loaded(server, access) as (_, place, engines):
         assert server.places() - before <= {place}
@@ -82,26 +82,26 @@ def clean(server: UsersServer, folder: Path, *more: str, url: str | None = None)
     return done
 
 
-def test_it_is_measured_and_left_as_it_was(server: UsersServer) -> None:
+def test_target_is_left_as_it_was_after_a_run(server: UsersServer) -> None:
     before = server.state()
     measure(server)
     assert server.state() == before
 
 
-def test_it_is_known_by_its_version_and_certificate(server: UsersServer) -> None:
+def test_resumed_run_refuses_a_target_with_another_certificate(server: UsersServer) -> None:
     before = server.state()
     with server.open() as service:
-        found = service.identity()
-    assert {VERSION, CERTIFICATE} <= {*found}
-    again = server.open()
-    again.known_identity = {**found, CERTIFICATE: "SHA-256 of another"}
-    with pytest.raises(CostofError) as error, again:
+        identity = service.identity()
+    assert {VERSION, CERTIFICATE} <= {*identity}
+    resumed = server.open()
+    resumed.known_identity = {**identity, CERTIFICATE: "SHA-256 of another"}
+    with pytest.raises(CostofError) as error, resumed:
         pass
     assert error.value.problem is ErrorText.OTHER_SERVER
     assert server.state() == before
 
 
-def test_a_dry_run_announces_every_write_and_does_none(server: UsersServer, tmp_path: Path) -> None:
+def test_dry_run_announces_every_write_and_does_none(server: UsersServer, tmp_path: Path) -> None:
     before = server.state()
     done = costof("run", *options(server), "--dry-run", "--database", CHOSEN, cwd=tmp_path)
     assert done.status == 0, done.err
@@ -116,7 +116,7 @@ def test_a_dry_run_announces_every_write_and_does_none(server: UsersServer, tmp_
     assert server.state() == before
 
 
-def test_a_missing_privilege_is_named_with_a_grant_that_is_enough(server: UsersServer, tmp_path: Path) -> None:
+def test_missing_privilege_is_reported_with_a_sufficient_grant(server: UsersServer, tmp_path: Path) -> None:
     before = server.state()
     for lacking in server.privileges:
         with server.limited(lacking) as url:
@@ -127,11 +127,14 @@ def test_a_missing_privilege_is_named_with_a_grant_that_is_enough(server: UsersS
             assert ("which --database names" in unnamed) == server.grants_one_place
             server.grant(str(error))
             with loaded(server, server.access(url, CHOSEN)):
-                assert lacking != server.privileges[-1] or "its run goes on" in clean(server, tmp_path, url=url).out
+                assert (
+                    lacking != server.privileges[-1]
+                    or "its run is still active" in clean(server, tmp_path, url=url).out
+                )
         assert server.state() == before
 
 
-def test_what_cannot_be_reached_is_reported_without_its_password(server: UsersServer, tmp_path: Path) -> None:
+def test_unreachable_target_is_reported_without_its_password(server: UsersServer, tmp_path: Path) -> None:
     no_ca = tmp_path / "ca.pem"
     no_ca.write_text("not a certificate")
     for access, problem in (
@@ -144,20 +147,20 @@ def test_what_cannot_be_reached_is_reported_without_its_password(server: UsersSe
         assert "wrong-horse" not in str(error)
 
 
-def test_a_place_cannot_have_any_name(server: UsersServer) -> None:
+def test_invalid_database_name_is_refused(server: UsersServer) -> None:
     for name in ("", "mysql", "Admin", "a b", "a`b", "1st", "a" * 64, "costof-run", "näme"):
         with pytest.raises(CostofError) as error:
             server.open(server.access(database=name))
         assert error.value.problem is ErrorText.BAD_DATABASE, name
 
 
-def test_a_place_that_holds_something_is_not_touched(server: UsersServer) -> None:
+def test_occupied_place_is_refused_and_not_changed(server: UsersServer) -> None:
     server.occupy(CHOSEN)
     assert refused(server, server.access(database=CHOSEN)).problem is ErrorText.TARGET_OCCUPIED
     server.drop(CHOSEN)
 
 
-def test_of_two_runs_with_one_place_the_second_is_refused(server: UsersServer) -> None:
+def test_second_run_in_the_same_place_is_refused(server: UsersServer) -> None:
     before = server.state()
     with loaded(server, server.access(database=CHOSEN)) as (_, _, engines):
         assert refused(server, server.access(database=CHOSEN)).problem is ErrorText.TARGET_OCCUPIED
@@ -166,7 +169,7 @@ def test_of_two_runs_with_one_place_the_second_is_refused(server: UsersServer) -
 
 
 @KEEP_EMPTY
-def test_an_empty_place_that_was_there_stays(server: UsersServer) -> None:
+def test_empty_place_that_existed_before_is_kept(server: UsersServer) -> None:
     server.make_empty(CHOSEN)
     before = server.state()
     measure(server, server.access(database=CHOSEN))
@@ -174,7 +177,7 @@ def test_an_empty_place_that_was_there_stays(server: UsersServer) -> None:
     server.drop(CHOSEN)
 
 
-def test_what_may_be_another_runs_or_somebody_elses_stays(server: UsersServer, tmp_path: Path) -> None:
+def test_data_of_other_runs_and_users_is_kept(server: UsersServer, tmp_path: Path) -> None:
     for how in SPOILED:
         with loaded(server) as (_, place, _):
             server.spoil(place, how)
@@ -190,23 +193,23 @@ def test_what_may_be_another_runs_or_somebody_elses_stays(server: UsersServer, t
     server.drop("costof_like_ours")
 
 
-def test_what_a_killed_run_has_left_is_removed_and_a_live_one_is_not(
+def test_clean_removes_leftovers_of_a_killed_run_but_not_of_a_live_one(
     server: UsersServer, tmp_path: Path, temporary: Path
 ) -> None:
     before, places = server.state(), server.places()
-    # As runs are named by themselves.
+    # The form of generated names of runs.
     run, study = tmp_path / "20261123-101112-study", small_study(server.study, tmp_path)
     with costof_running(run, temporary, *options(server, study), "--rounds", "100000") as process:
         wait_for_slices(process, run, 1)
-        # It lives, and leaves the CPU time to others.
+        # A stopped process is still alive, and uses no CPU time.
         process.send_signal(signal.SIGSTOP)
         (made,) = server.places() - places
-        assert f"its run goes on (process {process.pid} on" in clean(server, tmp_path, "--yes").out
+        assert f"its run is still active (process {process.pid} on" in clean(server, tmp_path, "--yes").out
         assert made in server.places()
         process.send_signal(signal.SIGKILL)
         process.wait()
         assert made in server.places()
-        # A server notices the end of a connection in its own time.
+        # The server notices the end of the connection after a while.
         eventually("the end of its run", lambda: "left by run" in clean(server, tmp_path).out)
     assert "nothing was removed; say --yes" in clean(server, tmp_path).out
     assert "nothing to remove" in clean(server, tmp_path, "--yes", "--database", "costof_another").out
@@ -216,27 +219,27 @@ def test_what_a_killed_run_has_left_is_removed_and_a_live_one_is_not(
     assert "nothing to remove" in clean(server, tmp_path, "--yes").out
 
 
-def test_a_run_on_another_machine_is_known_by_its_lock_or_its_signs_of_life(
+def test_clean_recognizes_a_live_run_on_another_machine_by_lock_or_heartbeat(
     server: UsersServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     maker = Maker(host="elsewhere", machine="another", pid=1, started=1)
     monkeypatch.setattr(Maker, "this_process", lambda: maker)
     with loaded(server) as (_, place, _):
-        told = clean(server, tmp_path, "--yes").out
-        assert "process 1 on elsewhere" in told
-        assert "its run holds its lock" in told or "its run showed life" in told
+        output = clean(server, tmp_path, "--yes").out
+        assert "process 1 on elsewhere" in output
+        assert "its run holds its lock" in output or "its run's last heartbeat was" in output
         assert place in server.places()
 
 
 @KEEP_EMPTY
-def test_an_empty_place_is_removed_if_a_run_has_named_it(server: UsersServer, tmp_path: Path) -> None:
+def test_clean_removes_an_empty_database_only_with_a_generated_name(server: UsersServer, tmp_path: Path) -> None:
     ours, theirs = "costof_20261123_101112_study_0a1b2c", "costof_notes"
     for name in (ours, theirs):
         server.make_empty(name)
-    told = clean(server, tmp_path, "--yes").out
-    assert f"{ours}  empty, left by some run\n" in told
-    assert f"removed {ours}" in told
-    assert theirs not in told
+    output = clean(server, tmp_path, "--yes").out
+    assert f"{ours}  empty, left by some run\n" in output
+    assert f"removed {ours}" in output
+    assert theirs not in output
     assert theirs in server.places()
     assert ours not in server.places()
     server.drop(theirs)

@@ -86,12 +86,12 @@ def test_every_arm_is_measured_in_every_round(finished: Finished) -> None:
 
 def test_client_and_gateway_count_the_same_encrypted_values(result: Result, finished: Finished) -> None:
     for arm in finished.plan.arms:
-        if Rules.of(arm).direct:
+        if Rules.from_arm(arm).direct:
             assert "values encrypted by the gateway" not in facts_of(result, arm.name)
             continue
         encrypted, decrypted = values(result, arm.name)
         assert encrypted == decrypted
-        assert (encrypted == "0") == (not Rules.of(arm).encrypts)
+        assert (encrypted == "0") == (not Rules.from_arm(arm).encrypts)
         assert (
             facts_of(result, arm.name)["connections counted by the server"]
             == facts_of(result, arm.name)["connections counted by the gateway"]
@@ -118,7 +118,7 @@ def test_every_metric_has_a_value_on_every_arm(result: Result, finished: Finishe
     for arm in finished.plan.arms:
         assert found["wire.transactions_per_second", arm.name] > 0
         idle = found["cpu.gateway", arm.name] < 0.1 * found["cpu.gateway", "0"]
-        assert idle == Rules.of(arm).direct
+        assert idle == Rules.from_arm(arm).direct
     # Ciphertexts are longer, but only on the client's side of the gateway.
     assert found["wire.bytes", "100-aes-128-gcm"] > 1.2 * found["wire.bytes", "0"]
 
@@ -165,8 +165,8 @@ def test_account_that_requires_tls_uses_it_on_both_sides_of_the_gateway(somebody
         with target_of(plan, somebodys, somebodys.ca_file) as service, Engines(plan, service, ONE_TERMINAL) as engines:
             assert [ready.error for ready in engines.ready.values()] == [None] * len(plan.arms)
             assert {service.endpoint(arm).transport.kind for arm in plan.arms} == {"tls"}
-            assert all(service.prove(arm, "start") for arm in plan.arms)
-            assert not any(service.lost(arm) for arm in plan.arms)
+            assert all(service.collect_evidence(arm, "start") for arm in plan.arms)
+            assert not any(service.failure_reason(arm) for arm in plan.arms)
     finally:
         somebodys.ask(f"ALTER USER {ADMIN} REQUIRE NONE")
     assert databases(somebodys) == before

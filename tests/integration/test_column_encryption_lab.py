@@ -63,7 +63,7 @@ def test_accounts_get_plaintext_or_ciphertext_by_role(lab: EncryptionLab) -> Non
     with log_in_raw(login(lab, "100", ADMINISTRATOR)) as administrator:
         assert read_rows(administrator, DATABASE) == kept
     rows, received = read_recorded(login(lab, "100", STRANGER), DATABASE)
-    assert compare(kept, rows, received, encrypted_columns("mysql-column-encryption/100.toml")).wrong is None
+    assert compare(kept, rows, received, encrypted_columns("mysql-column-encryption/100.toml")).mismatch is None
     # The measured account, without announcing that it decrypts.
     with pytest.raises(MySQLError), log_in_raw(login(lab, "100", USER)) as stock:
         read_rows(stock, DATABASE)
@@ -87,16 +87,16 @@ def test_arm_that_sends_plaintext_is_discarded_alone(lab: EncryptionLab) -> None
     write_private(path, spoiled.encode())
     assert set(front._process.reload().values()) == {None}
     try:
-        assert "row sample of 9 tables" not in lab.prove(arm, "start")
-        assert (lab.lost(arm) or "").endswith("came in plaintext")
-        assert all(lab.lost(each) is None for each in lab._plan.arms if each is not arm)
-        assert lab.lost() is None
+        assert "row sample of 9 tables" not in lab.collect_evidence(arm, "start")
+        assert (lab.failure_reason(arm) or "").endswith("came in plaintext")
+        assert all(lab.failure_reason(each) is None for each in lab._plan.arms if each is not arm)
+        assert lab.failure_reason() is None
     finally:
-        front._sampled.clear()
-        front._contradicted.clear()
+        front._samples.clear()
+        front._mismatches.clear()
         write_private(path, text.encode())
         front._process.reload()
-    assert "row sample of 9 tables" in lab.prove(arm, "start")
+    assert "row sample of 9 tables" in lab.collect_evidence(arm, "start")
 
 
 def test_inconsistent_data_ends_the_run_with_one_line(lab: EncryptionLab) -> None:
@@ -136,14 +136,14 @@ def test_death_of_gateway_or_server_ends_the_run() -> None:
         (address,) = lab.endpoint(lab._plan.controls[0]).service.addresses
         assert lab.counters(address) != Counters()
         lab._front._process._process.kill()
-        eventually("the notice", lambda: lab.lost() is not None)
-        assert "gateway ended in the middle of the run" in (lab.lost() or "")
+        eventually("the notice", lambda: lab.failure_reason() is not None)
+        assert "gateway ended in the middle of the run" in (lab.failure_reason() or "")
         assert lab.counters(address) == Counters()
         assert lab.warnings() == []
-        assert lab.prove(lab._plan.controls[0], "end") == {}
+        assert lab.collect_evidence(lab._plan.controls[0], "end") == {}
         lab._lab.kill("mariadb")
         eventually("the notice", lambda: bool(lab._lab.dead()))
-        assert "mariadb ended in the middle of the run" in (lab.lost() or "")
+        assert "mariadb ended in the middle of the run" in (lab.failure_reason() or "")
 
 
 @pytest.mark.usefixtures("no_hosts")
@@ -154,8 +154,8 @@ def test_lab_without_namespaces_uses_loopback() -> None:
         assert any("no CPU limit" in warning for warning in lab.warnings())
         with Engines(plan, lab, ONE_TERMINAL) as engines:
             assert [ready.error for ready in engines.ready.values()] == [None] * len(plan.arms)
-        assert all(lab.prove(arm, "start") for arm in plan.arms)
-        assert not any(lab.lost(arm) for arm in plan.arms)
+        assert all(lab.collect_evidence(arm, "start") for arm in plan.arms)
+        assert not any(lab.failure_reason(arm) for arm in plan.arms)
 
 
 RUN = """

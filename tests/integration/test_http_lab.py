@@ -73,7 +73,7 @@ def counted(lab: HttpLab, arm: PlannedArm) -> Counters:
     return lab.counters(address)
 
 
-def certificate_of(connection: _Connection) -> x509.Certificate:
+def read_certificate(connection: _Connection) -> x509.Certificate:
     assert isinstance(connection.sock, ssl.SSLSocket)
     shown = connection.sock.getpeercert(binary_form=True)
     assert shown is not None
@@ -85,8 +85,8 @@ def test_every_arm_is_verified_for_where_its_tls_ends(lab: HttpLab, arms: list[P
         if arm.levels.get("suite") == "rc4-sha":
             continue
         lab.arrange(arm)
-        facts = lab.prove(arm, "start")
-        assert lab.lost(arm) is None
+        facts = lab.collect_evidence(arm, "start")
+        assert lab.failure_reason(arm) is None
         termination = arm.levels["termination"]
         assert facts["to the origin"] == ("TLS" if termination in ("reencrypt", "backend") else "plain")
         at_balancer = facts.get("TLS at the balancer")
@@ -102,10 +102,10 @@ def test_tls_endpoint_shows_its_certificate_with_the_arms_key(lab: HttpLab, arms
     for arm in arms:
         if "key" in arm.levels and arm.levels["suite"] == "tls1.3":
             with connected(lab, arm) as connection:
-                shown = certificate_of(connection)
+                shown = read_certificate(connection)
             (owner,) = shown.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
             ends_at = "origin" if arm.levels["termination"] == "backend" else "balancer"
-            assert owner.value == f"{ends_at}-of-{Route.of(arm).name}"
+            assert owner.value == f"{ends_at}-of-{Route.from_arm(arm).name}"
             assert isinstance(shown.public_key(), rsa.RSAPublicKey) == arm.levels["key"].startswith("rsa")
             seen.add((arm.levels["balancer"], arm.levels["termination"], arm.levels["key"]))
     assert len(seen) == 2 * 3 * 2
@@ -115,14 +115,16 @@ def test_arm_with_unsupported_suite_is_discarded_alone(lab: HttpLab, arms: list[
     old = [arm for arm in arms if arm.levels.get("suite") == "rc4-sha"]
     assert old
     for arm in old:
-        assert lab.prove(arm, "start") == {}
-        assert "could not be proved" in (lab.lost(arm) or "")
-    assert lab.lost() is None
+        assert lab.collect_evidence(arm, "start") == {}
+        assert "could not be verified" in (lab.failure_reason(arm) or "")
+    assert lab.failure_reason() is None
 
 
 def test_each_route_is_counted_separately_and_exactly(lab: HttpLab, arms: list[PlannedArm]) -> None:
     routes = {
-        Route.of(arm): arm for arm in reversed(arms) if arm.levels["balancer"] == "haproxy" and "rc4" not in arm.name
+        Route.from_arm(arm): arm
+        for arm in reversed(arms)
+        if arm.levels["balancer"] == "haproxy" and "rc4" not in arm.name
     }
     for route, arm in routes.items():
         before = {other: counted(lab, each) for other, each in routes.items()}
@@ -156,12 +158,12 @@ def test_connections_to_the_origin_stay_open(
     )
     with connected(lab, arm) as first:
         assert ask(first) == "OK"
-    before = lab._taken(Route.of(arm))
+    before = lab._origin_counters(Route.from_arm(arm))
     for _ in range(20):
         with connected(lab, arm) as connection:
             # The last request ends only the client's connection.
             assert [ask(connection, last=number == 9) for number in range(10)] == ["OK"] * 10
-    after = lab._taken(Route.of(arm))
+    after = lab._origin_counters(Route.from_arm(arm))
     assert before is not None
     assert after is not None
     assert after.requests - before.requests == 200

@@ -187,5 +187,5 @@ def test_load_waits_for_all_visible_members_but_not_for_hidden_ones() -> None:
         finally:
             over.set()
             catching_up.join()
-            own.remove_made()
+            own.remove_created()
             own.close()

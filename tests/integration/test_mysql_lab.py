@@ -9,7 +9,7 @@ import pytest
 
 from costof.lab.lab import is_root
 from costof.services.server.lab import ServerLab, keys_to_show
-from costof.services.server.tunnels import cipher_of
+from costof.services.server.tunnels import tunnel_cipher
 from costof.study.arms import PlannedArm
 from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
@@ -55,9 +55,9 @@ def test_every_arm_negotiates_its_transport(every_level: tuple[Plan, ServerLab, 
         lab.arrange(arm)
         evidence = engines.slice(arm, "connect", 5).evidence
         assert evidence["connections"] == 5
-        if cipher := cipher_of(arm):
+        if cipher := tunnel_cipher(arm):
             assert cipher.startswith(arm.levels["transport"].removeprefix("ssh-"))
-            assert lab.prove(arm, "start") == {"tunnel cipher": cipher, "tunnel compression": "none"}
+            assert lab.collect_evidence(arm, "start") == {"tunnel cipher": cipher, "tunnel compression": "none"}
             tunnels.add(cipher)
         if arm.levels["transport"] != "tls":
             assert evidence["protocol"] is None
@@ -124,7 +124,7 @@ def test_links_of_the_quick_profile_have_the_requested_delay() -> None:
         links = lab.links()
         for arm in plan.arms:
             assert lab.prefix(arm)
-            assert lab.lost(arm) is None
+            assert lab.failure_reason(arm) is None
     assert {(link.name, link.method) for link in links} == {
         (name, method) for name in ("lan", "us-us") for method in ("ICMP", "TCP_INFO")
     }
@@ -140,10 +140,10 @@ def test_failed_tunnel_is_an_error_of_its_arm() -> None:
     plan = plan.model_copy(update={"arms": arms})
     with ServerLab(plan) as lab, Engines(plan, lab) as engines:
         broken = arm_of(plan, "ssh-aes256-cbc")
-        assert "no-such-cipher" in (lab.lost(broken) or "")
-        assert lab.prove(broken, "start") == {}
+        assert "no-such-cipher" in (lab.failure_reason(broken) or "")
+        assert lab.collect_evidence(broken, "start") == {}
         error = engines.ready[broken.name].error
         assert error is not None
         assert error.error_class == "refused"
-        assert lab.lost() is None
+        assert lab.failure_reason() is None
         assert engines.ready["ssh-aes256-ctr"].error is None

@@ -13,7 +13,7 @@ from costof.errors import CostofError, ErrorText
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
 from costof.programs.access import Access
-from costof.programs.leftovers import reached
+from costof.programs.leftovers import open_leftovers
 from costof.programs.mariadb.connection import MarkedDatabase, MysqlSession, parse_mysql_url
 from costof.programs.mariadb.lab import MariadbServer
 from costof.programs.mariadb.target import SysbenchTarget
@@ -83,7 +83,7 @@ def test_empty_database_of_a_running_run_is_kept(server: MariadbServer) -> None:
     session.open()
     session.ask(f"CREATE DATABASE {name}")
     assert MarkedDatabase(session, name).lock()
-    with reached(Access(url_of(server))) as there:
+    with open_leftovers(Access(url_of(server))) as there:
         (found,) = there.find()
         assert (found.database, found.in_use) == (name, "its run holds its lock")
     session.ask(f"DROP DATABASE {name}")

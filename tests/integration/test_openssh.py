@@ -33,11 +33,11 @@ class Standing:
 
     def begin(self, name: str, cipher: str, port: int) -> Tunnel:
         target = (self.server.address, self.server.port)
-        return self.sshd.begin_tunnel(name, cipher, (self.lab.address(2), port), target)
+        return self.sshd.start_tunnel(name, cipher, (self.lab.address(2), port), target)
 
     def open(self, name: str, cipher: str, port: int) -> Tunnel:
         tunnel = self.begin(name, cipher, port)
-        self.sshd.stand(tunnel, lambda: greets(tunnel.address, port))
+        self.sshd.wait_until_open(tunnel, lambda: greets(tunnel.address, port))
         return tunnel
 
 

@@ -14,7 +14,7 @@ from costof.programs.pgbouncer.pooler import ROLE
 from costof.programs.postgres.lab import USER, PostgresServer
 from costof.services import Judgement
 from costof.services.server.lab import ServerLab
-from costof.services.server.poolers import Pooled, mismatch
+from costof.services.server.poolers import ArmPoolSettings, mismatch
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from tests.support.engines import WORKLOADS, Engines, patient_plan
@@ -48,7 +48,7 @@ class Pools:
 
     @property
     def pooled(self) -> list[PlannedArm]:
-        return [arm for arm in self.plan.arms if Pooled.of(arm)]
+        return [arm for arm in self.plan.arms if ArmPoolSettings.from_arm(arm)]
 
     def slice(self, arm: PlannedArm, workload: str, operations: int) -> tuple[SliceAnswer, Judgement]:
         self.lab.arrange(arm)
@@ -76,12 +76,12 @@ def test_tls_is_used_on_the_sides_of_the_arm(pools: Pools) -> None:
         pools.lab.arrange(arm)
         answer = pools.engines.slice(arm, "connect", 5)
         assert answer.evidence["protocol"] == ("TLSv1.3" if arm.settings.speaks_tls else None)
-        pooled = Pooled.of(arm)
+        pooled = ArmPoolSettings.from_arm(arm)
         # Only a direct connection gets the process id that the server announces.
         assert (answer.evidence["server_side"] is None) == (pooled is not None)
-        arms_of_instrument = pools.lab.prove(arm, "start").get("pool to server, as the server sees it")
-        assert arms_of_instrument == (pooled and ("TLSv1.3" if pooled.server_tls else "no TLS"))
-        assert pools.lab.lost(arm) is None
+        version = pools.lab.collect_evidence(arm, "start").get("pool to server, as the server sees it")
+        assert version == (pooled and ("TLSv1.3" if pooled.server_tls else "no TLS"))
+        assert pools.lab.failure_reason(arm) is None
 
 
 @pytest.mark.parametrize("workload", ["connect", "query"])
@@ -92,7 +92,7 @@ def test_pooled_clients_create_no_new_server_sessions(pools: Pools, workload: st
         moved = pools.server.counters().since(before)
         assert (answer.operations, answer.errors) == (50, [])
         assert judged.mismatch is None
-        if Pooled.of(arm):
+        if ArmPoolSettings.from_arm(arm):
             assert moved.connections == 0
             assert judged.counts["transactions counted by the pooler"] >= 50
             assert judged.figures["pool_wait"] >= 0
@@ -126,12 +126,12 @@ def test_connection_storm_fails_without_a_pool_and_succeeds_with_one(pools: Pool
         answer, judged = pools.slice(arm, "storm", CLIENTS)
         assert (answer.operations, answer.errors, judged.mismatch) == (CLIENTS, [], None)
     # As many as the pools hold, whatever of an earlier storm is still ending.
-    standing = sum(pooled.size for pooled in map(Pooled.of, pools.pooled) if pooled)
+    standing = sum(pooled.size for pooled in map(ArmPoolSettings.from_arm, pools.pooled) if pooled)
     pools.server.ask(f"ALTER ROLE {USER} CONNECTION LIMIT {standing}")
     try:
         for arm in pools.plan.arms:
             answer, _ = pools.slice(arm, "storm", CLIENTS)
-            if Pooled.of(arm):
+            if ArmPoolSettings.from_arm(arm):
                 assert (answer.operations, answer.errors) == (CLIENTS, [])
             else:
                 (error,) = answer.errors
@@ -145,9 +145,9 @@ def test_connection_storm_fails_without_a_pool_and_succeeds_with_one(pools: Pool
 @pytest.mark.parametrize("driver", ["postgres", pytest.param("asyncpg", marks=pytest.mark.slow)])
 def test_drivers_work_through_a_transaction_pool(pools: Pools, driver: str) -> None:
     arms = [arm for arm in pools.pooled if arm.settings.lab["pool"]["mode"] == "transaction"]
-    arms_of_instrument = [pools.lab.endpoint(arm).named(arm.name) for arm in arms]
+    version = [pools.lab.endpoint(arm).named(arm.name) for arm in arms]
     with application(driver, {}, pools.lab.prefix(arms[0])) as client:
-        ready = client.plan(patient_plan(arms_of_instrument, WORKLOADS, RECORDS))
+        ready = client.plan(patient_plan(version, WORKLOADS, RECORDS))
         assert [arm.error for arm in ready.arms] == [None] * len(arms)
         for arm in arms:
             pools.lab.arrange(arm)

@@ -127,7 +127,7 @@ def test_dry_run_lists_every_write(somebodys: Somebodys, tmp_path: Path) -> None
     reached = ["--target", somebodys.server.url(USER), "--pooler", somebodys.pooler_url]
     ended = costof("run", "postgres-pooling", "--profile", "quick", "--dry-run", *reached, cwd=tmp_path)
     assert ended.status == 0, ended.err
-    assert f"in database {DATABASE}; refuse when it is there" in ended.out
+    assert f"in database {DATABASE}; refuse if it exists" in ended.out
     assert "create database" not in ended.out
     assert "GRANT CREATE ON DATABASE" in ended.out
     assert "ALTER ROLE" not in ended.out

@@ -10,7 +10,7 @@ import pytest
 from costof.programs.redis.lab import PORT
 from costof.run.evidence import mismatch
 from costof.services.server.lab import ServerLab
-from costof.services.server.stunnels import Carried, stunnel_of
+from costof.services.server.stunnels import StunnelObservation, stunnel_ends
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from tests.support.engines import Engines, slices_until_met
@@ -53,7 +53,7 @@ def test_every_arm_is_verified_at_client_and_server(lab: Lab, workload: str) -> 
         assert (mismatch(arm.settings, "wire", answer, moved), judgement.mismatch) == (None, None)
         opened = answer.evidence["connections"]
         assert (moved.connections, opened > 0) == (opened, True)
-        assert judgement.counts == ({"connections carried by stunnel": opened} if stunnel_of(arm) else {})
+        assert judgement.counts == ({"connections carried by stunnel": opened} if stunnel_ends(arm) else {})
         # Redis receives plaintext from stunnel.
         assert answer.evidence["server_side"].endswith(f":{PORT}") == (arm.levels["transport"] != "tls")
         if arm.settings.speaks_tls:
@@ -64,8 +64,11 @@ def test_connections_that_bypass_stunnel_are_a_mismatch(lab: Lab) -> None:
     arm = lab.arm("stunnel-both")
     lab.service.arrange(arm)
     answer = lab.engines.slice(arm, "connect", 20)
-    assert lab.service.judge(arm, Carried(0), Carried(20), answer).mismatch is None
-    assert lab.service.judge(arm, Carried(0), Carried(19), answer).mismatch == "stunnel carried 19 connections of 20"
+    assert lab.service.judge(arm, StunnelObservation(0), StunnelObservation(20), answer).mismatch is None
+    assert (
+        lab.service.judge(arm, StunnelObservation(0), StunnelObservation(19), answer).mismatch
+        == "stunnel carried 19 connections of 20"
+    )
 
 
 def test_cpu_time_of_stunnel_is_counted_separately(lab: Lab) -> None:
@@ -99,5 +102,5 @@ def test_server_killed_while_answering_has_its_error_class(lab: Lab) -> None:
     answers = slices_until_met(kill_it, lambda: lab.engines.slice(arm, "query", 200))
     assert any(answer.operations for answer in answers)
     assert {error.error_class for error in answers[-1].errors} <= {"closed", "reset", "refused"}
-    eventually("notice of it", lambda: lab.service.lost() is not None)
-    assert "redis ended in the middle of the run" in str(lab.service.lost())
+    eventually("notice of it", lambda: lab.service.failure_reason() is not None)
+    assert "redis ended in the middle of the run" in str(lab.service.failure_reason())

@@ -16,7 +16,7 @@ from costof.lab.cpu_share import limits
 from costof.lab.lab import is_root
 from costof.messages.answers import SliceAnswer
 from costof.services import Judgement, Observation
-from costof.services.replication.lab import ReplicationLab, Setting
+from costof.services.replication.lab import ArmLabSettings, ReplicationLab
 from costof.services.replication.shape import NotArrangedError
 from costof.study.arms import PlannedArm
 from tests.support.programs import HANGS_SECONDS, eventually
@@ -40,7 +40,7 @@ def seven() -> Iterator[ReplicationLab]:
 
 def write(lab: ReplicationLab, arm: PlannedArm, count: int = WRITES) -> SliceAnswer:
     """Write records by the administration's connection, which needs no access to the hosts."""
-    collection = lab._sets[Setting.of(arm).nodes].shaped._set.admin("primary")["ycsb"]["usertable"]
+    collection = lab._sets[ArmLabSettings.from_arm(arm).nodes].shaped._set.admin("primary")["ycsb"]["usertable"]
     concern = lab.endpoint(arm).service.write_concern
     collection = collection.with_options(write_concern=pymongo.WriteConcern(concern))
     started, begun = time.time_ns(), time.monotonic_ns()
@@ -80,8 +80,8 @@ def measure_slice(lab: ReplicationLab, arm: PlannedArm, *, caught_up: bool = Fal
     before = lab.observe(arm)
     answer = write(lab, arm)
     if caught_up:
-        setting = Setting.of(arm)
-        lab._sets[setting.nodes].shaped.catch_up(setting.shape)
+        settings = ArmLabSettings.from_arm(arm)
+        lab._sets[settings.nodes].shaped.catch_up(settings.shape)
     return lab.judge(arm, before, lab.observe(arm), answer)
 
 
@@ -156,7 +156,7 @@ def test_data_is_removed_before_it_grows_too_large(seven: ReplicationLab, monkey
     replica_set = seven._sets[7].shaped._set
 
     def counted() -> dict[str, int | PyMongoError]:
-        return replica_set.ask_all(lambda member, client: client["ycsb"]["usertable"].estimated_document_count())
+        return replica_set.run_on_all(lambda member, client: client["ycsb"]["usertable"].estimated_document_count())
 
     # A busy member may not answer in time.
     eventually("nothing left", lambda: set(counted().values()) == {0})
@@ -172,7 +172,7 @@ def test_stepped_down_primary_becomes_primary_again(seven: ReplicationLab) -> No
         return discard_reason(seven.judge(arm, before, seven.observe(arm), NOTHING))
 
     # A busy machine may first report another member that did not answer in time.
-    eventually("word of it", lambda: failure() == "primary is in SECONDARY")
+    eventually("word of it", lambda: failure() == "primary is in state SECONDARY")
     eventually("another primary", lambda: seven.observe(arm).primary not in (None, "primary"))
     good_slice(seven, arm)
     assert any("deposed 1 times" in warning for warning in seven.warnings())
@@ -182,15 +182,15 @@ def test_killed_member_discards_only_its_sets_arms() -> None:
     plan = replication_plan("nodes=3", "sync=star", "node_cpu=1", "write_concern=1")
     with ReplicationLab(plan) as lab:
         arm = plan.controls[0]
-        assert lab.lost(arm) is None
+        assert lab.failure_reason(arm) is None
         before = lab.observe(arm)
         os.kill(lab.process_ids["3-secondary-1"], signal.SIGKILL)
-        eventually("notice", lambda: lab.lost(arm) is not None)
+        eventually("notice", lambda: lab.failure_reason(arm) is not None)
         # The run continues, and reports at the next slice which arms are lost.
         lab.arrange(arm)
         discard_reason(lab.judge(arm, before, lab.observe(arm), NOTHING))
-        assert "secondary-1" in (lab.lost(arm) or "")
-        assert lab.lost() == lab.lost(arm)
+        assert "secondary-1" in (lab.failure_reason(arm) or "")
+        assert lab.failure_reason() == lab.failure_reason(arm)
 
 
 @pytest.mark.slow

@@ -272,7 +272,10 @@ def prompted(argv: list[str], password: str) -> str:
         (["--password-file", "latin"], "not UTF-8"),
         (["--password-file", "good", "--ask-password"], "given twice"),
         (["--password-file", "good", "--target", "mysql://u:own@h/"], "given twice"),
-        (["--target", "https://h/", "--plain-target", "http://h/", "--password-file", "good"], "works only with --target"),
+        (
+            ["--target", "https://h/", "--plain-target", "http://h/", "--password-file", "good"],
+            "works only with --target",
+        ),
     ],
 )
 def test_unusable_password_source_is_reported_in_one_line(

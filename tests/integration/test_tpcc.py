@@ -241,7 +241,7 @@ def test_inconsistent_and_orphaned_rows_are_detected(after_a_run: tuple[Database
         for number, statement in BROKEN.items():
             assert cursor.execute(statement) == 1
             (found,) = tpcc.violations(cursor, [number])
-            said = f"condition {number} (clause 3.3.2.{number}), {tpcc.CONSISTENCY[number][0]}: not so in (1, "
+            said = f"condition {number} (clause 3.3.2.{number}), '{tpcc.CONSISTENCY[number][0]}', is violated by (1, "
             assert found.startswith(said)
             connection.rollback()
         cursor.execute("DELETE FROM item WHERE i_id = 77")

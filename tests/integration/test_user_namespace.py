@@ -129,7 +129,7 @@ with open_service(plan, None, "run") as lab:
     for arm in plan.arms:
         lab.arrange(arm)
         assert lab.prefix(arm), arm.name
-        assert lab.lost(arm) is None, arm.name
+        assert lab.failure_reason(arm) is None, arm.name
     print(json.dumps({"topology": lab.describe().topology, "warnings": lab.warnings()}))
 """
 

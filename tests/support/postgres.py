@@ -51,7 +51,7 @@ class Standing(PostgresServer):
 
     def admitting(self, access: str) -> contextlib.AbstractContextManager[None]:
         """By another pg_hba.conf."""
-        return self.changed(lambda: self.admit(access), lambda: self.admit(ACCESS))
+        return self.changed(lambda: self.write_access_rules(access), lambda: self.write_access_rules(ACCESS))
 
     def without_tls(self) -> contextlib.AbstractContextManager[None]:
         return self.changed(lambda: self.ask("ALTER SYSTEM SET ssl = off"), lambda: self.ask("ALTER SYSTEM RESET ssl"))

@@ -177,8 +177,8 @@ def standing_tunnel() -> Iterator[Standing]:
         sshd = SshServer(lab, lab.address(1))
         sshd.start()
         entrance = (lab.address(2), 3306)
-        tunnel = sshd.begin_tunnel("ssh-tunnel", CIPHERS[1], entrance, (server.address, server.port))
-        sshd.stand(tunnel, lambda: greets(*entrance))
+        tunnel = sshd.start_tunnel("ssh-tunnel", CIPHERS[1], entrance, (server.address, server.port))
+        sshd.wait_until_open(tunnel, lambda: greets(*entrance))
         keys = [sshd._folder / "host_key", sshd._client_folder / "key"]
         secrets = [server.password.get_secret_value(), *(key.read_text().splitlines()[1] for key in keys)]
         yield Standing(lab, lambda: query(server, "SELECT 1", *entrance) == "1", secrets, [lab.folder, sshd._folder])

@@ -1,4 +1,4 @@
-"""MariaDB, and any server of MySQL's protocol."""
+"""MariaDB in a lab, and any server that speaks MySQL's protocol as a target."""
 
 from costof.lab.program import located
 from costof.programs.mariadb.connection import MysqlLeftovers

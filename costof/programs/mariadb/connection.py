@@ -1,8 +1,8 @@
-"""Reaching a server of MySQL's protocol: URL, session, rights, the marker of a run, and what runs leave behind.
+"""Connections to servers that speak MySQL's protocol: URL, session, privileges, marker, and leftovers of killed runs.
 
-Grants come from roles, wildcards and partial revokes, and two servers tell them in two ways. So none are read: the
-server is asked to use a table that is not there. It says "denied" to whoever may not, and "no such table" to whoever
-may, and nothing can come of either.
+Grants come from roles, wildcards and partial revokes, and MySQL and MariaDB list them differently, so they are not
+read. Instead, privileges are tested with statements on a table that does not exist: the server answers "denied" without
+the privilege and "no such table" with it, and has no effect either way.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from costof.messages.plan import ServiceSettings
 from costof.model import Model, Secret
 from costof.programs import reach
 from costof.programs.access import Access, LoginUrl, UrlForm, parse_login_url
-from costof.programs.leftovers import Leftover, Leftovers, in_use_here
+from costof.programs.leftovers import Leftover, Leftovers, running_here
 from costof.programs.target_database import (
     MARKER,
     MARKER_NAME,
     PREFIX,
     Marker,
-    could_be_own,
-    granted_on,
-    is_new_name,
+    grant_with_hint,
+    is_allowed_name,
+    is_generated_name,
     read_marker_row,
 )
 
 SCHEMES = ("mysql", "mariadb")
 CA_OPTION = "ssl-ca"
-#: The options of MySQL's own clients.
+#: Values of on/off options, as MySQL's own clients accept them.
 _SWITCH = {"true": True, "1": True, "false": False, "0": False}
-ASKS_TLS = {
+TLS_OPTIONS = {
     "ssl-mode": {"disabled": False, "required": True, "verify_ca": True, "verify_identity": True},
     "tls": _SWITCH,
     "ssl": _SWITCH,
@@ -52,35 +52,35 @@ def parse_mysql_url(access: Access, study: str) -> LoginUrl:
     return parse_login_url(access, study, FORM)
 
 
-def _spelled(written: str, text: str) -> tuple[str, str]:
-    """Read an option as MySQL's clients do: 'ssl_mode' and 'sslmode' too, and values in capitals."""
-    name = written.lower().replace("_", "-").replace("sslmode", "ssl-mode")
-    return name, text if name == CA_OPTION else text.lower().replace("-", "_")
+def _normalize(option: str, value: str) -> tuple[str, str]:
+    """Normalize an option as MySQL's clients do: 'ssl_mode' and 'sslmode' are 'ssl-mode', and case is ignored."""
+    name = option.lower().replace("_", "-").replace("sslmode", "ssl-mode")
+    return name, value if name == CA_OPTION else value.lower().replace("-", "_")
 
 
 FORM = UrlForm(
     schemes=SCHEMES,
     example="mysql://user:password@host:3306/",
     port=3306,
-    asks_tls=ASKS_TLS,
+    tls_options=TLS_OPTIONS,
     ca_option=CA_OPTION,
-    spelled=_spelled,
-    path_refused="leave the path out: costof makes a database of its own, which --database names",
+    normalize=_normalize,
+    path_refused="remove the path: costof creates a new database; --database sets its name",
 )
 
 
 class Decryption(Model):
-    """What a client must have to decrypt a gateway's columns.
+    """The keys with which a client decrypts a gateway's columns.
 
-    `must_be_encrypted`: 'database.table.column', each of which comes encrypted or is an error.
+    `must_be_encrypted` lists columns as 'database.table.column'; plaintext in one of them is an error.
     """
 
-    master_keys: dict[str, Secret] = Field(description="By their names in the gateway's rules.")
+    master_keys: dict[str, Secret] = Field(description="Master keys by their names in the gateway's rules.")
     must_be_encrypted: list[str] = Field(default_factory=list)
 
 
 class MysqlSettings(ServiceSettings):
-    """Who logs in, what is asked, and how. TPC-C has its own tables and needs no `table`."""
+    """The log-in, the queries, and how they are sent. TPC-C has its own tables and needs no `table`."""
 
     protocol: Literal["mysql"] = "mysql"
     username: str | None = None
@@ -91,43 +91,46 @@ class MysqlSettings(ServiceSettings):
     decryption: Decryption | None = None
 
 
-#: A year: the connection holds a lock for as long as a run lasts, through slices in which nothing is asked.
+#: A year: the connection holds a lock until the run ends and is idle during slices.
 IDLE_SECONDS = 31_536_000
 WRONG_LOGIN = (ER.ACCESS_DENIED_ERROR, 1698, ER.DBACCESS_DENIED_ERROR)
 PLAIN_PROHIBITED = 3159
 GREETING = "its greeting"
 TIMED_OUT = "timed out"
 GONE = (CR.CR_SERVER_GONE_ERROR, CR.CR_SERVER_LOST, 0)
-MAY_WANT_TLS = "the server may require TLS of this account: say ?ssl-mode=VERIFY_IDENTITY in the URL, or --tls-ca"
+MAY_WANT_TLS = "the server may require TLS for this account: add ?ssl-mode=VERIFY_IDENTITY to the URL, or use --tls-ca"
 
 Rows = Sequence[tuple[Any, ...]]
 
 
 class MysqlSession:
-    """Reconnects when the server hung up; `again` is called then, for what belongs to a connection."""
+    """A connection that reconnects if the server has closed it.
 
-    def __init__(self, url: LoginUrl, again: Callable[[], object] = lambda: None) -> None:
+    `on_reconnect` is called after that, to restore the state of the connection, such as locks.
+    """
+
+    def __init__(self, url: LoginUrl, on_reconnect: Callable[[], object] = lambda: None) -> None:
         self._url = url
-        self._again = again
+        self._on_reconnect = on_reconnect
         self._connection: pymysql.Connection[Cursor] | None = None
 
     def open(self) -> None:
         try:
             self._connection = self._connect()
         except MySQLError as error:
-            refused = code_of(error) in WRONG_LOGIN
-            told = error_text(error)
-            if not self._url.tls and (refused or code_of(error) == PLAIN_PROHIBITED):
-                told += f"; {MAY_WANT_TLS}"
-            problem = ErrorText.TARGET_REFUSES_LOGIN if refused else ErrorText.TARGET_UNREACHABLE
-            raise CostofError(problem, target=self._url.shown, detail=told) from None
+            refused = error_code(error) in WRONG_LOGIN
+            detail = error_text(error)
+            if not self._url.tls and (refused or error_code(error) == PLAIN_PROHIBITED):
+                detail += f"; {MAY_WANT_TLS}"
+            kind = ErrorText.TARGET_REFUSES_LOGIN if refused else ErrorText.TARGET_UNREACHABLE
+            raise CostofError(kind, target=self._url.shown, detail=detail) from None
 
     def close(self) -> None:
         if self._connection is not None and self._connection.open:
             self._connection.close()
 
     def certificate(self) -> bytes | None:
-        """Return the certificate that the server has shown (DER), or None of a connection without TLS."""
+        """Return the server's certificate (DER), or None for a connection without TLS."""
         connection = getattr(self._connection, "_sock", None)
         return connection.getpeercert(binary_form=True) if isinstance(connection, ssl.SSLSocket) else None
 
@@ -138,17 +141,20 @@ class MysqlSession:
             raise self._failed(error, statement) from None
 
     def refusal(self, statement: str) -> str | None:
-        """Ask, and return the server's words where it refuses. Raises `TARGET_FAILED` where it does not answer."""
+        """Execute a statement; return the error text if the server refuses it, else None.
+
+        Raises `TARGET_FAILED` if the server does not answer.
+        """
         try:
             self._ask(statement)
         except MySQLError as error:
-            if code_of(error) in GONE:
+            if error_code(error) in GONE:
                 raise self._failed(error, statement) from None
             return error_text(error)
         return None
 
     def try_to(self, statement: str, *values: object) -> Rows:
-        """Raises `MySQLError`."""
+        """Execute a statement without reconnecting. Raises `MySQLError`."""
         assert self._connection is not None
         with self._connection.cursor() as cursor:
             cursor.execute(statement, values or None)
@@ -158,11 +164,11 @@ class MysqlSession:
         try:
             return self.try_to(statement, *values)
         except MySQLError as error:
-            if code_of(error) not in GONE or TIMED_OUT in error_text(error):
+            if error_code(error) not in GONE or TIMED_OUT in error_text(error):
                 raise
-        # Servers hang up on those who ask too rarely. Nothing that is asked here does harm when it is asked twice.
+        # Servers close idle connections. Every statement here may safely be repeated.
         self._connection = self._connect()
-        self._again()
+        self._on_reconnect()
         return self.try_to(statement, *values)
 
     def _failed(self, error: MySQLError, statement: str) -> CostofError:
@@ -170,24 +176,24 @@ class MysqlSession:
         return CostofError(ErrorText.TARGET_FAILED, target=self._url.shown, detail=detail)
 
     def _connect(self) -> pymysql.Connection[Cursor]:
-        # Given a context, PyMySQL says no more than its request for TLS to a server that does not offer it.
-        secure: dict[str, Any] = {"ssl": tls_context(self._url)} if self._url.tls else {"ssl_disabled": True}
-        return connected(
+        # With a TLS context, PyMySQL sends nothing but its request for TLS to a server without TLS.
+        tls: dict[str, Any] = {"ssl": tls_context(self._url)} if self._url.tls else {"ssl_disabled": True}
+        return connect(
             host=self._url.host,
             port=self._url.port,
             user=self._url.username,
-            # As bytes: PyMySQL would take it for Latin-1.
+            # As bytes: PyMySQL would encode a str as Latin-1.
             password=self._url.password.get_secret_value().encode(),
             autocommit=True,
             init_command=f"SET SESSION wait_timeout = {IDLE_SECONDS}",
-            **secure,
+            **tls,
         )
 
 
-def connected(**options: Any) -> pymysql.Connection[Cursor]:
-    """Return PyMySQL's connection with these options, a time limit for each step of the log-in and for each answer.
+def connect(**options: Any) -> pymysql.Connection[Cursor]:
+    """Connect with PyMySQL and these options, with a time limit for each step of the log-in and for each answer.
 
-    Raises `MySQLError`, CR_CONN_HOST_ERROR where a step took too long or the greeting is not MySQL's.
+    Raises `MySQLError`; its code is CR_CONN_HOST_ERROR if a step timed out or the greeting is not MySQL's.
     """
     seconds = reach.REACH_SECONDS
     connection = _Connection(
@@ -196,16 +202,16 @@ def connected(**options: Any) -> pymysql.Connection[Cursor]:
     try:
         connection.connect()
     except (struct.error, ValueError, LookupError):
-        raise OperationalError(CR.CR_CONN_HOST_ERROR, "what answers there does not greet as MySQL does") from None
+        raise OperationalError(CR.CR_CONN_HOST_ERROR, "its greeting is not that of a MySQL server") from None
     except MySQLError as error:
-        if step := connection.silent_step(error_text(error)):
-            raise OperationalError(CR.CR_CONN_HOST_ERROR, step) from None
+        if timeout := connection.timeout_text(error_text(error)):
+            raise OperationalError(CR.CR_CONN_HOST_ERROR, timeout) from None
         raise
     connection.wait_for_answers(reach.ANSWER_SECONDS)
     return connection
 
 
-# Generic in the stubs alone.
+# The class is generic only in the type stubs.
 if TYPE_CHECKING:
     _Pymysql: TypeAlias = pymysql.Connection[Cursor]
 else:
@@ -213,17 +219,17 @@ else:
 
 
 class _Connection(_Pymysql):
-    """A connection that knows at which step of its log-in it is, which PyMySQL's errors do not tell."""
+    """A PyMySQL connection that records the current step of its log-in, which PyMySQL's errors do not name."""
 
     _step = ""
 
-    def silent_step(self, error: str) -> str | None:
-        """Return why a connection that failed with this error waited in vain; None for any other error."""
+    def timeout_text(self, error: str) -> str | None:
+        """Return which step timed out if this error is a timeout, else None."""
         if TIMED_OUT not in error:
             return None
         if not self._step:
             return f"there was no TCP connection within {reach.REACH_SECONDS} s"
-        return reach.silent_at(reach.TLS_HANDSHAKE if "handshake" in error else self._step)
+        return reach.step_timeout_text(reach.TLS_HANDSHAKE if "handshake" in error else self._step)
 
     def wait_for_answers(self, seconds: float) -> None:
         self._read_timeout = self._write_timeout = seconds
@@ -238,21 +244,21 @@ class _Connection(_Pymysql):
 
 
 def tls_context(url: LoginUrl) -> ssl.SSLContext:
-    """Return a context that verifies the chain and the name, by the URL's CA or the system's."""
+    """Return a context that verifies certificate chain and name with the URL's CA or the system's."""
     return ssl.create_default_context(cafile=str(url.ca_file) if url.ca_file else None)
 
 
-def code_of(error: MySQLError) -> int:
+def error_code(error: MySQLError) -> int:
     return error.args[0] if error.args and isinstance(error.args[0], int) else -1
 
 
 def error_text(error: MySQLError) -> str:
-    """Return what the server or PyMySQL said, without the number before it."""
+    """Return the error text of the server or PyMySQL without the error number."""
     return str(error.args[-1] if error.args else error)
 
 
-_ASKS = {
-    # The same column twice: were the database there, no table could come of it.
+_PRIVILEGE_TESTS = {
+    # A duplicate column name: the statement cannot succeed, even if the database exists.
     "CREATE": "CREATE TABLE {table} (a INT, a INT)",
     "DROP": "DROP TABLE {table}",
     "SELECT": "SELECT 1 FROM {table}",
@@ -267,7 +273,7 @@ _DENIED = (ER.DBACCESS_DENIED_ERROR, ER.TABLEACCESS_DENIED_ERROR, ER.COLUMNACCES
 def check_privileges(
     session: MysqlSession, database: str, needed: Iterable[str], target: str, chosen: str | None
 ) -> None:
-    """Raise `PRIVILEGES_MISSING` with what is to be granted: on `chosen`, or on all names that costof takes."""
+    """Raise `PRIVILEGES_MISSING` with the missing grant: on the `chosen` database, or on all names costof may use."""
     missing = [name for name in needed if not _may(session, database, name)]
     if not missing:
         return
@@ -279,13 +285,13 @@ def check_privileges(
         actions=", ".join(missing),
         database=database,
         target=target,
-        grant=granted_on(chosen, grant_line(needed, chosen, user, host)),
+        grant=grant_with_hint(chosen, grant_line(needed, chosen, user, host)),
     )
 
 
 def grant_line(needed: Iterable[str], chosen: str | None, user: str, host: str = "%") -> str:
-    """Return the grant on one database, or on all of the names that costof takes."""
-    # An underscore stands for any character in a grant.
+    """Return the GRANT statement for the `chosen` database, or for all names that costof may use."""
+    # In a grant, an underscore matches any character.
     pattern = (chosen or PREFIX).replace("_", r"\_") + ("" if chosen else "%")
     account = "@".join("'" + part.replace("'", "''") + "'" for part in (user, host))
     return f"GRANT {', '.join(needed)} ON `{pattern}`.* TO {account};"
@@ -294,9 +300,9 @@ def grant_line(needed: Iterable[str], chosen: str | None, user: str, host: str =
 def _may(session: MysqlSession, database: str, privilege: str) -> bool:
     table = f"`{database}`.`costof_{secrets.token_hex(8)}`"
     try:
-        session.try_to(_ASKS[privilege].format(table=table))
+        session.try_to(_PRIVILEGE_TESTS[privilege].format(table=table))
     except MySQLError as error:
-        return code_of(error) not in _DENIED
+        return error_code(error) not in _DENIED
     return True
 
 
@@ -309,19 +315,18 @@ class MarkedDatabase:
         self._marker_table = f"`{name}`.`{MARKER_NAME}`"
 
     def lock(self) -> bool:
-        """Hold the database for this connection: the server gives it free when the connection ends, whatever ends it.
-        Whether nobody else holds it.
+        """Lock the database for this connection, and return whether that was possible.
 
-        A server that has no locks (a cluster may refuse them) holds nobody back; `locks` tells.
+        The server releases the lock when the connection ends, for whatever reason. Return True if the server does not
+        support locks, as some clusters; see `supports_locks`.
         """
         try:
-            ((got,),) = self._session.try_to("SELECT GET_LOCK(%s, 0)", self._lock_name)
+            ((locked,),) = self._session.try_to("SELECT GET_LOCK(%s, 0)", self._lock_name)
         except MySQLError:
             return True
-        return bool(got == 1)
+        return bool(locked == 1)
 
-    def locks(self) -> bool:
-        """Return whether the server has locks at all, so that one that is free says something."""
+    def supports_locks(self) -> bool:
         try:
             self._session.try_to("SELECT IS_FREE_LOCK(%s)", self._lock_name)
         except MySQLError:
@@ -332,7 +337,7 @@ class MarkedDatabase:
         return bool(self._session.ask("SELECT 1 FROM information_schema.schemata WHERE schema_name = %s", self.name))
 
     def is_empty(self) -> bool:
-        """Return whether it holds nothing, also where there is no such database."""
+        """Return whether the database holds nothing or does not exist."""
         catalogues = ("tables WHERE table_schema", "routines WHERE routine_schema", "events WHERE event_schema")
         return not any(
             self._session.ask(f"SELECT 1 FROM information_schema.{each} = %s LIMIT 1", self.name)  # noqa: S608
@@ -346,15 +351,18 @@ class MarkedDatabase:
         self._session.ask(f"INSERT INTO {self._marker_table} VALUES (%s, %s, %s)", *values)  # noqa: S608  # our own name
 
     def marker(self) -> Marker | None:
-        """Return the marker, or None where it is missing or not as it was written."""
+        """Return the marker, or None if it is missing or damaged."""
         try:
-            found = self._session.try_to(f"SELECT run, about FROM {self._marker_table} WHERE id = %s", MARKER)  # noqa: S608
+            rows = self._session.try_to(f"SELECT run, about FROM {self._marker_table} WHERE id = %s", MARKER)  # noqa: S608
         except MySQLError:
             return None
-        return read_marker_row(found)
+        return read_marker_row(rows)
 
     def remove(self, marker: Marker) -> bool:
-        """Drop what `marker` says was made, if the database still carries it. Return whether that was so."""
+        """Drop the tables of `marker`, if the database still has it. Return whether it had.
+
+        The database is dropped too if the run has created it and it holds nothing else.
+        """
         tables = self._tables()
         if not self._is_marked(marker, tables):
             return False
@@ -367,7 +375,7 @@ class MarkedDatabase:
         return True
 
     def remove_empty(self) -> bool:
-        """Drop the database if it holds nothing, also no marker. Return whether that was so."""
+        """Drop the database if it is empty and has no marker. Return whether it was dropped."""
         if not self.exists() or not self.is_empty():
             return False
         self._session.ask(f"DROP DATABASE `{self.name}`")
@@ -376,7 +384,7 @@ class MarkedDatabase:
     def _is_marked(self, marker: Marker, tables: set[str]) -> bool:
         if MARKER_NAME in tables and self._session.ask(f"SELECT 1 FROM {self._marker_table}"):  # noqa: S608
             return self.marker() == marker
-        # One that could be made and not be marked, and is as empty as it was then.
+        # The run may have created the database, or the marker's table, and not have come to write the marker.
         return tables <= {MARKER_NAME} and self.exists()
 
     def _tables(self) -> set[str]:
@@ -385,7 +393,7 @@ class MarkedDatabase:
 
     @property
     def _lock_name(self) -> str:
-        """Of at most 64 characters, and no application's own."""
+        """The name of the lock: at most 64 characters, and different from the locks of applications."""
         return "costof." + hashlib.sha256(self.name.encode()).hexdigest()[:32]
 
 
@@ -400,33 +408,33 @@ class MysqlLeftovers(Leftovers):
 
     def find(self) -> list[Leftover]:
         rows = self.session.ask("SELECT table_schema FROM information_schema.tables WHERE table_name = %s", MARKER_NAME)
-        found = []
-        for name in sorted(row[0] for row in rows if could_be_own(row[0])):
+        leftovers = []
+        for name in sorted(row[0] for row in rows if is_allowed_name(row[0])):
             database = MarkedDatabase(self.session, name)
             marker = database.marker()
             if marker is not None:
-                found.append(Leftover(name, marker, _in_use(database, marker)))
-        return found + self._find_empty()
+                leftovers.append(Leftover(name, marker, _in_use(database, marker)))
+        return leftovers + self._find_empty()
 
     def remove(self, leftover: Leftover) -> bool:
         database = MarkedDatabase(self.session, leftover.database)
         return database.remove(leftover.marker) if leftover.marker else database.remove_empty()
 
     def _find_empty(self) -> list[Leftover]:
-        """Return databases of runs that ended between making one and marking it."""
+        """Return the databases of runs that ended after creating one and before marking it."""
         rows = self.session.ask("SELECT schema_name FROM information_schema.schemata")
-        names = sorted(row[0] for row in rows if is_new_name(row[0]))
+        names = sorted(row[0] for row in rows if is_generated_name(row[0]))
         databases = [MarkedDatabase(self.session, name) for name in names]
         return [Leftover(each.name, None, _in_use(each, None)) for each in databases if each.is_empty()]
 
 
 def _in_use(database: MarkedDatabase, marker: Marker | None) -> str | None:
-    """Take the lock of a free one, to the end of the connection, so that no run can take it."""
+    """Return the reason to keep a database, or None. Without one, lock the database until the connection ends."""
     maker = f" ({marker.maker})" if marker else ""
-    if marker and (here := in_use_here(marker)):
+    if marker and (here := running_here(marker)):
         return here
-    if not database.locks():
-        told = "this server has no locks, so nobody can tell whether its run goes on"
-        is_over = marker is not None and marker.maker.lives() is False
-        return None if is_over else f"{told}{maker}; drop it yourself once it is over"
+    if not database.supports_locks():
+        unknown = "this server has no locks, so it is unknown whether its run is still active"
+        is_over = marker is not None and marker.maker.is_alive() is False
+        return None if is_over else f"{unknown}{maker}; drop it yourself once the run is over"
     return None if database.lock() else f"its run holds its lock{maker}"

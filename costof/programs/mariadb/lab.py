@@ -1,8 +1,8 @@
-"""The lab's MariaDB: its program, its settings, and sysbench's data.
+"""The lab's MariaDB server, with sysbench's data.
 
-Plain and TLS are one process on one port, and its key is changed in place (`FLUSH SSL`), so that the arms use the very
-same server. It takes TLS 1.0 to 1.3 and every suite its OpenSSL has, with keys from 1024 bits on: which of them an arm
-gets is the client's choice, as it was in the published procedure.
+One process accepts plain and TLS connections on one port and can change its key while it runs (`FLUSH SSL`), so that
+all arms use the same server. It accepts TLS 1.0 to 1.3, all cipher suites of its OpenSSL, and keys from 1024 bits; the
+client chooses among them, as in the published procedure.
 """
 
 from __future__ import annotations
@@ -32,29 +32,29 @@ from costof.programs.server import LabServer, Place
 
 PACKAGE = "mariadb-server-core"
 
-# What differs from MariaDB's defaults, and why. No binary log, performance schema or query cache are its defaults.
+# Settings that differ from MariaDB's defaults, and why. No binary log, performance schema or query cache by default.
 SETTINGS = {
-    # No reverse look-up of the client's address within a measured connection.
+    # No reverse look-up of the client's address during a measured connection.
     "skip-name-resolve": "ON",
-    # Enough for hundreds of one-thread sequences side by side over far links.
+    # Enough for hundreds of concurrent connections over far links.
     "max-connections": "1000",
-    # TPC-C's terminals prepare 53 statements each, and those of all arms stand through the run.
+    # TPC-C's terminals prepare 53 statements each, and those of all arms stay open through the run.
     "max-prepared-stmt-count": "1048576",
-    # Room for the data of a study, in a lab that shares the machine; pages are taken as they are used.
+    # Enough for the data of a study; memory is only allocated as it is used.
     "innodb-buffer-pool-size": "256M",
-    # Written whole when the server is made: the default of 96M only takes time.
+    # The server writes the whole file at its first start; the default of 96M would only take longer.
     "innodb-log-file-size": "32M",
-    # Kernel-wide limits on asynchronous I/O are shared with other runs; a read from the buffer pool needs none.
+    # Kernel-wide limits on asynchronous I/O are shared with other runs; reads from the buffer pool do not need it.
     "innodb-use-native-aio": "OFF",
-    # From 2 on, each client that hangs up without a COM_QUIT costs a line in the log.
+    # From level 2, each client that disconnects without COM_QUIT adds a line to the log.
     "log-warnings": "1",
-    # The pool is the run's own and goes with it.
+    # The buffer pool's content ends with the run.
     "innodb-buffer-pool-dump-at-shutdown": "OFF",
     "innodb-buffer-pool-load-at-startup": "OFF",
 }
 TLS_VERSIONS = "TLSv1.0,TLSv1.1,TLSv1.2,TLSv1.3"
 
-# Of this process alone (OPENSSL_CONF). Security level 0 lets keys of 1024 bits and SHA-1 signatures of TLS 1.0 through.
+# For this process only (OPENSSL_CONF). Security level 0 permits keys of 1024 bits and the SHA-1 signatures of TLS 1.0.
 OPENSSL_CONFIGURATION = """\
 openssl_conf = openssl_init
 
@@ -79,20 +79,20 @@ def mariadbd_version(binary: Path) -> str:
     return words[words.index("Ver") + 1] if "Ver" in words else " ".join(words)
 
 
-# Only what a server needs to start; the help, the sys schema and the test database take time and serve nobody here.
+# Only what a server needs to start; the help tables, the sys schema and the test database would only take time.
 SYSTEM_TABLES = ("system_tables.sql", "system_tables_data.sql")
 
 
 def system_tables(binary: Path) -> list[Path]:
-    """Return the files that make and fill its system tables. Raises `PROGRAM_MISSING`."""
+    """Return the SQL files that create and fill the system tables. Raises `PROGRAM_MISSING`."""
     share = base_folder(binary) / "share"
     for folder in (share / "mysql", share / "mariadb", share):
-        # MariaDB 10.11 has the older names, 11.8 the newer.
+        # MariaDB 10.11 has the prefix mysql, 11.8 mariadb.
         for prefix in ("mariadb", "mysql"):
             files = [folder / f"{prefix}_{name}" for name in SYSTEM_TABLES]
             if all(file.is_file() for file in files):
                 return files
-    detail = f"mariadb_{SYSTEM_TABLES[0]}, which makes its system tables, is nowhere under {share}"
+    detail = f"no file mariadb_{SYSTEM_TABLES[0]} for its system tables under {share}"
     raise CostofError(
         ErrorText.PROGRAM_MISSING, program="mariadbd", detail=detail, package=PACKAGE, variable="COSTOF_MARIADBD"
     )
@@ -103,21 +103,21 @@ def base_folder(binary: Path) -> Path:
 
 
 def bootstrap_statements(binary: Path, database: str, user: str, password: SecretStr) -> str:
-    """Return the SQL of `mariadbd --bootstrap`, with the password in it. Raises `PROGRAM_MISSING`."""
+    """Return the SQL for `mariadbd --bootstrap`, including the password. Raises `PROGRAM_MISSING`."""
     tables = "\n".join(file.read_text() for file in system_tables(binary))
-    proof = f"PASSWORD({quoted(password.get_secret_value())})"
+    password_hash = f"PASSWORD({quoted(password.get_secret_value())})"
     return (
         f"CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket={quoted(os_user())};\n{tables}\n"
-        # Until then, bootstrapping knows no users.
+        # Before this statement, the bootstrapping server has no accounts.
         "FLUSH PRIVILEGES;\n"
         f"CREATE DATABASE {database};\n"
-        f"CREATE USER {user} IDENTIFIED VIA mysql_native_password USING {proof};\n"
+        f"CREATE USER {user} IDENTIFIED VIA mysql_native_password USING {password_hash};\n"
         f"GRANT ALL ON {database}.* TO {user};\n"
     )
 
 
 def os_user() -> str:
-    """Return the administrator, whom the server knows by the other end of its Unix socket."""
+    """Return this process's user, the administrator: the server identifies it by the Unix socket's peer."""
     return pwd.getpwuid(os.geteuid()).pw_name
 
 
@@ -133,10 +133,10 @@ PROBE_SECONDS = 5.0
 
 
 class MariadbServer:
-    """One `mariadbd` in a lab. `start` it, `show_key` for an arm, read `counters`, `close`; the lab ends it.
+    """One `mariadbd` in a lab; the lab ends the process.
 
-    `addresses` are where clients reach it, and are in its certificates; it listens on the first. `keys` are the kinds
-    of key it can show, the first one from the start. `settings` stand instead of the lab's usual ones.
+    `addresses` are those that clients use and that are in its certificates; it listens on the first. `keys` are the
+    kinds of key that it can present; it starts with the first. `settings` override the lab's usual ones.
     """
 
     port = PORT
@@ -192,12 +192,12 @@ class MariadbServer:
             self._admin = None
 
     def stop(self) -> None:
-        """End it at once: the data is the run's own."""
+        """Kill the process; its data need not be saved."""
         self.close()
         self._lab.stop(self.name)
 
     def command_line(self, binary: Path) -> list[str]:
-        """Holds no secret: it can be seen by everybody on the machine."""
+        """Return the command line, without secrets, since all users of the machine can see it."""
         return [
             *self._common_options(binary),
             f"--socket={self._socket}",
@@ -228,14 +228,14 @@ class MariadbServer:
         self._query(f"GRANT ALL ON {DATABASE}.* TO {name}")
 
     def ask(self, statement: str) -> Sequence[tuple[Any, ...]]:
-        """Ask as the administrator, past whatever stands before the server. Raises `LAB_FAILED`."""
+        """Execute a statement as the administrator, directly at the server. Raises `LAB_FAILED`."""
         return self._query(statement)
 
     def show_key(self, kind: str) -> bool:
-        """Show a key from the next connection on; those that stand live on. Returns whether it is another one.
+        """Present a key of this kind to new connections; open ones stay. Return whether the key has changed.
 
-        `FLUSH SSL` builds a new TLS context: its counters start at nought, which `counters` makes up for, and tickets
-        given before are worth nothing, so that the next connection of a client that resumes is a full handshake.
+        `FLUSH SSL` makes a new TLS context. Its counters start at 0, which `counters` corrects. Earlier session tickets
+        become invalid, so the next connection of a client that resumes sessions is a full handshake.
         """
         if kind == self._key:
             return False
@@ -243,14 +243,14 @@ class MariadbServer:
         self._install_certificate()
         accepted = self._tls_accepted()
         self._query("FLUSH SSL")
-        # It has reset the counter, unless this server keeps it.
+        # The difference is 0 for a server that keeps its counter.
         self._tls_before_flush += accepted - self._tls_accepted()
         return True
 
     def counters(self) -> Counters:
-        """`Connections` and `Ssl_finished_accepts`, the latter under 'TLS': it does not count by version.
+        """Return `Connections`, and `Ssl_finished_accepts` under 'TLS', since it does not count by version.
 
-        A connection counts when it is accepted, so that those of the lab's own administration (one) are in it.
+        Every accepted connection counts, including the lab's one administrative connection.
         """
         status = self.status("Connections")
         return Counters(int(status["Connections"]), {"TLS": self._tls_before_flush + self._tls_accepted()})
@@ -274,7 +274,7 @@ class MariadbServer:
 
     @property
     def _socket(self) -> Path:
-        # Short: the name of a socket may have 107 bytes.
+        # A short path: at most 107 bytes are allowed for a socket.
         return self._folder / "sock"
 
     @property
@@ -283,12 +283,12 @@ class MariadbServer:
 
     def _common_options(self, binary: Path) -> list[str]:
         return [
-            # First, or it is not understood: no configuration of the system's instance is read.
             str(binary),
+            # Must be the first option. The configuration of the system's server is not read.
             "--no-defaults",
             f"--basedir={base_folder(binary)}",
             f"--datadir={self._folder / 'data'}",
-            # Its own: a starting server removes '#sql' files from it, those of another server too.
+            # A separate folder: a starting server removes all '#sql' files there, even another server's.
             f"--tmpdir={self._folder / 'temporary'}",
             f"--user={os_user()}",
             *(f"--{name}={value}" for name, value in self._settings.items()),
@@ -298,26 +298,26 @@ class MariadbServer:
         write_private(self._certificate_file, self._certificates[self._key].read_bytes())
 
     def _bootstrap(self, binary: Path) -> None:
-        """Make the data. mariadb-install-db does more, but needs a program of the client's package."""
+        """Create the system tables. mariadb-install-db would need a program of the client package."""
         for name in ("data", "temporary"):
             (self._folder / name).mkdir(mode=0o700)
         statements = self._folder / "bootstrap.sql"
-        # A file of mode 0600 on its standard input: the password is in no command line and no environment.
+        # On standard input from a file of mode 0600, so that the password is in no command line and no environment.
         text = bootstrap_statements(binary, DATABASE, USER, self.password)
         write_private(statements, text.encode())
-        # Through the shell for the redirection: what the supervisor starts has no standard input.
+        # A shell does the redirection: programs that the supervisor starts have no standard input.
         program, first, *options = self._common_options(binary)
         redirected = ["/bin/sh", "-c", 'exec "$@" <"$0"', str(statements), program, first, "--bootstrap", *options]
         self._lab.run(f"{self.name}-bootstrap", redirected)
         statements.unlink()
 
     def _log_in(self) -> None:
-        # The socket's other end tells who we are, so that the administrator has no password to lose.
+        # The server identifies the administrator by the socket's peer, so no password is needed.
         try:
             self._admin = pymysql.connect(
                 unix_socket=str(self._socket),
                 user=os_user(),
-                # PyMySQL takes TLS where it is offered; it would be counted, and there is nothing to protect.
+                # PyMySQL would use TLS if it is offered, which would add to the TLS counter.
                 ssl_disabled=True,
                 autocommit=True,
                 read_timeout=600,
@@ -345,19 +345,19 @@ class MariadbServer:
 
 
 def greets(address: str, port: int, host: Host | None = None) -> bool:
-    """Return whether a MySQL server greets there, asked from `host`: the condition on which a tunnel stands."""
+    """Return whether a MySQL server sends its greeting at an address, connecting from `host`."""
     try:
         with host.socket() if host else socket.socket() as probe:
             probe.settimeout(PROBE_SECONDS)
             probe.connect((address, port))
-            # Three bytes of length, a sequence number, then the protocol's version.
+            # Three bytes of length, a sequence number, then the protocol version.
             return probe.recv(5, socket.MSG_WAITALL)[4:5] == b"\x0a"
     except OSError:
         return False
 
 
 class SysbenchServer(MariadbServer, LabServer):
-    """A server with sysbench's table, the same at every distance and behind every tunnel."""
+    """A MariaDB server with sysbench's table, used at every distance and behind every tunnel."""
 
     writes = [f"the lab's own server: {DATABASE}.{TABLE}, removed with the lab"]
 
@@ -368,7 +368,7 @@ class SysbenchServer(MariadbServer, LabServer):
         self.ask(create_table(DATABASE))
 
     def settle(self) -> None:
-        """Do what sysbench does after it has loaded the table, and make the first queries like later ones."""
+        """Do what sysbench does after the load, and read every row, so that the first queries are like later ones."""
         for statement in after_load(DATABASE):
             self.ask(statement)
 

@@ -1,7 +1,7 @@
-"""A user's own server of MySQL's protocol.
+"""A user's own server that speaks MySQL's protocol.
 
-It is somebody's data. All that is written goes into one database, which must not exist or be empty and carries a
-marker; all that is dropped is what the marker says this run has made.
+All writes go into one database, which must not exist before or must be empty. It carries a marker, and only what the
+marker lists is dropped.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ from costof.programs.target_database import Maker, Marker, describe_writes
 
 
 class MysqlDatabaseTarget(TargetServer):
-    """Reached for administration as its URL asks; the arms are the engine's to prove."""
+    """A server with a database of the run. Administration connects as the URL says; the engine verifies the arms."""
 
     url: LoginUrl
     session: MysqlSession
-    #: What the account must be allowed to do in the database.
+    #: The privileges that the account needs in the database.
     PRIVILEGES: ClassVar[tuple[str, ...]]
-    #: All that is made there.
+    #: All tables that the run creates.
     TABLES: ClassVar[tuple[str, ...]]
 
     def __init__(self, access: Access, study: str, run: str, records: int) -> None:
         self.url = parse_mysql_url(access, study)
         super().__init__(access, study, run, records)
-        self.session = MysqlSession(self.url, again=lambda: self._marked.lock())
+        self.session = MysqlSession(self.url, on_reconnect=lambda: self._marked.lock())
         self._marked = MarkedDatabase(self.session, self.database)
         self._marker: Marker | None = None
 
     def claim(self) -> None:
-        """Make the database now and not when it is filled: a client that is proved logs in to it."""
+        """Create the database now and not at the load: instruments already log in to it to verify the arms."""
         if not self._marked.lock():
             raise self._occupied("is used by another run")
         exists = self._marked.exists()
@@ -57,7 +57,7 @@ class MysqlDatabaseTarget(TargetServer):
         check_privileges(self.session, self.database, self.PRIVILEGES, self.shown, self.chosen)
         marker = Marker(run=self.run, maker=Maker.this_process(), tables=list(self.TABLES), made_database=not exists)
         if not exists:
-            # Atomic: should somebody make it in between, this fails.
+            # This fails if somebody else has created it in the meantime.
             self.ask(f"CREATE DATABASE `{self.database}`")
         self._marker = marker
         self._marked.mark(marker)
@@ -65,12 +65,12 @@ class MysqlDatabaseTarget(TargetServer):
 
     def identity(self) -> dict[str, str]:
         ((version,),) = self.ask("SELECT @@version")
-        # MySQL's, or MariaDB's; some servers have neither.
-        found = self._variable("server_uuid") or self._variable("server_uid")
-        server_id = {SERVER_ID: found} if found else {}
-        return {VERSION: str(version), **server_id, **fingerprint(self.session.certificate())}
+        # MySQL has server_uuid, MariaDB server_uid; some servers have neither.
+        server_id = self._variable("server_uuid") or self._variable("server_uid")
+        facts = {SERVER_ID: server_id} if server_id else {}
+        return {VERSION: str(version), **facts, **fingerprint(self.session.certificate())}
 
-    def remove_made(self) -> None:
+    def remove_created(self) -> None:
         if self._marker is not None:
             self._marked.remove(self._marker)
 
@@ -85,20 +85,20 @@ class MysqlDatabaseTarget(TargetServer):
         except CostofError as error:
             self.counters_hidden = str(error)
             return Counters()
-        # Other clients of the target move the same counters.
+        # Other clients of the target add to the same counters.
         return Counters(connections, {"TLS": tls}, shared=True)
 
     def describe(self) -> Description:
         ((version,),) = self.ask("SELECT @@version")
-        words = self._variable("version_comment")
+        comment = self._variable("version_comment")
         return Description(
-            versions={"server": f"{version} ({words})" if words else str(version)},
+            versions={"server": f"{version} ({comment})" if comment else str(version)},
             topology="a single server",
             facts={"database": self.database},
         )
 
     def needs(self) -> list[str]:
-        # Nothing has been asked of the server yet, so the account's host is not known.
+        # There is no connection yet, so the host of the account is unknown.
         host = "-- in place of '%' the host that SELECT CURRENT_USER() shows"
         return [f"{grant_line(self.PRIVILEGES, self.chosen, self.url.username)} {host}"]
 
@@ -111,10 +111,10 @@ class MysqlDatabaseTarget(TargetServer):
         )
 
     def _variable(self, name: str) -> str | None:
-        """Return a variable, or None of a server that does not have it."""
+        """Return a server variable, or None if the server does not have it."""
         with contextlib.suppress(MySQLError):
-            ((found,),) = self.session.try_to(f"SELECT @@{name}")
-            return str(found)
+            ((value,),) = self.session.try_to(f"SELECT @@{name}")
+            return str(value)
         return None
 
     def _status(self, name: str) -> int:
@@ -127,13 +127,13 @@ class MysqlDatabaseTarget(TargetServer):
         return self.session.ask(statement, *values)
 
     def try_statement(self, statement: str) -> None:
-        """Ask for what no figure needs; a refusal is a warning."""
-        if words := self.session.refusal(statement):
-            self.refused[statement] = words
+        """Execute a statement that no figure depends on; a refusal becomes a warning."""
+        if refusal := self.session.refusal(statement):
+            self.refused[statement] = refusal
 
 
 class SysbenchTarget(MysqlDatabaseTarget):
-    """With sysbench's table."""
+    """A server with sysbench's table."""
 
     PRIVILEGES: ClassVar[tuple[str, ...]] = ("CREATE", "DROP", "SELECT", "INSERT", "INDEX")
     TABLES: ClassVar[tuple[str, ...]] = (TABLE,)

@@ -1,4 +1,4 @@
-"""`make setup`: the download happens where somebody waits for a set-up, not in the first run."""
+"""The download of mongod for `make setup`, so that the first run need not wait for it."""
 
 from __future__ import annotations
 

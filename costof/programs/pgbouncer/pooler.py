@@ -1,7 +1,7 @@
 """PgBouncer: its pools, its processes, and its console.
 
-TLS to the server is a setting of a process, and so is the key that clients are shown; mode and size are a pool's.
-Several processes may share a port (SO_REUSEPORT): each has one thread, and pools of its own.
+TLS to the server and the key that clients see are settings of a process; mode and size are settings of a pool.
+Several processes may share a port (SO_REUSEPORT). Each process has one thread and its own pools.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from costof.programs.postgres.lab import PORT, PostgresServer
 
 PACKAGE = "pgbouncer"
 ROLE = "pooler"
-#: Clients at once, and what waits to be accepted: beyond what a study asks for.
+#: Limits of simultaneous clients and of the listen backlog, above what any study needs.
 CLIENTS = 10_000
 BACKLOG = 4_096
 
 
 @dataclass(frozen=True)
 class Pool:
-    """`name` is the database that its clients ask for; `mode` PgBouncer's `pool_mode`."""
+    """A connection pool. `name` is the database name that its clients use; `mode` is PgBouncer's `pool_mode`."""
 
     name: str
     mode: str
@@ -43,7 +43,7 @@ class Pool:
 
 @dataclass(frozen=True)
 class Totals:
-    """What a pool has done so far: transactions, and how long clients waited for a connection to the server, in all."""
+    """A pool's totals so far: transactions, and the time that clients waited for a connection to the server."""
 
     transactions: int
     wait_ms: float
@@ -57,19 +57,20 @@ def pgbouncer_version(binary: Path) -> str:
     return first_words([str(binary), "--version"], "pgbouncer", PACKAGE).removeprefix("PgBouncer ")
 
 
-#: The database by which it tells of itself.
+#: The name of PgBouncer's administrative database.
 CONSOLE = "pgbouncer"
 ANSWER_SECONDS = 60
+#: A row of a SHOW command, by column name.
 Row = dict[str, Any]
-"""Of a SHOW, by its columns' names."""
 _LOGIN = re.compile(r" login attempt: db=(\S+) user=\S+ tls=(\S+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Upstream:
-    """The server behind a pool, and who logs in there, as its clients do.
+    """The server behind a pool, and the account that the pool and its clients log in with.
 
-    `secret` is what the server keeps of the password (RFC 5803); `ca_file`: by TLS, with the server's name verified.
+    `secret` is the server's stored form of the password (RFC 5803). With `ca_file`, connections to the server use TLS
+    and verify the server's name.
     """
 
     address: str
@@ -90,7 +91,7 @@ class Upstream:
 
 
 class PoolerProcess:
-    """`process` is its process of the lab, once it has been started; `folder` holds its socket."""
+    """A PgBouncer process. `process` is set when it has been started; `folder` holds its Unix socket."""
 
     def __init__(self, name: str, port: int, upstream: Upstream) -> None:
         self.name = name
@@ -101,23 +102,26 @@ class PoolerProcess:
         self._console: psycopg.Connection[Row] | None = None
 
     def fill(self, pools: Sequence[Pool]) -> None:
-        """Open as many transactions at once as a pool has connections, so that it opens these. Raises `LAB_FAILED`."""
+        """Open as many transactions at once as each pool has connections, so that PgBouncer opens all of them.
+
+        Raises `LAB_FAILED`.
+        """
         try:
             with ExitStack() as stack:
                 for pool in pools:
                     for _ in range(pool.size):
-                        # Left with its transaction at an end, or PgBouncer would not keep the server's connection.
+                        # Leaving the connection ends the transaction; else PgBouncer would drop the server connection.
                         stack.enter_context(self._log_in(pool.name)).execute("SELECT")
         except psycopg.Error as error:
             raise CostofError(ErrorText.LAB_FAILED, detail=f"filling the pools of {self.name}: {error}") from error
 
     def is_full(self, pools: Sequence[Pool]) -> bool:
-        """Return whether all connections are there and free, in session mode once they have been reset."""
-        told = {row["database"]: row["sv_idle"] for row in self.show("POOLS")}
-        return all(told.get(pool.name) == pool.size for pool in pools)
+        """Return whether all connections to the server are open and idle; in session mode also reset."""
+        idle = {row["database"]: row["sv_idle"] for row in self.show("POOLS")}
+        return all(idle.get(pool.name) == pool.size for pool in pools)
 
     def show(self, what: str) -> list[Row]:
-        """Return the rows of a SHOW. Raises `LAB_FAILED`."""
+        """Return the rows of a SHOW command. Raises `LAB_FAILED`."""
         try:
             if self._console is None:
                 self._console = self._log_in(CONSOLE)
@@ -138,7 +142,7 @@ class PoolerProcess:
             self._console = None
 
     def clients(self) -> Iterator[str]:
-        """Yield the version of TLS of each client that has come since the last call; '' for none."""
+        """Yield the TLS version of each client that has logged in since the last call; '' without TLS."""
         assert self.process is not None
         for database, tls in _LOGIN.findall(self.process.new_lines()):
             if database != CONSOLE:
@@ -148,7 +152,7 @@ class PoolerProcess:
         return self.process.why_dead(f"the pooler {self.name}") if self.process else None
 
     def _log_in(self, database: str) -> psycopg.Connection[Row]:
-        """Log in over its Unix socket, since its port may be that of several."""
+        """Log in over the process's Unix socket, since several processes may share its port."""
         return psycopg.connect(
             host=str(self.folder),
             port=self._port,
@@ -158,7 +162,7 @@ class PoolerProcess:
             autocommit=database == CONSOLE,
             connect_timeout=ANSWER_SECONDS,
             row_factory=psycopg.rows.dict_row,
-            # The console takes simple queries alone.
+            # The console accepts only simple queries.
             cursor_factory=psycopg.ClientCursor,
         )
 
@@ -168,21 +172,21 @@ DESCRIPTORS = 2 * CLIENTS
 SETTINGS = {
     "auth_type": "scram-sha-256",
     "max_client_conn": CLIENTS,
-    # A storm of clients is to wait for PgBouncer and not for the kernel to send its packets again.
+    # Many clients at once must wait for PgBouncer, not for TCP retransmissions.
     "listen_backlog": BACKLOG,
-    # Connections to the server stand through the run: one that is opened anew would fall into some slice.
+    # Connections to the server stay open through the run: a new one would disturb some slice.
     "server_lifetime": 1_000_000,
     "server_idle_timeout": 0,
     "server_check_query": "",
-    # Only its own words about itself, once a minute.
+    # No statistics in the log: nothing reads them.
     "log_stats": 0,
 }
 
 
 class PgBouncer:
-    """So many `processes` on one port of `addresses`. `start` it; the lab ends them.
+    """One or more PgBouncer processes that share one port of `addresses`. `start` them; the lab ends them.
 
-    Clients that ask for TLS are shown `certificate` (key and certificate in one PEM file); others are taken too.
+    Clients may connect with TLS, to `certificate` (a PEM file with key and certificate), or without.
     """
 
     def __init__(
@@ -212,7 +216,7 @@ class PgBouncer:
         self._counted: Counter[str] = Counter()
 
     def start(self) -> None:
-        """Start each process, until it says that its pools are full. Raises `PROGRAM_MISSING`, `LAB_FAILED`."""
+        """Start each process and wait until its pools are full. Raises `PROGRAM_MISSING`, `LAB_FAILED`."""
         binary = find_pgbouncer()
         self.version = pgbouncer_version(binary)
         for each in self._processes:
@@ -233,7 +237,7 @@ class PgBouncer:
             each.hang_up()
 
     def configuration(self, folder: Path) -> str:
-        """Return the whole of a process' pgbouncer.ini."""
+        """Return the complete pgbouncer.ini of a process."""
         settings = {
             "listen_addr": ",".join(self._addresses),
             "listen_port": self._port,
@@ -253,24 +257,24 @@ class PgBouncer:
 
     @property
     def folders(self) -> list[Path]:
-        """The folders of its processes, with configuration and secrets."""
+        """The folders of the processes, with configuration and secrets."""
         return [each.folder for each in self._processes]
 
     def counters(self) -> Counters:
-        """Count clients by the version of their TLS: a line of the log each."""
+        """Count clients by TLS version, from one log line for each."""
         for each in self._processes:
             self._counted.update(each.clients())
         tls = {version: count for version, count in self._counted.items() if version}
         return Counters(self._counted.total(), tls)
 
     def totals(self, pool: str) -> Totals:
-        """Add up all processes. Raises `LAB_FAILED`."""
+        """Return the sum of a pool's totals over all processes. Raises `LAB_FAILED`."""
         rows = self._show("STATS_TOTALS", pool)
         waited_us = sum(int(row["wait_time"]) for row in rows)
         return Totals(sum(int(row["xact_count"]) for row in rows), waited_us / 1e3)
 
     def servers(self, pool: str) -> dict[int, str]:
-        """Return a pool's connections by the server's process, with their TLS. Raises `LAB_FAILED`."""
+        """Return the TLS of a pool's connections to the server, by the server's process ID. Raises `LAB_FAILED`."""
         return {int(row["remote_pid"]): str(row["tls"]) for row in self._show("SERVERS", pool)}
 
     def why_dead(self) -> str | None:
@@ -280,26 +284,27 @@ class PgBouncer:
         return [row for each in self._processes for row in each.show(what) if row["database"] == pool]
 
     def _files(self, folder: Path) -> Iterator[tuple[str, bytes]]:
-        to = self._upstream
+        upstream = self._upstream
         yield "server.pem", self._certificate.read_bytes()
-        # From a password in plain text it would derive the key at each log-in, on its only thread. With another secret
-        # than the server's it could not log in there by the key that a client's proof has shown it.
-        yield "users.txt", f'"{to.username}" "{to.secret.get_secret_value()}"\n'.encode()
-        if to.ca_file:
-            yield "ca.pem", to.ca_file.read_bytes()
+        # The SCRAM secret instead of the plaintext password: from that, PgBouncer would derive the key at each log-in,
+        # on its only thread. It must be the server's own secret: with that, PgBouncer can log in to the server with
+        # the key that a client's log-in has revealed.
+        yield "users.txt", f'"{upstream.username}" "{upstream.secret.get_secret_value()}"\n'.encode()
+        if upstream.ca_file:
+            yield "ca.pem", upstream.ca_file.read_bytes()
         yield "pgbouncer.ini", self.configuration(folder).encode()
 
     def _entry(self, pool: Pool) -> str:
-        to = self._upstream
-        words = {
-            "host": to.address,
-            "port": to.port,
-            "dbname": to.database,
-            "user": to.username,
-            "password": to.password.get_secret_value(),
+        upstream = self._upstream
+        settings = {
+            "host": upstream.address,
+            "port": upstream.port,
+            "dbname": upstream.database,
+            "user": upstream.username,
+            "password": upstream.password.get_secret_value(),
             "pool_mode": pool.mode,
             "pool_size": pool.size,
-            # One that breaks is opened anew.
+            # Replace a connection that breaks.
             "min_pool_size": pool.size,
         }
-        return f"{pool.name} = {' '.join(f'{name}={value}' for name, value in words.items())}"
+        return f"{pool.name} = {' '.join(f'{name}={value}' for name, value in settings.items())}"

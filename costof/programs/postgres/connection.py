@@ -1,4 +1,4 @@
-"""Reaching a PostgreSQL: its URL, its session, the marker of a run, and what runs leave behind."""
+"""Connections to PostgreSQL: URL, session, the marker of a run, and leftovers of killed runs."""
 
 from __future__ import annotations
 
@@ -18,18 +18,25 @@ from costof.messages.plan import ServiceSettings
 from costof.model import Secret
 from costof.programs import reach
 from costof.programs.access import Access, LoginUrl, UrlForm, parse_login_url
-from costof.programs.leftovers import Leftover, Leftovers, in_use_here
-from costof.programs.target_database import MARKER, MARKER_NAME, Marker, could_be_own, is_new_name, read_marker_row
+from costof.programs.leftovers import Leftover, Leftovers, running_here
+from costof.programs.target_database import (
+    MARKER,
+    MARKER_NAME,
+    Marker,
+    is_allowed_name,
+    is_generated_name,
+    read_marker_row,
+)
 
 SCHEMES = ("postgres", "postgresql")
-#: Where libpq goes, where nobody names a database: every server has it.
+#: The database for a URL without one: every server has it.
 DATABASE = "postgres"
 #: The options are libpq's.
 FORM = UrlForm(
     schemes=SCHEMES,
     example="postgresql://user:password@host:5432/database",
     port=5432,
-    asks_tls={"sslmode": {"disable": False, "require": True, "verify-ca": True, "verify-full": True}},
+    tls_options={"sslmode": {"disable": False, "require": True, "verify-ca": True, "verify-full": True}},
     ca_option="sslrootcert",
 )
 
@@ -39,15 +46,16 @@ def parse_postgres_url(access: Access, study: str) -> LoginUrl:
 
 
 def first_database(url: LoginUrl) -> str:
-    """Return the database that is logged in to, from which another can be asked for."""
+    """Return the database of the URL, for the first log-in."""
     return unquote(url.path.strip("/")) or DATABASE
 
 
 class PostgresSettings(ServiceSettings):
-    """Who logs in, what is asked, and how. `scale` is pgbench's: so many branches, and ten times as many tellers.
+    """The log-in, the queries, and how they are sent.
 
-    `search_path` is the session's. `table_schema` is where pgbench's tables are, whatever that is: a pooler takes none.
-    Whether one answers (`pooled`) is for those who call programs; instruments speak to it as to a server.
+    `scale` is pgbench's: the number of branches, with ten tellers each. `search_path` is a setting of the session,
+    which poolers do not accept; `table_schema` is the schema of pgbench's tables and works with a pooler too. `pooled`
+    says whether a pooler answers; it is for callers of client programs and is not sent to instruments.
     """
 
     protocol: Literal["postgres"] = "postgres"
@@ -65,25 +73,27 @@ class PostgresSettings(ServiceSettings):
     pooled: bool = Field(default=False, exclude=True)
 
     def select(self, parameter: str) -> str:
-        """Return the query of one account's balance, with a driver's word for a parameter."""
+        """Return the query for one account's balance, with `parameter` as the driver's placeholder."""
         schema = f'"{self.table_schema}".' if self.table_schema else ""
         return f"SELECT abalance FROM {schema}pgbench_accounts WHERE aid = {parameter}"  # noqa: S608  # our own name
 
 
 WRONG_LOGIN = ("authentication failed", "no pg_hba.conf entry", "no password supplied")
-MAY_WANT_TLS = "the server may require TLS of this account: say ?sslmode=verify-full in the URL, or --tls-ca"
+MAY_WANT_TLS = "the server may require TLS for this account: add ?sslmode=verify-full to the URL, or use --tls-ca"
 
 Rows = Sequence[tuple[Any, ...]]
 
 
 class PostgresSession:
-    """To one database of the server. Reconnects when the server hung up; `again` is called then, for what belongs to a
-    connection."""
+    """A connection to one database of the server. It reconnects if the server has closed the connection.
 
-    def __init__(self, url: LoginUrl, database: str, again: Callable[[], None] = lambda: None) -> None:
+    `on_reconnect` is called after that, to restore the state of the connection, such as locks.
+    """
+
+    def __init__(self, url: LoginUrl, database: str, on_reconnect: Callable[[], None] = lambda: None) -> None:
         self.database = database
         self._url = url
-        self._again = again
+        self._on_reconnect = on_reconnect
         self._connection: psycopg.Connection[Any] | None = None
 
     def open(self) -> None:
@@ -91,15 +101,15 @@ class PostgresSession:
             self._connection = self._connect()
         except psycopg.errors.ConnectionTimeout:
             step = "the request for TLS or the log-in" if self._url.tls else reach.LOG_IN
-            detail = reach.silent(self._url.host, self._url.port, step)
+            detail = reach.timeout_text(self._url.host, self._url.port, step)
             raise CostofError(ErrorText.TARGET_UNREACHABLE, target=self._url.shown, detail=detail) from None
         except psycopg.Error as error:
-            told = error_text(error)
-            if not self._url.tls and "no encryption" in told:
-                told += f"; {MAY_WANT_TLS}"
-            refused = any(words in told for words in WRONG_LOGIN)
-            problem = ErrorText.TARGET_REFUSES_LOGIN if refused else ErrorText.TARGET_UNREACHABLE
-            raise CostofError(problem, target=self._url.shown, detail=told) from None
+            detail = error_text(error)
+            if not self._url.tls and "no encryption" in detail:
+                detail += f"; {MAY_WANT_TLS}"
+            refused = any(words in detail for words in WRONG_LOGIN)
+            kind = ErrorText.TARGET_REFUSES_LOGIN if refused else ErrorText.TARGET_UNREACHABLE
+            raise CostofError(kind, target=self._url.shown, detail=detail) from None
 
     def close(self) -> None:
         if self._connection is not None:
@@ -112,7 +122,10 @@ class PostgresSession:
             raise self._failed(error, statement) from None
 
     def refusal(self, statement: str) -> str | None:
-        """Ask, and return the server's words where it refuses. Raises `TARGET_FAILED` where it does not answer."""
+        """Execute a statement; return the error text if the server refuses it, else None.
+
+        Raises `TARGET_FAILED` if the server does not answer.
+        """
         try:
             self._ask(statement)
         except psycopg.Error as error:
@@ -122,13 +135,13 @@ class PostgresSession:
         return None
 
     def is_pooled(self) -> bool:
-        """Return whether something before the server answers: another process than was named at log-in."""
-        ((asking,),) = self.ask("SELECT pg_backend_pid()")
+        """Return whether a pooler answers: then the backend's process ID differs from the one sent at log-in."""
+        ((pid,),) = self.ask("SELECT pg_backend_pid()")
         assert self._connection is not None
-        return bool(asking != self._connection.info.backend_pid)
+        return bool(pid != self._connection.info.backend_pid)
 
     def try_to(self, statement: str, *values: object) -> Rows:
-        """Raises `psycopg.Error`."""
+        """Execute a statement without reconnecting. Raises `psycopg.Error`."""
         assert self._connection is not None
         with _at_most(reach.ANSWER_SECONDS, self._connection):
             cursor = self._connection.execute(statement.encode(), values or None)
@@ -136,7 +149,7 @@ class PostgresSession:
 
     @contextlib.contextmanager
     def all_or_nothing(self) -> Iterator[None]:
-        """Make what is asked within happen as a whole. Raises `TARGET_FAILED`."""
+        """Run the statements within as one transaction. Raises `TARGET_FAILED`."""
         assert self._connection is not None
         try:
             with self._connection.transaction():
@@ -150,14 +163,14 @@ class PostgresSession:
         except psycopg.Error:
             if self._connection is None or not self._connection.closed:
                 raise
-        # Servers hang up on those who ask too rarely. Nothing that is asked here does harm when it is asked twice.
+        # Servers close idle connections. Every statement here may safely be repeated.
         self.open()
-        self._again()
+        self._on_reconnect()
         return self.try_to(statement, *values)
 
     def _failed(self, error: psycopg.Error, statement: str | None = None) -> CostofError:
-        words = error_text(error)
-        detail = reach.failed_statement(words, statement) if statement else words
+        text = error_text(error)
+        detail = reach.failed_statement(text, statement) if statement else text
         return CostofError(ErrorText.TARGET_FAILED, target=self._url.shown, detail=detail)
 
     def _connect(self) -> psycopg.Connection[Any]:
@@ -178,11 +191,11 @@ class PostgresSession:
 
 @contextlib.contextmanager
 def _at_most(seconds: float, connection: psycopg.Connection[Any]) -> Iterator[None]:
-    """End the connection where what is asked within takes longer: psycopg waits for an answer for ever."""
+    """Close the connection if the statements within take longer: psycopg itself has no time limit."""
 
     def hang_up() -> None:
-        with contextlib.suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as ours:
-            ours.shutdown(socket.SHUT_RDWR)
+        with contextlib.suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as copy:
+            copy.shutdown(socket.SHUT_RDWR)
 
     timer = threading.Timer(seconds, hang_up)
     timer.daemon = True
@@ -194,11 +207,11 @@ def _at_most(seconds: float, connection: psycopg.Connection[Any]) -> Iterator[No
 
 
 def error_text(error: psycopg.Error) -> str:
-    """Return what the server or libpq said, in one line."""
+    """Return the error text of the server or libpq in one line."""
     return " ".join((error.diag.message_primary or str(error)).split())
 
 
-#: All that a schema may hold; what hangs on a table, such as its index, goes with it.
+#: The content of a schema, without what is dropped together with a table, such as its indexes.
 _HOLDS = """
 SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace(%s) AND relkind NOT IN ('i', 'I', 't')
 UNION ALL SELECT proname FROM pg_proc WHERE pronamespace = to_regnamespace(%s)
@@ -216,16 +229,19 @@ class MarkedSchema:
         self._marker_table = f'{self.quoted}."{MARKER_NAME}"'
 
     def lock(self) -> bool:
-        """Hold the schema for this connection: the server gives it free when the connection ends, whatever ends it.
-        Whether nobody else holds it."""
-        ((got,),) = self._session.ask("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", f"costof.{self.name}")
-        return bool(got)
+        """Lock the schema for this connection, and return whether that was possible.
+
+        The server releases the lock when the connection ends, for whatever reason.
+        """
+        lock = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
+        ((locked,),) = self._session.ask(lock, f"costof.{self.name}")
+        return bool(locked)
 
     def exists(self) -> bool:
         return bool(self._session.ask("SELECT 1 FROM pg_namespace WHERE nspname = %s", self.name))
 
     def make(self, marker: Marker) -> None:
-        """Make the schema and its marker, both or neither."""
+        """Create the schema and its marker in one transaction."""
         with self._session.all_or_nothing():
             self._session.try_to(f"CREATE SCHEMA {self.quoted}")
             columns = "id varchar(40) PRIMARY KEY, run varchar(255) NOT NULL, about text NOT NULL"
@@ -234,57 +250,58 @@ class MarkedSchema:
             self._session.try_to(f"INSERT INTO {self._marker_table} VALUES (%s, %s, %s)", *values)  # noqa: S608
 
     def use(self) -> None:
-        """Make names without a schema mean this one from here on."""
+        """Make this the default schema of the session."""
         self._session.ask(f"SET search_path = {self.quoted}")
 
     def marker(self) -> Marker | None:
-        """Return the marker, or None where it is missing or not as it was written."""
+        """Return the marker, or None if it is missing or damaged."""
         try:
-            found = self._session.try_to(f"SELECT run, about FROM {self._marker_table} WHERE id = %s", MARKER)  # noqa: S608
+            rows = self._session.try_to(f"SELECT run, about FROM {self._marker_table} WHERE id = %s", MARKER)  # noqa: S608
         except psycopg.Error:
             return None
-        return read_marker_row(found)
+        return read_marker_row(rows)
 
     def remove(self, marker: Marker) -> bool:
-        """Drop what `marker` says was made, if the schema still carries it, as a whole. Whether that was so.
+        """Drop the tables of `marker` in one transaction, if the schema still has it. Return whether it had.
 
-        What others have put there stays, and then the schema does.
+        If the schema holds anything else, that and the schema stay.
         """
-        # Asked first, since that connects again where the server hung up.
+        # First, since `exists` reconnects if the server has closed the connection.
         if not self.exists() or self.marker() != marker:
             return False
-        held = {row[0] for row in self._session.ask(_HOLDS, *[self.quoted] * 3)}
-        ours = [*(table for table in marker.tables if table in held), MARKER_NAME]
+        content = {row[0] for row in self._session.ask(_HOLDS, *[self.quoted] * 3)}
+        ours = [*(table for table in marker.tables if table in content), MARKER_NAME]
         with self._session.all_or_nothing():
             for table in ours:
                 self._session.try_to(f'DROP TABLE {self.quoted}."{table}"')
-            if held == set(ours):
+            if content == set(ours):
                 self._session.try_to(f"DROP SCHEMA {self.quoted}")
         return True
 
 
-def remove_made(schema: MarkedSchema, marker: Marker, place: PostgresSession, server: PostgresSession) -> bool:
-    """Drop the schema, and the database where the run has made that too and nobody has put anything there.
+def remove_created(schema: MarkedSchema, marker: Marker, place: PostgresSession, server: PostgresSession) -> bool:
+    """Drop the schema, and also the database if the run has created it and it holds nothing else.
 
-    `place` is a session to that database, and is closed; `server` is one to another. Whether the marker was the run's.
+    `place` is a session to that database, and is closed; `server` is a session to another database. Return whether
+    the schema had the marker.
     """
     try:
-        ours = schema.remove(marker)
-        # A database that could be made and not be marked is as empty as it was then.
-        goes = marker.made_database and holds_nothing(place)
+        had_marker = schema.remove(marker)
+        # Even without a marker: the run may have created the database and not have come to mark it.
+        drop_database = marker.made_database and holds_nothing(place)
     finally:
         place.close()
-    if goes:
+    if drop_database:
         server.ask(f'DROP DATABASE "{schema.name}"')
-    return ours
+    return had_marker
 
 
 def holds_nothing(session: PostgresSession) -> bool:
-    """Return whether nobody has made anything in the database, but what every new one has."""
+    """Return whether the database is as empty as a new one."""
     schemas = "SELECT 1 FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname NOT IN ('information_schema', 'public')"
     large_objects = "SELECT 1 FROM pg_largeobject_metadata"
-    others = f"{schemas} UNION ALL {large_objects}"
-    return not session.ask(others) and not session.ask(_HOLDS, *["public"] * 3)
+    content = f"{schemas} UNION ALL {large_objects}"
+    return not session.ask(content) and not session.ask(_HOLDS, *["public"] * 3)
 
 
 _DATABASES = "SELECT datname FROM pg_database WHERE datallowconn AND has_database_privilege(datname, 'CONNECT')"
@@ -292,7 +309,7 @@ _MARKED = "SELECT nspname FROM pg_namespace JOIN pg_class ON relnamespace = pg_n
 
 
 class PostgresLeftovers(Leftovers):
-    """Each is a database that a run has made, or `database.schema`."""
+    """Leftovers on a PostgreSQL server: each is named by the database that a run has made, or by `database.schema`."""
 
     schemes = SCHEMES
     url: LoginUrl
@@ -314,7 +331,7 @@ class PostgresLeftovers(Leftovers):
             place.close()
             return False
         if leftover.marker is not None:
-            return remove_made(schema, leftover.marker, place, self.session)
+            return remove_created(schema, leftover.marker, place, self.session)
         is_empty = holds_nothing(place)
         place.close()
         if is_empty:
@@ -326,13 +343,13 @@ class PostgresLeftovers(Leftovers):
         try:
             place.open()
         except CostofError:
-            # Its pg_hba.conf lets nobody in from here: no run of ours was there either.
+            # pg_hba.conf does not allow a log-in to this database, so no run could have used it either.
             return []
         try:
-            names = sorted(name for (name,) in place.ask(_MARKED, MARKER_NAME) if could_be_own(name))
+            names = sorted(name for (name,) in place.ask(_MARKED, MARKER_NAME) if is_allowed_name(name))
             schemas = [MarkedSchema(place, name) for name in names]
-            if not names and is_new_name(database) and holds_nothing(place):
-                # Its run ended between making and marking it.
+            if not names and is_generated_name(database) and holds_nothing(place):
+                # Its run ended after creating it and before marking it.
                 return [Leftover(database, None, _in_use(MarkedSchema(place, database), None))]
             return [
                 Leftover(
@@ -348,6 +365,6 @@ class PostgresLeftovers(Leftovers):
 
 
 def _in_use(schema: MarkedSchema, marker: Marker | None) -> str | None:
-    if marker and (here := in_use_here(marker)):
+    if marker and (here := running_here(marker)):
         return here
     return None if schema.lock() else "its run holds its lock" + (f" ({marker.maker})" if marker else "")

@@ -1,7 +1,7 @@
-"""The lab's PostgreSQL: its program, its settings, and its data.
+"""The lab's PostgreSQL server.
 
-Plain and TLS are one process on one port, and its key is changed in place, so that the arms use the very same server.
-It runs as an unprivileged user, since PostgreSQL refuses to be root's.
+One process accepts plain and TLS connections on one port and can change its key while it runs, so that all arms use the
+same server. It runs as an unprivileged user, since PostgreSQL refuses to run as root.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from costof.programs.postgres.connection import PostgresSettings
 from costof.programs.server import LabServer, Place
 
 PACKAGE = "postgresql"
-#: Where a distribution has its versions; scripts/system-packages unpacks the package as it is.
+#: The folder of a distribution's versions; scripts/system-packages unpacks the package with the same paths.
 DISTRIBUTED = "usr/lib/postgresql"
 
-# What differs from PostgreSQL's defaults, and why.
+# Settings that differ from PostgreSQL's defaults, and why.
 SETTINGS = {
-    # One line for each connection, which says whether it is encrypted: the server's own evidence.
+    # One log line for each connection, which says whether it is encrypted: the server's own evidence.
     "log_connections": "on",
-    # Enough for the connections of all arms and workloads, which stand through the run.
+    # Enough for the connections of all arms and workloads, which stay open through the run.
     "max_connections": "1000",
-    # Its work would fall into some slices and not into others.
+    # Autovacuum would work during some slices and not during others.
     "autovacuum": "off",
-    # In the data's folder, where it goes with the lab; in /dev/shm it would outlive a killed server.
+    # Files in the data folder, which is removed with the lab; in /dev/shm they would outlive a killed server.
     "dynamic_shared_memory_type": "mmap",
-    # For queries larger than any that is measured, by a library that a lab does not always have.
+    # The JIT is for larger queries than any that is measured, and needs a library that may be missing.
     "jit": "off",
-    # What errors say is told apart by its words, where SQLSTATE alone does not tell.
+    # Some errors are recognized by their English text, because their SQLSTATE is ambiguous.
     "lc_messages": "C",
 }
 
@@ -53,7 +53,7 @@ def find_postgres() -> Path:
         for root in (Path("/"), UNPACKED / PACKAGE, fetched_folder("postgres"))
         for folder in sorted((root / DISTRIBUTED).glob("*"), key=_version, reverse=True)
     ]
-    # Where it really is, since its other programs lie beside it.
+    # Symbolic links resolved, since its other programs are in the same folder.
     return find_program("postgres", PACKAGE, versions).resolve()
 
 
@@ -71,25 +71,25 @@ ROLE = "server"
 DATABASE = "costof"
 USER = "costof"
 ADMINISTRATOR = "administrator"
-#: pgbench's: no fewer branches than there are clients, or clients wait for each other.
+#: pgbench's scale: at least as many branches as clients, or clients wait for each other.
 SCALE = 32
 PROBE_SECONDS = 5.0
-#: PostgreSQL's documentation, "SSL Session Encryption": what asks for TLS, and the answer of a server that has it.
+#: The request for TLS and the answer that accepts it (PostgreSQL's documentation, "SSL Session Encryption").
 TLS_REQUEST = b"\x00\x00\x00\x08\x04\xd2\x16\x2f"
 TLS_ACCEPTED = b"S"
-#: One host line: plain and TLS differ in nothing that the server decides.
+#: pg_hba.conf with one host line, so that the server treats plain and TLS connections alike.
 ACCESS = """\
 local all all scram-sha-256
 host all all all scram-sha-256
 """
-#: The segment by which PostgreSQL knows that no other server uses its data outlives a server that is killed. Its key
-#: and number are the seventh line of this file.
+#: A shared memory segment, by which PostgreSQL checks that no other server uses its data, outlives a killed server.
+#: Its key and ID are in line 7 of postmaster.pid.
 REMOVE_SEGMENT = 'segment=$(sed -n "7s/.* //p" "$0/postmaster.pid") && exec ipcrm -m "$segment"'
 _AUTHORIZED = re.compile(rf"connection authorized: user={USER} .*?(?:SSL enabled \(protocol=([^,]+),|$)", re.MULTILINE)
 
 
 class PostgresServer(LabServer):
-    """One `postgres` with pgbench's tables, the same at every distance."""
+    """One `postgres` with pgbench's tables, used at every distance."""
 
     writes = [f"the lab's own server: {DATABASE}.{table}, removed with the lab" for table in TABLES]
 
@@ -127,7 +127,7 @@ class PostgresServer(LabServer):
         return [*self._user.prefix, str(binary), "-D", str(self._data)]
 
     def configuration(self) -> str:
-        """Return the whole postgresql.conf: what is not here is PostgreSQL's default, not the distribution's."""
+        """Return the whole postgresql.conf. All other settings are PostgreSQL's defaults, not the distribution's."""
         settings = {
             "listen_addresses": self.address,
             "port": PORT,
@@ -158,7 +158,7 @@ class PostgresServer(LabServer):
         )
 
     def counters(self, server: str = "") -> Counters:
-        """Count connections by the log, which has a line for each before it is ready for a query."""
+        """Return connections by TLS version, counted in the log, which has a line for each before its first query."""
         self._counted.update(_AUTHORIZED.findall(self._process.new_lines()))
         tls = {version: count for version, count in self._counted.items() if version}
         return Counters(self._counted.total(), tls)
@@ -177,23 +177,27 @@ class PostgresServer(LabServer):
         )
 
     def show_key(self, kind: str) -> bool:
-        """Reload, and look at what is shown: that happens some time later, and a wrong file is only logged."""
+        """Present another key: reload, then wait until the server presents it.
+
+        The reload is asynchronous, and a wrong file is only logged.
+        """
         if kind == self._key:
             return False
         self._key = kind
         self._install_certificate()
         self.ask("SELECT pg_reload_conf()")
-        # The key stands before it.
+        # In the file the key comes before the certificate.
         pem = self._certificates[kind].read_text()
-        shown = ssl.PEM_cert_to_DER_cert(pem[pem.index("-----BEGIN CERTIFICATE-----") :])
-        self._place.lab.wait_until(f"showing a key of kind {kind}", lambda: self._shows() == shown, only=self._process)
+        expected = ssl.PEM_cert_to_DER_cert(pem[pem.index("-----BEGIN CERTIFICATE-----") :])
+        changed = lambda: self._presented_certificate() == expected  # noqa: E731
+        self._place.lab.wait_until(f"showing a key of kind {kind}", changed, only=self._process)
         return True
 
-    def tls_of(self, processes: Iterable[int]) -> set[str]:
-        """Return the TLS that it sees on the connections of these processes, such as 'TLSv1.3'; '' for none."""
-        pids = ", ".join(map(str, processes))
-        asked = f"SELECT coalesce(version, '') FROM pg_stat_ssl WHERE pid IN ({pids})"  # noqa: S608
-        return {version for (version,) in self.ask(asked)}
+    def tls_versions(self, backends: Iterable[int]) -> set[str]:
+        """Return the TLS versions on the connections of these server processes, such as 'TLSv1.3'; '' without TLS."""
+        pids = ", ".join(map(str, backends))
+        statement = f"SELECT coalesce(version, '') FROM pg_stat_ssl WHERE pid IN ({pids})"  # noqa: S608
+        return {version for (version,) in self.ask(statement)}
 
     def ask(self, statement: str) -> list[tuple[Any, ...]]:
         if self._admin is None:
@@ -213,7 +217,7 @@ class PostgresServer(LabServer):
         return self._folder / "server.pem"
 
     def _install_certificate(self) -> None:
-        # Put in place whole: the server may be reading it.
+        # Replaced atomically, since the server may be reading it.
         new = self._certificate_file.with_suffix(".new")
         self._user.write(new, self._certificates[self._key].read_bytes())
         new.rename(self._certificate_file)
@@ -222,15 +226,15 @@ class PostgresServer(LabServer):
         password_file = self._folder / "password"
         self._user.write(password_file, self._admin_password.get_secret_value().encode())
         options = [f"--username={ADMINISTRATOR}", f"--pwfile={password_file}", "--auth=scram-sha-256"]
-        # By bytes, as YCSB's scans want it; not flushed to disk, since it is the run's own and goes with it.
+        # Sorted by bytes, as YCSB's scans need; not flushed to disk, since the data ends with the run.
         options += ["--encoding=UTF8", "--locale=C", "--no-sync", f"--pgdata={self._data}"]
         self._place.lab.run(f"{NAME}-initdb", [*self._user.prefix, str(initdb), *options])
         password_file.unlink()
         self._user.write(self._data / "postgresql.conf", self.configuration().encode())
-        self.admit(ACCESS)
+        self.write_access_rules(ACCESS)
 
-    def admit(self, access: str) -> None:
-        """Write the pg_hba.conf, which is read with the next reload."""
+    def write_access_rules(self, access: str) -> None:
+        """Write pg_hba.conf, which the server reads at the next reload."""
         self._user.write(self._data / "pg_hba.conf", access.encode())
 
     def _log_in(self, database: str) -> psycopg.Connection[Any]:
@@ -248,21 +252,20 @@ class PostgresServer(LabServer):
 
     def _make_database(self) -> None:
         self._admin = self._log_in("postgres")
-        # Hashed here, so that the password is in no statement and no log.
+        # Hashed on the client's side, so that the password is in no statement and no log.
         hashed = self._admin.pgconn.encrypt_password(
             self.password.get_secret_value().encode(), USER.encode(), b"scram-sha-256"
         )
-        #: What the server keeps of the password.
+        #: The server's stored form of the password.
         self.secret = SecretStr(hashed.decode())
         self.ask(f"CREATE ROLE {USER} LOGIN PASSWORD '{hashed.decode()}'")
         self.ask(f"CREATE DATABASE {DATABASE} OWNER {USER}")
         self._admin.close()
         self._admin = self._log_in(DATABASE)
 
-    def _shows(self) -> bytes | None:
-        """Return the certificate (DER) that it shows a client now, or None where it does not answer."""
+    def _presented_certificate(self) -> bytes | None:
+        """Return the certificate (DER) that the server presents now, or None if it does not answer."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        # What it shows is what is asked.
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         try:
             with self._place.host.socket() as plain:

@@ -1,7 +1,7 @@
-"""A user's own PostgreSQL.
+"""A user's own PostgreSQL server.
 
-It is somebody's data. All that is written goes into one new schema, which carries a marker; all that is dropped is what
-the marker says this run has made. No setting of the server is changed, and nothing is reloaded.
+All writes go into one new schema, which carries a marker, and only what the marker lists is dropped. No setting of the
+server is changed, and nothing is reloaded.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from costof.programs.postgres.connection import (
     first_database,
     holds_nothing,
     parse_postgres_url,
-    remove_made,
+    remove_created,
 )
 from costof.programs.postgres.lab import SCALE, TLS_ACCEPTED, TLS_REQUEST
-from costof.programs.reach import SERVER_ID, VERSION, certificate_of
+from costof.programs.reach import SERVER_ID, VERSION, read_certificate
 from costof.programs.server import TargetServer
 from costof.programs.target_database import MARKER, MARKER_NAME, PREFIX, Maker, Marker
 
 
 class PgbenchTarget(TargetServer):
-    """With pgbench's tables, in a schema of the run's name; in a database of that name where the account may make one.
+    """A PostgreSQL server with pgbench's tables, in a schema with the run's name.
 
-    What the server says of TLS is in the engine's evidence (`server_side`); its counters lag behind by a second, and
-    prove no slice.
+    If the account may create databases, the schema is in a new database of the same name. The server's view of TLS is
+    in the engine's evidence (`server_side`); its counters are up to a second late and cannot verify a slice.
     """
 
     url: LoginUrl
@@ -47,11 +47,11 @@ class PgbenchTarget(TargetServer):
         self.url = parse_postgres_url(access, study)
         super().__init__(access, study, run, records)
         self._first_database = first_database(self.url)
-        #: A pool reaches the databases that it was configured for, and no new one.
+        #: A pooler serves only its configured databases, so with one no new database is created.
         self._pooler = parse_postgres_url(replace(access, url=access.pooler_url), study) if access.pooler_url else None
         self.pooler_shown = self._pooler.shown if self._pooler else None
         self._server = PostgresSession(self.url, self._first_database)
-        #: To the database that has the run's schema.
+        #: The session to the database that has the run's schema.
         self.session = self._server
         self._schema = MarkedSchema(self._server, self.database)
         self._marker: Marker | None = None
@@ -60,24 +60,24 @@ class PgbenchTarget(TargetServer):
         ((may_make_databases,),) = self._server.ask(
             "SELECT rolcreatedb OR rolsuper FROM pg_roles WHERE rolname = current_user"
         )
-        there = self._pooler is None and bool(
+        exists = self._pooler is None and bool(
             self._server.ask("SELECT 1 FROM pg_database WHERE datname = %s", self.database)
         )
-        if there and not self.chosen:
+        if exists and not self.chosen:
             raise self._occupied()
-        makes_database = may_make_databases and not there and self._pooler is None
+        makes_database = may_make_databases and not exists and self._pooler is None
         if not makes_database:
-            self._check_privilege(self.database if there else self._first_database)
+            self._check_privilege(self.database if exists else self._first_database)
         marker = Marker(run=self.run, maker=Maker.this_process(), tables=list(TABLES), made_database=makes_database)
         if makes_database:
-            # From template0: the usual one cannot be copied while anybody is connected to it.
+            # From template0, since template1 cannot be copied while somebody is connected to it.
             self._server.ask(f'CREATE DATABASE "{self.database}" TEMPLATE template0')
-        if makes_database or there:
+        if makes_database or exists:
             self._enter_database(is_new=makes_database)
         self._marker = marker if makes_database else None
         if not self._schema.lock():
             raise self._occupied("is used by another run")
-        if self._schema.exists() or (there and not holds_nothing(self.session)):
+        if self._schema.exists() or (exists and not holds_nothing(self.session)):
             raise self._occupied()
         self._schema.make(marker)
         self._marker = marker
@@ -87,15 +87,15 @@ class PgbenchTarget(TargetServer):
 
     def identity(self) -> dict[str, str]:
         ((version,),) = self._server.ask("SHOW server_version")
-        found = {VERSION: str(version)}
+        facts = {VERSION: str(version)}
         with contextlib.suppress(psycopg.Error):
             ((number,),) = self._server.try_to("SELECT system_identifier FROM pg_control_system()")
-            found[SERVER_ID] = str(number)
-        return found | (certificate_of(self.url.host, self.url.port, _ask_for_tls) if self.tls else {})
+            facts[SERVER_ID] = str(number)
+        return facts | (read_certificate(self.url.host, self.url.port, _start_tls) if self.tls else {})
 
-    def remove_made(self) -> None:
+    def remove_created(self) -> None:
         if self._marker is not None:
-            remove_made(self._schema, self._marker, self.session, self._server)
+            remove_created(self._schema, self._marker, self.session, self._server)
 
     def close(self) -> None:
         self.session.close()
@@ -104,8 +104,8 @@ class PgbenchTarget(TargetServer):
     def prepare(self, load: Callable[[], None]) -> None:
         load()
         for statement in after_load():
-            if words := self.session.refusal(statement):
-                self.refused[statement] = words
+            if refusal := self.session.refusal(statement):
+                self.refused[statement] = refusal
         if self._pooler is not None:
             self._check_pooler(self._pooler)
 
@@ -119,9 +119,9 @@ class PgbenchTarget(TargetServer):
             scale=SCALE,
         )
 
-    def redirects(self, own: Mapping[str, Any]) -> dict[str, Any]:
+    def redirects(self, target_settings: Mapping[str, Any]) -> dict[str, Any]:
         pooler = self._pooler
-        if pooler is None or not own.get("pooler"):
+        if pooler is None or not target_settings.get("pooler"):
             return {}
         return {
             "addresses": [pooler.address],
@@ -140,10 +140,10 @@ class PgbenchTarget(TargetServer):
 
     def writes(self) -> list[str]:
         name = self.chosen or f"{PREFIX}<run>_<random>"
-        in_database = f"schema {name} in database {self._first_database}; refuse when it is there"
+        in_database = f"schema {name} in database {self._first_database}; refuse if it exists"
         if self._pooler is None:
             in_database = (
-                f"database {name} on {self.shown}, where the account may, and schema {name} in it; else {in_database}"
+                f"database {name} on {self.shown}, if the account may, and schema {name} in it; else {in_database}"
             )
         return [
             f"create {in_database}",
@@ -157,8 +157,8 @@ class PgbenchTarget(TargetServer):
         return [self._grant()]
 
     def _enter_database(self, is_new: bool) -> None:
-        """Log in to the database of the run's name; a new one that lets nobody in is dropped again."""
-        self.session = PostgresSession(self.url, self.database, again=self._again)
+        """Log in to the database with the run's name. If the log-in to a new database fails, drop it again."""
+        self.session = PostgresSession(self.url, self.database, on_reconnect=self._restore_session)
         try:
             self.session.open()
         except CostofError:
@@ -167,7 +167,7 @@ class PgbenchTarget(TargetServer):
             raise
         self._schema = MarkedSchema(self.session, self.database)
 
-    def _again(self) -> None:
+    def _restore_session(self) -> None:
         self._schema.lock()
         self._schema.use()
 
@@ -190,24 +190,24 @@ class PgbenchTarget(TargetServer):
         return grant if self._pooler is not None else f"ALTER ROLE {user} CREATEDB; or {grant}"
 
     def _check_pooler(self, pooler: LoginUrl) -> None:
-        """What answers there is no server itself, and reaches what this run has made. Raises `NO_POOLER`, and as
-        `PostgresSession.open`."""
-        there = PostgresSession(pooler, first_database(pooler))
-        there.open()
+        """Check that a pooler answers and leads to the schema of this run.
+
+        Raises `NO_POOLER`, and as `PostgresSession.open`.
+        """
+        session = PostgresSession(pooler, first_database(pooler))
+        session.open()
         try:
             detail = None
-            if not there.is_pooled():
-                detail = "a server answers there itself"
-            elif MarkedSchema(there, self.database).marker() != self._marker:
-                detail = (
-                    f"its database {there.database} does not hold the schema {self.database} that this run has made"
-                )
+            if not session.is_pooled():
+                detail = "a server itself answers there"
+            elif MarkedSchema(session, self.database).marker() != self._marker:
+                detail = f"its database {session.database} does not have the schema {self.database} of this run"
         finally:
-            there.close()
+            session.close()
         if detail is not None:
             raise CostofError(ErrorText.NO_POOLER, pooler=pooler.shown, target=self.shown, detail=detail)
 
 
-def _ask_for_tls(connection: socket.socket) -> bool:
+def _start_tls(connection: socket.socket) -> bool:
     connection.sendall(TLS_REQUEST)
     return connection.recv(len(TLS_ACCEPTED)) == TLS_ACCEPTED

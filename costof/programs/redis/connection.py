@@ -1,7 +1,7 @@
-"""Reaching a Redis: its URL, its session, the marker of a run, and what runs leave behind.
+"""Connections to Redis: URL, session, the marker of a run, and leftovers of killed runs.
 
-The hash `costof:runs` has a marker for each run that has strings there, and its last sign of life. So what killed runs
-have left is found without looking through the keys of others.
+The hash `costof:runs` has a marker and the last heartbeat of each run that has strings on the server. Leftovers are
+found there without a scan of all keys.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from costof.messages.plan import ServiceSettings, Transport
 from costof.model import Secret
 from costof.programs import reach
 from costof.programs.access import Access
-from costof.programs.leftovers import Leftover, Leftovers, in_use_by_signs
+from costof.programs.leftovers import Leftover, Leftovers, in_use_by_heartbeat
 from costof.programs.target_database import Marker
 from costof.urls import UrlError, UrlParts, host_shown, login_shown, split_host, split_url
 
-#: Whether they ask for TLS.
+#: URL schemes, and whether they require TLS.
 SCHEMES = {"redis": False, "rediss": True}
 EXAMPLE = "rediss://user:password@host:6380/?plain_port=6379"
 PORT = 6379
-#: Where the same server takes plain connections, for arms that are plain: Redis takes TLS on a port of its own.
+#: The URL option for the server's plain port, for arms without TLS: Redis uses separate ports for plain and TLS.
 PLAIN_OPTION = "plain_port"
 
 
 @dataclass(frozen=True)
 class RedisUrl:
-    """`tls`: asked for, so that nothing is said in plain but where an arm is plain and that was allowed."""
+    """A parsed URL. With `tls`, only arms without TLS, if --allow-plain permits them, use plain connections."""
 
     host: str
     port: int
@@ -57,32 +57,32 @@ class RedisUrl:
 def parse_redis_url(access: Access, study: str) -> RedisUrl:
     try:
         parts = split_url(access.url, EXAMPLE)
-        host, port = _place(parts)
+        host, port = _parse_authority(parts)
         tls = SCHEMES[parts.scheme]
         if access.ca_file is not None and not tls:
-            raise UrlError("authorities are for TLS: write it as rediss://…")
+            raise UrlError("a CA file needs TLS: write it as rediss://…")
         plain_port = _plain_port(parts.query, port, tls)
     except UrlError as error:
         raise CostofError(ErrorText.BAD_TARGET, study=study, detail=str(error)) from None
-    told = login_shown(parts.username, parts.password is not None) if parts.username else ""
+    login = login_shown(parts.username, parts.password is not None) if parts.username else ""
     query = f"/?{PLAIN_OPTION}={plain_port}" if plain_port != port else "/"
     return RedisUrl(
         host=host,
         port=port,
         plain_port=plain_port,
         username=parts.username or None,
-        password=access.password_beside(parts.password),
+        password=access.choose_password(parts.password),
         tls=tls,
         ca_file=access.ca_file,
-        shown=f"{parts.scheme}://{told}{host_shown(host, port)}{query}",
+        shown=f"{parts.scheme}://{login}{host_shown(host, port)}{query}",
     )
 
 
-def _place(parts: UrlParts) -> tuple[str, int]:
+def _parse_authority(parts: UrlParts) -> tuple[str, int]:
     if parts.scheme not in SCHEMES or parts.path not in ("", "/", "/0"):
         raise UrlError(f"write it as {EXAMPLE}")
     if not parts.hosts:
-        raise UrlError("it names no host")
+        raise UrlError("it has no host")
     return split_host(parts.hosts, PORT)
 
 
@@ -92,19 +92,19 @@ def _plain_port(query: str, port: int, tls: bool) -> int:
         return port
     text = options.pop(PLAIN_OPTION, "")
     if options or not tls or not (text.isascii() and text.isdigit() and 0 < int(text) < 1 << 16):
-        raise UrlError(f"what may stand after '?' is {PLAIN_OPTION}, of rediss://… alone")
+        raise UrlError(f"the only option allowed after '?' is {PLAIN_OPTION}, in rediss://… URLs")
     return int(text)
 
 
-#: By the size of their values: of every so many strings, so many from the first on (the engine's `Strings`).
+#: The engine's `Strings` by value size: of every N strings, M have this size, starting at index I: (N, M, I).
 _STRINGS = {100: (10, 8, 2), 1024: (10, 1, 1), 102400: (1000, 1, 0)}
 
 
 class RedisSettings(ServiceSettings):
-    """Who logs in, by which version of the protocol, and which strings are read and written."""
+    """The log-in, the protocol version, and the strings that are read and written."""
 
     protocol: Literal["redis"] = "redis"
-    tls_addresses: list[str] | None = Field(default=None, description="Redis takes TLS on a port of its own.")
+    tls_addresses: list[str] | None = Field(default=None, description="Redis uses a separate port for TLS.")
     username: str | None = None
     password: Secret | None = None
     resp: Literal[2, 3] | None = None
@@ -115,26 +115,25 @@ class RedisSettings(ServiceSettings):
         return self.tls_addresses if transport.is_tls and self.tls_addresses else self.addresses
 
     def entered_at(self, address: str) -> Self:
-        """Enter at an address where TLS and plain are the business of what stands there."""
+        """Return the settings for an entrance at an address, for TLS and plain alike."""
         return super().entered_at(address).model_copy(update={"tls_addresses": None})
 
     def any_key(self, records: int, random: Random) -> str:
-        """Return the key of one of the strings that are asked for."""
+        """Return the key of a random string with values of `value_bytes`."""
         every, count, first = _STRINGS[self.value_bytes or 100]
         record = random.randrange(max(1, records // every)) * every + first + random.randrange(count)
         return f"{self.key_prefix or ''}key:{record:012}"
 
 
-MAY_WANT_TLS = "its port may be the one that takes TLS: write rediss://…"
-# By itself redis-py would try ten times in a minute.
-AGAIN_IF_HUNG_UP = Retry(NoBackoff(), 1, (redis.ConnectionError,))
-# Such a port takes a client's hello for the beginning of a command, and waits for the rest.
-MAY_BE_PLAIN = "TLS is asked for, and its port may be the one that takes plain connections"
+MAY_WANT_TLS = "this may be the TLS port: write rediss://…"
+# redis-py's default would be ten tries in a minute.
+RETRY_ONCE = Retry(NoBackoff(), 1, (redis.ConnectionError,))
+# A plain port reads a TLS ClientHello as the beginning of a command and waits for the rest.
+MAY_BE_PLAIN = "the URL requires TLS, but this may be the plain port"
 
 
 class RedisSession:
-    """One connection; redis-py opens another when the server hung up. Nothing that is asked here does harm when it is
-    asked twice."""
+    """One connection, which redis-py opens again if the server has closed it. All commands may safely be repeated."""
 
     def __init__(self, url: RedisUrl) -> None:
         self._url = url
@@ -149,8 +148,8 @@ class RedisSession:
         except redis.ResponseError as error:
             raise self._failed(error, "PING") from None
         except redis.RedisError as error:
-            told = f"{self._error_text(error)}{self._hint(error)}"
-            raise CostofError(ErrorText.TARGET_UNREACHABLE, target=self._url.shown, detail=told) from None
+            detail = f"{self._error_text(error)}{self._hint(error)}"
+            raise CostofError(ErrorText.TARGET_UNREACHABLE, target=self._url.shown, detail=detail) from None
 
     def close(self) -> None:
         if self._client is not None:
@@ -160,11 +159,11 @@ class RedisSession:
         try:
             return self.try_to(*command)
         except redis.RedisError as error:
-            # Later words may be values.
+            # Only the first two words: later ones may be data.
             raise self._failed(error, " ".join(command[:2])) from None
 
     def try_to(self, *command: str) -> Any:
-        """Raises `RedisError`."""
+        """Execute a command. Raises `RedisError`."""
         assert self._client is not None
         return self._client.execute_command(*command)  # type: ignore[no-untyped-call]
 
@@ -173,7 +172,7 @@ class RedisSession:
             return str(error)
         has_read = "reading" in str(error)
         step = reach.TLS_HANDSHAKE if self._url.tls and not has_read else reach.LOG_IN
-        return reach.silent(self._url.host, self._url.port, step)
+        return reach.timeout_text(self._url.host, self._url.port, step)
 
     def _hint(self, error: redis.RedisError) -> str:
         if self._url.tls:
@@ -193,7 +192,7 @@ class RedisSession:
             password=url.password.get_secret_value() if url.password else None,
             socket_timeout=reach.REACH_SECONDS,
             socket_connect_timeout=reach.REACH_SECONDS,
-            retry=AGAIN_IF_HUNG_UP,
+            retry=RETRY_ONCE,
             decode_responses=True,
             ssl=url.tls,
             ssl_check_hostname=url.tls,
@@ -202,12 +201,12 @@ class RedisSession:
 
 
 RUNS = "costof:runs"
-#: Of keys, in one command: little enough to hold nobody up.
+#: Keys in one command: few enough not to delay other clients.
 BATCH = 500
 
 
 class StringsMarker(Marker):
-    """`records` strings were written, or fewer."""
+    """A marker with the number of strings that the run may have written."""
 
     records: int
 
@@ -221,43 +220,43 @@ class MarkedStrings:
         self._session = session
 
     def mark(self, marker: StringsMarker) -> bool:
-        """Write the marker. Return whether nobody has such strings yet."""
+        """Write the marker unless there is one of this name. Return whether it was written."""
         return bool(self._session.ask("HSETNX", RUNS, self.name, marker.model_dump_json()))
 
     def marker(self) -> StringsMarker | None:
-        """Return the marker, or None where it is missing or not as it was written."""
-        found = self._session.ask("HGET", RUNS, self.name)
+        """Return the marker, or None if it is missing or damaged."""
+        text = self._session.ask("HGET", RUNS, self.name)
         try:
-            return StringsMarker.model_validate_json(found or "")
+            return StringsMarker.model_validate_json(text or "")
         except ValidationError:
             return None
 
-    def any_is_there(self, records: int) -> bool:
+    def any_exists(self, records: int) -> bool:
         return any(self._session.ask("EXISTS", *keys) for keys in self._batches(records))
 
     def beat(self) -> None:
-        """Leave a sign of life, by the server's clock. Raises `RedisError`."""
+        """Write a heartbeat with the server's time. Raises `RedisError`."""
         seconds, _ = self._session.try_to("TIME")
-        self._session.try_to("HSET", RUNS, self._alive, str(seconds))
+        self._session.try_to("HSET", RUNS, self._heartbeat_field, str(seconds))
 
-    def seconds_silent(self) -> float | None:
-        """Return the seconds since the last sign of life, by the server's clock, or None without one."""
-        found = self._session.ask("HGET", RUNS, self._alive)
+    def seconds_since_heartbeat(self) -> float | None:
+        """Return the seconds since the last heartbeat, by the server's clock, or None without one."""
+        last = self._session.ask("HGET", RUNS, self._heartbeat_field)
         seconds, _ = self._session.ask("TIME")
-        return float(seconds) - float(found) if found and found.isdigit() else None
+        return float(seconds) - float(last) if last and last.isdigit() else None
 
     def remove(self, marker: StringsMarker) -> bool:
-        """Remove what `marker` says was written, if the server still has it so. Return whether that was so."""
+        """Remove the run's strings if the server still has `marker`. Return whether it had."""
         if self.marker() != marker:
             return False
         for keys in self._batches(marker.records):
             self._session.ask("UNLINK", *keys)
-        self._session.ask("HDEL", RUNS, self._alive, self.name)
+        self._session.ask("HDEL", RUNS, self._heartbeat_field, self.name)
         return True
 
     @property
-    def _alive(self) -> str:
-        """No name has a colon."""
+    def _heartbeat_field(self) -> str:
+        # Names of runs have no colon, so this is no other run's field.
         return f"{self.name}:alive"
 
     def _batches(self, records: int) -> Iterator[list[str]]:
@@ -275,12 +274,11 @@ class RedisLeftovers(Leftovers):
         self.session = RedisSession(self.url)
 
     def find(self) -> list[Leftover]:
-        # The other fields are signs of life, and no name has a colon.
+        # Fields with a colon are heartbeats.
         names = sorted(field for field in self.session.ask("HKEYS", RUNS) if ":" not in field)
-        found = [MarkedStrings(self.session, name) for name in names]
         return [
-            Leftover(strings.name, marker, in_use_by_signs(marker, strings.seconds_silent()))
-            for strings in found
+            Leftover(strings.name, marker, in_use_by_heartbeat(marker, strings.seconds_since_heartbeat()))
+            for strings in (MarkedStrings(self.session, name) for name in names)
             if (marker := strings.marker())
         ]
 

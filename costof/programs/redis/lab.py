@@ -1,6 +1,6 @@
-"""The lab's Redis: its program and its settings.
+"""The lab's Redis server.
 
-Plain and TLS are two ports of one process, and its key is changed in place, so that the arms use the very same server.
+One process has a plain and a TLS port and can change its key while it runs, so that all arms use the same server.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from costof.programs.server import LabServer, Place
 PACKAGE = "redis-server"
 BINARY = "redis-server"
 
-# What differs from Redis's defaults, and why.
+# Settings that differ from Redis's defaults, and why.
 SETTINGS = {
-    # Certificates of clients are not part of any arm; Redis asks for them otherwise.
+    # No arm uses client certificates, which Redis requires by default.
     "tls-auth-clients": "no",
-    # A snapshot would be taken in some slices and not in others, by a process of its own.
+    # No snapshots: a separate process would make them in some slices and not in others.
     "save": '""',
-    # Told to standard output, which is the lab's log.
+    # Log to standard output, which is the lab's log.
     "logfile": '""',
 }
 
@@ -52,7 +52,7 @@ ADMINISTRATOR = "administrator"
 
 
 class RedisServer(LabServer):
-    """One `redis-server`, the same at every distance."""
+    """One `redis-server`, used at every distance."""
 
     writes = ["the lab's own server: strings under keys key:<number>, gone with the lab"]
 
@@ -63,14 +63,15 @@ class RedisServer(LabServer):
         self._place = place
         self._key = place.keys[0]
         self._admin: redis.Redis | None = None
-        #: With TLS: those until the plain port was opened again, and how many there were when it was closed.
+        #: TLS connections counted until the plain port was last opened again.
         self._tls_connections = 0
+        #: All connections at the time when the plain port was closed; None while it is open.
         self._closed_at: int | None = None
 
     def start(self) -> None:
         binary = find_redis()
         self._version = redis_version(binary)
-        # A Unix socket's path has to be short.
+        # A separate folder, since the path of a Unix socket must be short.
         self._folder = self._place.lab.new_folder()
         self._certificates = self._place.authority.issue_all(NAME, self._place.keys, [self.address, NAME, "localhost"])
         configuration = self._folder / "redis.conf"
@@ -93,7 +94,7 @@ class RedisServer(LabServer):
             self._admin = None
 
     def configuration(self) -> str:
-        """Return the whole redis.conf: what is not here is Redis's default, not the distribution's."""
+        """Return the whole redis.conf. All other settings are Redis's defaults, not the distribution's."""
         certificate = self._certificates[self._key]
         settings = {
             "bind": self.address,
@@ -106,7 +107,7 @@ class RedisServer(LabServer):
             "dir": str(self._folder),
             **SETTINGS,
         }
-        # Of passwords Redis needs the hash alone.
+        # Redis needs only the hashes of passwords.
         users = [
             "default off",
             f"{USER} on #{_hash(self.password)} allkeys allcommands",
@@ -124,13 +125,13 @@ class RedisServer(LabServer):
         )
 
     def counters(self, server: str = "") -> Counters:
-        """Redis does not count those with TLS apart: all are, while no other port is open."""
+        """Return all connections, and those made while only the TLS port was open: Redis does not count TLS itself."""
         connections = self._connections()
         since = 0 if self._closed_at is None else connections - self._closed_at
         return Counters(connections, {"TLS": self._tls_connections + since})
 
     def expect_tls(self, tls: bool) -> None:
-        """Close the plain port where all clients speak TLS; connections that stand are left alone."""
+        """Close or open the plain port for new connections; open connections stay."""
         if tls == (self._closed_at is not None):
             return
         self.ask("CONFIG", "SET", "port", "0" if tls else str(PORT))
@@ -145,14 +146,14 @@ class RedisServer(LabServer):
             topology="one server",
             facts={
                 "authentication": "AUTH, a password of 32 characters",
-                "TLS": "a port of its own, the only one that is open while TLS is measured; sessions are resumed by "
-                "tickets where the client asks for it",
+                "TLS": "a separate port, the only open one while TLS is measured; session tickets for clients that "
+                "resume sessions",
                 "server settings": ", ".join(f"{name}={value}" for name, value in SETTINGS.items()),
             },
         )
 
     def show_key(self, kind: str) -> bool:
-        """Set certificate and key in one command: one without the other would be refused."""
+        """Set certificate and key in one command; Redis refuses one without the other."""
         if kind == self._key:
             return False
         file = str(self._certificates[kind])
@@ -177,5 +178,6 @@ class RedisServer(LabServer):
 
 
 def _hash(password: SecretStr) -> str:
-    """Hash a password as Redis keeps it (`ACL SETUSER`, `#<hash>`)."""
+    """Return the hash that Redis stores for a password (`ACL SETUSER`, `#<hash>`)."""
+
     return hashlib.sha256(password.get_secret_value().encode()).hexdigest()

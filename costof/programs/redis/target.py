@@ -1,7 +1,7 @@
 """A user's own Redis.
 
-It is somebody's data. All that is written is under keys of the run's own, but for its marker; what is removed is named
-key by key. Nothing expires, since that would cost what is measured. No setting of the server is changed.
+All writes go to keys with the run's prefix, except for the marker; keys are removed by name, one by one. No key has an
+expiry, which would affect the measurement. No setting of the server is changed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from redis.exceptions import NoPermissionError, ResponseError
 from costof.errors import CostofError, ErrorText
 from costof.lab.program import Counters, Description
 from costof.programs.access import Access
-from costof.programs.reach import VERSION, certificate_of
+from costof.programs.reach import VERSION, read_certificate
 from costof.programs.redis.connection import (
     RUNS,
     MarkedStrings,
@@ -31,13 +31,16 @@ from costof.programs.target_database import PREFIX, Heartbeat, Maker
 from costof.urls import host_shown
 
 NO_EVICTION = "noeviction"
-#: Of memory, at most: a value has 300 on average, and a key and what Redis keeps beside them are less.
+#: Upper limit of the memory for a record: a value of 300 bytes on average, its key, and Redis's overhead.
 BYTES_A_RECORD = 1000
 
 
 class StringsTarget(TargetServer):
-    """Its counters do not tell TLS from plain: at which of its addresses it was reached is in the engine's evidence
-    (`server_side`)."""
+    """A Redis server with the strings of a run.
+
+    Its counters do not distinguish TLS from plain. The engine's evidence (`server_side`) has the address, plain or
+    TLS, that a client used.
+    """
 
     url: RedisUrl
     session: RedisSession
@@ -46,7 +49,7 @@ class StringsTarget(TargetServer):
         self.url = parse_redis_url(access, study)
         super().__init__(access, study, run, records)
         if not self.chosen:
-            # All keys of a run begin with it.
+            # The prefix of all keys, `costof:`, replaces it.
             self.database = self.database.removeprefix(PREFIX)
         self.session = RedisSession(self.url)
         self._strings = MarkedStrings(self.session, self.database)
@@ -54,31 +57,31 @@ class StringsTarget(TargetServer):
         self._marker: StringsMarker | None = None
 
     def identity(self) -> dict[str, str]:
-        """Redis has an id of its own, which is another one after each restart."""
-        found = {}
+        """Return version and certificate. Redis's run ID is not used: it changes with each restart."""
+        facts = {}
         with contextlib.suppress(redis.RedisError, KeyError):
-            found[VERSION] = str(self.session.try_to("INFO", "server")["redis_version"])
-        return found | (certificate_of(self.url.host, self.url.port) if self.tls else {})
+            facts[VERSION] = str(self.session.try_to("INFO", "server")["redis_version"])
+        return facts | (read_certificate(self.url.host, self.url.port) if self.tls else {})
 
     def claim(self) -> None:
         self._check_server()
         self._check_rights()
-        taken = f"has keys {self._strings.prefix}* already, which this run did not make"
-        if self._strings.marker() is not None or self._strings.any_is_there(self.records):
-            raise self._occupied(taken)
+        occupied = f"already has keys {self._strings.prefix}*, which are not from this run"
+        if self._strings.marker() is not None or self._strings.any_exists(self.records):
+            raise self._occupied(occupied)
         marker = StringsMarker(
             run=self.run, maker=Maker.this_process(), tables=[], made_database=False, records=self.records
         )
-        # In this order: a marker without a sign of life is a dead run's.
+        # The heartbeat comes first: a marker without one counts as that of a dead run.
         try:
             self._heartbeat.start()
         except redis.RedisError as error:
-            raise self._refused(f"{error} (it was asked: TIME and HSET {RUNS})") from None
+            raise self._refused(f"{error} (commands: TIME and HSET {RUNS})") from None
         if not self._strings.mark(marker):
-            raise self._occupied(taken)
+            raise self._occupied(occupied)
         self._marker = marker
 
-    def remove_made(self) -> None:
+    def remove_created(self) -> None:
         self._heartbeat.stop()
         if self._marker is not None:
             self._strings.remove(self._marker)
@@ -100,8 +103,8 @@ class StringsTarget(TargetServer):
         if self.counters_hidden is not None:
             return Counters()
         try:
-            told: dict[str, Any] = self.session.try_to("INFO", "stats")
-            return Counters(int(told["total_connections_received"]), shared=True)
+            stats: dict[str, Any] = self.session.try_to("INFO", "stats")
+            return Counters(int(stats["total_connections_received"]), shared=True)
         except ResponseError as error:
             self.counters_hidden = str(error)
         except KeyError as missing:
@@ -116,11 +119,11 @@ class StringsTarget(TargetServer):
     def writes(self) -> list[str]:
         name = self.chosen or "<run>_<random>"
         return [
-            f"write a marker and signs of life as fields {name} and {name}:alive of the hash {RUNS} on {self.shown}; "
-            "refuse when one of the run's keys is there",
+            f"write a marker and a heartbeat as fields {name} and {name}:alive of the hash {RUNS} on {self.shown}; "
+            "refuse if one of the run's keys exists",
             f"write {self.records:,} strings of 100 bytes to 100 kB, 300 on average, under keys "
-            f"costof:{name}:key:<number>, again and again",
-            "remove all of that at the end, key by key, if the marker is this run's",
+            f"costof:{name}:key:<number>, repeatedly",
+            "remove all of these at the end, key by key, if the marker is this run's",
         ]
 
     def needs(self) -> list[str]:
@@ -130,27 +133,27 @@ class StringsTarget(TargetServer):
     def _check_server(self) -> None:
         """Raise `TARGET_FAILED` before anything is written."""
         if int(self._info("cluster").get("cluster_enabled", 0)):
-            raise self._refused("it is one of a cluster, which would send clients elsewhere (MOVED)")
+            raise self._refused("it belongs to a cluster, which would redirect clients to other nodes (MOVED)")
         memory = self._info("memory")
         most, policy = int(memory.get("maxmemory", 0)), memory.get("maxmemory_policy")
         if most and policy != NO_EVICTION:
-            raise self._refused(f"when its memory is full it drops keys of others (maxmemory-policy {policy})")
+            raise self._refused(f"it drops other keys when its memory is full (maxmemory-policy {policy})")
         room = self.records * BYTES_A_RECORD
         if most and int(memory["used_memory"]) + room > most:
             raise self._refused(
-                f"a run takes up to {room / 1e6:.0f} MB of its memory, and less is left below maxmemory: then others "
-                "could not write"
+                f"a run needs up to {room / 1e6:.0f} MB of memory, and less is left below maxmemory; other clients "
+                "could no longer write"
             )
 
     def _info(self, section: str) -> dict[str, Any]:
-        """Return what the server says of itself; {} where it does not know the section.
+        """Return a section of INFO; {} if the server does not have it.
 
-        Raises `TARGET_FAILED` where the account may not ask: then a server that drops keys of others is not seen.
+        Raises `TARGET_FAILED` if the account may not use INFO: it is needed to recognize a server that drops keys.
         """
         try:
             return dict(self.session.try_to("INFO", section))
         except NoPermissionError as error:
-            raise self._refused(f"{error} (it was asked: INFO {section})") from None
+            raise self._refused(f"{error} (command: INFO {section})") from None
         except ResponseError as error:
             self.refused[f"INFO {section}"] = str(error)
             return {}
@@ -158,7 +161,7 @@ class StringsTarget(TargetServer):
             raise self._refused(str(error)) from None
 
     def _check_rights(self) -> None:
-        """Try commands that do nothing to keys that are not there. Raises `PRIVILEGES_MISSING`, `TARGET_FAILED`."""
+        """Try commands on a key that does not exist, without effect. Raises `PRIVILEGES_MISSING`, `TARGET_FAILED`."""
         key = f"{self._strings.prefix}nothing"
         for command in (("GET", key), ("SET", key, "", "XX"), ("UNLINK", key), ("HDEL", RUNS, key)):
             try:
@@ -173,7 +176,7 @@ class StringsTarget(TargetServer):
                     grant=self.needs()[0],
                 ) from None
             except redis.RedisError as error:
-                raise self._refused(f"{error} (it was asked: {command[0]})") from None
+                raise self._refused(f"{error} (command: {command[0]})") from None
 
-    def _refused(self, why: str) -> CostofError:
-        return CostofError(ErrorText.TARGET_FAILED, target=self.shown, detail=f"{why}; nothing was written")
+    def _refused(self, reason: str) -> CostofError:
+        return CostofError(ErrorText.TARGET_FAILED, target=self.shown, detail=f"{reason}; nothing was written")

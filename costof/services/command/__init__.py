@@ -1,1 +1,1 @@
-"""Commands of the user's own, on whatever these are run against."""
+"""Studies of the user's own commands, which measure any servers."""

@@ -1,4 +1,4 @@
-"""Commands as a service: there is nothing to start, and what proves an arm the runner has asked."""
+"""Commands as a service: it starts no servers, and the runner verifies the arms."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from costof.study.plan import Plan
 
 
 class Commands(Resource, Service):
-    """Every arm's commands are build_settings in before anything is run."""
+    """The user's commands for each arm, with all placeholders filled in before anything is run."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan, self._output = plan, new_output()
         self._replicates = {arm.name for arm in plan.arms if arm.replicate}
-        self.shared_by(1)
+        self.set_host_count(1)
 
-    def shared_by(self, hosts: int) -> None:
+    def set_host_count(self, hosts: int) -> None:
         study = self._plan.study
         levels = [level for factor in study.factors.values() for level in (factor.each, *factor.levels.values())]
         words = {name for level in levels for name in level.set}
@@ -36,7 +36,7 @@ class Commands(Resource, Service):
         }
 
     def _open(self, stack: ExitStack) -> None:
-        """Make nothing: the runner makes what it needs."""
+        """Open nothing: the runner opens all that it needs."""
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
         return Endpoint(service=self._arms[arm.name])
@@ -44,7 +44,7 @@ class Commands(Resource, Service):
     def prepare(self, arm: PlannedArm, load: LoadData) -> None: ...
 
     def writes(self) -> list[str]:
-        """Return nothing; what its commands do only their author knows."""
+        """Return nothing: only the commands' author knows what they write."""
         return []
 
     def commands(self) -> list[str]:
@@ -61,8 +61,7 @@ class Commands(Resource, Service):
             lines += [*(program.argv for program in arm.programs.values()), *arm.before, *arm.after]
             lines += [proof.argv for proof in arm.proofs]
             lines.append([f"{name}={value}" for name, value in arm.environment.items()])
-        found = [each for line in lines for each in find_passwords(line)]
-        places = dict.fromkeys(each.place for each in found)
+        places = dict.fromkeys(password.place for line in lines for password in find_passwords(line))
         return [WarningText.EXPOSED_IN_COMMAND.text(places=listed([*places]))] if places else []
 
     def describe(self) -> Description:
@@ -73,8 +72,8 @@ class Commands(Resource, Service):
     ) -> Judgement:
         proofs = self._arms[arm.name].proofs
         mismatch = answer.evidence.get(MISMATCH)
-        said = "; ".join(f"{shlex.join(each.argv)} says {each.matches}" for each in proofs)
-        return Judgement(mismatch=mismatch, facts={"proof": said} if said and not mismatch else {})
+        checks = "; ".join(f"{shlex.join(each.argv)} says {each.matches}" for each in proofs)
+        return Judgement(mismatch=mismatch, facts={"proof": checks} if checks and not mismatch else {})
 
 
 def _lines(arm: CommandSettings) -> list[str]:
@@ -89,5 +88,6 @@ def _lines(arm: CommandSettings) -> list[str]:
 
 
 def service(plan: Plan) -> Service:
-    """Raises `UNKNOWN_WORD`, `NOT_A_COMMAND` and `SHELL_SIGN`."""
+    """Return the service of a plan. Raises `UNKNOWN_WORD`, `NOT_A_COMMAND` and `SHELL_SIGN`."""
+
     return Commands(plan)

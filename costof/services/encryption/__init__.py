@@ -1,1 +1,1 @@
-"""Column encryption by a gateway before MariaDB or MySQL."""
+"""Column encryption by a gateway in front of MariaDB or MySQL."""

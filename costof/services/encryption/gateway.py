@@ -1,6 +1,6 @@
-"""The gateway before one server: a set of rules for each kind of arm, a listener for each, and what proves them.
+"""The gateway in front of one server: its rules and a listener for each kind of arm, and the evidence about them.
 
-A lab's server and a user's own have the same gateway before them, so both services are made with this.
+The lab and the target of column encryption both use it.
 """
 
 from __future__ import annotations
@@ -45,13 +45,17 @@ from costof.study.plan import Plan
 FIRST_PORT = 3307
 MASTER_KEY = "costof"
 MASTER_KEY_BYTES = 16
-# Of the answer that a terminal had not read when its transaction failed or was abandoned: at most fifteen lines of an
-# order with five columns each.
+# Values that a client may not have read when a transaction failed or was abandoned: at most the fifteen lines of an
+# order, with five columns each.
 MOST_VALUES_UNREAD = 75
 
 
-class Setting(Model):
-    """What an arm asks of the lab. `direct`: past the gateway. `columns`: the file that names what is encrypted."""
+class ArmLabSettings(Model):
+    """The lab settings of an arm.
+
+    With `direct`, clients connect to the server without the gateway. `columns` is the file that lists the encrypted
+    columns.
+    """
 
     direct: bool = False
     columns: str | None = None
@@ -60,26 +64,26 @@ class Setting(Model):
     gateway_cores: float | None = None
 
     @classmethod
-    def of(cls, arm: PlannedArm) -> Setting:
+    def from_arm(cls, arm: PlannedArm) -> ArmLabSettings:
         return cls.model_validate(arm.settings.lab)
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What an arm asks of the gateway. Each has a listener of its own, so that its counters tell them apart."""
+    """The gateway's rules for an arm. Each set of rules has a separate listener and so separate counters."""
 
     columns: str | None
     algorithm: str | None
     direct: bool = False
 
     @classmethod
-    def of(cls, arm: PlannedArm) -> Rules:
-        setting = Setting.of(arm)
-        return cls(setting.columns, setting.algorithm, setting.direct)
+    def from_arm(cls, arm: PlannedArm) -> Rules:
+        settings = ArmLabSettings.from_arm(arm)
+        return cls(settings.columns, settings.algorithm, settings.direct)
 
     @property
     def name(self) -> str:
-        """Such as '20-aes-128-gcm', or 'none'."""
+        """A name such as '20-aes-128-gcm', or 'none'."""
         columns = Path(self.columns).stem if self.columns else "none"
         return f"{columns}-{self.algorithm}" if self.algorithm else columns
 
@@ -90,10 +94,10 @@ class Rules:
 
 @dataclass(frozen=True)
 class Position:
-    """Where the gateway stands, and before what: `server` is 'address:port'.
+    """The gateway's address, and the server behind it ('address:port').
 
-    `transport` goes to the server; `certificate` is what the gateway shows its clients where that is
-    TLS. `catalogue` sees the database's tables at the server.
+    `transport` is the transport to the server. If that is TLS, `certificate` is the gateway's certificate for its
+    clients. `catalogue` is the account with which the gateway reads the database's table definitions.
     """
 
     address: str
@@ -106,14 +110,18 @@ class Position:
 
 
 @dataclass(frozen=True)
-class Seen(Observation):
-    """A reading of the gateway's counters for an arm; none where the arm goes without one."""
+class GatewayObservation(Observation):
+    """The gateway's counters for an arm's listener; None for an arm without the gateway."""
 
     counters: GatewayListenerCounters | None
 
 
 class GatewayFront(Resource):
-    """A context manager within a lab's, in whose folder the rules lie. An arm that its sample contradicts is lost."""
+    """The gateway process of a run, and the checks of its arms.
+
+    A context manager inside a lab, in whose `folder` the rule files are. An arm fails if its row sample contradicts
+    its rules.
+    """
 
     def __init__(self, plan: Plan, folder: Path, position: Position, accounts: Iterable[Account]) -> None:
         self._plan = plan
@@ -121,9 +129,9 @@ class GatewayFront(Resource):
         self._position = position
         self._master_keys = {MASTER_KEY: SecretStr(secrets.token_hex(MASTER_KEY_BYTES))}
         self._accounts = list(accounts)
-        self._rules = [rules for rules in dict.fromkeys(map(Rules.of, plan.arms)) if not rules.direct]
-        self._sampled: dict[Rules, dict[str, str]] = {}
-        self._contradicted: dict[Rules, str] = {}
+        self._rules = [rules for rules in dict.fromkeys(map(Rules.from_arm, plan.arms)) if not rules.direct]
+        self._samples: dict[Rules, dict[str, str]] = {}
+        self._mismatches: dict[Rules, str] = {}
 
     def _open(self, stack: ExitStack) -> None:
         self._process = stack.enter_context(GatewayProcess(self._position.prefix))
@@ -132,12 +140,12 @@ class GatewayFront(Resource):
         self._listeners = dict(zip(self._rules, listeners, strict=True))
 
     def client_settings(self, arm: PlannedArm, direct: MysqlSettings) -> MysqlSettings:
-        """The server's own, or the gateway's, whose client decrypts.
+        """Return the client settings of an arm, from those for a direct connection.
 
-        What the arm's rules encrypt the client takes in no other form, so that no operation of the run could have gone
-        without.
+        A client of the gateway decrypts, and rejects plaintext for encrypted columns, so that no operation of the run
+        can have used an unencrypted value.
         """
-        rules = Rules.of(arm)
+        rules = Rules.from_arm(arm)
         if rules.direct:
             return direct
         columns = encrypted_columns(rules.columns)
@@ -149,16 +157,16 @@ class GatewayFront(Resource):
         return direct.model_copy(update={"addresses": [address], "decryption": decryption})
 
     def port(self, arm: PlannedArm) -> int:
-        return _port(self._listeners[Rules.of(arm)])
+        return _port(self._listeners[Rules.from_arm(arm)])
 
     def counters(self, server: str) -> Counters | None:
-        """Return the connections at a listener, or None where there is no such listener."""
+        """Return the counters of a listener, or None if there is no listener at this address."""
         if all(server != listener.address for listener in self._listeners.values()):
             return None
         if self.ended() is not None:
             return Counters()
-        counted = self._process.counters().listeners[server]
-        return Counters(counted.connections, counted.tls)
+        listener = self._process.counters().listeners[server]
+        return Counters(listener.connections, listener.tls)
 
     def cpu_seconds(self) -> dict[str, float]:
         return {ROLE: self._process.cpu_seconds()}
@@ -173,42 +181,45 @@ class GatewayFront(Resource):
     def versions(self) -> dict[str, str]:
         return {ROLE: f"costof-engine {__version__}"}
 
-    def sample(self, arm: PlannedArm, kept: Callable[[], Rows], login: Login) -> dict[str, str]:
-        """What a client without keys receives on the arm, in words; once for all arms of the same rules.
+    def sample(self, arm: PlannedArm, read_stored: Callable[[], Rows], login: Login) -> dict[str, str]:
+        """Return a description of the rows that a client without keys receives on an arm.
 
-        `kept` reads the same rows past the gateway, `login` is where the arm's client goes.
+        Arms with the same rules share one sample. `read_stored` reads the same rows directly at the server; `login` is
+        the login of the arm's client.
         """
-        rules = Rules.of(arm)
-        if rules not in self._sampled:
-            self._sampled[rules] = self._sample(rules, kept, login)
-        return self._sampled[rules]
+        rules = Rules.from_arm(arm)
+        if rules not in self._samples:
+            self._samples[rules] = self._sample(rules, read_stored, login)
+        return self._samples[rules]
 
-    def lost(self, arm: PlannedArm) -> str | None:
-        return self._contradicted.get(Rules.of(arm))
+    def failure_reason(self, arm: PlannedArm) -> str | None:
+        return self._mismatches.get(Rules.from_arm(arm))
 
-    def observe(self, arm: PlannedArm) -> Seen:
-        rules = Rules.of(arm)
+    def observe(self, arm: PlannedArm) -> GatewayObservation:
+        rules = Rules.from_arm(arm)
         if rules.direct or self.ended() is not None:
-            return Seen(None)
-        counted = self._process.counters().listeners[self._listeners[rules].address]
-        return Seen(counted)
+            return GatewayObservation(None)
+        return GatewayObservation(self._process.counters().listeners[self._listeners[rules].address])
 
-    def judge(self, arm: PlannedArm, before: Seen, after: Seen, answer: SliceAnswer) -> Judgement:
-        """Check that what the gateway encrypted is what the driver decrypted, and count it."""
+    def judge(
+        self, arm: PlannedArm, before: GatewayObservation, after: GatewayObservation, answer: SliceAnswer
+    ) -> Judgement:
+        """Check that the driver decrypted all values that the gateway encrypted, and count them."""
         if before.counters is None or after.counters is None:
             return Judgement()
-        moved = _moved(before.counters, after.counters)
+        change = _change(before.counters, after.counters)
         decrypted = answer.count("decrypted.values") or 0
-        # Values may have been sent and not read where a transaction failed or was abandoned, and nowhere else.
+        # Only values of a failed or abandoned transaction may have been sent and not read.
         unread = sum(error.count for error in answer.errors) * MOST_VALUES_UNREAD
+        encrypted = change["values_encrypted"]
         return Judgement(
-            mismatch=values_mismatch(Rules.of(arm), moved["values_encrypted"], decrypted, answer.operations, unread),
+            mismatch=values_mismatch(Rules.from_arm(arm), encrypted, decrypted, answer.operations, unread),
             counts={
-                "connections counted by the gateway": moved["connections"],
-                "values encrypted by the gateway": moved["values_encrypted"],
+                "connections counted by the gateway": change["connections"],
+                "values encrypted by the gateway": encrypted,
                 "values decrypted by the driver": decrypted,
-                "bytes of plaintext": moved["plaintext_bytes"],
-                "bytes of ciphertext": moved["ciphertext_bytes"],
+                "bytes of plaintext": change["plaintext_bytes"],
+                "bytes of ciphertext": change["ciphertext_bytes"],
             },
         )
 
@@ -226,7 +237,7 @@ class GatewayFront(Resource):
             limits=NO_LIMITS,
         )
 
-    def _sample(self, rules: Rules, kept: Callable[[], Rows], login: Login) -> dict[str, str]:
+    def _sample(self, rules: Rules, read_stored: Callable[[], Rows], login: Login) -> dict[str, str]:
         encrypted = encrypted_columns(rules.columns)
         share = len(encrypted) / len(COLUMNS)
         facts = {"columns encrypted": f"{len(encrypted)} of {len(COLUMNS)} ({share:.1%})"}
@@ -235,33 +246,33 @@ class GatewayFront(Resource):
         try:
             rows, received = read_recorded(login, self._position.database)
         except (MySQLError, OSError) as error:
-            self._contradicted[rules] = f"it could not be proved: {error}"
+            self._mismatches[rules] = f"its rules could not be verified: {error}"
             return facts
-        found = compare(kept(), rows, received, encrypted)
-        if found.wrong is not None:
-            self._contradicted[rules] = found.wrong
+        sample = compare(read_stored(), rows, received, encrypted)
+        if sample.mismatch is not None:
+            self._mismatches[rules] = sample.mismatch
             return facts
-        return facts | {f"row sample of {len(TABLES)} tables": found.told}
+        return facts | {f"row sample of {len(TABLES)} tables": sample.text}
 
 
-def loading_arm(plan: Plan, able: PlannedArm) -> PlannedArm:
-    """Return the arm to load the data through: one past the gateway, or one that is not guarded, or one that can run.
+def loading_arm(plan: Plan, fallback: PlannedArm) -> PlannedArm:
+    """Return the arm to load the data through: one without the gateway, else one without encryption, else `fallback`.
 
     The statements that load the data are not approved for guarded accounts.
     """
-    direct = (arm for arm in plan.arms if Rules.of(arm).direct)
-    unguarded = (arm for arm in plan.arms if not Rules.of(arm).encrypts)
-    return next(direct, next(unguarded, able))
+    direct = (arm for arm in plan.arms if Rules.from_arm(arm).direct)
+    unguarded = (arm for arm in plan.arms if not Rules.from_arm(arm).encrypts)
+    return next(direct, next(unguarded, fallback))
 
 
 def values_mismatch(rules: Rules, encrypted: int, decrypted: int, operations: int, unread: int) -> str | None:
-    """Why the counts of a slice do not prove its rules, in words; None where they do.
+    """Return how the counts of a slice contradict its rules, or None.
 
-    A driver reads all that it is sent, so both ends count the same, but for what is left `unread` at most.
+    A driver reads all values that it gets, so both ends count the same, except for at most `unread` values.
     """
     if not rules.encrypts:
-        told = f"the gateway encrypted {encrypted:,} values and the driver decrypted {decrypted:,} without a rule"
-        return told if encrypted or decrypted else None
+        text = f"the gateway encrypted {encrypted:,} values and the driver decrypted {decrypted:,} without a rule"
+        return text if encrypted or decrypted else None
     if not encrypted and operations:
         return "the gateway encrypted nothing"
     if not decrypted <= encrypted <= decrypted + unread:
@@ -273,6 +284,6 @@ def _port(listener: GatewayListener) -> int:
     return int(listener.address.rpartition(":")[2])
 
 
-def _moved(before: GatewayListenerCounters, after: GatewayListenerCounters) -> dict[str, int]:
+def _change(before: GatewayListenerCounters, after: GatewayListenerCounters) -> dict[str, int]:
     names = ("connections", "values_encrypted", "plaintext_bytes", "ciphertext_bytes")
     return {name: getattr(after, name) - getattr(before, name) for name in names}

@@ -1,4 +1,4 @@
-"""The lab of column encryption: one MariaDB with TPC-C's tables, and the gateway before it on a host of its own."""
+"""The lab of column encryption: a MariaDB with TPC-C's tables, and the gateway in front of it on a separate host."""
 
 from __future__ import annotations
 
@@ -18,38 +18,45 @@ from costof.messages.plan import Endpoint
 from costof.programs.mariadb.lab import DATABASE, PORT, USER, MariadbServer
 from costof.programs.mariadb.lab import ROLE as SERVER_ROLE
 from costof.services import Judgement, LabService, LoadData, Observation, Service, Stage, ended
-from costof.services.encryption.gateway import MASTER_KEY, GatewayFront, Position, Seen, Setting, loading_arm
+from costof.services.encryption.gateway import (
+    MASTER_KEY,
+    ArmLabSettings,
+    GatewayFront,
+    GatewayObservation,
+    Position,
+    loading_arm,
+)
 from costof.services.encryption.rules import Account, CatalogueAccount
 from costof.services.encryption.sample import Login, Rows, log_in, read_rows
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 
 GATEWAY = "gateway"
-#: Accounts beside the measured one.
+#: Accounts in addition to the measured one.
 ADMINISTRATOR, STRANGER = "costof_admin", "costof_stranger"
 ACCOUNTS = [Account(USER, "ciphertext", MASTER_KEY), Account(ADMINISTRATOR, "plaintext"), Account(STRANGER, "opaque")]
-# A warehouse and what hours of New-Orders add to it stay in memory, so that arms of a late round do as those of an
-# early one did. The log is large enough not to be what the server waits for.
+# A warehouse and hours of New-Orders fit into memory, so that late rounds are like early ones. The log is large enough
+# not to slow the server down.
 SETTINGS = {"innodb-buffer-pool-size": "1G", "innodb-log-file-size": "256M"}
 TRAFFIC = "Bytes_%"
 
 
 @dataclass(frozen=True)
 class Reading(Observation):
-    """What the gateway and the server have counted so far; bytes are those that the server has sent and received."""
+    """The counters of gateway and server so far; bytes are those that the server has sent and received."""
 
-    gateway: Seen
+    gateway: GatewayObservation
     server_bytes: int
     server_counters: Counters
 
 
 class EncryptionLab(LabService):
-    """All arms use one server, and all that do not go directly one gateway. Either's end is the run's."""
+    """A lab in which all arms use one server, directly or through one gateway. If either ends, the run fails."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._lab = Lab()
-        # Server and gateway have CPU shares, as machines of their own would.
+        # Server and gateway have separate CPU shares, like separate machines.
         self._chain = Chain(self._lab, [GATEWAY], "a server", plan.seed, cores=1.0, last_cores=1.0)
 
     def _open(self, stack: ExitStack) -> None:
@@ -63,7 +70,7 @@ class EncryptionLab(LabService):
         self._server.start()
         for account in ACCOUNTS[1:]:
             self._server.add_user(account.name)
-        # Here and not when they are filled: what measures may look at the tables as soon as it connects.
+        # Now and not at the load: instruments may look at the tables as soon as they connect.
         self._tables = TpccDatabase(self._server.ask, DATABASE, self._server.name)
         self._tables.make()
         host = self._chain.middle[GATEWAY]
@@ -80,30 +87,32 @@ class EncryptionLab(LabService):
         return self._chain.client.prefix
 
     def prepare(self, arm: PlannedArm, load: LoadData) -> None:
-        """Load TPC-C's tables, past the gateway where an arm goes so. Raises `TPCC_UNSOUND`."""
+        """Load TPC-C's tables, without the gateway if an arm is direct. Raises `TPCC_UNSOUND`."""
         through = loading_arm(self._plan, arm)
         self._give_shares({role: float(os.cpu_count() or 1) for role in self._hosts})
         self._tables.fill(lambda: load(through))
 
     def arrange(self, arm: PlannedArm) -> None:
         self._tables.renew()
-        setting = Setting.of(arm)
-        self._give_shares({SERVER_ROLE: setting.server_cores or 1.0, GATEWAY: setting.gateway_cores or 1.0})
+        settings = ArmLabSettings.from_arm(arm)
+        self._give_shares({SERVER_ROLE: settings.server_cores or 1.0, GATEWAY: settings.gateway_cores or 1.0})
 
     def writes(self) -> list[str]:
         return [f"the lab's own server: TPC-C's nine tables in {DATABASE}, removed with the lab"]
 
-    def prove(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
-        """What a client without keys receives, and at the end what TPC-C's conditions say. An arm that the first
-        contradicts is lost."""
+    def collect_evidence(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
+        """Return a row sample at the start, and the result of TPC-C's consistency checks at the end.
+
+        If the row sample contradicts the arm, the arm fails.
+        """
         if stage == "end":
-            return {} if self.lost() else self._tables.facts()
+            return {} if self.failure_reason() else self._tables.facts()
         account = Login(self._server.address, PORT, USER, self._server.password, self._chain.client)
         return self._front.sample(arm, self._rows, account)
 
     def counters(self, server: str) -> Counters:
-        counted = self._front.counters(server)
-        return self._server.counters() if counted is None else counted
+        counters = self._front.counters(server)
+        return self._server.counters() if counters is None else counters
 
     def throttled_seconds(self) -> dict[str, float]:
         return throttled_seconds(self._hosts.items())
@@ -112,7 +121,7 @@ class EncryptionLab(LabService):
         return self._lab.cpu_seconds() | self._front.cpu_seconds()
 
     def observe(self, arm: PlannedArm) -> Observation | None:
-        # The reading itself is among the next one's bytes, and is a few hundred.
+        # The next reading includes the few hundred bytes of this one.
         server_bytes = sum(int(value) for value in self._server.status(TRAFFIC).values())
         return Reading(self._front.observe(arm), server_bytes, self._server.counters())
 
@@ -121,22 +130,22 @@ class EncryptionLab(LabService):
     ) -> Judgement:
         if not isinstance(before, Reading) or not isinstance(after, Reading):
             return Judgement()
-        judged = self._front.judge(arm, before.gateway, after.gateway, answer)
-        moved = after.server_bytes - before.server_bytes
+        judgement = self._front.judge(arm, before.gateway, after.gateway, answer)
+        bytes_ = after.server_bytes - before.server_bytes
         connections = after.server_counters.since(before.server_counters).connections or 0
         return replace(
-            judged,
-            figures={"bytes": moved / answer.operations} if answer.operations else {},
-            counts=judged.counts | {"connections counted by the server": connections},
+            judgement,
+            figures={"bytes": bytes_ / answer.operations} if answer.operations else {},
+            counts=judgement.counts | {"connections counted by the server": connections},
         )
 
-    def lost(self, arm: PlannedArm | None = None) -> str | None:
+    def failure_reason(self, arm: PlannedArm | None = None) -> str | None:
         if arm is not None:
-            return self._front.lost(arm)
+            return self._front.failure_reason(arm)
         for process in self._lab.dead():
             if process.role == SERVER_ROLE:
                 return ended(process.name, process.exit_status)
-        # Without it there is no control.
+        # Without the gateway there is no control.
         return ended("gateway", self._front.ended())
 
     def warnings(self) -> list[str]:
@@ -145,7 +154,7 @@ class EncryptionLab(LabService):
             if self._chain.shares
             else [WarningText.NO_CPU_SHARE.text(hosts="server and gateway", factors="server_cpu and gateway_cpu")]
         )
-        return shares if self.lost() else shares + self._tables.warnings()
+        return shares if self.failure_reason() else shares + self._tables.warnings()
 
     def describe(self) -> Description:
         return Description(
@@ -167,7 +176,7 @@ class EncryptionLab(LabService):
             host.resize(cores[role])
 
     def _rows(self) -> Rows:
-        """Read past the gateway, as its administrator."""
+        """Return the sampled rows, read directly at the server by the administrator."""
         with log_in(
             Login(self._server.address, PORT, ADMINISTRATOR, self._server.password, self._chain.client)
         ) as direct:

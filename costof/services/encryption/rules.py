@@ -1,7 +1,7 @@
-"""The gateway's rules for an arm: which of TPC-C's columns it encrypts, and which statements it approves.
+"""The gateway's rules for an arm: the columns of TPC-C to encrypt, and the approved statements.
 
-Columns and statements are data beside the study: `studies/mysql-column-encryption/20.toml` and `statements.toml`. The
-format of the gateway's file is in docs/column-encryption.md.
+They are in the study's files `studies/mysql-column-encryption/20.toml` and `statements.toml`. The format of the
+gateway's file is in docs/column-encryption.md.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from costof.datasets import tpcc
 from costof.model import Model
 
 Column = tuple[str, str]
-#: Beside a file of columns.
+#: The file of statements, in the same folder as the files of columns.
 STATEMENTS = "statements.toml"
-#: Of all nine tables, as (table, column).
+#: All columns of the nine tables, as (table, column).
 COLUMNS: list[Column] = [
-    # A definition is 'name type …', a key's 'PRIMARY KEY (…' or 'KEY …'; a comma within parentheses parts nothing.
+    # A column is 'name type …', a key 'PRIMARY KEY (…' or 'KEY …'. Commas inside parentheses do not separate them.
     (table, definition.split()[0])
     for table, definitions in tpcc.COLUMNS.items()
     for definition in re.split(r",(?![^(]*\))", definitions)
@@ -33,14 +33,14 @@ COLUMNS: list[Column] = [
 
 
 class Group(Model):
-    """Columns as 'table.column', in which `*` stands for any characters, and why they are encrypted."""
+    """A group of columns as 'table.column', in which `*` matches any characters, and why they are encrypted."""
 
     why: str
     columns: list[str]
 
 
 class RuleFile(Model):
-    """What a file names: its groups, and all of the file beside it."""
+    """A file of columns: its groups, and the name of a file in the same folder whose groups are included."""
 
     beside: str | None = None
     groups: list[Group]
@@ -49,14 +49,15 @@ class RuleFile(Model):
 class ApprovedStatement(Model):
     """A statement of TPC-C's transactions.
 
-    `made_of` names the columns, 'table.column', behind each output; None where the server names the origin of all.
+    `made_of` lists for each output the columns, 'table.column', that it is computed from; None if the server itself
+    names the origin of all outputs.
     """
 
     text: str
     made_of: list[list[str]] | None = None
 
     def outputs(self, encrypted: Collection[Column]) -> list[str] | None:
-        """Return the verdict for each output: 'encrypt' if any column behind it is encrypted, else 'plain'."""
+        """Return 'encrypt' for each output that is computed from an encrypted column, else 'plain'."""
         if self.made_of is None:
             return None
         names = {f"{table}.{name}" for table, name in encrypted}
@@ -64,14 +65,14 @@ class ApprovedStatement(Model):
 
 
 class StatementFile(Model):
-    """The study's file of statements."""
+    """The study's file of approved statements."""
 
     statements: list[ApprovedStatement]
 
 
 @dataclass(frozen=True)
 class Account:
-    """A login of the server's, and what the gateway sends it: `plaintext`, `ciphertext` or `opaque`."""
+    """An account of the server, and what the gateway sends to it: `plaintext`, `ciphertext` or `opaque`."""
 
     name: str
     role: str
@@ -80,37 +81,37 @@ class Account:
 
 @dataclass(frozen=True)
 class CatalogueAccount:
-    """A login by which the gateway asks the server which columns it has."""
+    """The account with which the gateway reads the server's table definitions."""
 
     name: str
     password: SecretStr
 
 
-def groups_of(columns: str | None) -> list[Group]:
-    """Return the groups of a file of columns, those of the file beside it first."""
+def column_groups(columns: str | None) -> list[Group]:
+    """Return the groups of a file of columns, after those of the file that it includes."""
     if columns is None:
         return []
     path = resources.files("costof.studies").joinpath(columns)
     rules = RuleFile.model_validate(tomllib.loads(path.read_text()))
-    beside = f"{columns.rpartition('/')[0]}/{rules.beside}" if rules.beside else None
-    return [*groups_of(beside), *rules.groups]
+    included = f"{columns.rpartition('/')[0]}/{rules.beside}" if rules.beside else None
+    return [*column_groups(included), *rules.groups]
 
 
 def encrypted_columns(columns: str | None) -> list[Column]:
-    """Return the columns that a file names, in the order of the tables."""
-    patterns = [pattern for group in groups_of(columns) for pattern in group.columns]
+    """Return the encrypted columns of a file, in the order of the tables."""
+    patterns = [pattern for group in column_groups(columns) for pattern in group.columns]
     return [(table, name) for table, name in COLUMNS if any(fnmatchcase(f"{table}.{name}", each) for each in patterns)]
 
 
 def approved_statements(columns: str) -> list[ApprovedStatement]:
-    """Return the statements of TPC-C's transactions, from the folder of a file of columns."""
+    """Return the statements of TPC-C's transactions from the folder of a file of columns."""
     folder = columns.rpartition("/")[0]
     path = resources.files("costof.studies").joinpath(f"{folder}/{STATEMENTS}")
     return StatementFile.model_validate(tomllib.loads(path.read_text())).statements
 
 
 def sample_statement(database: str, table: str, rows: int | str) -> str:
-    """Return the statement by which a row sample reads a table; '?' for `rows` gives the text to approve."""
+    """Return the statement that reads a table for a row sample; with '?' for `rows`, the text to approve."""
     return f"SELECT * FROM `{database}`.{table} LIMIT {rows}"  # noqa: S608  # names of our own
 
 
@@ -122,7 +123,7 @@ def rules_text(
     master_keys: Mapping[str, SecretStr],
     catalogue: CatalogueAccount,
 ) -> str:
-    """Return the gateway's file. It holds the master keys and a password, so only its owner may read it.
+    """Return the content of the gateway's file. It holds master keys and a password, so only its owner may read it.
 
     The approved statements are those of TPC-C's transactions and of the row sample.
     """
@@ -131,12 +132,12 @@ def rules_text(
     for account in accounts:
         lines += ["", "[[accounts]]", f"name = {_quoted(account.name)}", f"role = {_quoted(account.role)}"]
         lines += [f"master_key = {_quoted(account.master_key)}"] if account.master_key else []
-    for group in groups_of(columns):
+    for group in column_groups(columns):
         lines += ["", f"# {group.why}"]
         for pattern in group.columns:
             table, column = pattern.split(".")
-            told = {"database": database, "table": table, "column": column}
-            lines += ["[[columns]]", *(f"{name} = {_quoted(value)}" for name, value in told.items())]
+            rule = {"database": database, "table": table, "column": column}
+            lines += ["[[columns]]", *(f"{name} = {_quoted(value)}" for name, value in rule.items())]
     if columns is not None:
         lines += ["", "[check]"]
         lines += [f"username = {_quoted(catalogue.name)}", f"password = {_quoted(catalogue.password)}"]
@@ -151,5 +152,5 @@ def rules_text(
 
 
 def _quoted(text: str | SecretStr) -> str:
-    """Return a TOML basic string: JSON's, with characters above ASCII as they are."""
+    """Return a TOML basic string, which is a JSON string with non-ASCII characters unescaped."""
     return json.dumps(text if isinstance(text, str) else text.get_secret_value(), ensure_ascii=False)

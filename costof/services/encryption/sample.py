@@ -1,4 +1,4 @@
-"""A row sample: what a client without keys receives on an arm, byte for byte, held against what the server holds."""
+"""A row sample: the bytes that a client without keys receives on an arm, compared with the rows at the server."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from costof.lab.host import Host
 from costof.services.encryption.rules import Column, sample_statement
 
 ROWS = 5
-# Below this, chance may put a value's bytes anywhere in some hundred kilobytes of ciphertext. A shorter value is held
-# against what came in its own place.
-TELLING_BYTES = 8
+# A shorter value may occur by chance in some hundred kilobytes of ciphertext, so it is only compared with the value
+# received in its own place.
+DISTINCTIVE_BYTES = 8
 SECONDS = 60
 
 Connection: TypeAlias = "pymysql.Connection[Cursor]"
@@ -31,7 +31,7 @@ Rows = dict[Column, Values]
 
 @dataclass(frozen=True)
 class Login:
-    """Where and as whom. `host` is that of the lab to connect from; None is this one."""
+    """An address and account to log in with. `host` is the lab's host to connect from; None is this one."""
 
     address: str
     port: int
@@ -43,27 +43,30 @@ class Login:
 
 @dataclass
 class Recorder:
-    """A connection's incoming side that keeps what came, as it is inside TLS."""
+    """A connection's incoming stream that records all bytes, as they are after TLS decryption."""
 
     inner: BinaryIO
     received: bytearray = field(default_factory=bytearray)
 
     def read(self, size: int = -1) -> bytes:
-        piece = self.inner.read(size)
-        self.received += piece
-        return piece
+        chunk = self.inner.read(size)
+        self.received += chunk
+        return chunk
 
     def close(self) -> None:
         self.inner.close()
 
 
 def log_in(login: Login, decrypts: bool = False) -> Connection:
-    """Return a connection whose values come as the server sent them. Raises `MySQLError`, `OSError`."""
-    made = pymysql.Connection(
+    """Return a connection that does not convert values. Raises `MySQLError`, `OSError`.
+
+    With `decrypts`, it announces to the gateway that it decrypts.
+    """
+    connection = pymysql.Connection(
         host=login.address,
         port=login.port,
         user=login.username,
-        # As bytes: PyMySQL would take it for Latin-1.
+        # As bytes: PyMySQL would encode a str as Latin-1.
         password=login.password.get_secret_value().encode(),
         autocommit=True,
         connect_timeout=SECONDS,
@@ -74,81 +77,88 @@ def log_in(login: Login, decrypts: bool = False) -> Connection:
         **({"ssl": login.tls} if login.tls else {"ssl_disabled": True}),
     )
     if decrypts:
-        # Else a gateway refuses it (docs/column-encryption-protocol.md).
-        told = announcement(secrets.token_bytes(NONCE_BYTES))
-        made._connect_attrs.update(told)  # type: ignore[attr-defined]  # PyMySQL has no option for it
+        # Otherwise the gateway refuses the log-in (docs/column-encryption-protocol.md).
+        attributes = announcement(secrets.token_bytes(NONCE_BYTES))
+        connection._connect_attrs.update(attributes)  # type: ignore[attr-defined]  # PyMySQL has no option for it
     if login.host is None:
-        made.connect()
+        connection.connect()
     else:
         socket = login.host.socket()
         socket.settimeout(SECONDS)
         socket.connect((login.address, login.port))
-        made.connect(socket)
-    return made
+        connection.connect(socket)
+    return connection
 
 
 def read_rows(connection: Connection, database: str) -> Rows:
     """Return the first rows of every table. Raises `MySQLError`."""
-    found: Rows = {}
+    rows: Rows = {}
     for table in TABLES:
         with connection.cursor() as cursor:
             cursor.execute(sample_statement(database, table, ROWS))
             names = [column[0] for column in cursor.description]
             for row in cursor.fetchall():
                 for name, value in zip(names, row, strict=True):
-                    found.setdefault((table, name), []).append(value.encode() if isinstance(value, str) else value)
-    return found
+                    rows.setdefault((table, name), []).append(value.encode() if isinstance(value, str) else value)
+    return rows
 
 
 def read_recorded(login: Login, database: str) -> tuple[Rows, bytes]:
-    """Return the rows and all bytes that came, as a client that says that it decrypts and has no key."""
+    """Return the rows and all bytes received by a client that announces that it decrypts but has no key."""
     connection = log_in(login, decrypts=True)
     with connection:
-        recorder = Recorder(connection._rfile)  # type: ignore[attr-defined]  # what PyMySQL reads from
+        recorder = Recorder(connection._rfile)  # type: ignore[attr-defined]  # PyMySQL's incoming stream
         connection._rfile = recorder  # type: ignore[attr-defined]
         return read_rows(connection, database), bytes(recorder.received)
 
 
 @dataclass(frozen=True)
 class Sample:
-    """What a sample shows. `wrong` is what contradicts the arm, in words; None where nothing does."""
+    """The result of a row sample. `mismatch` is how it contradicts the arm's rules, or None."""
 
     encrypted: int
     plain: int
     received_bytes: int
-    wrong: str | None = None
+    mismatch: str | None = None
 
     @property
-    def told(self) -> str:
-        """Say '40 encrypted values: no plaintext in 9,120 bytes received; 60 plain ones: all there'."""
+    def text(self) -> str:
+        """A text such as '40 encrypted values: no plaintext in 9,120 bytes received; 60 plain values: all in them'."""
         bytes_ = f"{self.received_bytes:,} bytes received"
-        hidden = f"{self.encrypted:,} encrypted values: no plaintext in {bytes_}" if self.encrypted else ""
-        shown = f"{self.plain:,} plain values: all in {'them' if hidden else bytes_}" if self.plain else ""
-        return "; ".join(part for part in (hidden, shown) if part)
+        encrypted = f"{self.encrypted:,} encrypted values: no plaintext in {bytes_}" if self.encrypted else ""
+        plain = f"{self.plain:,} plain values: all in {'them' if encrypted else bytes_}" if self.plain else ""
+        return "; ".join(part for part in (encrypted, plain) if part)
 
 
-def compare(kept: Rows, seen: Mapping[Column, Values], received: bytes, encrypted: Collection[Column]) -> Sample:
-    """Hold what a client received against what the server keeps. NULL is NULL under any rule."""
-    hidden = [(column, value) for column in kept if column in encrypted for value in kept[column] if value is not None]
-    shown = [(column, value) for column in kept if column not in encrypted for value in kept[column] if value]
-    # The same words may stand in a plain column too, and are received from there.
-    also_plain = {value for _, value in shown}
-    wrong = next(
-        (f"{_name(c)} came in plaintext" for c in kept if c in encrypted and _some_alike(kept[c], seen[c])), None
+def compare(stored: Rows, rows: Mapping[Column, Values], received: bytes, encrypted: Collection[Column]) -> Sample:
+    """Compare the rows and bytes that a client received with the rows at the server. NULL is never encrypted."""
+    hidden = [
+        (column, value) for column in stored if column in encrypted for value in stored[column] if value is not None
+    ]
+    plain = [(column, value) for column in stored if column not in encrypted for value in stored[column] if value]
+    # A value of an encrypted column may also occur in a plain column, and is then received from there.
+    also_plain = {value for _, value in plain}
+    mismatch = next(
+        (
+            f"{_name(column)} came in plaintext"
+            for column in stored
+            if column in encrypted and _any_equal(stored[column], rows[column])
+        ),
+        None,
     )
-    for column, value in hidden if wrong is None else ():
-        if len(value) >= TELLING_BYTES and value in received and value not in also_plain:
-            wrong = f"plaintext of {_name(column)} was among the bytes received"
+    for column, value in hidden if mismatch is None else ():
+        if len(value) >= DISTINCTIVE_BYTES and value in received and value not in also_plain:
+            mismatch = f"plaintext of {_name(column)} was among the bytes received"
             break
-    for column, value in shown if wrong is None else ():
-        if value not in received or value not in seen[column]:
-            wrong = f"{_name(column)}, which is not encrypted, did not come as it is"
+    for column, value in plain if mismatch is None else ():
+        if value not in received or value not in rows[column]:
+            mismatch = f"{_name(column)}, which is not encrypted, was changed"
             break
-    return Sample(len(hidden), len(shown), len(received), wrong)
+    return Sample(len(hidden), len(plain), len(received), mismatch)
 
 
-def _some_alike(kept: Values, seen: Values) -> bool:
-    return any(value is not None and value == other for value, other in zip(kept, seen, strict=True))
+def _any_equal(stored: Values, values: Values) -> bool:
+    return any(value is not None and value == other for value, other in zip(stored, values, strict=True))
 
 
 def _name(column: Column) -> str:

@@ -1,7 +1,7 @@
-"""A user's own MySQL or MariaDB server behind the gateway, which runs on this machine, and TPC-C's tables there.
+"""A user's own MySQL or MariaDB server with TPC-C's tables, behind a gateway on this machine.
 
-The tables are in a database of the run's own (`programs/mariadb/target.py`); nothing else is touched. The URL's account
-is the measured one: through the gateway it gets ciphertext and decrypts it.
+The tables are in a separate database for the run (`programs/mariadb/target.py`); nothing else is changed. The URL's
+account is the measured one: through the gateway it gets ciphertext and decrypts it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,14 @@ from costof.programs.mariadb.connection import tls_context
 from costof.programs.mariadb.target import MysqlDatabaseTarget
 from costof.programs.target_database import describe_writes
 from costof.services import Judgement, LoadData, Observation, Service, Stage
-from costof.services.encryption.gateway import MASTER_KEY, GatewayFront, Position, Rules, Seen, loading_arm
+from costof.services.encryption.gateway import (
+    MASTER_KEY,
+    GatewayFront,
+    GatewayObservation,
+    Position,
+    Rules,
+    loading_arm,
+)
 from costof.services.encryption.rules import Account, CatalogueAccount
 from costof.services.encryption.sample import Login, Rows, log_in, read_rows
 from costof.services.target import TargetService
@@ -31,12 +38,14 @@ from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from costof.study.schema import Study
 
-#: The key of the gateway's own certificate, where the user's account must speak TLS.
+#: The kind of key of the gateway's certificate, if the URL requires TLS.
 KEY = "ecdsa-p256"
 WAREHOUSE = "a warehouse of TPC-C (600,000 rows, 100 MB)"
 
 
 class TpccTarget(MysqlDatabaseTarget):
+    """A server with TPC-C's tables in a database of the run."""
+
     PRIVILEGES: ClassVar[tuple[str, ...]] = ("CREATE", "DROP", "SELECT", "INSERT", "UPDATE", "DELETE")
     TABLES: ClassVar[tuple[str, ...]] = TABLES
 
@@ -57,7 +66,7 @@ class TpccTarget(MysqlDatabaseTarget):
             create,
             marker,
             f"create TPC-C's nine tables in {database} and insert {self.records:,} times {WAREHOUSE}",
-            f"insert, update and delete rows of {database} by TPC-C's transactions for as long as the run lasts",
+            f"insert, update and delete rows of {database} by TPC-C's transactions until the run ends",
             drop,
         ]
 
@@ -66,10 +75,10 @@ class TpccTarget(MysqlDatabaseTarget):
 
 
 class EncryptionTarget(TargetService[TpccTarget]):
-    """Arms that do not go directly go through a gateway of this machine's, on a loopback address of its own."""
+    """A target whose arms use it directly or through a gateway on a loopback address of this machine."""
 
     measures_cpu = True
-    single_machine_reason = "the gateway stands on this machine and listens there alone"
+    single_machine_reason = "the gateway runs on this machine and listens only there"
 
     def __init__(self, plan: Plan, access: Access, server: TpccTarget) -> None:
         super().__init__(access, server)
@@ -80,7 +89,7 @@ class EncryptionTarget(TargetService[TpccTarget]):
         self._open_gateway(stack)
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
-        transport = self._to_server if Rules.of(arm).direct else self._to_gateway
+        transport = self._to_server if Rules.from_arm(arm).direct else self._to_gateway
         settings = self._front.client_settings(arm, self.server.client_settings())
         return Endpoint(service=settings.asking(arm.settings.service), transport=transport)
 
@@ -90,20 +99,20 @@ class EncryptionTarget(TargetService[TpccTarget]):
     def arrange(self, arm: PlannedArm) -> None:
         self.server.tables.renew()
 
-    def prove(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
+    def collect_evidence(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
         if stage == "end":
             return self.server.tables.facts()
-        return self._front.sample(arm, self._rows, self._login(direct=Rules.of(arm).direct))
+        return self._front.sample(arm, self._rows, self._login(direct=Rules.from_arm(arm).direct))
 
-    def lost(self, arm: PlannedArm | None = None) -> str | None:
+    def failure_reason(self, arm: PlannedArm | None = None) -> str | None:
         if arm is not None:
-            return self._front.lost(arm)
+            return self._front.failure_reason(arm)
         status = self._front.ended()
         return None if status is None else f"the gateway ended in the middle of the run (status {status})"
 
     def counters(self, server: str) -> Counters:
-        counted = self._front.counters(server)
-        return super().counters(server) if counted is None else counted
+        counters = self._front.counters(server)
+        return super().counters(server) if counters is None else counters
 
     def cpu_seconds(self) -> dict[str, float]:
         return super().cpu_seconds() | self._front.cpu_seconds()
@@ -114,7 +123,7 @@ class EncryptionTarget(TargetService[TpccTarget]):
     def judge(
         self, arm: PlannedArm, before: Observation | None, after: Observation | None, answer: SliceAnswer
     ) -> Judgement:
-        if not isinstance(before, Seen) or not isinstance(after, Seen):
+        if not isinstance(before, GatewayObservation) or not isinstance(after, GatewayObservation):
             return Judgement()
         return self._front.judge(arm, before, after, answer)
 
@@ -127,11 +136,11 @@ class EncryptionTarget(TargetService[TpccTarget]):
         )
 
     def _open_gateway(self, stack: ExitStack) -> None:
-        """Start the gateway in a lab, whose supervisor removes the rules whatever ends this process."""
+        """Start the gateway in a lab, whose supervisor removes the rule files however this process ends."""
         lab, url = stack.enter_context(Lab()), self.server.url
         address, certificate = lab.address(1), None
         self._authority = Authority(lab.folder / "certificates")
-        # Both sides of the gateway speak TLS or neither does: MySQL's proofs of a password differ.
+        # Both sides of the gateway use TLS or neither does: MySQL sends passwords differently with and without TLS.
         self._to_server = Transport(kind="tls", ca_file=url.ca_file) if url.tls else PLAIN
         self._to_gateway = self._to_server.trusting(self._authority.ca_file)
         if url.tls:
@@ -152,8 +161,8 @@ class EncryptionTarget(TargetService[TpccTarget]):
             return read_rows(connection, self.server.database)
 
     def _login(self, direct: bool) -> Login:
-        at = self.server.url if direct else replace(self.server.url, ca_file=self._authority.ca_file)
-        return Login(at.host, at.port, at.username, at.password, tls=tls_context(at) if at.tls else None)
+        url = self.server.url if direct else replace(self.server.url, ca_file=self._authority.ca_file)
+        return Login(url.host, url.port, url.username, url.password, tls=tls_context(url) if url.tls else None)
 
 
 def service(plan: Plan, access: Access, run_name: str) -> Service:

@@ -1,1 +1,1 @@
-"""Balancers before an HTTP server."""
+"""Balancers in front of an HTTP server."""

@@ -1,4 +1,4 @@
-"""The lab of balancers before an HTTP server."""
+"""The lab of balancers in front of an HTTP server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from costof.lab.program import Counters, Description
 from costof.lab.topology import Chain
 from costof.messages.plan import Endpoint, TlsFiles, Transport
 from costof.model import Model
-from costof.programs.balancer import ORIGIN_NAME, PROOF_PATH, Balancer, Entrance
+from costof.programs.balancer import EVIDENCE_PATH, ORIGIN_NAME, Balancer, Entrance
 from costof.programs.balancer import ROLE as BALANCER_ROLE
 from costof.programs.haproxy import Haproxy
 from costof.programs.http import HttpSettings
@@ -31,9 +31,12 @@ from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 
 
-class Setting(Model):
-    """`direct`: past the balancer. `balancer` is a program's name, `balancer_cores` its CPU share, `key` the kind of
-    key where TLS ends."""
+class ArmLabSettings(Model):
+    """The lab settings of an arm.
+
+    With `direct`, clients connect to the origin without a balancer. `balancer` is the program's name, `balancer_cores`
+    its CPU share, and `key` the kind of key at the end of TLS.
+    """
 
     direct: bool = False
     tls_at_balancer: bool = False
@@ -43,7 +46,7 @@ class Setting(Model):
     balancer_cores: float | None = None
 
     @classmethod
-    def of(cls, arm: PlannedArm) -> Self:
+    def from_arm(cls, arm: PlannedArm) -> Self:
         return cls.model_validate(arm.settings.lab)
 
 
@@ -51,9 +54,9 @@ PROGRAMS: dict[str, type[Balancer]] = {Haproxy.name: Haproxy, Nginx.name: Nginx}
 PATH = "/?wait=200"
 FIRST_ENTRANCE = 8000
 FIRST_LISTENER = 9000
-PROOF_SECONDS = 60
-# A new connection for each request leaves its port waiting for a minute (TIME_WAIT); an operator who has thousands of
-# them a second says so. Where /proc/sys may not be written, the kernel's own 28,000 ports must do.
+EVIDENCE_SECONDS = 60
+# A connection for each request leaves its port in TIME_WAIT for a minute. An operator with thousands of connections a
+# second would set these too. If /proc/sys is not writable, the kernel's default of 28,000 ports must be enough.
 TUNE = """
 cd /proc/sys/net/ipv4
 [ ! -w tcp_tw_reuse ] || echo 1 >tcp_tw_reuse
@@ -63,7 +66,7 @@ cd /proc/sys/net/ipv4
 
 @dataclass(frozen=True)
 class Route:
-    """Where an arm's connections go and where TLS ends. Each has ports of its own, so counters tell them apart."""
+    """The way of an arm's connections, and where TLS ends. Each route has separate ports and so separate counters."""
 
     direct: bool
     tls_at_balancer: bool
@@ -71,35 +74,37 @@ class Route:
     key: str | None
 
     @classmethod
-    def of(cls, arm: PlannedArm) -> Route:
-        setting = Setting.of(arm)
-        return cls(setting.direct, setting.tls_at_balancer, setting.tls_at_origin, setting.key)
+    def from_arm(cls, arm: PlannedArm) -> Route:
+        settings = ArmLabSettings.from_arm(arm)
+        return cls(settings.direct, settings.tls_at_balancer, settings.tls_at_origin, settings.key)
 
     @property
     def name(self) -> str:
-        """Such as 'balancer-rsa-2048' or 'direct'."""
+        """A name such as 'balancer-rsa-2048' or 'direct'."""
         ends = ["balancer"] * self.tls_at_balancer + ["origin"] * self.tls_at_origin
         return "-".join([*(ends or ["direct" if self.direct else "plain"]), *([self.key] if self.key else [])])
 
     @property
     def passes_through(self) -> bool:
-        """The balancer forwards bytes: TLS ends at the origin alone."""
+        """Whether the balancer forwards bytes unchanged, because TLS ends only at the origin."""
         return self.tls_at_origin and not self.tls_at_balancer and not self.direct
 
 
 class HttpLab(LabService):
-    """All arms use one origin and one process of each balancer. A balancer that dies costs its arms; the origin, the
-    run."""
+    """A lab in which all arms use one origin and one process of each balancer.
+
+    If a balancer dies, its arms fail; if the origin dies, the run fails.
+    """
 
     def __init__(self, plan: Plan) -> None:
-        balanced = [arm for arm in plan.arms if not Route.of(arm).direct]
-        self._routes = list(dict.fromkeys(map(Route.of, plan.arms)))
+        balanced = [arm for arm in plan.arms if not Route.from_arm(arm).direct]
+        self._routes = list(dict.fromkeys(map(Route.from_arm, plan.arms)))
         self._lab = Lab()
-        first_cores = Setting.of(balanced[0]).balancer_cores or 1.0
-        names = dict.fromkeys(str(Setting.of(arm).balancer) for arm in balanced)
+        first_cores = ArmLabSettings.from_arm(balanced[0]).balancer_cores or 1.0
+        names = dict.fromkeys(str(ArmLabSettings.from_arm(arm).balancer) for arm in balanced)
         self._chain = Chain(self._lab, list(names), "an origin", plan.seed, first_cores)
         self._balancers: dict[str, Balancer] = {}
-        self._contradicted: dict[str, str] = {}
+        self._mismatches: dict[str, str] = {}
 
     def _open(self, stack: ExitStack) -> None:
         stack.enter_context(self._lab)
@@ -109,9 +114,9 @@ class HttpLab(LabService):
                 self._lab.run(f"ports of {host.name}", [*host.prefix, "sh", "-ec", TUNE])
         self._authority = Authority(self._lab.folder / "certificates")
         self._origin = stack.enter_context(OriginProcess(self._chain.last.prefix))
-        self._listeners = dict(zip(self._routes, self._listeners_of(self._routes), strict=True))
+        self._listeners = dict(zip(self._routes, self._make_listeners(self._routes), strict=True))
         self._origin.begin(list(self._listeners.values()))
-        entrances = self._entrances_of([route for route in self._routes if not route.direct])
+        entrances = self._make_entrances([route for route in self._routes if not route.direct])
         for name, host in self._chain.middle.items():
             balancer = PROGRAMS[name](self._lab, host, self._chain.addresses[name], entrances, self._authority.ca_file)
             balancer.start()
@@ -128,35 +133,35 @@ class HttpLab(LabService):
     def prepare(self, arm: PlannedArm, load: LoadData) -> None: ...
 
     def writes(self) -> list[str]:
-        return ["nothing: the lab's own servers are asked by GET alone"]
+        return ["nothing: the lab's own servers only get GET requests"]
 
     def arrange(self, arm: PlannedArm) -> None:
-        if not Route.of(arm).direct:
-            setting = Setting.of(arm)
-            self._chain.middle[str(setting.balancer)].resize(setting.balancer_cores or 1.0)
+        if not Route.from_arm(arm).direct:
+            settings = ArmLabSettings.from_arm(arm)
+            self._chain.middle[str(settings.balancer)].resize(settings.balancer_cores or 1.0)
 
-    def prove(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
-        """Say where TLS ended for two connections made as the arm makes them. One that contradicts the arm loses it."""
+    def collect_evidence(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
+        """Return where TLS ends, from two connections like the arm's. If this contradicts the arm, the arm fails."""
         if stage == "end":
             return {}
         try:
-            facts, wrong = self._prove(arm)
+            facts, mismatch = self._test_route(arm)
         except (OSError, http.client.HTTPException) as error:
-            # A suite that this OpenSSL lacks is the arm's error already; any other arm must not go on unproven.
-            facts, wrong = {}, f"it could not be proved: {error}"
-        if wrong is not None:
-            self._contradicted[arm.name] = wrong
+            # An arm whose cipher suite this OpenSSL lacks fails anyway; no arm may be measured without evidence.
+            facts, mismatch = {}, f"its route could not be verified: {error}"
+        if mismatch is not None:
+            self._mismatches[arm.name] = mismatch
         return facts
 
     def counters(self, server: str) -> Counters:
-        """Read the end that a client speaks to: a balancer, or the origin where bytes are passed through to it."""
+        """Return the counters of the balancer at an address, or of the origin if TLS ends only there."""
         for name, balancer in self._balancers.items():
             for route in self._routes:
                 if not route.direct and server == f"{self._chain.addresses[name]}:{self._ports[route.name]}":
                     if route.passes_through:
-                        return _told(self._taken(route))
+                        return _to_counters(self._origin_counters(route))
                     return balancer.counters(route.name)
-        return _told(self._taken(next(route for route in self._routes if route.direct)))
+        return _to_counters(self._origin_counters(next(route for route in self._routes if route.direct)))
 
     def cpu_seconds(self) -> dict[str, float]:
         return self._lab.cpu_seconds() | {ORIGIN_ROLE: self._origin.cpu_seconds()}
@@ -164,10 +169,11 @@ class HttpLab(LabService):
     def throttled_seconds(self) -> dict[str, float]:
         return throttled_seconds((BALANCER_ROLE, host) for host in self._chain.middle.values())
 
-    def lost(self, arm: PlannedArm | None = None) -> str | None:
+    def failure_reason(self, arm: PlannedArm | None = None) -> str | None:
         if arm is not None:
-            balancer = None if Route.of(arm).direct else self._balancers[str(Setting.of(arm).balancer)]
-            return self._contradicted.get(arm.name) or (balancer.why_dead() if balancer else None)
+            settings = ArmLabSettings.from_arm(arm)
+            balancer = None if settings.direct else self._balancers[str(settings.balancer)]
+            return self._mismatches.get(arm.name) or (balancer.why_dead() if balancer else None)
         return ended("origin", self._origin.ended())
 
     def warnings(self) -> list[str]:
@@ -175,7 +181,7 @@ class HttpLab(LabService):
         return [] if self._chain.shares else [WarningText.NO_CPU_SHARE.text(hosts=hosts, factors="balancer_cpu")]
 
     def describe(self) -> Description:
-        facts = {key: told for balancer in self._balancers.values() for key, told in balancer.facts().items()}
+        facts = {name: text for balancer in self._balancers.values() for name, text in balancer.facts().items()}
         return Description(
             versions={name: balancer.version for name, balancer in self._balancers.items()}
             | {"origin": f"costof-engine {__version__}"},
@@ -187,7 +193,7 @@ class HttpLab(LabService):
     def process_ids(self) -> dict[str, int]:
         return super().process_ids | {"origin": self._origin.pid}
 
-    def _listeners_of(self, routes: Iterable[Route]) -> list[Listener]:
+    def _make_listeners(self, routes: Iterable[Route]) -> list[Listener]:
         names = [self._chain.last_address, *self._chain.addresses.values(), ORIGIN_NAME]
         return [
             Listener(
@@ -197,13 +203,13 @@ class HttpLab(LabService):
             for number, route in enumerate(routes)
         ]
 
-    def _entrances_of(self, routes: Iterable[Route]) -> list[Entrance]:
+    def _make_entrances(self, routes: Iterable[Route]) -> list[Entrance]:
         names = list(self._chain.addresses.values())
         return [
             Entrance(
                 name=route.name,
                 port=FIRST_ENTRANCE + number,
-                onward=self._listeners[route].address,
+                origin=self._listeners[route].address,
                 certificate=self._certificate("balancer", route, names) if route.tls_at_balancer else None,
                 reencrypts=route.tls_at_balancer and route.tls_at_origin,
                 passes_through=route.passes_through,
@@ -216,53 +222,56 @@ class HttpLab(LabService):
         return self._authority.issue(f"{owner}-of-{route.name}", route.key, names)
 
     def _entry(self, arm: PlannedArm) -> str:
-        """Return where the arm's client connects to, 'address:port'."""
-        route = Route.of(arm)
+        """Return the 'address:port' that an arm's client connects to."""
+        route = Route.from_arm(arm)
         if not route.direct:
-            return f"{self._chain.addresses[str(Setting.of(arm).balancer)]}:{self._ports[route.name]}"
+            return f"{self._chain.addresses[str(ArmLabSettings.from_arm(arm).balancer)]}:{self._ports[route.name]}"
         return self._listeners[route].address
 
-    def _taken(self, route: Route) -> ListenerCounters | None:
-        """Return what the origin has taken over a route, or None when it has died: `lost` says so."""
+    def _origin_counters(self, route: Route) -> ListenerCounters | None:
+        """Return the origin's counters for a route, or None if the origin has died."""
         if self._origin.ended() is not None:
             return None
         return self._origin.counters().listeners[self._listeners[route].address]
 
-    def _prove(self, arm: PlannedArm) -> tuple[dict[str, str], str | None]:
-        """Return facts, and what of them contradicts the arm."""
-        route = Route.of(arm)
-        told = ""
+    def _test_route(self, arm: PlannedArm) -> tuple[dict[str, str], str | None]:
+        """Return facts about an arm's route, and how they contradict the arm, or None."""
+        route = Route.from_arm(arm)
+        at_balancer = ""
         if not route.direct and not route.passes_through:
-            told = self._ask(arm, PROOF_PATH).strip()
+            at_balancer = self._get(arm, EVIDENCE_PATH).strip()
         before = self._origin.counters().listeners[self._listeners[route].address]
-        self._ask(arm, "/?wait=0")
+        self._get(arm, "/?wait=0")
         after = self._origin.counters().listeners[self._listeners[route].address]
-        # Which of the origin's ports was asked tells the route; one with TLS takes nothing else.
-        onward = "nothing" if after.requests == before.requests else "TLS" if after.tls else "plain"
-        facts = {"TLS at the balancer": told or "none"} if not route.direct else {}
-        return facts | {"to the origin": onward}, contradiction(route, told, onward)
+        # Each route has a port at the origin, and a port with TLS accepts nothing else.
+        to_origin = "nothing" if after.requests == before.requests else "TLS" if after.tls else "plain"
+        facts = {"TLS at the balancer": at_balancer or "none"} if not route.direct else {}
+        return facts | {"to the origin": to_origin}, route_mismatch(route, at_balancer, to_origin)
 
-    def _ask(self, arm: PlannedArm, path: str) -> str:
-        """Make one request over a connection of its own, from the client's host. Raises OSError, HTTPException."""
+    def _get(self, arm: PlannedArm, path: str) -> str:
+        """Send one request over a new connection from the client's host. Raises OSError, HTTPException."""
         transport = arm.settings.transport_trusting(self._authority.ca_file)
-        asking = _Connection(self._chain.client, self._entry(arm), _context(transport))
+        connection = _Connection(self._chain.client, self._entry(arm), _context(transport))
         try:
-            asking.request("GET", path, headers={"Connection": "close"})
-            response = asking.getresponse()
+            connection.request("GET", path, headers={"Connection": "close"})
+            response = connection.getresponse()
             body = response.read().decode(errors="replace")
         finally:
-            asking.close()
+            connection.close()
         if response.status != http.client.OK:
             raise http.client.HTTPException(f"GET {path} was answered with {response.status}")
         return body
 
 
-def contradiction(route: Route, at_balancer: str, onward: str) -> str | None:
-    """Return what of an arm's proof is not as its route says, or None."""
+def route_mismatch(route: Route, at_balancer: str, to_origin: str) -> str | None:
+    """Return how the evidence contradicts a route, or None.
+
+    `at_balancer` is the TLS that the balancer reports, '' for none; `to_origin` is 'TLS', 'plain' or 'nothing'.
+    """
     if bool(at_balancer) != route.tls_at_balancer:
-        return f"the balancer says of its connection: {at_balancer or 'no TLS'}"
-    wanted = "TLS" if route.tls_at_origin else "plain"
-    return None if onward == wanted else f"to the origin came {onward}, not {wanted}"
+        return f"the balancer's connection had {at_balancer or 'no TLS'}"
+    expected = "TLS" if route.tls_at_origin else "plain"
+    return None if to_origin == expected else f"the origin got {to_origin}, not {expected}"
 
 
 class _Connection(http.client.HTTPConnection):
@@ -275,7 +284,7 @@ class _Connection(http.client.HTTPConnection):
 
     def connect(self) -> None:
         plain = self._from.socket()
-        plain.settimeout(PROOF_SECONDS)
+        plain.settimeout(EVIDENCE_SECONDS)
         self.sock = plain
         plain.connect((self.host, self.port))
         if self._context is not None:
@@ -283,7 +292,7 @@ class _Connection(http.client.HTTPConnection):
 
 
 def _context(transport: Transport) -> ssl.SSLContext | None:
-    """Return TLS as the engine speaks it on an arm. Raises OSError for a suite that this OpenSSL lacks."""
+    """Return a TLS context with an arm's settings. Raises OSError for a cipher suite that this OpenSSL lacks."""
     if not transport.is_tls:
         return None
     context = ssl.create_default_context(cafile=transport.ca_file)
@@ -296,8 +305,8 @@ def _context(transport: Transport) -> ssl.SSLContext | None:
     return context
 
 
-def _told(taken: ListenerCounters | None) -> Counters:
-    return Counters(taken.connections, taken.tls) if taken is not None else Counters()
+def _to_counters(listener: ListenerCounters | None) -> Counters:
+    return Counters(listener.connections, listener.tls) if listener is not None else Counters()
 
 
 def service(plan: Plan) -> Service:

@@ -1,4 +1,4 @@
-"""A user's own balancer, reached by an https:// and an http:// URL. It is asked by GET alone; nothing is written."""
+"""A user's own balancer, with an https:// and an http:// URL. It gets only GET requests; nothing is written."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from costof.messages.plan import Endpoint
 from costof.programs.access import Access, ShownAccess, check_ca_file
 from costof.programs.balancer import ROLE as BALANCER_ROLE
 from costof.programs.http import HttpSettings
-from costof.programs.reach import certificate_of, check_identity
+from costof.programs.reach import check_identity, read_certificate
 from costof.services import LoadData, Service
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
@@ -27,9 +27,9 @@ PORTS = {"https": 443, "http": 80}
 
 @dataclass(frozen=True)
 class Place:
-    """What a URL says. `address` is 'host:port' to connect to, `host` the Host header, `path` holds the query.
+    """A parsed URL. `address` is the 'host:port' to connect to, `host` the Host header; `path` includes the query.
 
-    `url` is to be shown: of its query the names alone, since a value may be a token.
+    `url` is the URL to show. Of its query it has only the names, since a value may be a token.
     """
 
     url: str
@@ -41,14 +41,14 @@ class Place:
 
 
 class HttpTarget(Service):
-    """Its servers are somebody's own: no counters, and their side of the evidence is the client's word."""
+    """A user's balancer: its counters cannot be read, so all evidence comes from the client."""
 
     server_role = BALANCER_ROLE
 
     def __init__(self, plan: Plan, tls: Place, plain: Place, ca_file: Path | None) -> None:
         self._places = {True: tls, False: plain}
-        asked = {arm.settings.speaks_tls for arm in plan.arms}
-        self._used = [place for secure, place in self._places.items() if secure in asked]
+        used = {arm.settings.speaks_tls for arm in plan.arms}
+        self._used = [place for tls_used, place in self._places.items() if tls_used in used]
         self._ca_file = ca_file
 
     def __enter__(self) -> Self:
@@ -76,7 +76,7 @@ class HttpTarget(Service):
 
     def describe(self) -> Description:
         return Description(
-            # What it calls itself stands in its responses, which the instrument reads.
+            # Its name is in its responses, which the instrument reads.
             versions={},
             topology="a balancer of the user's own",
             facts={"plain" if place.url.startswith("http:") else "TLS": place.url for place in self._used},
@@ -84,18 +84,19 @@ class HttpTarget(Service):
 
     def identity(self) -> dict[str, str]:
         tls = self._places[True]
-        return certificate_of(tls.name, tls.port) if tls in self._used else {}
+        return read_certificate(tls.name, tls.port) if tls in self._used else {}
 
 
 def offers(level: Level | ArmSettings, access: Access) -> bool:
-    """Whether a user's own balancer can be had as a level asks of the lab: a client cannot tell whether one is there,
-    nor where else TLS ends."""
+    """Return whether a level can be measured on a user's own balancer.
+
+    A client cannot find out whether there is a balancer, or whether TLS is used behind it.
+    """
     return not level.lab.get("direct") and not level.lab.get("tls_at_origin")
 
 
 def service(plan: Plan, access: Access, run_name: str) -> Service:
-    """The target of a plan. Raises `BAD_TARGET` for a URL that is none, `TARGET_LACKS_TERMINATION`,
-    `PLAIN_TARGET_MISSING`."""
+    """Return the target of a plan. Raises `BAD_TARGET`, `TARGET_LACKS_TERMINATION`, `PLAIN_TARGET_MISSING`."""
     offered = {arm.levels[plan.study.main_factor]: offers(arm.settings, access) for arm in plan.arms}
     if unknown := [level for level, is_offered in offered.items() if not is_offered]:
         rest = ",".join(level for level in offered if level not in unknown)
@@ -112,7 +113,7 @@ def shown(access: Access, study: Study) -> ShownAccess:
 
 
 def parse_url(url: str, scheme: str, study: str) -> Place:
-    """Parse 'https://host:443/path?query'; a fragment is the client's own. Raises `BAD_TARGET`."""
+    """Parse 'https://host:443/path?query'. A fragment is ignored. Raises `BAD_TARGET`."""
 
     def bad(detail: str) -> CostofError:
         return CostofError(ErrorText.BAD_TARGET, study=study, detail=detail)
@@ -123,16 +124,16 @@ def parse_url(url: str, scheme: str, study: str) -> Place:
         port = parts.port if parts.port is not None else PORTS[scheme]
         name = ascii_name(parts.hostname or "")
         if "[" in parts.netloc and ":" not in name:
-            raise UrlError("what stands in brackets is no IPv6 address")
+            raise UrlError("the text in brackets is not an IPv6 address")
     except UrlError as error:
         raise bad(str(error)) from None
     except ValueError:
-        raise bad("what follows // is not host:port, with IPv6 in brackets") from None
+        raise bad("after // there must be host:port, with an IPv6 address in brackets") from None
     if parts.scheme != scheme:
         option = "--target" if scheme == "https" else "--plain-target"
-        raise bad(f"{option} is written as {scheme}://host:{PORTS[scheme]}/path")
+        raise bad(f"write {option} as {scheme}://host:{PORTS[scheme]}/path")
     if not name or port == 0:
-        raise bad("it names no host" if not name else "nobody listens on port 0")
+        raise bad("it has no host" if not name else "port 0 is not a valid port")
     bracketed = f"[{name}]" if ":" in name else name
     path = encoded((parts.path or "/") + (f"?{parts.query}" if parts.query else ""))
     host = bracketed if port == PORTS[scheme] else f"{bracketed}:{port}"
@@ -141,7 +142,7 @@ def parse_url(url: str, scheme: str, study: str) -> Place:
 
 
 def _resolve(place: Place) -> None:
-    """Raise `TARGET_UNREACHABLE` at once, where each of its arms would say so."""
+    """Raise `TARGET_UNREACHABLE` if the host name does not resolve: once, instead of for each arm."""
     try:
         socket.getaddrinfo(place.name, place.port, type=socket.SOCK_STREAM)
     except OSError as error:

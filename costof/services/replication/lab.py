@@ -1,15 +1,15 @@
-"""The lab of replica sets: members on hosts of their own, near and far.
+"""The lab of replica sets, whose members run on separate hosts, near and far.
 
-Fifteen hosts joined pairwise would be a hundred links. Here each has one to a router in the middle, with half of the
-round trip, and there is one router for each pair of distances that the arms ask for: all of them stand through the run,
-and a set is moved from one to another by a route of each node. Members are known by addresses that lie on no link, so
-that their connections outlive the move.
+Fifteen hosts connected pairwise would need a hundred links. Here each host has a link with half the round trip to a
+router. There is one router for each pair of distances of the arms, all through the run; a set is moved from one router
+to another by changing a route on each node. Members have addresses that belong to no link, so that their connections
+survive the move.
 
-The client has its own link to the router without a delay, at every distance: a node that is far from the others is not
+The client has its own link to the router, without a delay at every distance: a node that is far from the others is not
 far from the client.
 
-All sets stand through the whole run and only the measured one works. A set has a primary, electable secondaries and a
-hidden member, seven that vote at most; the others are read-only: they have no vote and cannot be elected.
+All sets exist through the whole run, and only the measured one has load. A set has a primary, electable secondaries and
+a hidden member, with at most seven voters; the other members are read-only: they cannot vote or be elected.
 """
 
 from __future__ import annotations
@@ -37,23 +37,30 @@ from costof.model import Model
 from costof.programs.mongod.connection import COLLECTION, MAJORITY, MongodbSettings
 from costof.programs.mongod.lab import Member, ReplicaSet, find_mongod, mongod_version, read_counters
 from costof.services import Judgement, LabService, LoadData, Observation, Service
-from costof.services.replication.shape import NotArrangedError, SetReading, ShapedSet, figures_of, told, tree_mismatch
+from costof.services.replication.shape import (
+    NotArrangedError,
+    SetReading,
+    ShapedSet,
+    replication_figures,
+    tree_mismatch,
+    tree_text,
+)
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 
-#: Roles as CPU time is counted under them, in the members' order.
+#: Roles of members in CPU figures, in the members' order.
 PRIMARY, SECONDARIES, HIDDEN, READ_ONLY = "primary", "secondaries", "hidden", "read-only"
 MOST_VOTERS = 7
 
-#: Names of the roles' CPU figures.
+#: The CPU figure of each role.
 FIGURES = {PRIMARY: "primary_cpu", SECONDARIES: "secondary_cpu", HIDDEN: "hidden_cpu", READ_ONLY: "read_only_cpu"}
 
 OPTIONS = {
-    # The smallest that mongod takes: fifteen members share the machine's memory and its disk.
+    # The smallest sizes that mongod accepts: fifteen members share the machine's memory and disk.
     "wiredTigerCacheSizeGB": "0.25",
     "oplogSize": "990",
-    # The lab has checkpoints made between slices. One in a slice, or the eviction of what is dirty, takes a small
-    # share of a core for most of a second.
+    # The lab makes checkpoints between slices. A checkpoint or the eviction of dirty pages during a slice would use up
+    # a small CPU share for most of a second.
     "syncdelay": "3600",
     "wiredTigerEngineConfigString": "eviction_updates_target=50,eviction_updates_trigger=60,"
     "eviction_dirty_target=50,eviction_dirty_trigger=60",
@@ -61,18 +68,17 @@ OPTIONS = {
 PARAMETERS = {
     # For the fail points that pin a shape.
     "enableTestCommands": "1",
-    # A member that finds nobody ahead of it looks again after this and not after a second: sooner in its place.
+    # A member that finds no source ahead of it tries again after 20 ms, not after a second.
     "failpoint.forceBgSyncSyncSourceRetryWaitMS": '{"mode": "alwaysOn", "data": {"sleepMS": 20}}',
-    # Its periodic disk writes would be noise in the measurement.
+    # Periodic disk writes for diagnostics would be noise in the measurement.
     "diagnosticDataCollectionEnabled": "false",
 }
 
 
-def roles_of(nodes: int) -> dict[str, str]:
-    """The members of a set by name, with their roles: in the order in which a chain is formed.
+def member_roles(nodes: int) -> dict[str, str]:
+    """Return the roles of a set's members by name, in the order of a chain.
 
-    Those that vote come first, the electable before the hidden one, so that no path to a majority leads through a
-    member that does not count towards it.
+    Voters come first, electable ones before the hidden one, so that the path to a majority has only voters.
     """
     voters = min(nodes, MOST_VOTERS)
     roles = {"primary": PRIMARY}
@@ -81,29 +87,29 @@ def roles_of(nodes: int) -> dict[str, str]:
     return roles | {f"read-only-{number}": READ_ONLY for number in range(1, nodes - voters + 1)}
 
 
-def counted(nodes: int) -> str:
-    """Say such as 'primary, 5 secondaries, hidden, 8 read-only'."""
-    counts = Counter(roles_of(nodes).values())
+def roles_text(nodes: int) -> str:
+    """Return a text such as 'primary, 5 secondaries, hidden, 8 read-only'."""
+    counts = Counter(member_roles(nodes).values())
     several = {SECONDARIES: "secondaries" if counts[SECONDARIES] > 1 else "secondary", READ_ONLY: "read-only"}
     return ", ".join(f"{count} {several[role]}" if role in several else role for role, count in counts.items())
 
 
-# What veth and a router cost by themselves is less (docs/labs.md): no delay is put on top of it.
+# The round trip over veth and a router is shorter (docs/labs.md); up to this no delay is added.
 NEAR_MS = 0.1
-#: In cores: what a node has of the CPU it runs on until an arm asks for less, and while its set is arranged.
+#: The CPU share of a node, in cores, before the first arm and while its set is arranged.
 WHOLE_CPU = 1.0
 
 
 @dataclass(frozen=True)
 class Distances:
-    """Round trips: between any two nodes, and how much further away than that the far one is."""
+    """Round trips: between any two nodes, and the additional one to the far node."""
 
     round_trip_ms: float
     far_member_ms: float
 
     @property
     def near(self) -> bool:
-        """Whether the hosts' own path is all there is."""
+        """Whether no delay is added to the hosts' own path."""
         return self.round_trip_ms <= NEAR_MS and self.far_member_ms == 0
 
     def to_router_ms(self, far: bool) -> float:
@@ -114,7 +120,7 @@ class Distances:
 
 @dataclass(frozen=True)
 class Group:
-    """The nodes of one set by name, which of them is the far one, and all distances at which they will stand."""
+    """The names of one set's nodes, the far one among them, and all distances of its arms."""
 
     nodes: Sequence[str]
     far: str
@@ -122,7 +128,7 @@ class Group:
 
 
 class Nodes(Topology):
-    """With root every node has a CPU share, on one CPU: all of it at first, enough to form a set in."""
+    """The hosts of all nodes. With root, each has a CPU share on one CPU: at first the whole CPU, to form its set."""
 
     def __init__(self, lab: Lab, seed: int, groups: Sequence[Group]) -> None:
         super().__init__(lab, seed)
@@ -133,16 +139,16 @@ class Nodes(Topology):
         self._links: dict[tuple[str, Distances | None], Link] = {}
 
     def move(self, group: Group, distances: Distances) -> None:
-        """Put the nodes of a group this far from each other. Connections between them stay. Raises `LAB_FAILED`."""
+        """Change the distances between the nodes of a group. Connections stay open. Raises `LAB_FAILED`."""
         if self.shares:
-            self._network.configure("moving nodes", [self._way(node, distances) for node in group.nodes])
+            self._network.configure("moving nodes", [self._route(node, distances) for node in group.nodes])
 
     def words(self) -> str:
-        """Such as 'each member on a host (network namespace) of its own, joined by a router (veth, engine)'."""
+        """Return a text such as 'each member on a separate host (network namespace), joined by a router (veth)'."""
         if not self.shares:
             return "all members on loopback"
         kinds = ", ".join(sorted({link.kind for link in self._links.values()}))
-        return f"each member on a host (network namespace) of its own, joined by a router ({kinds})"
+        return f"each member on a separate host (network namespace), joined by a router ({kinds})"
 
     def _make(self) -> None:
         if self.shares:
@@ -169,7 +175,7 @@ class Nodes(Topology):
         self._network.configure("routes", [(self.client, f"route add default via {link.b_address}"), *self._routes()])
 
     def _router(self, distances: Distances | None) -> Host:
-        """Return the router of a pair of distances; None is the near one, which the client has its link to."""
+        """Return the router for a pair of distances; None is the near router, to which the client's link leads."""
         if distances not in self._routers:
             router = self._network.host(f"router-{len(self._routers)}")
             self._network.forward(router)
@@ -186,24 +192,24 @@ class Nodes(Topology):
         for (node, distances), link in self._links.items():
             yield self._routers[distances], f"route add {self.addresses[node]}/32 via {link.a_address}"
             if distances is None:
-                # The client's link, whichever way the nodes go to each other.
+                # To the client always over the near router, whatever the distance between nodes.
                 source = f"src {self.addresses[node]}"
                 yield self.hosts[node], f"route add default via {link.b_address} {source}"
 
-    def _way(self, node: str, distances: Distances) -> tuple[Host, str]:
-        """Return the route to the addresses of all nodes, one network, by the router of the distances."""
+    def _route(self, node: str, distances: Distances) -> tuple[Host, str]:
+        """Return the route of a node to all nodes' addresses, one network, over the router for the distances."""
         link = self._links[node, None if distances.near else distances]
         address = self.addresses[node]
         network = f"{address.rpartition('.')[0]}.0/24"
         return self.hosts[node], f"route replace {network} via {link.b_address} src {address}"
 
     def _measure(self) -> None:
-        """Measure each distance once, in the first group that stands at it, before anything else uses the links."""
-        seen: set[Distances] = set()
+        """Measure each distance once, in the first group that has it, before anything else uses the links."""
+        measured_distances: set[Distances] = set()
         for group in self._groups:
             for distances in group.distances:
-                if distances not in seen:
-                    seen.add(distances)
+                if distances not in measured_distances:
+                    measured_distances.add(distances)
                     self.move(group, distances)
                     self._evidence += self._measured(group, distances)
 
@@ -219,7 +225,7 @@ class Nodes(Topology):
             yield from measured(self._path(name, first, group.far, milliseconds))
 
     def _path(self, name: str, a: str, b: str, milliseconds: float) -> Link:
-        """Return a path from node to node over the router, as if it were one link."""
+        """Return the path between two nodes over the router as one link."""
         ends = self.hosts[a], self.hosts[b], self.addresses[a], self.addresses[b]
         return Link(name, *ends, kind="routed", device="", round_trip_ms=milliseconds)
 
@@ -228,9 +234,9 @@ class Nodes(Topology):
         for group in self._groups:
             for distances in group.distances:
                 if not distances.near:
-                    told = f"{distances.round_trip_ms + distances.far_member_ms:g} ms"
-                    detail = "the nodes of a lab without root are all on loopback"
-                    raise CostofError(ErrorText.NEEDS_ROOT, what=f"a round trip of {told} between nodes", detail=detail)
+                    what = f"a round trip of {distances.round_trip_ms + distances.far_member_ms:g} ms between nodes"
+                    detail = "without root all nodes of a lab are on loopback"
+                    raise CostofError(ErrorText.NEEDS_ROOT, what=what, detail=detail)
             for node in group.nodes:
                 self.hosts[node] = self._network.host(node)
                 self.addresses[node] = self.hosts[node].loopback or ""
@@ -238,24 +244,24 @@ class Nodes(Topology):
 
 REPLICA_SET = "costof"
 DATABASE = "ycsb"
-# As often as a set of fifteen has them every two seconds: a node sends as many a second in any set, and in small ones a
-# change of the configuration, which waits for one, takes less.
+# With fifteen members the interval is two seconds; with fewer it is shorter, so that a node sends the same number of
+# heartbeats a second in every set. A change of the configuration, which waits for a heartbeat, is faster in small sets.
 HEARTBEAT_MS_A_MEMBER = 2000 / 14
-#: Records (about 1 kB each, on every member) past which the data is dropped between two slices.
+#: Number of records (about 1 kB each, on every member) above which the data is dropped between two slices.
 MOST_RECORDS = 100_000
 
 
 @dataclass
 class _LabSet:
-    """One set, where its nodes stand, and what they were last given."""
+    """One set, its nodes, and their current distances."""
 
     shaped: ShapedSet
     group: Group
     distances: Distances | None = None
 
 
-class Setting(Model):
-    """What an arm asks of the lab. `node_cores`: the CPU share of a node."""
+class ArmLabSettings(Model):
+    """The lab settings of an arm. `node_cores` is the CPU share of a node."""
 
     nodes: int
     shape: str
@@ -264,7 +270,7 @@ class Setting(Model):
     node_cores: float
 
     @classmethod
-    def of(cls, arm: PlannedArm) -> Setting:
+    def from_arm(cls, arm: PlannedArm) -> ArmLabSettings:
         return cls.model_validate(arm.settings.lab)
 
     @property
@@ -273,7 +279,7 @@ class Setting(Model):
 
 
 class ReplicationLab(LabService):
-    """Sets by their number of nodes. A member that dies costs its set's arms; the last set, the run."""
+    """Replica sets by their number of nodes. If a member dies, the arms of its set fail; if all sets fail, the run."""
 
     makes_hosts = False
 
@@ -282,13 +288,14 @@ class ReplicationLab(LabService):
         self._lab = Lab()
         self._password = SecretStr(secrets.token_urlsafe(24))
         self._groups = {
-            nodes: _group(plan, nodes) for nodes in dict.fromkeys(Setting.of(arm).nodes for arm in plan.arms)
+            nodes: _group(plan, nodes)
+            for nodes in dict.fromkeys(ArmLabSettings.from_arm(arm).nodes for arm in plan.arms)
         }
         self._nodes = Nodes(self._lab, plan.seed, list(self._groups.values()))
         self._sets: dict[int, _LabSet] = {}
         self._measured = next(iter(self._groups))
-        self._trouble: str | None = None
-        # Reads ask for records of earlier slices.
+        self._arrange_error: str | None = None
+        # Not with reads, which need the records of earlier slices.
         self._may_drop = not any(
             options.get("read_proportion") for arm in plan.arms for options in arm.settings.workload.values()
         )
@@ -310,11 +317,11 @@ class ReplicationLab(LabService):
         for replica_set in replica_sets:
             replica_set.form(round(HEARTBEAT_MS_A_MEMBER * (len(replica_set.members) - 1)))
         for nodes in self._sets:
-            # From here on: forming in a tenth of a core would take minutes.
-            self._give_shares(nodes, min(Setting.of(arm).node_cores for arm in self._plan.arms))
+            # Only now, since forming a set with a tenth of a core would take minutes.
+            self._give_shares(nodes, min(ArmLabSettings.from_arm(arm).node_cores for arm in self._plan.arms))
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
-        nodes = Setting.of(arm).nodes
+        nodes = ArmLabSettings.from_arm(arm).nodes
         members = self._sets[nodes].shaped.members
         settings = MongodbSettings(
             addresses=[member.address for member in members if member.priority],
@@ -331,36 +338,36 @@ class ReplicationLab(LabService):
         return self._nodes.client.prefix
 
     def prepare(self, arm: PlannedArm, load: LoadData) -> None:
-        """Load nothing: YCSB's load is what is measured."""
+        """Load nothing: YCSB's load is the measured workload."""
 
     def writes(self) -> list[str]:
         return [f"the lab's own replica sets: {DATABASE}.{COLLECTION}, removed with the lab"]
 
     def arrange(self, arm: PlannedArm) -> None:
-        """Arrange the set. What goes wrong here `judge` tells: it spoils a slice and not the run."""
-        setting = Setting.of(arm)
-        self._measured = setting.nodes
-        standing = self._sets[self._measured]
-        shaped = standing.shaped
-        self._trouble = self._lost_set(self._measured)
-        if self._trouble is not None:
+        """Arrange the arm's set. `judge` reports an error, which makes only the slice invalid."""
+        settings = ArmLabSettings.from_arm(arm)
+        self._measured = settings.nodes
+        lab_set = self._sets[self._measured]
+        shaped = lab_set.shaped
+        self._arrange_error = self._dead_member(self._measured)
+        if self._arrange_error is not None:
             return
-        # Only the slice has to pass in the arm's share.
+        # The arm's CPU share only applies to the slice.
         self._give_shares(self._measured, WHOLE_CPU)
         try:
-            if standing.distances != setting.distances:
-                self._nodes.move(standing.group, setting.distances)
-                standing.distances = setting.distances
-            shaped.take_office()
+            if lab_set.distances != settings.distances:
+                self._nodes.move(lab_set.group, settings.distances)
+                lab_set.distances = settings.distances
+            shaped.restore_primary()
             if self._may_drop:
                 shaped.trim(MOST_RECORDS)
-            shaped.take_shape(setting.shape)
-            shaped.catch_up(setting.shape)
+            shaped.apply_shape(settings.shape)
+            shaped.catch_up(settings.shape)
             shaped.checkpoint()
         except (NotArrangedError, PyMongoError) as error:
-            self._trouble = f"the set could not be arranged: {error}".split(", full error")[0]
+            self._arrange_error = f"the set could not be arranged: {error}".split(", full error")[0]
         finally:
-            self._give_shares(self._measured, setting.node_cores)
+            self._give_shares(self._measured, settings.node_cores)
 
     def links(self) -> list[LinkEvidence]:
         return self._nodes.links()
@@ -369,7 +376,7 @@ class ReplicationLab(LabService):
         return read_counters(self._shaped.admin(server))
 
     def cpu_seconds(self) -> dict[str, float]:
-        """Return the CPU time of the set that is measured; the members of a role together."""
+        """Return the CPU time of the measured set, as sums over the members of each role."""
         used: dict[str, float] = {}
         for member in self._shaped.members:
             used[member.role] = used.get(member.role, 0.0) + self._shaped.cpu_seconds(member.name)
@@ -379,42 +386,42 @@ class ReplicationLab(LabService):
         return throttled_seconds((member.role, member.host) for member in self._shaped.members if member.host)
 
     def observe(self, arm: PlannedArm) -> Observation | None:
-        return self._sets[Setting.of(arm).nodes].shaped.read()
+        return self._sets[ArmLabSettings.from_arm(arm).nodes].shaped.read()
 
     def judge(
         self, arm: PlannedArm, before: Observation | None, after: Observation | None, answer: SliceAnswer
     ) -> Judgement:
         if not isinstance(before, SetReading) or not isinstance(after, SetReading):
-            return Judgement(mismatch=self._trouble or "the members could not be asked")
-        setting = Setting.of(arm)
-        shaped = self._sets[setting.nodes].shaped
-        wrong = (
-            self._trouble
+            return Judgement(mismatch=self._arrange_error or "the members could not be read")
+        settings = ArmLabSettings.from_arm(arm)
+        shaped = self._sets[settings.nodes].shaped
+        mismatch = (
+            self._arrange_error
             or before.fault(shaped.primary)
             or after.fault(shaped.primary)
-            or tree_mismatch(shaped.wanted(setting.shape), before, after)
+            or tree_mismatch(shaped.expected_tree(settings.shape), before, after)
         )
-        facts = {"tree": told(after.tree)}
-        if wrong is not None:
-            return Judgement(wrong, facts=facts)
-        figures = figures_of(before, after, shaped.voters, answer.operations)
-        return Judgement(None, figures | self._cpu_figures(setting, before, after), facts)
+        facts = {"tree": tree_text(after.tree)}
+        if mismatch is not None:
+            return Judgement(mismatch, facts=facts)
+        figures = replication_figures(before, after, shaped.voters, answer.operations)
+        return Judgement(None, figures | self._cpu_figures(settings, before, after), facts)
 
-    def lost(self, arm: PlannedArm | None = None) -> str | None:
+    def failure_reason(self, arm: PlannedArm | None = None) -> str | None:
         if arm is not None:
-            return self._lost_set(Setting.of(arm).nodes)
-        reasons = [self._lost_set(nodes) for nodes in self._sets]
+            return self._dead_member(ArmLabSettings.from_arm(arm).nodes)
+        reasons = [self._dead_member(nodes) for nodes in self._sets]
         return self._nodes.lost() or (reasons[0] if all(reasons) else None)
 
     def warnings(self) -> list[str]:
-        told = [] if self._nodes.shares else [WarningText.NO_NODE_SHARES.text()]
-        for nodes, standing in self._sets.items():
-            if standing.shaped.deposed:
-                told.append(WarningText.PRIMARY_DEPOSED.text(nodes=nodes, times=standing.shaped.deposed))
-        return told
+        warnings = [] if self._nodes.shares else [WarningText.NO_NODE_SHARES.text()]
+        for nodes, lab_set in self._sets.items():
+            if lab_set.shaped.deposed:
+                warnings.append(WarningText.PRIMARY_DEPOSED.text(nodes=nodes, times=lab_set.shaped.deposed))
+        return warnings
 
     def describe(self) -> Description:
-        sets = "; ".join(f"{nodes} ({counted(nodes)})" for nodes in self._groups)
+        sets = "; ".join(f"{nodes} ({roles_text(nodes)})" for nodes in self._groups)
         settings = ", ".join(f"{name}={value}" for name, value in (OPTIONS | PARAMETERS).items())
         share = "a CPU share each" if self._nodes.shares else "no CPU shares"
         return Description(
@@ -438,7 +445,7 @@ class ReplicationLab(LabService):
                 hidden=role == HIDDEN,
                 votes=0 if role == READ_ONLY else 1,
             )
-            for name, role in roles_of(nodes).items()
+            for name, role in member_roles(nodes).items()
         ]
         return ReplicaSet(self._lab, _set_name(nodes), members, self._password, DATABASE, prefix=f"{nodes}-")
 
@@ -447,22 +454,23 @@ class ReplicationLab(LabService):
             if member.host:
                 member.host.resize(cores)
 
-    def _lost_set(self, nodes: int) -> str | None:
+    def _dead_member(self, nodes: int) -> str | None:
+        """Return the error text for a member of a set that has ended, or None."""
         for name, status in self._sets[nodes].shaped.dead():
             return f"{name} of the set of {nodes} ended in the middle of the run (status {status})"
         return None
 
-    def _cpu_figures(self, setting: Setting, before: SetReading, after: SetReading) -> dict[str, float]:
-        """Percent of a node's share (of a core where it has none), the mean of a role's members.
+    def _cpu_figures(self, settings: ArmLabSettings, before: SetReading, after: SetReading) -> dict[str, float]:
+        """Return the CPU usage by role: the mean of its members in percent of a node's share (or of a core without).
 
-        Of the time between the readings, in which the time was used: the slice alone is a little shorter.
+        The usage is relative to the time between the readings, which is a little longer than the slice.
         """
-        cores = setting.node_cores if self._nodes.shares else 1.0
+        cores = settings.node_cores if self._nodes.shares else 1.0
         seconds = (after.at - before.at) * cores
         used: dict[str, list[float]] = {}
-        for member in self._sets[setting.nodes].shaped.members:
-            moved = after.members[member.name].cpu_seconds - before.members[member.name].cpu_seconds
-            used.setdefault(member.role, []).append(moved)
+        for member in self._sets[settings.nodes].shaped.members:
+            change = after.members[member.name].cpu_seconds - before.members[member.name].cpu_seconds
+            used.setdefault(member.role, []).append(change)
         return {FIGURES[role]: 100 * sum(each) / len(each) / seconds for role, each in used.items() if seconds}
 
 
@@ -471,10 +479,12 @@ def service(plan: Plan) -> Service:
 
 
 def _group(plan: Plan, nodes: int) -> Group:
-    roles = roles_of(nodes)
-    # The last that can be elected: any other is as near to the primary as it was.
+    roles = member_roles(nodes)
+    # The far node is the last electable one; all others stay at the same distance from the primary.
     far = [name for name, role in roles.items() if role == SECONDARIES][-1]
-    distances = dict.fromkeys(each.distances for each in map(Setting.of, plan.arms) if each.nodes == nodes)
+    arm_settings = map(ArmLabSettings.from_arm, plan.arms)
+    distances = dict.fromkeys(each.distances for each in arm_settings if each.nodes == nodes)
+
     return Group([f"{nodes}-{name}" for name in roles], f"{nodes}-{far}", list(distances))
 
 

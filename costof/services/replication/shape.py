@@ -1,7 +1,7 @@
-"""Shapes of a replica set: which member follows which, how it is arranged, and what members say.
+"""Shapes of a replica set: the tree of sync sources, how a set is brought into a shape, and readings of its members.
 
-A shape is pinned by a fail point of the server's own tests, `forceSyncSourceCandidate`: whenever a member chooses whom
-to follow, it chooses that one. `replSetSyncFrom` makes it choose.
+A shape is enforced by `forceSyncSourceCandidate`, a fail point of the server's own tests: whenever a member chooses a
+sync source, it chooses the given one. `replSetSyncFrom` makes it choose.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from costof.messages.process import process_cpu_seconds
 from costof.programs.mongod.lab import Client, Member, ReplicaSet
 from costof.services import Observation
 
-#: The source that each member follows; None for the primary, and for one that follows nobody.
+#: The sync source of each member by name; None for the primary and for members without a source.
 Tree = Mapping[str, str | None]
 
 STAR, CHAIN, NATURAL = "star", "chain", "natural"
 TREE_PREFIX = "tree-"
 
 
-def wanted_tree(shape: str, members: Sequence[str]) -> Tree | None:
-    """The tree of a level of `sync`, filled breadth first in the members' order, the primary first.
+def expected_tree(shape: str, members: Sequence[str]) -> Tree | None:
+    """Return the tree of a shape, filled breadth first in the members' order, starting with the primary.
 
-    None where MongoDB chooses.
+    Return None for the shape in which MongoDB chooses the sources.
     """
     if shape == NATURAL:
         return None
@@ -41,30 +41,32 @@ def wanted_tree(shape: str, members: Sequence[str]) -> Tree | None:
 
 
 def depths(tree: Tree, primary: str) -> dict[str, int]:
-    """Return hops of the oplog from the primary to each member that any hop leads to."""
+    """Return the hops of the oplog from the primary to each member that it reaches.
+
+    Members that follow each other, as may happen for a moment, are not reached.
+    """
     followers: dict[str, list[str]] = {}
     for name, source in tree.items():
         if source is not None and name != primary:
             followers.setdefault(source, []).append(name)
-    found, level, hops = {primary: 0}, [primary], 0
+    reached, level, hops = {primary: 0}, [primary], 0
     while level:
         hops += 1
-        # Two that follow each other for a moment are reached from nowhere.
         level = [name for source in level for name in followers.get(source, [])]
-        found |= dict.fromkeys(level, hops)
-    return found
+        reached |= dict.fromkeys(level, hops)
+    return reached
 
 
 def hops_to_majority(tree: Tree, primary: str, voters: Sequence[str]) -> int | None:
-    """Return the hops until a majority of the voters has the oplog, or None where it never does."""
-    known = depths(tree, primary)
-    reached = sorted(known[name] for name in voters if name in known)
+    """Return the hops until a majority of the voters has the oplog, or None if it never does."""
+    hops = depths(tree, primary)
+    reached = sorted(hops[name] for name in voters if name in hops)
     majority = len(voters) // 2 + 1
     return reached[majority - 1] if len(reached) >= majority else None
 
 
-def told(tree: Tree) -> str:
-    """Say such as 'primary: secondary-1, secondary-2; secondary-1: hidden': each source and who follows it."""
+def tree_text(tree: Tree) -> str:
+    """Return each source with its followers, such as 'primary: secondary-1, secondary-2; secondary-1: hidden'."""
     followers: dict[str, list[str]] = {}
     for name, source in tree.items():
         if source is not None:
@@ -74,16 +76,16 @@ def told(tree: Tree) -> str:
 
 
 PRIMARY, SECONDARY = "PRIMARY", "SECONDARY"
-#: Parts of serverStatus that are not read, so that asking costs a small node little.
+#: Parts of serverStatus that are left out, so that a reading needs little CPU time of a small node.
 UNREAD = dict.fromkeys(("locks", "wiredTiger", "tcmalloc", "transactions", "storageEngine", "mirroredReads"), 0)
 
 
 @dataclass(frozen=True)
 class MemberReading:
-    """`state` is MongoDB's word, such as SECONDARY or STARTUP2; `source` the address that the member follows.
+    """A reading of one member. `state` is MongoDB's, such as SECONDARY or STARTUP2; `source` is an address.
 
-    `applied` is the last operation it has applied and `applied_ms` that operation's time on the primary's clock, which
-    is finer than the seconds of an optime. `fetched_bytes`: of the oplog, so far, from all its sources.
+    `applied` is the last operation applied, and `applied_ms` its time on the primary's clock, which is more precise
+    than the seconds of an optime. `fetched_bytes` are the bytes of oplog fetched so far from all sources.
     """
 
     state: str
@@ -95,21 +97,21 @@ class MemberReading:
 
 
 def read_member(client: pymongo.MongoClient[dict[str, Any]]) -> MemberReading:
-    """Ask one member directly. Raises PyMongoError; without the right to (clusterMonitor), OperationFailure."""
+    """Read one member directly. Raises PyMongoError; without the role clusterMonitor, OperationFailure."""
     status = client.admin.command("replSetGetStatus")
-    counted = client.admin.command({"serverStatus": 1, **UNREAD})
+    server_status = client.admin.command({"serverStatus": 1, **UNREAD})
     optimes = status["optimes"]
     return MemberReading(
         state=next(member["stateStr"] for member in status["members"] if member.get("self")),
         source=status.get("syncSourceHost") or None,
         applied=optimes["appliedOpTime"]["ts"],
         applied_ms=optimes["lastAppliedWallTime"].timestamp() * 1000,
-        fetched_bytes=int(counted["metrics"]["repl"]["network"]["bytes"]),
+        fetched_bytes=int(server_status["metrics"]["repl"]["network"]["bytes"]),
     )
 
 
 def read_status(status: dict[str, Any]) -> SetReading:
-    """Read all members as one of them sees them, by address: hidden ones too, and somewhat late."""
+    """Return all members by address, including hidden ones, as one member sees them, which may be slightly old."""
     members = {
         str(member["name"]): MemberReading(
             state=str(member["stateStr"]),
@@ -126,9 +128,10 @@ def read_status(status: dict[str, Any]) -> SetReading:
 
 @dataclass(frozen=True)
 class SetReading(Observation):
-    """All members by name at one instant, by the clock of the reader; `unread` says why one has no reading.
+    """Readings of all members by name, taken at once.
 
-    `at`: the monotonic clock's seconds when their CPU time was read.
+    `unread` has the errors of members that could not be read. `names` maps addresses to names. `at` is the monotonic
+    clock's time in seconds when the CPU times were read.
     """
 
     members: Mapping[str, MemberReading]
@@ -138,7 +141,7 @@ class SetReading(Observation):
 
     @property
     def tree(self) -> Tree:
-        """Who follows whom, by name; a source that is no member of ours keeps its address."""
+        """The tree of sync sources by name; an unknown source keeps its address."""
         return {
             name: self.names.get(member.source, member.source) if member.source else None
             for name, member in self.members.items()
@@ -149,36 +152,39 @@ class SetReading(Observation):
         return next((name for name, member in self.members.items() if member.state == PRIMARY), None)
 
     def lags_ms(self) -> dict[str, float]:
-        """Return how old on each member is what the primary has last applied; nothing without a primary."""
+        """Return how far each member is behind the primary's last applied operation; {} without a primary."""
         if self.primary is None:
             return {}
         newest = self.members[self.primary].applied_ms
         followers = {name: member for name, member in self.members.items() if name != self.primary}
-        # One that was asked a moment after the primary may be ahead of what the primary said.
+        # A member that was read a moment after the primary may be ahead of the primary's reading.
         return {name: max(0.0, newest - member.applied_ms) for name, member in followers.items()}
 
     def fault(self, primary: str) -> str | None:
-        """Return why this is not a healthy set under its own primary."""
+        """Return why the set is not healthy with this primary, or None."""
         for name, reason in self.unread.items():
-            return f"{name} cannot be asked: {reason}"
+            return f"{name} cannot be read: {reason}"
         for name, member in self.members.items():
-            wanted = PRIMARY if name == primary else SECONDARY
-            if member.state != wanted:
-                return f"{name} is in {member.state}"
+            expected = PRIMARY if name == primary else SECONDARY
+            if member.state != expected:
+                return f"{name} is in state {member.state}"
         return None
 
 
-def tree_mismatch(wanted: Tree | None, before: SetReading, after: SetReading) -> str | None:
-    """Return why the tree was not the wanted one all through; with None wanted, why it was not one tree."""
+def tree_mismatch(expected: Tree | None, before: SetReading, after: SetReading) -> str | None:
+    """Return how the tree has changed or differs from the expected one, or None. With `expected` None any tree is
+    right."""
     if before.tree != after.tree:
-        return f"the tree changed from '{told(before.tree)}' to '{told(after.tree)}'"
-    if wanted is not None and after.tree != dict(wanted):
-        return f"the tree was '{told(after.tree)}', not '{told(wanted)}'"
+        return f"the tree changed from '{tree_text(before.tree)}' to '{tree_text(after.tree)}'"
+    if expected is not None and after.tree != dict(expected):
+        return f"the tree was '{tree_text(after.tree)}', not '{tree_text(expected)}'"
     return None
 
 
-def figures_of(before: SetReading, after: SetReading, voters: Sequence[str], operations: int) -> dict[str, float]:
-    """Return lag at the slice's end in ms, hops to a majority, and bytes of oplog sent for an operation."""
+def replication_figures(
+    before: SetReading, after: SetReading, voters: Sequence[str], operations: int
+) -> dict[str, float]:
+    """Return the lag at the slice's end in ms, the hops to a majority, and the bytes of oplog sent per operation."""
     primary = after.primary
     if primary is None:
         return {}
@@ -199,22 +205,22 @@ def figures_of(before: SetReading, after: SetReading, voters: Sequence[str], ope
 
 PIN = "forceSyncSourceCandidate"
 STOP = "stopReplProducer"
-#: For a shape to be taken up, a set to catch up, a primary to be elected: each.
+#: Time limit of each step: taking a shape, catching up, electing a primary.
 PATIENCE_SECONDS = 30.0
 POLL_SECONDS = 0.05
 STOP_MS = 8000
-#: Between two checkpoints of the lab: as mongod's own.
+#: Time between two checkpoints, as in mongod.
 CHECKPOINT_SECONDS = 60.0
-# A member that has not obeyed by then is told again: it may just have been choosing by itself.
-AGAIN_SECONDS = 0.3
+# The time after which `replSetSyncFrom` is repeated: a member may just have been choosing a source itself.
+REPEAT_SECONDS = 0.3
 
 
 class NotArrangedError(Exception):
-    """The set did not come into the state that was asked for; its text says why."""
+    """The error if a set does not reach the required state; its text gives the reason."""
 
 
 class ShapedSet:
-    """Administration of a `ReplicaSet` with `enableTestCommands=1`. Members are told in their order, primary first."""
+    """The administration of a `ReplicaSet` with `enableTestCommands=1`. The first member is the primary."""
 
     def __init__(self, lab: Lab, replica_set: ReplicaSet, database: str, collection: str) -> None:
         self._lab = lab
@@ -223,7 +229,7 @@ class ShapedSet:
         self._collection = collection
         self._shape: str | None = None
         self._names = {member.address: member.name for member in replica_set.members}
-        self._told = 0.0
+        self._last_request = 0.0
         self._checkpointed = time.monotonic()
         self.deposed = 0
 
@@ -239,14 +245,14 @@ class ShapedSet:
     def voters(self) -> list[str]:
         return [member.name for member in self.members if member.votes]
 
-    def wanted(self, shape: str) -> Tree | None:
-        return wanted_tree(shape, [member.name for member in self.members])
+    def expected_tree(self, shape: str) -> Tree | None:
+        return expected_tree(shape, [member.name for member in self.members])
 
     def admin(self, address: str) -> Client:
         return self._set.admin(self._names[address])
 
     def dead(self) -> list[tuple[str, int | None]]:
-        """Return members whose process ended though nobody asked it to, with its exit status."""
+        """Return the members whose process has ended, with its exit status."""
         processes = [(member.name, self._lab.processes[self._set.process_name(member.name)]) for member in self.members]
         return [(name, process.exit_status) for name, process in processes if process.exit_status is not None]
 
@@ -254,44 +260,47 @@ class ShapedSet:
         return process_cpu_seconds(self._lab.processes[self._set.process_name(name)].pid)
 
     def read(self) -> SetReading:
-        """Ask all members directly and at once."""
+        """Read all members directly and at once."""
 
         def read(member: Member, client: Client) -> MemberReading:
             return read_member(client)
 
-        # Before the asking, which is itself work for the members.
+        # CPU times first, since the reading itself needs CPU time of the members.
         cpu, at = {member.name: self.cpu_seconds(member.name) for member in self.members}, time.monotonic()
         ended = {name: f"it has ended (status {status})" for name, status in self.dead()}
-        answers = self._set.ask_all(read, but=ended)
+        answers = self._set.run_on_all(read, skip=ended)
         members = {
             name: MemberReading(**{**vars(answer), "cpu_seconds": cpu[name]})
             for name, answer in answers.items()
             if isinstance(answer, MemberReading)
         }
         unread = {name: str(answer).split(",")[0] for name, answer in answers.items() if name not in members}
-        unread = {name: self._seen_by_others(name, members) + reason for name, reason in unread.items()}
+        unread = {name: self._state_prefix(name, members) + reason for name, reason in unread.items()}
         return SetReading(members, ended | unread, self._names, at)
 
-    def _seen_by_others(self, name: str, able: Collection[str]) -> str:
-        """Say what a member is doing that cannot tell, such as 'in STARTUP2, ': in initial sync it knows no users."""
-        for witness in able:
+    def _state_prefix(self, name: str, readable: Collection[str]) -> str:
+        """Return a member's state as another member sees it, such as 'in STARTUP2, '; '' if that fails.
+
+        A member in initial sync has no users yet, so it cannot be read itself.
+        """
+        for witness in readable:
             try:
-                told = self._set.admin(witness).admin.command("replSetGetStatus")["members"]
+                members = self._set.admin(witness).admin.command("replSetGetStatus")["members"]
             except PyMongoError:
                 continue
-            states = {self._names[member["name"]]: str(member["stateStr"]) for member in told}
+            states = {self._names[member["name"]]: str(member["stateStr"]) for member in members}
             return f"in {states[name]}, "
         return ""
 
-    def take_office(self) -> None:
-        """Make the primary the one that is meant to be it. Raises `NotArrangedError`."""
+    def restore_primary(self) -> None:
+        """Make the first member primary if it is not. Raises `NotArrangedError`."""
         primary = self._set.admin(self.primary).admin
         if primary.command("hello").get("isWritablePrimary"):
             return
-        # Whoever chose a source under another primary may have been told wrong.
+        # Members that chose a source under another primary may have a wrong one.
         self._shape = None
 
-        def office() -> str | None:
+        def step_up() -> str | None:
             if primary.command("hello").get("isWritablePrimary"):
                 return None
             try:
@@ -301,88 +310,87 @@ class ShapedSet:
                 return f"{self.primary} is not primary: {error}".split(", full error")[0]
             return f"{self.primary} is not primary"
 
-        self._until(office)
-        # However many arrangements that took.
+        self._wait_until(step_up)
         self.deposed += 1
 
-    def take_shape(self, shape: str) -> None:
-        """Arrange the set until every member follows whom it should. Raises `NotArrangedError`."""
-        wanted = self.wanted(shape)
+    def apply_shape(self, shape: str) -> None:
+        """Arrange the set until every member has the right sync source. Raises `NotArrangedError`."""
+        expected = self.expected_tree(shape)
         chained = shape != STAR
         settings = self._set.admin(self.primary).admin.command("replSetGetConfig")["config"]["settings"]
         if settings["chainingAllowed"] != chained:
             self._set.reconfigure(lambda configuration: configuration["settings"].update(chainingAllowed=chained))
         if shape != self._shape:
             self._shape = None
-            self._pin(wanted if shape != STAR else None)
-            if wanted is None:
-                self._until_followed(self.wanted(STAR))
-                self._choose_anew()
-        self._until_followed(wanted)
+            self._pin(expected if shape != STAR else None)
+            if expected is None:
+                self._wait_for_tree(self.expected_tree(STAR))
+                self._choose_sources_again()
+        self._wait_for_tree(expected)
         self._shape = shape
 
-    def _until_followed(self, wanted: Tree | None) -> None:
-        """Wait until the members' tree is this one; with None, until each follows somebody."""
+    def _wait_for_tree(self, expected: Tree | None) -> None:
+        """Wait until the members have this tree; with None, until each has a source."""
 
         def reason() -> str | None:
             reading = self.read()
-            wrong = _astray(reading.tree, wanted, self.primary)
-            self._urge(wrong, wanted)
+            wrong = _misplaced(reading.tree, expected, self.primary)
+            self._redirect(wrong, expected)
             if fault := reading.fault(self.primary):
                 return fault
-            return f"{wrong[0]} follows {reading.tree[wrong[0]] or 'nobody'}" if wrong else None
+            return f"{wrong[0]} follows {reading.tree[wrong[0]] or 'no member'}" if wrong else None
 
-        self._until(reason)
+        self._wait_until(reason)
 
-    def _urge(self, astray: list[str], wanted: Tree | None) -> None:
-        """Tell members that are astray whom to follow, again now and then, and give them something to fetch."""
-        if not astray:
+    def _redirect(self, misplaced: list[str], expected: Tree | None) -> None:
+        """Make misplaced members choose the right source, again after a while, and write an entry for them to fetch."""
+        if not misplaced:
             return
-        if wanted is not None and time.monotonic() > self._told + AGAIN_SECONDS:
-            self._told = time.monotonic()
+        if expected is not None and time.monotonic() > self._last_request + REPEAT_SECONDS:
+            self._last_request = time.monotonic()
             addresses = {name: address for address, name in self._names.items()}
 
             def follow(member: Member, client: Client) -> None:
-                if member.name in astray and (source := wanted[member.name]) is not None:
+                if member.name in misplaced and (source := expected[member.name]) is not None:
                     client.admin.command("replSetSyncFrom", addresses[source])
 
-            # One that is just changing its source refuses; it is asked again.
-            self._set.ask_all(follow)
-        # A member looks up from its source when something comes from there; an idle one would for seconds not.
-        self._note()
+            # A member that is just changing its source refuses; the request is repeated later.
+            self._set.run_on_all(follow)
+        # A member checks its source when it fetches an entry; without one, it would not for seconds.
+        self._write_note()
 
     def catch_up(self, shape: str) -> None:
         """Wait until every member has what the primary has now. Raises `NotArrangedError`."""
-        wanted, now = self.wanted(shape), self._note()
+        expected, now = self.expected_tree(shape), self._write_note()
 
-        def caught_up() -> str | None:
+        def reason() -> str | None:
             reading = self.read()
-            # One that has just taken its place may lose its source once more.
-            self._urge(_astray(reading.tree, wanted, self.primary), wanted)
+            # A member that has just changed its source may lose it again.
+            self._redirect(_misplaced(reading.tree, expected, self.primary), expected)
             late = [name for name, member in reading.members.items() if member.applied < now]
             return reading.fault(self.primary) or (f"{late[0]} did not catch up" if late else None)
 
-        self._until(caught_up)
+        self._wait_until(reason)
 
     def checkpoint(self) -> None:
-        """Have every member write out what it has, once it is time again. Raises `NotArrangedError`."""
+        """Make every member write a checkpoint if the last is `CHECKPOINT_SECONDS` ago. Raises `NotArrangedError`."""
         if time.monotonic() < self._checkpointed + CHECKPOINT_SECONDS:
             return
 
         def write_out(member: Member, client: Client) -> None:
             client.admin.command("fsync")
 
-        self._tell_all(write_out)
+        self._run_on_all(write_out)
         self._checkpointed = time.monotonic()
 
     def trim(self, records: int) -> None:
-        """Drop the measured collection once it holds more than so many records; `catch_up` waits for the members."""
+        """Drop the measured collection if it has more than `records` records; `catch_up` waits for the members."""
         collection = self._set.admin(self.primary)[self._database][self._collection]
         if collection.estimated_document_count() > records:
             collection.drop()
 
     def _pin(self, tree: Tree | None) -> None:
-        """Pin each member to its source; None takes the pins away."""
+        """Fix the source of each member; with None, let the members choose."""
         addresses = {name: address for address, name in self._names.items()}
 
         def pin(member: Member, client: Client) -> None:
@@ -392,12 +400,13 @@ class ShapedSet:
                 mode = {"mode": "alwaysOn", "data": {"hostAndPort": addresses[source]}}
             client.admin.command("configureFailPoint", PIN, **mode)
 
-        self._tell_all(pin)
+        self._run_on_all(pin)
 
-    def _choose_anew(self) -> None:
-        """A member keeps its source as long as it is a fit one, so that the last arm's would be taken for MongoDB's.
+    def _choose_sources_again(self) -> None:
+        """Make all members choose their sources again.
 
-        Called when all follow the primary: what they fetch then wakes them, and they find that they must stop.
+        Otherwise a member keeps a suitable source, and the last arm's tree would be taken for MongoDB's choice. All
+        members must follow the primary: the entry that they fetch from it wakes them, and they notice the fail point.
         """
         entered: dict[str, int] = {}
 
@@ -411,38 +420,39 @@ class ShapedSet:
                 times = {"timesEntered": entered[member.name] + 1, "maxTimeMS": STOP_MS}
                 client.admin.command({"waitForFailPoint": STOP, **times})
 
-        def go_on(member: Member, client: Client) -> None:
+        def resume(member: Member, client: Client) -> None:
             client.admin.command({"configureFailPoint": STOP, "mode": "off"})
 
         try:
-            self._tell_all(stop)
-            self._note()
-            self._tell_all(stopped)
+            self._run_on_all(stop)
+            self._write_note()
+            self._run_on_all(stopped)
         finally:
-            self._tell_all(go_on)
+            self._run_on_all(resume)
 
-    def _tell_all(self, question: Callable[[Member, Client], None]) -> None:
-        for name, answer in self._set.ask_all(question).items():
-            if isinstance(answer, PyMongoError):
-                raise NotArrangedError(f"{name}: {answer}".split(", full error")[0])
+    def _run_on_all(self, operation: Callable[[Member, Client], None]) -> None:
+        """Run an operation on all members. Raises `NotArrangedError` for the first error."""
+        for name, result in self._set.run_on_all(operation).items():
+            if isinstance(result, PyMongoError):
+                raise NotArrangedError(f"{name}: {result}".split(", full error")[0])
 
-    def _note(self) -> Any:
-        """Write an entry to the oplog that changes nothing, and return its time."""
-        # Not by the default, a majority: members that are told to let their sources go acknowledge nothing.
+    def _write_note(self) -> Any:
+        """Write an oplog entry without effect, and return its time."""
+        # Not with the default write concern, a majority: stopped members acknowledge nothing.
         note = {"appendOplogNote": 1, "data": {"costof": "arrange"}, "writeConcern": {"w": 1}}
         return self._set.admin(self.primary).admin.command(note)["operationTime"]
 
-    def _until(self, reason: Callable[[], str | None]) -> None:
-        """Ask until there is no reason left why not."""
+    def _wait_until(self, reason: Callable[[], str | None]) -> None:
+        """Call `reason` until it returns None. Raises `NotArrangedError` with the last reason after a time limit."""
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while (told := reason()) is not None:
+        while (text := reason()) is not None:
             if self.dead() or time.monotonic() > deadline:
-                raise NotArrangedError(told)
+                raise NotArrangedError(text)
             time.sleep(POLL_SECONDS)
 
 
-def _astray(tree: Tree, wanted: Tree | None, primary: str) -> list[str]:
-    """Return members that do not follow whom they should; with None wanted, those that follow nobody."""
-    if wanted is None:
+def _misplaced(tree: Tree, expected: Tree | None, primary: str) -> list[str]:
+    """Return the members with a wrong source; with `expected` None, the members without a source."""
+    if expected is None:
         return [name for name, source in tree.items() if name != primary and source is None]
-    return [name for name, source in tree.items() if source != wanted[name]]
+    return [name for name, source in tree.items() if source != expected[name]]

@@ -1,4 +1,4 @@
-"""A user's own replica set, measured as it stands under each write concern; no setting of it is changed."""
+"""A user's own replica set, measured unchanged with each write concern; no setting of it is changed."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from costof.lab.program import Description
 from costof.messages.answers import SliceAnswer
 from costof.messages.plan import Endpoint, Transport
 from costof.programs.access import Access, ShownAccess
-from costof.programs.mongod.connection import COLLECTION, MAJORITY, first_words
+from costof.programs.mongod.connection import COLLECTION, MAJORITY, short_error
 from costof.programs.mongod.target import MongodbTarget
 from costof.programs.target_database import describe_writes
 from costof.services import Judgement, LoadData, Observation, Service
-from costof.services.replication.shape import SetReading, figures_of, read_status, told, tree_mismatch
+from costof.services.replication.shape import SetReading, read_status, replication_figures, tree_mismatch, tree_text
 from costof.services.target import TargetService
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
@@ -24,7 +24,8 @@ from costof.study.schema import Study
 
 
 class ReplicationTarget(TargetService[MongodbTarget]):
-    """Arms differ in `write_concern`. Who follows whom is a fact of each slice, where the user may read it."""
+    """A replica set whose arms differ in `write_concern`. The tree of sync sources is a fact of each slice, if the
+    account may read it."""
 
     def __init__(self, access: Access, server: MongodbTarget) -> None:
         super().__init__(access, server)
@@ -39,24 +40,24 @@ class ReplicationTarget(TargetService[MongodbTarget]):
             members = self._command("replSetGetConfig")["config"]["members"]
             self._voters = [member["host"] for member in members if member["votes"]]
         except PyMongoError as error:
-            self._tree_hidden = first_words(error)
+            self._tree_hidden = short_error(error)
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
-        asked = {"read_preference": "primary", "write_concern": MAJORITY, **arm.settings.service}
+        settings = {"read_preference": "primary", "write_concern": MAJORITY, **arm.settings.service}
         tls = Transport(kind="tls", ca_file=self.server.ca_file)
         return Endpoint(
-            service=self.server.client_settings().asking(asked),
+            service=self.server.client_settings().asking(settings),
             transport=tls if self.server.tls else arm.settings.transport_trusting(None),
         )
 
     def prepare(self, arm: PlannedArm, load: LoadData) -> None:
-        """Write the marker alone: YCSB's load is what is measured."""
+        """Write only the marker: YCSB's load is the measured workload."""
         self.server.prepare(lambda: None)
 
     def writes(self) -> list[str]:
         create, marker, _, drop = describe_writes(self.server.chosen, self.server.shown, 0, "1 kB", COLLECTION)
-        each = f"insert records of about 1 kB into its {COLLECTION} for as long as the run lasts"
-        return [create, marker, each, drop]
+        load = f"insert records of about 1 kB into its {COLLECTION} until the run ends"
+        return [create, marker, load, drop]
 
     def observe(self, arm: PlannedArm) -> Observation | None:
         if self._tree_hidden is not None:
@@ -64,7 +65,7 @@ class ReplicationTarget(TargetService[MongodbTarget]):
         try:
             return read_status(self._command("replSetGetStatus"))
         except OperationFailure as error:
-            self._tree_hidden = first_words(error)
+            self._tree_hidden = short_error(error)
             return None
 
     def judge(
@@ -72,9 +73,9 @@ class ReplicationTarget(TargetService[MongodbTarget]):
     ) -> Judgement:
         if not isinstance(before, SetReading) or not isinstance(after, SetReading):
             return Judgement()
-        # What the primary sent is counted by members that are not asked.
-        figures = figures_of(before, after, self._voters, operations=0)
-        return Judgement(tree_mismatch(None, before, after), figures, {"tree": told(after.tree)})
+        # Without operations, since bytes sent by the primary could only be read from the other members.
+        figures = replication_figures(before, after, self._voters, operations=0)
+        return Judgement(tree_mismatch(None, before, after), figures, {"tree": tree_text(after.tree)})
 
     def describe(self) -> Description:
         described = super().describe()

@@ -1,1 +1,1 @@
-"""One server program, reached in plain, by TLS, by tunnels and through pools, from near and far."""
+"""One server, reached directly (plain or TLS), through tunnels, or through poolers, from near and far clients."""

@@ -1,4 +1,4 @@
-"""Entrances: what stands before a lab's server and gives the clients of some arms another address."""
+"""Entrances: programs in front of a lab's server, such as tunnels and poolers, to which some arms connect instead."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from costof.study.arms import PlannedArm
 
 @dataclass(frozen=True)
 class Site:
-    """Where entrances are made: the lab, its hosts, the arms of the run, and each arm's distance by the arm's name.
+    """The place for entrances: the lab, its hosts, the arms of the run, and the distance of each arm by its name.
 
-    `key` is the kind of key that the server shows before the first slice.
+    `key` is the kind of key that the server presents before the first slice.
     """
 
     lab: Lab
@@ -32,58 +32,59 @@ class Site:
 
 
 class Entrances(ABC):
-    """All entrances of one kind, such as SSH tunnels. One that fails, fails only the arms that use it."""
+    """All entrances of one kind, such as SSH tunnels. An entrance that fails affects only the arms that use it."""
 
-    #: Roles of the processes whose end fails only their arms.
+    #: Roles of processes whose failure affects only their arms.
     roles: frozenset[str]
-    #: Whether TLS ends here, so that the server is spoken to in plain.
+    #: Whether TLS ends at the entrance, so that the server gets plain connections.
     end_tls: bool = False
 
     @abstractmethod
-    def has(self, arm: PlannedArm) -> bool: ...
+    def has(self, arm: PlannedArm) -> bool:
+        """Return whether an arm uses an entrance of this kind."""
 
     @abstractmethod
     def start(self, server: LabServer, authority: Authority) -> None:
-        """Start all of them before a server that answers. Raises `PROGRAM_MISSING`, `LAB_FAILED`."""
+        """Start all entrances in front of a running server. Raises `PROGRAM_MISSING`, `LAB_FAILED`."""
 
     def close(self) -> None:
-        """Close connections of this process; the lab ends the entrances' own processes."""
+        """Close this process's connections to the entrances; the lab ends the entrances' processes."""
 
     @abstractmethod
     def redirect(self, settings: ServiceSettings, arm: PlannedArm) -> ServiceSettings:
-        """Return how the clients of an arm that comes in here are told to reach the service."""
+        """Return the client settings of an arm that uses an entrance of this kind."""
 
     def arrange(self, arm: PlannedArm) -> None:
-        """Bring them into the state that any arm asks for, before each of its slices."""
+        """Bring the entrances into the state of an arm, before each of its slices."""
 
-    def proofs(self, arm: PlannedArm) -> dict[str, str]:
-        """Return what shows that an arm that comes in here is what it says."""
+    def evidence(self, arm: PlannedArm) -> dict[str, str]:
+        """Return the evidence that the entrance of an arm works as the arm says."""
         return {}
 
     def counters(self, address: str) -> Counters | None:
-        """Return the counters of what answers at 'address:port', or None where that is no entrance of this kind."""
+        """Return the counters of the entrance at 'address:port', or None if there is no entrance of this kind."""
         return None
 
     def observe(self, arm: PlannedArm) -> Observation | None:
-        """Look at the entrance of an arm, right before and right after each of its slices."""
+        """Read the state of an arm's entrance, right before and right after each of its slices."""
         return None
 
     def judge(
         self, arm: PlannedArm, before: Observation | None, after: Observation | None, answer: SliceAnswer
     ) -> Judgement:
-        """Return what two observations say of the slice between them."""
+        """Return the result of the two observations around a slice."""
         return Judgement()
 
     @abstractmethod
-    def why_lost(self, arm: PlannedArm) -> str | None:
-        """Return why the entrance of an arm does not work, or None while it does."""
+    def failure_reason(self, arm: PlannedArm) -> str | None:
+        """Return why the entrance of an arm does not work, or None if it works."""
 
     def throttled_seconds(self) -> dict[str, float]:
-        """Return by role how long each wanted to run while its CPU share was used up."""
+        """Return for each role how long it was ready to run but had used up its CPU share."""
         return {}
 
     def warnings(self) -> list[str]:
-        """Return what a reader must know of them, once the run is over."""
+        """Return the warnings about the entrances, once the run is over."""
         return []
 
     @abstractmethod
@@ -91,4 +92,4 @@ class Entrances(ABC):
 
     @abstractmethod
     def facts(self) -> dict[str, str]:
-        """Return how they are set up, in words; empty where there are none."""
+        """Return a description of the entrances' settings; {} without entrances."""

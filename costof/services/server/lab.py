@@ -1,4 +1,4 @@
-"""The lab of one server program: one server, reached plainly, by TLS, SSH tunnels and pools, from near and far."""
+"""The lab of one server, reached directly (plain or TLS), through tunnels, or through poolers, from near and far."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ Value = TypeVar("Value")
 
 
 class Tickets:
-    """Which arms hold tickets of the key that is shown now. All do at first: they were proved under it."""
+    """A record of which arms have a session ticket for the server's current key. At first all have one, since each
+    arm was verified with that key."""
 
     def __init__(self) -> None:
         self._changes = 0
         self._held_since: dict[str, int] = {}
 
-    def void(self) -> None:
-        """The key has changed, be it back to an earlier one."""
+    def invalidate(self) -> None:
+        """Note that the key has changed, so that all tickets are invalid."""
         self._changes += 1
 
     def renew(self, arm: PlannedArm) -> bool:
-        """Whether the arm's client has to fetch a ticket now; asking counts as having done so."""
+        """Return whether the arm's client needs a new ticket now, and note that it gets one."""
         held_since = self._held_since.get(arm.name, 0)
         self._held_since[arm.name] = self._changes
         return arm.settings.transport is not None and arm.settings.transport.resumption and held_since < self._changes
 
 
 class ServerLab(LabService):
-    """All arms use one server. An entrance that ends fails only its arms; the server or a link, the run.
-
-    `program`: another one than the study's. Raises `NO_SERVICE`.
-    """
+    """A lab in which all arms use one server. If an entrance fails, its arms fail; if the server or a link fails, the
+    run fails."""
 
     def __init__(self, plan: Plan, program: type[LabServer] | None = None) -> None:
+        """Use the study's server program, or `program` instead. Raises `NO_SERVICE`."""
         self._program = program or lab_server(plan.study.service.program)
         self._keys = keys_to_show([key for arm in plan.arms if (key := arm.settings.lab.get("key"))])
         self._lab = Lab()
@@ -70,7 +70,7 @@ class ServerLab(LabService):
         self.server = self._program(place)
         stack.callback(self.server.close)
         self.server.start()
-        # Here and not when they are filled: what measures may look at the tables as soon as it connects.
+        # Now and not at the load: instruments may look at the tables as soon as they connect.
         self.server.make_tables()
         for each in self._entrances:
             stack.callback(each.close)
@@ -100,7 +100,7 @@ class ServerLab(LabService):
         self.server.expect_tls(arm.settings.speaks_tls and not (entrance and entrance.end_tls))
         key = arm.settings.lab.get("key")
         if key is not None and self.server.show_key(key):
-            self._tickets.void()
+            self._tickets.invalidate()
 
     def wants_ticket(self, arm: PlannedArm) -> bool:
         return self._tickets.renew(arm)
@@ -108,14 +108,14 @@ class ServerLab(LabService):
     def links(self) -> list[LinkEvidence]:
         return self._star.links()
 
-    def prove(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
+    def collect_evidence(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
         entrance = self._entrance(arm)
-        return entrance.proofs(arm) if entrance and stage == "start" else {}
+        return entrance.evidence(arm) if entrance and stage == "start" else {}
 
     def counters(self, server: str) -> Counters:
-        """Return those of the end that a client speaks to: an entrance, or the server."""
-        counted = (each.counters(server) for each in self._entrances)
-        return next((counters for counters in counted if counters is not None), None) or self.server.counters(server)
+        """Return the counters of the endpoint at an address: an entrance or the server."""
+        by_entrance = (each.counters(server) for each in self._entrances)
+        return next((each for each in by_entrance if each is not None), None) or self.server.counters(server)
 
     def observe(self, arm: PlannedArm) -> Observation | None:
         entrance = self._entrance(arm)
@@ -136,13 +136,13 @@ class ServerLab(LabService):
     def cpu_seconds(self) -> dict[str, float]:
         return self._lab.cpu_seconds() | self._star.cpu_seconds()
 
-    def lost(self, arm: PlannedArm | None = None) -> str | None:
+    def failure_reason(self, arm: PlannedArm | None = None) -> str | None:
         if arm is not None:
             entrance = self._entrance(arm)
-            return entrance.why_lost(arm) if entrance else None
-        of_entrances = {role for each in self._entrances for role in each.roles}
+            return entrance.failure_reason(arm) if entrance else None
+        entrance_roles = {role for each in self._entrances for role in each.roles}
         for process in self._lab.dead():
-            if process.role not in of_entrances:
+            if process.role not in entrance_roles:
                 return ended(process.name, process.exit_status)
         return self._star.lost()
 
@@ -155,20 +155,21 @@ class ServerLab(LabService):
         )
 
     def _entrance(self, arm: PlannedArm) -> Entrances | None:
-        """Return what an arm's clients come in by; None where they speak to the server itself."""
+        """Return the entrances that an arm uses, or None if it connects to the server directly."""
         return next((each for each in self._entrances if each.has(arm)), None)
 
 
-def _merged(found: Iterable[dict[str, Value]]) -> dict[str, Value]:
-    return {name: value for each in found for name, value in each.items()}
+def _merged(dictionaries: Iterable[dict[str, Value]]) -> dict[str, Value]:
+    return {name: value for each in dictionaries for name, value in each.items()}
 
 
-def keys_to_show(asked: Sequence[str]) -> list[str]:
-    """The kinds of key to make, and first the one to show while the arms are proved, which every arm's client takes.
+def keys_to_show(arm_keys: Sequence[str]) -> list[str]:
+    """Return the kinds of key to make. The first is presented while the arms are verified, and all clients accept it.
 
-    A weak key is taken by its own arms alone, and an ECDSA key cannot serve the old suites; the server's usual one can.
+    With several kinds this is the server's usual one: only some arms accept a weak key, and an ECDSA key does not work
+    with old cipher suites.
     """
-    kinds = list(dict.fromkeys(asked))
+    kinds = list(dict.fromkeys(arm_keys))
     first = kinds[0] if len(kinds) == 1 else DEFAULT_KEY
     return [first, *(kind for kind in kinds if kind != first)]
 

@@ -1,7 +1,7 @@
-"""The poolers of a run: PgBouncer before the server, on a host in the middle that has a CPU share of its own.
+"""The poolers of a run: PgBouncer in front of the server, on a host in the middle with its own CPU share.
 
-An arm that asks for a pool has one of its own, with its connections to the server standing before the first slice. A
-process serves all arms that ask for the same TLS to the server, the same key and the same number of processes.
+Each arm with a pooler has a separate pool, whose connections to the server are open before the first slice. Arms with
+the same TLS to the server, key and number of processes share the processes.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from costof.services import Judgement, Observation
 from costof.services.server.entrances import Entrances, Site
 from costof.study.arms import PlannedArm
 
-# PostgreSQL's client library takes a start long, and few labs have a pooler.
+# PostgreSQL's client library is slow to import, and few labs have a pooler.
 if TYPE_CHECKING:
     from costof.programs.pgbouncer.pooler import PgBouncer
 
 FIRST_PORT = 6432
-#: That clients of an arm before began and gave up, which the server logs a little later.
+#: Tolerated new sessions at the server: clients of an earlier arm may have given up, which the server logs later.
 STRAY_SESSIONS = 4
 
 
-class Pooled(Model):
-    """What an arm asks of its pool: PgBouncer's mode, its connections to the server, and the processes before it."""
+class ArmPoolSettings(Model):
+    """An arm's lab settings for its pool: PgBouncer's mode, the connections to the server, and the processes."""
 
     mode: str
     size: int
@@ -42,14 +42,14 @@ class Pooled(Model):
     server_tls: bool = False
 
     @classmethod
-    def of(cls, arm: PlannedArm) -> Pooled | None:
-        asked = arm.settings.lab.get("pool")
-        return cls.model_validate(asked) if asked else None
+    def from_arm(cls, arm: PlannedArm) -> ArmPoolSettings | None:
+        settings = arm.settings.lab.get("pool")
+        return cls.model_validate(settings) if settings else None
 
 
 @dataclass(frozen=True)
-class Front:
-    """What processes are started with: arms that ask for the same share them."""
+class PoolerSettings:
+    """The settings of PgBouncer's processes. Arms with the same settings share the processes."""
 
     server_tls: bool
     processes: int
@@ -57,21 +57,23 @@ class Front:
 
     @property
     def name(self) -> str:
-        """Such as 'pgbouncer-rsa-2048' or 'pgbouncer-to-tls-x2-rsa-2048'."""
+        """A name such as 'pgbouncer-rsa-2048' or 'pgbouncer-to-tls-x2-rsa-2048'."""
         parts = ["to-tls"] * self.server_tls + [f"x{self.processes}"] * (self.processes > 1)
         return "-".join([PACKAGE, *parts, self.key])
 
 
 @dataclass(frozen=True)
-class Place:
-    front: Front
+class ArmPool:
+    """The pool of an arm, and the 'address:port' for its clients."""
+
+    settings: PoolerSettings
     pool: Pool
     address: str
 
 
 @dataclass(frozen=True)
-class Seen(Observation):
-    """A pool's own count, its connections to the server with their TLS, and the sessions that the server counted."""
+class PoolObservation(Observation):
+    """A pool's totals, the TLS of its connections by the server's process, and the sessions that the server counted."""
 
     totals: Totals
     servers: dict[int, str]
@@ -79,7 +81,7 @@ class Seen(Observation):
 
 
 class Poolers(Entrances):
-    """A pool for each arm that asks for one, which shows the site's key where its arm names none."""
+    """The pools of all arms that have one. A pooler presents the site's key unless the arm names another."""
 
     roles = frozenset({ROLE})
 
@@ -88,159 +90,159 @@ class Poolers(Entrances):
         self._star = site.star
         self._distances = site.distances
         self._key = site.key
-        self._asked: dict[str, tuple[Front, Pool]] = {}
+        self._settings: dict[str, tuple[PoolerSettings, Pool]] = {}
         for number, arm in enumerate(site.arms, 1):
-            if pooled := Pooled.of(arm):
-                front = Front(pooled.server_tls, pooled.processes, arm.settings.lab.get("key", site.key))
-                self._asked[arm.name] = front, Pool(f"pool-{number}", pooled.mode, pooled.size)
-        fronts = dict.fromkeys(front for front, _ in self._asked.values())
-        self._ports = {front: FIRST_PORT + number for number, front in enumerate(fronts)}
-        self._standing: dict[Front, PgBouncer] = {}
-        self._failed: dict[Front, str] = {}
-        self._contradicted: dict[str, str] = {}
-        self._places: dict[str, Place] = {}
+            if pool := ArmPoolSettings.from_arm(arm):
+                settings = PoolerSettings(pool.server_tls, pool.processes, arm.settings.lab.get("key", site.key))
+                self._settings[arm.name] = settings, Pool(f"pool-{number}", pool.mode, pool.size)
+        different = dict.fromkeys(settings for settings, _ in self._settings.values())
+        self._ports = {settings: FIRST_PORT + number for number, settings in enumerate(different)}
+        self._poolers: dict[PoolerSettings, PgBouncer] = {}
+        self._failed: dict[PoolerSettings, str] = {}
+        self._mismatches: dict[str, str] = {}
+        self._pools: dict[str, ArmPool] = {}
 
     def has(self, arm: PlannedArm) -> bool:
-        return arm.name in self._asked
+        return arm.name in self._settings
 
     def start(self, server: LabServer, authority: Authority) -> None:
-        if not self._asked:
+        if not self._settings:
             return
         from costof.programs.postgres.lab import PostgresServer
 
         if not isinstance(server, PostgresServer):
-            raise CostofError(ErrorText.LAB_FAILED, detail="PgBouncer stands before PostgreSQL alone")
+            raise CostofError(ErrorText.LAB_FAILED, detail="PgBouncer works only with PostgreSQL")
         self._server = server
-        self._places = {
-            arm: Place(front, pool, f"{self._star.middle_addresses[self._distances[arm]]}:{self._ports[front]}")
-            for arm, (front, pool) in self._asked.items()
+        self._pools = {
+            arm: ArmPool(settings, pool, f"{self._star.middle_addresses[self._distances[arm]]}:{self._ports[settings]}")
+            for arm, (settings, pool) in self._settings.items()
         }
         find_pgbouncer()
-        for front in self._ports:
-            pooler = self._standing[front] = self._pooler(front, authority)
-            # Connections to the server keep the key that they were opened under.
-            server.show_key(front.key)
+        for settings in self._ports:
+            pooler = self._poolers[settings] = self._make_pooler(settings, authority)
+            # The pool's connections to the server keep the key that the server presents now.
+            server.show_key(settings.key)
             try:
                 pooler.start()
             except CostofError as error:
-                self._failed[front] = str(error)
+                self._failed[settings] = str(error)
         server.show_key(self._key)
 
     def close(self) -> None:
-        for pooler in self._standing.values():
+        for pooler in self._poolers.values():
             pooler.close()
 
     def redirect(self, settings: ServiceSettings, arm: PlannedArm) -> ServiceSettings:
-        place = self._places[arm.name]
-        return settings.model_copy(update={"addresses": [place.address], "database": place.pool.name})
+        arm_pool = self._pools[arm.name]
+        return settings.model_copy(update={"addresses": [arm_pool.address], "database": arm_pool.pool.name})
 
     def arrange(self, arm: PlannedArm) -> None:
-        if self._asked:
+        if self._settings:
             self._star.middle.resize(float(arm.settings.lab.get("pooler_cores", 1.0)))
 
-    def proofs(self, arm: PlannedArm) -> dict[str, str]:
-        """Say what the server sees of the pool's connections. An arm that this contradicts is lost."""
-        seen = self.observe(arm)
-        place = self._places.get(arm.name)
-        if place is None or seen is None:
+    def evidence(self, arm: PlannedArm) -> dict[str, str]:
+        """Return the server's view of the pool's connections. If it contradicts the arm, the arm fails."""
+        observation = self.observe(arm)
+        arm_pool = self._pools.get(arm.name)
+        if arm_pool is None or observation is None:
             return {}
-        tls = self._server.tls_of(seen.servers)
-        if {bool(version) for version in tls} != {place.front.server_tls}:
-            self._contradicted[arm.name] = f"the server sees {_words(tls)} on the pool's connections"
-        pool = f"{place.pool.mode} mode, {len(seen.servers)} standing connections"
-        return {"pool": pool, "pool to server, as the server sees it": _words(tls)}
+        tls = self._server.tls_versions(observation.servers)
+        if {bool(version) for version in tls} != {arm_pool.settings.server_tls}:
+            self._mismatches[arm.name] = f"the server sees {_tls_text(tls)} on the pool's connections"
+        pool = f"{arm_pool.pool.mode} mode, {len(observation.servers)} open connections"
+        return {"pool": pool, "pool to server, as the server sees it": _tls_text(tls)}
 
     def counters(self, address: str) -> Counters | None:
-        at = (place.front for place in self._places.values() if place.address == address)
-        front = next(at, None)
-        return self._standing[front].counters() if front else None
+        matching = (pool.settings for pool in self._pools.values() if pool.address == address)
+        settings = next(matching, None)
+        return self._poolers[settings].counters() if settings else None
 
-    def observe(self, arm: PlannedArm) -> Seen | None:
-        """Read pool and server; None without a pool, and where it is dead or says nothing."""
-        place = self._places.get(arm.name)
-        if place is None or self.why_lost(arm) is not None:
+    def observe(self, arm: PlannedArm) -> PoolObservation | None:
+        """Read pool and server. Return None without a pool, or if the pooler is dead or does not answer."""
+        arm_pool = self._pools.get(arm.name)
+        if arm_pool is None or self.failure_reason(arm) is not None:
             return None
-        pooler, pool = self._standing[place.front], place.pool.name
+        pooler, pool = self._poolers[arm_pool.settings], arm_pool.pool.name
         try:
-            return Seen(pooler.totals(pool), pooler.servers(pool), self._server.counters().connections or 0)
+            return PoolObservation(pooler.totals(pool), pooler.servers(pool), self._server.counters().connections or 0)
         except CostofError as error:
-            self._failed[place.front] = str(error)
+            self._failed[arm_pool.settings] = str(error)
             return None
 
     def judge(
         self, arm: PlannedArm, before: Observation | None, after: Observation | None, answer: SliceAnswer
     ) -> Judgement:
-        place = self._places.get(arm.name)
-        if place is None:
+        arm_pool = self._pools.get(arm.name)
+        if arm_pool is None:
             return Judgement()
-        if not isinstance(before, Seen) or not isinstance(after, Seen):
-            return Judgement(mismatch=self.why_lost(arm))
+        if not isinstance(before, PoolObservation) or not isinstance(after, PoolObservation):
+            return Judgement(mismatch=self.failure_reason(arm))
         transactions = after.totals.transactions - before.totals.transactions
         sessions = after.sessions - before.sessions
-        waited = after.totals.wait_ms - before.totals.wait_ms
-        tls = {seen.partition("/")[0] for seen in after.servers.values()}
+        wait_ms = after.totals.wait_ms - before.totals.wait_ms
+        tls = {version.partition("/")[0] for version in after.servers.values()}
         return Judgement(
-            mismatch=mismatch(place.front.server_tls, tls, sessions, transactions, answer.operations),
-            figures={"pool_wait": waited / transactions} if transactions else {},
-            facts={"pool to server": _words(tls)},
+            mismatch=mismatch(arm_pool.settings.server_tls, tls, sessions, transactions, answer.operations),
+            figures={"pool_wait": wait_ms / transactions} if transactions else {},
+            facts={"pool to server": _tls_text(tls)},
             counts={"transactions counted by the pooler": transactions, "sessions opened at the server": sessions},
         )
 
-    def why_lost(self, arm: PlannedArm) -> str | None:
-        place = self._places.get(arm.name)
-        if place is None or place.front not in self._standing:
+    def failure_reason(self, arm: PlannedArm) -> str | None:
+        arm_pool = self._pools.get(arm.name)
+        if arm_pool is None or arm_pool.settings not in self._poolers:
             return None
-        died = self._standing[place.front].why_dead()
-        return died or self._failed.get(place.front) or self._contradicted.get(arm.name)
+        dead = self._poolers[arm_pool.settings].why_dead()
+        return dead or self._failed.get(arm_pool.settings) or self._mismatches.get(arm.name)
 
     def throttled_seconds(self) -> dict[str, float]:
-        return throttled_seconds([(ROLE, self._star.middle)]) if self._asked else {}
+        return throttled_seconds([(ROLE, self._star.middle)]) if self._settings else {}
 
     def warnings(self) -> list[str]:
-        if not self._asked or self._star.shares:
+        if not self._settings or self._star.shares:
             return []
         return [WarningText.NO_CPU_SHARE.text(hosts="the pooler", factors="pooler_cpu")]
 
     def versions(self) -> dict[str, str]:
-        return {PACKAGE: next(iter(self._standing.values())).version} if self._standing else {}
+        return {PACKAGE: next(iter(self._poolers.values())).version} if self._poolers else {}
 
     def facts(self) -> dict[str, str]:
-        if not self._asked:
+        if not self._settings:
             return {}
         limits = f"one thread a process, max_client_conn {CLIENTS:,}, listen_backlog {BACKLOG:,}"
         return {"PgBouncer": f"{limits}, auth_file with SCRAM secrets, pools full from the start"}
 
-    def _pooler(self, front: Front, authority: Authority) -> PgBouncer:
+    def _make_pooler(self, settings: PoolerSettings, authority: Authority) -> PgBouncer:
         from costof.programs.pgbouncer.pooler import PgBouncer, Upstream
 
-        upstream = Upstream.of(self._server, authority.ca_file if front.server_tls else None)
+        upstream = Upstream.of(self._server, authority.ca_file if settings.server_tls else None)
         addresses = list(dict.fromkeys(self._star.middle_addresses.values()))
         return PgBouncer(
             self._lab,
-            front.name,
+            settings.name,
             self._star.middle,
             addresses,
-            self._ports[front],
-            authority.issue(front.name, front.key, addresses),
+            self._ports[settings],
+            authority.issue(settings.name, settings.key, addresses),
             upstream,
-            [pool for asked, pool in self._asked.values() if asked == front],
-            front.processes,
+            [pool for each, pool in self._settings.values() if each == settings],
+            settings.processes,
         )
 
 
 def middle_cores(arms: Sequence[PlannedArm]) -> float | None:
-    """Return all cores there are, until an arm asks for its share; None where no arm asks for a pool."""
-    return float(os.cpu_count() or 1) if any(map(Pooled.of, arms)) else None
+    """Return the initial cores of the pooler's host: all, until an arm sets its share; None if no arm has a pool."""
+    return float(os.cpu_count() or 1) if any(map(ArmPoolSettings.from_arm, arms)) else None
 
 
 def mismatch(server_tls: bool, tls: set[str], sessions: int, transactions: int, operations: int) -> str | None:
-    """Return why the counts of a pool and the server do not prove a slice's arm, or None where they do."""
+    """Return why the counts of pool and server do not match the slice's arm, or None if they match."""
     if {bool(version) for version in tls} != {server_tls}:
-        return f"the pool's connections to the server had {_words(tls)}"
+        return f"the pool's connections to the server had {_tls_text(tls)}"
     if sessions > STRAY_SESSIONS:
-        return f"the server counted {sessions} new sessions behind a pool"
+        return f"the server counted {sessions} new sessions although a pool was used"
     return f"the pool counted {transactions} transactions of {operations}" if transactions < operations else None
 
 
-def _words(tls: set[str]) -> str:
+def _tls_text(tls: set[str]) -> str:
     return ", ".join(sorted(version or "no TLS" for version in tls)) or "no connection"

@@ -1,4 +1,4 @@
-"""stunnel instead of a server's own TLS: before the server alone, or before its clients too."""
+"""stunnel instead of a server's own TLS: in front of the server only, or in front of its clients too."""
 
 from __future__ import annotations
 
@@ -17,25 +17,27 @@ from costof.study.arms import PlannedArm
 SERVER_ROLE = "stunnel"
 CLIENT_ROLE = "stunnel of the client"
 FIRST_PORT = 7379
-#: Where an arm's connections go through stunnel: before the server alone, or at both ends.
+#: The ends at which an arm uses stunnel: the server's end only, or both.
 SERVER, BOTH = "server", "both"
 
 
-def stunnel_of(arm: PlannedArm) -> str:
-    """Return `SERVER`, `BOTH`, or '' for an arm that does without."""
+def stunnel_ends(arm: PlannedArm) -> str:
+    """Return `SERVER`, `BOTH`, or '' for an arm without stunnel."""
     return str(arm.settings.lab.get("stunnel", ""))
 
 
 @dataclass(frozen=True)
-class Carried(Observation):
-    """Connections with TLS that the stunnel before the server has carried so far, with one key."""
+class StunnelObservation(Observation):
+    """The TLS connections that the server's stunnel has forwarded so far with one kind of key."""
 
     connections: int
 
 
 class Stunnels(Entrances):
-    """One process before the server, and one before the clients of each distance that has such arms. Each kind of key
-    has a port, the same everywhere."""
+    """One process in front of the server, and one in front of the clients at each distance that needs it.
+
+    Each kind of key has a port, the same for all processes.
+    """
 
     roles = frozenset({SERVER_ROLE, CLIENT_ROLE})
     end_tls = True
@@ -44,7 +46,7 @@ class Stunnels(Entrances):
         self._lab = site.lab
         self._star = site.star
         self._distances = site.distances
-        self._arms = {arm.name: arm for arm in site.arms if stunnel_of(arm)}
+        self._arms = {arm.name: arm for arm in site.arms if stunnel_ends(arm)}
         keys = dict.fromkeys(_key(arm) for arm in self._arms.values())
         self._ports = {key: FIRST_PORT + number for number, key in enumerate(keys)}
         self._server: Stunnel | None = None
@@ -57,16 +59,19 @@ class Stunnels(Entrances):
     def start(self, server: LabServer, authority: Authority) -> None:
         if not self._arms:
             return
-        self._behind = server
-        onward = server.client_settings().addresses[0]
-        self._address = onward.rpartition(":")[0]
+        self._lab_server = server
+        server_address = server.client_settings().addresses[0]
+        self._address = server_address.rpartition(":")[0]
         ends = [
-            End(key, self._at(key), onward, certificate=authority.issue("stunnel", key, [self._address]))
+            End(key, self._listen_address(key), server_address, authority.issue("stunnel", key, [self._address]))
             for key in self._ports
         ]
         self._server = Stunnel(self._lab, "stunnel", SERVER_ROLE, ends, self._star.server)
-        for distance in {self._distances[name] for name, arm in self._arms.items() if stunnel_of(arm) == BOTH}:
-            ends = [End(key, self._at(key, distance), self._at(key), ca_file=authority.ca_file) for key in self._ports]
+        for distance in {self._distances[name] for name, arm in self._arms.items() if stunnel_ends(arm) == BOTH}:
+            ends = [
+                End(key, self._listen_address(key, distance), self._listen_address(key), ca_file=authority.ca_file)
+                for key in self._ports
+            ]
             client = self._star.client(distance)
             self._clients[distance] = Stunnel(self._lab, f"stunnel-{distance}", CLIENT_ROLE, ends, client)
 
@@ -74,46 +79,47 @@ class Stunnels(Entrances):
         return settings.entered_at(self._entrance(arm))
 
     def counters(self, address: str) -> Counters | None:
-        """Return the server's own, but for TLS: it is spoken to in plain, and stunnel counts TLS itself."""
+        """Return the server's counters without TLS: the server gets plain connections. `observe` counts TLS."""
         if all(address != self._entrance(arm) for arm in self._arms.values()):
             return None
-        return replace(self._behind.counters(address), tls_connections=None)
+        return replace(self._lab_server.counters(address), tls_connections=None)
 
-    def observe(self, arm: PlannedArm) -> Carried | None:
-        carried = self._server.carried(_key(arm)) if self._server and self.has(arm) else None
-        return None if carried is None else Carried(carried)
+    def observe(self, arm: PlannedArm) -> StunnelObservation | None:
+        if self._server is None or not self.has(arm):
+            return None
+        return StunnelObservation(self._server.connections(_key(arm)))
 
     def judge(
         self, arm: PlannedArm, before: Observation | None, after: Observation | None, answer: SliceAnswer
     ) -> Judgement:
-        if not isinstance(before, Carried) or not isinstance(after, Carried):
+        if not isinstance(before, StunnelObservation) or not isinstance(after, StunnelObservation):
             return Judgement()
-        carried = after.connections - before.connections
-        used = answer.phases.get("connect")
-        missed = used is not None and carried < used.count
+        forwarded = after.connections - before.connections
+        opened = answer.phases.get("connect")
+        too_few = opened is not None and forwarded < opened.count
         return Judgement(
-            mismatch=f"stunnel carried {carried} connections of {used.count}" if used and missed else None,
-            counts={"connections carried by stunnel": carried},
+            mismatch=f"stunnel carried {forwarded} connections of {opened.count}" if opened and too_few else None,
+            counts={"connections carried by stunnel": forwarded},
         )
 
-    def why_lost(self, arm: PlannedArm) -> str | None:
+    def failure_reason(self, arm: PlannedArm) -> str | None:
         if self._server is None or not self.has(arm):
             return None
-        client = self._clients.get(self._distances[arm.name]) if stunnel_of(arm) == BOTH else None
+        client = self._clients.get(self._distances[arm.name]) if stunnel_ends(arm) == BOTH else None
         return self._server.why_dead() or (client.why_dead() if client else None)
 
     def versions(self) -> dict[str, str]:
         return {"stunnel": stunnel_version(find_stunnel())} if self._server else {}
 
     def facts(self) -> dict[str, str]:
-        told = "TCP_NODELAY at both ends; the client's end speaks TLS 1.3 alone, and resumes no session"
-        return {"stunnel": told} if self._server else {}
+        settings = "TCP_NODELAY at both ends; the client's end uses only TLS 1.3 and resumes no session"
+        return {"stunnel": settings} if self._server else {}
 
     def _entrance(self, arm: PlannedArm) -> str:
-        """Return where an arm's client connects to, 'address:port'."""
-        return self._at(_key(arm), self._distances[arm.name] if stunnel_of(arm) == BOTH else None)
+        """Return the 'address:port' that an arm's client connects to."""
+        return self._listen_address(_key(arm), self._distances[arm.name] if stunnel_ends(arm) == BOTH else None)
 
-    def _at(self, key: str, distance: str | None = None) -> str:
+    def _listen_address(self, key: str, distance: str | None = None) -> str:
         address = self._star.client_address(distance) if distance else self._address
         return f"{address}:{self._ports[key]}"
 

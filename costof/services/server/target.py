@@ -1,4 +1,4 @@
-"""A user's own server of any program that costof can be a guest on, reached by its URL."""
+"""A user's own server, with any program that supports targets."""
 
 from __future__ import annotations
 
@@ -10,24 +10,23 @@ from costof.services.target import TargetService
 from costof.study.plan import Plan
 from costof.study.schema import ArmSettings, Level, Study
 
-#: What a lab puts before its server, and nobody before a user's own.
+#: Lab settings for programs in front of the server, which exist only in a lab.
 ENTRANCES = frozenset({"tunnel", "stunnel", "pool"})
 
 
 def offers(level: Level | ArmSettings, access: Access) -> bool:
-    """Whether a user's own server can be had as a level asks: by no entrance of the lab's, and through a pooler that
-    stands there."""
+    """Return whether a level can be measured on a target: it needs no entrance of a lab, and any pooler is given."""
     return not ENTRANCES & level.lab.keys() and (not level.target.get("pooler") or access.pooler_url is not None)
 
 
 def service(plan: Plan, access: Access, run_name: str) -> Service:
-    """Raises `LAB_ONLY_PROGRAM`, `BAD_TARGET`, `NO_ENTRANCE_TO_TARGET`."""
+    """Return the service of a plan. Raises `LAB_ONLY_PROGRAM`, `BAD_TARGET`, `NO_ENTRANCE_TO_TARGET`."""
     server = target_server(plan.study.service.program)
     factor = plan.study.main_factor
-    entered = {arm.levels[factor] for arm in plan.arms if not offers(arm.settings, access)}
-    if entered:
-        rest = ",".join(dict.fromkeys(arm.levels[factor] for arm in plan.arms if arm.levels[factor] not in entered))
-        raise CostofError(ErrorText.NO_ENTRANCE_TO_TARGET, levels=", ".join(sorted(entered)), factor=factor, rest=rest)
+    refused = {arm.levels[factor] for arm in plan.arms if not offers(arm.settings, access)}
+    if refused:
+        rest = ",".join(dict.fromkeys(arm.levels[factor] for arm in plan.arms if arm.levels[factor] not in refused))
+        raise CostofError(ErrorText.NO_ENTRANCE_TO_TARGET, levels=", ".join(sorted(refused)), factor=factor, rest=rest)
     return TargetService(access, server(access, plan.study.name, run_name, plan.records))
 
 

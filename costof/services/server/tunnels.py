@@ -1,4 +1,4 @@
-"""The standing SSH tunnels of a run: one for each cipher and distance that its arms ask for, all through one `sshd`."""
+"""The SSH tunnels of a run: one for each cipher and distance of its arms, all through one `sshd`."""
 
 from __future__ import annotations
 
@@ -19,55 +19,59 @@ Key = tuple[str, str]
 NO_TUNNEL: Key = ("", "")
 
 
-def cipher_of(arm: PlannedArm) -> str:
-    """Return the cipher of the tunnel that an arm's client goes through; '' for an arm without one."""
+def tunnel_cipher(arm: PlannedArm) -> str:
+    """Return the cipher of an arm's tunnel; '' for an arm without a tunnel."""
     return str(arm.settings.lab.get("tunnel", ""))
 
 
 class Tunnels(Entrances):
-    # Tunnels that stand do without the sshd that let them in.
+    """The SSH tunnels, each with its own client process."""
+
+    # Open tunnels continue without the sshd process that accepted them.
     roles = frozenset({CLIENT_ROLE, SERVER_ROLE})
 
     def __init__(self, site: Site) -> None:
         self._lab = site.lab
         self._star = site.star
-        self._asked = {arm.name: (cipher, site.distances[arm.name]) for arm in site.arms if (cipher := cipher_of(arm))}
-        self._ports = {key: FIRST_PORT + number for number, key in enumerate(dict.fromkeys(self._asked.values()))}
-        self._standing: dict[Key, Tunnel] = {}
+        self._keys = {
+            arm.name: (cipher, site.distances[arm.name]) for arm in site.arms if (cipher := tunnel_cipher(arm))
+        }
+        self._ports = {key: FIRST_PORT + number for number, key in enumerate(dict.fromkeys(self._keys.values()))}
+        self._open: dict[Key, Tunnel] = {}
         self._failed: dict[Key, str] = {}
         self._sshd: SshServer | None = None
 
     def has(self, arm: PlannedArm) -> bool:
-        return arm.name in self._asked
+        return arm.name in self._keys
 
     def start(self, server: LabServer, authority: Authority) -> None:
-        if not self._asked:
+        if not self._keys:
             return
         address, _, port = server.client_settings().addresses[0].rpartition(":")
         self._sshd = SshServer(self._lab, address, host=self._star.server)
         self._sshd.start()
-        begun = {}
+        started = {}
         for cipher, distance in self._ports:
             name = f"ssh-{cipher.partition('@')[0]}-{distance}"
-            entrance, host = self._listens((cipher, distance)), self._star.client(distance)
-            begun[cipher, distance] = self._sshd.begin_tunnel(name, cipher, entrance, (address, int(port)), host=host)
-        for key, tunnel in begun.items():
+            listen, host = self._listen_address((cipher, distance)), self._star.client(distance)
+            started[cipher, distance] = self._sshd.start_tunnel(name, cipher, listen, (address, int(port)), host=host)
+        for key, tunnel in started.items():
             carries = partial(server.answers, tunnel.address, tunnel.port, self._star.client(key[1]))
             try:
-                self._sshd.stand(tunnel, carries)
+                self._sshd.wait_until_open(tunnel, carries)
             except CostofError as error:
                 self._failed[key] = str(error)
                 if tunnel.process.exit_status is None:
                     self._lab.stop(tunnel.name)
             else:
-                self._standing[key] = tunnel
+                self._open[key] = tunnel
 
     def redirect(self, settings: ServiceSettings, arm: PlannedArm) -> ServiceSettings:
-        return settings.entered_at("{}:{}".format(*self._listens(self._asked[arm.name])))
+        return settings.entered_at("{}:{}".format(*self._listen_address(self._keys[arm.name])))
 
-    def proofs(self, arm: PlannedArm) -> dict[str, str]:
-        """Return what was negotiated in both directions, by the client's own log."""
-        tunnel = self._of(arm)
+    def evidence(self, arm: PlannedArm) -> dict[str, str]:
+        """Return the algorithms negotiated in both directions, from the client's log."""
+        tunnel = self._tunnel(arm)
         if tunnel is None:
             return {}
         ciphers, compressions = tunnel.negotiated()
@@ -76,9 +80,9 @@ class Tunnels(Entrances):
             "tunnel compression": ", ".join(sorted(compressions)),
         }
 
-    def why_lost(self, arm: PlannedArm) -> str | None:
-        tunnel = self._of(arm)
-        return tunnel.why_dead() if tunnel else self._failed.get(self._asked.get(arm.name, NO_TUNNEL))
+    def failure_reason(self, arm: PlannedArm) -> str | None:
+        tunnel = self._tunnel(arm)
+        return tunnel.why_dead() if tunnel else self._failed.get(self._keys.get(arm.name, NO_TUNNEL))
 
     def versions(self) -> dict[str, str]:
         return {"ssh": self._sshd.version} if self._sshd else {}
@@ -86,8 +90,8 @@ class Tunnels(Entrances):
     def facts(self) -> dict[str, str]:
         return self._sshd.facts() if self._sshd else {}
 
-    def _of(self, arm: PlannedArm) -> Tunnel | None:
-        return self._standing.get(self._asked.get(arm.name, NO_TUNNEL))
+    def _tunnel(self, arm: PlannedArm) -> Tunnel | None:
+        return self._open.get(self._keys.get(arm.name, NO_TUNNEL))
 
-    def _listens(self, key: Key) -> tuple[str, int]:
+    def _listen_address(self, key: Key) -> tuple[str, int]:
         return self._star.client_address(key[1]), self._ports[key]

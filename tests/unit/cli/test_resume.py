@@ -17,7 +17,7 @@ from costof.cli.resume import Resumed, reopen
 from costof.errors import CostofError, ErrorText
 from costof.lab.certificates import Authority
 from costof.programs.access import Access, Password
-from costof.programs.reach import certificate_of, check_identity
+from costof.programs.reach import check_identity, read_certificate
 from costof.results.ledger import PLAN, SLICES, EndRecord, Ledger, LookRecord
 from costof.results.run import read_run
 from costof.run.schedule import Looks
@@ -32,7 +32,7 @@ URL = "mysql://app:pass-word@db.example:3307/"
 SHOWN = "mysql://app@db.example:3307/"
 HTTPS, HTTP = "https://shop.example/?token=abc", "http://shop.example/"
 NOTHING = TargetArguments(None, None, None, False, None, None, None, None)
-PASSWORD = Password(SecretStr("pass-word"), said=False)
+PASSWORD = Password(SecretStr("pass-word"), explicit=False)
 PASSWORD_GIVEN = {"COSTOF_PASSWORD": "pass-word"}
 LAB = plan_of("redis-tls", "quick", "transport=plain,tls")
 
@@ -195,9 +195,9 @@ def test_server_without_certificate_has_no_fingerprint() -> None:
         # The server closes the connection during the handshake, and later does not listen at all.
         answering = threading.Thread(target=lambda: listener.accept()[0].close())
         answering.start()
-        assert certificate_of("127.0.0.1", port) == {}
+        assert read_certificate("127.0.0.1", port) == {}
         answering.join()
-    assert certificate_of("127.0.0.1", port) == {}
+    assert read_certificate("127.0.0.1", port) == {}
 
 
 def complete(folder: Path, **options: Any) -> Path:

@@ -59,7 +59,7 @@ def test_parsed_urls_hide_their_passwords() -> None:
     for parsed in (
         parse_mysql_url(Access(f"mysql://u:{SECRET}@h/"), "a-study"),
         parse_mongodb_url(Access(f"mongodb://u:{SECRET}@h/"), "a-study"),
-        Access(f"mysql://u:{SECRET}@h/", password=Password(SecretStr(SECRET), said=True)),
+        Access(f"mysql://u:{SECRET}@h/", password=Password(SecretStr(SECRET), explicit=True)),
     ):
         assert SECRET not in repr(parsed) + str(parsed)
 

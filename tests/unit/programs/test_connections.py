@@ -1,4 +1,4 @@
-"""URLs of targets: read in one way or refused, shown without what may be a secret; and who a guest's marker names."""
+"""Parsing of targets' URLs, which never shows a secret; passwords; and markers of runs on a target."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from costof.cli.ycsb.databases.mysql import MysqlDatabase
 from costof.errors import EXIT_USAGE, UNTRUSTED_HINT, CostofError, ErrorText
 from costof.programs.access import Access, LoginUrl, Password
 from costof.programs.mariadb.connection import parse_mysql_url
-from costof.programs.mongod.connection import FirstLook, MongodbUrl, parse_mongodb_url
+from costof.programs.mongod.connection import FirstHeartbeatListener, MongodbUrl, parse_mongodb_url
 from costof.programs.target_database import Maker, read_marker
 from costof.services.open import shown_urls
 from costof.study.library import load_study
 from tests.support.command import costof
 
-#: What a password may not be, and passwords that other parsers have split at the wrong place.
+#: Passwords with special characters, and passwords that other parsers have split at the wrong place.
 HARD = ["S3cret" + sign + "tail" for sign in "@:/?#%+ \"'\\&=;<>`{|}^ä密\t\n\x00"]
 HARD += ["srv1:S3cret", "12/34tail", "1?S3cret", "S3cret@h2/tail", "%zztail", "%ff%fetail", "S3cret\udce4tail"]
 
@@ -47,13 +47,13 @@ def ycsb_mysql(url: str) -> MysqlDatabase:
 
 
 def shown_parts(password: str, text: str) -> list[str]:
-    """What is seen of a password: itself, or what a wrong split would leave of it."""
+    """Return the parts of a password that a text shows: the password, or a part left by a wrong split."""
     return [part for part in ("S3cret", "tail", password) if part in password and part in text]
 
 
 @pytest.mark.parametrize("parse", [mongodb, mysql, ycsb_mongodb, ycsb_mysql])
 @pytest.mark.parametrize("password", HARD)
-def test_a_raw_password_is_taken_as_it_is_or_refused_unquoted(parse: Any, password: str) -> None:
+def test_unencoded_password_is_kept_unchanged_or_refused_without_showing_it(parse: Any, password: str) -> None:
     scheme = "mongodb" if parse in (mongodb, ycsb_mongodb) else "mysql"
     url, refused = None, None
     try:
@@ -61,18 +61,18 @@ def test_a_raw_password_is_taken_as_it_is_or_refused_unquoted(parse: Any, passwo
     except CostofError as error:
         refused = error
     if refused is None:
-        said = url.shown
-        kept = (url.endpoint().service if hasattr(url, "endpoint") else url).password.get_secret_value()
-        assert kept == password
+        text = url.shown
+        parsed = (url.endpoint().service if hasattr(url, "endpoint") else url).password.get_secret_value()
+        assert parsed == password
     else:
-        said = str(refused)
-        assert (refused.problem, refused.exit_status, len(said.splitlines())) == (ErrorText.BAD_TARGET, EXIT_USAGE, 1)
-        assert "percent-encode" in said or "UTF-8" in said
-    assert shown_parts(password, said) == []
+        text = str(refused)
+        assert (refused.problem, refused.exit_status, len(text.splitlines())) == (ErrorText.BAD_TARGET, EXIT_USAGE, 1)
+        assert "percent-encode" in text or "UTF-8" in text
+    assert shown_parts(password, text) == []
 
 
 @pytest.mark.parametrize("password", HARD)
-def test_an_http_url_with_a_login_is_refused_unquoted(password: str) -> None:
+def test_http_url_with_a_login_is_refused_without_showing_it(password: str) -> None:
     study = load_study("http-tls-termination")
     target, plain = f"https://shop:{password}@h/", f"http://shop:{password}@h/"
     for refuses, problem in (
@@ -87,7 +87,7 @@ def test_an_http_url_with_a_login_is_refused_unquoted(password: str) -> None:
 
 
 @given(st.text(min_size=1, alphabet=st.characters(exclude_categories=["Cs"])))
-def test_an_encoded_password_is_read_back_and_never_shown(password: str) -> None:
+def test_encoded_password_is_decoded_and_never_shown(password: str) -> None:
     secret = f"{password}\x1fS3cret"
     for parse, scheme in ((mongodb, "mongodb"), (mysql, "mysql")):
         url = parse(f"{scheme}://shop:{quote(secret, safe='')}@h/")
@@ -95,7 +95,7 @@ def test_an_encoded_password_is_read_back_and_never_shown(password: str) -> None
         assert "S3cret" not in url.shown + repr(url)
 
 
-def test_what_is_shown_is_put_together_from_its_parts() -> None:
+def test_shown_url_has_no_password_and_no_values_that_may_be_secret() -> None:
     shown = mongodb("mongodb://a%40b:S3cret@h1,[::1]:7/d?replicaSet=rs0&authMechanismProperties=SERVICE_NAME:x").shown
     assert shown == "mongodb://a%40b:<redacted>@h1:27017,[::1]:7/d?replicaSet=rs0"
     assert mysql("mysql://shop:S3cret@H:1/?ssl-mode=required").shown == "mysql://shop:<redacted>@H:1/?ssl-mode=required"
@@ -108,7 +108,7 @@ AZURE = "mongodb://acc:S3cret==@acc.mongo.cosmos.azure.com:10255/?ssl=true&repli
 
 
 @pytest.mark.parametrize("options", ["&appName=@acc@", "&appName=@acc@&maxIdleTimeMS=120000", "&appName=a@"])
-def test_an_at_sign_of_an_option_is_none_of_the_login(options: str) -> None:
+def test_at_sign_in_an_option_does_not_end_the_login(options: str) -> None:
     url = mongodb(AZURE + options)
     assert url.addresses == ["acc.mongo.cosmos.azure.com:10255"]
     assert (url.username, url.password) == ("acc", SecretStr("S3cret=="))
@@ -116,32 +116,32 @@ def test_an_at_sign_of_an_option_is_none_of_the_login(options: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "told"),
+    ("url", "message"),
     [
-        # A host may follow this one.
+        # A host could follow this @.
         (AZURE + "&appName=@acc", "an @ among the options after the '\\?' as %40"),
-        *((f"mongodb://shop:S3cret@{place}/", "form host:port") for place in ("h:port", "h:99999")),
-        ("mongodb://shop:S3cret@/", "names no host"),
+        *((f"mongodb://shop:S3cret@{place}/", "not host:port") for place in ("h:port", "h:99999")),
+        ("mongodb://shop:S3cret@/", "has no host"),
         ("mongodb://shop:S3cret@%2Ftmp%2Fmongodb-27017.sock/", "Unix socket"),
-        ("mongodb://:S3cret@h/", "names no user"),
+        ("mongodb://:S3cret@h/", "has no user"),
         ("mongodb://shop:S3cret@h/?replicaSet=a&S3cret=1", "option 2 after"),
         ("mongodb://shop:S3cret@h/?tls=S3cret", "option 1 after"),
-        ("mongodb://shop:S3cret@h/?tls=true&tlsInsecure=true", "leave tls"),
-        ("mongodb://shop:S3cret@h/?w=0", "no latency to measure; leave w out"),
+        ("mongodb://shop:S3cret@h/?tls=true&tlsInsecure=true", "remove tls"),
+        ("mongodb://shop:S3cret@h/?w=0", "no latency to measure; remove w"),
         ("mongodb://shop:S3cret@h/?tls=true&tlsCAFile=/S3cret", "cannot be read"),
-        *((f"mysql://shop:S3cret@{place}/", "form host:port") for place in ("h:port", "[::1")),
-        ("mysql://shop:S3cret@h/theirs", "a database of its own"),
+        *((f"mysql://shop:S3cret@{place}/", "not host:port") for place in ("h:port", "[::1")),
+        ("mysql://shop:S3cret@h/theirs", "creates a new database"),
         ("mysql://shop:S3cret@h/?wait=1", "ssl-mode"),
         ("mysql://:S3cret@h/", "no user"),
         ("mysql://shop:S3cret@/", "no host"),
         ("mysql://shop:S3cret@h/?ssl-mode=preferred", "verify_identity"),
-        ("mysql://shop:S3cret@h/?ssl-mode=disabled&ssl-ca=/x", "plain and for TLS at once"),
+        ("mysql://shop:S3cret@h/?ssl-mode=disabled&ssl-ca=/x", "both plain and TLS"),
         ("shop:S3cret@h", "percent-encode"),
         ("S3cret", "write it as"),
     ],
 )
-def test_what_is_wrong_with_a_url_is_told_without_it(url: str, told: str) -> None:
-    with pytest.raises(CostofError, match=told) as refused:
+def test_error_in_a_url_is_reported_without_its_secrets(url: str, message: str) -> None:
+    with pytest.raises(CostofError, match=message) as refused:
         (mysql if url.startswith("mysql") else mongodb)(url)
     assert "S3cret" not in str(refused.value)
 
@@ -150,8 +150,8 @@ def test_what_is_wrong_with_a_url_is_told_without_it(url: str, told: str) -> Non
     "properties",
     [{"mongodb.url": "mongodb://h/?w=0"}, {"mongodb.url": "mongodb://h/", "mongodb.writeConcern": "unacknowledged"}],
 )
-def test_writes_that_nobody_acknowledges_are_refused_with_what_to_write(properties: dict[str, str]) -> None:
-    with pytest.raises(CostofError, match=r"w=0 asks for writes that no server answers.*write w=1 or w=majority"):
+def test_unacknowledged_writes_are_refused_with_an_alternative(properties: dict[str, str]) -> None:
+    with pytest.raises(CostofError, match=r"with w=0 the server does not answer writes.*write w=1 or w=majority"):
         MongodbDatabase(properties, "t")
 
 
@@ -167,21 +167,22 @@ def test_writes_that_nobody_acknowledges_are_refused_with_what_to_write(properti
         *((f"mongodb://u@h/?{option}", True) for option in ("tls=true", "ssl=true")),
     ],
 )
-def test_tls_is_asked_for_by_the_url_or_a_ca(url: str, tls: bool) -> None:
+def test_url_or_ca_file_requires_tls(url: str, tls: bool) -> None:
     parse = mysql if url.startswith("mysql") else mongodb
     assert parse(url).tls is tls
     assert "?" in url or parse(url, ca_file=Path("/ca.pem")).tls
 
 
-def test_one_password_is_taken_and_two_are_refused() -> None:
-    said, ambient = Password(SecretStr("said"), said=True), Password(SecretStr("ambient"), said=False)
-    assert mysql("mysql://u@h/", password=said).password.get_secret_value() == "said"
+def test_two_explicit_passwords_are_refused_and_the_environment_comes_last() -> None:
+    explicit = Password(SecretStr("explicit"), explicit=True)
+    ambient = Password(SecretStr("ambient"), explicit=False)
+    assert mysql("mysql://u@h/", password=explicit).password.get_secret_value() == "explicit"
     assert mongodb("mongodb://u@h/", password=ambient).password.get_secret_value() == "ambient"
-    assert mysql("mysql://u:own@h/", password=ambient).password.get_secret_value() == "own"
+    assert mysql("mysql://u:in-url@h/", password=ambient).password.get_secret_value() == "in-url"
     with pytest.raises(CostofError) as refused:
-        mysql("mysql://u:own@h/", password=said)
+        mysql("mysql://u:in-url@h/", password=explicit)
     assert refused.value.problem is ErrorText.PASSWORD_TWICE
-    assert "own" not in str(refused.value)
+    assert "in-url" not in str(refused.value)
     assert "ambient" not in repr(ambient)
 
 
@@ -193,7 +194,7 @@ def test_one_password_is_taken_and_two_are_refused() -> None:
         ("connection refused", ""),
     ],
 )
-def test_a_certificate_of_an_unknown_authority_names_the_option_for_it(detail: str, hint: str) -> None:
+def test_certificate_of_an_unknown_authority_hints_at_the_option_for_it(detail: str, hint: str) -> None:
     error = CostofError(ErrorText.TARGET_UNREACHABLE, target="db:3306", detail=detail)
     assert str(error) == f"cannot reach db:3306: {detail}{hint}"
 
@@ -201,45 +202,44 @@ def test_a_certificate_of_an_unknown_authority_names_the_option_for_it(detail: s
 HERE, THERE = ("127.0.0.1", 1), ("127.0.0.1", 2)
 
 
-def failed(look: FirstLook, address: tuple[str, int], words: str) -> None:
-    look.failed(ServerHeartbeatFailedEvent(0.0, AutoReconnect(words), address))
+def fail(listener: FirstHeartbeatListener, address: tuple[str, int], error: str) -> None:
+    listener.failed(ServerHeartbeatFailedEvent(0.0, AutoReconnect(error), address))
 
 
-def test_a_mongodb_whose_addresses_all_fail_is_told_in_their_own_words_once() -> None:
-    """As soon as each has failed once, though the client has not heard of it yet."""
-    look = FirstLook(addresses=2)
-    failed(look, HERE, "certificate is not valid")
-    failed(look, HERE, "a second try")
-    failed(look, THERE, "Connection refused")
+def test_first_error_of_each_mongodb_address_is_reported_once_all_have_failed() -> None:
+    listener = FirstHeartbeatListener(addresses=2)
+    fail(listener, HERE, "certificate is not valid")
+    fail(listener, HERE, "a second try")
+    fail(listener, THERE, "Connection refused")
     with pytest.raises(ServerSelectionTimeoutError, match=r"^certificate is not valid,Connection refused$"):
-        look.found()
+        listener.wait()
 
 
-def test_one_address_that_answers_is_enough() -> None:
-    look = FirstLook(addresses=2)
-    failed(look, HERE, "Connection refused")
-    look.succeeded(ServerHeartbeatSucceededEvent(0.0, None, THERE))
-    failed(look, THERE, "Connection refused")
-    look.found()
+def test_one_mongodb_address_that_answers_is_enough() -> None:
+    listener = FirstHeartbeatListener(addresses=2)
+    fail(listener, HERE, "Connection refused")
+    listener.succeeded(ServerHeartbeatSucceededEvent(0.0, None, THERE))
+    fail(listener, THERE, "Connection refused")
+    listener.wait()
 
 
-def test_a_maker_is_known_by_its_number_and_its_start() -> None:
+def test_maker_is_alive_only_if_process_number_and_start_match() -> None:
     here = Maker.this_process()
-    assert here.lives() is True
-    assert here.model_copy(update={"started": here.started - 1}).lives() is False
-    assert here.model_copy(update={"pid": 2**22 + 1}).lives() is False
-    assert here.model_copy(update={"machine": "another"}).lives() is None
+    assert here.is_alive() is True
+    assert here.model_copy(update={"started": here.started - 1}).is_alive() is False
+    assert here.model_copy(update={"pid": 2**22 + 1}).is_alive() is False
+    assert here.model_copy(update={"machine": "another"}).is_alive() is None
 
 
-def test_a_marker_that_names_more_than_a_table_is_not_intact() -> None:
-    about = {"run": "r", "maker": Maker.this_process().model_dump(), "made_database": True}
-    assert read_marker({**about, "tables": ["usertable"]}) is not None
+def test_marker_with_invalid_table_names_or_more_fields_is_not_intact() -> None:
+    content = {"run": "r", "maker": Maker.this_process().model_dump(), "made_database": True}
+    assert read_marker({**content, "tables": ["usertable"]}) is not None
     for table in ("x`,`mysql`.`user", "", "a b", "a\n"):
-        assert read_marker({**about, "tables": [table]}) is None
-    assert read_marker({**about, "tables": [], "more": 1}) is None
+        assert read_marker({**content, "tables": [table]}) is None
+    assert read_marker({**content, "tables": [], "more": 1}) is None
 
 
-def test_clean_refuses_a_url_of_another_kind(tmp_path: Path) -> None:
+def test_clean_refuses_url_of_an_unknown_scheme(tmp_path: Path) -> None:
     done = costof("clean", "--target", "https://u:S3cret@h/", cwd=tmp_path)
     assert done.status == EXIT_USAGE
     assert "S3cret" not in done.err

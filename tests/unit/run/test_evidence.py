@@ -148,7 +148,7 @@ def test_target_with_a_broken_counter_is_verified_by_the_client_alone(
 ) -> None:
     access = Access("mysql://u:p@db.example/")
     service = TargetService(access, SysbenchTarget(access, "mysql-transport", "a-run", 1))
-    assert service.usable(answer(**evidence), counted) == usable
+    assert service.trusted_counters(answer(**evidence), counted) == usable
     warnings = service.warnings()
     assert len(warnings) == (warning is not None)
     assert warning is None or warning in warnings[0]

@@ -1,4 +1,4 @@
-"""URLs of a user's own balancer: what is one, what is not, and what is said of it."""
+"""URLs of a user's own balancer: parsing, errors, and the service of such a target."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def parsed(url: str, scheme: str = "https") -> Place:
     return parse_url(url, scheme, STUDY)
 
 
-def test_each_arm_goes_to_the_url_that_speaks_as_it_does() -> None:
+def test_each_arm_uses_the_url_with_its_transport() -> None:
     plan = plan_of()
     control, protected = (sent(opened().endpoint(plan.arms[place])) for place in (0, 2))
     for end, address, host in (
@@ -50,7 +50,7 @@ def test_each_arm_goes_to_the_url_that_speaks_as_it_does() -> None:
     assert protected["transport"] == {"kind": "tls", "verify": "full", "resumption": False}
 
 
-def test_levels_of_the_client_are_its_own_and_those_of_the_servers_as_served() -> None:
+def test_client_levels_apply_on_a_target_and_server_levels_are_as_served() -> None:
     settings = ("keep_alive=10", "suite=aes256-sha", "verify=ca-only", "resumption=on")
     arm = plan_of(*settings).arms[2]
     end = sent(opened(*settings, access=Access(HTTPS, Path("/ca.pem"), HTTP)).endpoint(arm))
@@ -61,28 +61,28 @@ def test_levels_of_the_client_are_its_own_and_those_of_the_servers_as_served() -
     assert arm.levels["key"] == arm.levels["balancer_cpu"] == "as served"
 
 
-def test_it_says_that_nothing_is_written() -> None:
+def test_description_says_that_nothing_is_written() -> None:
     shown = [url.replace("b=c", "b=…") for url in (HTTPS, HTTP)]
     assert opened().writes() == [f"nothing: only GET requests are made, of {shown[0]} and {shown[1]}"]
 
 
 @pytest.mark.parametrize("level", ["reencrypt", "backend", "direct"])
-def test_what_a_client_cannot_know_is_refused_by_name(level: str) -> None:
-    with pytest.raises(CostofError, match=f"termination {level} can be measured only in a lab") as refused:
+def test_level_that_a_client_cannot_verify_is_refused_by_name(level: str) -> None:
+    with pytest.raises(CostofError, match=f"termination {level} can be had in a lab only") as refused:
         opened(f"termination=none,balancer,{level}")
     assert "--set termination=none,balancer" in str(refused.value)
     assert refused.value.exit_status == EXIT_USAGE
 
 
-def test_the_control_needs_a_url_of_its_own() -> None:
+def test_control_needs_a_plain_target() -> None:
     with pytest.raises(CostofError, match="--plain-target http://") as refused:
         opened(access=Access(HTTPS))
     assert refused.value.problem is ErrorText.PLAIN_TARGET_MISSING
 
 
 @pytest.mark.parametrize(("study", "target"), [(STUDY, []), ("mysql-transport", ["--target", "mysql://u@h/"])])
-def test_a_plain_target_that_nobody_asks_is_refused(study: str, target: list[str]) -> None:
-    with pytest.raises(CostofError, match="remove --plain-target"):
+def test_unused_plain_target_is_refused(study: str, target: list[str]) -> None:
+    with pytest.raises(CostofError, match="leave it out"):
         cli.main(["run", study, "--plain-target", HTTP, *target], standalone_mode=False)
 
 
@@ -99,17 +99,17 @@ def test_a_plain_target_that_nobody_asks_is_refused(study: str, target: list[str
         ("https://my_service:1/", "my_service:1", "my_service:1", "/"),
     ],
 )
-def test_a_url_is_an_address_a_host_and_a_path(url: str, address: str, host: str, path: str) -> None:
+def test_url_is_parsed_into_address_host_and_path(url: str, address: str, host: str, path: str) -> None:
     place = parsed(url)
     assert (place.address, place.host, place.path) == (address, host, path)
 
 
 @pytest.mark.parametrize(
-    ("url", "told"),
+    ("url", "message"),
     [
-        *((url, "written as https://host:443/path") for url in ("", "shop.example")),
-        ("http://h/", "--target is written as https://"),
-        *((url, "names no host") for url in ("https://", "https:///path", "https://:443/", "https:user:secret@h/")),
+        *((url, "write --target as https://host:443/path") for url in ("", "shop.example")),
+        ("http://h/", "write --target as https://"),
+        *((url, "has no host") for url in ("https://", "https:///path", "https://:443/", "https:user:secret@h/")),
         *((url, "[Pp]ort") for url in ("https://h:0/", "https://h:99999/", "https://h:x/")),
         *((url, "a space") for url in ("https://h h/", "https://h/a b")),
         ("https://h/\r\nX: y", "control character"),
@@ -119,19 +119,19 @@ def test_a_url_is_an_address_a_host_and_a_path(url: str, address: str, host: str
         *((f"https://{login}@h/", "remove the user and the password") for login in ("user:secret", "user")),
     ],
 )
-def test_what_is_no_url_is_told_in_one_line(url: str, told: str) -> None:
-    with pytest.raises(CostofError, match=told) as refused:
+def test_invalid_url_is_reported_in_one_line(url: str, message: str) -> None:
+    with pytest.raises(CostofError, match=message) as refused:
         parsed(url)
     assert refused.value.problem is ErrorText.BAD_TARGET
     assert not [part for part in ("\n", "\r", "secret") if part in str(refused.value)]
 
 
-def test_the_plain_url_is_called_by_its_own_option() -> None:
-    with pytest.raises(CostofError, match="--plain-target is written as http://host:80/path"):
+def test_error_in_the_plain_url_names_its_option() -> None:
+    with pytest.raises(CostofError, match="write --plain-target as http://host:80/path"):
         parsed("https://h/", "http")
 
 
-def place_or_problem(url: str) -> tuple[Place | None, str]:
+def place_or_error(url: str) -> tuple[Place | None, str]:
     try:
         return parsed(url), ""
     except CostofError as error:
@@ -140,40 +140,45 @@ def place_or_problem(url: str) -> tuple[Place | None, str]:
 
 @given(st.text() | st.text("0a?/=&#:[]%…"))
 @example("?0")
-def test_any_text_is_a_place_or_one_line(text: str) -> None:
+def test_any_text_is_parsed_or_reported_in_one_line(text: str) -> None:
     for url in (text, f"https://{text}", f"https://h/{text}", f"https://h:{text}"):
-        place, told = place_or_problem(url)
+        place, error = place_or_error(url)
         if place is None:
-            assert len(told.splitlines()) == 1
+            assert len(error.splitlines()) == 1
             continue
-        # What goes into the request's first line and its Host header.
+        # These go into the request line and the Host header.
         for part in (place.path, place.host, place.address):
             assert part.isascii()
             assert part.isprintable()
             assert " " not in part
         assert place.path.startswith("/")
         assert 0 < place.port < 65536
-        # It shows no value of a query, and else the same place.
-        seen = parsed(place.url)
-        assert seen.url == place.url
-        assert (seen.name, seen.port, seen.address, seen.host) == (place.name, place.port, place.address, place.host)
-        assert seen.path.partition("?")[0] == place.path.partition("?")[0]
+        # The shown URL is the same place, without the values of the query.
+        shown = parsed(place.url)
+        assert shown.url == place.url
+        assert (shown.name, shown.port, shown.address, shown.host) == (
+            place.name,
+            place.port,
+            place.address,
+            place.host,
+        )
+        assert shown.path.partition("?")[0] == place.path.partition("?")[0]
 
 
 NAMES = st.text(string.ascii_lowercase + string.digits, min_size=1, max_size=20)
 
 
 @given(NAMES, NAMES, st.text(string.ascii_letters + "/:@#?%&", max_size=20))
-def test_no_password_of_a_refused_url_is_shown(user: str, password: str, rest: str) -> None:
+def test_password_of_a_refused_url_is_not_shown(user: str, password: str, rest: str) -> None:
     secret = f"pw-{password}-{rest}-pw"
     with pytest.raises(CostofError) as refused:
         parsed(f"https://{user}:{secret}@shop.example:x/")
     assert secret not in str(refused.value)
 
 
-def test_a_host_that_does_not_resolve_is_told_in_one_line() -> None:
+def test_host_that_does_not_resolve_is_reported_in_one_line() -> None:
     access = Access("https://127.0.0.1/", None, "http://shop.invalid/")
-    said = r"cannot reach http://shop.invalid/: its name does not resolve"
-    with pytest.raises(CostofError, match=said) as refused, opened(access=access):
+    message = r"cannot reach http://shop.invalid/: its name does not resolve"
+    with pytest.raises(CostofError, match=message) as refused, opened(access=access):
         pass
     assert refused.value.exit_status == EXIT_FAILED

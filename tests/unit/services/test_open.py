@@ -1,4 +1,4 @@
-"""Services as they are opened: by the program that a study names, in a lab or on a user's own servers."""
+"""Opening of services: by the program that a study names, in a lab or on a user's own servers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from costof.messages.plan import ServiceSettings
 from costof.programs.access import Access
 from costof.programs.nginx import MODULE, find_stream_module
 from costof.programs.server import LabServer, Place
-from costof.services.http.lab import Route, contradiction
+from costof.services.http.lab import Route, route_mismatch
 from costof.services.open import offered_levels, open_service, shown_urls
 from costof.study.library import load_study
 from costof.study.plan import Options, lab_only_levels, resolve
@@ -77,21 +77,21 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
     return load_study(str(tmp_path / "echo-tls.toml"))
 
 
-def test_a_lab_is_made_of_the_program_that_a_study_names(study: Study) -> None:
+def test_lab_uses_the_program_that_the_study_names(study: Study) -> None:
     assert open_service(resolve(study, Options()), None, "run").writes() == ["nothing"]
 
 
-def test_one_that_is_no_guest_on_users_servers_says_so_in_a_line(study: Study) -> None:
-    for ask in (
+def test_target_is_refused_for_a_program_without_support_for_targets(study: Study) -> None:
+    for open_target in (
         lambda: shown_urls(study, Access("echo://h")),
         lambda: open_service(resolve(study, Options(target="echo://h")), Access("echo://h"), "run"),
     ):
-        with pytest.raises(CostofError, match="echo can be measured only in a lab; remove --target") as refused:
-            ask()
+        with pytest.raises(CostofError, match="echo can be asked in a lab only: leave --target out") as refused:
+            open_target()
         assert refused.value.problem is ErrorText.LAB_ONLY_PROGRAM
 
 
-def test_what_an_arm_asks_of_the_service_is_checked_by_its_protocol() -> None:
+def test_unknown_or_invalid_service_setting_of_an_arm_is_refused() -> None:
     settings = EchoSettings(addresses=["echo:7"])
     assert settings.asking({"shout": "yes"}).shout
     for wrong in ({"shuot": "yes"}, {"shout": "loud"}):
@@ -102,7 +102,7 @@ def test_what_an_arm_asks_of_the_service_is_checked_by_its_protocol() -> None:
         assert "loud" not in str(refused.value)
 
 
-def test_a_pool_before_a_users_own_server_is_refused_with_what_to_say_instead() -> None:
+def test_lab_pooler_in_front_of_a_target_is_refused_with_an_alternative() -> None:
     url = "postgresql://somebody:secret@db.example/"
     with pytest.raises(CostofError, match="--set path=plain,tls") as caught:
         open_service(plan_of("postgres-pooling", target=url), Access(url), "run")
@@ -119,61 +119,59 @@ def test_a_pool_before_a_users_own_server_is_refused_with_what_to_say_instead() 
         ("mongodb-tls", "mongodb://db.example/", ["plain", "tls"], []),
     ],
 )
-def test_on_a_target_the_levels_of_a_lab_are_left_out_by_themselves(
-    study: str, url: str, levels: list[str], left_out: list[str]
-) -> None:
+def test_lab_only_levels_are_omitted_on_a_target(study: str, url: str, levels: list[str], left_out: list[str]) -> None:
     access = Access(url, plain_url="http://shop.example/" if url.startswith("https") else None)
-    asked = load_study(study)
-    offered = offered_levels(asked, access)
-    missing = lab_only_levels(asked, offered)
+    loaded = load_study(study)
+    offered = offered_levels(loaded, access)
+    missing = lab_only_levels(loaded, offered)
     assert set(missing) <= set(left_out)
     assert bool(missing) == bool(left_out)
-    for profile in asked.profiles:
-        plan = resolve(asked, Options(profile=profile, target=url, offered=offered))
-        assert list(dict.fromkeys(arm.levels[asked.main_factor] for arm in plan.arms)) == levels
+    for profile in loaded.profiles:
+        plan = resolve(loaded, Options(profile=profile, target=url, offered=offered))
+        assert list(dict.fromkeys(arm.levels[loaded.main_factor] for arm in plan.arms)) == levels
         open_service(plan, access, "run")
-    assert offered_levels(asked, None) is None
+    assert offered_levels(loaded, None) is None
 
 
 @pytest.mark.parametrize(
     ("service", "named"), [({"kind": "server", "program": "none_such"}, "none_such"), ({"kind": "none_such"}, "kind")]
 )
-def test_what_costof_does_not_know_is_said_in_a_line(service: dict[str, str], named: str) -> None:
+def test_unknown_program_or_kind_of_service_is_reported(service: dict[str, str], named: str) -> None:
     plan = plan_of("mysql-transport")
-    told = plan.model_dump() | {"study": plan.study.model_dump() | {"service": service}}
+    fields = plan.model_dump() | {"study": plan.study.model_dump() | {"service": service}}
     with pytest.raises(CostofError, match=named) as refused:
-        open_service(type(plan).model_validate(told), None, "run")
+        open_service(type(plan).model_validate(fields), None, "run")
     assert refused.value.problem is ErrorText.NO_SERVICE
 
 
 @pytest.mark.parametrize("service", [{"kind": "server"}, {"kind": "http", "program": "mariadb"}, {"kind": "../server"}])
-def test_a_program_goes_with_the_kind_that_is_one(service: dict[str, str]) -> None:
-    told = load_study("mysql-transport").model_dump() | {"service": service}
+def test_program_is_required_for_kind_server_and_refused_for_others(service: dict[str, str]) -> None:
+    fields = load_study("mysql-transport").model_dump() | {"service": service}
     with pytest.raises(ValueError, match=r"a program goes with|string_pattern|should match"):
-        Study.model_validate(told)
+        Study.model_validate(fields)
 
 
-def test_nginx_finds_how_it_passes_connections_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stream_module_of_nginx_is_built_in_or_found_as_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     binary, modules = tmp_path / "nginx", tmp_path / "modules"
     monkeypatch.setattr("costof.programs.nginx.UNPACKED", tmp_path)
 
-    def found(*arguments: str) -> Path | None:
+    def find(*arguments: str) -> Path | None:
         binary.write_text(f"#!/bin/sh\necho 'configure arguments: {' '.join(arguments)}' >&2\n")
         binary.chmod(0o755)
         return find_stream_module(binary)
 
-    assert found("--with-stream", "--with-stream_ssl_module") is None
-    assert found("--with-stream_ssl_module", "--with-stream") is None
-    with pytest.raises(CostofError, match=r"needs ngx_stream_module.so .*apt-get install libnginx-mod-stream"):
-        found()
+    assert find("--with-stream", "--with-stream_ssl_module") is None
+    assert find("--with-stream_ssl_module", "--with-stream") is None
+    with pytest.raises(CostofError, match=r"no ngx_stream_module.so .*apt-get install libnginx-mod-stream"):
+        find()
     modules.mkdir()
     (modules / MODULE).touch()
     arguments = (f"--modules-path={modules}", "--with-stream_ssl_module", "--with-stream=dynamic")
-    assert found(*arguments) == modules / MODULE
+    assert find(*arguments) == modules / MODULE
 
 
 @pytest.mark.parametrize(
-    ("route", "at_balancer", "onward"),
+    ("route", "at_balancer", "to_origin"),
     [
         (Route(False, False, False, None), "", "plain"),
         (Route(False, True, False, "rsa-2048"), "TLSv1.3 X", "plain"),
@@ -182,8 +180,8 @@ def test_nginx_finds_how_it_passes_connections_through(tmp_path: Path, monkeypat
         (Route(True, False, False, None), "", "plain"),
     ],
 )
-def test_an_arm_is_contradicted_by_whatever_is_not_as_it_says(route: Route, at_balancer: str, onward: str) -> None:
-    assert contradiction(route, at_balancer, onward) is None
-    assert contradiction(route, "" if at_balancer else "TLSv1.3 X", onward) is not None
-    for other in {"plain", "TLS", "nothing"} - {onward}:
-        assert contradiction(route, at_balancer, other) is not None
+def test_evidence_that_differs_from_the_route_is_a_mismatch(route: Route, at_balancer: str, to_origin: str) -> None:
+    assert route_mismatch(route, at_balancer, to_origin) is None
+    assert route_mismatch(route, "" if at_balancer else "TLSv1.3 X", to_origin) is not None
+    for other in {"plain", "TLS", "nothing"} - {to_origin}:
+        assert route_mismatch(route, at_balancer, other) is not None

@@ -1,4 +1,4 @@
-"""Trees of who follows whom, and what readings of a set's members say of them."""
+"""Trees of sync sources in a replica set, and the evaluation of members' readings."""
 
 from __future__ import annotations
 
@@ -7,43 +7,43 @@ from bson import Timestamp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costof.services.replication.lab import roles_of
+from costof.services.replication.lab import member_roles
 from costof.services.replication.shape import (
     MemberReading,
     SetReading,
     depths,
-    figures_of,
+    expected_tree,
     hops_to_majority,
-    told,
+    replication_figures,
     tree_mismatch,
-    wanted_tree,
+    tree_text,
 )
 
 SHAPES = st.sampled_from(["star", "chain", "tree-2", "tree-3"])
 
 
-def shaped(shape: str, members: list[str]) -> dict[str, str | None]:
-    tree = wanted_tree(shape, members)
+def make_tree(shape: str, members: list[str]) -> dict[str, str | None]:
+    tree = expected_tree(shape, members)
     assert tree is not None
     return tree
 
 
 def voters(nodes: int) -> list[str]:
-    return [name for name, role in roles_of(nodes).items() if role != "read-only"]
+    return [name for name, role in member_roles(nodes).items() if role != "read-only"]
 
 
 @given(SHAPES, st.integers(1, 50))
-def test_a_shape_reaches_every_member_from_the_primary(shape: str, count: int) -> None:
+def test_tree_of_a_shape_reaches_every_member_from_the_primary(shape: str, count: int) -> None:
     members = [f"member{number}" for number in range(count)]
-    tree = shaped(shape, members)
+    tree = make_tree(shape, members)
     assert tree[members[0]] is None
     assert set(depths(tree, members[0])) == set(members)
 
 
 @given(st.integers(1, 5), st.integers(2, 50))
-def test_a_tree_is_as_wide_as_it_says_and_filled_from_the_top(width: int, count: int) -> None:
+def test_tree_has_the_width_of_its_name_and_is_filled_from_the_top(width: int, count: int) -> None:
     members = [f"member{number}" for number in range(count)]
-    tree = shaped(f"tree-{width}", members)
+    tree = make_tree(f"tree-{width}", members)
     followers = [sum(source == name for source in tree.values()) for name in members]
     assert followers == sorted(followers, reverse=True)
     assert max(followers) <= width
@@ -56,27 +56,27 @@ def test_a_tree_is_as_wide_as_it_says_and_filled_from_the_top(width: int, count:
     ("shape", "nodes", "hops"),
     [("star", 3, 1), ("chain", 3, 1), ("star", 7, 1), ("chain", 7, 3), ("tree-2", 7, 2), ("chain", 15, 3)],
 )
-def test_hops_to_a_majority_go_by_voters_alone(shape: str, nodes: int, hops: int) -> None:
-    tree = shaped(shape, list(roles_of(nodes)))
+def test_path_to_a_majority_has_only_voters(shape: str, nodes: int, hops: int) -> None:
+    tree = make_tree(shape, list(member_roles(nodes)))
     assert {tree[name] for name in voters(nodes)} <= {None, *voters(nodes)}
     assert hops_to_majority(tree, "primary", voters(nodes)) == hops
 
 
-def test_members_that_follow_each_other_are_reached_from_nowhere() -> None:
+def test_members_that_follow_each_other_are_not_reached() -> None:
     tree = {"primary": None, "secondary-1": "secondary-2", "secondary-2": "secondary-1", "hidden": "elsewhere:27017"}
     assert depths(tree, "primary") == {"primary": 0}
     assert hops_to_majority(tree, "primary", list(tree)) is None
 
 
-def test_a_tree_in_words() -> None:
-    words = "primary: secondary-1, secondary-2; secondary-1: secondary-3, secondary-4; secondary-2: secondary-5, hidden"
-    assert told(shaped("tree-2", list(roles_of(7)))) == words
-    assert wanted_tree("natural", list(roles_of(7))) is None
+def test_tree_text_lists_sources_with_their_followers() -> None:
+    text = "primary: secondary-1, secondary-2; secondary-1: secondary-3, secondary-4; secondary-2: secondary-5, hidden"
+    assert tree_text(make_tree("tree-2", list(member_roles(7)))) == text
+    assert expected_tree("natural", list(member_roles(7))) is None
 
 
 @pytest.mark.parametrize(("nodes", "voting", "electable"), [(3, 3, 2), (7, 7, 6), (15, 7, 6)])
 def test_members_have_the_published_roles(nodes: int, voting: int, electable: int) -> None:
-    roles = list(roles_of(nodes).values())
+    roles = list(member_roles(nodes).values())
     assert (len(roles), len(voters(nodes)), roles.count("hidden")) == (nodes, voting, 1)
     assert roles.count("primary") + roles.count("secondaries") == electable
 
@@ -102,27 +102,27 @@ def chain(fetched: int = 0, **changed: MemberReading) -> SetReading:
     ("reading", "fault"),
     [
         (chain(), None),
-        (chain(hidden=member(None, "STARTUP2")), "hidden is in STARTUP2"),
-        (chain(primary=member("secondary-1")), "primary is in SECONDARY"),
-        (SetReading(chain().members, {"hidden": "connection closed"}, {}), "hidden cannot be asked: connection closed"),
+        (chain(hidden=member(None, "STARTUP2")), "hidden is in state STARTUP2"),
+        (chain(primary=member("secondary-1")), "primary is in state SECONDARY"),
+        (SetReading(chain().members, {"hidden": "connection closed"}, {}), "hidden cannot be read: connection closed"),
     ],
 )
-def test_a_set_that_is_not_whole_is_told(reading: SetReading, fault: str | None) -> None:
+def test_unhealthy_set_is_reported_with_the_member(reading: SetReading, fault: str | None) -> None:
     assert reading.fault("primary") == fault
 
 
-def test_a_tree_must_be_the_arms_all_through() -> None:
-    wanted, astray = wanted_tree("chain", NAMES), chain(hidden=member("primary"))
-    assert tree_mismatch(wanted, chain(), chain()) is None
-    assert tree_mismatch(None, astray, astray) is None
-    assert "changed from" in (tree_mismatch(wanted, chain(), astray) or "")
-    assert "the tree was" in (tree_mismatch(wanted, astray, astray) or "")
+def test_changed_or_wrong_tree_is_a_mismatch() -> None:
+    expected, other = expected_tree("chain", NAMES), chain(hidden=member("primary"))
+    assert tree_mismatch(expected, chain(), chain()) is None
+    assert tree_mismatch(None, other, other) is None
+    assert "changed from" in (tree_mismatch(expected, chain(), other) or "")
+    assert "the tree was" in (tree_mismatch(expected, other, other) or "")
 
 
-def test_figures_are_of_the_primarys_own_followers_and_of_the_slice() -> None:
-    found = figures_of(chain(fetched=100), chain(fetched=1100), NAMES, operations=10)
-    assert (found["oplog_bytes_sent"], found["hops_to_majority"]) == (100.0, 1.0)
-    assert found["replication_lag_ms"] == pytest.approx((10.0 + 40.0) / 2)
-    assert found["replication_lag_max_ms"] == 40.0
-    headless = chain(primary=member(None))
-    assert figures_of(headless, headless, NAMES, operations=10) == {}
+def test_oplog_bytes_count_direct_followers_of_the_primary_during_the_slice() -> None:
+    figures = replication_figures(chain(fetched=100), chain(fetched=1100), NAMES, operations=10)
+    assert (figures["oplog_bytes_sent"], figures["hops_to_majority"]) == (100.0, 1.0)
+    assert figures["replication_lag_ms"] == pytest.approx((10.0 + 40.0) / 2)
+    assert figures["replication_lag_max_ms"] == 40.0
+    without_primary = chain(primary=member(None))
+    assert replication_figures(without_primary, without_primary, NAMES, operations=10) == {}

@@ -1,4 +1,4 @@
-"""CPU time that a command of the user's tells."""
+"""CPU time of servers, read by a command of the user."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from costof.services.server_cpu import LAG_SECONDS, ServerCpu
 from costof.services.target import TargetService
 from costof.urls import is_loopback
 
-#: Of a kernel 6.1, systemd 252 and node_exporter 1.5.
+#: Outputs of Linux 6.1, systemd 252 and node_exporter 1.5.
 CGROUP = "usage_usec 2500000\nuser_usec 2000000\nsystem_usec 500000\nnr_periods 0\n"
 SYSTEMD = "CPUUsageNSec=1500000000\n"
 EXPORTER = """# TYPE node_cpu_seconds_total counter
@@ -28,7 +28,7 @@ process_cpu_seconds_total 17
 
 
 class Counter:
-    """A command that prints a number, and the clock by which it is asked."""
+    """A command that prints a number, with a simulated clock."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self._path, self._now = folder / "printed", 1000.0
@@ -60,12 +60,12 @@ def refused(counter: Counter, text: str, after_seconds: float = 0.0) -> str:
     ("printed", "seconds"),
     [("12.5", 12.5), ("1\n2.25\n", 3.25), ("  7  \n\n", 7.0), (CGROUP, 2.5), (SYSTEMD * 2, 3.0), (EXPORTER, 1300.0)],
 )
-def test_what_is_printed_is_read_and_adds_up(printed: str, seconds: float, counter: Counter) -> None:
+def test_printed_numbers_are_added_up(printed: str, seconds: float, counter: Counter) -> None:
     assert counter.prints(printed) == seconds
 
 
 @pytest.mark.parametrize("printed", ["", "user 12", "nan"])
-def test_what_is_no_number_is_told(printed: str, counter: Counter) -> None:
+def test_output_without_a_number_is_quoted(printed: str, counter: Counter) -> None:
     assert f"it printed '{printed}'" in refused(counter, printed)
 
 
@@ -77,36 +77,38 @@ def test_what_is_no_number_is_told(printed: str, counter: Counter) -> None:
         *((text, None, ErrorText.BAD_SERVER_CPU) for text in ("", "  ", "sh -c 'x")),
     ],
 )
-def test_a_command_that_fails_or_is_none_is_told(command: str, why: str | None, problem: ErrorText) -> None:
+def test_failing_or_invalid_command_is_reported(command: str, why: str | None, problem: ErrorText) -> None:
     with pytest.raises(CostofError, match=why) as caught:
         ServerCpu(command).seconds()
     assert caught.value.problem is problem
 
 
-def test_servers_that_were_started_anew_are_told(counter: Counter) -> None:
+def test_lower_reading_after_a_restart_is_refused(counter: Counter) -> None:
     assert counter.prints("5") == 5
     assert "it printed 4 after 5" in refused(counter, "4")
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "told"),
+    ("first", "second", "message"),
     [
         (
             "846507704000000000",
             "846507704850000000",
-            "it went up by 850,000,000 in 1.0 s, as 850,000,000 busy cores would make it, and no servers have that "
+            "it rose by 850,000,000 in 1.0 s, which would need 850,000,000 busy cores; no servers have that "
             "many cores; if it prints nanoseconds (0.85 cores), divide by 1,000,000,000",
         ),
         ("12000000", "12300000", "if it prints microseconds (0.3 cores), divide by 1,000,000"),
         ("0", "7000", "if it prints milliseconds (7 cores), divide by 1,000"),
     ],
 )
-def test_counter_in_another_unit_is_refused_with_the_unit(counter: Counter, first: str, second: str, told: str) -> None:
+def test_counter_in_another_unit_is_refused_with_the_unit(
+    counter: Counter, first: str, second: str, message: str
+) -> None:
     counter.prints(first)
-    assert told in refused(counter, second, after_seconds=1.0)
+    assert message in refused(counter, second, after_seconds=1.0)
 
 
-def test_cores_of_many_servers_are_believed(counter: Counter) -> None:
+def test_cores_of_many_servers_are_accepted(counter: Counter) -> None:
     counter.prints("1e6")
     assert counter.prints("1000900", after_seconds=1.0) == 1_000_900
 
@@ -115,22 +117,22 @@ def test_servers_on_this_machine_cannot_use_more_than_its_cores(counter: Counter
     counter.cpu.limit_cores(2, "this machine, where 127.0.0.1:3306 is,")
     counter.prints("100")
     counter.prints(f"{100 + 2 * (10 + LAG_SECONDS)}", after_seconds=10.0)
-    said = refused(counter, "700", after_seconds=10.0)
-    assert "30 busy cores would make it, and this machine, where 127.0.0.1:3306 is, has 2 cores" in said
-    assert "if it prints hundredths of a second (0.3 cores), divide by 100" in said
+    message = refused(counter, "700", after_seconds=10.0)
+    assert "would need 30 busy cores; this machine, where 127.0.0.1:3306 is, has 2 cores" in message
+    assert "if it prints hundredths of a second (0.3 cores), divide by 100" in message
 
 
 def test_counter_that_stands_still_under_load_is_refused(counter: Counter) -> None:
     counter.prints("12.5")
     counter.prints("12.5", after_seconds=1.0)
     with pytest.raises(CostofError, match=r"it printed 12\.5 before and after 1,234 operations") as refused:
-        counter.cpu.check_it_moved(1234)
+        counter.cpu.check_increase(1234)
     assert refused.value.problem is ErrorText.SERVER_CPU_UNREAD
     counter.prints("12.51", after_seconds=1.0)
-    counter.cpu.check_it_moved(1234)
+    counter.cpu.check_increase(1234)
 
 
-def test_cpu_time_of_another_machine_is_not_taken_off_this_ones() -> None:
+def test_cpu_time_of_another_machine_is_not_counted_as_used_here() -> None:
     access = Access("mysql://u:p@db.example/")
     service = TargetService(access, SysbenchTarget(access, "mysql-transport", "a-run", 1))
     used = {"server": 2.0, "gateway": 0.5}
@@ -141,7 +143,7 @@ def test_cpu_time_of_another_machine_is_not_taken_off_this_ones() -> None:
     assert cpu_seconds_here(service, used) == 2.5
 
 
-def test_loopback_addresses_are_of_this_machine() -> None:
+def test_only_loopback_addresses_are_on_this_machine() -> None:
     here = ["127.0.0.1:3306", "127.8.0.1:1", "[::1]:5432", "localhost:3306"]
     elsewhere = ["10.0.0.1:3306", "db.example:3306", "[fd00::1]:5432"]
     assert [address for address in here + elsewhere if is_loopback(address)] == here

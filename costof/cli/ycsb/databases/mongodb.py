@@ -15,8 +15,8 @@ from costof.programs.mongod.connection import (
     EXAMPLE,
     UNACKNOWLEDGED,
     MongodbSettings,
-    first_words,
-    parsed_by_pymongo,
+    parse_with_pymongo,
+    short_error,
     shown,
 )
 from costof.programs.reach import ANSWER_SECONDS, REACH_SECONDS
@@ -86,9 +86,9 @@ class MongodbDatabase(Database):
             except OperationFailure as error:
                 refused = error.code == AUTHENTICATION_FAILED
                 message = ErrorText.TARGET_REFUSES_LOGIN if refused else ErrorText.TARGET_FAILED
-                raise CostofError(message, target=self.shown, detail=first_words(error)) from None
+                raise CostofError(message, target=self.shown, detail=short_error(error)) from None
             except PyMongoError as error:
-                raise CostofError(ErrorText.TARGET_UNREACHABLE, target=self.shown, detail=first_words(error)) from None
+                raise CostofError(ErrorText.TARGET_UNREACHABLE, target=self.shown, detail=short_error(error)) from None
 
     def unused_options(self) -> list[str]:
         return [name for name in self._options if name not in USED_OPTIONS]
@@ -159,7 +159,7 @@ class MongodbDatabase(Database):
 def _parse(url: str) -> tuple[UrlParts, dict[str, Any]]:
     try:
         parts = split_url(url, EXAMPLE)
-        return parts, parsed_by_pymongo(parts)
+        return parts, parse_with_pymongo(parts)
     except UrlError as error:
         raise CostofError(ErrorText.BAD_TARGET, study="ycsb", detail=str(error)) from None
 

@@ -12,7 +12,7 @@ from pymysql.err import MySQLError
 from costof.cli.ycsb.databases import JdbcDatabase, columns
 from costof.errors import CostofError, ErrorText
 from costof.messages.plan import PLAIN, Endpoint, Transport, Verify
-from costof.programs.mariadb.connection import MysqlSettings, connected
+from costof.programs.mariadb.connection import MysqlSettings, connect
 
 #: Connector/J's `sslMode`. 'PREFERRED' is plain here, because it would leave TLS to the server.
 VERIFY: dict[str, Verify] = {"required": "none", "trust": "none", "verify_ca": "ca-only", "verify-ca": "ca-only"}
@@ -68,7 +68,7 @@ class MysqlDatabase(JdbcDatabase):
             context.check_hostname = self._verify == "full"
             context.verify_mode = ssl.CERT_NONE if self._verify == "none" else ssl.CERT_REQUIRED
             secure = {"ssl": context}
-        return connected(
+        return connect(
             host=self._host,
             port=self._port,
             user=self._user,

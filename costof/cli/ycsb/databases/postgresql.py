@@ -50,7 +50,7 @@ class PostgresqlDatabase(JdbcDatabase):
         except UndefinedTable:
             raise self.missing_table(f"CREATE TABLE {self._table} ({columns(fields)})") from None
         except psycopg.errors.ConnectionTimeout:
-            detail = reach.silent(self._host, self._port, reach.LOG_IN)
+            detail = reach.timeout_text(self._host, self._port, reach.LOG_IN)
             raise CostofError(ErrorText.TARGET_UNREACHABLE, target=self.shown, detail=detail) from None
         except psycopg.Error as error:
             text = error_text(error)

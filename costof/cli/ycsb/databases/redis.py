@@ -9,8 +9,8 @@ from costof.cli.ycsb.databases import Database
 from costof.cli.ycsb.job import Properties
 from costof.errors import CostofError, ErrorText
 from costof.messages.plan import Endpoint
-from costof.programs.reach import LOG_IN, REACH_SECONDS, silent
-from costof.programs.redis.connection import AGAIN_IF_HUNG_UP, PORT, RedisSettings
+from costof.programs.reach import LOG_IN, REACH_SECONDS, timeout_text
+from costof.programs.redis.connection import PORT, RETRY_ONCE, RedisSettings
 from costof.urls import UrlError, host_shown, split_host
 
 #: The sorted set of all keys. YCSB's binding adds each record's key to it; it has no tables.
@@ -44,14 +44,14 @@ class RedisDatabase(Database):
             password=password,
             socket_timeout=REACH_SECONDS,
             socket_connect_timeout=REACH_SECONDS,
-            retry=AGAIN_IF_HUNG_UP,
+            retry=RETRY_ONCE,
         ) as client:
             try:
                 return bool(client.exists(INDEX))
             except (redis.AuthenticationError, redis.ResponseError) as error:
                 raise CostofError(ErrorText.TARGET_REFUSES_LOGIN, target=self.shown, detail=error) from None
             except redis.TimeoutError:
-                detail = silent(self._host, self._port, LOG_IN)
+                detail = timeout_text(self._host, self._port, LOG_IN)
                 raise CostofError(ErrorText.TARGET_UNREACHABLE, target=self.shown, detail=detail) from None
             except redis.RedisError as error:
                 raise CostofError(ErrorText.TARGET_UNREACHABLE, target=self.shown, detail=error) from None
