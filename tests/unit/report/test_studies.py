@@ -39,6 +39,7 @@ from tests.truths.http_tls_termination import HttpTruth
 from tests.truths.mongodb_chained_replication import ReplicationTruth
 from tests.truths.mysql_column_encryption import EncryptionTruth
 from tests.truths.mysql_transport import LATE, LATE_MS, PHASES, TransportTruth
+from tests.truths.postgres_tls import PostgresTruth
 
 DISTANCES = {"lan": 0.0, "us-us": 44.648, "us-eu": 170.126}
 OWN = {kind: sum(own for own, _ in parts.values()) for kind, parts in PHASES.items()}
@@ -430,3 +431,12 @@ def test_members_are_placed_next_to_their_source_with_short_names() -> None:
     short = ["P", "S1", "S2", "S3", "S4", "S5", "H", *(f"R{number}" for number in range(1, 9))]
     assert [initials(name) for name in replication.members(15)] == short
     assert initials("10.0.0.2:27017") == "10.0.0.2:27017"
+
+
+@pytest.mark.parametrize(("group", "arms"), [("first-choice", ["tls"]), ("prime256v1", [])])
+def test_handshake_with_a_second_round_trip_is_explained(group: str, arms: list[str]) -> None:
+    plan = plan_of("postgres-tls", "quick", "transport=plain,tls", f"group={group}")
+    result = fake_result(plan, PostgresTruth(), rounds=6)
+    assert [each.arm for each in result.sections.hello_retry] == arms
+    text = "the TLS handshake takes 2 round trips instead of 1"
+    assert (text in render_markdown(result)) == bool(arms)

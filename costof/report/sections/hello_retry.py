@@ -1,0 +1,72 @@
+"""HelloRetryRequest: handshakes of TLS 1.3 that take a second round trip to agree on a key-exchange group.
+
+A client sends a key share for the group that it prefers. If the server does not accept that group, it asks the client to
+start again with another one (RFC 8446, section 4.1.4), which costs one more round trip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from costof import format as fmt
+from costof.model import Finite, Model
+from costof.report.blocks import Block, Paragraph
+from costof.report.sections import Section
+from costof.results.index import Index
+from costof.results.models import Core
+from costof.results.run import Run
+
+PHASE, VERSION = "tls", "TLSv1.3"
+#: The round trips of a full handshake of TLS 1.3 (RFC 8446, section 2).
+ROUND_TRIPS = 1
+SENTENCE = (
+    "{arms}: the TLS handshake takes {trips} instead of 1. The server does not accept the key-exchange group that the "
+    "client offers first, and agrees on {group} after a second attempt (HelloRetryRequest). If the server accepts "
+    "that group (X25519 for most clients), a new connection saves one round trip."
+)
+
+
+class HelloRetry(Model):
+    """An arm whose full handshakes take more than one round trip."""
+
+    arm: str
+    group: str
+    round_trips: Finite
+
+
+class HelloRetrySection(Section[None, list[HelloRetry]]):
+    name, title, order = "hello_retry", "Round trips of the TLS handshake", 72
+    data = list[HelloRetry]
+
+    def compute(self, run: Run, core: Core, spec: None) -> list[HelloRetry]:
+        retries = (_retry(run, arm.name) for arm in run.plan.arms)
+        return [retry for retry in retries if retry is not None]
+
+    def blocks(self, index: Index, data: list[HelloRetry]) -> Iterator[Block]:
+        for trips, group in dict.fromkeys((round(each.round_trips), each.group) for each in data):
+            arms = [each.arm for each in data if (round(each.round_trips), each.group) == (trips, group)]
+            labels = list(dict.fromkeys(index.label(arm) for arm in arms))
+            text = SENTENCE.format(arms=fmt.listed(labels), trips=fmt.round_trips(trips), group=group)
+            yield Paragraph(text)
+
+
+def _retry(run: Run, arm: str) -> HelloRetry | None:
+    answers = [
+        record.answer
+        for record in run.slices
+        if record.answer.arm == arm
+        and record.mismatch is None
+        and record.answer.evidence.get("protocol") == VERSION
+        and not record.answer.evidence.get("resumed")
+    ]
+    phases = [phase for answer in answers if (phase := answer.phases.get(PHASE)) and phase.round_trips is not None]
+    groups = {group for answer in answers if (group := answer.evidence.get("group"))}
+    count = sum(phase.count for phase in phases)
+    if not count or len(groups) != 1:
+        return None
+    trips = sum(phase.round_trips or 0 for phase in phases) / count
+    # A full handshake that is split over several packets may be counted with a fraction of a round trip more.
+    return HelloRetry(arm=arm, group=groups.pop(), round_trips=trips) if trips > ROUND_TRIPS + 0.5 else None
+
+
+SECTION = HelloRetrySection()
