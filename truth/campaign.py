@@ -49,7 +49,7 @@ def run_campaign(sizes: Sizes, rows: Rows, ledgers: Ledgers) -> int:
 def _baseline_trials(rows: Rows) -> list[Trial]:
     """Return trials without a cost for services whose service time on this machine is not known yet.
 
-    Costs are shares of the service time. A campaign that was begun on another machine may need more than plan_trial.
+    Costs are shares of the service time. A campaign that was begun on another machine may need more than planned.
     """
     return [
         next(trial for number in count() if not rows.has(trial := Trial("effect", service, NOTHING, disturbed, number)))

@@ -182,7 +182,7 @@ class Instruments:
         return refusal_reason
 
     def _endpoint(self, instrument: str, arm: PlannedArm) -> ipc.Endpoint:
-        """Return an arm's endpoint for an instrument. Raises `UnsupportedArmError` if a client does not support the arm."""
+        """Return an arm's endpoint for an instrument. Raises `UnsupportedArmError` if no client can."""
         endpoint = self.service.endpoint(arm)
         if instrument != COMMAND or self.plan.client is None:
             return endpoint

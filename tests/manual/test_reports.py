@@ -12,7 +12,7 @@ from costof.report.result import Result
 from costof.studies import study_names
 from manual.__main__ import PICTURE, PICTURED
 from manual.picture import picture
-from manual.reports import DOCS, QUOTED, pages_that_quote, update_quotes, results
+from manual.reports import DOCS, QUOTED, pages_that_quote, results, update_quotes
 
 
 @cache

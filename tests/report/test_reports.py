@@ -100,15 +100,15 @@ def test_terminal_of_a_run_at_a_load_matches_the_golden_file(golden: Golden) -> 
         ),
     ],
 )
-def test_pool_is_described_with_its_options(asked: RequestedLoad, told: str) -> None:
-    answer = [sentence.text for sentence in at_load(load=asked).answer if told in sentence.text]
+def test_pool_is_described_with_its_options(load: RequestedLoad, start: str) -> None:
+    answer = [sentence.text for sentence in at_load(load=load).answer if start in sentence.text]
     assert len(answer) == 1
     assert "changes a query by less than 5" in answer[0]
     assert " cores busy instead of " in answer[0]
     assert "a new connection" not in answer[0]
-    page = render_markdown(at_load(load=asked))
+    page = render_markdown(at_load(load=load))
     # With a think time, the rate is a figure of the arm; otherwise the load fixes it.
-    assert ("queries a second |" in page) == (asked.think_time is not None)
+    assert ("queries a second |" in page) == (load.think_time is not None)
 
 
 def test_arm_that_cannot_carry_the_load_is_in_the_answer() -> None:

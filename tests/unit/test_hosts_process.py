@@ -56,7 +56,7 @@ def test_crash_is_reported_in_one_line(dies: str, monkeypatch: pytest.MonkeyPatc
 def test_failed_host_is_named_and_others_may_continue(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     lost = {"lost": {"host": "load-2", "detail": "it is silent"}}
     with hosts(monkeypatch, tmp_path, plan=lost) as process:
-        with pytest.raises(HostLostError, match="load-2 was lost: it is silent") as caught:
+        with pytest.raises(HostLostError, match="load-2 failed: it is silent") as caught:
             process.plan(PLAN)
         assert process.without(caught.value.host)
         assert process.names == ["load-1"]

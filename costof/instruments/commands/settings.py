@@ -1,4 +1,4 @@
-"""An arm's commands: as a study declares them, and with all placeholders build_settings in for the command runner."""
+"""An arm's commands: as a study declares them, and with all placeholders filled in for the command runner."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ class SecretSource(Model):
 
 
 class Program(Model):
-    """A workload's command on an arm, with its placeholders build_settings in."""
+    """A workload's command on an arm, with its placeholders filled in."""
 
     argv: list[str]
     once: bool
@@ -175,7 +175,7 @@ class Program(Model):
 
 
 class ProofCommand(Model):
-    """A proof with its placeholders build_settings in: a command, and a regular expression for its whole output."""
+    """A proof with its placeholders filled in: a command, and a regular expression for its whole output."""
 
     argv: list[str]
     matches: str

@@ -184,8 +184,8 @@ def _slow_sentence(index: Index, each: Slow) -> str:
     metric, effect = index.metrics[each.metric], index.effect(each.metric, each.arm)
     text = (
         f"{fmt.capital(index.label_at(each.arm))} slows some operations far more than others: "
-        f"{fmt.percent(each.share)} of '{metric.label}' exceed the median by half or more (control and its copy: "
-        f"{fmt.percent(each.usual)})."
+        f"{fmt.percent(each.share)} of the operations of '{metric.label}' exceed the median by half or more "
+        f"(control and its copy: {fmt.percent(each.usual)})."
     )
     if effect is None:
         return text

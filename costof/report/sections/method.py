@@ -59,8 +59,8 @@ def _method(index: Index) -> list[str]:
             f"Hosts started each slice together: in the median of {fmt.plural(starts.slices, 'slice')} their first "
             f"operations were within {fmt.milliseconds(starts.median_ms)} of each other (p99 "
             f"{fmt.milliseconds(starts.p99_ms)}, maximum {fmt.milliseconds(starts.max_ms)}), with a clock error of at "
-            f"most {fmt.milliseconds(starts.clock_error_ms)}. A slice with a late host was measured again. It was discarded "
-            "if a host was late again, or if the hosts measured together for less than 95 % of it."
+            f"most {fmt.milliseconds(starts.clock_error_ms)}. A slice with a late host was measured again. It was "
+            "discarded if a host was late again, or if the hosts measured together for less than 95 % of it."
         )
     if core.resolved_early and core.budget_seconds:
         lines.append(

@@ -251,7 +251,7 @@ def test_runs_with_two_loads_have_no_verdicts(tmp_path: Path) -> None:
     assert done.exit_code == 0
     first, second = (f"{rate} new connections a second, 20 queries each" for rate in (300, 100))
     assert f"Load: {first} (first run); {second} (second run)." in output
-    assert "No cost is called changed, since the runs had different loads." in output
+    assert "Changes have no verdict, because the runs had different loads." in output
     assert not [words for words in ("costs more", "costs less", "no change") if words in output]
     found = json.loads(called(compare, *runs, "--json").output)
     assert {(each["change"], each["verdict"]) for each in found["changes"]} == {(None, None)}

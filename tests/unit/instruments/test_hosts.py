@@ -308,7 +308,7 @@ def commands_plan(level: str = "") -> StudyPlan:
 def test_rate_is_divided_among_hosts() -> None:
     plan = commands_plan()
     service = Commands(plan)
-    service.shared_by(3)
+    service.set_host_count(3)
     lines = [service.endpoint(arm).service.model_dump()["programs"]["load"]["argv"] for arm in plan.arms]
     assert lines == [["load", "100"]] * 3
     assert service.commands() == ["off: run load 100", "on: run load 100"]

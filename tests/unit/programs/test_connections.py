@@ -129,7 +129,7 @@ def test_at_sign_in_an_option_does_not_end_the_login(options: str) -> None:
         ("mongodb://shop:S3cret@h/?tls=true&tlsInsecure=true", "remove tls"),
         ("mongodb://shop:S3cret@h/?w=0", "no latency to measure; remove w"),
         ("mongodb://shop:S3cret@h/?tls=true&tlsCAFile=/S3cret", "cannot be read"),
-        *((f"mysql://shop:S3cret@{place}/", "not host:port") for place in ("h:port", "[::1")),
+        *((f"mysql://shop:S3cret@{place}/", "not of the form host:port") for place in ("h:port", "[::1")),
         ("mysql://shop:S3cret@h/theirs", "creates a new database"),
         ("mysql://shop:S3cret@h/?wait=1", "ssl-mode"),
         ("mysql://:S3cret@h/", "no user"),

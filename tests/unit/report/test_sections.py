@@ -63,7 +63,7 @@ def test_saturated_loop_reports_capacity_and_limit_without_its_time() -> None:
     for name in ARMS:
         loop = loops(result)[name]
         assert loop.in_flight == pytest.approx(IN_FLIGHT, rel=0.001)
-        assert loop.per_second.low <= truth.taken(LOOPS.arm(name)).per_second <= loop.per_second.high
+        assert loop.per_second.low <= truth.true_cost(LOOPS.arm(name)).per_second <= loop.per_second.high
         assert loop.limit == "the CPU share of balancer"
     text = findings(result)
     assert f"The capacity of '{RATE}' is " in text

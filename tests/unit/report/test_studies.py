@@ -154,8 +154,8 @@ def balanced() -> Result:
     return fake_result(HTTP_PLAN, HttpTruth(), rounds=ROUNDS)
 
 
-def truth_of(arm: str) -> http.MeasuredSlice:
-    return HttpTruth().taken(HTTP_PLAN.arm(arm))
+def truth_of(arm: str) -> http.TrueCost:
+    return HttpTruth().true_cost(HTTP_PLAN.arm(arm))
 
 
 def test_rate_of_a_slice_is_operations_divided_by_time() -> None:
@@ -287,8 +287,8 @@ def encrypted(ledger: Ledger) -> Result:
     return analyse(ledger)
 
 
-def encryption_of(arm: str) -> encryption.MeasuredSlice:
-    return EncryptionTruth().taken(TPCC_PLAN.arm(arm))
+def encryption_of(arm: str) -> encryption.TrueCost:
+    return EncryptionTruth().true_cost(TPCC_PLAN.arm(arm))
 
 
 @pytest.mark.parametrize("arm", ["0", "direct", "20", "100"])

@@ -86,7 +86,7 @@ def test_target_is_refused_for_a_program_without_support_for_targets(study: Stud
         lambda: shown_urls(study, Access("echo://h")),
         lambda: open_service(resolve(study, Options(target="echo://h")), Access("echo://h"), "run"),
     ):
-        with pytest.raises(CostofError, match="echo can be asked in a lab only: leave --target out") as refused:
+        with pytest.raises(CostofError, match="echo can be measured only in a lab; remove --target") as refused:
             open_target()
         assert refused.value.problem is ErrorText.LAB_ONLY_PROGRAM
 
@@ -147,7 +147,7 @@ def test_unknown_program_or_kind_of_service_is_reported(service: dict[str, str],
 @pytest.mark.parametrize("service", [{"kind": "server"}, {"kind": "http", "program": "mariadb"}, {"kind": "../server"}])
 def test_program_is_required_for_kind_server_and_refused_for_others(service: dict[str, str]) -> None:
     fields = load_study("mysql-transport").model_dump() | {"service": service}
-    with pytest.raises(ValueError, match=r"a program goes with|string_pattern|should match"):
+    with pytest.raises(ValueError, match=r"kind 'server' needs a program|string_pattern|should match"):
         Study.model_validate(fields)
 
 
@@ -162,7 +162,7 @@ def test_stream_module_of_nginx_is_built_in_or_found_as_a_file(tmp_path: Path, m
 
     assert find("--with-stream", "--with-stream_ssl_module") is None
     assert find("--with-stream_ssl_module", "--with-stream") is None
-    with pytest.raises(CostofError, match=r"no ngx_stream_module.so .*apt-get install libnginx-mod-stream"):
+    with pytest.raises(CostofError, match=r"the lab needs ngx_stream_module.so .*apt-get install libnginx-mod-stream"):
         find()
     modules.mkdir()
     (modules / MODULE).touch()

@@ -1,5 +1,4 @@
-//! The `costof-engine gateway` command. It passes approved statements to a MySQL server and encrypts columns of the
-//! answers.
+//! The `costof-engine gateway` command: passes approved statements to a MySQL server and encrypts columns of answers.
 //!
 //! Reading order: [`plan`] (input and output messages), [`rules`] (protected columns and accounts), [`statements`]
 //! (parsing a text and matching it with an approved statement), [`session`] (the decision about each packet, with
