@@ -114,7 +114,7 @@ class Star(Topology):
         self._evidence = [evidence for link in self._links.values() for evidence in measured(link)]
 
     def words(self) -> str:
-        """Return such as 'on a host (network namespace) of their own; clients on hosts at lan (veth), …'."""
+        """Return text such as 'on a host (network namespace) of their own; clients on hosts at lan (veth), …'."""
         if self.server.loopback:
             return "on loopback"
         clients = [f"{name} ({_kind(link)})" for name, link in self._links.items()]
@@ -183,7 +183,7 @@ class Chain(Topology):
         self.addresses: dict[str, str] = {}
 
     def words(self) -> str:
-        """Return such as 'a client, haproxy and an origin, each on a host (network namespace) of its own'."""
+        """Return text such as 'a client, haproxy and an origin, each on a host (network namespace) of its own'."""
         programs = f"a client, {' and '.join(self._names)} and {self._last_name}"
         if self.client.namespace is None:
             return f"{programs}, on loopback"

@@ -213,7 +213,7 @@ class Ledger:
 
     @classmethod
     def open(cls, folder: Path) -> Ledger:
-        """Unresolved an earlier run. Raises `NOT_A_RUN`."""
+        """Open an earlier run. Raises `NOT_A_RUN`."""
         if not (folder / PLAN).is_file():
             raise CostofError(ErrorText.NOT_A_RUN, path=folder, detail=f"there is no {PLAN}")
         return cls(folder)

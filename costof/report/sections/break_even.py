@@ -165,7 +165,7 @@ def _clauses(points: list[tuple[Arm, Point]]) -> list[str]:
 
 
 def _from(point: Point) -> str:
-    """Return such as 'from 52 queries a connection on [48, 57]'."""
+    """Return text such as 'from 52 queries a connection on [48, 57]'."""
     if point.high is not None and point.high <= 1:
         return "from the first query on"
     high = whole(point.high) if point.high is not None else "no upper end in this run"
@@ -174,7 +174,7 @@ def _from(point: Point) -> str:
 
 
 def _below(saves: SavingsLimit) -> str:
-    """Return such as 'below 52 queries a connection [48, 57]'."""
+    """Return text such as 'below 52 queries a connection [48, 57]'."""
     high = whole(saves.high) if saves.high is not None else "no upper end in this run"
     queries = fmt.plural_formatted(whole(saves.operations), "query", "queries")
     return f"below {queries} a connection [{whole(saves.low)}, {high}]"

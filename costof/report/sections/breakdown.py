@@ -158,7 +158,7 @@ def _part(
 
 
 def _sentence(index: Index, step: Step) -> str:
-    """Return such as "The gateway's presence lowers 'transactions a second' by 10 % [9, 11]. It adds 0.6 ms of …"."""
+    """Return text such as "The gateway's presence lowers 'transactions a second' by 10 % [9, 11]. It adds …"."""
     metric = index.metrics[step.metric]
     if step.ratio.low <= 1 <= step.ratio.high:
         change = f"has an unresolved effect of {fmt.relative(step.ratio)} on '{metric.label}'"

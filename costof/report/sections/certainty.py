@@ -169,7 +169,7 @@ def _points(value: Value) -> list[tuple[float, float]]:
 
 
 def _distribution_caption(index: Index, metric: Metric, context: Context) -> str:
-    """Return such as 'Connect and first query (wire): p50 5.1 ms on plain and …; p99 …'."""
+    """Return text such as 'Connect and first query (wire): p50 5.1 ms on plain and …; p99 …'."""
     parts = []
     for name in ("p50", "p99"):
         values = [

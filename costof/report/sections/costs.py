@@ -194,7 +194,7 @@ def sentence(line: Line, lines: list[Line]) -> str:
 
 
 def _clauses(line: Line) -> str:
-    """Return such as "lowers 'connections a second' by 66.4 % at lan and raises it by 49 % at us-us"."""
+    """Return text such as "lowers 'connections a second' by 66.4 % at lan and raises it by 49 % at us-us"."""
     name, parts = f"'{line.metric.label}'", []
     for verdict in dict.fromkeys(effect.verdict for _, effect in line.effects):
         effects = [(arm, effect) for arm, effect in line.effects if effect.verdict is verdict]
@@ -215,7 +215,7 @@ def _clause(metric: Metric, verdict: Verdict, effects: list[tuple[Arm, Effect]],
 
 
 def _places(effects: list[tuple[Arm, Effect]]) -> str:
-    """Return such as ' at us-us and us-eu'."""
+    """Return text such as ' at us-us and us-eu'."""
     arms = [arm for arm, _ in effects if arm.context]
     if not arms:
         return ""
@@ -270,7 +270,7 @@ def _largest_other_cost(lines: list[Line], rest: list[Line], shown: list[Line]) 
 
 
 def _costs(index: Index, arm: Arm) -> list[str]:
-    """Return such as "TLS adds 14.2 ms [13.8, 14.7] (2.1×) to 'connect' and … on the wire." for each view."""
+    """Return text such as "TLS adds 14.2 ms [13.8, 14.7] (2.1×) to 'connect' and … on the wire." for each view."""
     texts = []
     for view, words in VIEWS.items():
         metrics = [metric for metric in index.headline_metrics if metric.view == view]

@@ -162,7 +162,7 @@ def _used(records: Sequence[SliceRecord], load: Arrivals | Pool, roles: Sequence
 
 
 def _sentence(index: Index, data: AtLoad, arm: Arm) -> str | None:
-    """Return such as 'TLS adds 15.1 ms (…) to a new connection, at 300 new connections a second, 20 queries each.'"""
+    """Return text such as 'TLS adds 15.1 ms (…) to a new connection, at 300 new connections a second, …'"""
     carried = next((each for each in data.carried if each.arm == arm.name), None)
     far = f", {fmt.milliseconds(away)} away" if (away := data.round_trips_ms.get(arm.context)) else ""
     label = f"{arm.label}{'' if far else arm.at}"
@@ -216,7 +216,7 @@ def _amount(effect: Effect, sign: int) -> str:
 
 
 def _tail(index: Index, metric: Metric, arm: Arm) -> str | None:
-    """Return such as 'the p99 of a query is 12 ms instead of 8 ms'; None if an arm has too few operations."""
+    """Return text such as 'the p99 of a query is 12 ms instead of 8 ms'; None if an arm has too few operations."""
     values = [index.value(metric.name, name) for name in (arm.name, arm.baseline or "")]
     known = [value for value in values if value is not None and value.operations >= operations_needed(99)]
     if len(known) < len(values):

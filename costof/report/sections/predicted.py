@@ -172,7 +172,7 @@ def _round_trips(run: Run, name: str, arm: str) -> float:
 
 
 def _sentence(index: Index, data: Predicted, distance: float, arm: str) -> str | None:
-    """Return such as 'TLS adds 5.1 ms (95 % interval 5.0 to 5.2) to a new connection, 2 ms away (predicted …).'"""
+    """Return text such as 'TLS adds 5.1 ms (95 % interval 5.0 to 5.2) to a new connection, 2 ms away (predicted …).'"""
     effects = [each for each in data.effects if (each.round_trip_ms, each.arm) == (distance, arm)]
     clauses = [_clause(index, each) for each in effects if index.metrics[each.metric].headline]
     if not clauses:

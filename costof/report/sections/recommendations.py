@@ -119,7 +119,7 @@ class RecommendationsSection(Section[Spec, Recommendations]):
 
 
 def _conditions(core: Core, study: Study, spec: Spec, arm: Arm) -> list[str]:
-    """Return such as ['w:1']: the levels of `by`, and other levels that differ from the study's default.
+    """Return, such as ['w:1'], the levels of `by`, and other levels that differ from the study's default.
 
     The scale of the lab is included only if the run varies it.
     """
@@ -202,7 +202,7 @@ def _at(some: Sequence[Finding], unit: str) -> str:
 
 
 def _amounts(metric: Metric, some: Sequence[Finding]) -> str:
-    """Return such as "'operations a second' +38 % [35, 41] at 7 and …", without the size if there is only one."""
+    """Return text such as "'operations a second' +38 % [35, 41] at 7 and …", without the size if there is only one."""
     parts = []
     for each in some:
         ratio = each.effect.ratio

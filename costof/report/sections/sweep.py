@@ -91,7 +91,7 @@ def _row(index: Index, data: Sweep, arm: Arm) -> list[str | Text | Cell]:
 
 
 def _published(figure: PublishedFigure | None, metric: Metric) -> str:
-    """Return such as '260.55 → 237.64 (8.79 %)', with all published digits."""
+    """Return text such as '260.55 → 237.64 (8.79 %)', with all published digits."""
     if figure is None or not figure.control_value or not figure.value:
         return fmt.NONE
     more = figure.value / figure.control_value - 1

@@ -54,7 +54,7 @@ fn link_failure(what: impl Display, error: impl Display) -> Failure {
     Failure::new(Class::Link, format!("{what}: {error}"))
 }
 
-/// Give this thread real-time priority. Return false if that is link_failure, which matters only on a busy machine.
+/// Give this thread real-time priority. Return false if that is refused, which matters only on a busy machine.
 ///
 /// netem runs in kernel timers, which programs cannot delay. This thread could wait for milliseconds behind busy
 /// programs, and the link's delay would be longer than configured. The kernel reserves 5 % of each second for other

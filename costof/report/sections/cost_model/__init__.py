@@ -141,7 +141,7 @@ def _measured_effects(index: Index, model: CostModel, protection: str) -> Iterat
 
 
 def _time_change(operation: str, ms: Estimate, measured: Effect | None) -> str:
-    """Return such as 'adds 3.3 ms [3.2, 3.4] (+120 %) to a new connection'."""
+    """Return text such as 'adds 3.3 ms [3.2, 3.4] (+120 %) to a new connection'."""
     if ms.low <= 0 <= ms.high:
         return f"changes {operation} by at most {_most(ms, 'ms')}"
     share = f" ({fmt.relative(measured.ratio).value})" if measured is not None and measured.ratio is not None else ""
@@ -150,7 +150,7 @@ def _time_change(operation: str, ms: Estimate, measured: Effect | None) -> str:
 
 
 def _cores_change(cores: Estimate) -> str:
-    """Return such as 'uses 0.12 cores [0.11, 0.13] more'."""
+    """Return text such as 'uses 0.12 cores [0.11, 0.13] more'."""
     if cores.low <= 0 <= cores.high:
         return f"changes CPU use by at most {_most(cores, 'cores')}"
     return f"uses {fmt.absolute(_size(cores), 'cores')} {'more' if cores.value > 0 else 'less'}"
@@ -221,7 +221,7 @@ def worst(index: Index, model: CostModel) -> str | None:
 
 
 def summaries(index: Index, model: CostModel) -> list[str]:
-    """Return such as 'TLS: +1.16 ms and +1 round trip a connection, +0.008 ms and no round trips an operation.'"""
+    """Return text such as 'TLS: +1.16 ms and +1 round trip a connection, +0.008 ms and no round trips an operation.'"""
     return [
         f"{each.label}: {_summary(each.connection)} a connection, {_summary(each.operation)} an operation."
         for each in extras(index, model)

@@ -174,7 +174,7 @@ def fixed_rows(index: Index, model: CostModel) -> list[tuple[str, str, list[Text
 
 
 def where(context: str, round_trip_ms: float) -> str:
-    """Return such as 'us-us, 44.648 ms'."""
+    """Return text such as 'us-us, 44.648 ms'."""
     distance = fmt.milliseconds(round_trip_ms)
     return f"{context},{fmt.NBSP}{distance}" if context else distance
 
