@@ -211,7 +211,7 @@ def test_clean_removes_leftovers_of_a_killed_run_but_not_of_a_live_one(
         assert made in server.places()
         # The server notices the end of the connection after a while.
         eventually("the end of its run", lambda: "left by run" in clean(server, tmp_path).out)
-    assert "nothing was removed; say --yes" in clean(server, tmp_path).out
+    assert "nothing was removed; add --yes" in clean(server, tmp_path).out
     assert "nothing to remove" in clean(server, tmp_path, "--yes", "--database", "costof_another").out
     assert made in server.places()
     assert re.search(rf"^removed (\w+\.)?{made}$", clean(server, tmp_path, "--yes").out, re.MULTILINE)
@@ -237,7 +237,7 @@ def test_clean_removes_an_empty_database_only_with_a_generated_name(server: User
     for name in (ours, theirs):
         server.make_empty(name)
     output = clean(server, tmp_path, "--yes").out
-    assert f"{ours}  empty, left by some run\n" in output
+    assert f"{ours}  empty, left by an unknown run\n" in output
     assert f"removed {ours}" in output
     assert theirs not in output
     assert theirs in server.places()
