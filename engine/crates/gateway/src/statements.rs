@@ -166,7 +166,7 @@ impl Reading {
         })
     }
 
-    /// Return the text between the values that `is_mark` selects, with each run of blanks replaced by one space.
+    /// Return the text between the values that `is_placeholder` selects, with each run of blanks replaced by one space.
     pub fn text_between(&self, text: &[u8], is_placeholder: impl Fn(&Value) -> bool) -> Vec<Vec<u8>> {
         let mut text_between = vec![Vec::new()];
         let mut placeholders =
