@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
 import click
 
@@ -23,7 +24,7 @@ from costof.programs.postgres.lab import PostgresServer
 from costof.programs.redis.lab import RedisServer
 from costof.run.machine import cores_awake
 
-RECORDS, CONNECTIONS, TURNS = 1_000, 500, 12
+RECORDS, CONNECTIONS, TURNS = 1_000, 500, 6
 SERVICES = {
     "mongodb-tls": ThreeMemberServer,
     "mysql-transport": SysbenchServer,
@@ -37,11 +38,8 @@ WORKLOADS = {"connect": CONNECTIONS, **{workload.name: UNBOUNDED for workload in
 def _other_engine(path: Path, benches: list[Bench]) -> Iterator[Instrument]:
     """Start the other build on the host of the benches, with the same plan."""
     bench = benches[0]
-    os.environ["COSTOF_ENGINE"] = str(path)
-    try:
+    with patch.dict(os.environ, {"COSTOF_ENGINE": str(path)}):
         started = engine(bench.lab.prefix(bench.arm))
-    finally:
-        del os.environ["COSTOF_ENGINE"]
     with started as other:
         other.plan(plan_of(bench.lab, [each.arm for each in benches], RECORDS, QUERIES))
         yield other
