@@ -73,9 +73,9 @@ def test_lab_without_hosts_runs_on_loopback_and_warns_about_missing_cpu_shares(
         assert "loopback" in lab.describe().topology
         assert "link" not in lab.cpu_seconds()
         assert lab.throttled_seconds() == {}
-        warnings = [warning for warning in lab.warnings() if "had no CPU share" in warning]
+        warnings = [warning for warning in lab.warnings() if "had no CPU limit" in warning]
         assert bool(warnings) == bool(without_share)
-        assert all(f"{without_share} had no CPU share" in warning for warning in warnings)
+        assert all(f"{without_share} had no CPU limit" in warning for warning in warnings)
 
 
 @dataclass(frozen=True)

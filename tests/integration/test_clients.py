@@ -34,7 +34,7 @@ CLIENTS = {
 @pytest.mark.parametrize("name", [pytest.param("pgbench", marks=pytest.mark.slow), "wrk"])
 def test_client_is_measured_in_the_same_rounds_as_the_engine(name: str, tmp_path: Path) -> None:
     try:
-        client(name).found()
+        client(name).find()
     except CostofError as error:
         pytest.skip(str(error))
     study, settings, metric, cannot = CLIENTS[name]

@@ -103,7 +103,7 @@ figures.rate = { regex = "([0-9.]+)", unit = "ms" }
     effects = {each.metric: (each.control_value, each.value, each.verdict) for each in result.effects}
     assert effects["load.rate"] == (200, 150, Verdict.COSTS)
     assert effects["filed.rate"][:2] == (200, 150)
-    assert "loses 25.0 % [25.0, 25.0] of 'rate" in ended.out.replace("\N{NO-BREAK SPACE}", " ")
+    assert "lowers 'rate of load' by 25.0 % [25.0, 25.0]" in ended.out.replace("\N{NO-BREAK SPACE}", " ")
 
 
 def test_command_that_fails_sometimes_is_reported(tmp_path: Path) -> None:
@@ -240,7 +240,7 @@ def test_command_and_its_children_are_ended_at_the_timeout(tmp_path: Path, tempo
     assert {(each.arm, each.error_class) for each in result.errors} == {("on", "command_failed")}
     assert all("longer than its timeout" in each.detail for each in result.errors)
     (on,) = (each for each in result.failures if each.arm == "on")
-    assert on.failed == on.of > 0
+    assert on.failed == on.begun > 0
     eventually("the end of its children", lambda: not started_with(temporary))
 
 
@@ -273,7 +273,7 @@ def test_versus_compares_commands_and_stops_at_its_limits(tmp_path: Path) -> Non
 def test_too_small_budget_is_reported_after_one_round(tmp_path: Path) -> None:
     ended = costof("versus", "--budget", "2s", "--seconds", "1", "sleep 0.5", "sleep 0.6", cwd=tmp_path)
     assert "this budget is enough for about 1 of the 5 rounds that verdicts need" in " ".join(ended.err.split())
-    assert (ended.status, "fitted into this budget" in " ".join(ended.out.split())) == (3, True)
+    assert (ended.status, "fitted into the budget" in " ".join(ended.out.split())) == (3, True)
     assert "difference" not in ended.out, "no figure that could be taken for an answer"
 
 
@@ -320,5 +320,5 @@ def test_password_in_a_command_line_is_warned_about(tmp_path: Path) -> None:
     result = Result.model_validate(json.loads(ended.out))
     (warning,) = (each for each in result.warnings if "looks like a password" in each)
     assert warning in [line.removeprefix("costof: ") for line in ended.told]
-    assert "what follows --password looks" in warning
+    assert "the value after --password looks" in warning
     assert "[secrets]" in warning

@@ -25,6 +25,12 @@ from tests.support.programs import check_of, eventually
 pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("usual_rules")]
 
 
+def address_in(ready: str) -> tuple[str, int]:
+    """Return host and port in 'gateway ready on HOST:PORT in front of SERVER'."""
+    host, port = ready.removeprefix("gateway ready on ").partition(" ")[0].split(":")
+    return host, int(port)
+
+
 def test_new_column_is_encrypted_until_the_catalogue_is_reread(shop: Shop, lab: Lab) -> None:
     """The gateway rereads the catalogue periodically; until then a new column is encrypted."""
     shop.server.ask(f"CREATE TABLE {DATABASE}.late (id INT PRIMARY KEY)")
@@ -70,7 +76,7 @@ def test_valid_new_rules_apply_from_the_next_command_on(shop: Shop) -> None:
             assert "never-said" not in message
             assert KEY not in message
             assert "\n" not in message
-            assert types() == [bytes, bytes], "the rules before stay"
+            assert types() == [bytes, bytes], "the previous rules stay in force"
         shop.rules_file.chmod(0o640)
         assert "chmod 600" in (shop.process.reload()[shop.address] or "")
     with shop.connect(USER) as connection:
@@ -141,10 +147,10 @@ def test_gateway_command_reports_and_reloads_its_rules(shop: Shop, tmp_path: Pat
         assert process.stdout is not None
         assert process.stderr is not None
         line = process.stdout.readline()
-        host, port = line.split()[-3].split(":")
+        host, port = address_in(line)
         login = {
             "host": host,
-            "port": int(port),
+            "port": port,
             "user": USER,
             "password": server.password.get_secret_value(),
             "ssl_disabled": True,
@@ -182,7 +188,7 @@ def test_statements_are_learned_reviewed_and_enforced(shop: Shop, tmp_path: Path
     statement = "SELECT id, name, LENGTH(city) FROM people WHERE name = '{}'"
     try:
         assert process.stdout is not None
-        port = int(process.stdout.readline().split()[-3].split(":")[1])
+        port = address_in(process.stdout.readline())[1]
         for name in NAMES[:1] * 2:
             assert rows(shop.connect(port=port), statement.format(name)) == [(0, name, 6)]
     finally:

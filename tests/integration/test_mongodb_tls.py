@@ -37,7 +37,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
         gate = costof("gate", runs[-1].name, cwd=folder)
         assert gate.status == done.status
         if done.status == EXIT_EXCEEDED:
-            assert re.search(r"Of \d limits \d (is|are) exceeded\.", done.out)
+            assert re.search(r"\d of \d limits (is|are) exceeded\.", done.out)
             assert "exceeded: 'connect and first query' on the wire +0.001ms, TLS 1.3, rsa-2048: " in gate.out
         return (
             done.status == EXIT_EXCEEDED
@@ -53,7 +53,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def quickest_ns(finished: Path, workload: str, arm: str) -> int:
-    pieces = read_run(Ledger.open(finished)).of(workload, arm)
+    pieces = read_run(Ledger.open(finished)).counted_slices(workload, arm)
     return min(record.answer.phases["connect_and_first_operation"].min_ns for record in pieces)
 
 

@@ -84,7 +84,7 @@ def refused(access: Access) -> CostofError:
 def test_url_of_something_else_than_the_servers_pool_is_rejected(somebodys: Somebodys) -> None:
     before = somebodys.server.places()
     itself = refused(somebodys.access(somebodys.server.url(USER)))
-    assert (itself.problem, "a server answers there itself" in str(itself)) == (ErrorText.NO_POOLER, True)
+    assert (itself.problem, "a server itself answers there" in str(itself)) == (ErrorText.NO_POOLER, True)
     elsewhere = somebodys.access()
     # The pool's database is DATABASE, and the run's schema is made in another.
     somebodys.server.ask(f"GRANT CREATE ON DATABASE postgres TO {USER}")
@@ -95,7 +95,7 @@ def test_url_of_something_else_than_the_servers_pool_is_rejected(somebodys: Some
         pooler_url=elsewhere.pooler_url,
     )
     other = refused(elsewhere)
-    assert (other.problem, "does not hold the schema" in str(other)) == (ErrorText.NO_POOLER, True)
+    assert (other.problem, "does not have the schema" in str(other)) == (ErrorText.NO_POOLER, True)
     assert somebodys.server.password.get_secret_value() not in str(itself) + str(other)
     assert somebodys.server.places() == before
 

@@ -54,7 +54,7 @@ def test_missing_permission_is_reported_before_any_write(server: Standing, comma
 
 
 @pytest.mark.parametrize(
-    ("scheme", "port", "hint"), [("redis", TLS_PORT, "rediss://"), ("rediss", PORT, "takes plain connections")]
+    ("scheme", "port", "hint"), [("redis", TLS_PORT, "rediss://"), ("rediss", PORT, "may be the plain port")]
 )
 def test_wrong_port_is_reported_quickly(server: Standing, scheme: str, port: int, hint: str) -> None:
     url = f"{scheme}://{USER}:{server.password.get_secret_value()}@{server.address}:{port}"

@@ -76,7 +76,7 @@ def test_missing_monitoring_privilege_is_named(playing: tuple[ServerLab, str]) -
 def test_single_server_is_rejected(lab: Lab, standalone: object) -> None:
     server = standalone(31)  # type: ignore[operator]
     target = open_service(replication_plan(target="mongodb://a-user"), Access(server.url, server.ca_file), "run")
-    with pytest.raises(CostofError, match="no replica set") as refused, target:
+    with pytest.raises(CostofError, match="not a replica set") as refused, target:
         pass
     assert refused.value.problem is ErrorText.NO_REPLICA_SET
     assert PASSWORD not in str(refused.value)

@@ -310,7 +310,7 @@ def test_keying_and_think_times_are_respected(database: Database) -> None:
 def test_impossible_settings_are_rejected(server: MariadbServer) -> None:
     for workload, word in (
         ({"kind": "tpcc", "tpcc": {"warehouses": 0}}, "warehouses"),
-        ({"kind": "query", "tpcc": {}}, "kind tpcc alone"),
+        ({"kind": "query", "tpcc": {}}, "tpcc needs kind 'tpcc'"),
         ({"kind": "tpcc", "tpcc": {"isolation": "snapshot"}}, "snapshot"),
         ({"kind": "tpcc", "tpcc": {"phase": "load", "keying": True}}, "keying"),
     ):

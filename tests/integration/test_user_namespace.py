@@ -172,7 +172,7 @@ def test_forbidden_user_namespaces_are_reported_with_a_remedy() -> None:
     user, allowed_by = ordinary_user(forbidden=True), "sudo sysctl user.max_user_namespaces="
     assert allowed_by in refused(user)
     (line,) = [line for line in doctor(user) if allowed_by in line]
-    assert line.startswith("ok       user: hosts are loopback addresses, so a far distance is refused: ")
+    assert line.startswith("ok       user: hosts are loopback addresses, so distances are not available: ")
 
 
 @pytest.mark.slow
@@ -187,5 +187,5 @@ def test_inaccessible_tun_device_is_reported_with_a_remedy() -> None:
 
 def test_doctor_reports_hosts_of_an_ordinary_user() -> None:
     output = "\n".join(doctor(ordinary_user()))
-    assert "ok       user: not root: hosts are made in a user namespace" in output
+    assert "ok       user: not root: each run creates its hosts in a new user namespace" in output
     assert "ok       far links: " in output

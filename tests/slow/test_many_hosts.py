@@ -285,7 +285,7 @@ def test_commands_are_measured_on_many_hosts(cluster: Cluster, server: Standing)
         assert "requested: 100" in record.answer.evidence["output"]
     gets = sum(part.figures["gets"] * part.operations for record in outcome.slices for part in record.hosts)
     assert gets == int(server.ask("INFO", "commandstats")["cmdstat_get"]["calls"])
-    assert "the mean of what the hosts' programs said" in " ".join((outcome.folder / "report.md").read_text().split())
+    assert "are means over the hosts" in " ".join((outcome.folder / "report.md").read_text().split())
     eventually("the end of runners and actors", lambda: not any(left(node) for node in cluster.loads))
 
 

@@ -11,12 +11,12 @@ from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from tests.support.small_plans import ended_by_operations
 from truth import relay
-from truth.campaign import about
+from truth.campaign import describe
 from truth.design import NOTHING, SERVICES, Trial
 from truth.judged import Judged, rows_of
 from truth.lab import TruthLab
 from truth.relay import FREE, NS_PER_MS, All, Paid, RelayCost
-from truth.runs import Unwatched, measured, planned
+from truth.runs import NoProgress, measure, plan_trial
 
 pytestmark = pytest.mark.servers
 
@@ -30,15 +30,15 @@ def built() -> None:
 
 def planned_by_operations(trial: Trial, rounds: int) -> Plan:
     """Use longer slices, since 40 ms may pass on a busy machine without any operation."""
-    return ended_by_operations(planned(trial, rounds=rounds), query=50)
+    return ended_by_operations(plan_trial(trial, rounds=rounds), query=50)
 
 
 @pytest.mark.parametrize("service", SERVICES)
 def test_arm_has_the_added_cost_and_the_control_replicate_has_none(service: str, tmp_path: Path) -> None:
     trial = Trial("effect", service, NOTHING, False, 0)
     cost = RelayCost(added_ns=round(ADDED_MS * NS_PER_MS), payers=All())
-    done = Judged(measured(planned_by_operations(trial, rounds=3), service, cost, tmp_path / "run"))
-    paying, replicate = rows_of(done, about(trial), ADDED_MS)
+    done = Judged(measure(planned_by_operations(trial, rounds=3), service, cost, tmp_path / "run"))
+    paying, replicate = rows_of(done, describe(trial), ADDED_MS)
     assert (done.result.partial, done.result.errors) == (None, [])
     assert min(done.effect("server.added", paying.arm).differences) >= ADDED_MS
     assert (paying.rounds, paying.discarded, replicate.truth) == (3, 0, 0.0)
@@ -57,7 +57,7 @@ def test_each_slice_opens_new_connections(monkeypatch: pytest.MonkeyPatch, tmp_p
 
     monkeypatch.setattr(TruthLab, "observe", observe)
     plan = planned_by_operations(Trial("effect", "http", NOTHING, False, 0), rounds=3)
-    ledger = measured(plan, "http", FREE, tmp_path / "run")
+    ledger = measure(plan, "http", FREE, tmp_path / "run")
     slices = [record for record in ledger.records() if isinstance(record, SliceRecord)]
     after = [0, *seen[1::2]]
     opened = [
@@ -73,7 +73,7 @@ def test_interrupted_run_does_not_count(monkeypatch: pytest.MonkeyPatch, tmp_pat
     def pressed(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Unwatched, "round", pressed)
+    monkeypatch.setattr(NoProgress, "round", pressed)
     trial = Trial("effect", "mariadb", NOTHING, False, 0)
     with pytest.raises(KeyboardInterrupt):
-        measured(planned(trial, rounds=9), "mariadb", FREE, tmp_path / "run")
+        measure(plan_trial(trial, rounds=9), "mariadb", FREE, tmp_path / "run")
