@@ -192,7 +192,7 @@ def test_carry_over_is_unknown_if_arms_determine_it() -> None:
     assert carry_over([], [], [], []) is None
 
 
-@pytest.mark.parametrize("arms", [2, 5, 20])
+@pytest.mark.parametrize("arms", [2, pytest.param(5, marks=pytest.mark.slow), pytest.param(20, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("lasting", [False, True])
 def test_carry_over_does_not_bias_costs(arms: int, lasting: bool) -> None:
     """A change of arm costs 0.4 on the log scale, or each arm has its own after-effect; 30 rounds."""

@@ -107,7 +107,9 @@ def test_percentile_is_that_of_pooled_operations() -> None:
     assert found.measured[2] == pytest.approx(math.exp(0.5025 * NormalDist().inv_cdf(0.99)), rel=0.1)
 
 
-@pytest.mark.parametrize("rounds", [5, 10, 30])
+@pytest.mark.parametrize(
+    "rounds", [5, pytest.param(10, marks=pytest.mark.slow), pytest.param(30, marks=pytest.mark.slow)]
+)
 def test_interval_of_percentile_ratio_has_95_percent_coverage(rounds: int) -> None:
     chance = np.random.default_rng(20)
     held = np.zeros(len(PERCENTILES))

@@ -188,7 +188,10 @@ def share_and_width(arms: int, rounds: int, scatter: float, confidence: float) -
     return held / (MODERATED_RUNS * arms), widths / (MODERATED_RUNS * arms)
 
 
-@pytest.mark.parametrize(("arms", "rounds"), [(2, 6), (4, 6), (8, 12)])
+@pytest.mark.parametrize(
+    ("arms", "rounds"),
+    [(2, 6), pytest.param(4, 6, marks=pytest.mark.slow), pytest.param(8, 12, marks=pytest.mark.slow)],
+)
 @pytest.mark.parametrize("scatter", [0.0, 0.5])
 def test_moderated_intervals_keep_coverage_and_are_narrower(arms: int, rounds: int, scatter: float) -> None:
     held, width = share_and_width(arms, rounds, scatter, 0.95)

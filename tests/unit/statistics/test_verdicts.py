@@ -37,7 +37,9 @@ def runs_with(*wrong: Verdict, costs: list[float], rounds: int, spread: float) -
     return sum(any(verdict in wrong for verdict in run) for run in found) / RUNS
 
 
-@pytest.mark.parametrize("rounds", [6, 12, 30])
+@pytest.mark.parametrize(
+    "rounds", [6, pytest.param(12, marks=pytest.mark.slow), pytest.param(30, marks=pytest.mark.slow)]
+)
 def test_identical_arms_rarely_cost_or_save(rounds: int) -> None:
     claims = (Verdict.COSTS, Verdict.SAVES)
     assert runs_with(*claims, costs=[1.0] * 8, rounds=rounds, spread=0.1) <= 0.06
