@@ -25,7 +25,7 @@ from costof.programs.balancer import (
 PACKAGE = "nginx"
 MODULE = "ngx_stream_module.so"
 MODULE_PACKAGE = "libnginx-mod-stream"
-#: Temporary folders, which nginx would otherwise create outside the lab's folder.
+#: nginx's temporary folders, which it would otherwise create outside the lab's folder.
 TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 _ACCEPTED = re.compile(r"server accepts handled requests\s+(\d+) ")
 
@@ -40,7 +40,7 @@ def nginx_version(binary: Path) -> str:
 
 
 def find_stream_module(binary: Path) -> Path | None:
-    """Return the path of nginx's stream module, or None if it is built in. Raises `PROGRAM_MISSING`."""
+    """Return the path of nginx's stream module (TCP forwarding), or None if it is built in. Raises `PROGRAM_MISSING`."""
     built = subprocess.run(
         [str(binary), "-V"], capture_output=True, text=True, timeout=VERSION_SECONDS, check=False
     ).stderr
@@ -61,7 +61,7 @@ def find_stream_module(binary: Path) -> Path | None:
 
 
 def _whole_nginx() -> Path:
-    """Return nginx's path if its stream module is there too. Raises `PROGRAM_MISSING`."""
+    """Return nginx's path. Raises `PROGRAM_MISSING` if nginx or its stream module is missing."""
     binary = find_nginx()
     find_stream_module(binary)
     return binary
@@ -93,7 +93,7 @@ class Nginx(Balancer):
             [
                 *([f"load_module {self._module};"] if self._module else []),
                 "daemon off;",
-                # A single process ends with the lab; a worker process could outlive its master.
+                # nginx runs as one process, which ends with the lab; a worker process could outlive its master.
                 "master_process off;",
                 f"pid {self._folder / 'nginx.pid'};",
                 "error_log stderr warn;",
@@ -115,7 +115,7 @@ class Nginx(Balancer):
         )
 
     def counters(self, entrance: str) -> Counters:
-        """Return `accepts` of stub_status without the status requests themselves."""
+        """Return the connections of all entrances together: stub_status's `accepts` minus our own status requests."""
         try:
             status = self._query(b"GET / HTTP/1.0\r\n\r\n")
         except OSError:
