@@ -122,8 +122,8 @@ class UrlForm:
     `tls_options` maps the name of each option that turns TLS on or off to its accepted values, and each value to
     whether it turns TLS on. TLS always verifies the certificate and the host name. Values that may silently fall back
     to plain are not accepted, since the measured protocol would be unknown. `ca_option` is the option for a CA file.
-    `normalize` changes an option's name and value to the spelling in `tls_options`. `path_refused` is the error text for
-    a URL with a path; None if a path is allowed.
+    `normalize` changes an option's name and value to the spelling in `tls_options`. `path_refused` is the error text
+    for a URL with a path; None if a path is allowed.
     """
 
     schemes: tuple[str, ...]
@@ -195,7 +195,7 @@ def _parse_authority(parts: UrlParts, form: UrlForm) -> tuple[str, str, int]:
 
 
 def _parse_options(query: str, form: UrlForm) -> dict[str, str]:
-    """Return the URL's options. Raises `UrlError` for an unknown option without quoting it, since it may be a secret."""
+    """Return the URL's options. Raises `UrlError` for an unknown one without quoting it, since it may be a secret."""
     options: dict[str, str] = {}
     for pair in parse_qsl(query, keep_blank_values=True):
         name, text = form.normalize(*pair)

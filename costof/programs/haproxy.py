@@ -73,8 +73,8 @@ class Haproxy(Balancer):
     def counters(self, entrance: str) -> Counters:
         """Return the entrance's connections and TLS handshakes, from HAProxy's `show stat`.
 
-        The handshakes are the sum of `ssl_sess` (full) and `ssl_reused_sess` (resumed). Connections to the status socket
-        are not included.
+        The handshakes are the sum of `ssl_sess` (full) and `ssl_reused_sess` (resumed). Connections to the status
+        socket are not included.
         """
         try:
             # The arguments select all proxies (-1), only frontends (1), and all servers (-1).
@@ -97,7 +97,8 @@ class Haproxy(Balancer):
             "global",
             f"    maxconn {CONNECTIONS}",
             "    nbthread 1",
-            # HAProxy must start even if maxconn needs more file descriptors than allowed; only root may raise the limit.
+            # HAProxy must start even if maxconn needs more file descriptors than allowed; only root may raise the
+            # limit.
             "    no strict-limits",
             f"    stats socket {self._socket} mode 600 level operator",
             "    tune.ssl.default-dh-param 2048",

@@ -1,4 +1,4 @@
-"""Leftovers of killed runs on a user's server: databases with costof's marker whose run may or may not still be active."""
+"""Leftovers of killed runs on a user's server: how they are found and removed, and whether their run is still active."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def nginx_version(binary: Path) -> str:
 
 
 def find_stream_module(binary: Path) -> Path | None:
-    """Return the path of nginx's stream module (TCP forwarding), or None if it is built in. Raises `PROGRAM_MISSING`."""
+    """Return the path of nginx's module for TCP forwarding, or None if it is built in. Raises `PROGRAM_MISSING`."""
     built = subprocess.run(
         [str(binary), "-V"], capture_output=True, text=True, timeout=VERSION_SECONDS, check=False
     ).stderr

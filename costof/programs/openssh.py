@@ -26,12 +26,12 @@ SERVER_ROLE = "sshd"
 CLIENT_ROLE = "ssh"
 HOST_ALIAS = "costof-lab"
 
-# The ciphers that tunnels may use. The published measurement used the first two. Current servers refuse CBC unless their
-# configuration names it.
+# The ciphers that tunnels may use. The published measurement used the first two. Current servers refuse CBC unless
+# their configuration names it.
 CIPHERS = ("aes256-cbc", "aes256-ctr", "chacha20-poly1305@openssh.com", "aes256-gcm@openssh.com")
 
-# sshd starts these programs for each connection (sshd-session since OpenSSH 9.8, sshd-auth since 10.0), by default from a
-# path that was set when it was built.
+# sshd starts these programs for each connection (sshd-session since OpenSSH 9.8, sshd-auth since 10.0), by default from
+# a path that was set when it was built.
 HELPER_PROGRAMS = {"SshdSessionPath": "sshd-session", "SshdAuthPath": "sshd-auth"}
 
 # This LogVerbose value logs only the negotiated algorithms; a debug log level would log every forwarded connection.
@@ -65,7 +65,7 @@ class Tunnel:
     process: Process
 
     def negotiated(self) -> tuple[set[str], set[str]]:
-        """Return the set of ciphers and the set of compressions negotiated in both directions, from the ssh client's log."""
+        """Return the ciphers and compressions that were negotiated for the two directions, from the ssh client's log."""
         matches = _NEGOTIATED.findall(self.process.log.read_text(errors="replace"))
         return {cipher for cipher, _ in matches}, {compression for _, compression in matches}
 

@@ -1,4 +1,4 @@
-"""The environment variable for the password. It has its own file because importing `access` would slow the start down."""
+"""The environment variable for the password. It has its own file because importing `access` would delay the start."""
 
 from __future__ import annotations
 

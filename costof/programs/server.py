@@ -85,10 +85,10 @@ class LabServer(ABC):
 
     @abstractmethod
     def describe(self) -> Description:
-        """Return a description of the server. Its `topology` is a phrase such as 'one server'; the lab adds the hosts."""
+        """Return the server's description, with a `topology` such as 'one server', to which the lab adds the hosts."""
 
     def expect_tls(self, tls: bool) -> None:
-        """Record whether clients use TLS from now on. Servers that cannot count TLS connections separately need this."""
+        """Record whether clients use TLS from now on, for servers that cannot count TLS connections separately."""
 
     def show_key(self, kind: str) -> bool:
         """Present a certificate with this kind of key from now on, and return whether the key has changed.
@@ -159,7 +159,10 @@ class TargetServer(ABC):
         self.counters_hidden: str | None = None
 
     def __enter__(self) -> Self:
-        """Connect and claim the run's place. Raises `TLS_CA_INVALID`, `OTHER_SERVER`, and what `reach` and `claim` do."""
+        """Connect and claim the run's place.
+
+        Raises `TLS_CA_INVALID`, `OTHER_SERVER`, and the errors of `reach` and `claim`.
+        """
         check_ca_file(self.ca_file)
         try:
             self.reach()
@@ -210,7 +213,7 @@ class TargetServer(ABC):
 
     @abstractmethod
     def identity(self) -> dict[str, str]:
-        """Return facts that distinguish this server from others and survive a restart, as far as the account may read."""
+        """Return facts that tell this server from others and survive a restart, if the account may read them."""
 
     @abstractmethod
     def remove_created(self) -> None:

@@ -1,4 +1,4 @@
-"""stunnel, which adds TLS between a server and clients that do not use TLS themselves. The lab makes its configuration."""
+"""stunnel, which adds TLS between a server and clients that do not use TLS themselves, with the lab's configuration."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The database that a run creates on a user's own server: its name, its marker, and the run's heartbeat.
 
-The database must be empty or must not exist before the run. The run writes a marker into it, and the clean-up drops only
-what the marker lists.
+The database must be empty or must not exist before the run. The run writes a marker into it, and the clean-up drops
+only what the marker lists.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from costof.errors import CostofError, ErrorText
 
 BEAT_SECONDS = 10.0
-#: A run counts as dead after this time without a heartbeat. Nine heartbeats may be missed, more than a replica set misses
-#: while it elects a new primary.
+#: A run counts as dead after this time without a heartbeat. Nine heartbeats may be missed, more than a replica set
+#: misses while it elects a new primary.
 DEAD_AFTER_SECONDS = 90.0
 
 
@@ -38,7 +38,7 @@ class Heartbeat:
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
     def start(self) -> None:
-        """Call `beat` once in the caller's thread, so that the caller gets its error, then start the heartbeat's thread."""
+        """Call `beat` once in the caller's thread, so that the caller gets its error, then start the thread."""
         self._beat()
         self._thread.start()
 
