@@ -79,7 +79,7 @@ class Balancer(ABC):
 
     @abstractmethod
     def counters(self, entrance: str) -> Counters:
-        """Return the counters of an entrance, or those of the whole process if it does not count by entrance.
+        """Return the counters of the port named `entrance`; those of the whole process if it does not count by port.
 
         The counters are empty if the process does not answer.
         """

@@ -55,7 +55,7 @@ NEEDED = {"haproxy": located(find_haproxy, haproxy_version)}
 
 
 class Haproxy(Balancer):
-    """An HAProxy process. It counts connections and TLS handshakes by entrance."""
+    """An HAProxy process. It counts connections and TLS handshakes separately for each entrance (port)."""
 
     name = "haproxy"
 
@@ -71,7 +71,7 @@ class Haproxy(Balancer):
         return "\n".join([*self._general(), *(line for each in self._entrances for line in self._entrance(each)), ""])
 
     def counters(self, entrance: str) -> Counters:
-        """Return the entrance's connections and TLS handshakes, from HAProxy's `show stat`.
+        """Return the connections and TLS handshakes of the port named `entrance`, from HAProxy's `show stat`.
 
         The handshakes are the sum of `ssl_sess` (full) and `ssl_reused_sess` (resumed). Connections to the status
         socket are not included.

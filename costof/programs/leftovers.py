@@ -1,4 +1,4 @@
-"""Leftovers of killed runs on a user's server: how they are found and removed, and whether their run is still active."""
+"""Leftovers of killed runs on a user's server: how to find and remove them, and whether their run is still active."""
 
 from __future__ import annotations
 

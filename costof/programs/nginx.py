@@ -71,7 +71,7 @@ NEEDED = {"nginx": located(_whole_nginx, nginx_version)}
 
 
 class Nginx(Balancer):
-    """An nginx process. It counts the connections of all entrances together and does not count handshakes."""
+    """An nginx process. It counts the connections of all its ports together and does not count TLS handshakes."""
 
     name = "nginx"
     _module: Path | None = None
@@ -115,7 +115,7 @@ class Nginx(Balancer):
         )
 
     def counters(self, entrance: str) -> Counters:
-        """Return the connections of all entrances together: stub_status's `accepts` minus our own status requests."""
+        """Return the connections of all ports together: stub_status's `accepts` minus our own status requests."""
         try:
             status = self._query(b"GET / HTTP/1.0\r\n\r\n")
         except OSError:
