@@ -44,7 +44,7 @@ class Judgement:
 
 
 class Service(ABC):
-    """The servers that a run measures: a lab or a target. It is a context manager; leaving it releases all resources."""
+    """The servers that a run measures: a lab or a target. A context manager, which releases all resources when left."""
 
     #: Whether the service itself can read its servers' CPU time, which needs servers on this machine.
     measures_cpu: bool = False
@@ -84,9 +84,9 @@ class Service(ABC):
         """Return one description for each write of the run and its clean-up (`--dry-run`)."""
 
     def commands(self) -> list[str]:
-        """Return a text for each command of the user that the run would execute: when or for which arm, and the command.
+        """Return a text for each of the user's commands that the run would execute (`--dry-run`).
 
-        `--dry-run` prints them.
+        The text begins with when, or for which arm, the command is executed.
         """
         return [f"around each slice: {self.server_cpu.command}"] if self.server_cpu else []
 
@@ -96,7 +96,7 @@ class Service(ABC):
     def identity(self) -> dict[str, str]:
         """Return facts that tell these servers from others: for a lab, the programs' versions.
 
-        Call this only after `__enter__`.
+        Call this only when connected.
         """
         return dict(self.describe().versions)
 
@@ -112,7 +112,7 @@ class Service(ABC):
         return None
 
     def arrange(self, arm: PlannedArm) -> None:
-        """Bring the servers into the state that an arm needs. Called before each of its slices, outside measured time."""
+        """Bring the servers into the state that an arm needs, before each of its slices and outside measured time."""
 
     def set_host_count(self, hosts: int) -> None:
         """Set the number of hosts that measure together and share the load between them. Called before `__enter__`."""
@@ -126,7 +126,7 @@ class Service(ABC):
         return False
 
     def prefix(self, arm: PlannedArm) -> list[str]:
-        """Return the words to put before a command to run it on the host of the arm's client; [] if that is this host."""
+        """Return the words to put before a command to run it on the host of the arm's client; [] for this host."""
         return []
 
     def links(self) -> list[LinkEvidence]:

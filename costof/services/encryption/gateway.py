@@ -70,9 +70,9 @@ class ArmLabSettings(Model):
 
 @dataclass(frozen=True)
 class Rules:
-    """The parts of an arm's settings that decide the gateway's rules. Arms with equal ones share a listener of the gateway.
+    """The parts of an arm's settings that decide the gateway's rules.
 
-    Each listener has its own counters.
+    Arms with equal rules share a listener of the gateway. Each listener has its own counters.
     """
 
     columns: str | None

@@ -136,7 +136,7 @@ class EncryptionTarget(TargetService[TpccTarget]):
         )
 
     def _open_gateway(self, stack: ExitStack) -> None:
-        """Start the gateway inside a lab. The lab's supervisor removes the rule files even if this process is killed."""
+        """Start the gateway in a lab, whose supervisor removes the rule files even if this process is killed."""
         lab, url = stack.enter_context(Lab()), self.server.url
         address, certificate = lab.address(1), None
         self._authority = Authority(lab.folder / "certificates")

@@ -145,7 +145,7 @@ class HttpLab(LabService):
             self._chain.middle[str(settings.balancer)].resize(settings.balancer_cores or 1.0)
 
     def collect_evidence(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
-        """Return where TLS ends, tested with two connections like the arm's. If it contradicts the arm, the arm fails."""
+        """Return where TLS ends, tested with two connections like the arm's. An arm that this contradicts fails."""
         if stage == "end":
             return {}
         try:
@@ -242,7 +242,7 @@ class HttpLab(LabService):
         return self._origin.counters().listeners[self._listeners[route].address]
 
     def _test_route(self, arm: PlannedArm) -> tuple[dict[str, str], str | None]:
-        """Send test requests on an arm's route. Return facts about the route, and how they contradict the arm or None."""
+        """Test an arm's route with requests. Return facts about it, and how they contradict the arm (None if not)."""
         route = Route.from_arm(arm)
         at_balancer = ""
         if not route.direct and not route.passes_through:
