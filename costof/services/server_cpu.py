@@ -107,7 +107,7 @@ class ServerCpu:
         return seconds
 
     def check_increase(self, operations: int) -> None:
-        """Raise `SERVER_CPU_UNREAD` if the value never changed although the servers executed `operations` operations."""
+        """Raise `SERVER_CPU_UNREAD` if the value never changed although the servers did this number of operations."""
         if self._last == self._first:
             raise self._unread(f"it printed {self._last:.10g} before and after {plural(operations, 'operation')}")
 

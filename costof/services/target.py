@@ -21,7 +21,9 @@ CONNECTIONS, TLS_CONNECTIONS = "connections", "TLS connections"
 
 
 class TargetService(Resource, Service, Generic[ServerT]):
-    """A service that measures one target. If the URL requires TLS, it refuses arms without TLS unless the user allows it.
+    """A service that measures one target.
+
+    If the target's URL requires TLS, arms without TLS are refused unless the user allows them.
     """
 
     def __init__(self, access: Access, server: ServerT) -> None:

@@ -151,8 +151,8 @@ class PgbenchTarget(TargetServer):
             f"create {in_database}",
             f"insert the marker '{MARKER}' into {name}.{MARKER_NAME}",
             f"insert {self.records:,} records of about 100 bytes into {name}.{ACCOUNTS}, and {SCALE * 11} into others",
-            f"drop what was created at the end, if its marker is this run's: tables, schema {name}, and the database "
-            "if it holds nothing else",
+            f"at the end, drop the tables, schema {name} and the database (if the run created it and it holds nothing "
+            "else), if the marker is this run's",
         ]
 
     def needs(self) -> list[str]:
