@@ -1,8 +1,8 @@
-"""pgbench's four tables, as `pgbench --initialize` makes them (PostgreSQL's documentation, "pgbench")."""
+"""pgbench's four tables, as `pgbench --initialize` creates them (PostgreSQL's documentation, "pgbench")."""
 
 from __future__ import annotations
 
-#: All tables, in an order in which they can be dropped.
+#: The names of all tables, in an order in which they can be dropped.
 TABLES = ("pgbench_history", "pgbench_accounts", "pgbench_tellers", "pgbench_branches")
 #: The table whose rows are the records that a run loads and queries.
 ACCOUNTS = "pgbench_accounts"

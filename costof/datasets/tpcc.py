@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
-#: All tables, in an order in which they can be dropped or filled.
+#: The names of all tables, in an order in which they can be dropped or filled.
 TABLES = (
     "warehouse",
     "district",
@@ -85,7 +85,7 @@ COLUMNS = {
     ),
 }
 
-#: The references between tables (clause 1.3.1): table, columns, referenced table, its columns.
+#: The references between tables (clause 1.3.1): each is (table, its columns, referenced table, the columns there).
 REFERENCES = (
     ("district", ("d_w_id",), "warehouse", ("w_id",)),
     ("customer", ("c_w_id", "c_d_id"), "district", ("d_w_id", "d_id")),
@@ -221,7 +221,7 @@ def violations(cursor: Cursor, conditions: Iterable[int] = tuple(CONSISTENCY)) -
     texts = []
     for number in conditions:
         meaning, query = CONSISTENCY[number]
-        # One row is enough; a broken database may have thousands.
+        # One row that violates the condition is enough as an example; a broken database may have thousands.
         cursor.execute(f"{query} LIMIT 1")
         rows = cursor.fetchall()
         if rows:

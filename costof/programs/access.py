@@ -19,7 +19,7 @@ def check_ca_file(path: Path | None) -> None:
     """Raise `TLS_CA_INVALID` if a file is given and does not hold certificates in PEM format."""
     if path is None:
         return
-    # Imported here because it is slow to import and most runs have no CA file.
+    # The module is imported here because its import is slow and most runs have no CA file.
     from cryptography import x509
 
     try:
@@ -159,7 +159,7 @@ class LoginUrl:
 
 
 def parse_login_url(access: Access, study: str, form: UrlForm) -> LoginUrl:
-    """Parse the URL of a target. Raises `BAD_TARGET`, `PASSWORD_TWICE`."""
+    """Parse the URL of a target, whose syntax is `form`. Raises `BAD_TARGET`, `PASSWORD_TWICE`."""
     try:
         parts = split_url(access.url, form.example)
         username, host, port = _parse_authority(parts, form)

@@ -98,7 +98,7 @@ class Balancer(ABC):
 
     @property
     def _socket(self) -> Path:
-        """The Unix socket for status requests. Its path is short because at most 107 bytes are allowed."""
+        """The balancer's Unix socket for status requests. Its name is short because a path may have only 107 bytes."""
         return self._folder / "sock"
 
     def _query(self, request: bytes) -> str:

@@ -47,7 +47,7 @@ def fetch() -> None:
 
 
 def haproxy_version(binary: Path) -> str:
-    # 'HAProxy version 2.6.12-1+deb12u4 2026/10/17 - https://haproxy.org/'
+    # The output begins with 'HAProxy version 2.6.12-1+deb12u4 2026/10/17 - https://haproxy.org/'.
     return first_words([str(binary), "-v"], "haproxy", PACKAGE).split()[2]
 
 
@@ -87,8 +87,8 @@ class Haproxy(Balancer):
 
     def facts(self) -> dict[str, str]:
         return {
-            "HAProxy": f"1 thread, maxconn {CONNECTIONS:,}, idle time-outs {IDLE}, no limit of requests a connection, "
-            "http-reuse always, no log; TLS 1.0 to 1.3, every suite of its OpenSSL, DH parameters of 2048 bits, "
+            "HAProxy": f"1 thread, maxconn {CONNECTIONS:,}, idle timeouts {IDLE}, no limit of requests per connection, "
+            "http-reuse always, no log; TLS 1.0 to 1.3, all cipher suites of its OpenSSL, DH parameters of 2048 bits, "
             "session cache and tickets"
         }
 

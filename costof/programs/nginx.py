@@ -35,7 +35,7 @@ def find_nginx() -> Path:
 
 
 def nginx_version(binary: Path) -> str:
-    # 'nginx version: nginx/1.22.1'
+    # The output is 'nginx version: nginx/1.22.1'.
     return first_words([str(binary), "-v"], "nginx", PACKAGE).rpartition("/")[2]
 
 
@@ -127,13 +127,14 @@ class Nginx(Balancer):
 
     def facts(self) -> dict[str, str]:
         return {
-            "nginx": f"1 process, worker_connections {DESCRIPTORS:,}, idle time-outs {IDLE}, "
-            f"keepalive_requests {REQUESTS_PER_CONNECTION:,}, {IDLE_TO_ORIGIN:,} connections to the origin kept, "
-            "no log; TLS 1.0 to 1.3, every suite of its OpenSSL, DH parameters of 2048 bits, session cache and tickets"
+            "nginx": f"1 process, worker_connections {DESCRIPTORS:,}, idle timeouts {IDLE}, "
+            f"keepalive_requests {REQUESTS_PER_CONNECTION:,}, up to {IDLE_TO_ORIGIN:,} idle connections to the origin, "
+            "no log; TLS 1.0 to 1.3, all cipher suites of its OpenSSL, DH parameters of 2048 bits, session cache and "
+            "tickets"
         }
 
     def _listen_options(self, entrance: Entrance) -> str:
-        # nginx's default backlog is 511.
+        # nginx's default backlog of 511 is too short for many clients that connect at once.
         return f"{self.address}:{entrance.port} backlog=4096"
 
     def _general(self) -> list[str]:

@@ -74,7 +74,7 @@ class LabServer(ABC):
         """Return the settings of a client that connects directly, without a tunnel."""
 
     def settle(self) -> None:
-        """Bring the loaded data into a steady state, so that the first queries are like later ones.
+        """Bring the loaded data into a steady state, so that the first measured queries are like later ones.
 
         Raises `LAB_FAILED`.
         """
@@ -119,7 +119,7 @@ class TargetUrl(Protocol):
 
 
 class Session(Protocol):
-    """A connection to a user's own server."""
+    """The administrative connection of a run to a user's own server."""
 
     def open(self) -> None:
         """Connect and log in. Raises `TARGET_UNREACHABLE`, `TARGET_REFUSES_LOGIN`, `TARGET_FAILED`."""

@@ -84,7 +84,7 @@ class Maker(BaseModel):
 
 
 def _machine() -> str:
-    """Return a hash of host name, boot and process namespace: process numbers are unique only within these."""
+    """Return a hash of host name, boot ID and process namespace, within which process numbers are unique."""
     parts = [socket.gethostname()]
     with suppress(OSError):
         parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())

@@ -186,7 +186,7 @@ class Service(ABC):
 
 
 class LabService(Resource, Service):
-    """Servers that the run starts, whose CPU time the lab can read."""
+    """A service whose servers are started by the run, in a lab that can read their CPU time."""
 
     measures_cpu = True
     makes_hosts = True

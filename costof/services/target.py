@@ -56,7 +56,7 @@ class TargetService(Resource, Service, Generic[ServerT]):
     def refusal_reason(self, arm: PlannedArm) -> str | None:
         if self._plain_allowed or arm.settings.transport is None or arm.settings.transport.is_tls:
             return None
-        # Without TLS, others on the network could read the log-in.
+        # On a connection without TLS, others on the network could read the log-in.
         return "this target is used with TLS, so arms without TLS are not measured; --allow-plain measures this arm too"
 
     def counters(self, server: str) -> Counters:

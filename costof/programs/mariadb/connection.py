@@ -147,7 +147,7 @@ class MysqlSession:
             raise self._failed(error, statement) from None
 
     def refusal(self, statement: str) -> str | None:
-        """Execute a statement; return the error text if the server refuses it, else None.
+        """Execute a statement, and return the error text if the server refuses it, or None if it succeeds.
 
         Raises `TARGET_FAILED` if the server does not answer.
         """
@@ -172,7 +172,7 @@ class MysqlSession:
         except MySQLError as error:
             if error_code(error) not in GONE or TIMED_OUT in error_text(error):
                 raise
-        # Servers close idle connections. Every statement here may safely be repeated.
+        # The server has closed the connection, as servers do with idle ones. Every statement here may be repeated.
         self._connection = self._connect()
         self._on_reconnect()
         return self.try_to(statement, *values)
@@ -188,7 +188,7 @@ class MysqlSession:
             host=self._url.host,
             port=self._url.port,
             user=self._url.username,
-            # As bytes: PyMySQL would encode a str as Latin-1.
+            # The password is passed as bytes because PyMySQL would encode a str as Latin-1.
             password=self._url.password.get_secret_value().encode(),
             autocommit=True,
             init_command=f"SET SESSION wait_timeout = {IDLE_SECONDS}",
@@ -264,7 +264,7 @@ def error_text(error: MySQLError) -> str:
 
 
 _PRIVILEGE_TESTS = {
-    # A duplicate column name: the statement cannot succeed, even if the database exists.
+    # The column name is duplicate, so that the statement cannot succeed even if the account has the privilege.
     "CREATE": "CREATE TABLE {table} (a INT, a INT)",
     "DROP": "DROP TABLE {table}",
     "SELECT": "SELECT 1 FROM {table}",
@@ -319,7 +319,10 @@ def _may(session: MysqlSession, database: str, privilege: str) -> bool:
 
 
 class MarkedDatabase:
-    """A database that carries a run's marker. `name` has been checked: letters, digits and underscores."""
+    """The database of a run on a MySQL server, with the run's marker and lock.
+
+    `name` must have been checked to have only letters, digits and underscores.
+    """
 
     def __init__(self, session: MysqlSession, name: str) -> None:
         self.name = name

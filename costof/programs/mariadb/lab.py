@@ -37,11 +37,11 @@ PACKAGE = "mariadb-server-core"
 SETTINGS = {
     # The server must not do a reverse DNS look-up of the client's address during a measured connection.
     "skip-name-resolve": "ON",
-    # Enough for hundreds of concurrent connections over far links.
+    # This is enough for hundreds of concurrent connections over far links.
     "max-connections": "1000",
     # Each of TPC-C's terminals prepares 53 statements, and the terminals of all arms stay connected through the run.
     "max-prepared-stmt-count": "1048576",
-    # Enough for the data of a study; memory is only allocated as it is used.
+    # This is enough for the data of a study. Memory is only allocated as it is used.
     "innodb-buffer-pool-size": "256M",
     # The server writes the whole file at its first start; the default of 96M would only take longer.
     "innodb-log-file-size": "32M",
@@ -198,7 +198,7 @@ class MariadbServer:
             self._admin = None
 
     def stop(self) -> None:
-        """Kill the process; its data need not be saved."""
+        """Kill the server's process; its data need not be saved."""
         self.close()
         self._lab.stop(self.name)
 

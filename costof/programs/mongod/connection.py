@@ -421,7 +421,7 @@ HEARTBEAT = "alive"
 
 
 class MarkedDatabase:
-    """A database that carries a run's marker and heartbeat in the collection `MARKER_NAME`."""
+    """The database of a run on a MongoDB server. Its collection `MARKER_NAME` holds the run's marker and heartbeat."""
 
     def __init__(self, session: MongodbSession, name: str) -> None:
         self.name = name

@@ -339,7 +339,7 @@ class ReplicaSet:
     def _client(self, name: str, username: str | None = None) -> Client:
         socket = quote(str(self._folder(name) / f"mongodb-{PORT}.sock"), safe="")
         password = self._password.get_secret_value()
-        # A client without a user only probes whether the member has started.
+        # A client without a user only tests whether the member has started, so a short time limit is enough.
         patience = ANSWER_SECONDS if username else PROBE_SECONDS
         login: dict[str, Any] = {"username": username, "password": password} if username else {}
         return pymongo.MongoClient(
@@ -378,7 +378,7 @@ ROLES = ("primary", "secondary", "hidden")
 REPLICA_SET = "costof"
 DATABASE = "ycsb"
 CACHE_GB = "0.5"
-# Election priorities.
+#: The members' election priorities.
 PRIORITIES = {"primary": 2, "secondary": 1, "hidden": 0}
 # Periodic disk writes for diagnostics would be noise in the measurement.
 PARAMETERS = {"diagnosticDataCollectionEnabled": "false"}

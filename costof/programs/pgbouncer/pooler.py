@@ -176,7 +176,7 @@ DESCRIPTORS = 2 * CLIENTS
 SETTINGS = {
     "auth_type": "scram-sha-256",
     "max_client_conn": CLIENTS,
-    # Many clients at once must wait for PgBouncer, not for TCP retransmissions.
+    # If many clients connect at once, they must wait for PgBouncer and not for TCP retransmissions.
     "listen_backlog": BACKLOG,
     # Connections to the server stay open through the run: a reconnection would disturb one slice and not the others.
     "server_lifetime": 1_000_000,

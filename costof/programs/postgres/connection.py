@@ -123,7 +123,7 @@ class PostgresSession:
             raise self._failed(error, statement) from None
 
     def refusal(self, statement: str) -> str | None:
-        """Execute a statement; return the error text if the server refuses it, else None.
+        """Execute a statement, and return the error text if the server refuses it, or None if it succeeds.
 
         Raises `TARGET_FAILED` if the server does not answer.
         """
@@ -168,7 +168,7 @@ class PostgresSession:
         except psycopg.Error:
             if self._connection is None or not self._connection.closed:
                 raise
-        # Servers close idle connections. Every statement here may safely be repeated.
+        # The server has closed the connection, as servers do with idle ones. Every statement here may be repeated.
         self.open()
         self._on_reconnect()
         return self.try_to(statement, *values)
@@ -225,7 +225,10 @@ UNION ALL SELECT typname FROM pg_type WHERE typnamespace = to_regnamespace(%s) A
 
 
 class MarkedSchema:
-    """A schema that carries a run's marker. `name` has been checked: letters, digits and underscores."""
+    """The schema of a run in a PostgreSQL database, with the run's marker and lock.
+
+    `name` must have been checked to have only letters, digits and underscores.
+    """
 
     def __init__(self, session: PostgresSession, name: str) -> None:
         self.name = name
@@ -302,7 +305,7 @@ def remove_created(schema: MarkedSchema, marker: Marker, place: PostgresSession,
 
 
 def holds_nothing(session: PostgresSession) -> bool:
-    """Return whether the database is as empty as a new one."""
+    """Return whether the session's database is as empty as a new one."""
     schemas = "SELECT 1 FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname NOT IN ('information_schema', 'public')"
     large_objects = "SELECT 1 FROM pg_largeobject_metadata"
     content = f"{schemas} UNION ALL {large_objects}"

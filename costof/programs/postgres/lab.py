@@ -42,7 +42,7 @@ SETTINGS = {
     # Shared memory is in files in the data folder, which is removed with the lab; files in /dev/shm would outlive a
     # killed server.
     "dynamic_shared_memory_type": "mmap",
-    # The JIT is for larger queries than any that is measured, and needs a library that may be missing.
+    # Just-in-time compilation is for larger queries than any that is measured, and needs a library that may be missing.
     "jit": "off",
     # Some errors are recognized by their English text, because their SQLSTATE is ambiguous.
     "lc_messages": "C",
@@ -79,7 +79,7 @@ PROBE_SECONDS = 5.0
 #: The request for TLS and the answer that accepts it (PostgreSQL's documentation, "SSL Session Encryption").
 TLS_REQUEST = b"\x00\x00\x00\x08\x04\xd2\x16\x2f"
 TLS_ACCEPTED = b"S"
-#: pg_hba.conf with one host line, so that the server treats plain and TLS connections alike.
+#: The lab's pg_hba.conf. It has one `host` line, so that the server treats plain and TLS connections alike.
 ACCESS = """\
 local all all scram-sha-256
 host all all all scram-sha-256

@@ -38,7 +38,7 @@ def find_redis() -> Path:
 
 
 def redis_version(binary: Path) -> str:
-    # Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=ae4d7c971a948f0
+    # The output is 'Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=ae4d7c971a948f0'.
     words = first_words([str(binary), "--version"], BINARY, PACKAGE).split()
     return next((word.removeprefix("v=") for word in words if word.startswith("v=")), "unknown")
 

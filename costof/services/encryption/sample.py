@@ -67,7 +67,7 @@ def log_in(login: Login, decrypts: bool = False) -> Connection:
         host=login.address,
         port=login.port,
         user=login.username,
-        # As bytes: PyMySQL would encode a str as Latin-1.
+        # The password is passed as bytes because PyMySQL would encode a str as Latin-1.
         password=login.password.get_secret_value().encode(),
         autocommit=True,
         connect_timeout=SECONDS,

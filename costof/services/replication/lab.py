@@ -48,7 +48,7 @@ from costof.services.replication.shape import (
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 
-#: Roles of members in CPU figures, in the members' order.
+#: The roles by which members are grouped in CPU figures, in the order of the members.
 PRIMARY, SECONDARIES, HIDDEN, READ_ONLY = "primary", "secondaries", "hidden", "read-only"
 #: The maximum number of voters that MongoDB allows in a set.
 MAX_VOTERS = 7
@@ -90,7 +90,7 @@ def member_roles(nodes: int) -> dict[str, str]:
 
 
 def roles_text(nodes: int) -> str:
-    """Return a text such as 'primary, 5 secondaries, hidden, 8 read-only'."""
+    """Return the roles in a set of this size as a text such as 'primary, 5 secondaries, hidden, 8 read-only'."""
     counts = Counter(member_roles(nodes).values())
     several = {SECONDARIES: "secondaries" if counts[SECONDARIES] > 1 else "secondary", READ_ONLY: "read-only"}
     return ", ".join(f"{count} {several[role]}" if role in several else role for role, count in counts.items())

@@ -231,7 +231,7 @@ STOP = "stopReplProducer"
 PATIENCE_SECONDS = 30.0
 POLL_SECONDS = 0.05
 STOP_MS = 8000
-#: Time between two checkpoints, as in mongod.
+#: The minimum time between two checkpoints. It is mongod's default.
 CHECKPOINT_SECONDS = 60.0
 # The time after which `replSetSyncFrom` is repeated. A member refuses it while it is choosing a source itself.
 REPEAT_SECONDS = 0.3
@@ -318,7 +318,7 @@ class ShapedSet:
         return ""
 
     def restore_primary(self) -> None:
-        """Make the first member primary if it is not. Raises `NotArrangedError`."""
+        """Make the first member primary again if another one has been elected. Raises `NotArrangedError`."""
         primary = self._set.admin(self.primary).admin
         if primary.command("hello").get("isWritablePrimary"):
             return

@@ -24,7 +24,7 @@ from costof.services import Judgement, Observation
 from costof.services.server.entrances import Entrances, Site
 from costof.study.arms import PlannedArm
 
-# PostgreSQL's client library is slow to import, and few labs have a pooler.
+# These are imported only when needed: PostgreSQL's client library is slow to import, and few labs have a pooler.
 if TYPE_CHECKING:
     from costof.programs.pgbouncer.pooler import PgBouncer
 

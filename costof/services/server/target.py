@@ -10,7 +10,7 @@ from costof.services.target import TargetService
 from costof.study.plan import Plan
 from costof.study.schema import ArmSettings, Level, Study
 
-#: Lab settings for programs in front of the server, which exist only in a lab.
+#: The names of lab settings for programs in front of the server, which exist only in a lab.
 ENTRANCES = frozenset({"tunnel", "stunnel", "pool"})
 
 

@@ -25,7 +25,7 @@ def tunnel_cipher(arm: PlannedArm) -> str:
 
 
 class Tunnels(Entrances):
-    """The SSH tunnels, each with its own client process."""
+    """The SSH tunnels of a run, each with its own ssh client process."""
 
     # The listening sshd is included: tunnels that are open continue without it.
     roles = frozenset({CLIENT_ROLE, SERVER_ROLE})
