@@ -180,7 +180,7 @@ class PgbenchTarget(TargetServer):
             raise CostofError(
                 ErrorText.PRIVILEGES_MISSING,
                 account=self.url.username,
-                actions="make a database, nor a schema",
+                actions="create a database or a schema",
                 database=database,
                 target=self.shown,
                 grant=self._grant(),

@@ -54,7 +54,7 @@ ADMINISTRATOR = "administrator"
 class RedisServer(LabServer):
     """One `redis-server`, which clients at all distances use."""
 
-    writes = ["the lab's own server: strings under keys key:<number>, gone with the lab"]
+    writes = ["the lab's own server: strings under keys key:<number>, removed with the lab"]
 
     def __init__(self, place: Place) -> None:
         self.address = place.new_address()
