@@ -1,10 +1,10 @@
-"""pgbench's four tables, as `pgbench --initialize` makes them (PostgreSQL's documentation, "pgbench")."""
+"""pgbench's four tables, as `pgbench --initialize` creates them (PostgreSQL's documentation, "pgbench")."""
 
 from __future__ import annotations
 
-#: All tables, in an order in which they can be dropped.
+#: The names of all tables, in an order in which they can be dropped.
 TABLES = ("pgbench_history", "pgbench_accounts", "pgbench_tellers", "pgbench_branches")
-#: The table whose rows are the run's records.
+#: The table whose rows are the records that a run loads and queries.
 ACCOUNTS = "pgbench_accounts"
 TELLERS_OF_A_BRANCH = 10
 
@@ -17,9 +17,10 @@ _COLUMNS = {
 
 
 def create_tables(scale: int) -> list[str]:
-    """Return the statements that create all tables and fill branches (`scale` rows) and tellers, but not accounts.
+    """Return the statements that create all tables and fill `pgbench_branches` (`scale` rows) and `pgbench_tellers`.
 
-    The tables have their primary keys from the start, so that loading an account twice is an error.
+    They leave `pgbench_accounts` empty: the engine loads it. The tables have their primary keys from the start, so that
+    loading an account twice is an error.
     """
     tellers = f"SELECT tid, (tid - 1) / {TELLERS_OF_A_BRANCH} + 1, 0 FROM generate_series(1, {{}}) AS tid"  # noqa: S608
     return [
@@ -30,5 +31,5 @@ def create_tables(scale: int) -> list[str]:
 
 
 def after_load() -> list[str]:
-    """Return the statements after the load: pgbench's own, and one that reads every row into memory."""
+    """Return the statements to run after the load: pgbench's VACUUM, and a query that reads every row into memory."""
     return [*(f"VACUUM ANALYZE {table}" for table in TABLES), f"SELECT sum(length(filler)) FROM {ACCOUNTS}"]  # noqa: S608

@@ -1,4 +1,4 @@
-"""sysbench's table `sbtest1`, as its oltp scripts make it (oltp_common.lua), for any MySQL server."""
+"""sysbench's table `sbtest1`, as sysbench's oltp scripts create it (oltp_common.lua), for any MySQL server."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ TABLE = "sbtest1"
 
 
 def create_table(database: str) -> str:
-    """Return the statement that creates the table without its secondary index, which is made after the load."""
+    """Return the statement that creates the table without its secondary index; `after_load` adds the index."""
     return (
         f"CREATE TABLE `{database}`.{TABLE} (id INTEGER NOT NULL AUTO_INCREMENT, k INTEGER DEFAULT '0' NOT NULL, "
         "c CHAR(120) DEFAULT '' NOT NULL, pad CHAR(60) DEFAULT '' NOT NULL, PRIMARY KEY (id)) ENGINE = innodb"
@@ -14,7 +14,10 @@ def create_table(database: str) -> str:
 
 
 def after_load(database: str) -> list[str]:
-    """Return the statements after the load: the index, statistics, and one that reads every row into memory."""
+    """Return the statements to run after the load.
+
+    They create the secondary index, update the optimizer's statistics, and read every row into memory.
+    """
     return [
         f"CREATE INDEX k_1 ON `{database}`.{TABLE} (k)",
         f"ANALYZE TABLE `{database}`.{TABLE}",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
-#: All tables, in an order in which they can be dropped or filled.
+#: The names of all tables, in an order in which they can be dropped or filled.
 TABLES = (
     "warehouse",
     "district",
@@ -24,18 +24,18 @@ DISTRICTS = 10
 UNITS_OF_A_WAREHOUSE = 111
 UNITS_OF_THE_ITEMS = 100
 
-#: Fixed here, since defaults differ between servers. The data is ASCII and sorted as bytes.
+#: The tables' options. They are fixed here because the defaults differ between servers. The data is ASCII and sorted as
+#: bytes.
 _OPTIONS = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
 _ADDRESS = (
     "{0}_street_1 VARCHAR(20) NOT NULL, {0}_street_2 VARCHAR(20) NOT NULL, {0}_city VARCHAR(20) NOT NULL, "
     "{0}_state CHAR(2) NOT NULL, {0}_zip CHAR(9) NOT NULL"
 )
 
-#: The tables' columns (clause 1.3). Counters with four digits in the specification are integers, which no run can
-#: overflow. History has no primary key (clause 1.3.1). References between tables are not declared as foreign keys,
-#: which clause 1.3 does not require: each insert would then read and lock its parents' rows, such as the warehouse's,
-#: and the cost of a protection would be measured on top of that. The transactions keep the references; `REFERENCES`
-#: checks them.
+#: The tables' columns (clause 1.3). Counters that have four digits in the specification are integers here, so that no
+#: run can overflow them. History has no primary key (clause 1.3.1). References between tables are not declared as
+#: foreign keys, because clause 1.3 does not require it and each insert would have to read and lock rows of the
+#: referenced tables, such as the warehouse's. The transactions keep the references intact; `orphans` checks that.
 COLUMNS = {
     "warehouse": (
         f"w_id INT NOT NULL, w_name VARCHAR(10) NOT NULL, {_ADDRESS.format('w')}, w_tax DECIMAL(4,4) NOT NULL, "
@@ -76,7 +76,7 @@ COLUMNS = {
         "i_id INT NOT NULL, i_im_id INT NOT NULL, i_name VARCHAR(24) NOT NULL, i_price DECIMAL(5,2) NOT NULL, "
         "i_data VARCHAR(50) NOT NULL, PRIMARY KEY (i_id)"
     ),
-    # Strings may be NULL: New-Order updates many rows with one INSERT that names only the columns that change.
+    # The string columns may be NULL: New-Order updates many rows with one INSERT that omits the unchanged columns.
     "stock": (
         "s_i_id INT NOT NULL, s_w_id INT NOT NULL, s_quantity SMALLINT NOT NULL, "
         + "".join(f"s_dist_{district:02} CHAR(24), " for district in range(1, DISTRICTS + 1))
@@ -85,7 +85,7 @@ COLUMNS = {
     ),
 }
 
-#: The references between tables (clause 1.3.1): table, columns, referenced table, its columns.
+#: The references between tables (clause 1.3.1): each is (table, its columns, referenced table, the columns there).
 REFERENCES = (
     ("district", ("d_w_id",), "warehouse", ("w_id",)),
     ("customer", ("c_w_id", "c_d_id"), "district", ("d_w_id", "d_id")),
@@ -99,8 +99,8 @@ REFERENCES = (
     ("stock", ("s_i_id",), "item", ("i_id",)),
 )
 
-#: The consistency conditions (clause 3.3.2): a description, and a query that returns the rows that violate it. They
-#: hold while no transaction is under way.
+#: The consistency conditions by their numbers in clause 3.3.2: a description of the condition, and a query that returns
+#: the rows that violate it. The conditions hold whenever no transaction is running.
 CONSISTENCY = {
     1: (
         "a warehouse's w_ytd is the sum of its districts' d_ytd",
@@ -171,8 +171,8 @@ CONSISTENCY = {
         "GROUP BY h_c_w_id, h_c_d_id, h_c_id) AS h ON h_c_w_id = c_w_id AND h_c_d_id = c_d_id AND h_c_id = c_id "
         "WHERE c_balance <> COALESCE(delivered, 0) - COALESCE(paid, 0)",
     ),
-    # The specification's condition is for a database just loaded, without deliveries. Adding the deliveries, which the
-    # customers count, makes it hold later too.
+    # The specification's condition holds only right after the load, before any delivery. This one also adds the number
+    # of deliveries (`c_delivery_cnt` of all customers), so that it holds later too.
     11: (
         "a district has 2100 more orders than new orders, plus one for each delivery",
         "SELECT d_w_id, d_id, ordered, waiting, delivered FROM district "
@@ -196,7 +196,7 @@ CONSISTENCY = {
 
 
 class Cursor(Protocol):
-    """The methods of a DB-API cursor (PEP 249) that the checks use."""
+    """The methods of a DB-API cursor (PEP 249) that `violations` and `orphans` use."""
 
     def execute(self, query: str, /) -> Any: ...
     def fetchall(self) -> Sequence[Any]: ...
@@ -207,21 +207,21 @@ def create_tables(database: str) -> list[str]:
 
 
 def after_load(database: str) -> list[str]:
-    """Return the statements after the load: they make the statistics that the query planner needs."""
+    """Return the statements to run after the load. They update the statistics that the query planner needs."""
     return [f"ANALYZE TABLE {', '.join(f'`{database}`.{name}' for name in TABLES)}"]
 
 
 def load_operations(warehouses: int) -> int:
-    """Return the number of operations of the engine's load (docs/ipc.md)."""
+    """Return the number of operations in which the engine loads this many warehouses (docs/ipc.md)."""
     return UNITS_OF_A_WAREHOUSE * warehouses + UNITS_OF_THE_ITEMS
 
 
 def violations(cursor: Cursor, conditions: Iterable[int] = tuple(CONSISTENCY)) -> list[str]:
-    """Return texts for the conditions of `CONSISTENCY` that do not hold in the cursor's database."""
+    """Return a text for each of these `CONSISTENCY` conditions that does not hold in the cursor's database."""
     texts = []
     for number in conditions:
         meaning, query = CONSISTENCY[number]
-        # One row is enough; a broken database may have thousands.
+        # One row that violates the condition is enough as an example; a broken database may have thousands.
         cursor.execute(f"{query} LIMIT 1")
         rows = cursor.fetchall()
         if rows:
@@ -232,7 +232,7 @@ def violations(cursor: Cursor, conditions: Iterable[int] = tuple(CONSISTENCY)) -
 
 
 def orphans(cursor: Cursor) -> list[str]:
-    """Return texts for the `REFERENCES` that a row of the cursor's database violates."""
+    """Return a text for each of the `REFERENCES` that a row in the cursor's database violates."""
     texts = []
     for table, columns, parent, keys in REFERENCES:
         joined = " AND ".join(f"{key} = {column}" for key, column in zip(keys, columns, strict=True))

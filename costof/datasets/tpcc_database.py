@@ -1,4 +1,4 @@
-"""TPC-C's tables during a run: creation, load, consistency checks (clause 3.3.2), and renewal when they grow."""
+"""TPC-C's tables during a run: how they are created, loaded, checked (clause 3.3.2), and reloaded if they grow."""
 
 from __future__ import annotations
 
@@ -12,18 +12,22 @@ from costof.errors import CostofError, ErrorText, WarningText
 RunStatement = Callable[[str], Sequence[tuple[Any, ...]]]
 FACT = "consistency conditions"
 ALL_HELD = "1 to 12 held after the load and after the run"
-# With ten lines an order, the tables still fit into the memory of a lab's server and on any disk. A run of hours would
-# make tens of millions of orders.
-MOST_ORDERS = 500_000
+# The number of orders above which the tables are emptied and loaded again. With ten lines an order, this many still fit
+# into the memory of a lab's server and on any disk; a run of hours would make tens of millions of orders.
+MAX_ORDERS = 500_000
 
 
 class TpccDatabase:
-    """TPC-C's tables in one database. `make` them, `fill` them, and call `renew` before each slice."""
+    """TPC-C's tables in one database. Call `make`, then `fill`, then `renew` before each slice."""
 
     def __init__(
         self, run: RunStatement, database: str, where: str, run_optional: Callable[[str], object] | None = None
     ) -> None:
-        """`where` names the server in errors. `run_optional` runs statements that a server may refuse."""
+        """Set how statements are executed.
+
+        `where` is the server's name in errors. `run_optional` executes statements that the server may refuse without
+        harm to the run; the default is `run`.
+        """
         self._run = run
         self._run_optional = run_optional or run
         self._database = database
@@ -45,9 +49,9 @@ class TpccDatabase:
             raise CostofError(ErrorText.TPCC_UNSOUND, where=self._where, detail="; ".join(violations))
 
     def renew(self) -> None:
-        """Empty and fill the tables again if there are more than `MOST_ORDERS` orders."""
+        """Empty and fill the tables again if there are more than `MAX_ORDERS` orders."""
         ((next_orders,),) = self._run(f"SELECT COALESCE(SUM(d_next_o_id), 0) FROM `{self._database}`.district")  # noqa: S608
-        if int(next_orders) > MOST_ORDERS:
+        if int(next_orders) > MAX_ORDERS:
             for table in tpcc.TABLES:
                 self._run(f"TRUNCATE TABLE `{self._database}`.{table}")
             self.fill(self._load)
@@ -69,7 +73,7 @@ class TpccDatabase:
 
 
 class _Cursor:
-    """A cursor whose connection may be a new one each time, so that each query first selects the database."""
+    """A cursor that selects the database before each query, because each query may use a new connection."""
 
     def __init__(self, run: RunStatement, database: str) -> None:
         self._run = run

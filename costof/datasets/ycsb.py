@@ -1,4 +1,4 @@
-"""The keys of YCSB's records, as its core workload makes them (site.ycsb.Utils and CoreWorkload.buildKeyName)."""
+"""The keys of YCSB's records, as YCSB's core workload makes them (site.ycsb.Utils and CoreWorkload.buildKeyName)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ _MASK = (1 << 64) - 1
 
 
 def fnv_hash_64(value: int) -> int:
-    """Return the FNV-1a hash of a record's number, from the lowest byte up.
+    """Return the FNV-1a hash of a record's number, whose bytes are hashed from the lowest to the highest.
 
-    As in YCSB, the result is the absolute value of a signed 64-bit integer.
+    As in YCSB, the result is the absolute value of the hash as a signed 64-bit integer.
     """
     hashed = FNV_OFFSET_BASIS_64
     for _ in range(8):
@@ -21,5 +21,5 @@ def fnv_hash_64(value: int) -> int:
 
 
 def key_name(number: int) -> str:
-    """Return the `_id` of record `number` in hashed order: 'user' and the hash."""
+    """Return the `_id` of record `number` if YCSB inserts in hashed order: 'user' and the hash of the number."""
     return f"user{fnv_hash_64(number)}"

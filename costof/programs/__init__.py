@@ -1,1 +1,1 @@
-"""Server programs, one file or folder each: how to start one in a lab, and how to use a user's own server."""
+"""Server programs, one file or folder for each: how a lab starts one, and how a run uses a user's own server."""

@@ -1,4 +1,4 @@
-"""Access to a user's own server: URL, CA file, and the ways to give a password."""
+"""Access to a user's own server: its URL, the CA file, and where the password comes from."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from costof.urls import UrlError, UrlParts, host_shown, login_shown, split_host,
 
 
 def check_ca_file(path: Path | None) -> None:
-    """Raise `TLS_CA_INVALID` unless the file holds certificates in PEM."""
+    """Raise `TLS_CA_INVALID` if a file is given and does not hold certificates in PEM format."""
     if path is None:
         return
-    # Imported here because it is slow to import and most runs have no CA file.
+    # The module is imported here because its import is slow and most runs have no CA file.
     from cryptography import x509
 
     try:
@@ -34,8 +34,8 @@ def check_ca_file(path: Path | None) -> None:
 class Password:
     """A password from an option or from the environment.
 
-    `explicit` is True for an option: a second password in the URL is then an error. A password from the environment
-    is used only if the URL has none.
+    `explicit` is True for a password from an option: a password in the URL as well is then an error. A password from
+    the environment is used only if the URL has no password.
     """
 
     value: SecretStr
@@ -43,7 +43,7 @@ class Password:
 
 
 def read_password(file: Path | None, ask: bool, environment_value: str | None) -> Password | None:
-    """Return the password from the file, a prompt or the environment; None if there is none.
+    """Return the password from the file, from a prompt (if `ask`) or from the environment; None if there is none.
 
     Raises `PASSWORD_TWICE`, `PASSWORD_FILE`, `PASSWORD_VARIABLE`.
     """
@@ -87,11 +87,11 @@ class ShownAccess:
 
 @dataclass(frozen=True)
 class Access:
-    """The options of a target as the user gave them; URLs and password are never shown.
+    """The options of a target as the user gave them. The URLs and the password stay out of plans, reports and logs.
 
-    `database` is the name that the user chose for the run's database. `allow_plain` permits arms without TLS although
-    the URL requires TLS. `server_cpu` is a command that prints the CPU seconds of the servers. `pooler_url` is the
-    address of a pooler in front of the server.
+    `plain_url` is the URL for arms without TLS. `database` is the name that the user chose for the run's database.
+    `allow_plain` permits arms without TLS although the URL requires TLS. `server_cpu` is a command that prints the CPU
+    seconds that the servers have used. `pooler_url` is the URL of a pooler in front of the server.
     """
 
     url: str = field(repr=False)
@@ -104,7 +104,10 @@ class Access:
     pooler_url: str | None = field(default=None, repr=False)
 
     def choose_password(self, url_password: SecretStr | None) -> SecretStr | None:
-        """Return the password of the URL, else the other one. Raises `PASSWORD_TWICE` for one in both places."""
+        """Return the URL's password, or `password` if the URL has none; None without either.
+
+        Raises `PASSWORD_TWICE` if the URL has a password and another one is from an option.
+        """
         if url_password is None:
             return self.password.value if self.password else None
         if self.password is not None and self.password.explicit:
@@ -116,10 +119,11 @@ class Access:
 class UrlForm:
     """The syntax of the URLs of one kind of server.
 
-    `tls_options` maps the options that turn TLS on or off to their values. TLS always verifies the certificate and the
-    host name; values that may silently fall back to plain are not accepted, since the measured protocol would be
-    unknown. `ca_option` is the option for a CA file. `normalize` brings an option and its value to the spelling of
-    `tls_options`. `path_refused` is the error for a URL with a path, if none is allowed.
+    `tls_options` maps the name of each option that turns TLS on or off to its accepted values, and each value to
+    whether it turns TLS on. TLS always verifies the certificate and the host name. Values that may silently fall back
+    to plain are not accepted, since the measured protocol would be unknown. `ca_option` is the option for a CA file.
+    `normalize` changes an option's name and value to the spelling in `tls_options`. `path_refused` is the error text
+    for a URL with a path; None if a path is allowed.
     """
 
     schemes: tuple[str, ...]
@@ -133,10 +137,11 @@ class UrlForm:
 
 @dataclass(frozen=True)
 class LoginUrl:
-    """A parsed URL with a user.
+    """A parsed URL that names a user.
 
     `password` is empty if there is none. `path` includes its slash. `tls` is True if the URL or a CA file requires TLS;
-    then only arms without TLS, if --allow-plain permits them, use plain connections. `shown` has no secrets.
+    the only plain connections are then those of arms without TLS, if --allow-plain permits them. `shown` is the URL
+    without secrets.
     """
 
     host: str
@@ -154,7 +159,7 @@ class LoginUrl:
 
 
 def parse_login_url(access: Access, study: str, form: UrlForm) -> LoginUrl:
-    """Parse the URL of a target. Raises `BAD_TARGET`, `PASSWORD_TWICE`."""
+    """Parse the URL of a target, whose syntax is `form`. Raises `BAD_TARGET`, `PASSWORD_TWICE`."""
     try:
         parts = split_url(access.url, form.example)
         username, host, port = _parse_authority(parts, form)
@@ -177,7 +182,7 @@ def parse_login_url(access: Access, study: str, form: UrlForm) -> LoginUrl:
 
 
 def _parse_authority(parts: UrlParts, form: UrlForm) -> tuple[str, str, int]:
-    """Return user, host and port. Raises `UrlError`."""
+    """Return the URL's user, host and port. Raises `UrlError`."""
     if parts.scheme not in form.schemes:
         raise UrlError(f"write it as {form.example}")
     if not parts.hosts:
@@ -190,7 +195,7 @@ def _parse_authority(parts: UrlParts, form: UrlForm) -> tuple[str, str, int]:
 
 
 def _parse_options(query: str, form: UrlForm) -> dict[str, str]:
-    """Return the options. Raises `UrlError` for unknown ones, which could hold a secret and must not be shown."""
+    """Return the URL's options. Raises `UrlError` for an unknown one without quoting it, since it may be a secret."""
     options: dict[str, str] = {}
     for pair in parse_qsl(query, keep_blank_values=True):
         name, text = form.normalize(*pair)

@@ -1,7 +1,7 @@
-"""The common base of the lab's balancers: their entrances (ports), and settings that a good operator would choose.
+"""The common base of the lab's balancers: their entrances (ports), and the settings that a good operator would choose.
 
-All arms use the same process with the same settings and differ only in the entrance. All limits are above what a study
-needs, so that the balancer's CPU is the first bottleneck.
+All arms use the same balancer process with the same settings; they connect to different ports. All limits are above
+what a study needs, so that the balancer's CPU is the first bottleneck.
 """
 
 from __future__ import annotations
@@ -17,20 +17,21 @@ from costof.lab.lab import Lab, Process
 from costof.lab.program import Counters, with_descriptors
 
 ROLE = "balancer"
-#: Limit of simultaneous clients.
+#: Maximum number of simultaneous client connections.
 CONNECTIONS = 20_000
-#: File descriptors: two connections per client (to the client and to the origin), and some for the program itself.
+#: Maximum number of file descriptors: two connections per client (one to the client, one to the origin), and some for
+#: the program itself.
 DESCRIPTORS = 2 * CONNECTIONS + 1_000
-#: Idle timeout: an arm's connections stay open during the slices of other arms.
+#: Idle timeout. It is long because an arm's connections stay open during the slices of other arms.
 IDLE = "1h"
 REQUESTS_PER_CONNECTION = 1_000_000
 IDLE_TO_ORIGIN = 10_000
 CONNECT_SECONDS = 10
-#: Time limit for a status request.
+#: Time limit for the answer to a status request.
 ANSWER_SECONDS = 60.0
-#: Cipher suites that clients may choose: all of this OpenSSL.
+#: Cipher suites that clients may choose: all that the balancer's OpenSSL has.
 SUITES = "ALL:@SECLEVEL=0"
-#: A path that the balancer answers itself, with the protocol and cipher of the request's connection.
+#: A path that the balancer answers itself, with the TLS version and cipher of the request's connection.
 EVIDENCE_PATH = "/costof-evidence"
 #: The name in the origin's certificate, which a balancer verifies if it uses TLS to the origin.
 ORIGIN_NAME = "origin"
@@ -38,10 +39,11 @@ ORIGIN_NAME = "origin"
 
 @dataclass(frozen=True)
 class Entrance:
-    """A port of a balancer, and the way from there to the origin.
+    """A port of a balancer, and how the balancer connects from there to the origin.
 
-    `certificate` (a PEM file with key and certificate) is set if TLS ends at the balancer. `origin` is 'address:port'.
-    It is reached with verified TLS if `reencrypts`; with `passes_through` the balancer forwards bytes as they are.
+    `certificate` (a PEM file with key and certificate) is set if TLS ends at the balancer. `origin` is the origin's
+    'address:port'. If `reencrypts`, the balancer connects to the origin with TLS and verifies its certificate. If
+    `passes_through`, the balancer forwards bytes unchanged.
     """
 
     name: str
@@ -53,7 +55,7 @@ class Entrance:
 
 
 class Balancer(ABC):
-    """A balancer between clients and origin: one process with one thread. `start` it; the lab ends it."""
+    """A balancer between clients and origin: one process with one thread. Call `start`; the lab stops the process."""
 
     name: str
 
@@ -65,7 +67,7 @@ class Balancer(ABC):
         self._entrances = list(entrances)
         self._ca_file = ca_file
         self._process: Process | None = None
-        #: Number of status requests: nginx counts their connections too.
+        #: Number of status requests so far. nginx includes their connections in its counter.
         self._queries = 0
 
     @abstractmethod
@@ -73,21 +75,21 @@ class Balancer(ABC):
 
     @abstractmethod
     def configuration(self) -> str:
-        """Return the complete configuration; the machine's own configuration is not read."""
+        """Return the balancer's complete configuration file. The balancer does not read the machine's own one."""
 
     @abstractmethod
     def counters(self, entrance: str) -> Counters:
-        """Return the counters of an entrance, or of the process if it does not count by entrance.
+        """Return the counters of the port named `entrance`; those of the whole process if it does not count by port.
 
-        Return empty counters if the process has ended.
+        The counters are empty if the process does not answer.
         """
 
     @abstractmethod
     def facts(self) -> dict[str, str]:
-        """Return the settings that matter to a reader of the report."""
+        """Return the settings that the report shows, as one text by the program's name."""
 
     def why_dead(self) -> str | None:
-        """Return how the process has ended, or None if it runs."""
+        """Return how the process ended, or None if it is running or was never started."""
         return self._process.why_dead(f"the balancer {self.name}") if self._process else None
 
     @property
@@ -96,7 +98,7 @@ class Balancer(ABC):
 
     @property
     def _socket(self) -> Path:
-        """The Unix socket for status requests. Its path is short because at most 107 bytes are allowed."""
+        """The balancer's Unix socket for status requests. Its name is short because a path may have only 107 bytes."""
         return self._folder / "sock"
 
     def _query(self, request: bytes) -> str:
@@ -109,10 +111,10 @@ class Balancer(ABC):
             return b"".join(iter(lambda: connection.recv(65536), b"")).decode(errors="replace")
 
     def _answers(self) -> bool:
-        """Return whether it answers a status request; the socket's file exists before it listens."""
+        """Return whether the balancer answers a status request. The socket's file alone does not prove that."""
         return self.counters(self._entrances[0].name) != Counters()
 
     def _spawn(self, argv: list[str]) -> None:
-        """Start the process and wait until it answers."""
+        """Start the balancer's process with this command line and wait until it answers a status request."""
         self._process = self._lab.spawn(self.name, ROLE, with_descriptors(DESCRIPTORS, argv), host=self._host)
         self._lab.wait_until(f"starting {self.name}", self._answers, only=self._process)

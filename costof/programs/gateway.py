@@ -1,4 +1,4 @@
-"""The engine's `gateway`: a proxy for a MySQL server that encrypts columns of its answers."""
+"""The engine's `gateway`: a proxy in front of a MySQL server that encrypts columns of the server's answers."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from costof.messages.process import ANSWER_SECONDS, EngineProcess
 from costof.model import Model
 
 ROLE = "gateway"
-#: Limits for measurements, which have many clients at one address. The tables do not change during a run, so the
-#: catalogue is never read again: that would cost a connection and CPU time in the middle of a slice.
+#: The gateway's limits in measurements, where many clients have one address. They are too high to be reached. The
+#: table definitions do not change during a run, so the gateway never reads them again: that would cost a connection and
+#: CPU time in the middle of a slice.
 NO_LIMITS = {
     "connections": 1_000_000,
     "connections_an_address": 1_000_000,
@@ -23,7 +24,10 @@ NO_LIMITS = {
 
 
 class GatewayReady(Model):
-    """The gateway's first answer: the listeners in the plan's order, with the ports that it chose, and warnings."""
+    """The gateway's first answer: its warnings, and the listeners' 'address:port' in the order of the plan.
+
+    A port that the plan leaves open is the one that the gateway chose.
+    """
 
     listeners: list[str]
     warnings: list[str] = Field(default_factory=list)
@@ -32,9 +36,9 @@ class GatewayReady(Model):
 class GatewayListenerCounters(Model):
     """Counters of one listener.
 
-    `tls` counts clients' handshakes by version, `commands` those forwarded, `rows` the rows checked against rules,
-    `refused` the refused commands, and `errors` the sessions that broke. Bytes are those of encrypted values; NULLs
-    have none.
+    `tls` counts the TLS handshakes of clients by version, `commands` the forwarded commands, `rows` the rows checked
+    against the rules, `refused` the refused commands, and `errors` the sessions that broke. `plaintext_bytes` and
+    `ciphertext_bytes` are the sizes of encrypted values; NULL is never encrypted.
     """
 
     connections: int
@@ -49,7 +53,7 @@ class GatewayListenerCounters(Model):
 
 
 class GatewayCounters(Model):
-    """Counters since the start; the keys of `listeners` are 'address:port'."""
+    """Counters since the gateway's start. The keys of `listeners` are 'address:port'."""
 
     cpu_ns: int
     listeners: dict[str, GatewayListenerCounters]
@@ -57,22 +61,25 @@ class GatewayCounters(Model):
 
 class _Reloaded(Model):
     listeners: dict[str, str | None] = Field(
-        description="Why the earlier rules stay in use; null if the new ones are in use."
+        description="For each listener, why its earlier rules stay in use; null if its new rules are in use."
     )
 
 
 class GatewayLearning(Model):
-    """Settings for learning: the statements of these accounts, which are not guarded, are written to a file."""
+    """Settings for learning: the gateway writes the statements of these accounts to `file`.
+
+    The accounts must not be guarded by the rules.
+    """
 
     file: Path
     accounts: list[str]
 
 
 class GatewayListener(Model):
-    """A port of the gateway, 'address:port', and the server behind it, 'host:port'.
+    """A port of the gateway: `address` is its 'address:port', `server` the 'host:port' of the server behind it.
 
-    `tls` and TLS in `server_transport` must be used together or not at all. `limits` are limits that differ from the
-    defaults, by the engine's names. Without `learn` nothing is learned.
+    Clients must use TLS (`tls`) exactly if the gateway uses TLS to the server (`server_transport`). `limits` has the
+    limits that differ from the defaults, by the engine's names. Without `learn` the gateway writes no statements down.
     """
 
     address: str
@@ -85,27 +92,30 @@ class GatewayListener(Model):
 
 
 class GatewayPlan(Model):
-    """The listeners of a process, and the number of threads that serve them."""
+    """The listeners of a gateway process, and the number of threads that serve them."""
 
     threads: int
     listeners: list[GatewayListener]
 
 
 class GatewayProcess(EngineProcess):
-    """A `costof-engine gateway` process. `prefix` is the command that starts a program on its host."""
+    """A `costof-engine gateway` process. `prefix` is put before its command line to start it on a host of the lab."""
 
     def __init__(self, prefix: Sequence[str] = (), *, threads: int = 1) -> None:
         super().__init__("gateway", prefix)
         self._threads = threads
 
     def begin(self, listeners: Sequence[GatewayListener]) -> GatewayReady:
-        """Start to listen. Raises `INSTRUMENT_FAILED`, with the gateway's error text if rules are wrong."""
+        """Start to listen. Raises `INSTRUMENT_FAILED`, with the gateway's error text if the rules are invalid."""
         return self._begin(GatewayReady, GatewayPlan(threads=self._threads, listeners=list(listeners)))
 
     def counters(self) -> GatewayCounters:
         return self._counted(GatewayCounters)
 
     def reload(self) -> dict[str, str | None]:
-        """Read all rules again. Return for each listener why the earlier rules stay in use, or None."""
+        """Make the gateway read all rule files again.
+
+        Return, for each listener, why its earlier rules stay in use, or None if its new rules are in use.
+        """
         self._send({"reload": {}})
         return self._validated(_Reloaded, {"listeners": self._answer(ANSWER_SECONDS).get("reloaded")}).listeners

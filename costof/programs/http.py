@@ -11,15 +11,18 @@ from costof.model import Secret
 
 
 class HttpSettings(ServiceSettings):
-    """The request. `path` includes the query; `headers` are whole lines and may hold credentials."""
+    """The request to send. `path` includes the query. `headers` are whole header lines and may hold credentials."""
 
     protocol: Literal["http"] = "http"
-    host: str | None = Field(default=None, description="The Host header; the address if absent.")
+    host: str | None = Field(default=None, description="The Host header; if absent, the address is sent.")
     path: str
     headers: list[Secret] = Field(default_factory=list)
-    requests_per_connection: int | None = Field(default=None, description="If absent, as many as the server allows.")
+    requests_per_connection: int | None = Field(
+        default=None,
+        description="Number of requests after which a connection is closed; if absent, as many as the server allows.",
+    )
     any_status: bool = Field(default=False, description="Whether a response other than 2xx is a success too.")
 
     def keeps_connections(self, kind: str) -> bool:
-        """Return False if connections end after a number of requests: they are opened again in measured time."""
+        """Return whether connections stay open; not if each is closed and reopened after a number of requests."""
         return self.requests_per_connection is None and super().keeps_connections(kind)

@@ -1,4 +1,4 @@
-"""Leftovers of killed runs on a user's server: databases with costof's marker, and whether their run still lives."""
+"""Leftovers of killed runs on a user's server: how to find and remove them, and whether their run is still active."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from costof.programs.target_database import DEAD_AFTER_SECONDS, Marker
 
 @dataclass(frozen=True)
 class Leftover:
-    """A database with an intact marker; or, with `marker` None, an empty one with a name that costof generates.
+    """A database that a run has left behind: one with an intact marker, or an empty one without a marker.
 
-    `in_use` is the reason to keep it, or None if it may be removed.
+    An empty one (`marker` None) counts only if its name has the form of costof's generated names.
+
+    `in_use` is the reason to keep the database, or None if it may be removed.
     """
 
     database: str
@@ -29,7 +31,7 @@ class Leftover:
 class Leftovers(ABC):
     """The leftovers on one server. Databases without an intact marker are removed only if they are empty."""
 
-    #: Schemes of the URLs of such servers.
+    #: URL schemes of the servers that this class handles.
     schemes: ClassVar[Collection[str]]
     url: TargetUrl
     session: Session
@@ -43,19 +45,20 @@ class Leftovers(ABC):
 
     @abstractmethod
     def find(self) -> list[Leftover]:
-        """Return all leftovers that this account may see. Raises `TARGET_FAILED`."""
+        """Return all leftovers that the URL's account may see. Raises `TARGET_FAILED`."""
 
     @abstractmethod
     def remove(self, leftover: Leftover) -> bool:
-        """Drop what the run has made, or the empty database, and return True.
+        """Drop everything that the run has created, or the empty database, and return True.
 
-        Return False without any change if the marker has changed since, or if the empty database now holds something.
+        Return False and change nothing if the marker has changed since `find`, or if the empty database now holds
+        something.
         """
 
 
 @contextmanager
 def open_leftovers(access: Access) -> Iterator[Leftovers]:
-    """Log in to the server of a URL. Raises `BAD_TARGET` and the errors of `Session.open`."""
+    """Log in to the server of a URL and yield its leftovers. Raises `BAD_TARGET` and the errors of `Session.open`."""
     kinds: list[type[Leftovers]] = [module.leftovers for module in modules() if hasattr(module, "leftovers")]
     by_scheme = {scheme: kind for kind in kinds for scheme in kind.schemes}
     scheme = access.url.partition("://")[0].lower()
@@ -72,14 +75,15 @@ def open_leftovers(access: Access) -> Iterator[Leftovers]:
 
 
 def running_here(marker: Marker) -> str | None:
-    """Return the reason to keep a database if the process of its run lives on this machine, else None."""
+    """Return the reason to keep a database if its run's process is alive on this machine, else None."""
     return f"its run is still active ({marker.maker})" if marker.maker.is_alive() else None
 
 
 def in_use_by_heartbeat(marker: Marker, seconds_since: float | None) -> str | None:
-    """Return the reason to keep a database, by the time since its run's last heartbeat; None if the run is dead.
+    """Return the reason to keep a database, or None if its run is dead.
 
-    If the process is known to be dead, the heartbeat does not matter.
+    A run is alive if its process is alive on this machine. If its process is on another machine, the run counts as
+    alive for `DEAD_AFTER_SECONDS` after its last heartbeat. `seconds_since` is None if there was no heartbeat.
     """
     if here := running_here(marker):
         return here

@@ -25,7 +25,7 @@ from costof.programs.balancer import (
 PACKAGE = "nginx"
 MODULE = "ngx_stream_module.so"
 MODULE_PACKAGE = "libnginx-mod-stream"
-#: Temporary folders, which nginx would otherwise create outside the lab's folder.
+#: nginx's temporary folders, which it would otherwise create outside the lab's folder.
 TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 _ACCEPTED = re.compile(r"server accepts handled requests\s+(\d+) ")
 
@@ -35,12 +35,12 @@ def find_nginx() -> Path:
 
 
 def nginx_version(binary: Path) -> str:
-    # 'nginx version: nginx/1.22.1'
+    # The output is 'nginx version: nginx/1.22.1'.
     return first_words([str(binary), "-v"], "nginx", PACKAGE).rpartition("/")[2]
 
 
 def find_stream_module(binary: Path) -> Path | None:
-    """Return the path of nginx's stream module, or None if it is built in. Raises `PROGRAM_MISSING`."""
+    """Return the path of nginx's module for TCP forwarding, or None if it is built in. Raises `PROGRAM_MISSING`."""
     built = subprocess.run(
         [str(binary), "-V"], capture_output=True, text=True, timeout=VERSION_SECONDS, check=False
     ).stderr
@@ -61,7 +61,7 @@ def find_stream_module(binary: Path) -> Path | None:
 
 
 def _whole_nginx() -> Path:
-    """Return nginx's path if its stream module is there too. Raises `PROGRAM_MISSING`."""
+    """Return nginx's path. Raises `PROGRAM_MISSING` if nginx or its stream module is missing."""
     binary = find_nginx()
     find_stream_module(binary)
     return binary
@@ -71,7 +71,7 @@ NEEDED = {"nginx": located(_whole_nginx, nginx_version)}
 
 
 class Nginx(Balancer):
-    """An nginx process. It counts the connections of all entrances together and does not count handshakes."""
+    """An nginx process. It counts the connections of all its ports together and does not count TLS handshakes."""
 
     name = "nginx"
     _module: Path | None = None
@@ -93,7 +93,7 @@ class Nginx(Balancer):
             [
                 *([f"load_module {self._module};"] if self._module else []),
                 "daemon off;",
-                # A single process ends with the lab; a worker process could outlive its master.
+                # nginx runs as one process, which ends with the lab; a worker process could outlive its master.
                 "master_process off;",
                 f"pid {self._folder / 'nginx.pid'};",
                 "error_log stderr warn;",
@@ -115,7 +115,7 @@ class Nginx(Balancer):
         )
 
     def counters(self, entrance: str) -> Counters:
-        """Return `accepts` of stub_status without the status requests themselves."""
+        """Return the connections of all ports together: stub_status's `accepts` minus our own status requests."""
         try:
             status = self._query(b"GET / HTTP/1.0\r\n\r\n")
         except OSError:
@@ -127,13 +127,14 @@ class Nginx(Balancer):
 
     def facts(self) -> dict[str, str]:
         return {
-            "nginx": f"1 process, worker_connections {DESCRIPTORS:,}, idle time-outs {IDLE}, "
-            f"keepalive_requests {REQUESTS_PER_CONNECTION:,}, {IDLE_TO_ORIGIN:,} connections to the origin kept, "
-            "no log; TLS 1.0 to 1.3, every suite of its OpenSSL, DH parameters of 2048 bits, session cache and tickets"
+            "nginx": f"1 process, worker_connections {DESCRIPTORS:,}, idle timeouts {IDLE}, "
+            f"keepalive_requests {REQUESTS_PER_CONNECTION:,}, up to {IDLE_TO_ORIGIN:,} idle connections to the origin, "
+            "no log; TLS 1.0 to 1.3, all cipher suites of its OpenSSL, DH parameters of 2048 bits, session cache and "
+            "tickets"
         }
 
     def _listen_options(self, entrance: Entrance) -> str:
-        # nginx's default backlog is 511.
+        # nginx's default backlog of 511 is too short for many clients that connect at once.
         return f"{self.address}:{entrance.port} backlog=4096"
 
     def _general(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""OpenSSH tunnels of a lab: an `sshd` and `ssh -N -L` clients, with keys, ports and configuration made for the run.
+"""OpenSSH tunnels of a lab: an `sshd` and `ssh -N -L` clients. Their keys and configuration are made for the run.
 
 The machine's own SSH is neither read nor changed: no file under /etc/ssh or ~/.ssh, no agent, no user configuration.
 """
@@ -26,13 +26,15 @@ SERVER_ROLE = "sshd"
 CLIENT_ROLE = "ssh"
 HOST_ALIAS = "costof-lab"
 
-# The first two are those of the published measurement. A current server refuses CBC unless its configuration names it.
+# The ciphers that tunnels may use. The published measurement used the first two. Current servers refuse CBC unless
+# their configuration names it.
 CIPHERS = ("aes256-cbc", "aes256-ctr", "chacha20-poly1305@openssh.com", "aes256-gcm@openssh.com")
 
-# Since OpenSSH 9.8 and 10.0, sshd starts these programs for each connection, from a path set when it was built.
+# sshd starts these programs for each connection (sshd-session since OpenSSH 9.8, sshd-auth since 10.0), by default from
+# a path that was set when it was built.
 HELPER_PROGRAMS = {"SshdSessionPath": "sshd-session", "SshdAuthPath": "sshd-auth"}
 
-# Logs only the negotiated algorithms. The debug levels would log every connection through the tunnel.
+# This LogVerbose value logs only the negotiated algorithms; a debug log level would log every forwarded connection.
 LOG_NEGOTIATION = "kex.c:kex_choose_conf():*"
 _NEGOTIATED = re.compile(r"kex: (?:server->client|client->server) cipher: (\S+) .*compression: (\S+)")
 
@@ -54,7 +56,7 @@ NEEDED = {"ssh": located(find_ssh, ssh_version), "sshd": lambda: str(find_sshd()
 
 @dataclass(frozen=True)
 class Tunnel:
-    """A running `ssh -N -L`. Clients connect to `address`:`port`."""
+    """A running `ssh -N -L` client. Clients of the tunnel connect to `address`:`port`."""
 
     name: str
     cipher: str
@@ -63,7 +65,7 @@ class Tunnel:
     process: Process
 
     def negotiated(self) -> tuple[set[str], set[str]]:
-        """Return the ciphers and compressions of both directions, from the client's log."""
+        """Return the ciphers and compressions that were negotiated for both directions, from the ssh client's log."""
         matches = _NEGOTIATED.findall(self.process.log.read_text(errors="replace"))
         return {cipher for cipher, _ in matches}, {compression for _, compression in matches}
 
@@ -74,9 +76,9 @@ class Tunnel:
 
 
 class SshServer:
-    """One `sshd` in a lab, on `address` of `host`.
+    """One `sshd` in a lab, listening on `address` of `host`.
 
-    Call `start`, then `start_tunnel` and `wait_until_open` for each tunnel. The lab ends the processes.
+    Call `start`, then `start_tunnel` and `wait_until_open` for each tunnel. The lab stops the processes.
     """
 
     def __init__(self, lab: Lab, address: str, *, host: Host | None = None) -> None:
@@ -84,14 +86,15 @@ class SshServer:
         self.version = ""
         self._lab = lab
         self._host = host
-        # Folders directly under /tmp: the lab's folder may be unreadable for that user, or too long for a socket.
+        # These folders are directly under /tmp: sshd's user may not be able to read the lab's folder, whose path may
+        # also be too long for a Unix socket.
         self._folder = self._client_folder = Path()
-        # As root, sshd needs a system user and folder for privilege separation. An unprivileged sshd does not, and
-        # forwarding works without privileges.
+        # sshd runs unprivileged: forwarding needs no privileges, and a sshd that runs as root would need a system user
+        # and a folder for privilege separation.
         self._user = Unprivileged()
 
     def start(self) -> None:
-        """Make the keys, start sshd and wait until it listens. Raises `PROGRAM_MISSING` or `LAB_FAILED`."""
+        """Create the keys, start sshd and wait until it listens. Raises `PROGRAM_MISSING` or `LAB_FAILED`."""
         server = find_sshd()
         self._client = find_ssh()
         self.version = ssh_version(self._client)
@@ -104,14 +107,14 @@ class SshServer:
         self._user.write(self._folder / "authorized_keys", f"{_public(client_key)}\n".encode())
         self._user.write(self._folder / "sshd_config", self.configuration(server).encode())
         log = self._lab.spawn(NAME, SERVER_ROLE, self.command_line(server), forks=True, host=self._host).log
-        # By its log, since this process may not be able to connect to its host.
+        # The log is read because this process may not be able to connect to sshd's host.
         self._lab.wait_until(f"starting {NAME}", lambda: "Server listening on" in log.read_text(errors="replace"))
 
     def command_line(self, binary: Path) -> list[str]:
         return [*self._user.prefix, str(binary), "-D", "-e", "-f", str(self._folder / "sshd_config")]
 
     def configuration(self, binary: Path) -> str:
-        """Return the whole sshd_config. All other settings are OpenSSH's defaults, not the distribution's."""
+        """Return the whole sshd_config. Settings that it leaves out have OpenSSH's defaults, not the distribution's."""
         helpers = binary.parents[1] / "lib" / "openssh"
         settings = {
             "ListenAddress": f"{self.address}:{PORT}",
@@ -122,7 +125,7 @@ class SshServer:
             "KbdInteractiveAuthentication": "no",
             "UsePAM": "no",
             "AllowUsers": self._user.name,
-            # The folder is in /tmp, which everybody may write to.
+            # StrictModes would refuse keys under /tmp, to which everybody may write.
             "StrictModes": "no",
             "PidFile": "none",
             "UseDNS": "no",
@@ -133,12 +136,13 @@ class SshServer:
             "AllowStreamLocalForwarding": "no",
             "X11Forwarding": "no",
             "PermitTTY": "no",
-            # The only kind of session without a shell, which the user of sshd does not have.
+            # SFTP is the only kind of session that needs no shell; the user of sshd has none.
             "Subsystem": "sftp internal-sftp",
             "ForceCommand": "internal-sftp",
             "LogLevel": "INFO",
             "LogVerbose": LOG_NEGOTIATION,
-            # For a package that is unpacked elsewhere. An older sshd has neither these programs nor the settings.
+            # These settings are needed if the package is unpacked elsewhere than in /. An older sshd has neither the
+            # programs nor the settings.
             **{setting: helpers / name for setting, name in HELPER_PROGRAMS.items() if (helpers / name).is_file()},
         }
         return "".join(f"{name} {value}\n" for name, value in settings.items())
@@ -152,27 +156,28 @@ class SshServer:
         *,
         host: Host | None = None,
     ) -> Tunnel:
-        """Start a tunnel from `listen` on the client's `host` to `target`, an address as seen by the server's host.
+        """Start a tunnel from `listen` on the client's `host` to `target`, an address that sshd's host connects to.
 
-        It does not wait, so that several tunnels can exchange keys at the same time.
+        This does not wait until the tunnel is open, so that several tunnels can exchange keys at the same time.
         """
         argv = self.tunnel_command_line(self._client, cipher, listen, target, self._control(name))
         return Tunnel(name, cipher, *listen, self._lab.spawn(name, CLIENT_ROLE, argv, host=host))
 
-    def wait_until_open(self, tunnel: Tunnel, carries: Callable[[], bool]) -> None:
-        """Wait until `carries()` returns True, that is, until the service answers through the tunnel.
+    def wait_until_open(self, tunnel: Tunnel, is_open: Callable[[], bool]) -> None:
+        """Wait until `is_open()` returns True, that is, until the service answers through the tunnel.
 
-        Raises `LAB_FAILED` with the client's last log line, or if it negotiated another cipher than `tunnel.cipher`.
+        Raises `LAB_FAILED` with the ssh client's last log line, or if ssh negotiated another cipher than
+        `tunnel.cipher`.
 
-        The method also opens and closes one session over the tunnel's connection. sshd disables Nagle's algorithm on
-        a connection when a session is opened, and never for a bare `ssh -N`. With Nagle's algorithm, a server that
-        speaks first (MySQL) would wait in every new connection through the tunnel until the client has acknowledged
-        the channel: 40 ms, and one more round trip on a far link.
+        This also opens and closes one session over the tunnel's connection: sshd disables Nagle's algorithm on a
+        connection only when a session is opened, which a bare `ssh -N` never does. With Nagle's algorithm, the greeting
+        of a server that speaks first (MySQL) would wait in sshd until the client has acknowledged the new channel:
+        40 ms, and one more round trip on a far link.
         """
-        # ssh creates its control socket after the key exchange, the log-in and the forwarding.
+        # ssh creates its control socket only after the key exchange, the log-in and the set-up of the forwarding.
         control = self._control(tunnel.name)
         opening = f"opening the tunnel {tunnel.name}"
-        self._lab.wait_until(opening, lambda: control.exists() and carries(), only=tunnel.process)
+        self._lab.wait_until(opening, lambda: control.exists() and is_open(), only=tunnel.process)
         ciphers, compressions = tunnel.negotiated()
         if ciphers != {tunnel.cipher} or compressions != {"none"}:
             detail = f"the tunnel {tunnel.name} negotiated {ciphers} with compression {compressions}"
@@ -183,7 +188,7 @@ class SshServer:
     def tunnel_command_line(
         self, binary: Path, cipher: str, listen: tuple[str, int], target: tuple[str, int], control: Path
     ) -> list[str]:
-        """Return the command line, without secrets: the key is in a file. `control` is ssh's control socket."""
+        """Return ssh's command line. It holds no secret: the key is in a file. `control` is ssh's control socket."""
         options = {
             "Ciphers": cipher,
             "Compression": "no",
@@ -199,10 +204,10 @@ class SshServer:
             "UpdateHostKeys": "no",
             "ControlMaster": "yes",
             "ControlPath": control,
-            # ssh stays in the foreground and ends with the lab.
+            # ssh stays in the foreground, so that the lab can stop it.
             "ControlPersist": "no",
             "ExitOnForwardFailure": "yes",
-            # ssh notices within a minute that a server no longer answers.
+            # With these two settings ssh notices within a minute that a server no longer answers.
             "ServerAliveInterval": "15",
             "ServerAliveCountMax": "3",
             "LogLevel": "INFO",

@@ -1,4 +1,4 @@
-"""The engine's `origin`: an HTTP server for measurements, behind a balancer or reached directly."""
+"""The engine's `origin`: an HTTP server for measurements. Clients reach it directly or through a balancer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ class OriginReady(Model):
 
 
 class ListenerCounters(Model):
-    """Counters of one listener. `tls` has handshakes by version, such as {'TLSv1.3': 600}, including resumed ones."""
+    """Counters of one listener. `tls` has all TLS handshakes by version, such as {'TLSv1.3': 600}.
+
+    `resumed` is the number of those handshakes that resumed a session.
+    """
 
     connections: int
     requests: int
@@ -27,28 +30,28 @@ class ListenerCounters(Model):
 
 
 class OriginCounters(Model):
-    """Counters since the start; the keys of `listeners` are 'address:port'."""
+    """Counters since the origin's start. The keys of `listeners` are 'address:port'."""
 
     cpu_ns: int
     listeners: dict[str, ListenerCounters]
 
 
 class Listener(Model):
-    """A port of the origin, 'address:port'. Without `tls` it speaks plain HTTP."""
+    """A port of the origin; `address` is its 'address:port'. Without `tls` the port accepts plain HTTP only."""
 
     address: str
     tls: TlsFiles | None = None
 
 
 class OriginPlan(Model):
-    """The listeners of a process, and the number of threads that serve them."""
+    """The listeners of an origin process, and the number of threads that serve them."""
 
     threads: int = THREADS
     listeners: list[Listener]
 
 
 class OriginProcess(EngineProcess):
-    """A `costof-engine origin` process. `prefix` is the command that starts a program on its host."""
+    """A `costof-engine origin` process. `prefix` is put before its command line to start it on a host of the lab."""
 
     def __init__(self, prefix: Sequence[str] = ()) -> None:
         super().__init__("origin", prefix)

@@ -1,4 +1,4 @@
-"""The environment variable for the password; in a file of its own to keep the start of the root command fast."""
+"""The environment variable for the password. It has its own file because importing `access` would delay the start."""
 
 from __future__ import annotations
 
@@ -8,5 +8,8 @@ VARIABLE = "COSTOF_PASSWORD"
 
 
 def remove_from_environment() -> str | None:
-    """Remove the password from the environment and return it. Otherwise all child processes would inherit it."""
+    """Remove the password from the environment and return it, or None if it is not set.
+
+    Child processes would otherwise inherit the password.
+    """
     return os.environ.pop(VARIABLE, None)

@@ -1,7 +1,7 @@
-"""Connecting to a user's own server: time limits, texts for steps that time out, and the identity of a server.
+"""Time limits and error texts of connections to a user's own server, and checks of the server's identity.
 
-No program falls back from TLS to plain or from plain to TLS: an attacker in between could make the first try fail and
-then receive the password.
+No program falls back from TLS to plain, or from plain to TLS, if the first attempt fails: an attacker between client
+and server could make the first attempt fail and then receive the password.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from costof.errors import CostofError, ErrorText
 
 #: Time limit of each step of a log-in: the TCP connection, a greeting, the TLS handshake, the password.
 REACH_SECONDS = 5
-#: Time limit of a statement: enough to index all records of the largest run on a slow disk.
+#: Time limit of a statement. It is enough to index all records of the largest run on a slow disk.
 ANSWER_SECONDS = 600
 #: Time limit of the TCP connection that checks, after a timeout, whether the server accepts connections at all.
 PROBE_SECONDS = 1.0
 
-#: Characters of a statement that an error quotes.
-STATEMENT_SHOWN = 100
+#: Maximum number of characters of a statement that an error quotes.
+QUOTED_CHARACTERS = 100
 
 TLS_HANDSHAKE = "the TLS handshake"
 LOG_IN = "the log-in"
@@ -34,25 +34,28 @@ def step_timeout_text(step: str) -> str:
 
 
 def timeout_text(host: str, port: int, step: str) -> str:
-    """Return the error text for a timeout of a client that does not report whether it had a TCP connection."""
+    """Return the error text for a timeout of a client library that does not report which step timed out.
+
+    The text names `step` if a new TCP connection to the server succeeds now, else the TCP connection.
+    """
     with contextlib.suppress(OSError), socket.create_connection((host, port), PROBE_SECONDS):
         return step_timeout_text(step)
     return f"there was no TCP connection within {REACH_SECONDS} s"
 
 
 def failed_statement(error: str, statement: str) -> str:
-    """Return the error and the beginning of the statement that failed, in one line."""
+    """Return one line with the error and the beginning of the statement that failed."""
     text = " ".join(statement.split())
-    text = text if len(text) <= STATEMENT_SHOWN else text[:STATEMENT_SHOWN] + "…"
+    text = text if len(text) <= QUOTED_CHARACTERS else text[:QUOTED_CHARACTERS] + "…"
     return f"{error} (statement: {text})"
 
 
-#: Facts about a server that must be the same when a run is resumed.
+#: Names of facts about a server that must not change before a run is resumed.
 VERSION, SERVER_ID, CERTIFICATE = "version", "server id", "TLS certificate"
 
 
 def check_identity(target: str, known: Mapping[str, str], current: Mapping[str, str]) -> None:
-    """Raise `OTHER_SERVER` for the first fact that has changed. Facts that are not in both are not compared."""
+    """Raise `OTHER_SERVER` for the first fact that has changed. Only facts in both mappings are compared."""
     for fact, before in known.items():
         now = current.get(fact, before)
         if now != before:
@@ -60,16 +63,16 @@ def check_identity(target: str, known: Mapping[str, str], current: Mapping[str, 
 
 
 def fingerprint(certificate: bytes | None) -> dict[str, str]:
-    """Return the fingerprint of a certificate (DER) as a fact; {} without a certificate."""
+    """Return a certificate's SHA-256 fingerprint by its fact's name; {} without a certificate. `certificate` is DER."""
     return {CERTIFICATE: f"SHA-256 {hashlib.sha256(certificate).hexdigest()}"} if certificate else {}
 
 
 def read_certificate(host: str, port: int, start_tls: Callable[[socket.socket], bool] | None = None) -> dict[str, str]:
-    """Return the fingerprint of a server's certificate as a fact; {} if the server presents none.
+    """Connect to a server and return its certificate's fingerprint by the fact's name; {} if there is no certificate.
 
-    `start_tls` does the protocol's negotiation before the handshake and returns whether the server agrees to TLS.
+    `start_tls` sends the protocol's request for TLS before the handshake and returns whether the server agrees.
     """
-    # No verification is needed: no data is sent here, and the fingerprint only distinguishes servers.
+    # The certificate need not be verified: no data is sent here, and the fingerprint only tells servers apart.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     try:

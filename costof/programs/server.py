@@ -1,8 +1,9 @@
-"""Interfaces of a server program: a server in a lab (`LabServer`) and a user's own server (`TargetServer`).
+"""The interfaces of a server program: `LabServer` for a server in a lab, `TargetServer` for a user's own server.
 
-A program is a module of this folder; studies name it by its module name. It defines `lab_server`, a subclass of
-`LabServer`; for users' own servers `target_server`, a subclass of `TargetServer`, and `leftovers`, a subclass of
-`Leftovers` for the clean-up. `NEEDED` maps the programs that must be installed to functions that find them or raise.
+A server program is a module in this folder; studies refer to it by its module name. The module defines `lab_server`, a
+subclass of `LabServer`. If users' own servers are supported, it also defines `target_server`, a subclass of
+`TargetServer`, and `leftovers`, a subclass of `Leftovers` for the clean-up. `NEEDED` maps the name of each program that
+must be installed to a function that finds it or raises.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ from costof.programs.target_database import choose_database_name
 
 @dataclass(frozen=True)
 class Place:
-    """The place of a server in a lab. `new_address` returns another address of the host that all clients can reach.
+    """The place of a server in a lab: its host, and the authority that issues its certificates.
 
-    `keys` are the kinds of certificate key that the server must be able to present; it starts with the first.
+    `new_address` returns an unused address of the host that all clients can reach. `keys` are the kinds of certificate
+    key that the server must be able to present; it presents the first one when it starts.
     """
 
     lab: Lab
@@ -46,12 +48,12 @@ class Place:
 
 
 class LabServer(ABC):
-    """One server or a set of servers that the run starts. It accepts plain and TLS connections; the lab ends it."""
+    """One server or a set of servers that the run starts. It accepts plain and TLS connections. The lab stops it."""
 
-    #: Whether near clients run on a separate host too (needs root): then the near distance is the same in runs with
-    #: and without a far distance.
+    #: Whether near clients, too, run on a host other than the server's (needs root). The near distance is then the same
+    #: in runs with and without a far distance.
     separate_clients: ClassVar[bool] = True
-    #: Descriptions of what a run writes, for --dry-run.
+    #: One description for each write of a run, for --dry-run.
     writes: ClassVar[list[str]]
 
     @abstractmethod
@@ -62,17 +64,17 @@ class LabServer(ABC):
         """Start the server and wait until it answers. Raises `PROGRAM_MISSING`, `LAB_FAILED`."""
 
     def make_tables(self) -> None:
-        """Make empty tables before any client connects: instruments may look at them at once."""
+        """Create empty tables. Called before any client connects, since instruments may look at the tables at once."""
 
     def close(self) -> None:
-        """Close administrative connections; the lab ends the processes."""
+        """Close administrative connections; the lab stops the processes."""
 
     @abstractmethod
     def client_settings(self) -> ServiceSettings:
         """Return the settings of a client that connects directly, without a tunnel."""
 
     def settle(self) -> None:
-        """Bring the loaded data into a steady state, so that the first queries are like later ones.
+        """Bring the loaded data into a steady state, so that the first measured queries are like later ones.
 
         Raises `LAB_FAILED`.
         """
@@ -83,22 +85,28 @@ class LabServer(ABC):
 
     @abstractmethod
     def describe(self) -> Description:
-        """Describe the server; `topology` is a phrase such as 'one server'. The lab adds the hosts."""
+        """Return the server's description, with a `topology` such as 'one server', to which the lab adds the hosts."""
 
     def expect_tls(self, tls: bool) -> None:
-        """Note whether clients use TLS from now on; for servers that do not count TLS connections separately."""
+        """Record whether clients use TLS from now on, for servers that cannot count TLS connections separately."""
 
     def show_key(self, kind: str) -> bool:
-        """Present a key of this kind from now on. Return whether it has changed, which invalidates earlier tickets."""
+        """Present a certificate with this kind of key from now on, and return whether the key has changed.
+
+        If it has changed, earlier session tickets are invalid.
+        """
         raise CostofError(ErrorText.LAB_FAILED, detail="this server cannot change its key while it runs")
 
     def answers(self, address: str, port: int, host: Host) -> bool:
-        """Return whether this server answers at an address, from `host`; then the tunnel at the address is open."""
+        """Return whether this server answers a connection from `host` to the address.
+
+        The address may be a tunnel's; an answer shows that the tunnel is open.
+        """
         raise CostofError(ErrorText.LAB_FAILED, detail="this server does not support tunnels")
 
 
 class TargetUrl(Protocol):
-    """The common part of all programs' parsed URLs. `shown` is the URL without secrets."""
+    """The attributes that the parsed URLs of all programs have. `shown` is the URL without secrets."""
 
     @property
     def shown(self) -> str: ...
@@ -111,7 +119,7 @@ class TargetUrl(Protocol):
 
 
 class Session(Protocol):
-    """A connection to a user's own server."""
+    """The administrative connection of a run to a user's own server."""
 
     def open(self) -> None:
         """Connect and log in. Raises `TARGET_UNREACHABLE`, `TARGET_REFUSES_LOGIN`, `TARGET_FAILED`."""
@@ -121,16 +129,17 @@ class Session(Protocol):
 
 
 class TargetServer(ABC):
-    """A user's own server, and the place for a run's data there. A context manager; leaving it removes the data.
+    """A user's own server, and the place for a run's data on it, such as a database.
 
-    The constructor parses the URL and does not connect.
+    It is a context manager: entering it connects and claims the place, leaving it removes the data. The constructor
+    parses the URL and does not connect.
     """
 
     url: TargetUrl
     session: Session
     #: The URL, without secrets, of a pooler in front of the server.
     pooler_shown: str | None = None
-    #: In a resumed run, the server's identity when the run began; empty in a new run.
+    #: The facts of `identity` from when a resumed run began; empty in a new run.
     known_identity: Mapping[str, str] = {}
 
     @abstractmethod
@@ -142,19 +151,22 @@ class TargetServer(ABC):
         self.chosen = access.database
         self.records = records
         self.run = run
-        #: The name of the run's database, schema, or key prefix.
+        #: The name of the run's database or schema, or the part of its key prefix that identifies the run.
         self.database = choose_database_name(access.database, run)
-        #: Optional statements that the server refused, with its error texts.
+        #: The server's error texts by the optional statements that it refused.
         self.refused: dict[str, str] = {}
         #: Why the server's counters cannot be read; None if they can.
         self.counters_hidden: str | None = None
 
     def __enter__(self) -> Self:
-        """Connect and claim the run's place. Raises `TLS_CA_INVALID`, `OTHER_SERVER`, and as `reach` and `claim`."""
+        """Connect and claim the run's place.
+
+        Raises `TLS_CA_INVALID`, `OTHER_SERVER`, and the errors of `reach` and `claim`.
+        """
         check_ca_file(self.ca_file)
         try:
             self.reach()
-            # Before anything is written: a resumed run must not write to another server.
+            # This comes before any write: a resumed run must not write to another server.
             check_identity(self.shown, self.known_identity, self.identity())
             self.claim()
         except BaseException:
@@ -189,56 +201,59 @@ class TargetServer(ABC):
         return ShownAccess(self.shown, pooler_url=self.pooler_shown, with_password=bool(self.url.password))
 
     def reach(self) -> None:
-        """Log in without writing anything. Raises as `Session.open`."""
+        """Log in without writing anything. Raises the errors of `Session.open`."""
         self.session.open()
 
     @abstractmethod
     def claim(self) -> None:
-        """Reserve the place for the run's data, as far as possible before the load.
+        """Reserve the place for the run's data, as far as this is possible before the load.
 
-        Raises `TARGET_OCCUPIED` if it is in use, and `PRIVILEGES_MISSING` before anything is written.
+        Raises `TARGET_OCCUPIED` if the place is in use. Raises `PRIVILEGES_MISSING` before it writes anything.
         """
 
     @abstractmethod
     def identity(self) -> dict[str, str]:
-        """Return facts that distinguish this server from others, even after a restart, if the account may read them."""
+        """Return facts that tell this server from others and survive a restart, if the account may read them."""
 
     @abstractmethod
     def remove_created(self) -> None:
         """Remove everything that this run has created on the server."""
 
     def close(self) -> None:
-        """Close the connections; do nothing if the server was never reached."""
+        """Close the connections; do nothing if they were never opened."""
         self.session.close()
 
     @abstractmethod
     def client_settings(self) -> ServiceSettings: ...
 
     def redirects(self, target_settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the client settings that change if an arm's target settings ask for another way, such as a pooler."""
+        """Return the client settings that differ for an arm with these target settings, such as a pooler's address.
+
+        Return {} if the arm connects directly.
+        """
         return {}
 
     @abstractmethod
     def prepare(self, load: Callable[[], None]) -> None:
-        """Create the rest of the run's place, `load` the data, and wait until every member has it."""
+        """Create what `claim` has not created yet, call `load`, and wait until every member has the data."""
 
     @abstractmethod
     def writes(self) -> list[str]:
-        """Return a description of every write (`--dry-run`)."""
+        """Return one description for each write of a run (`--dry-run`)."""
 
     def needs(self) -> list[str]:
         """Return the grants that the account needs (`--dry-run`)."""
         return []
 
     def counters(self, server: str) -> Counters:
-        """Return the counters of the member at `server` ('address:port'), if the account may read them."""
+        """Return the counters of the member at `server` ('address:port'); empty if the account may not read them."""
         return Counters()
 
     @abstractmethod
     def describe(self) -> Description: ...
 
     def warnings(self) -> list[str]:
-        """Return the warnings about the server, once the run is over."""
+        """Return the warnings about the server. Called once the run is over."""
         warnings = []
         if self.refused:
             what, detail = listed([*self.refused]), next(iter(self.refused.values()))
@@ -266,12 +281,12 @@ def target_server(program: str | None) -> type[TargetServer]:
 
 
 def programs_needed() -> dict[str, Callable[[], str]]:
-    """Map each program that must be installed to the function that finds it or raises."""
+    """Return, by the name of each program that must be installed, the function that finds it or raises."""
     return {name: find for module in modules() for name, find in getattr(module, "NEEDED", {}).items()}
 
 
 def modules() -> list[ModuleType]:
-    """Import and return the modules of all programs. This is slow, since each imports its database driver."""
+    """Import and return the modules of all programs. This is slow because modules import their database drivers."""
     return [import_module(f"{__package__}.{module.name}") for module in iter_modules(programs.__path__)]
 
 

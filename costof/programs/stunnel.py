@@ -1,4 +1,4 @@
-"""stunnel in front of a server, and in front of clients, that speak plain; with a configuration made for the lab."""
+"""stunnel, which adds TLS between a server and clients that do not use TLS themselves, with the lab's configuration."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from costof.lab.program import find_program, first_words, located
 
 PROGRAM = "stunnel"
 PACKAGE = "stunnel4"
-#: TCP_NODELAY on both sides of each end, so that no data waits to be sent. The log has stunnel's default level, a few
-#: lines a connection, and goes to the lab's log: without a syslog daemon the C library would write to the console,
-#: which took 4 ms of each connection.
+#: The settings of every stunnel process. TCP_NODELAY on both sides lets no data wait to be sent. The log level is
+#: stunnel's default, a few lines a connection. The lines go to the lab's log and not to syslog: without a syslog daemon
+#: the C library would write them to the console, which took 4 ms of each connection.
 GLOBAL = """\
 foreground = yes
 pid =
@@ -31,7 +31,7 @@ def find_stunnel() -> Path:
 
 
 def stunnel_version(binary: Path) -> str:
-    # The second line of its output is 'stunnel 5.68 on x86_64-pc-linux-gnu platform'.
+    # The second line of stunnel's output is 'stunnel 5.68 on x86_64-pc-linux-gnu platform'.
     command = ["sh", "-c", '"$0" -version 2>&1 | grep "^stunnel "', str(binary)]
     return first_words(command, PROGRAM, PACKAGE).split()[1]
 
@@ -41,10 +41,11 @@ NEEDED = {PROGRAM: located(find_stunnel, stunnel_version)}
 
 @dataclass(frozen=True)
 class End:
-    """One end of a TLS tunnel: it accepts connections at `accept` and opens one to `connect` for each ('address:port').
+    """One end of a TLS tunnel: for each connection to `accept`, it opens one to `connect` (both 'address:port').
 
     With a `certificate` (PEM, with its key) it is the server's end and accepts TLS. With a `ca_file` it is the client's
-    end: it uses only TLS 1.3, resumes no session, and verifies that the certificate is for this address.
+    end and connects with TLS: it uses only TLS 1.3, resumes no session, and verifies that the server's certificate is
+    for the address in `connect`.
     """
 
     name: str
@@ -64,7 +65,7 @@ class End:
 
 
 class Stunnel:
-    """One stunnel process of a lab, with several ends."""
+    """A stunnel process of a lab that serves one or more tunnel ends, each with its own port."""
 
     def __init__(self, lab: Lab, name: str, role: str, ends: Sequence[End], host: Host) -> None:
         """Start the process and wait until it listens. Raises `PROGRAM_MISSING`, `LAB_FAILED`."""
@@ -75,8 +76,10 @@ class Stunnel:
         lab.wait_until(f"starting {name}", lambda: b"Configuration successful" in self._log(), only=self._process)
 
     def connections(self, end: str) -> int:
-        """Return the number of connections that an end has forwarded so far; the server's end does so after the
-        TLS handshake."""
+        """Return the number of connections that the named end has forwarded so far.
+
+        The server's end forwards a connection only after its TLS handshake.
+        """
         return self._log().count(f"Service [{end}] connected remote server".encode())
 
     def why_dead(self) -> str | None:

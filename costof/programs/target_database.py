@@ -1,6 +1,7 @@
-"""The database that a run creates on a user's own server: its name, its marker, and its heartbeat.
+"""The database that a run creates on a user's own server: its name, its marker, and the run's heartbeat.
 
-The database must not exist before, or must be empty. It carries a marker, and only what the marker lists is dropped.
+The database must be empty or must not exist before the run. The run writes a marker into it, and the clean-up drops
+only what the marker lists.
 """
 
 from __future__ import annotations
@@ -22,12 +23,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from costof.errors import CostofError, ErrorText
 
 BEAT_SECONDS = 10.0
-#: A run counts as dead after nine missed heartbeats: enough for a server that is electing a new primary.
+#: A run counts as dead after this time without a heartbeat. Nine heartbeats may be missed, more than a replica set
+#: misses while it elects a new primary.
 DEAD_AFTER_SECONDS = 90.0
 
 
 class Heartbeat:
-    """A thread that calls `beat` again and again until it is stopped. Errors of later beats are ignored."""
+    """A thread that calls `beat` every `seconds` until it is stopped. It ignores errors after the first call."""
 
     def __init__(self, beat: Callable[[], None], seconds: float = BEAT_SECONDS) -> None:
         self._beat = beat
@@ -36,7 +38,7 @@ class Heartbeat:
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
     def start(self) -> None:
-        """Call `beat` once in this thread, so that its error reaches the caller, then start the thread."""
+        """Call `beat` once in the caller's thread, so that the caller gets its error, then start the thread."""
         self._beat()
         self._thread.start()
 
@@ -52,10 +54,11 @@ class Heartbeat:
 
 
 class Maker(BaseModel):
-    """The process that made a database.
+    """The process that created a run's database.
 
-    `machine` identifies the machine and container, in which process numbers are comparable; `host` is for people.
-    `started` is the process's start in clock ticks since boot: process numbers are used again.
+    `machine` identifies the machine and container in which the process number `pid` is unique; `host` is the name that
+    people know. `started` is the process's start in clock ticks since boot: with it, a later process with the same
+    number is not taken for this one.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -71,7 +74,7 @@ class Maker(BaseModel):
         return cls(host=socket.gethostname(), machine=_machine(), pid=os.getpid(), started=started)
 
     def is_alive(self) -> bool | None:
-        """Return whether the process runs, or None if it is on another machine."""
+        """Return whether the process is running, or None if it is on another machine."""
         if self.machine != _machine():
             return None
         return _start_ticks(self.pid) == self.started
@@ -81,7 +84,7 @@ class Maker(BaseModel):
 
 
 def _machine() -> str:
-    """Return a hash of host name, boot and process namespace: process numbers are unique only within these."""
+    """Return a hash of host name, boot ID and process namespace, within which process numbers are unique."""
     parts = [socket.gethostname()]
     with suppress(OSError):
         parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
@@ -102,9 +105,9 @@ def _start_ticks(pid: int) -> int | None:
 MARKER_NAME = "costof"
 MARKER = "made by costof"
 PREFIX = "costof_"
-#: MongoDB's limit is 63, MySQL's 64.
+#: Maximum length of a database name. MongoDB's limit is 63, MySQL's 64.
 LONGEST_DATABASE_NAME = 63
-#: Random bytes in a generated name, which make it unique.
+#: Number of random bytes in a generated name, which make it unique.
 UNIQUE_BYTES = 3
 _GENERATED_NAME = re.compile(rf"{PREFIX}[A-Za-z0-9_]+_[0-9a-f]{{{2 * UNIQUE_BYTES}}}")
 _NAME = re.compile(rf"[A-Za-z][A-Za-z0-9_]{{0,{LONGEST_DATABASE_NAME - 1}}}")
@@ -115,16 +118,16 @@ _RESERVED_NAMES = frozenset(
 )
 
 
-#: A table name read from a user's server. It is put into statements, so only letters, digits and underscores pass.
+#: A table name read from a user's server. It is put into statements, so it may have only letters, digits, underscores.
 Table = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+$")]
 
 
 class Marker(BaseModel):
     """The record that a run writes into its database before anything else.
 
-    `tables` are all tables that the run will create. `made_database` is True if the run has created the database
-    itself, which is then dropped too. The marker is dropped last: if the clean-up is interrupted, the rest can still
-    be recognized.
+    `tables` are all tables that the run will create. `made_database` is True if the run has created the database; the
+    clean-up then drops the database too. The marker is dropped last: if the clean-up is interrupted, what is left can
+    still be recognized.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -136,7 +139,7 @@ class Marker(BaseModel):
 
 
 def read_marker(content: object) -> Marker | None:
-    """Return the marker if it is intact, else None."""
+    """Return the marker that `content` holds, or None if it is damaged."""
     try:
         return Marker.model_validate(content)
     except ValidationError:
@@ -144,7 +147,7 @@ def read_marker(content: object) -> Marker | None:
 
 
 def read_marker_row(rows: Sequence[Sequence[Any]]) -> Marker | None:
-    """Return the marker of a table's one row, `run` and `about`, if it is intact, else None."""
+    """Return the marker that a marker table's only row (`run`, `about`) holds; None if it is missing or damaged."""
     try:
         ((run, about),) = rows
         marker = read_marker(json.loads(about))
@@ -154,9 +157,9 @@ def read_marker_row(rows: Sequence[Sequence[Any]]) -> Marker | None:
 
 
 def choose_database_name(chosen: str | None, run_name: str) -> str:
-    """Return the user's choice or a generated name. Raises `BAD_DATABASE`."""
+    """Return `chosen`, the user's name for the database, or a generated name. Raises `BAD_DATABASE`."""
     if chosen is None:
-        # Unique even if two machines start a run in the same second.
+        # The name is unique even if two machines start a run in the same second.
         return database_name(run_name, secrets.token_hex(UNIQUE_BYTES))
     if not is_allowed_name(chosen):
         raise CostofError(ErrorText.BAD_DATABASE, name=chosen, most=LONGEST_DATABASE_NAME)
@@ -168,23 +171,29 @@ def is_allowed_name(name: str) -> bool:
 
 
 def is_generated_name(name: str) -> bool:
-    """Return whether a name has the form of those that costof generates."""
+    """Return whether a name has the form of the names that `database_name` generates."""
     return is_allowed_name(name) and _GENERATED_NAME.fullmatch(name) is not None
 
 
 def database_name(run_name: str, unique: str) -> str:
-    """Return `costof_<run>_<unique>`, limited to the characters and the length that every server allows."""
+    """Return `costof_<run>_<unique>`, with only characters that every server allows and cut to the maximum length."""
     words = re.sub(r"[^A-Za-z0-9]+", "_", run_name).strip("_")
     return f"{PREFIX}{words[: LONGEST_DATABASE_NAME - len(unique) - 8]}_{unique}"
 
 
 def grant_with_hint(chosen: str | None, grant: str) -> str:
-    """Add to the grant in an error that --database is enough for an account with rights on one database."""
+    """Return the grant's text for an error message.
+
+    If the user has not chosen a database, the text adds that a grant on one database is enough with --database.
+    """
     return grant if chosen else f"{grant} (or grants it on one database, which --database names)"
 
 
 def describe_writes(chosen: str | None, target: str, records: int, size: str, table: str) -> list[str]:
-    """Describe every write of a run. Without a chosen name, the name of the database is generated at the start."""
+    """Return one description for each write of a run (`--dry-run`).
+
+    `chosen` is the database name that the user has chosen, or None if a name is generated when the run starts.
+    """
     database = chosen or f"{PREFIX}<run>_<random>"
     how = "refuse if it holds anything" if chosen else "a new one for each run, unless --database names it"
     return [

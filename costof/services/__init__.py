@@ -1,7 +1,7 @@
 """Services: the servers that a study measures, one folder for each kind.
 
-`lab.py` of a folder is a lab, which starts servers and may rearrange them for an arm. `target.py` is for a user's own
-servers, whose settings it never changes. Both must pass `tests/contract/test_service.py`.
+`lab.py` in a folder starts servers and may change their settings for each arm. `target.py` measures a user's own
+servers and never changes their settings. Both must pass `tests/contract/test_service.py`.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ Stage = Literal["start", "end"]
 
 
 class Observation:
-    """A service's reading of its servers at one instant. Each service has a subclass, which only it can interpret."""
+    """What a service reads from its servers at one instant, such as counters. Each service defines its own subclass."""
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """A service's result for one slice, from the servers' own data.
+    """What the servers' own data say about one slice: whether it was as its arm says, and figures.
 
-    `mismatch` is the reason why the slice was not as its arm says, or None. Figures are means over the slice unless
-    their name says otherwise, in the unit of their metric. Counts are those of the slice; the evidence adds them up,
-    including the warm-up's.
+    `mismatch` is the reason why the slice was not as its arm says, or None. `figures` are means over the slice unless
+    their name says otherwise, in the unit of their metric. `counts` are those of this slice; the evidence in the report
+    is their sum over all slices including the warm-up.
     """
 
     mismatch: str | None = None
@@ -44,16 +44,17 @@ class Judgement:
 
 
 class Service(ABC):
-    """The measured servers. A context manager: leaving it releases all resources."""
+    """The servers that a run measures: a lab or a target. A context manager, which releases all resources when left."""
 
-    #: Whether the service reads its servers' CPU time itself. It cannot for servers on other machines.
+    #: Whether the service itself can read its servers' CPU time, which needs servers on this machine.
     measures_cpu: bool = False
-    #: The user's command for the CPU time of servers on other machines, and their role in the figures.
+    #: The user's command that prints the CPU time of servers on other machines; None without one.
     server_cpu: ServerCpu | None = None
+    #: The name under which that CPU time is in the figures.
     server_role: str = "server"
-    #: In a resumed run, the servers' identity when the run began; empty in a new run.
+    #: The facts of `identity` from when a resumed run began; empty in a new run.
     known_identity: Mapping[str, str] = {}
-    #: Whether the lab makes separate hosts (network namespaces) if it may.
+    #: Whether the service runs its servers on separate hosts (network namespaces) if it has the rights to do so.
     makes_hosts: bool = False
     #: Why other machines cannot measure this service; None if they can.
     single_machine_reason: str | None = None
@@ -69,25 +70,34 @@ class Service(ABC):
 
     @abstractmethod
     def endpoint(self, arm: PlannedArm) -> Endpoint:
-        """Return the client settings of an arm."""
+        """Return what an arm's client connects to, and with which settings."""
 
     @abstractmethod
     def prepare(self, arm: PlannedArm, load: LoadData) -> None:
-        """Prepare the data: call `load` with the arm to load through, and wait until every member has the data."""
+        """Prepare the data: call `load` with the arm whose connections load it, and wait until every member has it.
+
+        `arm` is the arm to use unless the service needs another one.
+        """
 
     @abstractmethod
     def writes(self) -> list[str]:
-        """Return a description of every write of the run and its clean-up (`--dry-run`)."""
+        """Return one description for each write of the run and its clean-up (`--dry-run`)."""
 
     def commands(self) -> list[str]:
-        """Return the user's commands that the run would execute, each after its arm (`--dry-run`)."""
+        """Return a text for each of the user's commands that the run would execute (`--dry-run`).
+
+        The text begins with when, or for which arm, the command is executed.
+        """
         return [f"around each slice: {self.server_cpu.command}"] if self.server_cpu else []
 
     @abstractmethod
     def describe(self) -> Description: ...
 
     def identity(self) -> dict[str, str]:
-        """Return facts that distinguish these servers from others, after connecting; for a lab, the versions."""
+        """Return facts that tell these servers from others: for a lab, the programs' versions.
+
+        Call this only when connected.
+        """
         return dict(self.describe().versions)
 
     def needs(self) -> list[str]:
@@ -95,35 +105,38 @@ class Service(ABC):
         return []
 
     def refusal_reason(self, arm: PlannedArm) -> str | None:
-        """Return why an arm must not be tried, such as one without TLS if the URL requires TLS, or None."""
+        """Return why an arm must not be measured, or None if it may be.
+
+        A reason is, for example, that the arm has no TLS although the target's URL requires TLS.
+        """
         return None
 
     def arrange(self, arm: PlannedArm) -> None:
-        """Bring the servers into the state of an arm, before each of its slices and outside measured time."""
+        """Bring the servers into the state that an arm needs, before each of its slices and outside measured time."""
 
     def set_host_count(self, hosts: int) -> None:
-        """Set the number of hosts that measure together and share a command's load. Called before `__enter__`."""
+        """Set the number of hosts that measure together and share the load between them. Called before `__enter__`."""
 
     def wants_ticket(self, arm: PlannedArm) -> bool:
         """Return whether the arm's client must connect once outside measured time to get a new session ticket.
 
-        Called once after each `arrange`: if the server's key has changed since the arm's last slice, earlier tickets
-        are invalid.
+        It must if the server's key has changed since the arm's last slice, because earlier tickets are then invalid.
+        Called once after each `arrange`.
         """
         return False
 
     def prefix(self, arm: PlannedArm) -> list[str]:
-        """Return the command prefix that starts a program on the host of an arm's client; [] for this host."""
+        """Return the words to put before a command to run it on the host of the arm's client; [] for this host."""
         return []
 
     def links(self) -> list[LinkEvidence]:
-        """Return the measurements of the lab's links."""
+        """Return the measured round trips of the lab's links."""
         return []
 
     def collect_evidence(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
         """Return the service's own evidence about an arm, such as the cipher that a tunnel negotiated.
 
-        The stage 'start' is after the load; 'end' is after the run, when the data can be checked again.
+        Called with the stage 'start' after the load, and with 'end' after the last slice, to check the data again.
         """
         return {}
 
@@ -132,25 +145,31 @@ class Service(ABC):
         return Counters()
 
     def trusted_counters(self, answer: SliceAnswer, change: Counters) -> Counters:
-        """Return those counters whose change in a warm-up slice is plausible; the others are not read again."""
+        """Return `change` with only the counters whose change in a warm-up slice is plausible.
+
+        The service stops reading the other counters. `answer` is the instrument's result of the slice.
+        """
         return change
 
     def cpu_seconds(self) -> dict[str, float]:
-        """Return the CPU seconds used so far, by role. Raises `SERVER_CPU_UNREAD`."""
+        """Return the CPU seconds that the servers have used so far, by role. Raises `SERVER_CPU_UNREAD`."""
         return {self.server_role: self.server_cpu.seconds()} if self.server_cpu else {}
 
     def observe(self, arm: PlannedArm) -> Observation | None:
-        """Read the servers' state, right before and right after each slice of an arm, outside measured time."""
+        """Return the servers' present state, or None if the service reads none.
+
+        Called right before and right after each slice of an arm, outside measured time.
+        """
         return None
 
     def judge(
         self, arm: PlannedArm, before: Observation | None, after: Observation | None, answer: SliceAnswer
     ) -> Judgement:
-        """Return the result of the two observations around a slice."""
+        """Return what the observations before and after a slice say about it."""
         return Judgement()
 
     def throttled_seconds(self) -> dict[str, float]:
-        """Return for each role how long it was ready to run but had used up its CPU share."""
+        """Return, by role, for how many seconds programs were ready to run but had used up their host's CPU share."""
         return {}
 
     def early_warnings(self) -> list[str]:
@@ -158,16 +177,16 @@ class Service(ABC):
         return []
 
     def warnings(self) -> list[str]:
-        """Return the warnings about these servers, once the run is over."""
+        """Return the warnings about these servers. Called once the run is over."""
         return []
 
     def failure_reason(self, arm: PlannedArm | None = None) -> str | None:
-        """Return why the service can no longer be measured, or with `arm` why this arm cannot; None if all is well."""
+        """Return why the service can no longer be measured, or None if it can. With `arm`, return this for that arm."""
         return None
 
 
 class LabService(Resource, Service):
-    """Servers that the run starts, whose CPU time the lab can read."""
+    """A service whose servers are started by the run, in a lab that can read their CPU time."""
 
     measures_cpu = True
     makes_hosts = True
@@ -180,5 +199,5 @@ class LabService(Resource, Service):
 
 
 def ended(what: str, status: int | None) -> str | None:
-    """Return the error text for a part of the lab that has ended; None if it has no exit status."""
+    """Return the error text for a program of the lab that has ended; None if it is running (`status` is None)."""
     return None if status is None else f"the lab's {what} ended in the middle of the run (status {status})"

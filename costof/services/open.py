@@ -1,7 +1,7 @@
-"""The way from a plan to its service: a lab or the user's target.
+"""The choice of the service that a plan needs: a lab or the user's target.
 
-`lab.py` and `target.py` in `costof/services/<kind>/` each have a function `service`. In `target.py` it takes the
-`Access`; there the function `shown` returns the URLs without secrets.
+`lab.py` and `target.py` in `costof/services/<kind>/` each have a function `service` that returns the service of a plan.
+`target.py` also has a function `shown`, which returns the target's URLs without secrets.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ TWO_URLS = frozenset({"http"})
 
 
 def open_service(plan: Plan, access: Access | None, run_name: str) -> Service:
-    """Return the service of a plan, not yet started. `access` holds the password, which is not in the plan.
+    """Return the service of a plan, not yet started: a target if there is an `access`, else a lab.
+
+    The plan alone is not enough for a target, because it does not hold the password.
 
     Raises `NO_SERVICE`, `LAB_ONLY_PROGRAM`, `BAD_SERVER_CPU`, `PLAIN_TARGET_UNUSED`, `TARGET_OPTION_UNUSED`,
     `PLAIN_NOT_ALLOWED`, `POOLER_UNUSED`, `TARGET_ONLY_LEVEL`, and the errors of a wrong URL.
@@ -41,7 +43,10 @@ def open_service(plan: Plan, access: Access | None, run_name: str) -> Service:
 
 
 def shown_urls(study: Study, access: Access | None) -> tuple[str | None, str | None]:
-    """Return `--target` and `--plain-target` as the plan stores them. Raises the errors of a wrong URL."""
+    """Return the URLs of `--target` and `--plain-target` without secrets, as the plan stores them; None for each unset.
+
+    Raises the errors of a wrong URL.
+    """
     if access is None:
         return None, None
     shown = _shown(study, access)
@@ -49,7 +54,10 @@ def shown_urls(study: Study, access: Access | None) -> tuple[str | None, str | N
 
 
 def target_options(study: Study, access: Access | None) -> TargetOptions | None:
-    """Return the other options of a target as the plan stores them. Raises the errors of a wrong URL."""
+    """Return a target's options other than its URLs, without secrets, as the plan stores them; None for a lab.
+
+    Raises the errors of a wrong URL.
+    """
     if access is None:
         return None
     shown = _shown(study, access)
@@ -64,7 +72,7 @@ def target_options(study: Study, access: Access | None) -> TargetOptions | None:
 
 
 def _command_in_plan(command: str) -> str:
-    """Return a user's command as a plan stores it: unchanged, or without parts that look like a password."""
+    """Return a user's command as the plan stores it: parts that look like a password are removed."""
     shown = without_passwords(command)
     return command if shown == " ".join(command.split()) else shown
 
@@ -76,13 +84,13 @@ def _shown(study: Study, access: Access) -> ShownAccess:
 
 
 def offered_levels(study: Study, access: Access | None) -> Callable[[Level], bool] | None:
-    """Return a function that says which levels of the main factor can be measured on a target; None if all can."""
+    """Return a function that says whether a level of the main factor can be measured on the target; None if all can."""
     offers = getattr(_module(study, "target"), "offers", None) if access is not None else None
     return None if offers is None else lambda level: bool(offers(level, access))
 
 
 def _check_unused_options(study: Study, access: Access) -> None:
-    """Raise the error for an option that a target of this study does not use."""
+    """Raise an error if the user has given an option that a target of this study does not use."""
     has_pooler = any(level.target.get("pooler") for level in study.factors[study.main_factor].levels.values())
     if access.pooler_url is not None and not has_pooler:
         raise CostofError(ErrorText.POOLER_UNUSED, study=study.name)
@@ -98,7 +106,7 @@ def _check_unused_options(study: Study, access: Access) -> None:
 
 
 def _check_lab_levels(plan: Plan) -> None:
-    """Raise `TARGET_ONLY_LEVEL` for levels that exist only on a target."""
+    """Raise `TARGET_ONLY_LEVEL` if the plan for a lab has levels that can be measured only on a target."""
     factor = plan.study.main_factor
     if levels := dict.fromkeys(arm.levels[factor] for arm in plan.arms if arm.settings.target):
         raise CostofError(ErrorText.TARGET_ONLY_LEVEL, levels=", ".join(levels), factor=factor)
@@ -117,9 +125,9 @@ def _module(study: Study, module: str) -> ModuleType:
 
 
 def _check_plain_arms(plan: Plan, service: Service) -> None:
-    """Raise `PLAIN_NOT_ALLOWED` if the comparison needs arms without TLS and the target requires TLS.
+    """Raise `PLAIN_NOT_ALLOWED` if the comparison needs arms without TLS, which the target's URL does not allow.
 
-    A run of the protection alone is possible; it reports why the other arms are missing.
+    A run that measures the protection alone is possible; it reports why the other arms are missing.
     """
     refused = [arm for arm in plan.arms if service.refusal_reason(arm) is not None]
     if refused and not plan.protection_alone:

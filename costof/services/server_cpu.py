@@ -1,4 +1,4 @@
-"""CPU time of a user's own servers, read by a command of the user."""
+"""The CPU time of a user's own servers, read with a command that the user gives."""
 
 from __future__ import annotations
 
@@ -12,21 +12,20 @@ from costof.errors import CostofError, ErrorText
 from costof.format import plural
 from costof.instruments.commands import process
 
-#: Time limit of the command, which may open a connection to another machine.
-MOST_SECONDS = 30.0
-#: Upper limit for the cores in use, even of many servers together.
-MOST_CORES = 1024
-#: Maximum age of the printed number: exporters cache their last answer for a while.
+#: Time limit for the command. It may open a connection to another machine.
+MAX_SECONDS = 30.0
+#: The maximum number of cores that all servers together can plausibly use.
+MAX_CORES = 1024
+#: The maximum age in seconds of the number that the command prints, since exporters cache their last answer.
 LAG_SECONDS = 5.0
-#: Units that a counter may have by mistake, and how many of each are a second.
+#: Units that a counter may have by mistake, with the number of units in a second.
 UNITS = {"hundredths of a second": 1e2, "milliseconds": 1e3, "microseconds": 1e6, "nanoseconds": 1e9}
-#: Cores that a server typically uses, between idle and loaded; to guess the unit of a counter.
+#: The number of cores that a server typically uses, between idle and loaded. It serves to guess a counter's unit.
 USUAL_CORES = 0.3
 
-#: Known output formats that have CPU time among other data: the pattern of its line, and the units in a second. They
-#: are cpu.stat of a control group (kernel documentation, cgroup-v2), a property of a systemd service, and the cores'
-#: modes in Prometheus' node exporter.
-
+#: Known output formats with CPU time among other data: the pattern of the line with the CPU time, and the number of its
+#: units in a second. The formats are cpu.stat of a control group (kernel documentation, cgroup-v2), a property of a
+#: systemd service, and the cores' modes in Prometheus' node exporter.
 _KNOWN = (
     (re.compile(r"^usage_usec (\d+)$", re.MULTILINE), 1e6),
     (re.compile(r"^CPUUsageNSec=(\d+)$", re.MULTILINE), 1e9),
@@ -35,9 +34,9 @@ _KNOWN = (
 
 
 def parse_seconds(text: str) -> float:
-    """Return the sum of the CPU seconds in a command's output: plain numbers, or one of the formats in `_KNOWN`.
+    """Return the sum of the CPU seconds in a command's output, which is one or more numbers or a format in `_KNOWN`.
 
-    Raises `ValueError` for anything else.
+    Raises `ValueError` for any other output.
     """
     numbers = text.split()
     units_per_second = 1.0
@@ -52,10 +51,10 @@ def parse_seconds(text: str) -> float:
 
 
 class ServerCpu:
-    """A reader of the servers' CPU time by a `command`, which prints the seconds used so far (`parse_seconds`)."""
+    """A reader of the servers' CPU time. The user's `command` prints the seconds used so far (see `parse_seconds`)."""
 
     def __init__(self, command: str) -> None:
-        """Raise `BAD_SERVER_CPU` if the text is not a command."""
+        """Split the command into words without running it. Raises `BAD_SERVER_CPU` if the text is not a command."""
         try:
             self._argv = shlex.split(command)
         except ValueError as error:
@@ -66,25 +65,29 @@ class ServerCpu:
         self._first: float | None = None
         self._last = 0.0
         self._began = 0.0
-        self._most_cores = MOST_CORES
+        self._max_cores = MAX_CORES
         self._core_limit_text = "no servers have that many cores"
         self.is_local = False
 
     def limit_cores(self, cores: int, machine: str) -> None:
-        """Set that the servers run on this machine, and refuse readings that would need more cores than it has."""
+        """Record that the servers run on this machine, so that readings that need more than its `cores` are refused.
+
+        `machine` is the machine's name in error texts.
+        """
         self.is_local = True
-        self._most_cores = min(self._most_cores, cores)
+        self._max_cores = min(self._max_cores, cores)
         self._core_limit_text = f"{machine} has {cores} cores"
 
     def seconds(self) -> float:
-        """Return the CPU time so far.
+        """Run the command and return the CPU seconds that the servers have used so far.
 
-        Raises `SERVER_CPU_UNREAD` if the command fails, if the value is lower than before (restarted servers), or if it
-        is higher than all cores can have used since the first reading (not in seconds).
+        Raises `SERVER_CPU_UNREAD` if the command fails, if the value is lower than before (because servers restarted),
+        or if it has risen by more than all cores can have used since the first reading (because its unit is not
+        seconds).
         """
         began = time.monotonic()
         try:
-            ended = process.run(self._argv, os.environ, MOST_SECONDS)
+            ended = process.run(self._argv, os.environ, MAX_SECONDS)
         except process.NotStartedError as error:
             raise self._unread(str(error)) from None
         if ended.failure:
@@ -98,13 +101,13 @@ class ServerCpu:
         if self._first is None:
             self._first, self._began = seconds, began
         used, elapsed = seconds - self._first, time.monotonic() - self._began
-        if used > self._most_cores * (elapsed + LAG_SECONDS):
+        if used > self._max_cores * (elapsed + LAG_SECONDS):
             raise self._unread(self._beyond_cores(used, elapsed))
         self._last = seconds
         return seconds
 
     def check_increase(self, operations: int) -> None:
-        """Raise `SERVER_CPU_UNREAD` if the value has not changed although the servers did `operations`."""
+        """Raise `SERVER_CPU_UNREAD` if the value never changed although the servers did this number of operations."""
         if self._last == self._first:
             raise self._unread(f"it printed {self._last:.10g} before and after {plural(operations, 'operation')}")
 

@@ -1,4 +1,4 @@
-"""A user's own server as a service: the part that is common to all programs and studies."""
+"""A user's own server as a service: the part that all server programs and studies share."""
 
 from __future__ import annotations
 
@@ -21,12 +21,15 @@ CONNECTIONS, TLS_CONNECTIONS = "connections", "TLS connections"
 
 
 class TargetService(Resource, Service, Generic[ServerT]):
-    """A service of one target. If the URL requires TLS, arms without TLS are only tried if the user allows it."""
+    """A service that measures one target.
+
+    If the target's URL requires TLS, arms without TLS are refused unless the user allows them.
+    """
 
     def __init__(self, access: Access, server: ServerT) -> None:
         self.server = server
         self._plain_allowed = access.allow_plain or not server.tls
-        #: For counters that did not count a slice's connections, the number of these connections.
+        #: The names of counters that missed all connections of a slice, each with the number of these connections.
         self._uncounted: dict[str, int] = {}
 
     def _open(self, stack: ExitStack) -> None:
@@ -53,17 +56,17 @@ class TargetService(Resource, Service, Generic[ServerT]):
     def refusal_reason(self, arm: PlannedArm) -> str | None:
         if self._plain_allowed or arm.settings.transport is None or arm.settings.transport.is_tls:
             return None
-        # Without TLS, others on the network could read the log-in.
+        # On a connection without TLS, others on the network could read the log-in.
         return "this target is used with TLS, so arms without TLS are not measured; --allow-plain measures this arm too"
 
     def counters(self, server: str) -> Counters:
         return self._without_uncounted(self.server.counters(server))
 
     def trusted_counters(self, answer: SliceAnswer, change: Counters) -> Counters:
-        """Stop reading counters that did not count any of a slice's connections.
+        """Return `change` without the counters that missed all connections of a slice, and ignore these from now on.
 
-        Such a counter does not work, as on some servers, or a proxy in front of the server accepts the connections.
-        With it, every slice of the run would be discarded.
+        Such a counter does not work on this server, or a proxy in front of the server accepts the connections. If it
+        were used, every slice of the run would be discarded.
         """
         opened = int(answer.evidence.get("connections", 0))
         if not answer.operations or not opened:

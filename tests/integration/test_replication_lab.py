@@ -149,7 +149,7 @@ def test_members_have_cpu_shares_and_roles_have_cpu_time(seven: ReplicationLab) 
 
 def test_data_is_removed_before_it_grows_too_large(seven: ReplicationLab, monkeypatch: pytest.MonkeyPatch) -> None:
     arm = seven.arms["star"]  # type: ignore[attr-defined]
-    monkeypatch.setattr("costof.services.replication.lab.MOST_RECORDS", 10)
+    monkeypatch.setattr("costof.services.replication.lab.MAX_RECORDS", 10)
     arranged(seven, arm)
     write(seven, arm, 20)
     arranged(seven, arm)

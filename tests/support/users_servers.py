@@ -152,7 +152,7 @@ class Postgres(SqlServer):
     """An account that may make databases has one for its run."""
 
     study, scheme, user = "postgres-tls", "postgresql", "maker"
-    privileges = ("make a database, nor a schema",)
+    privileges = ("create a database or a schema",)
     needs = f'CREATEDB; or GRANT CREATE ON DATABASE "{DATABASE}" TO "'
     granting = r'ALTER ROLE "reader" CREATEDB;'
     SYSTEM: ClassVar[set[str]] = {"template0", "template1", "postgres", "public", "information_schema"}

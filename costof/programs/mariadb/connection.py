@@ -1,8 +1,8 @@
 """Connections to servers that speak MySQL's protocol: URL, session, privileges, marker, and leftovers of killed runs.
 
-Grants come from roles, wildcards and partial revokes, and MySQL and MariaDB list them differently, so they are not
-read. Instead, privileges are tested with statements on a table that does not exist: the server answers "denied" without
-the privilege and "no such table" with it, and has no effect either way.
+Privileges are not read from the server's list of grants: they depend on roles, wildcards and partial revokes, which
+MySQL and MariaDB list differently. Instead, privileges are tested with statements on a table that does not exist. The
+server answers "denied" without the privilege and "no such table" with it; neither changes anything.
 """
 
 from __future__ import annotations
@@ -53,7 +53,10 @@ def parse_mysql_url(access: Access, study: str) -> LoginUrl:
 
 
 def _normalize(option: str, value: str) -> tuple[str, str]:
-    """Normalize an option as MySQL's clients do: 'ssl_mode' and 'sslmode' are 'ssl-mode', and case is ignored."""
+    """Return an option's name and value in the spelling of `TLS_OPTIONS`.
+
+    As in MySQL's clients, 'ssl_mode' and 'sslmode' mean 'ssl-mode', and case is ignored.
+    """
     name = option.lower().replace("_", "-").replace("sslmode", "ssl-mode")
     return name, value if name == CA_OPTION else value.lower().replace("-", "_")
 
@@ -80,7 +83,10 @@ class Decryption(Model):
 
 
 class MysqlSettings(ServiceSettings):
-    """The log-in, the queries, and how they are sent. TPC-C has its own tables and needs no `table`."""
+    """The settings of a MySQL client: the log-in, the tables to query, and how statements are sent.
+
+    `table` is sysbench's table; it is None for TPC-C, whose table names are fixed.
+    """
 
     protocol: Literal["mysql"] = "mysql"
     username: str | None = None
@@ -91,7 +97,7 @@ class MysqlSettings(ServiceSettings):
     decryption: Decryption | None = None
 
 
-#: A year: the connection holds a lock until the run ends and is idle during slices.
+#: A year. The server must not close the connection as idle: it is idle during slices, and it holds the run's lock.
 IDLE_SECONDS = 31_536_000
 WRONG_LOGIN = (ER.ACCESS_DENIED_ERROR, 1698, ER.DBACCESS_DENIED_ERROR)
 PLAIN_PROHIBITED = 3159
@@ -104,9 +110,9 @@ Rows = Sequence[tuple[Any, ...]]
 
 
 class MysqlSession:
-    """A connection that reconnects if the server has closed it.
+    """A connection to the user's server that is opened again if the server has closed it.
 
-    `on_reconnect` is called after that, to restore the state of the connection, such as locks.
+    `on_reconnect` is called after each reconnection, to restore the connection's state, such as locks.
     """
 
     def __init__(self, url: LoginUrl, on_reconnect: Callable[[], object] = lambda: None) -> None:
@@ -130,7 +136,7 @@ class MysqlSession:
             self._connection.close()
 
     def certificate(self) -> bytes | None:
-        """Return the server's certificate (DER), or None for a connection without TLS."""
+        """Return the certificate (DER) that the server presented, or None for a connection without TLS."""
         connection = getattr(self._connection, "_sock", None)
         return connection.getpeercert(binary_form=True) if isinstance(connection, ssl.SSLSocket) else None
 
@@ -141,7 +147,7 @@ class MysqlSession:
             raise self._failed(error, statement) from None
 
     def refusal(self, statement: str) -> str | None:
-        """Execute a statement; return the error text if the server refuses it, else None.
+        """Execute a statement, and return the error text if the server refuses it, or None if it succeeds.
 
         Raises `TARGET_FAILED` if the server does not answer.
         """
@@ -166,7 +172,7 @@ class MysqlSession:
         except MySQLError as error:
             if error_code(error) not in GONE or TIMED_OUT in error_text(error):
                 raise
-        # Servers close idle connections. Every statement here may safely be repeated.
+        # The server has closed the connection, as servers do with idle ones. Every statement here may be repeated.
         self._connection = self._connect()
         self._on_reconnect()
         return self.try_to(statement, *values)
@@ -182,7 +188,7 @@ class MysqlSession:
             host=self._url.host,
             port=self._url.port,
             user=self._url.username,
-            # As bytes: PyMySQL would encode a str as Latin-1.
+            # The password is passed as bytes because PyMySQL would encode a str as Latin-1.
             password=self._url.password.get_secret_value().encode(),
             autocommit=True,
             init_command=f"SET SESSION wait_timeout = {IDLE_SECONDS}",
@@ -191,9 +197,9 @@ class MysqlSession:
 
 
 def connect(**options: Any) -> pymysql.Connection[Cursor]:
-    """Connect with PyMySQL and these options, with a time limit for each step of the log-in and for each answer.
+    """Return a PyMySQL connection with these options. Each step of the log-in and each answer has a time limit.
 
-    Raises `MySQLError`; its code is CR_CONN_HOST_ERROR if a step timed out or the greeting is not MySQL's.
+    Raises `MySQLError`. Its code is CR_CONN_HOST_ERROR if a step timed out or if the greeting is not MySQL's.
     """
     seconds = reach.REACH_SECONDS
     connection = _Connection(
@@ -224,7 +230,7 @@ class _Connection(_Pymysql):
     _step = ""
 
     def timeout_text(self, error: str) -> str | None:
-        """Return which step timed out if this error is a timeout, else None."""
+        """Return an error text that says which step timed out; None if `error` is not a timeout."""
         if TIMED_OUT not in error:
             return None
         if not self._step:
@@ -244,7 +250,7 @@ class _Connection(_Pymysql):
 
 
 def tls_context(url: LoginUrl) -> ssl.SSLContext:
-    """Return a context that verifies certificate chain and name with the URL's CA or the system's."""
+    """Return a context that verifies the server's name and certificate chain, by the URL's CA file or the system's."""
     return ssl.create_default_context(cafile=str(url.ca_file) if url.ca_file else None)
 
 
@@ -258,7 +264,7 @@ def error_text(error: MySQLError) -> str:
 
 
 _PRIVILEGE_TESTS = {
-    # A duplicate column name: the statement cannot succeed, even if the database exists.
+    # The column name is duplicate, so that the statement cannot succeed even if the account has the privilege.
     "CREATE": "CREATE TABLE {table} (a INT, a INT)",
     "DROP": "DROP TABLE {table}",
     "SELECT": "SELECT 1 FROM {table}",
@@ -273,7 +279,10 @@ _DENIED = (ER.DBACCESS_DENIED_ERROR, ER.TABLEACCESS_DENIED_ERROR, ER.COLUMNACCES
 def check_privileges(
     session: MysqlSession, database: str, needed: Iterable[str], target: str, chosen: str | None
 ) -> None:
-    """Raise `PRIVILEGES_MISSING` with the missing grant: on the `chosen` database, or on all names costof may use."""
+    """Raise `PRIVILEGES_MISSING` unless the account has the `needed` privileges on the database.
+
+    The error quotes the GRANT statement to run (`grant_line`).
+    """
     missing = [name for name in needed if not _may(session, database, name)]
     if not missing:
         return
@@ -290,8 +299,11 @@ def check_privileges(
 
 
 def grant_line(needed: Iterable[str], chosen: str | None, user: str, host: str = "%") -> str:
-    """Return the GRANT statement for the `chosen` database, or for all names that costof may use."""
-    # In a grant, an underscore matches any character.
+    """Return the GRANT statement for the database that the user has `chosen`, else for all names that costof generates.
+
+    `user` and `host` are the parts of the account's name.
+    """
+    # The underscore is escaped because in a grant it matches any character.
     pattern = (chosen or PREFIX).replace("_", r"\_") + ("" if chosen else "%")
     account = "@".join("'" + part.replace("'", "''") + "'" for part in (user, host))
     return f"GRANT {', '.join(needed)} ON `{pattern}`.* TO {account};"
@@ -307,7 +319,10 @@ def _may(session: MysqlSession, database: str, privilege: str) -> bool:
 
 
 class MarkedDatabase:
-    """A database that carries a run's marker. `name` has been checked: letters, digits and underscores."""
+    """The database of a run on a MySQL server, with the run's marker and lock.
+
+    `name` must have been checked to have only letters, digits and underscores.
+    """
 
     def __init__(self, session: MysqlSession, name: str) -> None:
         self.name = name
@@ -315,10 +330,10 @@ class MarkedDatabase:
         self._marker_table = f"`{name}`.`{MARKER_NAME}`"
 
     def lock(self) -> bool:
-        """Lock the database for this connection, and return whether that was possible.
+        """Lock the database for this connection, and return False if another connection holds the lock.
 
-        The server releases the lock when the connection ends, for whatever reason. Return True if the server does not
-        support locks, as some clusters; see `supports_locks`.
+        The server releases the lock when the connection ends, for whatever reason. On a server without locks, such as
+        some clusters, this returns True without a lock (`supports_locks`).
         """
         try:
             ((locked,),) = self._session.try_to("SELECT GET_LOCK(%s, 0)", self._lock_name)
@@ -337,7 +352,7 @@ class MarkedDatabase:
         return bool(self._session.ask("SELECT 1 FROM information_schema.schemata WHERE schema_name = %s", self.name))
 
     def is_empty(self) -> bool:
-        """Return whether the database holds nothing or does not exist."""
+        """Return whether the database has no tables, routines and events; also True if it does not exist."""
         catalogues = ("tables WHERE table_schema", "routines WHERE routine_schema", "events WHERE event_schema")
         return not any(
             self._session.ask(f"SELECT 1 FROM information_schema.{each} = %s LIMIT 1", self.name)  # noqa: S608
@@ -359,9 +374,9 @@ class MarkedDatabase:
         return read_marker_row(rows)
 
     def remove(self, marker: Marker) -> bool:
-        """Drop the tables of `marker`, if the database still has it. Return whether it had.
+        """Drop the tables that `marker` lists if the database still has this marker, and return whether it had it.
 
-        The database is dropped too if the run has created it and it holds nothing else.
+        The database is dropped too if the run has created it and it holds no other tables.
         """
         tables = self._tables()
         if not self._is_marked(marker, tables):
@@ -375,7 +390,7 @@ class MarkedDatabase:
         return True
 
     def remove_empty(self) -> bool:
-        """Drop the database if it is empty and has no marker. Return whether it was dropped."""
+        """Drop the database if it exists and is empty, and return whether it was dropped."""
         if not self.exists() or not self.is_empty():
             return False
         self._session.ask(f"DROP DATABASE `{self.name}`")
@@ -384,7 +399,7 @@ class MarkedDatabase:
     def _is_marked(self, marker: Marker, tables: set[str]) -> bool:
         if MARKER_NAME in tables and self._session.ask(f"SELECT 1 FROM {self._marker_table}"):  # noqa: S608
             return self.marker() == marker
-        # The run may have created the database, or the marker's table, and not have come to write the marker.
+        # The run may have ended after it created the database or the marker's table, before it wrote the marker.
         return tables <= {MARKER_NAME} and self.exists()
 
     def _tables(self) -> set[str]:
@@ -393,7 +408,7 @@ class MarkedDatabase:
 
     @property
     def _lock_name(self) -> str:
-        """The name of the lock: at most 64 characters, and different from the locks of applications."""
+        """The name of the lock. It has at most 64 characters and differs from the names that applications use."""
         return "costof." + hashlib.sha256(self.name.encode()).hexdigest()[:32]
 
 
@@ -421,7 +436,7 @@ class MysqlLeftovers(Leftovers):
         return database.remove(leftover.marker) if leftover.marker else database.remove_empty()
 
     def _find_empty(self) -> list[Leftover]:
-        """Return the databases of runs that ended after creating one and before marking it."""
+        """Return the empty databases of runs that ended after they had created a database and before they marked it."""
         rows = self.session.ask("SELECT schema_name FROM information_schema.schemata")
         names = sorted(row[0] for row in rows if is_generated_name(row[0]))
         databases = [MarkedDatabase(self.session, name) for name in names]
@@ -429,7 +444,10 @@ class MysqlLeftovers(Leftovers):
 
 
 def _in_use(database: MarkedDatabase, marker: Marker | None) -> str | None:
-    """Return the reason to keep a database, or None. Without one, lock the database until the connection ends."""
+    """Return the reason to keep a database, or None if it may be removed.
+
+    If it may be removed, it stays locked until the connection ends, so that no run can start to use it.
+    """
     maker = f" ({marker.maker})" if marker else ""
     if marker and (here := running_here(marker)):
         return here

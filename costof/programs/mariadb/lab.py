@@ -1,8 +1,8 @@
 """The lab's MariaDB server, with sysbench's data.
 
-One process accepts plain and TLS connections on one port and can change its key while it runs (`FLUSH SSL`), so that
-all arms use the same server. It accepts TLS 1.0 to 1.3, all cipher suites of its OpenSSL, and keys from 1024 bits; the
-client chooses among them, as in the published procedure.
+All arms use the same server process: it accepts plain and TLS connections on one port and can change its key while it
+runs (`FLUSH SSL`). It accepts TLS 1.0 to 1.3, all cipher suites of its OpenSSL, and keys from 1024 bits; the client
+chooses among them, as in the published procedure.
 """
 
 from __future__ import annotations
@@ -32,29 +32,31 @@ from costof.programs.server import LabServer, Place
 
 PACKAGE = "mariadb-server-core"
 
-# Settings that differ from MariaDB's defaults, and why. No binary log, performance schema or query cache by default.
+# Settings that differ from MariaDB's defaults, and why. By default MariaDB has no binary log, performance schema and
+# query cache, so they need no setting.
 SETTINGS = {
-    # No reverse look-up of the client's address during a measured connection.
+    # The server must not do a reverse DNS look-up of the client's address during a measured connection.
     "skip-name-resolve": "ON",
-    # Enough for hundreds of concurrent connections over far links.
+    # This is enough for hundreds of concurrent connections over far links.
     "max-connections": "1000",
-    # TPC-C's terminals prepare 53 statements each, and those of all arms stay open through the run.
+    # Each of TPC-C's terminals prepares 53 statements, and the terminals of all arms stay connected through the run.
     "max-prepared-stmt-count": "1048576",
-    # Enough for the data of a study; memory is only allocated as it is used.
+    # This is enough for the data of a study. Memory is only allocated as it is used.
     "innodb-buffer-pool-size": "256M",
     # The server writes the whole file at its first start; the default of 96M would only take longer.
     "innodb-log-file-size": "32M",
-    # Kernel-wide limits on asynchronous I/O are shared with other runs; reads from the buffer pool do not need it.
+    # Asynchronous I/O has kernel-wide limits, which other runs may use up; reads from the buffer pool do not need it.
     "innodb-use-native-aio": "OFF",
-    # From level 2, each client that disconnects without COM_QUIT adds a line to the log.
+    # From level 2 on, each client that disconnects without COM_QUIT adds a line to the log.
     "log-warnings": "1",
-    # The buffer pool's content ends with the run.
+    # The content of the buffer pool is not needed after the run.
     "innodb-buffer-pool-dump-at-shutdown": "OFF",
     "innodb-buffer-pool-load-at-startup": "OFF",
 }
 TLS_VERSIONS = "TLSv1.0,TLSv1.1,TLSv1.2,TLSv1.3"
 
-# For this process only (OPENSSL_CONF). Security level 0 permits keys of 1024 bits and the SHA-1 signatures of TLS 1.0.
+# The configuration of OpenSSL in the server's process only (OPENSSL_CONF). Security level 0 permits keys of 1024 bits
+# and the SHA-1 signatures of TLS 1.0.
 OPENSSL_CONFIGURATION = """\
 openssl_conf = openssl_init
 
@@ -79,7 +81,8 @@ def mariadbd_version(binary: Path) -> str:
     return words[words.index("Ver") + 1] if "Ver" in words else " ".join(words)
 
 
-# Only what a server needs to start; the help tables, the sys schema and the test database would only take time.
+# The SQL files that a server needs to start. The help tables, the sys schema and the test database would only take
+# time.
 SYSTEM_TABLES = ("system_tables.sql", "system_tables_data.sql")
 
 
@@ -108,7 +111,7 @@ def bootstrap_statements(binary: Path, database: str, user: str, password: Secre
     password_hash = f"PASSWORD({quoted(password.get_secret_value())})"
     return (
         f"CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket={quoted(os_user())};\n{tables}\n"
-        # Before this statement, the bootstrapping server has no accounts.
+        # Before this statement, the bootstrapping server has not loaded its account tables.
         "FLUSH PRIVILEGES;\n"
         f"CREATE DATABASE {database};\n"
         f"CREATE USER {user} IDENTIFIED VIA mysql_native_password USING {password_hash};\n"
@@ -117,7 +120,10 @@ def bootstrap_statements(binary: Path, database: str, user: str, password: Secre
 
 
 def os_user() -> str:
-    """Return this process's user, the administrator: the server identifies it by the Unix socket's peer."""
+    """Return the name of the user that runs this process, as which the server recognizes its administrator.
+
+    The server identifies the administrator by the user at the other end of its Unix socket.
+    """
     return pwd.getpwuid(os.geteuid()).pw_name
 
 
@@ -133,10 +139,10 @@ PROBE_SECONDS = 5.0
 
 
 class MariadbServer:
-    """One `mariadbd` in a lab; the lab ends the process.
+    """One `mariadbd` in a lab; the lab stops the process.
 
-    `addresses` are those that clients use and that are in its certificates; it listens on the first. `keys` are the
-    kinds of key that it can present; it starts with the first. `settings` override the lab's usual ones.
+    It listens on the first of `addresses`; its certificates are for all of them. `keys` are the kinds of certificate
+    key that it can present; it presents the first when it starts. `settings` override the lab's usual ones.
     """
 
     port = PORT
@@ -168,7 +174,7 @@ class MariadbServer:
         self._key = self._kinds[0]
 
     def start(self) -> None:
-        """Make the system tables and the users, start the server and wait until it answers.
+        """Create the system tables and the users, start the server and wait until it answers.
 
         Raises `PROGRAM_MISSING` or `LAB_FAILED`.
         """
@@ -192,12 +198,12 @@ class MariadbServer:
             self._admin = None
 
     def stop(self) -> None:
-        """Kill the process; its data need not be saved."""
+        """Kill the server's process; its data need not be saved."""
         self.close()
         self._lab.stop(self.name)
 
     def command_line(self, binary: Path) -> list[str]:
-        """Return the command line, without secrets, since all users of the machine can see it."""
+        """Return the command line. It holds no secrets, since all users of the machine can see it."""
         return [
             *self._common_options(binary),
             f"--socket={self._socket}",
@@ -222,7 +228,7 @@ class MariadbServer:
         )
 
     def add_user(self, name: str) -> None:
-        """Add a user of the database, with the same password. Raises `LAB_FAILED`."""
+        """Create another user with all rights on the database and the same password as `USER`. Raises `LAB_FAILED`."""
         password = self.password.get_secret_value()
         self._query(f"CREATE USER {name} IDENTIFIED VIA mysql_native_password USING PASSWORD(%s)", password)
         self._query(f"GRANT ALL ON {DATABASE}.* TO {name}")
@@ -232,10 +238,11 @@ class MariadbServer:
         return self._query(statement)
 
     def show_key(self, kind: str) -> bool:
-        """Present a key of this kind to new connections; open ones stay. Return whether the key has changed.
+        """Present a key of this kind to new connections, and return whether the key has changed.
 
-        `FLUSH SSL` makes a new TLS context. Its counters start at 0, which `counters` corrects. Earlier session tickets
-        become invalid, so the next connection of a client that resumes sessions is a full handshake.
+        Open connections stay open. `FLUSH SSL` makes a new TLS context, whose counters start at 0; `counters` corrects
+        that. Earlier session tickets become invalid, so the next connection of a client that resumes sessions makes a
+        full handshake.
         """
         if kind == self._key:
             return False
@@ -248,9 +255,10 @@ class MariadbServer:
         return True
 
     def counters(self) -> Counters:
-        """Return `Connections`, and `Ssl_finished_accepts` under 'TLS', since it does not count by version.
+        """Return the server's connections and TLS handshakes so far.
 
-        Every accepted connection counts, including the lab's one administrative connection.
+        These are its `Connections` and `Ssl_finished_accepts`; the latter is under 'TLS' because the server does not
+        count by version. The connections include the lab's one administrative connection.
         """
         status = self.status("Connections")
         return Counters(int(status["Connections"]), {"TLS": self._tls_before_flush + self._tls_accepted()})
@@ -274,7 +282,7 @@ class MariadbServer:
 
     @property
     def _socket(self) -> Path:
-        # A short path: at most 107 bytes are allowed for a socket.
+        # The path of a Unix socket may have at most 107 bytes, so the name is short.
         return self._folder / "sock"
 
     @property
@@ -284,11 +292,11 @@ class MariadbServer:
     def _common_options(self, binary: Path) -> list[str]:
         return [
             str(binary),
-            # Must be the first option. The configuration of the system's server is not read.
+            # This must be the first option. With it, the configuration of the system's own server is not read.
             "--no-defaults",
             f"--basedir={base_folder(binary)}",
             f"--datadir={self._folder / 'data'}",
-            # A separate folder: a starting server removes all '#sql' files there, even another server's.
+            # The folder is this server's own: a starting server removes all '#sql' files in it, even another server's.
             f"--tmpdir={self._folder / 'temporary'}",
             f"--user={os_user()}",
             *(f"--{name}={value}" for name, value in self._settings.items()),
@@ -298,11 +306,12 @@ class MariadbServer:
         write_private(self._certificate_file, self._certificates[self._key].read_bytes())
 
     def _bootstrap(self, binary: Path) -> None:
-        """Create the system tables. mariadb-install-db would need a program of the client package."""
+        """Create the system tables and users. This needs no mariadb-install-db, which needs the client package."""
         for name in ("data", "temporary"):
             (self._folder / name).mkdir(mode=0o700)
         statements = self._folder / "bootstrap.sql"
-        # On standard input from a file of mode 0600, so that the password is in no command line and no environment.
+        # The statements come on standard input from a file of mode 0600, so that the password is neither in a command
+        # line nor in the environment.
         text = bootstrap_statements(binary, DATABASE, USER, self.password)
         write_private(statements, text.encode())
         # A shell does the redirection: programs that the supervisor starts have no standard input.
@@ -312,12 +321,12 @@ class MariadbServer:
         statements.unlink()
 
     def _log_in(self) -> None:
-        # The server identifies the administrator by the socket's peer, so no password is needed.
+        # No password is needed: the server identifies the administrator by the user at the socket's other end.
         try:
             self._admin = pymysql.connect(
                 unix_socket=str(self._socket),
                 user=os_user(),
-                # PyMySQL would use TLS if it is offered, which would add to the TLS counter.
+                # By default, PyMySQL would use TLS, and the server would count this connection as a TLS connection.
                 ssl_disabled=True,
                 autocommit=True,
                 read_timeout=600,
@@ -345,19 +354,19 @@ class MariadbServer:
 
 
 def greets(address: str, port: int, host: Host | None = None) -> bool:
-    """Return whether a MySQL server sends its greeting at an address, connecting from `host`."""
+    """Connect from `host` (None: this machine) and return whether a MySQL server sends its greeting."""
     try:
         with host.socket() if host else socket.socket() as probe:
             probe.settimeout(PROBE_SECONDS)
             probe.connect((address, port))
-            # Three bytes of length, a sequence number, then the protocol version.
+            # A packet has three bytes of length and a sequence number; the greeting begins with protocol version 10.
             return probe.recv(5, socket.MSG_WAITALL)[4:5] == b"\x0a"
     except OSError:
         return False
 
 
 class SysbenchServer(MariadbServer, LabServer):
-    """A MariaDB server with sysbench's table, used at every distance and behind every tunnel."""
+    """A MariaDB server with sysbench's table. Clients at all distances use it, directly or through tunnels."""
 
     writes = [f"the lab's own server: {DATABASE}.{TABLE}, removed with the lab"]
 
@@ -368,7 +377,7 @@ class SysbenchServer(MariadbServer, LabServer):
         self.ask(create_table(DATABASE))
 
     def settle(self) -> None:
-        """Do what sysbench does after the load, and read every row, so that the first queries are like later ones."""
+        """Create the index and statistics as sysbench does, and read every row so that it is in memory."""
         for statement in after_load(DATABASE):
             self.ask(statement)
 

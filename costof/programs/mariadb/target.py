@@ -1,7 +1,7 @@
 """A user's own server that speaks MySQL's protocol.
 
-All writes go into one database, which must not exist before or must be empty. It carries a marker, and only what the
-marker lists is dropped.
+All writes go into one database, which must be empty or must not exist before the run. The run writes a marker into it,
+and the clean-up drops only what the marker lists.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ from costof.programs.target_database import Maker, Marker, describe_writes
 
 
 class MysqlDatabaseTarget(TargetServer):
-    """A server with a database of the run. Administration connects as the URL says; the engine verifies the arms."""
+    """A user's server with a database for the run's data. Subclasses define the tables.
+
+    The administrative session uses plain or TLS as the URL says, whatever the arms use; the engine verifies the arms.
+    """
 
     url: LoginUrl
     session: MysqlSession
@@ -48,7 +51,10 @@ class MysqlDatabaseTarget(TargetServer):
         self._marker: Marker | None = None
 
     def claim(self) -> None:
-        """Create the database now and not at the load: instruments already log in to it to verify the arms."""
+        """Lock, create and mark the database, and create its tables.
+
+        This happens before the load because instruments log in to the database earlier, to verify the arms.
+        """
         if not self._marked.lock():
             raise self._occupied("is used by another run")
         exists = self._marked.exists()
@@ -57,7 +63,7 @@ class MysqlDatabaseTarget(TargetServer):
         check_privileges(self.session, self.database, self.PRIVILEGES, self.shown, self.chosen)
         marker = Marker(run=self.run, maker=Maker.this_process(), tables=list(self.TABLES), made_database=not exists)
         if not exists:
-            # This fails if somebody else has created it in the meantime.
+            # This fails if somebody else has created the database in the meantime.
             self.ask(f"CREATE DATABASE `{self.database}`")
         self._marker = marker
         self._marked.mark(marker)
@@ -98,7 +104,7 @@ class MysqlDatabaseTarget(TargetServer):
         )
 
     def needs(self) -> list[str]:
-        # There is no connection yet, so the host of the account is unknown.
+        # The account's host part is unknown because there is no connection yet.
         host = "-- in place of '%' the host that SELECT CURRENT_USER() shows"
         return [f"{grant_line(self.PRIVILEGES, self.chosen, self.url.username)} {host}"]
 
@@ -133,7 +139,7 @@ class MysqlDatabaseTarget(TargetServer):
 
 
 class SysbenchTarget(MysqlDatabaseTarget):
-    """A server with sysbench's table."""
+    """A user's server with sysbench's table in the run's database."""
 
     PRIVILEGES: ClassVar[tuple[str, ...]] = ("CREATE", "DROP", "SELECT", "INSERT", "INDEX")
     TABLES: ClassVar[tuple[str, ...]] = (TABLE,)

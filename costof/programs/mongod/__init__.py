@@ -1,4 +1,4 @@
-"""MongoDB."""
+"""MongoDB in a lab, and a user's own MongoDB as a target."""
 
 from costof.programs.mongod.connection import MongodbLeftovers
 from costof.programs.mongod.lab import ThreeMemberServer, describe_mongod

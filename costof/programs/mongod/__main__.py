@@ -1,4 +1,4 @@
-"""The download of mongod for `make setup`, so that the first run need not wait for it."""
+"""The command with which `make setup` downloads mongod, so that the first run need not wait for the download."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Connections to MongoDB: URL, session, privileges, the marker of a run, and leftovers of killed runs.
 
-The role `readWrite` on the run's database is enough: collections are dropped one by one, and a database without
-collections does not exist. `dropDatabase` would also need `dbAdmin`, and would remove other users' collections.
+An account needs only the role `readWrite` on the run's database. The clean-up drops the run's collections one by one;
+in MongoDB a database without collections does not exist. `dropDatabase` would also need the role `dbAdmin`, and would
+remove other users' collections.
 """
 
 from __future__ import annotations
@@ -42,10 +43,10 @@ from costof.urls import UrlError, UrlParts, host_shown, login_shown, split_host,
 
 SCHEMES = ("mongodb", "mongodb+srv")
 EXAMPLE = "mongodb://user:password@host:27017/"
-#: The options that are shown; others may hold secrets, such as authMechanismProperties.
+#: The URL options that plans and reports may show. Others, such as authMechanismProperties, may hold secrets.
 SHOWN = ("replicaSet", "authSource", "readPreference", "tls", "tlsCAFile", "w")
-#: Options that disable certificate verification, which the log-in to a target always does. Studies have a factor for
-#: the cost of verification.
+#: Options that disable the verification of certificates. They are refused, since the administrative log-in to a target
+#: always verifies; studies measure arms without verification by a factor.
 UNVERIFIED = ("tlsAllowInvalidCertificates", "tlsAllowInvalidHostnames", "tlsInsecure")
 #: Why a write concern of 0 is refused.
 UNACKNOWLEDGED = "with w=0 the server does not answer writes, so they have no latency to measure"
@@ -53,7 +54,10 @@ UNACKNOWLEDGED = "with w=0 the server does not answer writes, so they have no la
 
 @dataclass(frozen=True)
 class MongodbUrl:
-    """A parsed URL. With `tls`, only arms without TLS, if --allow-plain permits them, use plain connections."""
+    """A parsed URL. `shown` is the URL without secrets.
+
+    If `tls` is True, the only plain connections are those of arms without TLS, if --allow-plain permits them.
+    """
 
     addresses: list[str]
     username: str | None
@@ -76,7 +80,7 @@ def parse_mongodb_url(access: Access, study: str) -> MongodbUrl:
         tls = _requires_tls(options, access.ca_file)
     except UrlError as error:
         raise CostofError(ErrorText.BAD_TARGET, study=study, detail=str(error)) from None
-    # MongoDB treats an empty password as none.
+    # As in MongoDB, an empty password counts as no password.
     password = access.choose_password(parts.password or None)
     ca_file = options.get("tlsCAFile")
     return MongodbUrl(
@@ -93,9 +97,9 @@ def parse_mongodb_url(access: Access, study: str) -> MongodbUrl:
 
 
 def parse_with_pymongo(parts: UrlParts) -> dict[str, Any]:
-    """Return pymongo's parse of the hosts, the database and the options. Raises `UrlError`.
+    """Return the hosts, the database and the options as pymongo parses them. Raises `UrlError`.
 
-    User and password are left out, since pymongo's errors quote parts of the URL.
+    pymongo does not get user and password, because its errors quote parts of the URL.
     """
     if parts.scheme not in SCHEMES:
         raise UrlError(f"write it as {EXAMPLE}")
@@ -104,7 +108,7 @@ def parse_with_pymongo(parts: UrlParts) -> dict[str, Any]:
     if parts.username == "":
         raise UrlError("it has no user")
     try:
-        # pymongo would take an unquoted @ for the end of user and password.
+        # Without quoting, pymongo would take an @ for the end of user and password.
         query = f"?{parts.query.replace('@', '%40')}" if parts.query else ""
         bare = f"{parts.scheme}://{parts.hosts}{parts.path or '/'}{query}"
         parsed = dict(uri_parser.parse_uri(bare, warn=False, normalize=True))
@@ -118,7 +122,7 @@ def parse_with_pymongo(parts: UrlParts) -> dict[str, Any]:
 
 
 def shown(parts: UrlParts, parsed: dict[str, Any]) -> str:
-    """Return the URL without its password and without options that may hold secrets."""
+    """Return the URL without its password and with only the options in `SHOWN`."""
     hosts = parsed["fqdn"] or ",".join(host_shown(host, port) for host, port in parsed["nodelist"])
     values = {name: parsed["options"][name] for name in SHOWN if name in parsed["options"]}
     options = {
@@ -159,7 +163,7 @@ def _requires_tls(options: dict[str, Any], ca_file: Path | None) -> bool:
     return bool(tls) or ca_file is not None or "tlsCAFile" in options
 
 
-#: YCSB's collection.
+#: The name of YCSB's collection.
 COLLECTION = "usertable"
 #: The write concern for acknowledgement by a majority of the members.
 MAJORITY = "majority"
@@ -169,17 +173,19 @@ def _number(concern: object) -> object:
     return int(concern) if isinstance(concern, str) and concern.isdigit() else concern
 
 
-#: MongoDB's `w`: a number of members, or a name such as 'majority'.
+#: MongoDB's `w`: the number of members that must acknowledge a write, or a name such as 'majority'.
 WriteConcern = Annotated[int | str, BeforeValidator(_number)]
 
 
 class MongodbSettings(ServiceSettings):
-    """The log-in, the members to read from, and the place of the records."""
+    """The settings of a MongoDB client: log-in, members to read from, write concern, and where the records are."""
 
     protocol: Literal["mongodb"] = "mongodb"
-    replica_set: str | None = Field(default=None, description="If absent, a single server.")
+    replica_set: str | None = Field(default=None, description="Name of the replica set; absent for a single server.")
     read_preference: str = Field(default="primary", description="MongoDB's name, such as 'secondaryPreferred'.")
-    write_concern: WriteConcern | None = Field(default=None, description="If absent, the server's default.")
+    write_concern: WriteConcern | None = Field(
+        default=None, description="MongoDB's `w`; if absent, the server's default applies."
+    )
     username: str | None = None
     password: Secret | None = None
     auth_source: str = "admin"
@@ -187,12 +193,12 @@ class MongodbSettings(ServiceSettings):
     collection: str
 
 
-#: The steps of a log-in that have a time limit each: the answer to hello, and the authentication.
-STEPS_OF_LOG_IN = 2
+#: The number of log-in steps that each have a time limit: the answer to hello, and the authentication.
+LOG_IN_STEPS = 2
 PORT = 27017
 HELLO = "its answer to hello"
 AUTHENTICATION_FAILED = 18
-#: Parts of pymongo's errors that do not come from the choice between TLS and plain.
+#: Parts of pymongo's error texts whose cause cannot be a wrong choice between TLS and plain.
 NOT_FROM_TLS = ("Connection refused", "Name or service not known", "No route to host", "certificate", "CERTIFICATE")
 MAY_WANT_TLS = "the server may accept only TLS: add tls=true to the URL, or use --tls-ca"
 MAY_BE_PLAIN = "the URL or --tls-ca requires TLS, but the server may accept only plain connections"
@@ -201,7 +207,7 @@ Client = pymongo.MongoClient[dict[str, Any]]
 
 
 class MongodbSession:
-    """The connections to a server or replica set: `client` is for the whole set, `member` for one of its servers."""
+    """Connections to a user's server or replica set: `client` for the whole set, `member(server)` for one server."""
 
     def __init__(self, url: MongodbUrl) -> None:
         self._url = url
@@ -219,7 +225,7 @@ class MongodbSession:
         client = self._connect(self._url.addresses, replica_set=self._url.replica_set, event_listeners=[listener])
         try:
             listener.wait()
-            with pymongo.timeout(STEPS_OF_LOG_IN * reach.REACH_SECONDS):
+            with pymongo.timeout(LOG_IN_STEPS * reach.REACH_SECONDS):
                 client.admin.command("ping")
         except OperationFailure as error:
             client.close()
@@ -248,7 +254,7 @@ class MongodbSession:
         return self._members[server]
 
     def run(self, operation: Callable[[], Any]) -> Any:
-        """Call `operation` and return its result. Raises `TARGET_FAILED` for its `PyMongoError`."""
+        """Call `operation` and return its result. Raises `TARGET_FAILED` if it raises `PyMongoError`."""
         try:
             return operation()
         except PyMongoError as error:
@@ -281,10 +287,10 @@ class MongodbSession:
 
 
 class FirstHeartbeatListener(monitoring.ServerHeartbeatListener):
-    """A listener that notices when one address answers or when all have failed.
+    """A listener for pymongo's heartbeats that notices when one address answers or when all have failed.
 
-    Without it, pymongo tries for all of `REACH_SECONDS` even if every address has refused the connection. Its events
-    about the topology would be up to 1.5 s late, since they wait in a queue.
+    Without it, pymongo tries for all of `REACH_SECONDS` even if every address has refused the connection. pymongo's
+    topology events are not used: they wait in a queue and would come up to 1.5 s late.
     """
 
     def __init__(self, addresses: int) -> None:
@@ -293,11 +299,11 @@ class FirstHeartbeatListener(monitoring.ServerHeartbeatListener):
         self._is_over = threading.Event()
 
     def wait(self) -> None:
-        """Wait until one address answers, or until the time is over.
+        """Wait until one address answers, or until a time limit.
 
-        Raises `ServerSelectionTimeoutError` with the first error of each address as soon as all have failed.
+        Raises `ServerSelectionTimeoutError` as soon as all addresses have failed, with the first error of each.
         """
-        # Longer than the time limit of each address.
+        # This time limit is longer than that of a connection to one address.
         self._is_over.wait(1.5 * reach.REACH_SECONDS)
         if len(self._failed) == self._addresses:
             raise ServerSelectionTimeoutError(",".join(dict.fromkeys(map(str, self._failed.values()))))
@@ -316,7 +322,7 @@ class FirstHeartbeatListener(monitoring.ServerHeartbeatListener):
 
 
 def short_error(error: PyMongoError) -> str:
-    """Return the first part of an error text, without the description of the topology that pymongo appends."""
+    """Return pymongo's error text without the topology description and other details that it appends."""
     text = str(error)
     for noise in (", Timeout:", ", full error:", " (configured timeouts"):
         text = text.split(noise)[0]
@@ -332,10 +338,10 @@ UNAUTHORIZED = 13
 def check_privileges(
     session: MongodbSession, url: MongodbUrl, database: str, collections: Iterable[str], chosen: str | None
 ) -> None:
-    """Raise `PRIVILEGES_MISSING` with the missing grant: on the `chosen` database, or on every database.
+    """Raise `PRIVILEGES_MISSING` unless the account may do all `ACTIONS` on these collections of the database.
 
-    Without a user nothing is checked: a server without authentication allows everything, and one with authentication
-    refuses the next command.
+    The error quotes the command to run (`grant_line`). If the URL has no user, nothing is checked: a server without
+    authentication allows everything, and one with authentication refuses the next command.
     """
     if url.username is None:
         return
@@ -345,7 +351,7 @@ def check_privileges(
             action for action in ACTIONS if not all(_allows(privileges, action, database, name) for name in collections)
         ]
     else:
-        # Either the user has no roles, or the server does not check privileges.
+        # The list is empty if the user has no roles or if the server does not check privileges.
         missing = [] if _allows_everything(session, database) else list(ACTIONS)
     if missing:
         raise CostofError(
@@ -359,10 +365,10 @@ def check_privileges(
 
 
 def grant_line(url: MongodbUrl, chosen: str | None) -> str:
-    """Return the mongosh command that grants the role.
+    """Return the mongosh command that grants the account the role that it needs.
 
-    Without a `chosen` database it grants the role on all databases: a role is for one database or for all, and the
-    names of the runs' databases are not known in advance.
+    If the user has not `chosen` a database, the role is for all databases: roles cannot be for a pattern of names, and
+    the generated names are not known in advance.
     """
     role = {"role": ROLE, "db": chosen} if chosen else {"role": ROLE_EVERYWHERE, "db": "admin"}
     values = ", ".join([json.dumps(url.username or "", ensure_ascii=False), f"[{json.dumps(role)}]"])
@@ -370,7 +376,7 @@ def grant_line(url: MongodbUrl, chosen: str | None) -> str:
 
 
 def _listed_privileges(session: MongodbSession) -> list[dict[str, Any]]:
-    """Return the account's privileges as the server lists them; [] if it does not support the list."""
+    """Return the account's privileges as the server lists them; [] if the server refuses to list them."""
     try:
         status = session.client.admin.command("connectionStatus", showPrivileges=True)
     except OperationFailure:
@@ -379,7 +385,7 @@ def _listed_privileges(session: MongodbSession) -> list[dict[str, Any]]:
 
 
 def _allows_everything(session: MongodbSession, database: str) -> bool:
-    """Return whether the account may read, delete and drop, tested on a collection that does not exist."""
+    """Return whether the account may read, delete and drop. This is tested on a collection that does not exist."""
     collection = session.client[database][f"costof_{secrets.token_hex(8)}"]
 
     def test() -> bool:
@@ -397,7 +403,10 @@ def _allows_everything(session: MongodbSession, database: str) -> bool:
 
 
 def _allows(privileges: list[dict[str, Any]], action: str, database: str, collection: str) -> bool:
-    """Apply the server's rules for resources: an empty name matches all but system collections."""
+    """Return whether the privileges allow the action on the collection.
+
+    As in the server, an empty database or collection name in a privilege matches all but system collections.
+    """
     covering = (
         privilege
         for privilege in privileges
@@ -407,12 +416,12 @@ def _allows(privileges: list[dict[str, Any]], action: str, database: str, collec
     return any(action in privilege["actions"] for privilege in covering)
 
 
-#: The `_id` of the heartbeat's document.
+#: The `_id` of the document that holds the time of the last heartbeat.
 HEARTBEAT = "alive"
 
 
 class MarkedDatabase:
-    """A database that carries a run's marker and heartbeat in the collection `MARKER_NAME`."""
+    """The database of a run on a MongoDB server. Its collection `MARKER_NAME` holds the run's marker and heartbeat."""
 
     def __init__(self, session: MongodbSession, name: str) -> None:
         self.name = name
@@ -432,11 +441,11 @@ class MarkedDatabase:
         return read_marker({name: value for name, value in document.items() if name != "_id"}) if document else None
 
     def beat(self) -> None:
-        """Write a heartbeat with the server's time. Raises `PyMongoError`."""
+        """Store the server's current time as the last heartbeat. Raises `PyMongoError`."""
         self._marker_collection.update_one({"_id": HEARTBEAT}, {"$currentDate": {"at": True}}, upsert=True)
 
     def seconds_since_heartbeat(self) -> float | None:
-        """Return the seconds since the last heartbeat, by the server's clock, or None without one."""
+        """Return the seconds since the last heartbeat, by the server's clock; None if there was no heartbeat."""
         document = self._session.run(lambda: self._marker_collection.find_one({"_id": HEARTBEAT}))
         if not document or not isinstance(document.get("at"), datetime):
             return None
@@ -444,13 +453,13 @@ class MarkedDatabase:
         return float((now - document["at"]).total_seconds())
 
     def remove(self, marker: Marker) -> bool:
-        """Drop the collections of `marker`, if the database still has it. Return whether it had."""
+        """Drop the collections that `marker` lists if the database still has this marker; return whether it had it."""
         if self.marker() != marker:
             return False
         for name in [*marker.tables, MARKER_NAME]:
             self._session.run(partial(self._database.drop_collection, name))
         if marker.made_database:
-            # Without the privilege to drop it, the empty database stays.
+            # If the account may not drop the empty database, it stays.
             with suppress(CostofError):
                 self.remove_empty()
         return True
@@ -459,10 +468,9 @@ class MarkedDatabase:
         return self.name in self._session.run(self._session.client.list_database_names)
 
     def remove_empty(self) -> bool:
-        """Drop the database if it exists without a collection. Return whether it was dropped.
+        """Drop the database if it exists and has no collections, and return whether it was dropped.
 
-        In MongoDB a database ends with its last collection, without any privilege to drop it; compatible servers may
-        keep an empty one.
+        In MongoDB itself, a database disappears with its last collection; compatible servers may keep an empty one.
         """
         if not self.is_listed() or self.collections():
             return False
@@ -497,7 +505,7 @@ class MongodbLeftovers(Leftovers):
                 in_use = in_use_by_heartbeat(marker, database.seconds_since_heartbeat())
                 leftovers.append(Leftover(name, marker, in_use))
             elif is_generated_name(name) and not database.collections():
-                # Only on compatible servers, which keep a database that a run has emptied.
+                # Only compatible servers keep a database that a run has emptied; MongoDB itself does not.
                 leftovers.append(Leftover(name, None, None))
         return leftovers
 

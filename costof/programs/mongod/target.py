@@ -1,7 +1,7 @@
 """A user's own MongoDB server or replica set.
 
-All writes go into one database, which must not exist before. It carries a marker, and only what the marker lists is
-dropped.
+All writes go into one database, which must not have collections before the run. The run writes a marker into it, and
+the clean-up drops only what the marker lists.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from costof.programs.server import TargetServer
 from costof.programs.target_database import MARKER_NAME, Heartbeat, Maker, Marker, describe_writes
 from costof.urls import split_host
 
-#: Time limit for a member to catch up with the others, in milliseconds.
+#: Time limit in milliseconds for a member to replicate the loaded records.
 CATCH_UP_MS = 120_000
 
 
 class MongodbTarget(TargetServer):
-    """A server or replica set with a database of the run.
+    """A user's server or replica set with a database for the run's data.
 
-    Administration connects as the URL says; the engine verifies the arms. `hello` is the server's answer to that
-    command after the log-in.
+    The administrative session uses plain or TLS as the URL says, whatever the arms use; the engine verifies the arms.
+    `hello` is the server's answer to the command `hello` after the log-in.
     """
 
     url: MongodbUrl
@@ -95,7 +95,7 @@ class MongodbTarget(TargetServer):
         self._check_unoccupied()
         is_new = not self._marked.is_listed()
         self._marker = Marker(run=self.run, maker=Maker.this_process(), tables=[COLLECTION], made_database=is_new)
-        # The heartbeat comes first: a marker without one counts as that of a dead run.
+        # The heartbeat is written first: a marker without a heartbeat would count as that of a dead run.
         self.session.run(self._heartbeat.start)
         self._marked.mark(self._marker)
         load()
@@ -143,10 +143,10 @@ class MongodbTarget(TargetServer):
             raise self._occupied()
 
     def _wait_for_members(self) -> None:
-        """Wait until each visible member has all loaded records, so that readers find them on any member.
+        """Wait until each visible member has all loaded records, so that clients can read them from any member.
 
-        Each member gets a read that waits for the last write (`afterClusterTime`). A write concern with a number of
-        acknowledgements would not be enough: hidden members count too, and the account may not see how many there are.
+        Each member gets a read that waits for the last write (`afterClusterTime`). A write concern that waits for a
+        number of members would not be enough: hidden members count too, and the account may not see their number.
         """
         members = [*self.hello.get("hosts", []), *self.hello.get("passives", [])]
         if not members:

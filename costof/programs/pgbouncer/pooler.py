@@ -1,7 +1,7 @@
-"""PgBouncer: its pools, its processes, and its console.
+"""PgBouncer: its pools, its processes, and its administrative console.
 
-TLS to the server and the key that clients see are settings of a process; mode and size are settings of a pool.
-Several processes may share a port (SO_REUSEPORT). Each process has one thread and its own pools.
+A process has a setting for TLS to the server and one for the key that it presents to clients; a pool has a mode and a
+size. Several processes may share a port (SO_REUSEPORT). Each process has one thread and its own pools.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from costof.programs.postgres.lab import PORT, PostgresServer
 
 PACKAGE = "pgbouncer"
 ROLE = "pooler"
-#: Limits of simultaneous clients and of the listen backlog, above what any study needs.
+#: The maximum number of simultaneous clients, and the length of the listen backlog. Both exceed what any study needs.
 CLIENTS = 10_000
 BACKLOG = 4_096
 
@@ -43,7 +43,7 @@ class Pool:
 
 @dataclass(frozen=True)
 class Totals:
-    """A pool's totals so far: transactions, and the time that clients waited for a connection to the server."""
+    """A pool's totals since its start: the transactions, and the time that clients waited for a server connection."""
 
     transactions: int
     wait_ms: float
@@ -67,10 +67,10 @@ _LOGIN = re.compile(r" login attempt: db=(\S+) user=\S+ tls=(\S+)$", re.MULTILIN
 
 @dataclass(frozen=True)
 class Upstream:
-    """The server behind a pool, and the account that the pool and its clients log in with.
+    """The server behind a pool, and the account with which the pool and its clients log in.
 
-    `secret` is the server's stored form of the password (RFC 5803). With `ca_file`, connections to the server use TLS
-    and verify the server's name.
+    `secret` is the form in which the server stores the password (RFC 5803). With `ca_file`, connections to the server
+    use TLS and verify the server's certificate and name; without, they are plain.
     """
 
     address: str
@@ -91,7 +91,10 @@ class Upstream:
 
 
 class PoolerProcess:
-    """A PgBouncer process. `process` is set when it has been started; `folder` holds its Unix socket."""
+    """A PgBouncer process and a connection to its console.
+
+    `PgBouncer.start` sets `process`, and `folder`, which holds the process's Unix socket.
+    """
 
     def __init__(self, name: str, port: int, upstream: Upstream) -> None:
         self.name = name
@@ -102,7 +105,7 @@ class PoolerProcess:
         self._console: psycopg.Connection[Row] | None = None
 
     def fill(self, pools: Sequence[Pool]) -> None:
-        """Open as many transactions at once as each pool has connections, so that PgBouncer opens all of them.
+        """Make PgBouncer open all connections to the server, by one simultaneous transaction for each of them.
 
         Raises `LAB_FAILED`.
         """
@@ -110,18 +113,19 @@ class PoolerProcess:
             with ExitStack() as stack:
                 for pool in pools:
                     for _ in range(pool.size):
-                        # Leaving the connection ends the transaction; else PgBouncer would drop the server connection.
+                        # Leaving the context ends the transaction before the connection closes; if it closed within a
+                        # transaction, PgBouncer would drop the server connection.
                         stack.enter_context(self._log_in(pool.name)).execute("SELECT")
         except psycopg.Error as error:
             raise CostofError(ErrorText.LAB_FAILED, detail=f"filling the pools of {self.name}: {error}") from error
 
     def is_full(self, pools: Sequence[Pool]) -> bool:
-        """Return whether all connections to the server are open and idle; in session mode also reset."""
+        """Return whether all the pools' connections to the server are open and idle (in session mode: also reset)."""
         idle = {row["database"]: row["sv_idle"] for row in self.show("POOLS")}
         return all(idle.get(pool.name) == pool.size for pool in pools)
 
     def show(self, what: str) -> list[Row]:
-        """Return the rows of a SHOW command. Raises `LAB_FAILED`."""
+        """Return the rows of the console's command SHOW `what`. Raises `LAB_FAILED`."""
         try:
             if self._console is None:
                 self._console = self._log_in(CONSOLE)
@@ -142,7 +146,7 @@ class PoolerProcess:
             self._console = None
 
     def clients(self) -> Iterator[str]:
-        """Yield the TLS version of each client that has logged in since the last call; '' without TLS."""
+        """Yield the TLS version of each client that has logged in since the last call; '' for a client without TLS."""
         assert self.process is not None
         for database, tls in _LOGIN.findall(self.process.new_lines()):
             if database != CONSOLE:
@@ -168,25 +172,26 @@ class PoolerProcess:
 
 
 DESCRIPTORS = 2 * CLIENTS
-# What differs from PgBouncer's defaults, and why.
+# Settings that differ from PgBouncer's defaults, and why.
 SETTINGS = {
     "auth_type": "scram-sha-256",
     "max_client_conn": CLIENTS,
-    # Many clients at once must wait for PgBouncer, not for TCP retransmissions.
+    # If many clients connect at once, they must wait for PgBouncer and not for TCP retransmissions.
     "listen_backlog": BACKLOG,
-    # Connections to the server stay open through the run: a new one would disturb some slice.
+    # Connections to the server stay open through the run: a reconnection would disturb one slice and not the others.
     "server_lifetime": 1_000_000,
     "server_idle_timeout": 0,
     "server_check_query": "",
-    # No statistics in the log: nothing reads them.
+    # PgBouncer would log statistics, which nothing reads.
     "log_stats": 0,
 }
 
 
 class PgBouncer:
-    """One or more PgBouncer processes that share one port of `addresses`. `start` them; the lab ends them.
+    """One or more PgBouncer processes that share one port on all `addresses`.
 
-    Clients may connect with TLS, to `certificate` (a PEM file with key and certificate), or without.
+    Call `start`; the lab stops the processes. Clients may connect with or without TLS. `certificate` is a PEM file with
+    the key and certificate for TLS.
     """
 
     def __init__(
@@ -257,11 +262,11 @@ class PgBouncer:
 
     @property
     def folders(self) -> list[Path]:
-        """The folders of the processes, with configuration and secrets."""
+        """The folder of each process, which holds its configuration and secrets."""
         return [each.folder for each in self._processes]
 
     def counters(self) -> Counters:
-        """Count clients by TLS version, from one log line for each."""
+        """Return the number of client log-ins so far, also by TLS version. PgBouncer logs one line for each log-in."""
         for each in self._processes:
             self._counted.update(each.clients())
         tls = {version: count for version, count in self._counted.items() if version}
@@ -274,7 +279,10 @@ class PgBouncer:
         return Totals(sum(int(row["xact_count"]) for row in rows), waited_us / 1e3)
 
     def servers(self, pool: str) -> dict[int, str]:
-        """Return the TLS of a pool's connections to the server, by the server's process ID. Raises `LAB_FAILED`."""
+        """Return the TLS version and cipher of a pool's connections to the server; '' for a plain connection.
+
+        The keys are the IDs of the server's processes. Raises `LAB_FAILED`.
+        """
         return {int(row["remote_pid"]): str(row["tls"]) for row in self._show("SERVERS", pool)}
 
     def why_dead(self) -> str | None:
@@ -286,9 +294,9 @@ class PgBouncer:
     def _files(self, folder: Path) -> Iterator[tuple[str, bytes]]:
         upstream = self._upstream
         yield "server.pem", self._certificate.read_bytes()
-        # The SCRAM secret instead of the plaintext password: from that, PgBouncer would derive the key at each log-in,
-        # on its only thread. It must be the server's own secret: with that, PgBouncer can log in to the server with
-        # the key that a client's log-in has revealed.
+        # The file has the SCRAM secret and not the plaintext password, from which PgBouncer would have to derive the
+        # key at each log-in, on its only thread. The secret is the server's own, so that PgBouncer can log in to the
+        # server with the key that a client's log-in has revealed.
         yield "users.txt", f'"{upstream.username}" "{upstream.secret.get_secret_value()}"\n'.encode()
         if upstream.ca_file:
             yield "ca.pem", upstream.ca_file.read_bytes()
@@ -304,7 +312,7 @@ class PgBouncer:
             "password": upstream.password.get_secret_value(),
             "pool_mode": pool.mode,
             "pool_size": pool.size,
-            # Replace a connection that breaks.
+            # PgBouncer replaces a connection that breaks.
             "min_pool_size": pool.size,
         }
         return f"{pool.name} = {' '.join(f'{name}={value}' for name, value in settings.items())}"

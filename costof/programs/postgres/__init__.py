@@ -1,4 +1,4 @@
-"""PostgreSQL."""
+"""PostgreSQL in a lab, and a user's own PostgreSQL as a target."""
 
 from costof.lab.program import located
 from costof.programs.postgres.connection import PostgresLeftovers

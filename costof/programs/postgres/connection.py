@@ -29,9 +29,9 @@ from costof.programs.target_database import (
 )
 
 SCHEMES = ("postgres", "postgresql")
-#: The database for a URL without one: every server has it.
+#: The database to log in to if the URL names none. Every server has it.
 DATABASE = "postgres"
-#: The options are libpq's.
+#: The syntax of PostgreSQL URLs. The options have libpq's names and values.
 FORM = UrlForm(
     schemes=SCHEMES,
     example="postgresql://user:password@host:5432/database",
@@ -46,16 +46,17 @@ def parse_postgres_url(access: Access, study: str) -> LoginUrl:
 
 
 def first_database(url: LoginUrl) -> str:
-    """Return the database of the URL, for the first log-in."""
+    """Return the database for the first log-in: the URL's, or `DATABASE` if the URL names none."""
     return unquote(url.path.strip("/")) or DATABASE
 
 
 class PostgresSettings(ServiceSettings):
-    """The log-in, the queries, and how they are sent.
+    """The settings of a PostgreSQL client: the log-in, the tables to query, and how queries are sent.
 
-    `scale` is pgbench's: the number of branches, with ten tellers each. `search_path` is a setting of the session,
-    which poolers do not accept; `table_schema` is the schema of pgbench's tables and works with a pooler too. `pooled`
-    says whether a pooler answers; it is for callers of client programs and is not sent to instruments.
+    `scale` is pgbench's scale: the number of branches, with ten tellers each. `search_path` is set for the session,
+    which poolers do not accept. `table_schema` is the schema of pgbench's tables and works with a pooler too. `pooled`
+    says whether the client connects to a pooler; only the code that runs client programs uses it, and instruments do
+    not get it.
     """
 
     protocol: Literal["postgres"] = "postgres"
@@ -73,7 +74,7 @@ class PostgresSettings(ServiceSettings):
     pooled: bool = Field(default=False, exclude=True)
 
     def select(self, parameter: str) -> str:
-        """Return the query for one account's balance, with `parameter` as the driver's placeholder."""
+        """Return pgbench's query for one account's balance. `parameter` is the driver's placeholder for the account."""
         schema = f'"{self.table_schema}".' if self.table_schema else ""
         return f"SELECT abalance FROM {schema}pgbench_accounts WHERE aid = {parameter}"  # noqa: S608  # our own name
 
@@ -85,9 +86,9 @@ Rows = Sequence[tuple[Any, ...]]
 
 
 class PostgresSession:
-    """A connection to one database of the server. It reconnects if the server has closed the connection.
+    """A connection to one database of a user's server that is opened again if the server has closed it.
 
-    `on_reconnect` is called after that, to restore the state of the connection, such as locks.
+    `on_reconnect` is called after each reconnection, to restore the connection's state, such as locks.
     """
 
     def __init__(self, url: LoginUrl, database: str, on_reconnect: Callable[[], None] = lambda: None) -> None:
@@ -122,7 +123,7 @@ class PostgresSession:
             raise self._failed(error, statement) from None
 
     def refusal(self, statement: str) -> str | None:
-        """Execute a statement; return the error text if the server refuses it, else None.
+        """Execute a statement, and return the error text if the server refuses it, or None if it succeeds.
 
         Raises `TARGET_FAILED` if the server does not answer.
         """
@@ -135,7 +136,11 @@ class PostgresSession:
         return None
 
     def is_pooled(self) -> bool:
-        """Return whether a pooler answers: then the backend's process ID differs from the one sent at log-in."""
+        """Return whether the session goes through a pooler.
+
+        In that case the process ID sent at log-in, which the pooler invents, differs from the server process's real
+        one.
+        """
         ((pid,),) = self.ask("SELECT pg_backend_pid()")
         assert self._connection is not None
         return bool(pid != self._connection.info.backend_pid)
@@ -149,7 +154,7 @@ class PostgresSession:
 
     @contextlib.contextmanager
     def all_or_nothing(self) -> Iterator[None]:
-        """Run the statements within as one transaction. Raises `TARGET_FAILED`."""
+        """Run the statements of the `with` block as one transaction. Raises `TARGET_FAILED`."""
         assert self._connection is not None
         try:
             with self._connection.transaction():
@@ -163,7 +168,7 @@ class PostgresSession:
         except psycopg.Error:
             if self._connection is None or not self._connection.closed:
                 raise
-        # Servers close idle connections. Every statement here may safely be repeated.
+        # The server has closed the connection, as servers do with idle ones. Every statement here may be repeated.
         self.open()
         self._on_reconnect()
         return self.try_to(statement, *values)
@@ -191,7 +196,7 @@ class PostgresSession:
 
 @contextlib.contextmanager
 def _at_most(seconds: float, connection: psycopg.Connection[Any]) -> Iterator[None]:
-    """Close the connection if the statements within take longer: psycopg itself has no time limit."""
+    """Shut the connection down if the `with` block takes longer than `seconds`; psycopg itself has no time limit."""
 
     def hang_up() -> None:
         with contextlib.suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as copy:
@@ -211,7 +216,7 @@ def error_text(error: psycopg.Error) -> str:
     return " ".join((error.diag.message_primary or str(error)).split())
 
 
-#: The content of a schema, without what is dropped together with a table, such as its indexes.
+#: The query for the names of what a schema holds, except what is dropped together with a table, such as its indexes.
 _HOLDS = """
 SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace(%s) AND relkind NOT IN ('i', 'I', 't')
 UNION ALL SELECT proname FROM pg_proc WHERE pronamespace = to_regnamespace(%s)
@@ -220,7 +225,10 @@ UNION ALL SELECT typname FROM pg_type WHERE typnamespace = to_regnamespace(%s) A
 
 
 class MarkedSchema:
-    """A schema that carries a run's marker. `name` has been checked: letters, digits and underscores."""
+    """The schema of a run in a PostgreSQL database, with the run's marker and lock.
+
+    `name` must have been checked to have only letters, digits and underscores.
+    """
 
     def __init__(self, session: PostgresSession, name: str) -> None:
         self.name = name
@@ -229,7 +237,7 @@ class MarkedSchema:
         self._marker_table = f'{self.quoted}."{MARKER_NAME}"'
 
     def lock(self) -> bool:
-        """Lock the schema for this connection, and return whether that was possible.
+        """Lock the schema for this connection, and return False if another connection holds the lock.
 
         The server releases the lock when the connection ends, for whatever reason.
         """
@@ -241,7 +249,7 @@ class MarkedSchema:
         return bool(self._session.ask("SELECT 1 FROM pg_namespace WHERE nspname = %s", self.name))
 
     def make(self, marker: Marker) -> None:
-        """Create the schema and its marker in one transaction."""
+        """Create the schema and write the marker into it, in one transaction."""
         with self._session.all_or_nothing():
             self._session.try_to(f"CREATE SCHEMA {self.quoted}")
             columns = "id varchar(40) PRIMARY KEY, run varchar(255) NOT NULL, about text NOT NULL"
@@ -262,11 +270,11 @@ class MarkedSchema:
         return read_marker_row(rows)
 
     def remove(self, marker: Marker) -> bool:
-        """Drop the tables of `marker` in one transaction, if the schema still has it. Return whether it had.
+        """Drop the tables that `marker` lists, in one transaction, if the schema still has this marker.
 
-        If the schema holds anything else, that and the schema stay.
+        The schema is dropped too if it holds nothing else. Return whether the schema had the marker.
         """
-        # First, since `exists` reconnects if the server has closed the connection.
+        # `exists` comes first because it reconnects if the server has closed the connection; `marker` does not.
         if not self.exists() or self.marker() != marker:
             return False
         content = {row[0] for row in self._session.ask(_HOLDS, *[self.quoted] * 3)}
@@ -280,14 +288,14 @@ class MarkedSchema:
 
 
 def remove_created(schema: MarkedSchema, marker: Marker, place: PostgresSession, server: PostgresSession) -> bool:
-    """Drop the schema, and also the database if the run has created it and it holds nothing else.
+    """Drop what the marker lists, and the database too if the run has created it and it holds nothing else.
 
-    `place` is a session to that database, and is closed; `server` is a session to another database. Return whether
-    the schema had the marker.
+    `place` is a session to the schema's database and is closed here; `server` is a session to another database. Return
+    whether the schema had the marker.
     """
     try:
         had_marker = schema.remove(marker)
-        # Even without a marker: the run may have created the database and not have come to mark it.
+        # The database is dropped even without a marker: the run may have ended before it wrote the marker.
         drop_database = marker.made_database and holds_nothing(place)
     finally:
         place.close()
@@ -297,7 +305,7 @@ def remove_created(schema: MarkedSchema, marker: Marker, place: PostgresSession,
 
 
 def holds_nothing(session: PostgresSession) -> bool:
-    """Return whether the database is as empty as a new one."""
+    """Return whether the session's database is as empty as a new one."""
     schemas = "SELECT 1 FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname NOT IN ('information_schema', 'public')"
     large_objects = "SELECT 1 FROM pg_largeobject_metadata"
     content = f"{schemas} UNION ALL {large_objects}"
@@ -309,7 +317,10 @@ _MARKED = "SELECT nspname FROM pg_namespace JOIN pg_class ON relnamespace = pg_n
 
 
 class PostgresLeftovers(Leftovers):
-    """Leftovers on a PostgreSQL server: each is named by the database that a run has made, or by `database.schema`."""
+    """Leftovers on a PostgreSQL server. The name of a leftover is `database` if the run has created the database.
+
+    It is `database.schema` if the run has created only a schema in an existing database.
+    """
 
     schemes = SCHEMES
     url: LoginUrl
@@ -343,13 +354,13 @@ class PostgresLeftovers(Leftovers):
         try:
             place.open()
         except CostofError:
-            # pg_hba.conf does not allow a log-in to this database, so no run could have used it either.
+            # The account cannot log in to this database (such as by pg_hba.conf), so no run could have used it either.
             return []
         try:
             names = sorted(name for (name,) in place.ask(_MARKED, MARKER_NAME) if is_allowed_name(name))
             schemas = [MarkedSchema(place, name) for name in names]
             if not names and is_generated_name(database) and holds_nothing(place):
-                # Its run ended after creating it and before marking it.
+                # The run ended after it had created the database and before it marked it.
                 return [Leftover(database, None, _in_use(MarkedSchema(place, database), None))]
             return [
                 Leftover(

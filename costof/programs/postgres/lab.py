@@ -1,7 +1,7 @@
 """The lab's PostgreSQL server.
 
-One process accepts plain and TLS connections on one port and can change its key while it runs, so that all arms use the
-same server. It runs as an unprivileged user, since PostgreSQL refuses to run as root.
+All arms use the same server: it accepts plain and TLS connections on one port and can change its key while it runs. It
+runs as an unprivileged user, since PostgreSQL refuses to run as root.
 """
 
 from __future__ import annotations
@@ -27,20 +27,22 @@ from costof.programs.postgres.connection import PostgresSettings
 from costof.programs.server import LabServer, Place
 
 PACKAGE = "postgresql"
-#: The folder of a distribution's versions; scripts/system-packages unpacks the package with the same paths.
+#: The folder in which Debian's packages install each version of PostgreSQL. scripts/system-packages unpacks the package
+#: with the same paths.
 DISTRIBUTED = "usr/lib/postgresql"
 
 # Settings that differ from PostgreSQL's defaults, and why.
 SETTINGS = {
-    # One log line for each connection, which says whether it is encrypted: the server's own evidence.
+    # The server logs one line for each connection, which says whether it is encrypted. This is the server's evidence.
     "log_connections": "on",
-    # Enough for the connections of all arms and workloads, which stay open through the run.
+    # This is enough for the connections of all arms and workloads, which stay open through the run.
     "max_connections": "1000",
     # Autovacuum would work during some slices and not during others.
     "autovacuum": "off",
-    # Files in the data folder, which is removed with the lab; in /dev/shm they would outlive a killed server.
+    # Shared memory is in files in the data folder, which is removed with the lab; files in /dev/shm would outlive a
+    # killed server.
     "dynamic_shared_memory_type": "mmap",
-    # The JIT is for larger queries than any that is measured, and needs a library that may be missing.
+    # Just-in-time compilation is for larger queries than any that is measured, and needs a library that may be missing.
     "jit": "off",
     # Some errors are recognized by their English text, because their SQLSTATE is ambiguous.
     "lc_messages": "C",
@@ -53,7 +55,7 @@ def find_postgres() -> Path:
         for root in (Path("/"), UNPACKED / PACKAGE, fetched_folder("postgres"))
         for folder in sorted((root / DISTRIBUTED).glob("*"), key=_version, reverse=True)
     ]
-    # Symbolic links resolved, since its other programs are in the same folder.
+    # Symbolic links are resolved because PostgreSQL's other programs are in the folder of the real file.
     return find_program("postgres", PACKAGE, versions).resolve()
 
 
@@ -71,25 +73,25 @@ ROLE = "server"
 DATABASE = "costof"
 USER = "costof"
 ADMINISTRATOR = "administrator"
-#: pgbench's scale: at least as many branches as clients, or clients wait for each other.
+#: pgbench's scale, the number of branches. With fewer branches than clients, clients would wait for each other.
 SCALE = 32
 PROBE_SECONDS = 5.0
 #: The request for TLS and the answer that accepts it (PostgreSQL's documentation, "SSL Session Encryption").
 TLS_REQUEST = b"\x00\x00\x00\x08\x04\xd2\x16\x2f"
 TLS_ACCEPTED = b"S"
-#: pg_hba.conf with one host line, so that the server treats plain and TLS connections alike.
+#: The lab's pg_hba.conf. It has one `host` line, so that the server treats plain and TLS connections alike.
 ACCESS = """\
 local all all scram-sha-256
 host all all all scram-sha-256
 """
-#: A shared memory segment, by which PostgreSQL checks that no other server uses its data, outlives a killed server.
-#: Its key and ID are in line 7 of postmaster.pid.
+#: The shell script that removes PostgreSQL's shared memory segment, which outlives a killed server. The server uses the
+#: segment to check that no other server uses its data; the segment's ID is at the end of line 7 of postmaster.pid.
 REMOVE_SEGMENT = 'segment=$(sed -n "7s/.* //p" "$0/postmaster.pid") && exec ipcrm -m "$segment"'
 _AUTHORIZED = re.compile(rf"connection authorized: user={USER} .*?(?:SSL enabled \(protocol=([^,]+),|$)", re.MULTILINE)
 
 
 class PostgresServer(LabServer):
-    """One `postgres` with pgbench's tables, used at every distance."""
+    """One PostgreSQL server with pgbench's tables, which clients at all distances use."""
 
     writes = [f"the lab's own server: {DATABASE}.{table}, removed with the lab" for table in TABLES]
 
@@ -127,7 +129,7 @@ class PostgresServer(LabServer):
         return [*self._user.prefix, str(binary), "-D", str(self._data)]
 
     def configuration(self) -> str:
-        """Return the whole postgresql.conf. All other settings are PostgreSQL's defaults, not the distribution's."""
+        """Return the whole postgresql.conf. Settings that it leaves out have PostgreSQL's defaults, not Debian's."""
         settings = {
             "listen_addresses": self.address,
             "port": PORT,
@@ -158,7 +160,10 @@ class PostgresServer(LabServer):
         )
 
     def counters(self, server: str = "") -> Counters:
-        """Return connections by TLS version, counted in the log, which has a line for each before its first query."""
+        """Return the number of client log-ins so far, also by TLS version.
+
+        They are counted in the log: the server logs a line for each log-in before the connection's first query.
+        """
         self._counted.update(_AUTHORIZED.findall(self._process.new_lines()))
         tls = {version: count for version, count in self._counted.items() if version}
         return Counters(self._counted.total(), tls)
@@ -177,16 +182,16 @@ class PostgresServer(LabServer):
         )
 
     def show_key(self, kind: str) -> bool:
-        """Present another key: reload, then wait until the server presents it.
+        """Present another key from now on, and return whether the key has changed.
 
-        The reload is asynchronous, and a wrong file is only logged.
+        This waits until the server presents the key: a reload is asynchronous, and the server only logs a wrong file.
         """
         if kind == self._key:
             return False
         self._key = kind
         self._install_certificate()
         self.ask("SELECT pg_reload_conf()")
-        # In the file the key comes before the certificate.
+        # The file has the key before the certificate.
         pem = self._certificates[kind].read_text()
         expected = ssl.PEM_cert_to_DER_cert(pem[pem.index("-----BEGIN CERTIFICATE-----") :])
         changed = lambda: self._presented_certificate() == expected  # noqa: E731
@@ -194,7 +199,10 @@ class PostgresServer(LabServer):
         return True
 
     def tls_versions(self, backends: Iterable[int]) -> set[str]:
-        """Return the TLS versions on the connections of these server processes, such as 'TLSv1.3'; '' without TLS."""
+        """Return the TLS versions, such as 'TLSv1.3', of the connections that these server processes serve.
+
+        `backends` are process IDs. The version of a plain connection is ''.
+        """
         pids = ", ".join(map(str, backends))
         statement = f"SELECT coalesce(version, '') FROM pg_stat_ssl WHERE pid IN ({pids})"  # noqa: S608
         return {version for (version,) in self.ask(statement)}
@@ -217,7 +225,7 @@ class PostgresServer(LabServer):
         return self._folder / "server.pem"
 
     def _install_certificate(self) -> None:
-        # Replaced atomically, since the server may be reading it.
+        # The file is replaced atomically because the server may be reading it.
         new = self._certificate_file.with_suffix(".new")
         self._user.write(new, self._certificates[self._key].read_bytes())
         new.rename(self._certificate_file)
@@ -226,7 +234,8 @@ class PostgresServer(LabServer):
         password_file = self._folder / "password"
         self._user.write(password_file, self._admin_password.get_secret_value().encode())
         options = [f"--username={ADMINISTRATOR}", f"--pwfile={password_file}", "--auth=scram-sha-256"]
-        # Sorted by bytes, as YCSB's scans need; not flushed to disk, since the data ends with the run.
+        # Text is sorted by bytes (locale C), as YCSB's scans need. The files are not flushed to disk: nobody needs them
+        # after the run.
         options += ["--encoding=UTF8", "--locale=C", "--no-sync", f"--pgdata={self._data}"]
         self._place.lab.run(f"{NAME}-initdb", [*self._user.prefix, str(initdb), *options])
         password_file.unlink()
@@ -234,7 +243,7 @@ class PostgresServer(LabServer):
         self.write_access_rules(ACCESS)
 
     def write_access_rules(self, access: str) -> None:
-        """Write pg_hba.conf, which the server reads at the next reload."""
+        """Write pg_hba.conf. A running server reads it at the next reload."""
         self._user.write(self._data / "pg_hba.conf", access.encode())
 
     def _log_in(self, database: str) -> psycopg.Connection[Any]:
@@ -252,11 +261,11 @@ class PostgresServer(LabServer):
 
     def _make_database(self) -> None:
         self._admin = self._log_in("postgres")
-        # Hashed on the client's side, so that the password is in no statement and no log.
+        # The password is hashed here, on the client's side, so that it is neither in a statement nor in a log.
         hashed = self._admin.pgconn.encrypt_password(
             self.password.get_secret_value().encode(), USER.encode(), b"scram-sha-256"
         )
-        #: The server's stored form of the password.
+        #: The form in which the server stores the password (a SCRAM secret).
         self.secret = SecretStr(hashed.decode())
         self.ask(f"CREATE ROLE {USER} LOGIN PASSWORD '{hashed.decode()}'")
         self.ask(f"CREATE DATABASE {DATABASE} OWNER {USER}")

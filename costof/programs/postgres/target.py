@@ -1,7 +1,7 @@
 """A user's own PostgreSQL server.
 
-All writes go into one new schema, which carries a marker, and only what the marker lists is dropped. No setting of the
-server is changed, and nothing is reloaded.
+All writes go into one new schema. The run writes a marker into it, and the clean-up drops only what the marker lists.
+No setting of the server is changed, and the server is not reloaded.
 """
 
 from __future__ import annotations
@@ -34,10 +34,11 @@ from costof.programs.target_database import MARKER, MARKER_NAME, PREFIX, Maker, 
 
 
 class PgbenchTarget(TargetServer):
-    """A PostgreSQL server with pgbench's tables, in a schema with the run's name.
+    """A user's PostgreSQL server with pgbench's tables, in a schema with the run's name.
 
-    If the account may create databases, the schema is in a new database of the same name. The server's view of TLS is
-    in the engine's evidence (`server_side`); its counters are up to a second late and cannot verify a slice.
+    If the account may create databases, the schema is in a new database of the same name. The engine's evidence
+    (`server_side`) says whether the server itself sees TLS. The server's counters are not used: they are up to a second
+    late and cannot verify a slice.
     """
 
     url: LoginUrl
@@ -47,11 +48,12 @@ class PgbenchTarget(TargetServer):
         self.url = parse_postgres_url(access, study)
         super().__init__(access, study, run, records)
         self._first_database = first_database(self.url)
-        #: A pooler serves only its configured databases, so with one no new database is created.
+        #: The parsed URL of a pooler, or None. With a pooler, no new database is created, because a pooler serves only
+        #: databases in its configuration.
         self._pooler = parse_postgres_url(replace(access, url=access.pooler_url), study) if access.pooler_url else None
         self.pooler_shown = self._pooler.shown if self._pooler else None
         self._server = PostgresSession(self.url, self._first_database)
-        #: The session to the database that has the run's schema.
+        #: The session to the database in which the run's schema is.
         self.session = self._server
         self._schema = MarkedSchema(self._server, self.database)
         self._marker: Marker | None = None
@@ -70,7 +72,7 @@ class PgbenchTarget(TargetServer):
             self._check_privilege(self.database if exists else self._first_database)
         marker = Marker(run=self.run, maker=Maker.this_process(), tables=list(TABLES), made_database=makes_database)
         if makes_database:
-            # From template0, since template1 cannot be copied while somebody is connected to it.
+            # The template is template0 because template1 cannot be copied while somebody is connected to it.
             self._server.ask(f'CREATE DATABASE "{self.database}" TEMPLATE template0')
         if makes_database or exists:
             self._enter_database(is_new=makes_database)
@@ -149,15 +151,15 @@ class PgbenchTarget(TargetServer):
             f"create {in_database}",
             f"insert the marker '{MARKER}' into {name}.{MARKER_NAME}",
             f"insert {self.records:,} records of about 100 bytes into {name}.{ACCOUNTS}, and {SCALE * 11} into others",
-            f"drop what was created at the end, if its marker is this run's: tables, schema {name}, and the database "
-            "if it holds nothing else",
+            f"at the end, drop the tables, schema {name} and the database (if the run created it and it holds nothing "
+            "else), if the marker is this run's",
         ]
 
     def needs(self) -> list[str]:
         return [self._grant()]
 
     def _enter_database(self, is_new: bool) -> None:
-        """Log in to the database with the run's name. If the log-in to a new database fails, drop it again."""
+        """Connect to the run's database. If the run has just created it and the connection fails, drop it."""
         self.session = PostgresSession(self.url, self.database, on_reconnect=self._restore_session)
         try:
             self.session.open()
@@ -172,13 +174,13 @@ class PgbenchTarget(TargetServer):
         self._schema.use()
 
     def _check_privilege(self, database: str) -> None:
-        """Raise `PRIVILEGES_MISSING` before anything is written."""
+        """Raise `PRIVILEGES_MISSING` unless the account may create a schema in the database."""
         ((may,),) = self.session.ask("SELECT has_database_privilege(%s, 'CREATE')", database)
         if not may:
             raise CostofError(
                 ErrorText.PRIVILEGES_MISSING,
                 account=self.url.username,
-                actions="make a database, nor a schema",
+                actions="create a database or a schema",
                 database=database,
                 target=self.shown,
                 grant=self._grant(),
@@ -190,9 +192,9 @@ class PgbenchTarget(TargetServer):
         return grant if self._pooler is not None else f"ALTER ROLE {user} CREATEDB; or {grant}"
 
     def _check_pooler(self, pooler: LoginUrl) -> None:
-        """Check that a pooler answers and leads to the schema of this run.
+        """Check that there is a pooler at this URL and that it leads to the schema of this run.
 
-        Raises `NO_POOLER`, and as `PostgresSession.open`.
+        Raises `NO_POOLER` and the errors of `PostgresSession.open`.
         """
         session = PostgresSession(pooler, first_database(pooler))
         session.open()

@@ -1,4 +1,4 @@
-"""Redis."""
+"""Redis in a lab, and a user's own Redis as a target."""
 
 from costof.lab.program import located
 from costof.programs.redis.connection import RedisLeftovers

@@ -1,7 +1,7 @@
 """Connections to Redis: URL, session, the marker of a run, and leftovers of killed runs.
 
-The hash `costof:runs` has a marker and the last heartbeat of each run that has strings on the server. Leftovers are
-found there without a scan of all keys.
+The hash `costof:runs` holds a marker and the last heartbeat of each run that has strings on the server. With it,
+leftovers are found without a scan of all keys.
 """
 
 from __future__ import annotations
@@ -32,13 +32,16 @@ from costof.urls import UrlError, UrlParts, host_shown, login_shown, split_host,
 SCHEMES = {"redis": False, "rediss": True}
 EXAMPLE = "rediss://user:password@host:6380/?plain_port=6379"
 PORT = 6379
-#: The URL option for the server's plain port, for arms without TLS: Redis uses separate ports for plain and TLS.
+#: The URL option that names the server's plain port, for arms without TLS. Redis has separate ports for plain and TLS.
 PLAIN_OPTION = "plain_port"
 
 
 @dataclass(frozen=True)
 class RedisUrl:
-    """A parsed URL. With `tls`, only arms without TLS, if --allow-plain permits them, use plain connections."""
+    """A parsed URL. `shown` is the URL without secrets.
+
+    If `tls` is True, the only plain connections are those of arms without TLS, if --allow-plain permits them.
+    """
 
     host: str
     port: int
@@ -96,15 +99,18 @@ def _plain_port(query: str, port: int, tls: bool) -> int:
     return int(text)
 
 
-#: The engine's `Strings` by value size: of every N strings, M have this size, starting at index I: (N, M, I).
+#: Which of the engine's strings (`Strings`) have a value size. (N, M, I) means: of each N consecutive strings, M have
+#: this size, starting at index I.
 _STRINGS = {100: (10, 8, 2), 1024: (10, 1, 1), 102400: (1000, 1, 0)}
 
 
 class RedisSettings(ServiceSettings):
-    """The log-in, the protocol version, and the strings that are read and written."""
+    """The settings of a Redis client: log-in, protocol version, and the strings to read and write."""
 
     protocol: Literal["redis"] = "redis"
-    tls_addresses: list[str] | None = Field(default=None, description="Redis uses a separate port for TLS.")
+    tls_addresses: list[str] | None = Field(
+        default=None, description="Addresses for TLS connections, since Redis has a separate port for TLS."
+    )
     username: str | None = None
     password: Secret | None = None
     resp: Literal[2, 3] | None = None
@@ -115,25 +121,28 @@ class RedisSettings(ServiceSettings):
         return self.tls_addresses if transport.is_tls and self.tls_addresses else self.addresses
 
     def entered_at(self, address: str) -> Self:
-        """Return the settings for an entrance at an address, for TLS and plain alike."""
+        """Return the settings of a client that connects to `address` (such as a tunnel's), with or without TLS."""
         return super().entered_at(address).model_copy(update={"tls_addresses": None})
 
     def any_key(self, records: int, random: Random) -> str:
-        """Return the key of a random string with values of `value_bytes`."""
+        """Return the key of a random string among those whose value has `value_bytes`."""
         every, count, first = _STRINGS[self.value_bytes or 100]
         record = random.randrange(max(1, records // every)) * every + first + random.randrange(count)
         return f"{self.key_prefix or ''}key:{record:012}"
 
 
 MAY_WANT_TLS = "this may be the TLS port: write rediss://…"
-# redis-py's default would be ten tries in a minute.
+# redis-py's default would be ten retries within a minute.
 RETRY_ONCE = Retry(NoBackoff(), 1, (redis.ConnectionError,))
 # A plain port reads a TLS ClientHello as the beginning of a command and waits for the rest.
 MAY_BE_PLAIN = "the URL requires TLS, but this may be the plain port"
 
 
 class RedisSession:
-    """One connection, which redis-py opens again if the server has closed it. All commands may safely be repeated."""
+    """One connection to a user's server. redis-py opens it again if the server has closed it.
+
+    The interrupted command is then repeated, which is safe for all commands that are used here.
+    """
 
     def __init__(self, url: RedisUrl) -> None:
         self._url = url
@@ -159,7 +168,7 @@ class RedisSession:
         try:
             return self.try_to(*command)
         except redis.RedisError as error:
-            # Only the first two words: later ones may be data.
+            # The error quotes only the command's first two words, since later ones may be data.
             raise self._failed(error, " ".join(command[:2])) from None
 
     def try_to(self, *command: str) -> Any:
@@ -201,7 +210,7 @@ class RedisSession:
 
 
 RUNS = "costof:runs"
-#: Keys in one command: few enough not to delay other clients.
+#: Number of keys in one command. It is small enough not to delay other clients.
 BATCH = 500
 
 
@@ -220,7 +229,7 @@ class MarkedStrings:
         self._session = session
 
     def mark(self, marker: StringsMarker) -> bool:
-        """Write the marker unless there is one of this name. Return whether it was written."""
+        """Write the marker unless a run of this name already has one, and return whether it was written."""
         return bool(self._session.ask("HSETNX", RUNS, self.name, marker.model_dump_json()))
 
     def marker(self) -> StringsMarker | None:
@@ -235,18 +244,18 @@ class MarkedStrings:
         return any(self._session.ask("EXISTS", *keys) for keys in self._batches(records))
 
     def beat(self) -> None:
-        """Write a heartbeat with the server's time. Raises `RedisError`."""
+        """Store the server's current time as the last heartbeat. Raises `RedisError`."""
         seconds, _ = self._session.try_to("TIME")
         self._session.try_to("HSET", RUNS, self._heartbeat_field, str(seconds))
 
     def seconds_since_heartbeat(self) -> float | None:
-        """Return the seconds since the last heartbeat, by the server's clock, or None without one."""
+        """Return the seconds since the last heartbeat, by the server's clock; None if there was no heartbeat."""
         last = self._session.ask("HGET", RUNS, self._heartbeat_field)
         seconds, _ = self._session.ask("TIME")
         return float(seconds) - float(last) if last and last.isdigit() else None
 
     def remove(self, marker: StringsMarker) -> bool:
-        """Remove the run's strings if the server still has `marker`. Return whether it had."""
+        """Remove the run's strings, heartbeat and marker if the server still has `marker`; return whether it had it."""
         if self.marker() != marker:
             return False
         for keys in self._batches(marker.records):
@@ -256,7 +265,7 @@ class MarkedStrings:
 
     @property
     def _heartbeat_field(self) -> str:
-        # Names of runs have no colon, so this is no other run's field.
+        # Names of runs have no colon, so no run's marker can be in this field.
         return f"{self.name}:alive"
 
     def _batches(self, records: int) -> Iterator[list[str]]:

@@ -1,6 +1,6 @@
 """The lab's Redis server.
 
-One process has a plain and a TLS port and can change its key while it runs, so that all arms use the same server.
+All arms use the same server process: it has a plain and a TLS port and can change its key while it runs.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ BINARY = "redis-server"
 
 # Settings that differ from Redis's defaults, and why.
 SETTINGS = {
-    # No arm uses client certificates, which Redis requires by default.
+    # Redis requires client certificates by default; no arm uses them.
     "tls-auth-clients": "no",
-    # No snapshots: a separate process would make them in some slices and not in others.
+    # Snapshots are off: a separate process would write them during some slices and not during others.
     "save": '""',
-    # Log to standard output, which is the lab's log.
+    # Redis logs to standard output, which is the lab's log.
     "logfile": '""',
 }
 
@@ -38,7 +38,7 @@ def find_redis() -> Path:
 
 
 def redis_version(binary: Path) -> str:
-    # Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=ae4d7c971a948f0
+    # The output is 'Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=ae4d7c971a948f0'.
     words = first_words([str(binary), "--version"], BINARY, PACKAGE).split()
     return next((word.removeprefix("v=") for word in words if word.startswith("v=")), "unknown")
 
@@ -52,9 +52,9 @@ ADMINISTRATOR = "administrator"
 
 
 class RedisServer(LabServer):
-    """One `redis-server`, used at every distance."""
+    """One `redis-server`, which clients at all distances use."""
 
-    writes = ["the lab's own server: strings under keys key:<number>, gone with the lab"]
+    writes = ["the lab's own server: strings under keys key:<number>, removed with the lab"]
 
     def __init__(self, place: Place) -> None:
         self.address = place.new_address()
@@ -63,15 +63,15 @@ class RedisServer(LabServer):
         self._place = place
         self._key = place.keys[0]
         self._admin: redis.Redis | None = None
-        #: TLS connections counted until the plain port was last opened again.
+        #: Number of TLS connections until the plain port was last opened again.
         self._tls_connections = 0
-        #: All connections at the time when the plain port was closed; None while it is open.
+        #: The counter of all connections at the time when the plain port was closed; None while it is open.
         self._closed_at: int | None = None
 
     def start(self) -> None:
         binary = find_redis()
         self._version = redis_version(binary)
-        # A separate folder, since the path of a Unix socket must be short.
+        # Redis gets its own folder, whose path is short enough for a Unix socket.
         self._folder = self._place.lab.new_folder()
         self._certificates = self._place.authority.issue_all(NAME, self._place.keys, [self.address, NAME, "localhost"])
         configuration = self._folder / "redis.conf"
@@ -94,7 +94,7 @@ class RedisServer(LabServer):
             self._admin = None
 
     def configuration(self) -> str:
-        """Return the whole redis.conf. All other settings are Redis's defaults, not the distribution's."""
+        """Return the whole redis.conf. Settings that it leaves out have Redis's defaults, not the distribution's."""
         certificate = self._certificates[self._key]
         settings = {
             "bind": self.address,
@@ -107,7 +107,7 @@ class RedisServer(LabServer):
             "dir": str(self._folder),
             **SETTINGS,
         }
-        # Redis needs only the hashes of passwords.
+        # The file holds only hashes of passwords, which are enough for Redis.
         users = [
             "default off",
             f"{USER} on #{_hash(self.password)} allkeys allcommands",
@@ -125,13 +125,16 @@ class RedisServer(LabServer):
         )
 
     def counters(self, server: str = "") -> Counters:
-        """Return all connections, and those made while only the TLS port was open: Redis does not count TLS itself."""
+        """Return the number of all connections, and of those made while only the TLS port was open.
+
+        Redis itself does not count TLS connections separately; see `expect_tls`.
+        """
         connections = self._connections()
         since = 0 if self._closed_at is None else connections - self._closed_at
         return Counters(connections, {"TLS": self._tls_connections + since})
 
     def expect_tls(self, tls: bool) -> None:
-        """Close or open the plain port for new connections; open connections stay."""
+        """Close the plain port if clients use TLS from now on, else open it. Existing connections stay open."""
         if tls == (self._closed_at is not None):
             return
         self.ask("CONFIG", "SET", "port", "0" if tls else str(PORT))
@@ -153,7 +156,10 @@ class RedisServer(LabServer):
         )
 
     def show_key(self, kind: str) -> bool:
-        """Set certificate and key in one command; Redis refuses one without the other."""
+        """Present another key from now on, and return whether the key has changed.
+
+        Certificate and key are set in one command, because Redis refuses a certificate that does not match its key.
+        """
         if kind == self._key:
             return False
         file = str(self._certificates[kind])

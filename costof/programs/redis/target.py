@@ -1,7 +1,7 @@
 """A user's own Redis.
 
-All writes go to keys with the run's prefix, except for the marker; keys are removed by name, one by one. No key has an
-expiry, which would affect the measurement. No setting of the server is changed.
+All writes except the marker and the heartbeat go to keys with the run's prefix. The clean-up removes each key by its
+name. No key has an expiry, which would affect the measurement. No setting of the server is changed.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from costof.programs.target_database import PREFIX, Heartbeat, Maker
 from costof.urls import host_shown
 
 NO_EVICTION = "noeviction"
-#: Upper limit of the memory for a record: a value of 300 bytes on average, its key, and Redis's overhead.
+#: The maximum memory that a record needs on average: a value of 300 bytes, its key, and Redis's overhead.
 BYTES_A_RECORD = 1000
 
 
 class StringsTarget(TargetServer):
-    """A Redis server with the strings of a run.
+    """A user's Redis server that holds the strings of a run.
 
-    Its counters do not distinguish TLS from plain. The engine's evidence (`server_side`) has the address, plain or
-    TLS, that a client used.
+    The server's counters do not tell TLS from plain connections. Instead, the engine's evidence (`server_side`) has the
+    address that a client used, which is that of the plain or of the TLS port.
     """
 
     url: RedisUrl
@@ -49,7 +49,7 @@ class StringsTarget(TargetServer):
         self.url = parse_redis_url(access, study)
         super().__init__(access, study, run, records)
         if not self.chosen:
-            # The prefix of all keys, `costof:`, replaces it.
+            # The keys' own prefix `costof:` takes the place of the name's prefix.
             self.database = self.database.removeprefix(PREFIX)
         self.session = RedisSession(self.url)
         self._strings = MarkedStrings(self.session, self.database)
@@ -57,7 +57,7 @@ class StringsTarget(TargetServer):
         self._marker: StringsMarker | None = None
 
     def identity(self) -> dict[str, str]:
-        """Return version and certificate. Redis's run ID is not used: it changes with each restart."""
+        """Return the server's version and certificate. Redis's run ID is not used: it changes with each restart."""
         facts = {}
         with contextlib.suppress(redis.RedisError, KeyError):
             facts[VERSION] = str(self.session.try_to("INFO", "server")["redis_version"])
@@ -72,7 +72,7 @@ class StringsTarget(TargetServer):
         marker = StringsMarker(
             run=self.run, maker=Maker.this_process(), tables=[], made_database=False, records=self.records
         )
-        # The heartbeat comes first: a marker without one counts as that of a dead run.
+        # The heartbeat is written first: a marker without a heartbeat would count as that of a dead run.
         try:
             self._heartbeat.start()
         except redis.RedisError as error:
@@ -131,7 +131,7 @@ class StringsTarget(TargetServer):
         return [f"ACL SETUSER {self.url.username or 'default'} ~costof:* {commands}"]
 
     def _check_server(self) -> None:
-        """Raise `TARGET_FAILED` before anything is written."""
+        """Raise `TARGET_FAILED` if the server belongs to a cluster, may drop other keys, or has too little memory."""
         if int(self._info("cluster").get("cluster_enabled", 0)):
             raise self._refused("it belongs to a cluster, which would redirect clients to other nodes (MOVED)")
         memory = self._info("memory")
@@ -146,9 +146,10 @@ class StringsTarget(TargetServer):
             )
 
     def _info(self, section: str) -> dict[str, Any]:
-        """Return a section of INFO; {} if the server does not have it.
+        """Return a section of INFO; {} if the server does not have this section.
 
-        Raises `TARGET_FAILED` if the account may not use INFO: it is needed to recognize a server that drops keys.
+        Raises `TARGET_FAILED` if the account may not use INFO, without which a server that drops keys is not
+        recognized.
         """
         try:
             return dict(self.session.try_to("INFO", section))
@@ -161,7 +162,10 @@ class StringsTarget(TargetServer):
             raise self._refused(str(error)) from None
 
     def _check_rights(self) -> None:
-        """Try commands on a key that does not exist, without effect. Raises `PRIVILEGES_MISSING`, `TARGET_FAILED`."""
+        """Test the account's rights with commands on a key that does not exist, which change nothing.
+
+        Raises `PRIVILEGES_MISSING`, `TARGET_FAILED`.
+        """
         key = f"{self._strings.prefix}nothing"
         for command in (("GET", key), ("SET", key, "", "XX"), ("UNLINK", key), ("HDEL", RUNS, key)):
             try:

@@ -1,1 +1,1 @@
-"""Studies of the user's own commands, which measure any servers."""
+"""The service for studies of the user's own commands, which may measure any servers."""

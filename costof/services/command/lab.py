@@ -1,4 +1,4 @@
-"""Commands as a service: it starts no servers, and the runner verifies the arms."""
+"""The service for studies of the user's own commands. It starts no servers; the command runner verifies the arms."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from costof.study.plan import Plan
 
 
 class Commands(Resource, Service):
-    """The user's commands for each arm, with all placeholders filled in before anything is run."""
+    """The user's commands as a service. All placeholders in them are filled in before any command is run."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan, self._output = plan, new_output()
@@ -29,14 +29,16 @@ class Commands(Resource, Service):
     def set_host_count(self, hosts: int) -> None:
         study = self._plan.study
         levels = [level for factor in study.factors.values() for level in (factor.each, *factor.levels.values())]
-        words = {name for level in levels for name in level.set}
+        placeholders = {name for level in levels for name in level.set}
         self._arms = {
-            arm.name: build_settings(arm.settings, self._plan.programs(arm, hosts), study.secrets, self._output, words)
+            arm.name: build_settings(
+                arm.settings, self._plan.programs(arm, hosts), study.secrets, self._output, placeholders
+            )
             for arm in self._plan.arms
         }
 
     def _open(self, stack: ExitStack) -> None:
-        """Open nothing: the runner opens all that it needs."""
+        """Do nothing: the command runner starts everything that it needs."""
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
         return Endpoint(service=self._arms[arm.name])
@@ -44,7 +46,7 @@ class Commands(Resource, Service):
     def prepare(self, arm: PlannedArm, load: LoadData) -> None: ...
 
     def writes(self) -> list[str]:
-        """Return nothing: only the commands' author knows what they write."""
+        """Return []: only the author of the commands knows what they write."""
         return []
 
     def commands(self) -> list[str]:
@@ -77,7 +79,7 @@ class Commands(Resource, Service):
 
 
 def _lines(arm: CommandSettings) -> list[str]:
-    """Return every command that would run for a slice of an arm, in order."""
+    """Return every command that a slice of an arm would run, in order, each after its step ('before', 'prove', …)."""
     steps = {
         "before": arm.before,
         "prove": [proof.argv for proof in arm.proofs],

@@ -1,6 +1,6 @@
-"""The gateway in front of one server: its rules and a listener for each kind of arm, and the evidence about them.
+"""The gateway in front of one server: a listener with its own rules for each kind of arm, and the evidence about it.
 
-The lab and the target of column encryption both use it.
+Both the lab and the target of column encryption use this.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ from costof.study.plan import Plan
 FIRST_PORT = 3307
 MASTER_KEY = "costof"
 MASTER_KEY_BYTES = 16
-# Values that a client may not have read when a transaction failed or was abandoned: at most the fifteen lines of an
-# order, with five columns each.
-MOST_VALUES_UNREAD = 75
+# The maximum number of encrypted values that a client has not read when a transaction fails or is abandoned: the
+# fifteen lines of an order, with five columns each.
+MAX_UNREAD_VALUES = 75
 
 
 class ArmLabSettings(Model):
-    """The lab settings of an arm.
+    """The settings of an arm that concern server and gateway.
 
     With `direct`, clients connect to the server without the gateway. `columns` is the file that lists the encrypted
-    columns.
+    columns; None for no encryption. `server_cores` and `gateway_cores` are CPU shares.
     """
 
     direct: bool = False
@@ -70,7 +70,10 @@ class ArmLabSettings(Model):
 
 @dataclass(frozen=True)
 class Rules:
-    """The gateway's rules for an arm. Each set of rules has a separate listener and so separate counters."""
+    """The parts of an arm's settings that decide the gateway's rules.
+
+    Arms with equal rules share a listener of the gateway. Each listener has its own counters.
+    """
 
     columns: str | None
     algorithm: str | None
@@ -83,7 +86,7 @@ class Rules:
 
     @property
     def name(self) -> str:
-        """A name such as '20-aes-128-gcm', or 'none'."""
+        """A name from the file of columns and the algorithm, such as '20-aes-128-gcm'; 'none' without encryption."""
         columns = Path(self.columns).stem if self.columns else "none"
         return f"{columns}-{self.algorithm}" if self.algorithm else columns
 
@@ -94,10 +97,11 @@ class Rules:
 
 @dataclass(frozen=True)
 class Position:
-    """The gateway's address, and the server behind it ('address:port').
+    """Where the gateway is: its own IP `address`, and the `server` behind it ('address:port').
 
-    `transport` is the transport to the server. If that is TLS, `certificate` is the gateway's certificate for its
-    clients. `catalogue` is the account with which the gateway reads the database's table definitions.
+    `prefix` is put before the gateway's command line to run it on a host of the lab. `transport` is used to the server.
+    If it is TLS, `certificate` is the gateway's certificate for its clients. `catalogue` is the account with which the
+    gateway reads the table definitions.
     """
 
     address: str
@@ -117,10 +121,10 @@ class GatewayObservation(Observation):
 
 
 class GatewayFront(Resource):
-    """The gateway process of a run, and the checks of its arms.
+    """The gateway process of a run, and the checks that it encrypts as the arms say.
 
-    A context manager inside a lab, in whose `folder` the rule files are. An arm fails if its row sample contradicts
-    its rules.
+    It is a context manager, to be used inside a lab; the rule files are in the lab's `folder`. An arm fails if a sample
+    of the rows that its client receives contradicts its rules.
     """
 
     def __init__(self, plan: Plan, folder: Path, position: Position, accounts: Iterable[Account]) -> None:
@@ -140,9 +144,9 @@ class GatewayFront(Resource):
         self._listeners = dict(zip(self._rules, listeners, strict=True))
 
     def client_settings(self, arm: PlannedArm, direct: MysqlSettings) -> MysqlSettings:
-        """Return the client settings of an arm, from those for a direct connection.
+        """Return the client settings of an arm. `direct` has the settings for a direct connection to the server.
 
-        A client of the gateway decrypts, and rejects plaintext for encrypted columns, so that no operation of the run
+        A client of the gateway decrypts, and rejects plaintext in encrypted columns, so that no operation of the run
         can have used an unencrypted value.
         """
         rules = Rules.from_arm(arm)
@@ -160,7 +164,10 @@ class GatewayFront(Resource):
         return _port(self._listeners[Rules.from_arm(arm)])
 
     def counters(self, server: str) -> Counters | None:
-        """Return the counters of a listener, or None if there is no listener at this address."""
+        """Return the counters of the gateway's listener at 'address:port', or None if there is no listener there.
+
+        The counters are empty if the gateway has ended.
+        """
         if all(server != listener.address for listener in self._listeners.values()):
             return None
         if self.ended() is not None:
@@ -182,10 +189,10 @@ class GatewayFront(Resource):
         return {ROLE: f"costof-engine {__version__}"}
 
     def sample(self, arm: PlannedArm, read_stored: Callable[[], Rows], login: Login) -> dict[str, str]:
-        """Return a description of the rows that a client without keys receives on an arm.
+        """Check the rows that a client without keys receives on an arm, and return facts about them for the report.
 
-        Arms with the same rules share one sample. `read_stored` reads the same rows directly at the server; `login` is
-        the login of the arm's client.
+        If the rows contradict the arm's rules, `failure_reason` says so from then on. Arms with the same rules share
+        one sample. `read_stored` reads the same rows directly at the server; `login` is the log-in of the arm's client.
         """
         rules = Rules.from_arm(arm)
         if rules not in self._samples:
@@ -204,13 +211,13 @@ class GatewayFront(Resource):
     def judge(
         self, arm: PlannedArm, before: GatewayObservation, after: GatewayObservation, answer: SliceAnswer
     ) -> Judgement:
-        """Check that the driver decrypted all values that the gateway encrypted, and count them."""
+        """Return the counts of a slice, and whether the driver decrypted all values that the gateway encrypted."""
         if before.counters is None or after.counters is None:
             return Judgement()
         change = _change(before.counters, after.counters)
         decrypted = answer.count("decrypted.values") or 0
-        # Only values of a failed or abandoned transaction may have been sent and not read.
-        unread = sum(error.count for error in answer.errors) * MOST_VALUES_UNREAD
+        # The gateway may have sent values that the driver did not read only in a failed or abandoned transaction.
+        unread = sum(error.count for error in answer.errors) * MAX_UNREAD_VALUES
         encrypted = change["values_encrypted"]
         return Judgement(
             mismatch=values_mismatch(Rules.from_arm(arm), encrypted, decrypted, answer.operations, unread),
@@ -256,9 +263,10 @@ class GatewayFront(Resource):
 
 
 def loading_arm(plan: Plan, fallback: PlannedArm) -> PlannedArm:
-    """Return the arm to load the data through: one without the gateway, else one without encryption, else `fallback`.
+    """Return the arm through whose connections to load the data.
 
-    The statements that load the data are not approved for guarded accounts.
+    This is an arm without the gateway, else an arm without encryption, else `fallback`. With encryption, the gateway
+    would refuse the loading statements, which the rules do not approve.
     """
     direct = (arm for arm in plan.arms if Rules.from_arm(arm).direct)
     unguarded = (arm for arm in plan.arms if not Rules.from_arm(arm).encrypts)
@@ -266,9 +274,10 @@ def loading_arm(plan: Plan, fallback: PlannedArm) -> PlannedArm:
 
 
 def values_mismatch(rules: Rules, encrypted: int, decrypted: int, operations: int, unread: int) -> str | None:
-    """Return how the counts of a slice contradict its rules, or None.
+    """Return how a slice's counts of encrypted and decrypted values contradict its rules, or None.
 
-    A driver reads all values that it gets, so both ends count the same, except for at most `unread` values.
+    The driver decrypts every value that it reads, so both counts are equal, except for at most `unread` values that it
+    did not read.
     """
     if not rules.encrypts:
         text = f"the gateway encrypted {encrypted:,} values and the driver decrypted {decrypted:,} without a rule"

@@ -32,18 +32,18 @@ from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 
 GATEWAY = "gateway"
-#: Accounts in addition to the measured one.
+#: Accounts in addition to the measured one, `USER`.
 ADMINISTRATOR, STRANGER = "costof_admin", "costof_stranger"
 ACCOUNTS = [Account(USER, "ciphertext", MASTER_KEY), Account(ADMINISTRATOR, "plaintext"), Account(STRANGER, "opaque")]
-# A warehouse and hours of New-Orders fit into memory, so that late rounds are like early ones. The log is large enough
-# not to slow the server down.
+# The server's settings. A warehouse and hours of New-Orders fit into the buffer pool, so that late rounds are like
+# early ones. The log is large enough not to slow the server down.
 SETTINGS = {"innodb-buffer-pool-size": "1G", "innodb-log-file-size": "256M"}
 TRAFFIC = "Bytes_%"
 
 
 @dataclass(frozen=True)
 class Reading(Observation):
-    """The counters of gateway and server so far; bytes are those that the server has sent and received."""
+    """The counters of the gateway and the server. `server_bytes` is what the server has sent and received so far."""
 
     gateway: GatewayObservation
     server_bytes: int
@@ -51,7 +51,10 @@ class Reading(Observation):
 
 
 class EncryptionLab(LabService):
-    """A lab in which all arms use one server, directly or through one gateway. If either ends, the run fails."""
+    """A lab in which all arms use one server, directly or through one gateway.
+
+    The run fails if the server or the gateway ends.
+    """
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -70,7 +73,7 @@ class EncryptionLab(LabService):
         self._server.start()
         for account in ACCOUNTS[1:]:
             self._server.add_user(account.name)
-        # Now and not at the load: instruments may look at the tables as soon as they connect.
+        # The tables are made before the load because instruments may look at them as soon as they connect.
         self._tables = TpccDatabase(self._server.ask, DATABASE, self._server.name)
         self._tables.make()
         host = self._chain.middle[GATEWAY]
@@ -87,7 +90,7 @@ class EncryptionLab(LabService):
         return self._chain.client.prefix
 
     def prepare(self, arm: PlannedArm, load: LoadData) -> None:
-        """Load TPC-C's tables, without the gateway if an arm is direct. Raises `TPCC_UNSOUND`."""
+        """Load TPC-C's tables, without the gateway if some arm connects directly. Raises `TPCC_UNSOUND`."""
         through = loading_arm(self._plan, arm)
         self._give_shares({role: float(os.cpu_count() or 1) for role in self._hosts})
         self._tables.fill(lambda: load(through))
@@ -101,9 +104,9 @@ class EncryptionLab(LabService):
         return [f"the lab's own server: TPC-C's nine tables in {DATABASE}, removed with the lab"]
 
     def collect_evidence(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
-        """Return a row sample at the start, and the result of TPC-C's consistency checks at the end.
+        """Return facts about a sample of received rows at the start, and TPC-C's consistency checks at the end.
 
-        If the row sample contradicts the arm, the arm fails.
+        If the sample contradicts the arm's rules, the arm fails.
         """
         if stage == "end":
             return {} if self.failure_reason() else self._tables.facts()
@@ -121,7 +124,7 @@ class EncryptionLab(LabService):
         return self._lab.cpu_seconds() | self._front.cpu_seconds()
 
     def observe(self, arm: PlannedArm) -> Observation | None:
-        # The next reading includes the few hundred bytes of this one.
+        # The few hundred bytes of this reading itself are included in the next one.
         server_bytes = sum(int(value) for value in self._server.status(TRAFFIC).values())
         return Reading(self._front.observe(arm), server_bytes, self._server.counters())
 
@@ -145,7 +148,7 @@ class EncryptionLab(LabService):
         for process in self._lab.dead():
             if process.role == SERVER_ROLE:
                 return ended(process.name, process.exit_status)
-        # Without the gateway there is no control.
+        # If the gateway has ended, the control arms cannot be measured either.
         return ended("gateway", self._front.ended())
 
     def warnings(self) -> list[str]:
@@ -176,7 +179,7 @@ class EncryptionLab(LabService):
             host.resize(cores[role])
 
     def _rows(self) -> Rows:
-        """Return the sampled rows, read directly at the server by the administrator."""
+        """Return the rows of the sample as the administrator reads them directly at the server."""
         with log_in(
             Login(self._server.address, PORT, ADMINISTRATOR, self._server.password, self._chain.client)
         ) as direct:

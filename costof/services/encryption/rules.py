@@ -1,7 +1,7 @@
 """The gateway's rules for an arm: the columns of TPC-C to encrypt, and the approved statements.
 
-They are in the study's files `studies/mysql-column-encryption/20.toml` and `statements.toml`. The format of the
-gateway's file is in docs/column-encryption.md.
+The columns are in the study's files such as `studies/mysql-column-encryption/20.toml`, the statements in
+`statements.toml` beside it. docs/column-encryption.md describes the gateway's own rule file.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from costof.datasets import tpcc
 from costof.model import Model
 
 Column = tuple[str, str]
-#: The file of statements, in the same folder as the files of columns.
+#: The name of the file with the approved statements. It is in the same folder as the files of columns.
 STATEMENTS = "statements.toml"
 #: All columns of the nine tables, as (table, column).
 COLUMNS: list[Column] = [
-    # A column is 'name type …', a key 'PRIMARY KEY (…' or 'KEY …'. Commas inside parentheses do not separate them.
+    # A definition is a column ('name type …') or a key ('PRIMARY KEY (…' or 'KEY …'). Commas inside parentheses do not
+    # separate definitions.
     (table, definition.split()[0])
     for table, definitions in tpcc.COLUMNS.items()
     for definition in re.split(r",(?![^(]*\))", definitions)
@@ -33,31 +34,37 @@ COLUMNS: list[Column] = [
 
 
 class Group(Model):
-    """A group of columns as 'table.column', in which `*` matches any characters, and why they are encrypted."""
+    """A group of columns to encrypt, and why. A column is 'table.column', in which `*` matches any characters."""
 
     why: str
     columns: list[str]
 
 
 class RuleFile(Model):
-    """A file of columns: its groups, and the name of a file in the same folder whose groups are included."""
+    """The content of a file of columns to encrypt: its groups of columns.
+
+    `beside` is the name of another file in the same folder, whose groups are included; None for no other file.
+    """
 
     beside: str | None = None
     groups: list[Group]
 
 
 class ApprovedStatement(Model):
-    """A statement of TPC-C's transactions.
+    """A statement of TPC-C's transactions that the gateway lets a guarded account execute.
 
-    `made_of` lists for each output the columns, 'table.column', that it is computed from; None if the server itself
-    names the origin of all outputs.
+    `made_of` lists, for each output column of the statement, the table columns ('table.column') from which it is
+    computed. It is None if the server's answer itself names the table column of every output.
     """
 
     text: str
     made_of: list[list[str]] | None = None
 
     def outputs(self, encrypted: Collection[Column]) -> list[str] | None:
-        """Return 'encrypt' for each output that is computed from an encrypted column, else 'plain'."""
+        """Return, for each output column, 'encrypt' if it is computed from an encrypted column, else 'plain'.
+
+        Return None if `made_of` is None.
+        """
         if self.made_of is None:
             return None
         names = {f"{table}.{name}" for table, name in encrypted}
@@ -65,14 +72,17 @@ class ApprovedStatement(Model):
 
 
 class StatementFile(Model):
-    """The study's file of approved statements."""
+    """The content of the study's file of approved statements."""
 
     statements: list[ApprovedStatement]
 
 
 @dataclass(frozen=True)
 class Account:
-    """An account of the server, and what the gateway sends to it: `plaintext`, `ciphertext` or `opaque`."""
+    """An account of the server. `role` is what the gateway sends to it: `plaintext`, `ciphertext` or `opaque`.
+
+    `master_key` is the name of the key with which an account with ciphertext decrypts.
+    """
 
     name: str
     role: str
@@ -88,7 +98,7 @@ class CatalogueAccount:
 
 
 def column_groups(columns: str | None) -> list[Group]:
-    """Return the groups of a file of columns, after those of the file that it includes."""
+    """Return the groups in a file of columns, after the groups of the file that it includes; [] without a file."""
     if columns is None:
         return []
     path = resources.files("costof.studies").joinpath(columns)
@@ -98,20 +108,23 @@ def column_groups(columns: str | None) -> list[Group]:
 
 
 def encrypted_columns(columns: str | None) -> list[Column]:
-    """Return the encrypted columns of a file, in the order of the tables."""
+    """Return the columns that a file of columns encrypts, in the order of `COLUMNS`; [] without a file."""
     patterns = [pattern for group in column_groups(columns) for pattern in group.columns]
     return [(table, name) for table, name in COLUMNS if any(fnmatchcase(f"{table}.{name}", each) for each in patterns)]
 
 
 def approved_statements(columns: str) -> list[ApprovedStatement]:
-    """Return the statements of TPC-C's transactions from the folder of a file of columns."""
+    """Return the statements of TPC-C's transactions, from the file `STATEMENTS` beside the file `columns`."""
     folder = columns.rpartition("/")[0]
     path = resources.files("costof.studies").joinpath(f"{folder}/{STATEMENTS}")
     return StatementFile.model_validate(tomllib.loads(path.read_text())).statements
 
 
 def sample_statement(database: str, table: str, rows: int | str) -> str:
-    """Return the statement that reads a table for a row sample; with '?' for `rows`, the text to approve."""
+    """Return the statement that reads the first `rows` rows of a table for a row sample.
+
+    With '?' for `rows`, this is the text by which the gateway's rules approve the statement.
+    """
     return f"SELECT * FROM `{database}`.{table} LIMIT {rows}"  # noqa: S608  # names of our own
 
 
@@ -123,9 +136,10 @@ def rules_text(
     master_keys: Mapping[str, SecretStr],
     catalogue: CatalogueAccount,
 ) -> str:
-    """Return the content of the gateway's file. It holds master keys and a password, so only its owner may read it.
+    """Return the content of the gateway's rule file.
 
-    The approved statements are those of TPC-C's transactions and of the row sample.
+    It holds master keys and a password, so only the file's owner may be able to read it. The approved statements are
+    those of TPC-C's transactions and of the row sample.
     """
     lines = [f"algorithm = {_quoted(algorithm)}"] if algorithm else []
     lines += ["", "[master_keys]", *(f"{_quoted(name)} = {_quoted(key)}" for name, key in master_keys.items())]
@@ -152,5 +166,5 @@ def rules_text(
 
 
 def _quoted(text: str | SecretStr) -> str:
-    """Return a TOML basic string, which is a JSON string with non-ASCII characters unescaped."""
+    """Return the text as a TOML basic string, which is the same as a JSON string without escapes for non-ASCII."""
     return json.dumps(text if isinstance(text, str) else text.get_secret_value(), ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""A row sample: the bytes that a client without keys receives on an arm, compared with the rows at the server."""
+"""A row sample: what a client without keys receives on an arm, compared with the rows that the server stores."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from costof.encrypted import NONCE_BYTES, announcement
 from costof.lab.host import Host
 from costof.services.encryption.rules import Column, sample_statement
 
+#: Number of rows read from each table.
 ROWS = 5
-# A shorter value may occur by chance in some hundred kilobytes of ciphertext, so it is only compared with the value
-# received in its own place.
+# The length from which a plaintext value is searched for in all received bytes. A shorter one may occur in ciphertext
+# by chance, so it is only compared with the value received in its place.
 DISTINCTIVE_BYTES = 8
 SECONDS = 60
 
@@ -31,7 +32,7 @@ Rows = dict[Column, Values]
 
 @dataclass(frozen=True)
 class Login:
-    """An address and account to log in with. `host` is the lab's host to connect from; None is this one."""
+    """The address and the account of a log-in. `host` is the host of the lab to connect from; None is this machine."""
 
     address: str
     port: int
@@ -43,7 +44,7 @@ class Login:
 
 @dataclass
 class Recorder:
-    """A connection's incoming stream that records all bytes, as they are after TLS decryption."""
+    """A wrapper around a connection's incoming stream that records all bytes, as they are after TLS decryption."""
 
     inner: BinaryIO
     received: bytearray = field(default_factory=bytearray)
@@ -58,15 +59,15 @@ class Recorder:
 
 
 def log_in(login: Login, decrypts: bool = False) -> Connection:
-    """Return a connection that does not convert values. Raises `MySQLError`, `OSError`.
+    """Return a connection that returns values as the server sends them. Raises `MySQLError`, `OSError`.
 
-    With `decrypts`, it announces to the gateway that it decrypts.
+    With `decrypts`, the client announces to the gateway that it decrypts.
     """
     connection = pymysql.Connection(
         host=login.address,
         port=login.port,
         user=login.username,
-        # As bytes: PyMySQL would encode a str as Latin-1.
+        # The password is passed as bytes because PyMySQL would encode a str as Latin-1.
         password=login.password.get_secret_value().encode(),
         autocommit=True,
         connect_timeout=SECONDS,
@@ -77,7 +78,7 @@ def log_in(login: Login, decrypts: bool = False) -> Connection:
         **({"ssl": login.tls} if login.tls else {"ssl_disabled": True}),
     )
     if decrypts:
-        # Otherwise the gateway refuses the log-in (docs/column-encryption-protocol.md).
+        # Without this announcement the gateway refuses the log-in (docs/column-encryption-protocol.md).
         attributes = announcement(secrets.token_bytes(NONCE_BYTES))
         connection._connect_attrs.update(attributes)  # type: ignore[attr-defined]  # PyMySQL has no option for it
     if login.host is None:
@@ -91,7 +92,7 @@ def log_in(login: Login, decrypts: bool = False) -> Connection:
 
 
 def read_rows(connection: Connection, database: str) -> Rows:
-    """Return the first rows of every table. Raises `MySQLError`."""
+    """Return the first `ROWS` rows of every table. Raises `MySQLError`."""
     rows: Rows = {}
     for table in TABLES:
         with connection.cursor() as cursor:
@@ -104,7 +105,10 @@ def read_rows(connection: Connection, database: str) -> Rows:
 
 
 def read_recorded(login: Login, database: str) -> tuple[Rows, bytes]:
-    """Return the rows and all bytes received by a client that announces that it decrypts but has no key."""
+    """Return the sampled rows and all bytes that a client has received for them.
+
+    The client announces to the gateway that it decrypts, but has no key.
+    """
     connection = log_in(login, decrypts=True)
     with connection:
         recorder = Recorder(connection._rfile)  # type: ignore[attr-defined]  # PyMySQL's incoming stream
@@ -114,7 +118,10 @@ def read_recorded(login: Login, database: str) -> tuple[Rows, bytes]:
 
 @dataclass(frozen=True)
 class Sample:
-    """The result of a row sample. `mismatch` is how it contradicts the arm's rules, or None."""
+    """The result of a row sample: the numbers of values in encrypted and in plain columns, and of received bytes.
+
+    `mismatch` says how the received rows contradict the arm's rules, or is None.
+    """
 
     encrypted: int
     plain: int
@@ -131,12 +138,16 @@ class Sample:
 
 
 def compare(stored: Rows, rows: Mapping[Column, Values], received: bytes, encrypted: Collection[Column]) -> Sample:
-    """Compare the rows and bytes that a client received with the rows at the server. NULL is never encrypted."""
+    """Compare what a client received with the rows that the server stores, and return the result.
+
+    `stored` are the rows read directly at the server, `rows` and `received` the rows and bytes that the client
+    received, `encrypted` the columns to encrypt. NULL is never encrypted, so it is not compared.
+    """
     hidden = [
         (column, value) for column in stored if column in encrypted for value in stored[column] if value is not None
     ]
     plain = [(column, value) for column in stored if column not in encrypted for value in stored[column] if value]
-    # A value of an encrypted column may also occur in a plain column, and is then received from there.
+    # If a value of an encrypted column also occurs in a plain column, its plaintext is received from there.
     also_plain = {value for _, value in plain}
     mismatch = next(
         (

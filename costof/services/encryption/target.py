@@ -1,7 +1,7 @@
 """A user's own MySQL or MariaDB server with TPC-C's tables, behind a gateway on this machine.
 
-The tables are in a separate database for the run (`programs/mariadb/target.py`); nothing else is changed. The URL's
-account is the measured one: through the gateway it gets ciphertext and decrypts it.
+The tables are in a database of the run's own (`programs/mariadb/target.py`); the run changes nothing else. The measured
+client logs in with the URL's account; through the gateway it gets ciphertext, which it decrypts.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from costof.study.schema import Study
 
-#: The kind of key of the gateway's certificate, if the URL requires TLS.
+#: The kind of key in the gateway's certificate, which it needs if the URL requires TLS.
 KEY = "ecdsa-p256"
 WAREHOUSE = "a warehouse of TPC-C (600,000 rows, 100 MB)"
 
 
 class TpccTarget(MysqlDatabaseTarget):
-    """A server with TPC-C's tables in a database of the run."""
+    """A user's server with TPC-C's tables in the run's database."""
 
     PRIVILEGES: ClassVar[tuple[str, ...]] = ("CREATE", "DROP", "SELECT", "INSERT", "UPDATE", "DELETE")
     TABLES: ClassVar[tuple[str, ...]] = TABLES
@@ -75,7 +75,7 @@ class TpccTarget(MysqlDatabaseTarget):
 
 
 class EncryptionTarget(TargetService[TpccTarget]):
-    """A target whose arms use it directly or through a gateway on a loopback address of this machine."""
+    """A target that arms use directly or through a gateway, which runs on a loopback address of this machine."""
 
     measures_cpu = True
     single_machine_reason = "the gateway runs on this machine and listens only there"
@@ -136,11 +136,11 @@ class EncryptionTarget(TargetService[TpccTarget]):
         )
 
     def _open_gateway(self, stack: ExitStack) -> None:
-        """Start the gateway in a lab, whose supervisor removes the rule files however this process ends."""
+        """Start the gateway in a lab, whose supervisor removes the rule files even if this process is killed."""
         lab, url = stack.enter_context(Lab()), self.server.url
         address, certificate = lab.address(1), None
         self._authority = Authority(lab.folder / "certificates")
-        # Both sides of the gateway use TLS or neither does: MySQL sends passwords differently with and without TLS.
+        # The gateway uses TLS on both sides or on neither: MySQL sends passwords differently with and without TLS.
         self._to_server = Transport(kind="tls", ca_file=url.ca_file) if url.tls else PLAIN
         self._to_gateway = self._to_server.trusting(self._authority.ca_file)
         if url.tls:

@@ -1,1 +1,1 @@
-"""Balancers in front of an HTTP server."""
+"""The service for studies of balancers in front of an HTTP server."""

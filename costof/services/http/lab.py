@@ -1,4 +1,4 @@
-"""The lab of balancers in front of an HTTP server."""
+"""The lab for studies of balancers: an HTTP server (the origin), and each balancer in front of it."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from costof.study.plan import Plan
 
 
 class ArmLabSettings(Model):
-    """The lab settings of an arm.
+    """The settings of an arm that concern balancer and origin.
 
-    With `direct`, clients connect to the origin without a balancer. `balancer` is the program's name, `balancer_cores`
-    its CPU share, and `key` the kind of key at the end of TLS.
+    With `direct`, clients connect to the origin without a balancer. `balancer` is the balancer program's name and
+    `balancer_cores` its CPU share. `key` is the kind of certificate key of the program at which TLS ends.
     """
 
     direct: bool = False
@@ -55,8 +55,9 @@ PATH = "/?wait=200"
 FIRST_ENTRANCE = 8000
 FIRST_LISTENER = 9000
 EVIDENCE_SECONDS = 60
-# A connection for each request leaves its port in TIME_WAIT for a minute. An operator with thousands of connections a
-# second would set these too. If /proc/sys is not writable, the kernel's default of 28,000 ports must be enough.
+# The shell script that lets a host open thousands of connections a second, as an operator would do too: each closed
+# connection keeps its port in TIME_WAIT for a minute. If /proc/sys is not writable, the kernel's default of 28,000
+# ports must be enough.
 TUNE = """
 cd /proc/sys/net/ipv4
 [ ! -w tcp_tw_reuse ] || echo 1 >tcp_tw_reuse
@@ -66,7 +67,10 @@ cd /proc/sys/net/ipv4
 
 @dataclass(frozen=True)
 class Route:
-    """The way of an arm's connections, and where TLS ends. Each route has separate ports and so separate counters."""
+    """How an arm's connections reach the origin (directly or through a balancer), and where TLS ends.
+
+    Each route has its own ports, and so its own counters.
+    """
 
     direct: bool
     tls_at_balancer: bool
@@ -80,7 +84,7 @@ class Route:
 
     @property
     def name(self) -> str:
-        """A name such as 'balancer-rsa-2048' or 'direct'."""
+        """A unique name with where TLS ends and the kind of key, such as 'balancer-rsa-2048'; 'plain' without TLS."""
         ends = ["balancer"] * self.tls_at_balancer + ["origin"] * self.tls_at_origin
         return "-".join([*(ends or ["direct" if self.direct else "plain"]), *([self.key] if self.key else [])])
 
@@ -91,9 +95,9 @@ class Route:
 
 
 class HttpLab(LabService):
-    """A lab in which all arms use one origin and one process of each balancer.
+    """A lab in which all arms use one origin and one process of each balancer program.
 
-    If a balancer dies, its arms fail; if the origin dies, the run fails.
+    If a balancer dies, the arms that use it fail. If the origin dies, the run fails.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -141,20 +145,23 @@ class HttpLab(LabService):
             self._chain.middle[str(settings.balancer)].resize(settings.balancer_cores or 1.0)
 
     def collect_evidence(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
-        """Return where TLS ends, from two connections like the arm's. If this contradicts the arm, the arm fails."""
+        """Return where TLS ends, tested with two connections like the arm's. An arm that this contradicts fails."""
         if stage == "end":
             return {}
         try:
             facts, mismatch = self._test_route(arm)
         except (OSError, http.client.HTTPException) as error:
-            # An arm whose cipher suite this OpenSSL lacks fails anyway; no arm may be measured without evidence.
+            # No arm may be measured without evidence. An arm whose cipher suite this OpenSSL lacks would fail anyway.
             facts, mismatch = {}, f"its route could not be verified: {error}"
         if mismatch is not None:
             self._mismatches[arm.name] = mismatch
         return facts
 
     def counters(self, server: str) -> Counters:
-        """Return the counters of the balancer at an address, or of the origin if TLS ends only there."""
+        """Return the counters for the port that an arm's client connects to, at `server` ('address:port').
+
+        They are the balancer's. If TLS ends only at the origin or there is no balancer, they are the origin's.
+        """
         for name, balancer in self._balancers.items():
             for route in self._routes:
                 if not route.direct and server == f"{self._chain.addresses[name]}:{self._ports[route.name]}":
@@ -235,7 +242,7 @@ class HttpLab(LabService):
         return self._origin.counters().listeners[self._listeners[route].address]
 
     def _test_route(self, arm: PlannedArm) -> tuple[dict[str, str], str | None]:
-        """Return facts about an arm's route, and how they contradict the arm, or None."""
+        """Test an arm's route with requests. Return facts about it, and how they contradict the arm (None if not)."""
         route = Route.from_arm(arm)
         at_balancer = ""
         if not route.direct and not route.passes_through:
@@ -243,13 +250,16 @@ class HttpLab(LabService):
         before = self._origin.counters().listeners[self._listeners[route].address]
         self._get(arm, "/?wait=0")
         after = self._origin.counters().listeners[self._listeners[route].address]
-        # Each route has a port at the origin, and a port with TLS accepts nothing else.
+        # Each route has its own port at the origin. A port with TLS accepts only TLS, so a request there used TLS.
         to_origin = "nothing" if after.requests == before.requests else "TLS" if after.tls else "plain"
         facts = {"TLS at the balancer": at_balancer or "none"} if not route.direct else {}
         return facts | {"to the origin": to_origin}, route_mismatch(route, at_balancer, to_origin)
 
     def _get(self, arm: PlannedArm, path: str) -> str:
-        """Send one request over a new connection from the client's host. Raises OSError, HTTPException."""
+        """Send one GET request over a new connection from the client's host, and return the response's body.
+
+        Raises OSError, HTTPException.
+        """
         transport = arm.settings.transport_trusting(self._authority.ca_file)
         connection = _Connection(self._chain.client, self._entry(arm), _context(transport))
         try:
@@ -266,7 +276,8 @@ class HttpLab(LabService):
 def route_mismatch(route: Route, at_balancer: str, to_origin: str) -> str | None:
     """Return how the evidence contradicts a route, or None.
 
-    `at_balancer` is the TLS that the balancer reports, '' for none; `to_origin` is 'TLS', 'plain' or 'nothing'.
+    `at_balancer` is the TLS version and cipher that the balancer reports, or '' without TLS. `to_origin` is how the
+    request reached the origin: by 'TLS', 'plain', or not at all ('nothing').
     """
     if bool(at_balancer) != route.tls_at_balancer:
         return f"the balancer's connection had {at_balancer or 'no TLS'}"
@@ -275,7 +286,7 @@ def route_mismatch(route: Route, at_balancer: str, to_origin: str) -> str | None
 
 
 class _Connection(http.client.HTTPConnection):
-    """A connection from a host of the lab."""
+    """An HTTP connection that is opened from a host of the lab, with TLS if there is a `context`."""
 
     def __init__(self, host: Host, address: str, context: ssl.SSLContext | None) -> None:
         super().__init__(address)
@@ -292,7 +303,10 @@ class _Connection(http.client.HTTPConnection):
 
 
 def _context(transport: Transport) -> ssl.SSLContext | None:
-    """Return a TLS context with an arm's settings. Raises OSError for a cipher suite that this OpenSSL lacks."""
+    """Return a TLS context with an arm's settings, or None for an arm without TLS.
+
+    Raises OSError for a cipher suite that this OpenSSL lacks.
+    """
     if not transport.is_tls:
         return None
     context = ssl.create_default_context(cafile=transport.ca_file)

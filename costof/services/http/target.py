@@ -1,4 +1,4 @@
-"""A user's own balancer, with an https:// and an http:// URL. It gets only GET requests; nothing is written."""
+"""A user's own balancer, reached by an https:// and an http:// URL. It gets only GET requests; nothing is written."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PORTS = {"https": 443, "http": 80}
 class Place:
     """A parsed URL. `address` is the 'host:port' to connect to, `host` the Host header; `path` includes the query.
 
-    `url` is the URL to show. Of its query it has only the names, since a value may be a token.
+    `url` is the URL for plans and reports. Its query has only the names of parameters, since a value may be a token.
     """
 
     url: str
@@ -41,7 +41,7 @@ class Place:
 
 
 class HttpTarget(Service):
-    """A user's balancer: its counters cannot be read, so all evidence comes from the client."""
+    """A user's balancer as a service. Its counters cannot be read, so all evidence comes from the client."""
 
     server_role = BALANCER_ROLE
 
@@ -76,7 +76,7 @@ class HttpTarget(Service):
 
     def describe(self) -> Description:
         return Description(
-            # Its name is in its responses, which the instrument reads.
+            # There is no version here: the instrument reads the balancer's name from its responses.
             versions={},
             topology="a balancer of the user's own",
             facts={"plain" if place.url.startswith("http:") else "TLS": place.url for place in self._used},
@@ -90,7 +90,8 @@ class HttpTarget(Service):
 def offers(level: Level | ArmSettings, access: Access) -> bool:
     """Return whether a level can be measured on a user's own balancer.
 
-    A client cannot find out whether there is a balancer, or whether TLS is used behind it.
+    It cannot if the level requires that there is no balancer or that the balancer uses TLS to the origin: a client
+    cannot verify either.
     """
     return not level.lab.get("direct") and not level.lab.get("tls_at_origin")
 
@@ -113,7 +114,10 @@ def shown(access: Access, study: Study) -> ShownAccess:
 
 
 def parse_url(url: str, scheme: str, study: str) -> Place:
-    """Parse 'https://host:443/path?query'. A fragment is ignored. Raises `BAD_TARGET`."""
+    """Parse a URL such as 'https://host:443/path?query', whose scheme must be `scheme`. A fragment is ignored.
+
+    Raises `BAD_TARGET`.
+    """
 
     def bad(detail: str) -> CostofError:
         return CostofError(ErrorText.BAD_TARGET, study=study, detail=detail)
@@ -142,7 +146,10 @@ def parse_url(url: str, scheme: str, study: str) -> Place:
 
 
 def _resolve(place: Place) -> None:
-    """Raise `TARGET_UNREACHABLE` if the host name does not resolve: once, instead of for each arm."""
+    """Raise `TARGET_UNREACHABLE` if the host name does not resolve.
+
+    Without this check, every arm would fail with the same error.
+    """
     try:
         socket.getaddrinfo(place.name, place.port, type=socket.SOCK_STREAM)
     except OSError as error:

@@ -1,15 +1,15 @@
-"""The lab of replica sets, whose members run on separate hosts, near and far.
+"""The lab of replica sets, whose members run on separate hosts at configurable distances.
 
-Fifteen hosts connected pairwise would need a hundred links. Here each host has a link with half the round trip to a
-router. There is one router for each pair of distances of the arms, all through the run; a set is moved from one router
-to another by changing a route on each node. Members have addresses that belong to no link, so that their connections
-survive the move.
+Links between each two of fifteen hosts would be a hundred links. Instead, each host has links to routers, each with
+half the round trip between two members. There is one router for each combination of distances that the arms have,
+through the whole run. To change the distances in a set, a route on each of its hosts is changed from one router to
+another. Members have addresses that belong to no link, so that their connections survive the change.
 
-The client has its own link to the router, without a delay at every distance: a node that is far from the others is not
-far from the client.
+The client's link leads to a router without delay, at every distance: a member that is far from the others is not far
+from the client.
 
-All sets exist through the whole run, and only the measured one has load. A set has a primary, electable secondaries and
-a hidden member, with at most seven voters; the other members are read-only: they cannot vote or be elected.
+All sets exist through the whole run; only the measured one has load. A set has a primary, electable secondaries and a
+hidden member, with at most seven voters in all. The other members are read-only: they neither vote nor can be elected.
 """
 
 from __future__ import annotations
@@ -48,15 +48,16 @@ from costof.services.replication.shape import (
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 
-#: Roles of members in CPU figures, in the members' order.
+#: The roles by which members are grouped in CPU figures, in the order of the members.
 PRIMARY, SECONDARIES, HIDDEN, READ_ONLY = "primary", "secondaries", "hidden", "read-only"
-MOST_VOTERS = 7
+#: The maximum number of voters that MongoDB allows in a set.
+MAX_VOTERS = 7
 
-#: The CPU figure of each role.
+#: The name of the CPU figure for each role.
 FIGURES = {PRIMARY: "primary_cpu", SECONDARIES: "secondary_cpu", HIDDEN: "hidden_cpu", READ_ONLY: "read_only_cpu"}
 
 OPTIONS = {
-    # The smallest sizes that mongod accepts: fifteen members share the machine's memory and disk.
+    # These are the smallest sizes that mongod accepts: fifteen members share the machine's memory and disk.
     "wiredTigerCacheSizeGB": "0.25",
     "oplogSize": "990",
     # The lab makes checkpoints between slices. A checkpoint or the eviction of dirty pages during a slice would use up
@@ -66,9 +67,9 @@ OPTIONS = {
     "eviction_dirty_target=50,eviction_dirty_trigger=60",
 }
 PARAMETERS = {
-    # For the fail points that pin a shape.
+    # Test commands are needed for the fail points that fix the sync sources.
     "enableTestCommands": "1",
-    # A member that finds no source ahead of it tries again after 20 ms, not after a second.
+    # A member that finds no sync source ahead of itself tries again after 20 ms and not after a second.
     "failpoint.forceBgSyncSyncSourceRetryWaitMS": '{"mode": "alwaysOn", "data": {"sleepMS": 20}}',
     # Periodic disk writes for diagnostics would be noise in the measurement.
     "diagnosticDataCollectionEnabled": "false",
@@ -76,11 +77,12 @@ PARAMETERS = {
 
 
 def member_roles(nodes: int) -> dict[str, str]:
-    """Return the roles of a set's members by name, in the order of a chain.
+    """Return the roles of a set's members by name, in the order in which members follow each other in a chain.
 
-    Voters come first, electable ones before the hidden one, so that the path to a majority has only voters.
+    Voters come first, so that a write reaches a majority through voters only. Among them, electable members come before
+    the hidden one.
     """
-    voters = min(nodes, MOST_VOTERS)
+    voters = min(nodes, MAX_VOTERS)
     roles = {"primary": PRIMARY}
     roles |= {f"secondary-{number}": SECONDARIES for number in range(1, voters - 1)}
     roles["hidden"] = HIDDEN
@@ -88,39 +90,39 @@ def member_roles(nodes: int) -> dict[str, str]:
 
 
 def roles_text(nodes: int) -> str:
-    """Return a text such as 'primary, 5 secondaries, hidden, 8 read-only'."""
+    """Return the roles in a set of this size as a text such as 'primary, 5 secondaries, hidden, 8 read-only'."""
     counts = Counter(member_roles(nodes).values())
     several = {SECONDARIES: "secondaries" if counts[SECONDARIES] > 1 else "secondary", READ_ONLY: "read-only"}
     return ", ".join(f"{count} {several[role]}" if role in several else role for role, count in counts.items())
 
 
-# The round trip over veth and a router is shorter (docs/labs.md); up to this no delay is added.
+# Up to this round trip no delay is added. The round trip over veth and a router itself is shorter (docs/labs.md).
 NEAR_MS = 0.1
-#: The CPU share of a node, in cores, before the first arm and while its set is arranged.
+#: The CPU share of a node in cores until its set has formed, and whenever its set is prepared for a slice.
 WHOLE_CPU = 1.0
 
 
 @dataclass(frozen=True)
 class Distances:
-    """Round trips: between any two nodes, and the additional one to the far node."""
+    """The distances in a set: the round trip between any two nodes, and the additional round trip to its far node."""
 
     round_trip_ms: float
     far_member_ms: float
 
     @property
     def near(self) -> bool:
-        """Whether no delay is added to the hosts' own path."""
+        """Whether these distances need no added delay."""
         return self.round_trip_ms <= NEAR_MS and self.far_member_ms == 0
 
     def to_router_ms(self, far: bool) -> float:
-        """Return the round trip of a node's link to the router."""
+        """Return the round trip in ms of the link between the router and a node (the far node if `far`)."""
         half = 0.0 if self.round_trip_ms <= NEAR_MS else self.round_trip_ms / 2
         return half + (self.far_member_ms if far else 0.0)
 
 
 @dataclass(frozen=True)
 class Group:
-    """The names of one set's nodes, the far one among them, and all distances of its arms."""
+    """One set's hosts: the names of its nodes, which of them is the far one, and all distances that its arms have."""
 
     nodes: Sequence[str]
     far: str
@@ -128,7 +130,11 @@ class Group:
 
 
 class Nodes(Topology):
-    """The hosts of all nodes. With root, each has a CPU share on one CPU: at first the whole CPU, to form its set."""
+    """The hosts of all members of all sets, with the routers between them.
+
+    As root, each host gets a share of one CPU, and the whole CPU until its set has formed. Without root, all members
+    are on loopback.
+    """
 
     def __init__(self, lab: Lab, seed: int, groups: Sequence[Group]) -> None:
         super().__init__(lab, seed)
@@ -139,7 +145,7 @@ class Nodes(Topology):
         self._links: dict[tuple[str, Distances | None], Link] = {}
 
     def move(self, group: Group, distances: Distances) -> None:
-        """Change the distances between the nodes of a group. Connections stay open. Raises `LAB_FAILED`."""
+        """Change the distances between the nodes of a set. Their connections stay open. Raises `LAB_FAILED`."""
         if self.shares:
             self._network.configure("moving nodes", [self._route(node, distances) for node in group.nodes])
 
@@ -175,7 +181,10 @@ class Nodes(Topology):
         self._network.configure("routes", [(self.client, f"route add default via {link.b_address}"), *self._routes()])
 
     def _router(self, distances: Distances | None) -> Host:
-        """Return the router for a pair of distances; None is the near router, to which the client's link leads."""
+        """Return the router for these distances, which is created if needed.
+
+        None is the router without delay, to which the client's link leads.
+        """
         if distances not in self._routers:
             router = self._network.host(f"router-{len(self._routers)}")
             self._network.forward(router)
@@ -192,19 +201,22 @@ class Nodes(Topology):
         for (node, distances), link in self._links.items():
             yield self._routers[distances], f"route add {self.addresses[node]}/32 via {link.a_address}"
             if distances is None:
-                # To the client always over the near router, whatever the distance between nodes.
+                # The way to the client is always over the router without delay, whatever the distance between nodes.
                 source = f"src {self.addresses[node]}"
                 yield self.hosts[node], f"route add default via {link.b_address} {source}"
 
     def _route(self, node: str, distances: Distances) -> tuple[Host, str]:
-        """Return the route of a node to all nodes' addresses, one network, over the router for the distances."""
+        """Return a node's host and the arguments of `ip` that route all nodes' addresses over the distances' router."""
         link = self._links[node, None if distances.near else distances]
         address = self.addresses[node]
         network = f"{address.rpartition('.')[0]}.0/24"
         return self.hosts[node], f"route replace {network} via {link.b_address} src {address}"
 
     def _measure(self) -> None:
-        """Measure each distance once, in the first group that has it, before anything else uses the links."""
+        """Measure the round trips of all distances before anything else uses the links.
+
+        Distances that several sets have are measured in only one of them.
+        """
         measured_distances: set[Distances] = set()
         for group in self._groups:
             for distances in group.distances:
@@ -225,7 +237,7 @@ class Nodes(Topology):
             yield from measured(self._path(name, first, group.far, milliseconds))
 
     def _path(self, name: str, a: str, b: str, milliseconds: float) -> Link:
-        """Return the path between two nodes over the router as one link."""
+        """Return the path between two nodes over a router, described as one link."""
         ends = self.hosts[a], self.hosts[b], self.addresses[a], self.addresses[b]
         return Link(name, *ends, kind="routed", device="", round_trip_ms=milliseconds)
 
@@ -244,16 +256,16 @@ class Nodes(Topology):
 
 REPLICA_SET = "costof"
 DATABASE = "ycsb"
-# With fifteen members the interval is two seconds; with fewer it is shorter, so that a node sends the same number of
-# heartbeats a second in every set. A change of the configuration, which waits for a heartbeat, is faster in small sets.
+# The heartbeat interval for each other member of a set. It is two seconds with fifteen members, and shorter with fewer,
+# so that a node sends the same number of heartbeats a second in every set.
 HEARTBEAT_MS_A_MEMBER = 2000 / 14
-#: Number of records (about 1 kB each, on every member) above which the data is dropped between two slices.
-MOST_RECORDS = 100_000
+#: The number of records (about 1 kB each, on every member) above which the data is dropped before the next slice.
+MAX_RECORDS = 100_000
 
 
 @dataclass
 class _LabSet:
-    """One set, its nodes, and their current distances."""
+    """One replica set, its hosts, and the current distances between them."""
 
     shaped: ShapedSet
     group: Group
@@ -261,7 +273,10 @@ class _LabSet:
 
 
 class ArmLabSettings(Model):
-    """The lab settings of an arm. `node_cores` is the CPU share of a node."""
+    """The settings of an arm that concern its replica set: size, sync sources, distances, and CPU share.
+
+    `shape` is 'star', 'chain', 'natural' or 'tree-<n>' (see `expected_tree`). `node_cores` is the CPU share of a node.
+    """
 
     nodes: int
     shape: str
@@ -279,7 +294,10 @@ class ArmLabSettings(Model):
 
 
 class ReplicationLab(LabService):
-    """Replica sets by their number of nodes. If a member dies, the arms of its set fail; if all sets fail, the run."""
+    """A lab with one replica set for each number of nodes that the arms have.
+
+    If a member dies, the arms of its set fail. If every set has a dead member, the run fails.
+    """
 
     makes_hosts = False
 
@@ -295,7 +313,7 @@ class ReplicationLab(LabService):
         self._sets: dict[int, _LabSet] = {}
         self._measured = next(iter(self._groups))
         self._arrange_error: str | None = None
-        # Not with reads, which need the records of earlier slices.
+        # Workloads with reads need the records of earlier slices, so these must not be dropped.
         self._may_drop = not any(
             options.get("read_proportion") for arm in plan.arms for options in arm.settings.workload.values()
         )
@@ -317,7 +335,7 @@ class ReplicationLab(LabService):
         for replica_set in replica_sets:
             replica_set.form(round(HEARTBEAT_MS_A_MEMBER * (len(replica_set.members) - 1)))
         for nodes in self._sets:
-            # Only now, since forming a set with a tenth of a core would take minutes.
+            # Shares are given only now because with a tenth of a core a set would take minutes to form.
             self._give_shares(nodes, min(ArmLabSettings.from_arm(arm).node_cores for arm in self._plan.arms))
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
@@ -338,13 +356,16 @@ class ReplicationLab(LabService):
         return self._nodes.client.prefix
 
     def prepare(self, arm: PlannedArm, load: LoadData) -> None:
-        """Load nothing: YCSB's load is the measured workload."""
+        """Do nothing: YCSB's load is the measured workload, so no data may be loaded before."""
 
     def writes(self) -> list[str]:
         return [f"the lab's own replica sets: {DATABASE}.{COLLECTION}, removed with the lab"]
 
     def arrange(self, arm: PlannedArm) -> None:
-        """Arrange the arm's set. `judge` reports an error, which makes only the slice invalid."""
+        """Bring the arm's set into its distances, sync sources and CPU shares.
+
+        An error does not end the run: `judge` reports it later, and only the slice is discarded.
+        """
         settings = ArmLabSettings.from_arm(arm)
         self._measured = settings.nodes
         lab_set = self._sets[self._measured]
@@ -352,7 +373,7 @@ class ReplicationLab(LabService):
         self._arrange_error = self._dead_member(self._measured)
         if self._arrange_error is not None:
             return
-        # The arm's CPU share only applies to the slice.
+        # The arm's CPU share is meant only for the slice; until then, each node has a whole CPU.
         self._give_shares(self._measured, WHOLE_CPU)
         try:
             if lab_set.distances != settings.distances:
@@ -360,7 +381,7 @@ class ReplicationLab(LabService):
                 lab_set.distances = settings.distances
             shaped.restore_primary()
             if self._may_drop:
-                shaped.trim(MOST_RECORDS)
+                shaped.trim(MAX_RECORDS)
             shaped.apply_shape(settings.shape)
             shaped.catch_up(settings.shape)
             shaped.checkpoint()
@@ -376,7 +397,7 @@ class ReplicationLab(LabService):
         return read_counters(self._shaped.admin(server))
 
     def cpu_seconds(self) -> dict[str, float]:
-        """Return the CPU time of the measured set, as sums over the members of each role."""
+        """Return the CPU seconds that the measured set has used so far: for each role, the sum over its members."""
         used: dict[str, float] = {}
         for member in self._shaped.members:
             used[member.role] = used.get(member.role, 0.0) + self._shaped.cpu_seconds(member.name)
@@ -455,15 +476,16 @@ class ReplicationLab(LabService):
                 member.host.resize(cores)
 
     def _dead_member(self, nodes: int) -> str | None:
-        """Return the error text for a member of a set that has ended, or None."""
+        """Return the error text for a member that has ended, in the set of this size, or None if all run."""
         for name, status in self._sets[nodes].shaped.dead():
             return f"{name} of the set of {nodes} ended in the middle of the run (status {status})"
         return None
 
     def _cpu_figures(self, settings: ArmLabSettings, before: SetReading, after: SetReading) -> dict[str, float]:
-        """Return the CPU usage by role: the mean of its members in percent of a node's share (or of a core without).
+        """Return the CPU usage of each role, as the mean over its members, by the name of its figure.
 
-        The usage is relative to the time between the readings, which is a little longer than the slice.
+        The usage is in percent of a node's CPU share, or of a core if there are no shares. It is relative to the time
+        between the two readings, which is a little longer than the slice.
         """
         cores = settings.node_cores if self._nodes.shares else 1.0
         seconds = (after.at - before.at) * cores
@@ -480,7 +502,7 @@ def service(plan: Plan) -> Service:
 
 def _group(plan: Plan, nodes: int) -> Group:
     roles = member_roles(nodes)
-    # The far node is the last electable one; all others stay at the same distance from the primary.
+    # The far node is the last electable one. All other nodes have the same distance from the primary.
     far = [name for name, role in roles.items() if role == SECONDARIES][-1]
     arm_settings = map(ArmLabSettings.from_arm, plan.arms)
     distances = dict.fromkeys(each.distances for each in arm_settings if each.nodes == nodes)

@@ -1,7 +1,7 @@
-"""Shapes of a replica set: the tree of sync sources, how a set is brought into a shape, and readings of its members.
+"""Shapes of a replica set's sync tree (which member replicates from which), and readings of its members.
 
-A shape is enforced by `forceSyncSourceCandidate`, a fail point of the server's own tests: whenever a member chooses a
-sync source, it chooses the given one. `replSetSyncFrom` makes it choose.
+A shape is enforced by `forceSyncSourceCandidate`, a fail point of mongod's own tests: whenever a member chooses a sync
+source, it chooses the one that the fail point names. The command `replSetSyncFrom` makes it choose again.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ TREE_PREFIX = "tree-"
 
 
 def expected_tree(shape: str, members: Sequence[str]) -> Tree | None:
-    """Return the tree of a shape, filled breadth first in the members' order, starting with the primary.
+    """Return the tree of a shape: in a star all members follow the primary, in a chain each follows the one before it.
 
-    Return None for the shape in which MongoDB chooses the sources.
+    In 'tree-<n>' each member has n followers. Trees are filled breadth first in the order of `members`, whose first is
+    the primary. Return None for 'natural', in which MongoDB chooses the sources.
     """
     if shape == NATURAL:
         return None
@@ -41,9 +42,9 @@ def expected_tree(shape: str, members: Sequence[str]) -> Tree | None:
 
 
 def depths(tree: Tree, primary: str) -> dict[str, int]:
-    """Return the hops of the oplog from the primary to each member that it reaches.
+    """Return, for each member that the primary's oplog reaches, the number of hops from the primary.
 
-    Members that follow each other, as may happen for a moment, are not reached.
+    Members that replicate from each other in a circle, which may happen for a moment, are left out.
     """
     followers: dict[str, list[str]] = {}
     for name, source in tree.items():
@@ -58,7 +59,10 @@ def depths(tree: Tree, primary: str) -> dict[str, int]:
 
 
 def hops_to_majority(tree: Tree, primary: str, voters: Sequence[str]) -> int | None:
-    """Return the hops until a majority of the voters has the oplog, or None if it never does."""
+    """Return the number of hops after which a majority of the voters has the primary's oplog.
+
+    Return None if the tree does not lead to a majority.
+    """
     hops = depths(tree, primary)
     reached = sorted(hops[name] for name in voters if name in hops)
     majority = len(voters) // 2 + 1
@@ -66,7 +70,10 @@ def hops_to_majority(tree: Tree, primary: str, voters: Sequence[str]) -> int | N
 
 
 def tree_text(tree: Tree) -> str:
-    """Return each source with its followers, such as 'primary: secondary-1, secondary-2; secondary-1: hidden'."""
+    """Return the tree as a text: each source with its followers.
+
+    An example is 'primary: secondary-1, secondary-2; secondary-1: hidden'.
+    """
     followers: dict[str, list[str]] = {}
     for name, source in tree.items():
         if source is not None:
@@ -76,16 +83,17 @@ def tree_text(tree: Tree) -> str:
 
 
 PRIMARY, SECONDARY = "PRIMARY", "SECONDARY"
-#: Parts of serverStatus that are left out, so that a reading needs little CPU time of a small node.
+#: Parts of serverStatus that are not requested, so that a reading takes little of a node's small CPU share.
 UNREAD = dict.fromkeys(("locks", "wiredTiger", "tcmalloc", "transactions", "storageEngine", "mirroredReads"), 0)
 
 
 @dataclass(frozen=True)
 class MemberReading:
-    """A reading of one member. `state` is MongoDB's, such as SECONDARY or STARTUP2; `source` is an address.
+    """The state of one member at one instant. `state` is MongoDB's name, such as SECONDARY or STARTUP2.
 
-    `applied` is the last operation applied, and `applied_ms` its time on the primary's clock, which is more precise
-    than the seconds of an optime. `fetched_bytes` are the bytes of oplog fetched so far from all sources.
+    `source` is the address of its sync source. `applied` is the optime of the last applied operation, and `applied_ms`
+    the time when the primary executed it, on the primary's clock and more precise than the seconds of an optime.
+    `fetched_bytes` are the bytes of oplog that the member has fetched so far.
     """
 
     state: str
@@ -97,7 +105,10 @@ class MemberReading:
 
 
 def read_member(client: pymongo.MongoClient[dict[str, Any]]) -> MemberReading:
-    """Read one member directly. Raises PyMongoError; without the role clusterMonitor, OperationFailure."""
+    """Return the state of the member to which `client` is connected.
+
+    Raises PyMongoError; this is OperationFailure if the account lacks the role clusterMonitor.
+    """
     status = client.admin.command("replSetGetStatus")
     server_status = client.admin.command({"serverStatus": 1, **UNREAD})
     optimes = status["optimes"]
@@ -111,7 +122,10 @@ def read_member(client: pymongo.MongoClient[dict[str, Any]]) -> MemberReading:
 
 
 def read_status(status: dict[str, Any]) -> SetReading:
-    """Return all members by address, including hidden ones, as one member sees them, which may be slightly old."""
+    """Return the states of all members, including hidden ones, by address, from one member's `replSetGetStatus`.
+
+    What that member knows of the others may be slightly old.
+    """
     members = {
         str(member["name"]): MemberReading(
             state=str(member["stateStr"]),
@@ -128,10 +142,10 @@ def read_status(status: dict[str, Any]) -> SetReading:
 
 @dataclass(frozen=True)
 class SetReading(Observation):
-    """Readings of all members by name, taken at once.
+    """The states of all members at one instant, by name.
 
-    `unread` has the errors of members that could not be read. `names` maps addresses to names. `at` is the monotonic
-    clock's time in seconds when the CPU times were read.
+    `unread` has the errors of members that could not be read, by name. `names` maps addresses to names. `at` is when
+    the CPU times were read, in seconds of the monotonic clock.
     """
 
     members: Mapping[str, MemberReading]
@@ -141,7 +155,7 @@ class SetReading(Observation):
 
     @property
     def tree(self) -> Tree:
-        """The tree of sync sources by name; an unknown source keeps its address."""
+        """The sync source of each member by name. A source whose name is unknown appears by its address."""
         return {
             name: self.names.get(member.source, member.source) if member.source else None
             for name, member in self.members.items()
@@ -152,16 +166,19 @@ class SetReading(Observation):
         return next((name for name, member in self.members.items() if member.state == PRIMARY), None)
 
     def lags_ms(self) -> dict[str, float]:
-        """Return how far each member is behind the primary's last applied operation; {} without a primary."""
+        """Return, for each member except the primary, by how many ms it is behind the primary; {} without a primary."""
         if self.primary is None:
             return {}
         newest = self.members[self.primary].applied_ms
         followers = {name: member for name, member in self.members.items() if name != self.primary}
-        # A member that was read a moment after the primary may be ahead of the primary's reading.
+        # A member that was read a moment later than the primary may have applied an operation that is newer.
         return {name: max(0.0, newest - member.applied_ms) for name, member in followers.items()}
 
     def fault(self, primary: str) -> str | None:
-        """Return why the set is not healthy with this primary, or None."""
+        """Return why the set is not healthy, or None if it is.
+
+        It is healthy if all members could be read, `primary` is the primary and all others are secondaries.
+        """
         for name, reason in self.unread.items():
             return f"{name} cannot be read: {reason}"
         for name, member in self.members.items():
@@ -172,8 +189,10 @@ class SetReading(Observation):
 
 
 def tree_mismatch(expected: Tree | None, before: SetReading, after: SetReading) -> str | None:
-    """Return how the tree has changed or differs from the expected one, or None. With `expected` None any tree is
-    right."""
+    """Return how the sync tree changed in a slice or how it differs from the expected one; None if it did not.
+
+    If `expected` is None, any tree is right.
+    """
     if before.tree != after.tree:
         return f"the tree changed from '{tree_text(before.tree)}' to '{tree_text(after.tree)}'"
     if expected is not None and after.tree != dict(expected):
@@ -184,7 +203,10 @@ def tree_mismatch(expected: Tree | None, before: SetReading, after: SetReading) 
 def replication_figures(
     before: SetReading, after: SetReading, voters: Sequence[str], operations: int
 ) -> dict[str, float]:
-    """Return the lag at the slice's end in ms, the hops to a majority, and the bytes of oplog sent per operation."""
+    """Return a slice's figures by name: the members' mean and maximum lag in ms at its end, and the hops to a majority.
+
+    If `operations` is not 0, they include the bytes of oplog that the primary sent, per operation.
+    """
     primary = after.primary
     if primary is None:
         return {}
@@ -205,22 +227,25 @@ def replication_figures(
 
 PIN = "forceSyncSourceCandidate"
 STOP = "stopReplProducer"
-#: Time limit of each step: taking a shape, catching up, electing a primary.
+#: Time limit of each step: reaching a shape, replicating all writes, electing a primary.
 PATIENCE_SECONDS = 30.0
 POLL_SECONDS = 0.05
 STOP_MS = 8000
-#: Time between two checkpoints, as in mongod.
+#: The minimum time between two checkpoints. It is mongod's default.
 CHECKPOINT_SECONDS = 60.0
-# The time after which `replSetSyncFrom` is repeated: a member may just have been choosing a source itself.
+# The time after which `replSetSyncFrom` is repeated. A member refuses it while it is choosing a source itself.
 REPEAT_SECONDS = 0.3
 
 
 class NotArrangedError(Exception):
-    """The error if a set does not reach the required state; its text gives the reason."""
+    """Raised if a set does not reach the state that an arm needs. Its text is the reason."""
 
 
 class ShapedSet:
-    """The administration of a `ReplicaSet` with `enableTestCommands=1`. The first member is the primary."""
+    """The control of a replica set's primary and sync sources. The first member is the primary.
+
+    The members of the `ReplicaSet` must run with `enableTestCommands=1`.
+    """
 
     def __init__(self, lab: Lab, replica_set: ReplicaSet, database: str, collection: str) -> None:
         self._lab = lab
@@ -252,7 +277,7 @@ class ShapedSet:
         return self._set.admin(self._names[address])
 
     def dead(self) -> list[tuple[str, int | None]]:
-        """Return the members whose process has ended, with its exit status."""
+        """Return the names of the members whose process has ended, each with its exit status."""
         processes = [(member.name, self._lab.processes[self._set.process_name(member.name)]) for member in self.members]
         return [(name, process.exit_status) for name, process in processes if process.exit_status is not None]
 
@@ -260,12 +285,12 @@ class ShapedSet:
         return process_cpu_seconds(self._lab.processes[self._set.process_name(name)].pid)
 
     def read(self) -> SetReading:
-        """Read all members directly and at once."""
+        """Return the states of all members, which are read directly and in parallel."""
 
         def read(member: Member, client: Client) -> MemberReading:
             return read_member(client)
 
-        # CPU times first, since the reading itself needs CPU time of the members.
+        # CPU times are read first because the other readings use CPU time of the members.
         cpu, at = {member.name: self.cpu_seconds(member.name) for member in self.members}, time.monotonic()
         ended = {name: f"it has ended (status {status})" for name, status in self.dead()}
         answers = self._set.run_on_all(read, skip=ended)
@@ -279,9 +304,9 @@ class ShapedSet:
         return SetReading(members, ended | unread, self._names, at)
 
     def _state_prefix(self, name: str, readable: Collection[str]) -> str:
-        """Return a member's state as another member sees it, such as 'in STARTUP2, '; '' if that fails.
+        """Return a text such as 'in STARTUP2, ' with a member's state as a readable member sees it; '' if none answers.
 
-        A member in initial sync has no users yet, so it cannot be read itself.
+        The member itself cannot be read while it is in initial sync, because it has no users yet.
         """
         for witness in readable:
             try:
@@ -293,11 +318,11 @@ class ShapedSet:
         return ""
 
     def restore_primary(self) -> None:
-        """Make the first member primary if it is not. Raises `NotArrangedError`."""
+        """Make the first member primary again if another one has been elected. Raises `NotArrangedError`."""
         primary = self._set.admin(self.primary).admin
         if primary.command("hello").get("isWritablePrimary"):
             return
-        # Members that chose a source under another primary may have a wrong one.
+        # Members may still replicate from the sources that they chose while another member was primary.
         self._shape = None
 
         def step_up() -> str | None:
@@ -314,7 +339,10 @@ class ShapedSet:
         self.deposed += 1
 
     def apply_shape(self, shape: str) -> None:
-        """Arrange the set until every member has the right sync source. Raises `NotArrangedError`."""
+        """Bring the set into a shape, and wait until every member has the right sync source.
+
+        Raises `NotArrangedError`.
+        """
         expected = self.expected_tree(shape)
         chained = shape != STAR
         settings = self._set.admin(self.primary).admin.command("replSetGetConfig")["config"]["settings"]
@@ -330,7 +358,7 @@ class ShapedSet:
         self._shape = shape
 
     def _wait_for_tree(self, expected: Tree | None) -> None:
-        """Wait until the members have this tree; with None, until each has a source."""
+        """Wait until the members have the expected sync tree, or any source each if `expected` is None."""
 
         def reason() -> str | None:
             reading = self.read()
@@ -343,7 +371,7 @@ class ShapedSet:
         self._wait_until(reason)
 
     def _redirect(self, misplaced: list[str], expected: Tree | None) -> None:
-        """Make misplaced members choose the right source, again after a while, and write an entry for them to fetch."""
+        """Ask misplaced members to choose the right sync source. Callers repeat this until no member is misplaced."""
         if not misplaced:
             return
         if expected is not None and time.monotonic() > self._last_request + REPEAT_SECONDS:
@@ -354,18 +382,18 @@ class ShapedSet:
                 if member.name in misplaced and (source := expected[member.name]) is not None:
                     client.admin.command("replSetSyncFrom", addresses[source])
 
-            # A member that is just changing its source refuses; the request is repeated later.
+            # A member that is just changing its source refuses the request, so errors are ignored and it is repeated.
             self._set.run_on_all(follow)
-        # A member checks its source when it fetches an entry; without one, it would not for seconds.
+        # A member checks its source when it fetches an oplog entry, so write one; otherwise this could take seconds.
         self._write_note()
 
     def catch_up(self, shape: str) -> None:
-        """Wait until every member has what the primary has now. Raises `NotArrangedError`."""
+        """Wait until every member has applied all writes that the primary has now. Raises `NotArrangedError`."""
         expected, now = self.expected_tree(shape), self._write_note()
 
         def reason() -> str | None:
             reading = self.read()
-            # A member that has just changed its source may lose it again.
+            # A member that has just changed its source may lose it again, so it may have to be redirected once more.
             self._redirect(_misplaced(reading.tree, expected, self.primary), expected)
             late = [name for name, member in reading.members.items() if member.applied < now]
             return reading.fault(self.primary) or (f"{late[0]} did not catch up" if late else None)
@@ -373,7 +401,10 @@ class ShapedSet:
         self._wait_until(reason)
 
     def checkpoint(self) -> None:
-        """Make every member write a checkpoint if the last is `CHECKPOINT_SECONDS` ago. Raises `NotArrangedError`."""
+        """Make every member write a checkpoint if the last one was at least `CHECKPOINT_SECONDS` ago.
+
+        Raises `NotArrangedError`.
+        """
         if time.monotonic() < self._checkpointed + CHECKPOINT_SECONDS:
             return
 
@@ -384,13 +415,13 @@ class ShapedSet:
         self._checkpointed = time.monotonic()
 
     def trim(self, records: int) -> None:
-        """Drop the measured collection if it has more than `records` records; `catch_up` waits for the members."""
+        """Drop the measured collection if it has more than `records` records; `catch_up` waits for all members."""
         collection = self._set.admin(self.primary)[self._database][self._collection]
         if collection.estimated_document_count() > records:
             collection.drop()
 
     def _pin(self, tree: Tree | None) -> None:
-        """Fix the source of each member; with None, let the members choose."""
+        """Fix the sync source of each member as in `tree`; if `tree` is None, let the members choose."""
         addresses = {name: address for address, name in self._names.items()}
 
         def pin(member: Member, client: Client) -> None:
@@ -403,10 +434,10 @@ class ShapedSet:
         self._run_on_all(pin)
 
     def _choose_sources_again(self) -> None:
-        """Make all members choose their sources again.
+        """Make all members choose their sync sources again, so that the tree is MongoDB's choice.
 
-        Otherwise a member keeps a suitable source, and the last arm's tree would be taken for MongoDB's choice. All
-        members must follow the primary: the entry that they fetch from it wakes them, and they notice the fail point.
+        Without this, a member keeps its source from the last arm as long as it is suitable. All members must follow the
+        primary when this is called: an oplog entry that they fetch from it makes them notice the fail point `STOP`.
         """
         entered: dict[str, int] = {}
 
@@ -431,19 +462,22 @@ class ShapedSet:
             self._run_on_all(resume)
 
     def _run_on_all(self, operation: Callable[[Member, Client], None]) -> None:
-        """Run an operation on all members. Raises `NotArrangedError` for the first error."""
+        """Run an operation on all members in parallel. Raises `NotArrangedError` with the first member's error."""
         for name, result in self._set.run_on_all(operation).items():
             if isinstance(result, PyMongoError):
                 raise NotArrangedError(f"{name}: {result}".split(", full error")[0])
 
     def _write_note(self) -> Any:
-        """Write an oplog entry without effect, and return its time."""
-        # Not with the default write concern, a majority: stopped members acknowledge nothing.
+        """Write an oplog entry that changes no data, and return its optime."""
+        # The write concern is 1 because a majority, the default, would never acknowledge while members are stopped.
         note = {"appendOplogNote": 1, "data": {"costof": "arrange"}, "writeConcern": {"w": 1}}
         return self._set.admin(self.primary).admin.command(note)["operationTime"]
 
     def _wait_until(self, reason: Callable[[], str | None]) -> None:
-        """Call `reason` until it returns None. Raises `NotArrangedError` with the last reason after a time limit."""
+        """Call `reason` again and again until it returns None.
+
+        Raises `NotArrangedError` with the last reason if a member has ended or after `PATIENCE_SECONDS`.
+        """
         deadline = time.monotonic() + PATIENCE_SECONDS
         while (text := reason()) is not None:
             if self.dead() or time.monotonic() > deadline:
@@ -452,7 +486,10 @@ class ShapedSet:
 
 
 def _misplaced(tree: Tree, expected: Tree | None, primary: str) -> list[str]:
-    """Return the members with a wrong source; with `expected` None, the members without a source."""
+    """Return the members whose sync source differs from the expected one.
+
+    If `expected` is None, return the members without a source, except the primary.
+    """
     if expected is None:
         return [name for name, source in tree.items() if name != primary and source is None]
     return [name for name, source in tree.items() if source != expected[name]]

@@ -1,4 +1,4 @@
-"""A user's own replica set, measured unchanged with each write concern; no setting of it is changed."""
+"""A user's own replica set. Arms differ in the client's write concern; no setting of the set is changed."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ from costof.study.schema import Study
 
 
 class ReplicationTarget(TargetService[MongodbTarget]):
-    """A replica set whose arms differ in `write_concern`. The tree of sync sources is a fact of each slice, if the
-    account may read it."""
+    """A user's replica set as a service, with arms that differ in `write_concern`.
+
+    If the account may read it, the tree of sync sources (which member replicates from which) is a fact of each slice.
+    """
 
     def __init__(self, access: Access, server: MongodbTarget) -> None:
         super().__init__(access, server)
@@ -51,7 +53,7 @@ class ReplicationTarget(TargetService[MongodbTarget]):
         )
 
     def prepare(self, arm: PlannedArm, load: LoadData) -> None:
-        """Write only the marker: YCSB's load is the measured workload."""
+        """Write only the run's marker: YCSB's load is the measured workload, so no data may be loaded before."""
         self.server.prepare(lambda: None)
 
     def writes(self) -> list[str]:
@@ -73,7 +75,7 @@ class ReplicationTarget(TargetService[MongodbTarget]):
     ) -> Judgement:
         if not isinstance(before, SetReading) or not isinstance(after, SetReading):
             return Judgement()
-        # Without operations, since bytes sent by the primary could only be read from the other members.
+        # Zero operations omit the figure of bytes sent by the primary: it would need readings from the other members.
         figures = replication_figures(before, after, self._voters, operations=0)
         return Judgement(tree_mismatch(None, before, after), figures, {"tree": tree_text(after.tree)})
 

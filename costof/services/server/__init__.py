@@ -1,1 +1,1 @@
-"""One server, reached directly (plain or TLS), through tunnels, or through poolers, from near and far clients."""
+"""The service for studies of one server, which clients reach directly (plain or TLS) or through tunnels or poolers."""

@@ -1,4 +1,4 @@
-"""Entrances: programs in front of a lab's server, such as tunnels and poolers, to which some arms connect instead."""
+"""Entrances: programs in front of a lab's server to which the clients of some arms connect, such as tunnels."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from costof.study.arms import PlannedArm
 
 @dataclass(frozen=True)
 class Site:
-    """The place for entrances: the lab, its hosts, the arms of the run, and the distance of each arm by its name.
+    """What tunnels, stunnels and poolers need to start: the lab, its hosts (`star`), and the arms of the run.
 
-    `key` is the kind of key that the server presents before the first slice.
+    `distances` has the distance of each arm by the arm's name. `key` is the kind of certificate key that the server
+    presents before the first slice.
     """
 
     lab: Lab
@@ -32,59 +33,65 @@ class Site:
 
 
 class Entrances(ABC):
-    """All entrances of one kind, such as SSH tunnels. An entrance that fails affects only the arms that use it."""
+    """All programs of one kind in front of a lab's server, such as its SSH tunnels; each is called an entrance.
 
-    #: Roles of processes whose failure affects only their arms.
+    An entrance that fails affects only the arms that connect through it.
+    """
+
+    #: Roles of the entrances' processes. If such a process ends, only the arms that use it fail.
     roles: frozenset[str]
-    #: Whether TLS ends at the entrance, so that the server gets plain connections.
+    #: Whether clients' TLS ends at the entrance, so that the server gets plain connections.
     end_tls: bool = False
 
     @abstractmethod
     def has(self, arm: PlannedArm) -> bool:
-        """Return whether an arm uses an entrance of this kind."""
+        """Return whether an arm's client connects to an entrance of this kind, such as an SSH tunnel."""
 
     @abstractmethod
     def start(self, server: LabServer, authority: Authority) -> None:
-        """Start all entrances in front of a running server. Raises `PROGRAM_MISSING`, `LAB_FAILED`."""
+        """Start all entrances of this kind in front of a running server. Raises `PROGRAM_MISSING`, `LAB_FAILED`."""
 
     def close(self) -> None:
-        """Close this process's connections to the entrances; the lab ends the entrances' processes."""
+        """Close the administrative connections to the entrances; the lab stops the entrances' processes."""
 
     @abstractmethod
     def redirect(self, settings: ServiceSettings, arm: PlannedArm) -> ServiceSettings:
-        """Return the client settings of an arm that uses an entrance of this kind."""
+        """Return the client settings for an arm's entrance, given the `settings` for a direct connection."""
 
     def arrange(self, arm: PlannedArm) -> None:
-        """Bring the entrances into the state of an arm, before each of its slices."""
+        """Bring the entrances into the state that an arm needs. Called before each of its slices."""
 
     def evidence(self, arm: PlannedArm) -> dict[str, str]:
-        """Return the evidence that the entrance of an arm works as the arm says."""
+        """Return evidence that an arm's entrance works as the arm says, such as the cipher that a tunnel negotiated."""
         return {}
 
     def counters(self, address: str) -> Counters | None:
-        """Return the counters of the entrance at 'address:port', or None if there is no entrance of this kind."""
+        """Return the counters of the entrance at 'address:port', or None if no entrance of this kind is there."""
         return None
 
     def observe(self, arm: PlannedArm) -> Observation | None:
-        """Read the state of an arm's entrance, right before and right after each of its slices."""
+        """Return the present state of an arm's entrance, or None if there is nothing to read.
+
+        Called right before and right after each of the arm's slices.
+        """
         return None
 
     def judge(
         self, arm: PlannedArm, before: Observation | None, after: Observation | None, answer: SliceAnswer
     ) -> Judgement:
-        """Return the result of the two observations around a slice."""
+        """Return what the observations before and after a slice say about it."""
         return Judgement()
 
     @abstractmethod
     def failure_reason(self, arm: PlannedArm) -> str | None:
-        """Return why the entrance of an arm does not work, or None if it works."""
+        """Return why an arm's entrance does not work; None if it works or if the arm uses no entrance of this kind."""
 
     def throttled_seconds(self) -> dict[str, float]:
-        """Return for each role how long it was ready to run but had used up its CPU share."""
+        """Return, by role, for how many seconds programs were ready to run but had used up their host's CPU share."""
         return {}
 
     def warnings(self) -> list[str]:
-        """Return the warnings about the entrances, once the run is over."""
+        """Return the warnings about the entrances. Called once the run is over."""
         return []
 
     @abstractmethod
@@ -92,4 +99,4 @@ class Entrances(ABC):
 
     @abstractmethod
     def facts(self) -> dict[str, str]:
-        """Return a description of the entrances' settings; {} without entrances."""
+        """Return the settings of the entrances that the report shows, by the program's name; {} without entrances."""

@@ -1,4 +1,4 @@
-"""The lab of one server, reached directly (plain or TLS), through tunnels, or through poolers, from near and far."""
+"""The lab of one server, which near and far clients reach directly (plain or TLS) or through tunnels or poolers."""
 
 from __future__ import annotations
 
@@ -26,30 +26,34 @@ Value = TypeVar("Value")
 
 
 class Tickets:
-    """A record of which arms have a session ticket for the server's current key. At first all have one, since each
-    arm was verified with that key."""
+    """A record of which arms' clients hold a session ticket for the server's current key.
+
+    At first all do, because each arm was verified with that key.
+    """
 
     def __init__(self) -> None:
         self._changes = 0
         self._held_since: dict[str, int] = {}
 
     def invalidate(self) -> None:
-        """Note that the key has changed, so that all tickets are invalid."""
+        """Record that the server's key has changed, so that all tickets are invalid."""
         self._changes += 1
 
     def renew(self, arm: PlannedArm) -> bool:
-        """Return whether the arm's client needs a new ticket now, and note that it gets one."""
+        """Return whether the arm's client needs a new ticket now, and record that it gets one."""
         held_since = self._held_since.get(arm.name, 0)
         self._held_since[arm.name] = self._changes
         return arm.settings.transport is not None and arm.settings.transport.resumption and held_since < self._changes
 
 
 class ServerLab(LabService):
-    """A lab in which all arms use one server. If an entrance fails, its arms fail; if the server or a link fails, the
-    run fails."""
+    """A lab in which all arms use one server, directly or through an entrance (tunnel, stunnel or pooler).
+
+    If an entrance fails, the arms that use it fail. If the server or a link fails, the run fails.
+    """
 
     def __init__(self, plan: Plan, program: type[LabServer] | None = None) -> None:
-        """Use the study's server program, or `program` instead. Raises `NO_SERVICE`."""
+        """Prepare a lab with the study's server program, or with `program` if given. Raises `NO_SERVICE`."""
         self._program = program or lab_server(plan.study.service.program)
         self._keys = keys_to_show([key for arm in plan.arms if (key := arm.settings.lab.get("key"))])
         self._lab = Lab()
@@ -70,7 +74,7 @@ class ServerLab(LabService):
         self.server = self._program(place)
         stack.callback(self.server.close)
         self.server.start()
-        # Now and not at the load: instruments may look at the tables as soon as they connect.
+        # The tables are made before the load because instruments may look at them as soon as they connect.
         self.server.make_tables()
         for each in self._entrances:
             stack.callback(each.close)
@@ -113,7 +117,7 @@ class ServerLab(LabService):
         return entrance.evidence(arm) if entrance and stage == "start" else {}
 
     def counters(self, server: str) -> Counters:
-        """Return the counters of the endpoint at an address: an entrance or the server."""
+        """Return the counters of the entrance at 'address:port', or of the server if no entrance is there."""
         by_entrance = (each.counters(server) for each in self._entrances)
         return next((each for each in by_entrance if each is not None), None) or self.server.counters(server)
 
@@ -155,7 +159,7 @@ class ServerLab(LabService):
         )
 
     def _entrance(self, arm: PlannedArm) -> Entrances | None:
-        """Return the entrances that an arm uses, or None if it connects to the server directly."""
+        """Return the kind of entrance that an arm uses, or None if its client connects to the server directly."""
         return next((each for each in self._entrances if each.has(arm)), None)
 
 
@@ -164,10 +168,10 @@ def _merged(dictionaries: Iterable[dict[str, Value]]) -> dict[str, Value]:
 
 
 def keys_to_show(arm_keys: Sequence[str]) -> list[str]:
-    """Return the kinds of key to make. The first is presented while the arms are verified, and all clients accept it.
+    """Return the kinds of certificate key that the server must have. It presents the first while arms are verified.
 
-    With several kinds this is the server's usual one: only some arms accept a weak key, and an ECDSA key does not work
-    with old cipher suites.
+    If the arms need several kinds, the first is `DEFAULT_KEY`, which all clients accept. Others may be refused: only
+    some arms accept a weak key, and an ECDSA key does not work with old cipher suites.
     """
     kinds = list(dict.fromkeys(arm_keys))
     first = kinds[0] if len(kinds) == 1 else DEFAULT_KEY

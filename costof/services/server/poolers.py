@@ -1,7 +1,7 @@
-"""The poolers of a run: PgBouncer in front of the server, on a host in the middle with its own CPU share.
+"""The poolers of a run: PgBouncer on a host of its own between clients and server, with its own CPU share.
 
-Each arm with a pooler has a separate pool, whose connections to the server are open before the first slice. Arms with
-the same TLS to the server, key and number of processes share the processes.
+Each arm with a pooler has its own pool, whose connections to the server are open before the first slice. Arms with the
+same TLS to the server, the same kind of key and the same number of processes share PgBouncer's processes.
 """
 
 from __future__ import annotations
@@ -24,17 +24,21 @@ from costof.services import Judgement, Observation
 from costof.services.server.entrances import Entrances, Site
 from costof.study.arms import PlannedArm
 
-# PostgreSQL's client library is slow to import, and few labs have a pooler.
+# These are imported only when needed: PostgreSQL's client library is slow to import, and few labs have a pooler.
 if TYPE_CHECKING:
     from costof.programs.pgbouncer.pooler import PgBouncer
 
 FIRST_PORT = 6432
-#: Tolerated new sessions at the server: clients of an earlier arm may have given up, which the server logs later.
+#: The number of new sessions at the server that a slice with a pool tolerates. They may be from clients of an earlier
+#: arm that have given up, which the server logs late.
 STRAY_SESSIONS = 4
 
 
 class ArmPoolSettings(Model):
-    """An arm's lab settings for its pool: PgBouncer's mode, the connections to the server, and the processes."""
+    """An arm's settings for its pool: `pool_mode`, number of connections to the server, and number of processes.
+
+    `server_tls` is whether PgBouncer uses TLS to the server.
+    """
 
     mode: str
     size: int
@@ -49,7 +53,10 @@ class ArmPoolSettings(Model):
 
 @dataclass(frozen=True)
 class PoolerSettings:
-    """The settings of PgBouncer's processes. Arms with the same settings share the processes."""
+    """The settings of PgBouncer's processes. Arms whose settings are equal share the processes.
+
+    `key` is the kind of certificate key that PgBouncer presents to clients.
+    """
 
     server_tls: bool
     processes: int
@@ -57,14 +64,17 @@ class PoolerSettings:
 
     @property
     def name(self) -> str:
-        """A name such as 'pgbouncer-rsa-2048' or 'pgbouncer-to-tls-x2-rsa-2048'."""
+        """A unique name such as 'pgbouncer-rsa-2048', or 'pgbouncer-to-tls-x2-rsa-2048' with TLS to the server.
+
+        'x2' is the number of processes, if there are several.
+        """
         parts = ["to-tls"] * self.server_tls + [f"x{self.processes}"] * (self.processes > 1)
         return "-".join([PACKAGE, *parts, self.key])
 
 
 @dataclass(frozen=True)
 class ArmPool:
-    """The pool of an arm, and the 'address:port' for its clients."""
+    """The pool of an arm, the settings of its processes, and the 'address:port' to which the arm's clients connect."""
 
     settings: PoolerSettings
     pool: Pool
@@ -73,7 +83,11 @@ class ArmPool:
 
 @dataclass(frozen=True)
 class PoolObservation(Observation):
-    """A pool's totals, the TLS of its connections by the server's process, and the sessions that the server counted."""
+    """What pooler and server say about an arm's pool at one instant.
+
+    `servers` has the TLS version and cipher of the pool's connections to the server, by the ID of the server's process.
+    `sessions` is the number of sessions that the server has counted so far.
+    """
 
     totals: Totals
     servers: dict[int, str]
@@ -81,7 +95,10 @@ class PoolObservation(Observation):
 
 
 class Poolers(Entrances):
-    """The pools of all arms that have one. A pooler presents the site's key unless the arm names another."""
+    """The poolers in front of the server, with one pool for each arm that uses a pooler.
+
+    A pooler presents the kind of key that the arm names, else `Site.key`.
+    """
 
     roles = frozenset({ROLE})
 
@@ -120,7 +137,7 @@ class Poolers(Entrances):
         find_pgbouncer()
         for settings in self._ports:
             pooler = self._poolers[settings] = self._make_pooler(settings, authority)
-            # The pool's connections to the server keep the key that the server presents now.
+            # The server must present this key while the pool opens its connections, which then stay open.
             server.show_key(settings.key)
             try:
                 pooler.start()
@@ -141,7 +158,7 @@ class Poolers(Entrances):
             self._star.middle.resize(float(arm.settings.lab.get("pooler_cores", 1.0)))
 
     def evidence(self, arm: PlannedArm) -> dict[str, str]:
-        """Return the server's view of the pool's connections. If it contradicts the arm, the arm fails."""
+        """Return which TLS the server sees on the pool's connections. If this contradicts the arm, the arm fails."""
         observation = self.observe(arm)
         arm_pool = self._pools.get(arm.name)
         if arm_pool is None or observation is None:
@@ -158,7 +175,7 @@ class Poolers(Entrances):
         return self._poolers[settings].counters() if settings else None
 
     def observe(self, arm: PlannedArm) -> PoolObservation | None:
-        """Read pool and server. Return None without a pool, or if the pooler is dead or does not answer."""
+        """Return the present state of an arm's pool. Return None if the arm has no pool or the pooler does not work."""
         arm_pool = self._pools.get(arm.name)
         if arm_pool is None or self.failure_reason(arm) is not None:
             return None
@@ -231,12 +248,16 @@ class Poolers(Entrances):
 
 
 def middle_cores(arms: Sequence[PlannedArm]) -> float | None:
-    """Return the initial cores of the pooler's host: all, until an arm sets its share; None if no arm has a pool."""
+    """Return the initial CPU share of the poolers' host, all cores of this machine; None if no arm has a pool."""
     return float(os.cpu_count() or 1) if any(map(ArmPoolSettings.from_arm, arms)) else None
 
 
 def mismatch(server_tls: bool, tls: set[str], sessions: int, transactions: int, operations: int) -> str | None:
-    """Return why the counts of pool and server do not match the slice's arm, or None if they match."""
+    """Return why a slice was not as its arm with a pool says, or None if it was.
+
+    `tls` are the TLS versions of the pool's connections to the server; `server_tls` is what the arm requires.
+    `sessions` and `transactions` are the counts of server and pool in the slice, `operations` is the client's count.
+    """
     if {bool(version) for version in tls} != {server_tls}:
         return f"the pool's connections to the server had {_tls_text(tls)}"
     if sessions > STRAY_SESSIONS:

@@ -1,4 +1,4 @@
-"""stunnel instead of a server's own TLS: in front of the server only, or in front of its clients too."""
+"""stunnel instead of the server's own TLS: one in front of the server and, for some arms, one beside the clients."""
 
 from __future__ import annotations
 
@@ -17,26 +17,27 @@ from costof.study.arms import PlannedArm
 SERVER_ROLE = "stunnel"
 CLIENT_ROLE = "stunnel of the client"
 FIRST_PORT = 7379
-#: The ends at which an arm uses stunnel: the server's end only, or both.
+#: Where an arm uses stunnel: in front of the server only, or beside the clients too (`BOTH`).
 SERVER, BOTH = "server", "both"
 
 
 def stunnel_ends(arm: PlannedArm) -> str:
-    """Return `SERVER`, `BOTH`, or '' for an arm without stunnel."""
+    """Return where an arm uses stunnel: `SERVER`, `BOTH`, or '' for an arm without stunnel."""
     return str(arm.settings.lab.get("stunnel", ""))
 
 
 @dataclass(frozen=True)
 class StunnelObservation(Observation):
-    """The TLS connections that the server's stunnel has forwarded so far with one kind of key."""
+    """The number of TLS connections that the stunnel in front of the server has forwarded so far with an arm's key."""
 
     connections: int
 
 
 class Stunnels(Entrances):
-    """One process in front of the server, and one in front of the clients at each distance that needs it.
+    """The stunnel processes of a run: one in front of the server, and one beside the clients at each distance.
 
-    Each kind of key has a port, the same for all processes.
+    A distance without arms that need it has none. Each kind of key has its own port, which is the same in all
+    processes.
     """
 
     roles = frozenset({SERVER_ROLE, CLIENT_ROLE})
@@ -79,7 +80,10 @@ class Stunnels(Entrances):
         return settings.entered_at(self._entrance(arm))
 
     def counters(self, address: str) -> Counters | None:
-        """Return the server's counters without TLS: the server gets plain connections. `observe` counts TLS."""
+        """Return the server's counters without its TLS connections, since it gets plain connections from stunnel.
+
+        Return None if no stunnel listens at the address. `observe` reads the number of TLS connections.
+        """
         if all(address != self._entrance(arm) for arm in self._arms.values()):
             return None
         return replace(self._lab_server.counters(address), tls_connections=None)

@@ -1,4 +1,4 @@
-"""A user's own server, with any program that supports targets."""
+"""A user's own server as a service, for every server program that supports targets."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ from costof.services.target import TargetService
 from costof.study.plan import Plan
 from costof.study.schema import ArmSettings, Level, Study
 
-#: Lab settings for programs in front of the server, which exist only in a lab.
+#: The names of lab settings for programs in front of the server, which exist only in a lab.
 ENTRANCES = frozenset({"tunnel", "stunnel", "pool"})
 
 
 def offers(level: Level | ArmSettings, access: Access) -> bool:
-    """Return whether a level can be measured on a target: it needs no entrance of a lab, and any pooler is given."""
+    """Return whether a level can be measured on a target.
+
+    It can if it needs no program that exists only in a lab (tunnel, stunnel or pool). If it needs a pooler, the user
+    must have given the URL of one.
+    """
     return not ENTRANCES & level.lab.keys() and (not level.target.get("pooler") or access.pooler_url is not None)
 
 

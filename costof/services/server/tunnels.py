@@ -1,4 +1,4 @@
-"""The SSH tunnels of a run: one for each cipher and distance of its arms, all through one `sshd`."""
+"""The SSH tunnels of a run: one for each combination of cipher and distance that an arm has, all through one `sshd`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from costof.study.arms import PlannedArm
 
 FIRST_PORT = 3307
 
-#: A cipher, by OpenSSH's name, and a distance.
+#: What identifies a tunnel: its cipher, by OpenSSH's name, and its distance.
 Key = tuple[str, str]
 NO_TUNNEL: Key = ("", "")
 
@@ -25,9 +25,9 @@ def tunnel_cipher(arm: PlannedArm) -> str:
 
 
 class Tunnels(Entrances):
-    """The SSH tunnels, each with its own client process."""
+    """The SSH tunnels of a run, each with its own ssh client process."""
 
-    # Open tunnels continue without the sshd process that accepted them.
+    # The listening sshd is included: tunnels that are open continue without it.
     roles = frozenset({CLIENT_ROLE, SERVER_ROLE})
 
     def __init__(self, site: Site) -> None:
@@ -56,9 +56,9 @@ class Tunnels(Entrances):
             listen, host = self._listen_address((cipher, distance)), self._star.client(distance)
             started[cipher, distance] = self._sshd.start_tunnel(name, cipher, listen, (address, int(port)), host=host)
         for key, tunnel in started.items():
-            carries = partial(server.answers, tunnel.address, tunnel.port, self._star.client(key[1]))
+            is_open = partial(server.answers, tunnel.address, tunnel.port, self._star.client(key[1]))
             try:
-                self._sshd.wait_until_open(tunnel, carries)
+                self._sshd.wait_until_open(tunnel, is_open)
             except CostofError as error:
                 self._failed[key] = str(error)
                 if tunnel.process.exit_status is None:
@@ -70,7 +70,10 @@ class Tunnels(Entrances):
         return settings.entered_at("{}:{}".format(*self._listen_address(self._keys[arm.name])))
 
     def evidence(self, arm: PlannedArm) -> dict[str, str]:
-        """Return the algorithms negotiated in both directions, from the client's log."""
+        """Return the cipher and compression of an arm's tunnel in both directions, from the ssh client's log.
+
+        Return {} if the tunnel did not open.
+        """
         tunnel = self._tunnel(arm)
         if tunnel is None:
             return {}
