@@ -1,6 +1,5 @@
-//! Errors, clocks, random numbers, secrets, JSON lines over standard streams, and settings of this process.
-//!
-//! All other crates depend on it, and it depends on none of them.
+//! What all crates of the engine need: errors, clocks, random numbers, secrets, JSON lines over standard input and
+//! output, and settings of this process. It depends on no other crate of the engine.
 
 pub mod clock;
 pub mod error;
