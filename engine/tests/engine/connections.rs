@@ -86,7 +86,7 @@ fn name_without_address_is_a_resolve_error() {
 }
 
 #[test]
-fn server_that_closes_plain_connections_is_plain_refused() {
+fn closing_a_plain_connection_is_reported_as_plain_refused() {
     assert_eq!(plain_error(Behaviour::Closes), Class::PlainRefused);
 }
 
