@@ -62,7 +62,7 @@ impl Entrance {
     /// Delay a request if the entrance's cost applies to it, and count the request. The delay is a busy loop: a sleep
     /// would end about 50 µs late, when a timer and the scheduler allow it, and would leave a core idle, whose wake-up
     /// costs additional time.
-    pub fn charge(&self, random: &mut Random) {
+    pub fn delay(&self, random: &mut Random) {
         let start = clock::now();
         self.requests.fetch_add(1, Relaxed);
         if self.cost.added_ns == 0 || !self.cost.payers.pays(start, random) {
@@ -112,7 +112,7 @@ mod tests {
     fn counted_delay_equals_the_delay_that_was_added() {
         let entrance = Entrance::new(Cost { added_ns: 20_000, payers: Payers::All {} });
         let start = clock::now();
-        (0..50).for_each(|_| entrance.charge(&mut Random::new(1)));
+        (0..50).for_each(|_| entrance.delay(&mut Random::new(1)));
         let paid = entrance.paid();
         assert_eq!((paid.requests, paid.paying), (50, 50));
         assert!((50 * 20_000..=clock::now() - start).contains(&paid.added_ns), "{paid:?}");
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn request_without_delay_is_counted() {
         let free = Entrance::new(Cost { added_ns: 0, payers: Payers::All {} });
-        free.charge(&mut Random::new(1));
+        free.delay(&mut Random::new(1));
         assert_eq!(free.paid(), Paid { requests: 1, ..Paid::default() });
     }
 }

@@ -1,10 +1,10 @@
 //! A relay in front of a server. It adds a known delay to requests, so that a run can be checked against a true cost.
 //!
 //! All of its entrances (listening addresses) lead to the same server. [`cost`] defines which requests are delayed and
-//! for how long, [`carry`] forwards the connections. The relay ends at the end of its standard input.
+//! for how long, [`forward`] forwards the connections. The relay ends at the end of its standard input.
 
-mod carry;
 mod cost;
+mod forward;
 
 use base::error::{Class, Failure};
 use base::lines::{self, CountersCommand, Lines};
@@ -31,7 +31,7 @@ fn main() -> ExitCode {
         }
         let counted: Vec<_> = entrances.iter().map(|(_, entrance)| Arc::clone(entrance)).collect();
         thread::spawn(move || {
-            let ended = carry::carry_all(&entrances, plan.server, Random::new(plan.seed));
+            let ended = forward::forward_all(&entrances, plan.server, Random::new(plan.seed));
             ended.expect("this thread can wait for sockets");
         });
         lines::write(&Answer::Ready(Ready { entrances: addresses }));

@@ -36,7 +36,7 @@ struct Sealed {
 }
 
 impl Opener {
-    #[allow(clippy::new_without_default, reason = "each has a new key")]
+    #[allow(clippy::new_without_default, reason = "each opener has a new key")]
     pub fn new() -> Self {
         let (private, public) = X25519HkdfSha256::gen_keypair();
         Opener { private, public }
@@ -47,7 +47,9 @@ impl Opener {
     }
 
     pub fn open(self, line: &[u8]) -> Result<Plan> {
-        let plan = self.unseal(line).ok_or_else(|| invalid_command("not a plan sealed to this engine's key"))?;
+        let plan = self
+            .unseal(line)
+            .ok_or_else(|| invalid_command("the plan is not encrypted to this engine's public key"))?;
         match serde_json::from_slice(&plan) {
             Ok(Command::Plan(plan)) => Ok(plan),
             Ok(_) => Err(invalid_command("the sealed command is not a plan")),

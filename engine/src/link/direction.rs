@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn unlimited_packet_is_due_after_the_delay() {
+    fn packet_without_a_bandwidth_limit_is_due_after_the_delay() {
         let mut shaper = Shaper::new(85_063_000, None);
         assert_eq!(shaper.due_ns(1_000, 1500), 85_064_000);
         assert_eq!(shaper.due_ns(1_001, 40), 85_064_001);

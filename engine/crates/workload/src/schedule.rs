@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn count_equals_the_number_of_instants() {
+    fn count_equals_the_number_of_start_times() {
         for (paced, operations) in [(Arrivals::Constant, u64::MAX), (Arrivals::Constant, 7), (Arrivals::Poisson, 7)] {
             let pace = Pace { per_second: 500.0, arrivals: paced };
             let schedule = Schedule::new(pace, Share::ALL, operations, SECOND, (42, 0)).unwrap();
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn random_instants_are_limited_by_operations_and_memory() {
+    fn random_start_times_are_limited_by_operations_and_memory() {
         let pace = Pace { per_second: 1e6, arrivals: Arrivals::Poisson };
         let drawn = Schedule::new(pace, Share::ALL, 10, 1000 * SECOND, (1, 0)).unwrap();
         assert!(drawn.offset(9).is_some() && drawn.offset(10).is_none());
@@ -167,7 +167,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn hosts_together_have_the_instants_of_a_single_host(hosts in 1..=8_u64, operations in 0..600_u64, seed in any::<u64>()) {
+        fn hosts_together_have_the_start_times_of_a_single_host(hosts in 1..=8_u64, operations in 0..600_u64, seed in any::<u64>()) {
             for arrivals in [Arrivals::Constant, Arrivals::Poisson] {
                 let pace = Pace { per_second: 500.0, arrivals };
                 let instants = |share: Share| {

@@ -129,7 +129,7 @@ async fn wait_for(slot: &Slot, instant: u64, mut now: u64, closes_at: u64) -> Op
 
 fn abandoned(age_ns: u64) -> Failure {
     let age = age_ns as f64 / 1e9;
-    Failure::new(Class::Abandoned, format!("no answer after {age:.1} s, when its slice had to be closed"))
+    Failure::new(Class::Abandoned, format!("no answer after {age:.1} s, when the slice had to end"))
 }
 
 fn fail(slot: &Slot, failure: Failure) {

@@ -120,7 +120,7 @@ fn hang_up_is_noticed_without_a_waiting_task() {
 }
 
 #[test]
-fn waiting_for_two_connections_ends_with_either() {
+fn waiting_for_two_connections_ends_at_an_event_on_either() {
     for speaks in [0, 1] {
         run(move |reactor| async move {
             let (one, other) = (pair(&reactor), pair(&reactor));

@@ -47,7 +47,7 @@ impl<C: Client<Session: Sql>> Workload for Loader<C> {
 
     async fn operate(&mut self, claimed: Range<u64>, timeline: &mut Timeline, evidence: &mut Evidence) -> Result<()> {
         let unit = Unit::numbered(claimed.start, self.warehouses)
-            .ok_or_else(|| Failure::new(Class::Plan, "the load has more operations than the data has units"))?;
+            .ok_or_else(|| Failure::new(Class::Plan, "the load has more operations than parts of the data to write"))?;
         let mut session = self.connection.take(evidence).await?;
         let rows = Rows::new(self.seed, claimed.start, DateTime::from_unix(clock::unix() / 1_000_000_000));
         timeline.start(session.traffic());
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn customers_have_the_specified_names_and_credits() {
+    fn customers_have_the_specified_names_and_credit_ratings() {
         let parts = rows(Unit::District { warehouse: 1, district: 1 }, 2);
         let customers = rows_of(&parts, "customer");
         for (place, customer) in customers.iter().take(1000).enumerate() {

@@ -80,7 +80,10 @@ impl CustomerSelection {
         let middle = same_name.len().div_ceil(2);
         match same_name.get(middle.wrapping_sub(1)) {
             Some(number) => Ok(*number),
-            None => Err(Failure::protocol("no customer has a last name that the data must contain; load the data")),
+            None => {
+                let name = String::from_utf8_lossy(name);
+                Err(Failure::protocol(format!("no customer has the last name '{name}'; load the data")))
+            }
         }
     }
 }
@@ -245,7 +248,11 @@ pub fn display<T>(output: T) {
 /// Check that a query returned exactly one row. `what` is what the row contains.
 /// Errors: `protocol`. The connection is then closed, which rolls the transaction back.
 pub fn one_row(rows: u64, what: &str) -> Result<()> {
-    if rows == 1 { Ok(()) } else { Err(Failure::protocol(format!("{rows} rows instead of one {what}; load the data"))) }
+    if rows == 1 {
+        Ok(())
+    } else {
+        Err(Failure::protocol(format!("found {rows} rows instead of one {what}; load the data")))
+    }
 }
 
 pub fn rows_changed(changed: u64, expected: u64, what: &str) -> Result<()> {
@@ -438,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn every_hundred_transactions_have_the_mix() {
+    fn every_hundred_transactions_have_the_specified_mix() {
         let (mut deck, mut random) = (Deck::new(), Random::new(1));
         let mut previous = Vec::new();
         for _ in 0..20 {

@@ -220,7 +220,7 @@ fn hotspot(settings: &Settings, loaded: std::ops::Range<u64>) -> Result<Requests
     let hot_end = loaded.start + ((loaded.end - loaded.start) as f64 * data) as u64;
     let (hot, cold) = (loaded.start..hot_end, hot_end..loaded.end);
     if hot.is_empty() && operations > 0.0 || cold.is_empty() && operations < 1.0 {
-        return Err("hotspot_data_fraction leaves no record for a share of the operations".into());
+        return Err("with this hotspot_data_fraction there is no record for some of the operations".into());
     }
     Ok(Requests::Hotspot { hot, cold, operations })
 }

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn scrambled_favours_the_hashes_of_the_smallest() {
+    fn scrambled_zipfian_favours_the_hashes_of_the_smallest_numbers() {
         const DRAWS: usize = 200_000;
         let scrambled = ScrambledZipfian::new(50, 1000);
         let mut random = Random::new(4);

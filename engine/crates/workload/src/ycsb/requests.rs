@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn latest_requests_are_zipfian_from_the_newest() {
+    fn latest_requests_are_zipfian_from_the_newest_record() {
         let counts = counts(Requests::Latest(Zipfian::new(999)), 1000);
         let zeta: f64 = (1..1000).map(|item| f64::from(item).powf(-0.99)).sum();
         for (back, count) in [(0, counts[999]), (1, counts[998])] {

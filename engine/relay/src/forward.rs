@@ -14,7 +14,7 @@ const CHUNK: usize = 1 << 16;
 /// entrance would run on a better or worse CPU than the other threads, which would favour or penalise its arm for the
 /// whole run.
 /// Errors: polling the sockets failed.
-pub fn carry_all(entrances: &[(TcpListener, Arc<Entrance>)], server: SocketAddr, mut seed: Random) -> Result<()> {
+pub fn forward_all(entrances: &[(TcpListener, Arc<Entrance>)], server: SocketAddr, mut seed: Random) -> Result<()> {
     let mut connections: Vec<Connection> = Vec::new();
     let mut chunk = vec![0; CHUNK];
     loop {
@@ -27,9 +27,9 @@ pub fn carry_all(entrances: &[(TcpListener, Arc<Entrance>)], server: SocketAddr,
         let (at_entrances, of_connections) = ready.split_at(entrances.len());
         let mut of_connections = of_connections.chunks(2);
         connections.retain_mut(|connection| {
-            let Some(&[asks, answers]) = of_connections.next() else { return true };
+            let Some(&[client_ready, server_ready]) = of_connections.next() else { return true };
             // Errors of a connection are not reported: the client sees that its connection ends.
-            connection.carry(asks, answers, &mut chunk).unwrap_or(false)
+            connection.forward(client_ready, server_ready, &mut chunk).unwrap_or(false)
         });
         for ((listener, entrance), _) in entrances.iter().zip(at_entrances).filter(|(_, ready)| **ready) {
             connections.extend(Connection::accept(listener, server, entrance, Random::new(seed.bits())));
@@ -42,7 +42,7 @@ struct Connection {
     server: TcpStream,
     entrance: Arc<Entrance>,
     random: Random,
-    under_way: bool,
+    answer_pending: bool,
 }
 
 impl Connection {
@@ -56,33 +56,33 @@ impl Connection {
         let server = TcpStream::connect(server)?;
         client.set_nodelay(true)?;
         server.set_nodelay(true)?;
-        Ok(Connection { client, server, entrance: Arc::clone(entrance), random, under_way: false })
+        Ok(Connection { client, server, entrance: Arc::clone(entrance), random, answer_pending: false })
     }
 
     fn watched(&self) -> [PollFd<'_>; 2] {
         [PollFd::new(&self.client, PollFlags::IN), PollFd::new(&self.server, PollFlags::IN)]
     }
 
-    /// Forward the bytes that have arrived: from the client if `asks`, from the server if `answers`. Return whether the
+    /// Forward the bytes that have arrived: from the client if `client_ready`, from the server if `server_ready`. Return whether the
     /// connection is still open. Before each request, add the delay. A request begins with the client's first bytes, or
     /// with its first bytes after an answer, and may arrive in several pieces.
-    fn carry(&mut self, asks: bool, answers: bool, chunk: &mut [u8]) -> Result<bool> {
-        if answers {
+    fn forward(&mut self, client_ready: bool, server_ready: bool, chunk: &mut [u8]) -> Result<bool> {
+        if server_ready {
             let length = self.server.read(chunk)?;
-            self.under_way = false;
+            self.answer_pending = false;
             self.client.write_all(&chunk[..length])?;
             if length == 0 {
                 return Ok(false);
             }
         }
-        if asks {
+        if client_ready {
             let length = self.client.read(chunk)?;
             if length == 0 {
                 return Ok(false);
             }
-            if !self.under_way {
-                self.entrance.charge(&mut self.random);
-                self.under_way = true;
+            if !self.answer_pending {
+                self.entrance.delay(&mut self.random);
+                self.answer_pending = true;
             }
             self.server.write_all(&chunk[..length])?;
         }
