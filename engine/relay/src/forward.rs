@@ -63,9 +63,9 @@ impl Connection {
         [PollFd::new(&self.client, PollFlags::IN), PollFd::new(&self.server, PollFlags::IN)]
     }
 
-    /// Forward the bytes that have arrived: from the client if `client_ready`, from the server if `server_ready`. Return whether the
-    /// connection is still open. Before each request, add the delay. A request begins with the client's first bytes, or
-    /// with its first bytes after an answer, and may arrive in several pieces.
+    /// Forward the bytes that have arrived: from the client if `client_ready`, from the server if `server_ready`. Before
+    /// each request, add the delay. A request begins with the client's first bytes, or with its first bytes after an
+    /// answer, and may arrive in several pieces. Return whether the connection is still open.
     fn forward(&mut self, client_ready: bool, server_ready: bool, chunk: &mut [u8]) -> Result<bool> {
         if server_ready {
             let length = self.server.read(chunk)?;
