@@ -157,7 +157,7 @@ impl Sum for ListenerCounters {
 const NANOS_PER_MILLISECOND: u64 = 1_000_000;
 /// The maximum time in nanoseconds for which a client whose request was refused may continue to send.
 const LINGER: u64 = 1_000_000_000;
-/// The maximum number of bytes that such a client may continue to send.
+/// The maximum number of bytes that a client whose request was refused may continue to send.
 const LINGER_BYTES: usize = 1 << 20;
 
 /// The handler of a listener's connections. Connections are plain if it has no TLS settings.

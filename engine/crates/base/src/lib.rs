@@ -1,5 +1,6 @@
-//! What all crates of the engine need: errors, clocks, random numbers, secrets, JSON lines over standard input and
-//! output, and settings of this process. It depends on no other crate of the engine.
+//! Errors, clocks, random numbers, secrets, JSON lines over standard input and output, and process settings.
+//!
+//! All other crates of the engine depend on this crate, and it depends on none of them.
 
 pub mod clock;
 pub mod error;
