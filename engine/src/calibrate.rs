@@ -1,5 +1,5 @@
-//! The cost of measuring itself, which every report shows as measured during the run, and for `calibrate` also the cost
-//! of encrypting and decrypting a value.
+//! Measurement of the engine's own time for each operation, which every report shows. Subcommand `calibrate` also
+//! measures how long encrypting and decrypting a value takes.
 
 use crate::ipc::SelfCost;
 use base::clock;
@@ -11,29 +11,30 @@ use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::process::ExitCode;
 
-/// Repetitions at the start of a run, which take about a millisecond.
+/// The number of repetitions at the start of a run. They take about a millisecond.
 const QUICK: u64 = 20_000;
-/// Repetitions for three significant digits.
+/// The number of repetitions for `calibrate`, enough for three significant digits.
 const THOROUGH: u64 = 2_000_000;
 
-/// Batches of values for each algorithm and length; the fastest batch is reported.
+/// The number of batches for each algorithm and length. The fastest batch is reported.
 const BATCHES: usize = 20;
-/// Values in a batch.
+/// The number of values in a batch.
 const VALUES: u64 = 1000;
-/// Lengths in bytes: about a number, a name or date, a longer text, and the longest text in TPC-C's tables.
+/// The lengths of the encrypted values in bytes: about those of a number, of a name or date, of a longer text, and of
+/// the longest text in TPC-C's tables.
 const LENGTHS: [usize; 4] = [4, 20, 60, 500];
-/// Associated data, about as long as a column's.
+/// The associated data of each value, about as long as the gateway's for a column.
 const ASSOCIATED: [u8; 40] = [7; 40];
 
 #[derive(Serialize)]
 struct Calibration {
     #[serde(flatten)]
     self_cost: SelfCost,
-    /// By algorithm, then by the value's length in bytes.
+    /// The costs by algorithm, then by the value's length in bytes.
     encryption: BTreeMap<Algorithm, BTreeMap<usize, ValueCost>>,
 }
 
-/// Nanoseconds to encrypt and to decrypt a value.
+/// The time to encrypt and to decrypt one value, in nanoseconds.
 #[derive(Serialize)]
 struct ValueCost {
     seal: f64,
@@ -91,7 +92,7 @@ fn measure(times: u64) -> SelfCost {
     SelfCost { timer, record }
 }
 
-/// Return the mean nanoseconds of one call in the fastest batch.
+/// Return the mean time of one call in the fastest batch, in nanoseconds.
 fn fastest_batch(mut action: impl FnMut(u64)) -> f64 {
     (0..BATCHES).map(|_| mean_ns(VALUES, &mut action)).fold(f64::INFINITY, f64::min)
 }

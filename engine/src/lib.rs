@@ -1,6 +1,6 @@
-//! The engine of `costof`, which measures: everything on the path of a measured byte.
+//! The engine of `costof`: the programs on the path of a measured byte.
 //!
-//! Read it in this order: [`ipc`] defines the messages, [`drive`] measures slices with workers, a worker runs a
+//! Read it in this order: [`ipc`] defines the messages, [`drive`] measures slices with workers. A worker runs a
 //! workload over a protocol ([`wire`]) and a transport ([`net`]), and writes its times into a [`record`].
 
 pub mod calibrate;

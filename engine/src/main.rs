@@ -1,4 +1,4 @@
-//! `costof-engine`, the program that `costof` starts to measure, with one subcommand for each program on the path of a
+//! `costof-engine`, the program with which `costof` measures. It has one subcommand for each program on the path of a
 //! measured byte.
 
 use base::process;
@@ -15,19 +15,20 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Measure slices: reads a plan and slice commands from standard input and writes answers, one JSON object a line
+    /// Measure slices: read a plan and commands from standard input and write answers, one JSON object on each line
     Drive {
         /// Write a public key first, and accept only a plan that is encrypted to it
         #[arg(long)]
         sealed: bool,
     },
-    /// Print the cost of measuring itself on this machine in nanoseconds, as JSON
+    /// Print how long the engine itself needs to measure an operation, and to encrypt and decrypt a value, as JSON
     Calibrate,
-    /// Delay packets between network namespaces: reads links from standard input, one JSON object a line
+    /// Delay packets between network namespaces: read the links from standard input, one JSON object on each line
     Link,
-    /// Serve HTTP behind a balancer: reads listeners from standard input, one JSON object a line
+    /// Serve HTTP behind a balancer: read the listeners from standard input, one JSON object on each line
     Origin,
-    /// Encrypt columns in a MySQL server's answers: reads listeners from standard input, one JSON object a line
+    /// Encrypt columns in a MySQL server's answers: read the listeners from standard input, one JSON object on each
+    /// line
     Gateway,
 }
 

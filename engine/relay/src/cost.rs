@@ -1,10 +1,10 @@
-//! What requests through an entrance pay, and what they have paid.
+//! The delay that an entrance adds to requests, and the sums of the delays that it has added.
 
 use base::{Random, clock};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// `added_ns` is what each request pays that pays at all.
+/// The delay of an entrance: `added_ns` is added to each request that `payers` selects.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cost {
@@ -12,16 +12,16 @@ pub struct Cost {
     pub payers: Payers,
 }
 
-/// Which requests pay.
+/// The requests to which a delay is added.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Payers {
     All {},
-    /// Each with this chance, whatever the others do.
+    /// Each request with the probability `share`, independently of other requests.
     Some {
         share: f64,
     },
-    /// Those that come within the first `lasting_ns` of each `period_ns` of the monotonic clock.
+    /// The requests that arrive within the first `lasting_ns` of each `period_ns` of the monotonic clock.
     Spells {
         period_ns: u64,
         lasting_ns: u64,
@@ -38,7 +38,7 @@ impl Payers {
     }
 }
 
-/// Sums since the start. `added_ns` is as long as it really took.
+/// Sums over all requests since the start. `added_ns` is the delay that was really added, in nanoseconds.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Paid {
     pub requests: u64,
@@ -46,7 +46,7 @@ pub struct Paid {
     pub added_ns: u64,
 }
 
-/// A cost, and the sums of all its connections.
+/// An address on which the relay accepts connections, with its delay and the sums of all its connections.
 pub struct Entrance {
     cost: Cost,
     requests: AtomicU64,
@@ -59,9 +59,10 @@ impl Entrance {
         Entrance { cost, requests: AtomicU64::new(0), paying: AtomicU64::new(0), added_ns: AtomicU64::new(0) }
     }
 
-    /// Hold a request up for as long as it pays. It spins: a sleep ends when a timer and the scheduler want (50 µs later), and
-    /// leaves a core idle, which wakes at a cost of its own.
-    pub fn charge(&self, random: &mut Random) {
+    /// Delay a request if the entrance's cost applies to it, and count the request. The delay is a busy loop: a sleep
+    /// would end about 50 µs late, when a timer and the scheduler allow it, and would leave a core idle, whose wake-up
+    /// costs additional time.
+    pub fn delay(&self, random: &mut Random) {
         let start = clock::now();
         self.requests.fetch_add(1, Relaxed);
         if self.cost.added_ns == 0 || !self.cost.payers.pays(start, random) {
@@ -95,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn all_or_some_pay_whenever_they_come() {
+    fn all_or_some_requests_are_delayed_at_any_time() {
         assert_eq!(paying(Payers::All {}, 0..7).len(), 7);
         assert_eq!(paying(Payers::Some { share: 0.0 }, 0..1000).len(), 0);
         let tenth = paying(Payers::Some { share: 0.1 }, 0..10_000).len();
@@ -103,24 +104,24 @@ mod tests {
     }
 
     #[test]
-    fn a_spell_begins_each_period() {
+    fn only_requests_at_the_start_of_each_period_are_delayed() {
         assert_eq!(paying(Payers::Spells { period_ns: 10, lasting_ns: 3 }, 8..23), [10, 11, 12, 20, 21, 22]);
     }
 
     #[test]
-    fn what_is_paid_is_counted_and_takes_as_long() {
+    fn counted_delay_equals_the_delay_that_was_added() {
         let entrance = Entrance::new(Cost { added_ns: 20_000, payers: Payers::All {} });
         let start = clock::now();
-        (0..50).for_each(|_| entrance.charge(&mut Random::new(1)));
+        (0..50).for_each(|_| entrance.delay(&mut Random::new(1)));
         let paid = entrance.paid();
         assert_eq!((paid.requests, paid.paying), (50, 50));
         assert!((50 * 20_000..=clock::now() - start).contains(&paid.added_ns), "{paid:?}");
     }
 
     #[test]
-    fn who_has_nothing_to_pay_is_a_request_all_the_same() {
+    fn request_without_delay_is_counted() {
         let free = Entrance::new(Cost { added_ns: 0, payers: Payers::All {} });
-        free.charge(&mut Random::new(1));
+        free.delay(&mut Random::new(1));
         assert_eq!(free.paid(), Paid { requests: 1, ..Paid::default() });
     }
 }

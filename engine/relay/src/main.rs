@@ -1,10 +1,10 @@
-//! Stands before a server and adds a cost to requests that is known to the nanosecond.
+//! A relay in front of a server. It adds a known delay to requests, so that a run can be checked against a true cost.
 //!
-//! Each of its entrances leads to the same server. [`cost`] says which
-//! requests pay how much, [`carry`] carries connections. It ends with its standard input.
+//! All of its entrances (listening addresses) lead to the same server. [`cost`] defines which requests are delayed and
+//! for how long, [`forward`] forwards the connections. The relay ends at the end of its standard input.
 
-mod carry;
 mod cost;
+mod forward;
 
 use base::error::{Class, Failure};
 use base::lines::{self, CountersCommand, Lines};
@@ -31,7 +31,7 @@ fn main() -> ExitCode {
         }
         let counted: Vec<_> = entrances.iter().map(|(_, entrance)| Arc::clone(entrance)).collect();
         thread::spawn(move || {
-            let ended = carry::carry_all(&entrances, plan.server, Random::new(plan.seed));
+            let ended = forward::forward_all(&entrances, plan.server, Random::new(plan.seed));
             ended.expect("this thread can wait for sockets");
         });
         lines::write(&Answer::Ready(Ready { entrances: addresses }));
@@ -50,7 +50,7 @@ fn cannot_listen(error: std::io::Error) -> Failure {
     Failure::new(Class::Plan, format!("cannot listen: {error}"))
 }
 
-/// The first line. `seed` chooses the requests that pay.
+/// The first line of input: the entrances of the relay. The requests that are delayed at random follow from `seed`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
@@ -66,7 +66,7 @@ pub struct EntrancePlan {
     pub cost: Cost,
 }
 
-/// What goes out; counters by entrance, in the plan's order.
+/// A line of output: the addresses of the entrances, or their counters, both in the plan's order.
 pub type Answer = lines::Answer<Ready, Vec<Paid>>;
 
 #[derive(Debug, Serialize)]

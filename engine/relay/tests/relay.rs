@@ -1,4 +1,4 @@
-//! The relay before a server that echoes.
+//! Tests of the relay in front of a server that echoes.
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -41,7 +41,7 @@ impl Relay {
     }
 }
 
-/// Ends with its input, whatever becomes of the test.
+/// End the relay by closing its input, even if the test fails.
 impl Drop for Relay {
     fn drop(&mut self) {
         self.input = None;
@@ -49,7 +49,7 @@ impl Drop for Relay {
     }
 }
 
-/// Echoes what comes, until the test ends.
+/// Start a server that sends back what it receives, until the test ends. Return its address.
 fn echo() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -75,7 +75,7 @@ fn ask(entrance: &str, requests: usize, request: &[u8]) -> u64 {
 }
 
 #[test]
-fn each_entrance_adds_its_own_cost_and_counts_it() {
+fn each_entrance_adds_and_counts_its_own_delay() {
     let all = json!({"added_ns": ADDED_NS, "payers": {"all": {}}});
     let some = json!({"added_ns": ADDED_NS, "payers": {"some": {"share": 0.5}}});
     let free = json!({"added_ns": 0, "payers": {"all": {}}});
@@ -93,7 +93,7 @@ fn each_entrance_adds_its_own_cost_and_counts_it() {
 }
 
 #[test]
-fn a_request_in_many_pieces_pays_once() {
+fn request_in_several_pieces_is_delayed_once() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut relay =
         Relay::start(&listener.local_addr().unwrap().to_string(), &[json!({"added_ns": 1, "payers": {"all": {}}})]);

@@ -1,4 +1,5 @@
-//! `drive`: measure slices. It reads a plan, then slice commands, and answers each.
+//! Subcommand `drive`, which measures slices: it reads a plan and then commands from standard input, and answers each
+//! of them on standard output.
 
 mod pool;
 mod runner;
@@ -13,8 +14,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::process::ExitCode;
 use std::sync::mpsc::Receiver;
 
-/// Read commands from standard input until its end, and answer them on standard output. If `sealed`, write a public key
-/// first and accept only a plan that is encrypted to it.
+/// Read commands from standard input until it ends, and answer them on standard output. If `sealed`, write a public key
+/// first and accept only a plan that is encrypted to this key.
 pub fn run(sealed: bool) -> ExitCode {
     process::run(|| {
         let opener = sealed.then(send_public_key).transpose()?;
@@ -77,11 +78,12 @@ fn check_arm(arm: &Arm, workloads: &[workload::Settings]) -> Result<()> {
     }
 }
 
-/// Descriptors other than connections: standard streams, an epoll and a timer for each thread, CA files, name lookups.
+/// The number of file descriptors to reserve besides connections: for standard streams, CA files, name lookups, and an
+/// epoll instance and a timer in each thread.
 const OTHER_DESCRIPTORS: u64 = 64;
 
-/// Raise the limit of descriptors as far as allowed, and check that it suffices for the plan's connections.
-/// Errors: `plan` if it does not.
+/// Raise the limit of open files as far as allowed, and check that it suffices for the plan's connections.
+/// Errors: `plan` if the limit is too low.
 pub fn reserve_descriptors(plan: &Plan) -> Result<()> {
     let limit = raise_limit();
     let needed = needed_connections(plan) + OTHER_DESCRIPTORS;
@@ -102,7 +104,8 @@ fn raise_limit() -> u64 {
     }
 }
 
-/// Return the persistent connections of all arms plus the maximum of temporary connections in one slice.
+/// Return the maximum number of open connections: the persistent connections of all arms and workloads, plus the
+/// connections of the largest slice that opens temporary ones.
 fn needed_connections(plan: &Plan) -> u64 {
     let workers = || plan.arms.iter().flat_map(|arm| plan.workloads.iter().map(move |workload| (arm, workload)));
     let (mut persistent, mut temporary) = (0, 0);

@@ -1,4 +1,4 @@
-//! One thread with its workers of all arms and workloads, for the whole run.
+//! One thread of a run, with its workers for all arms and workloads.
 
 use crate::ipc::Plan;
 use base::Random;
@@ -13,7 +13,7 @@ use wire::Service;
 use workload::ycsb::Resolved;
 use workload::{Job, OPENING_AT_A_TIME, Order, Settings, Slot};
 
-/// An order for all workers of one workload on one arm, given by their indices in the plan.
+/// An order for all workers of one workload on one arm. Arm and workload are given by their indices in the plan.
 pub struct Assignment {
     pub arm: usize,
     pub workload: usize,
@@ -35,11 +35,11 @@ pub struct ThreadPlan {
 pub struct Mailbox {
     pub orders: Receiver<Assignment>,
     pub done: Sender<()>,
-    /// The log of an order, stored here before `done` is sent.
+    /// The log of the last order. The thread stores it here before it sends `done`.
     pub log: Arc<Mutex<SliceLog>>,
 }
 
-/// Execute orders until the runner has gone.
+/// Execute orders until the runner drops its end of the channel.
 /// Errors: this thread cannot wait for events.
 pub fn execute_orders(thread_plan: &ThreadPlan, mailbox: &Mailbox) -> std::io::Result<()> {
     let mut pool = Pool::spawn(thread_plan)?;
@@ -93,7 +93,7 @@ impl Pool {
                     self.busy.clone(),
                     plan.operation_timeout_ms * 1_000_000,
                 ));
-                // The same sequence of keys on every arm, because arms may differ only in their levels.
+                // A worker draws the same keys on every arm, because arms may differ only in their levels.
                 let random = Random::for_stream(plan.seed, (place as u64) << 32 | worker as u64);
                 let task = service.clone().spawn(Job {
                     executor: &mut self.executor,
@@ -124,21 +124,22 @@ impl Pool {
     }
 }
 
-/// Return true if the thread keeps several operations in flight in a closed loop.
+/// Return whether the thread has several workers in a closed loop (without a pace and think times), and so keeps
+/// several operations in flight. Such a thread is scheduled as `SCHED_BATCH` (sched(7)).
 ///
-/// Waking such a thread for each answer preempts the server, which halves the throughput of both. As a `SCHED_BATCH`
-/// thread (sched(7)) it does not preempt, and handles several answers when it runs. A single operation in flight gains
-/// nothing from that. With a schedule, the measured time of an answer must not include waiting while the server works
-/// on the next operations.
+/// If each answer woke the thread, it would preempt the server, which halves the throughput of both. As a batch thread
+/// it does not preempt, and handles several answers when it runs. A thread with a single operation in flight gains
+/// nothing from this. With a pace or think times, the batch thread would handle an answer too late, after the server's
+/// work on the next operations, and this wait would be measured.
 pub fn is_batch(workload: &Settings, workers_of_thread: usize) -> bool {
     workers_of_thread > 1 && workload.pace.is_none() && workload.think_ms.is_none()
 }
 
-/// Schedule this thread as a batch or an ordinary thread. Other policies, such as a real-time one that the user chose,
-/// are kept. If a sandbox refuses the change, only speed is lost.
+/// Schedule this thread as a batch thread or as an ordinary one. Other policies, such as a real-time policy that the
+/// user chose, are kept. If a sandbox refuses the change, only speed is lost.
 pub fn treat_as_batch(batch: bool) {
     let new_policy = if batch { libc::SCHED_BATCH } else { libc::SCHED_OTHER };
-    // SAFETY: it takes and returns numbers; 0 is this thread.
+    // SAFETY: the call takes and returns numbers; 0 is this thread.
     let policy = unsafe { libc::sched_getscheduler(0) };
     if policy != new_policy && [libc::SCHED_OTHER, libc::SCHED_BATCH].contains(&policy) {
         // SAFETY: the parameter outlives the call, and any thread may change between these two policies.

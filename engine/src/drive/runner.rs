@@ -17,12 +17,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use wire::{Facts, Service};
 use workload::{Kind, Order, Schedule, Settings, Window, ycsb};
 
-/// The maximum wait for a window to open; a later instant belongs to another machine's clock or another boot.
+/// The maximum time until a window opens. An instant further ahead must come from another machine's clock or from
+/// before a reboot.
 const LONGEST_WAIT_NS: u64 = 60_000_000_000;
-/// The maximum number of threads for arriving clients. More would only take memory, since few handshakes overlap.
+/// The maximum number of threads for workload `connect` with a pace. More threads would only take memory, since few
+/// handshakes overlap.
 const MAX_THREADS: usize = 128;
 
-/// All threads of a run.
+/// The runner of a plan. It owns all threads and sends them orders.
 pub struct Runner {
     plan: Arc<Plan>,
     services: Arc<Vec<Result<Arc<dyn Service>>>>,
@@ -30,7 +32,7 @@ pub struct Runner {
     threads: Vec<Thread>,
     done: Receiver<()>,
     total: SliceLog,
-    /// By arm, then by workload: the number of the next slice.
+    /// The number of the next slice, by arm, then by workload.
     ordinals: Vec<Vec<u64>>,
     prepared: Option<PrepareCommand>,
 }
@@ -41,7 +43,8 @@ struct Thread {
 }
 
 impl Runner {
-    /// Discover which arms can run, and start the threads.
+    /// Find the servers of all arms, and start the threads. Arms whose servers cannot be used are reported in
+    /// [`Runner::ready`].
     /// Errors: `plan` for invalid YCSB settings, `internal` if the system has no threads or descriptors left.
     pub fn start(plan: Plan, self_cost: SelfCost) -> Result<Self> {
         let plan = Arc::new(plan);
@@ -92,7 +95,7 @@ impl Runner {
         Ok(prepared)
     }
 
-    /// Measure one slice. Failures of the service are part of the answer.
+    /// Measure one slice. If operations fail, the answer contains their errors.
     /// Errors: `plan` if the command names an unknown arm or workload, or opens at an invalid instant.
     pub fn measure(&mut self, slice: &SliceCommand) -> Result<SliceAnswer> {
         let (arm, workload) = self.places(&slice.arm, &slice.workload)?;
@@ -124,7 +127,7 @@ impl Runner {
         Ok((arm, workloads.ok_or_else(|| invalid_command(&format!("the plan has no workload '{workload}'")))?))
     }
 
-    /// Let the workers prepare for the next slice, which includes the errors and evidence of the preparation.
+    /// Let the workers prepare for the next slice. Errors and evidence of the preparation are counted in that slice.
     fn prepare_workers(&mut self, arm: usize, workload: usize, reconnect: bool) {
         self.total.clear();
         match &self.services[arm] {
@@ -134,7 +137,8 @@ impl Runner {
         self.collect();
     }
 
-    /// Return the schedule of the next slice of a workload on an arm. It is None without a pace, and with `reconnect`.
+    /// Return the schedule of the next slice of a workload on an arm. Return None if the workload has no pace, if the
+    /// slice has `reconnect`, or if this host has no share of the workload.
     fn schedule(&mut self, arm: usize, workload: usize, slice: &SliceCommand) -> Result<Option<Schedule>> {
         if slice.reconnect {
             return Ok(None);
@@ -172,7 +176,8 @@ impl Runner {
         let cpu_ns = clock::process_cpu() - cpu;
         self.collect();
         let last_ended_ns = Some(self.total.last_end).filter(|last_end| *last_end > 0);
-        // If no operation ended, the slice lasted as long as the wait for it; a host without workers does not wait.
+        // `elapsed_ns` ends with the last operation. If no operation ended, it ends when all workers have finished,
+        // which is at once on a host without workers.
         let elapsed_ns = last_ended_ns.unwrap_or(ended).saturating_sub(opened);
         let first_began_ns = self.total.first_began;
         let window = slice.opens_ns.map(|_| WindowAnswer { opened_ns: opened, first_began_ns, last_ended_ns });
@@ -250,17 +255,16 @@ fn check_opening(prepared: Option<PrepareCommand>, slice: &SliceCommand, opens_n
     Ok(())
 }
 
-/// Return the number of threads for clients that connect at scheduled instants.
+/// Return the number of threads for workloads `connect` with a pace: one for each worker, up to [`MAX_THREADS`].
 ///
-/// Real clients of this kind are independent of each other. On a shared thread one client's answer would wait for
-/// milliseconds while another client's handshake is computed, and TLS would appear to slow down queries. So each worker
-/// has a separate thread, up to [`MAX_THREADS`].
+/// The clients that they simulate are independent of each other. On a shared thread one client's answer would wait for
+/// milliseconds while another client's handshake is computed, and TLS would appear to slow down queries.
 fn threads_of_arrivals(workloads: &[Settings]) -> usize {
     let arriving = workloads.iter().filter(|each| each.kind == Kind::Connect && each.pace.is_some());
     arriving.map(|each| each.workers.min(MAX_THREADS)).max().unwrap_or(0)
 }
 
-/// Discover the services of all arms concurrently, so that one that does not answer does not delay the others.
+/// Find the servers of all arms concurrently, so that an arm whose server does not answer does not delay the others.
 fn discover(plan: &Arc<Plan>) -> Result<Vec<Result<Arc<dyn Service>>>> {
     let mut executor = Executor::new()?;
     let services = Rc::new(RefCell::new(vec![None; plan.arms.len()]));

@@ -1,4 +1,4 @@
-//! The messages of `drive` as specified in `docs/ipc.md`: one JSON object a line, without unknown fields.
+//! The messages of `drive` as specified in `docs/ipc.md`: one JSON object on each line. Unknown fields are rejected.
 
 mod plan;
 mod sealed;
@@ -12,29 +12,30 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use wire::Facts;
 
-/// A line of input.
+/// A command, read from one line of standard input.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Command {
     Plan(Plan),
-    /// Sent before a slice that opens at a given instant.
+    /// The command before a slice that opens at a given instant (`opens_ns`).
     Prepare(PrepareCommand),
     Slice(SliceCommand),
 }
 
-/// The preparation of the next slice.
+/// A command to prepare the next slice.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PrepareCommand {
     pub id: u64,
     pub arm: String,
     pub workload: String,
-    /// Close persistent connections and open new ones, as for the first slice.
+    /// Whether to close persistent connections and open new ones, as for the first slice.
     #[serde(default)]
     pub reconnect: bool,
 }
 
-/// A measured window of one workload on one arm. It ends after `operations` or `seconds`, whichever comes first.
+/// A command to measure a slice, a window of one workload on one arm. The slice ends after `operations` or `seconds`,
+/// whichever comes first.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SliceCommand {
@@ -43,15 +44,16 @@ pub struct SliceCommand {
     pub workload: String,
     pub operations: u64,
     pub seconds: f64,
-    /// Close persistent connections and open new ones, as for the first slice. Operations begin at once, without pace
-    /// and think times.
+    /// Whether to close persistent connections and open new ones, as for the first slice. If true, operations begin at
+    /// once, without pace and think times.
     #[serde(default)]
     pub reconnect: bool,
-    /// The opening on the monotonic clock of a prepared slice. If absent, the slice is prepared and opens at once.
+    /// The instant on the monotonic clock at which the slice opens, for a slice that was prepared. If absent, the slice
+    /// is prepared now and opens at once.
     pub opens_ns: Option<u64>,
 }
 
-/// A line of output.
+/// An answer, written as one line of standard output.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
@@ -61,7 +63,7 @@ pub enum Answer {
     Slice(Box<SliceAnswer>),
 }
 
-/// The engine's version and cost, and the state of each arm.
+/// The answer to the plan: the engine's version and own cost, and the state of each arm.
 #[derive(Debug, Serialize)]
 pub struct Ready {
     pub instrument: String,
@@ -70,16 +72,16 @@ pub struct Ready {
     pub arms: Vec<ArmReady>,
 }
 
-/// The cost of measuring an operation in nanoseconds.
+/// The time in nanoseconds that the engine itself needs to measure an operation.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct SelfCost {
-    /// Reading the clock once; an operation reads it twice.
+    /// The time to read the clock once. An operation reads it twice.
     pub timer: f64,
-    /// Recording an operation.
+    /// The time to record an operation.
     pub record: f64,
 }
 
-/// The state of an arm: its server, or the error for which it cannot run.
+/// The state of an arm: its server, or the error that keeps the arm from running.
 #[derive(Debug, Serialize)]
 pub struct ArmReady {
     pub name: String,
@@ -87,38 +89,38 @@ pub struct ArmReady {
     pub error: Option<Failure>,
 }
 
-/// The outcome of preparing a slice.
+/// The answer to [`PrepareCommand`], with the errors of the preparation.
 #[derive(Debug, Serialize)]
 pub struct Prepared {
     pub id: u64,
     pub errors: Vec<ErrorCount>,
 }
 
-/// Instants of a slice with a given opening, on the monotonic clock.
+/// When a slice with `opens_ns` ran, on the monotonic clock.
 #[derive(Debug, Serialize)]
 pub struct WindowAnswer {
-    /// The given opening, or later if that had passed.
+    /// The instant at which the slice opened: `opens_ns`, or later if the command arrived after that instant.
     pub opened_ns: u64,
-    /// The start of the first operation, successful or not.
+    /// The start of the first operation, successful or not. None if no operation began.
     pub first_began_ns: Option<u64>,
     pub last_ended_ns: Option<u64>,
 }
 
-/// The measurements of a slice.
+/// The answer to [`SliceCommand`]: the measurements of a slice.
 #[derive(Debug, Serialize)]
 pub struct SliceAnswer {
     pub id: u64,
     pub arm: String,
     pub workload: String,
     pub started_unix_ns: u64,
-    /// From the start of the slice to the end of its last operation, successful or not.
+    /// The time from the start of the slice to the end of its last operation, successful or not.
     pub elapsed_ns: u64,
-    /// Successful operations.
+    /// The number of successful operations.
     pub operations: u64,
-    /// Failed operations, and failures to prepare a connection.
+    /// The errors of failed operations and of preparing connections, counted by class and phase.
     pub errors: Vec<ErrorCount>,
     pub phases: BTreeMap<&'static str, PhaseAnswer>,
-    /// CPU time by role; the engine's role is `client`.
+    /// The CPU time by role. The engine's role is `client`.
     pub cpu_ns: BTreeMap<&'static str, u64>,
     pub peak_memory_bytes: u64,
     pub counts: Counts,
@@ -127,7 +129,7 @@ pub struct SliceAnswer {
     pub window: Option<WindowAnswer>,
 }
 
-/// The evidence of what the arm was.
+/// The evidence that the arm was what the plan says.
 #[derive(Debug, Serialize)]
 pub struct Evidence {
     #[serde(flatten)]

@@ -1,4 +1,4 @@
-//! The plan of a run, as resolved by Python.
+//! The plan of a run, which Python has resolved from the study and the options.
 
 use net::settings::Transport;
 use serde::de::Error;
@@ -16,7 +16,7 @@ pub struct Plan {
     pub seed: u64,
     /// The maximum number of threads with workers. Workloads `connect` with a pace may use more.
     pub threads: usize,
-    /// The time after which an operation fails with `timeout`.
+    /// The time in milliseconds after which an operation fails with `timeout`.
     pub operation_timeout_ms: u64,
     pub data: Data,
     #[serde(default)]
@@ -34,7 +34,7 @@ pub struct Arm {
     pub transport: Transport,
 }
 
-/// A service with its protocol, which defines and parses the settings.
+/// The service of an arm. Its protocol defines and parses the settings.
 #[derive(Clone)]
 pub struct Service {
     pub protocol: &'static Protocol,

@@ -1,5 +1,5 @@
-//! Encrypted plans, which only this process can read: HPKE (RFC 9180) in base mode. No error quotes the plaintext.
-//! `costof/messages/sealing.py` encrypts.
+//! Plans that are encrypted to this process's public key with HPKE (RFC 9180) in base mode;
+//! `costof/messages/sealing.py` encrypts them. Error messages never quote the plaintext.
 
 use super::{Command, Plan};
 use base::error::Result;
@@ -14,10 +14,10 @@ use serde::Deserialize;
 use zeroize::Zeroizing;
 
 const INFO: &[u8] = b"costof plan";
-/// The length in bytes of the encapsulated key with which a message begins.
+/// The length in bytes of the encapsulated key, the first part of a message.
 const ENCAPSULATED: usize = 32;
 
-/// A newly generated key pair, which opens one plan.
+/// A newly generated key pair that can decrypt one plan.
 pub struct Opener {
     private: <X25519HkdfSha256 as Kem>::PrivateKey,
     public: <X25519HkdfSha256 as Kem>::PublicKey,
@@ -36,7 +36,7 @@ struct Sealed {
 }
 
 impl Opener {
-    #[allow(clippy::new_without_default, reason = "each has a new key")]
+    #[allow(clippy::new_without_default, reason = "each opener has a new key")]
     pub fn new() -> Self {
         let (private, public) = X25519HkdfSha256::gen_keypair();
         Opener { private, public }
@@ -47,7 +47,9 @@ impl Opener {
     }
 
     pub fn open(self, line: &[u8]) -> Result<Plan> {
-        let plan = self.unseal(line).ok_or_else(|| invalid_command("not a plan sealed to this engine's key"))?;
+        let plan = self
+            .unseal(line)
+            .ok_or_else(|| invalid_command("the plan is not encrypted to this engine's public key"))?;
         match serde_json::from_slice(&plan) {
             Ok(Command::Plan(plan)) => Ok(plan),
             Ok(_) => Err(invalid_command("the sealed command is not a plan")),
@@ -115,7 +117,7 @@ mod tests {
         failure.class == Class::Plan && !failure.detail.contains(SECRET) && !failure.detail.contains('\n')
     }
 
-    /// Collect a JSON pointer (RFC 6901) to each part of a value.
+    /// Collect the JSON pointers (RFC 6901) of a value and of all values in it.
     fn pointers(value: &Value, at: &str, collected: &mut Vec<String>) {
         collected.push(at.into());
         match value {

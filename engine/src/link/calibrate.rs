@@ -1,6 +1,6 @@
-//! The latency of the path itself: system calls, wake-ups, the receiving host's network stack. These tens of
-//! microseconds are measured at the start and subtracted from the delay, so that a link of 0.1 ms is not longer than
-//! configured.
+//! Measurement of the path cost: the latency that a link has without any configured delay, because of system calls,
+//! wake-ups and the receiving host's network stack. It is measured at the start and subtracted from each link's delay:
+//! it is tens of microseconds, so a link of 0.1 ms would otherwise be longer than configured.
 
 use super::forwarder::Forwarder;
 use super::link_failure;
@@ -12,18 +12,20 @@ use rustix::fd::{AsFd, AsRawFd};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-/// The delay of the probes in each direction, long enough that the process sleeps and is woken by its timer, as later.
+/// The delay of the probes in each direction. It is long enough that the process sleeps and is woken by its timer, as
+/// during the measurements.
 const HELD_EACH_WAY: Duration = Duration::from_micros(500);
-/// The number of probes, which take about 0.1 s together.
+/// The number of probes. Together they take about 0.1 s.
 const PROBES: usize = 61;
-/// The maximum plausible path cost; a higher median shows a busy machine.
+/// The maximum path cost to subtract. A higher median only shows that the machine is busy.
 const MAX_PLAUSIBLE: Duration = Duration::from_micros(300);
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Return the median time of a round trip over `link`, the first of `forwarder`, beyond the configured delay.
+/// Measure the path cost: return the median round-trip time over `link` minus the configured delay, at most
+/// [`MAX_PLAUSIBLE`]. `link` is the first link of `forwarder`.
 ///
-/// The probes are TCP handshakes, which the kernel times from sending to receipt (TCP_INFO). So the wake-up of the
-/// receiving program is not included; a real link has it too.
+/// The probes are TCP handshakes, whose round-trip time the kernel measures (TCP_INFO). It does not include the wake-up
+/// of the receiving program, which a real link has as well.
 pub fn path_cost(forwarder: &mut Forwarder, link: &LinkPlan) -> Result<Duration> {
     forwarder.begin_calibration(HELD_EACH_WAY);
     let done = eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| link_failure("eventfd", error))?;
@@ -55,7 +57,7 @@ fn probe(link: &LinkPlan) -> Result<Vec<Duration>> {
     })
 }
 
-/// Return tcpi_rtt, which right after the handshake is the handshake's round-trip time.
+/// Return the round-trip time of a new connection's handshake (tcpi_rtt).
 fn round_trip(stream: &TcpStream) -> std::io::Result<Duration> {
     // SAFETY: tcp_info is plain data for which zero is valid, and the call gets its size.
     let (outcome, info) = unsafe {

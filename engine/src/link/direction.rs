@@ -1,6 +1,6 @@
-//! One direction of a link: packets are read from one device into the queue, and written to the other device at their
-//! due time. The due time, and whether a packet is lost, are pure functions of time and a seed. The queue is allocated
-//! beforehand, so packets cost no allocation and memory is bounded.
+//! One direction of a link: packets are read from one device into a queue, and written to the other device when they
+//! are due. When a packet is due, and whether it is lost, depends only on times and a seed. The queue is allocated
+//! beforehand, so packets cause no allocation and memory is bounded.
 
 use super::plan::Counters;
 use super::tun;
@@ -9,17 +9,18 @@ use base::{Random, clock};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
-/// The maximum number of packets handled before the other directions, about 0.1 ms of work.
+/// The maximum number of packets that one direction handles before the other directions get their turn, about 0.1 ms of
+/// work.
 const TURN_PACKETS: usize = 32;
 
-/// The maximum gap between bursts. A stream of packets is delivered in bursts, like the interrupts of a network card,
-/// because each wake-up costs more than a packet.
+/// The maximum time between two bursts. Packets in quick succession are delivered in bursts, as by a network card's
+/// interrupts, because each wake-up costs more than a packet.
 const LONGEST_BETWEEN_BURSTS_NS: u64 = 100_000;
-/// The minimum ratio of delay to burst gap, so that no packet is late by more than 2 % of the delay. A single packet is
-/// not late at all.
+/// The minimum ratio of a link's delay to the time between bursts: no packet is late by more than 2 % of the delay. A
+/// single packet is not late at all.
 const DELAY_PER_BETWEEN_BURSTS: u64 = 50;
 
-/// One direction of a link. Both directions share the link's devices.
+/// One direction of a link, with its queue and counters. Both directions of a link share its two devices.
 pub struct Direction {
     from: Rc<OwnedFd>,
     to: Rc<OwnedFd>,
@@ -29,7 +30,7 @@ pub struct Direction {
     counters: Counters,
     between_bursts_ns: u64,
     last_delivery_ns: u64,
-    /// A buffer for lost and dropped packets, which must be read from the device as well.
+    /// A buffer for lost and dropped packets, because these must be read from the device as well.
     discard_buffer: Box<[u8]>,
 }
 
@@ -48,7 +49,7 @@ impl Direction {
         }
     }
 
-    /// Set delay and loss and reset the counters.
+    /// Set bandwidth, delay and loss, and reset the counters.
     pub fn begin(&mut self, shaper: Shaper, loss: Loss) {
         self.between_bursts_ns = (shaper.delay_ns() / DELAY_PER_BETWEEN_BURSTS).min(LONGEST_BETWEEN_BURSTS_NS);
         (self.shaper, self.loss, self.counters) = (shaper, loss, Counters::default());
@@ -66,7 +67,7 @@ impl Direction {
         self.counters
     }
 
-    /// Read packets from the device into the queue.
+    /// Read the waiting packets from the device into the queue, at most [`TURN_PACKETS`].
     pub fn read_packets(&mut self) -> Result<()> {
         for _ in 0..TURN_PACKETS {
             let lost = self.loss.draw_loss();
@@ -86,7 +87,8 @@ impl Direction {
         Ok(())
     }
 
-    /// Deliver due packets and return the time of the next delivery, or None if the queue is empty.
+    /// Deliver the packets that are due, at most [`TURN_PACKETS`]. Return when to call this again, or None if the queue
+    /// is empty.
     pub fn release(&mut self) -> Option<u64> {
         let next_ns = self.next_burst_ns()?;
         if clock::now() < next_ns {
@@ -102,7 +104,7 @@ impl Direction {
             self.deliver(now_ns - due_ns);
             self.queue.pop();
         }
-        // The burst continues after the other directions.
+        // Continue this burst as soon as the other directions had their turn.
         self.last_delivery_ns = 0;
         self.queue.next_due_ns()
     }
@@ -118,7 +120,7 @@ impl Direction {
                 self.counters.delivered += 1;
                 self.counters.delivered_bytes += bytes as u64;
             }
-            // If a host has taken its device down, its packets are lost, as on a real link.
+            // A host that has taken its device down loses its packets, as on a real link.
             Err(_) => self.counters.refused += 1,
         }
         self.counters.late_sum_ns += late_ns;
@@ -135,7 +137,7 @@ struct Waiting {
     length: usize,
 }
 
-/// A bounded FIFO queue. Packets are read directly into their slot and written directly from it.
+/// A bounded FIFO queue of packets. Packets are read directly into a slot of the queue, and written directly from it.
 pub struct Queue {
     slots: Box<[u8]>,
     waiting: Box<[Waiting]>,
@@ -144,7 +146,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// A queue for `packets` packets, at least one. The kernel provides the memory page by page on first use.
+    /// Create a queue for `packets` packets, at least one. The kernel provides the memory page by page on first use.
     pub fn new(packets: usize) -> Self {
         Queue {
             slots: vec![0; packets * SLOT_BYTES].into_boxed_slice(),
@@ -158,7 +160,7 @@ impl Queue {
         self.length == self.waiting.len()
     }
 
-    /// Return the slot into which to write the next packet before `push`, or None if the queue is full.
+    /// Return the slot for the next packet, which [`Queue::push`] then appends. Return None if the queue is full.
     pub fn vacant_slot(&mut self) -> Option<&mut [u8]> {
         if self.is_full() {
             return None;
@@ -167,7 +169,7 @@ impl Queue {
         Some(&mut self.slots[index * SLOT_BYTES..][..SLOT_BYTES])
     }
 
-    /// Append the packet of `bytes` bytes in the vacant slot, due at `due_ns`.
+    /// Append the packet that was written into the vacant slot. It has `bytes` bytes and is due at `due_ns`.
     /// Panics if the queue is full.
     pub fn push(&mut self, bytes: usize, due_ns: u64) {
         assert!(!self.is_full() && bytes <= SLOT_BYTES);
@@ -187,7 +189,8 @@ impl Queue {
     pub fn pop(&mut self) {
         assert!(self.length > 0);
         self.length -= 1;
-        // An empty queue restarts at the first slot, so that a link with few packets uses few slots, which stay cached.
+        // An empty queue restarts at the first slot. A link with few packets then uses few slots, and these stay in the
+        // CPU's cache.
         self.first = if self.length == 0 { 0 } else { self.index(1) };
     }
 
@@ -197,10 +200,10 @@ impl Queue {
     }
 }
 
-/// The delay and bandwidth of one direction.
+/// The calculation of when packets arrive, from the delay and the bandwidth of one direction.
 ///
-/// Packets are sent one after the other at the bandwidth and arrive after the delay. Due times never decrease, so
-/// packets keep their order.
+/// Packets are sent one after the other at the bandwidth, and each arrives after the delay. Due times never decrease,
+/// so packets keep their order.
 #[derive(Debug, Clone)]
 pub struct Shaper {
     delay_ns: u64,
@@ -209,7 +212,7 @@ pub struct Shaper {
 }
 
 impl Shaper {
-    /// Without `bandwidth_mbit` the bandwidth is unlimited.
+    /// Create the shaper of one direction. Without `bandwidth_mbit` the bandwidth is unlimited.
     pub fn new(delay_ns: u64, bandwidth_mbit: Option<f64>) -> Self {
         Shaper { delay_ns, ns_per_byte: bandwidth_mbit.map_or(0.0, |mbit| 8000.0 / mbit), wire_free_at_ns: 0 }
     }
@@ -218,7 +221,8 @@ impl Shaper {
         self.delay_ns
     }
 
-    /// Return the arrival of a packet of `bytes` bytes sent at `now_ns`. Calls must be in the order of sending.
+    /// Return when a packet of `bytes` bytes that is sent at `now_ns` arrives. Packets must be passed in the order of
+    /// sending.
     pub fn due_ns(&mut self, now_ns: u64, bytes: usize) -> u64 {
         let on_the_wire_ns = (bytes as f64 * self.ns_per_byte).round() as u64;
         self.wire_free_at_ns = self.wire_free_at_ns.max(now_ns).saturating_add(on_the_wire_ns);
@@ -229,19 +233,20 @@ impl Shaper {
 /// Random loss: each packet is lost independently with the same probability.
 #[derive(Debug, Clone)]
 pub struct Loss {
-    /// A packet is lost if its random number is below this; None without loss.
+    /// A packet is lost if its random number is below this threshold. None if no packets are lost.
     threshold: Option<u64>,
     random: Random,
 }
 
 impl Loss {
-    /// `probability` is from 0 to below 1. The same seed loses the same packets of a direction.
+    /// Create the loss of one direction. `probability` is at least 0 and below 1. With the same seed the same packets
+    /// of the direction are lost.
     pub fn new(probability: f64, seed: u64) -> Self {
         let threshold = (probability * u64::MAX as f64) as u64;
         Loss { threshold: (threshold > 0).then_some(threshold), random: Random::new(seed) }
     }
 
-    /// Draw whether the next packet is lost.
+    /// Return whether the next packet is lost, and advance the random numbers.
     pub fn draw_loss(&mut self) -> bool {
         match self.threshold {
             None => false,
@@ -259,7 +264,7 @@ mod tests {
 
     const DELAY_NS: u64 = 2_000_000;
 
-    /// A direction with datagram sockets instead of devices: packets sent by `host` arrive at `peer`.
+    /// A test direction with datagram sockets instead of devices: packets sent by `host` arrive at `peer`.
     struct Line {
         host: UnixDatagram,
         direction: Direction,
@@ -313,7 +318,7 @@ mod tests {
 
     #[test]
     fn release_returns_the_due_time_of_the_first_packet() {
-        // Any machine checks before the packets are due.
+        // One hour: any machine calls `release` before the packets are due.
         const HOUR_NS: u64 = 3_600_000_000_000;
         let mut line = line(100, Loss::new(0.0, 0));
         line.direction.begin(Shaper::new(HOUR_NS, None), Loss::new(0.0, 0));
@@ -396,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn unlimited_packet_is_due_after_the_delay() {
+    fn packet_without_a_bandwidth_limit_is_due_after_the_delay() {
         let mut shaper = Shaper::new(85_063_000, None);
         assert_eq!(shaper.due_ns(1_000, 1500), 85_064_000);
         assert_eq!(shaper.due_ns(1_001, 40), 85_064_001);
@@ -449,7 +454,7 @@ mod tests {
             let mut shaper = Shaper::new(1_000_000, Some(mbit));
             let last = sizes.iter().map(|&bytes| shaper.due_ns(0, bytes)).last().unwrap();
             let expected = sizes.iter().sum::<usize>() as f64 * 8000.0 / mbit;
-            // Each packet's time is rounded to a nanosecond.
+            // The time of each packet is rounded to a nanosecond.
             prop_assert!(((last - 1_000_000) as f64 - expected).abs() <= sizes.len() as f64);
         }
     }

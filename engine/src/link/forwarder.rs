@@ -1,8 +1,8 @@
-//! The event loop: one thread for all links, which sleeps until a packet arrives or is due.
+//! The event loop of all links, which runs on one thread and sleeps until a packet arrives or is due.
 //!
-//! There is one thread because another would take CPU time from the measured machine. It sleeps on a timerfd and not
-//! with epoll's timeout, which the kernel may extend by a thousandth (`select_estimate_accuracy`; 85 µs at the us-eu
-//! distance). There is no busy waiting.
+//! A second thread would take CPU time from the measured machine. The thread waits for a timerfd instead of using
+//! epoll's timeout, because the kernel may extend such a timeout by a thousandth (`select_estimate_accuracy`; this is
+//! 85 µs for the distance us-eu). It never waits in a busy loop.
 
 use super::direction::{Direction, Loss, Shaper};
 use super::plan::{AllCounters, LinkCounters, LinkPlan, Plan, Ready};
@@ -24,7 +24,7 @@ use std::time::Duration;
 const TIMER: u64 = u64::MAX;
 const STOP: u64 = u64::MAX - 1;
 
-/// All links of this process. Directions 2n and 2n+1 belong to link n: from a to b and back.
+/// The forwarder of all links of this process. Directions 2n and 2n+1 belong to link n: from a to b, and from b to a.
 pub struct Forwarder {
     names: Vec<String>,
     directions: Vec<Direction>,
@@ -35,12 +35,12 @@ pub struct Forwarder {
 }
 
 impl Forwarder {
-    /// Create the devices. Packets flow while `forward_until_readable` runs.
+    /// Create the devices of all links. Packets are forwarded only while [`Forwarder::forward_until_readable`] runs.
     pub fn new(plan: &Plan) -> Result<Self> {
         let failed = |error: Errno| link_failure("epoll or timerfd", error);
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(failed)?;
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC).map_err(failed)?;
-        // With edge triggering each expiry wakes once, and the timer need not be read.
+        // Edge-triggered: each expiry wakes this thread once, and the timer need not be read.
         let wake_once = epoll::EventFlags::IN | epoll::EventFlags::ET;
         epoll::add(&epoll, &timer, epoll::EventData::new_u64(TIMER), wake_once).map_err(failed)?;
         let mut directions = Vec::new();
@@ -56,13 +56,13 @@ impl Forwarder {
         Ok(Forwarder { names, directions, epoll, timer, armed_for_ns: None, events })
     }
 
-    /// Set the plan's delays minus the path cost, and reset the counters.
+    /// Set the delay of each link to the plan's minus the path cost, and reset the counters.
     pub fn begin(&mut self, plan: &Plan, path_cost: Duration) {
         for (index, direction) in self.directions.iter_mut().enumerate() {
             let link = &plan.links[index / 2];
             let round_trip = Duration::from_secs_f64(link.round_trip_ms / 1000.0).saturating_sub(path_cost);
             let shaper = Shaper::new((round_trip / 2).as_nanos() as u64, link.bandwidth_mbit);
-            // The generator counts up from its seed, so seeds must lie far from each other.
+            // The generator counts up from its seed, so the seeds of two directions must be far apart.
             let seed = plan.seed.wrapping_add(index as u64 * 0x1_0000_0000);
             direction.begin(shaper, Loss::new(link.loss, seed));
         }
@@ -103,7 +103,8 @@ impl Forwarder {
         outcome
     }
 
-    /// Deliver due packets, wait for events and read packets. Return true if the stop descriptor is readable.
+    /// Deliver due packets, wait for events, and read packets that have arrived. Return whether the stop descriptor is
+    /// readable.
     fn handle_events(&mut self) -> Result<bool> {
         let next_due_ns = self.directions.iter_mut().filter_map(Direction::release).min();
         self.sleep_until(next_due_ns)?;

@@ -8,10 +8,10 @@ use std::net::Ipv4Addr;
 
 /// The maximum round-trip time.
 const LONGEST_ROUND_TRIP_MS: f64 = 10_000.0;
-/// The maximum number of queued packets, 1.5 GB in each direction if full.
+/// The maximum number of packets in a queue. A full queue takes 1.5 GB in each direction.
 const LONGEST_QUEUE: usize = 1_000_000;
 
-/// The first line: all links of this process.
+/// The first line of input: all links of this process.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
@@ -27,17 +27,18 @@ pub struct LinkPlan {
     pub a: End,
     pub b: End,
     pub round_trip_ms: f64,
-    /// The bandwidth of each direction for IP packets; unlimited if absent.
+    /// The bandwidth of each direction for IP packets in Mbit/s; unlimited if absent.
     #[serde(default)]
     pub bandwidth_mbit: Option<f64>,
     #[serde(default)]
     pub loss: f64,
-    /// The maximum number of packets in one direction, waiting for bandwidth or delayed, like netem's `limit`.
+    /// The maximum number of packets in one direction that wait for bandwidth or for their delay to end, like netem's
+    /// `limit`.
     #[serde(default = "default_queue_packets")]
     pub queue_packets: usize,
 }
 
-/// One end of a link: a device in a network namespace, which is given by the path of its file.
+/// One end of a link: a device in a network namespace. `namespace` is the path of the namespace's file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct End {
@@ -56,18 +57,19 @@ pub struct Address {
 
 pub type Answer = lines::Answer<Ready, AllCounters>;
 
-/// The answer to the plan, sent when all devices are up and packets flow.
+/// The answer to the plan, sent when all devices are up and packets are forwarded.
 #[derive(Debug, Serialize)]
 pub struct Ready {
-    /// The round-trip time over the devices without delay, which is subtracted from each link's delay.
+    /// The round-trip time over the devices without any delay. It is subtracted from each link's configured round-trip
+    /// time.
     pub path_cost_us: f64,
-    /// By link: the time for which packets are held in each direction.
+    /// For each link, the time in microseconds for which a packet is held in each direction.
     pub held_us: BTreeMap<String, f64>,
-    /// Whether the process has real-time priority; without it a busy machine adds milliseconds.
+    /// Whether the process has real-time priority. Without it, a busy machine can add milliseconds to the delay.
     pub preferred: bool,
 }
 
-/// The counters of all links since `ready`.
+/// The counters of all links since `ready`, in answer to a command `counters`.
 #[derive(Debug, Serialize)]
 pub struct AllCounters {
     pub cpu_ns: u64,
@@ -80,7 +82,8 @@ pub struct LinkCounters {
     pub b_to_a: Counters,
 }
 
-/// The packets of one direction. `taken` = `lost` + `dropped` + `delivered` + `refused` + packets in the queue.
+/// The packet counters of one direction. `taken` = `lost` + `dropped` + `delivered` + `refused` + the packets in the
+/// queue.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Counters {
     pub taken: u64,
@@ -88,9 +91,9 @@ pub struct Counters {
     pub dropped: u64,
     pub delivered: u64,
     pub delivered_bytes: u64,
-    /// Packets that the receiving device refused because it is down.
+    /// Packets that the receiving device refused because the device is down.
     pub refused: u64,
-    /// The sum of delays between due time and delivery.
+    /// The sum of all packets' delays after their due time.
     pub late_sum_ns: u64,
     pub late_max_ns: u64,
 }

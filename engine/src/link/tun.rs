@@ -1,5 +1,5 @@
-//! TUN devices, which are created and configured in a namespace by ioctl(2) and rtnetlink(7). A device is removed when
-//! its descriptor is closed.
+//! TUN devices, which are created and configured in a network namespace by ioctl(2) and rtnetlink(7). A device is
+//! removed when its descriptor is closed.
 
 use super::link_failure;
 use super::plan::{Address, End};
@@ -13,13 +13,14 @@ use std::ffi::c_int;
 use std::io::{self, Error};
 use std::net::Ipv4Addr;
 
-/// The MTU of Ethernet, so that a transfer has as many packets as on a real link.
+/// The MTU of Ethernet, so that a transfer consists of as many packets as on a real link.
 pub const MTU: usize = 1500;
-/// The number of packets that the kernel queues while this process does not run, 120 ms at 500 Mbit/s. Further packets
-/// are dropped and counted only in the device's statistics.
+/// The number of packets that the kernel queues while this process does not run: 120 ms at 500 Mbit/s. Further packets
+/// are dropped, and only the device's own statistics count them.
 const DEVICE_QUEUE_PACKETS: u32 = 5000;
 
-/// Create the device of `end`, which is up and has its address and the route to its network. Its I/O does not block.
+/// Create the device of `end`, bring it up and set its address, which includes the route to its network. The returned
+/// descriptor does not block.
 pub fn create(end: &End) -> Result<OwnedFd> {
     inside(&end.namespace, || {
         let device = open("/dev/net/tun", OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())
@@ -47,14 +48,14 @@ fn configure(device: &OwnedFd, end: &End) -> io::Result<()> {
     control(&control_socket, libc::SIOCSIFFLAGS, &mut request)
 }
 
-/// Set the device's queue by rtnetlink. By ioctl(2) only the machine's root may do it, not the root of a user
-/// namespace.
+/// Set the length of the device's queue by rtnetlink. By ioctl(2) only the machine's root may set it, not the root of a
+/// user namespace.
 fn set_queue(device: &str) -> io::Result<()> {
     let netlink = socket(AddressFamily::NETLINK, SocketType::RAW, None)?;
     rustix::io::write(&netlink, &queue_message(device))?;
     let mut answer = [0; 512];
     let length = rustix::io::read(&netlink, &mut answer)?;
-    // struct nlmsgerr follows struct nlmsghdr; it begins with zero or a negative error number.
+    // The answer is a struct nlmsghdr and a struct nlmsgerr, which begins with zero or a negative error number.
     match answer[..length].get(16..20).and_then(|error| error.try_into().ok()).map(i32::from_ne_bytes) {
         Some(0) => Ok(()),
         Some(error) => Err(Error::from_raw_os_error(-error)),
@@ -62,7 +63,8 @@ fn set_queue(device: &str) -> io::Result<()> {
     }
 }
 
-/// Build an RTM_NEWLINK message (struct nlmsghdr, struct ifinfomsg) with the device's name and queue as attributes.
+/// Build an RTM_NEWLINK message (struct nlmsghdr, struct ifinfomsg) whose attributes are the device's name and queue
+/// length.
 fn queue_message(device: &str) -> Vec<u8> {
     let mut body = vec![0; 16];
     for (kind, value) in [
@@ -84,7 +86,7 @@ fn queue_message(device: &str) -> Vec<u8> {
     message
 }
 
-/// Set the address, then the mask: setting the address of a point-to-point device also changes the mask.
+/// Set the address first and the mask second, because setting the address of a point-to-point device changes its mask.
 fn set_address(control_socket: &OwnedFd, device: &str, address: Address) -> io::Result<()> {
     let mut request = request_for(device);
     request.ifr_ifru.ifru_addr = socket_address(address.ip);
@@ -102,7 +104,7 @@ fn request_for(device: &str) -> ifreq {
     request
 }
 
-/// Return an IPv4 address for an ifreq: struct sockaddr_in in the form of struct sockaddr.
+/// Return an IPv4 address as a struct sockaddr for an ifreq (its content is a struct sockaddr_in).
 fn socket_address(ip: Ipv4Addr) -> libc::sockaddr {
     let mut data = [0; 14];
     for (to, from) in data[2..6].iter_mut().zip(ip.octets()) {
@@ -129,8 +131,9 @@ pub fn read(device: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<Option<usize>> 
     }
 }
 
-/// Run `work` in the namespace of the file at `path`, on a separate thread, since a thread has one namespace.
-/// Descriptors opened there stay in the namespace when other threads use them.
+/// Run `work` in the network namespace of the file at `path`, and return its result. It runs on a separate thread,
+/// because entering a namespace changes the whole thread. Descriptors that it opens stay in this namespace, also when
+/// other threads use them.
 pub fn inside<T: Send>(path: &str, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     let namespace =
         open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(|error| link_failure(path, error))?;

@@ -1,8 +1,8 @@
-//! `costof-engine origin`: an HTTP server behind a balancer, which answers `OK` after the time that a request
+//! `costof-engine origin`: an HTTP server for use behind a balancer. It answers `OK` after the time that a request
 //! specifies.
 //!
-//! Module [`request`] parses requests and holds the responses. Threads share only the TLS settings, so that the session
-//! tickets of one are valid for all.
+//! Module [`request`] parses requests and holds the responses. Threads share only the TLS settings, so that a session
+//! ticket from one thread is valid on all threads.
 
 pub mod request;
 
@@ -46,7 +46,7 @@ fn site(tls: Option<&TlsFiles>) -> Result<Site> {
     Ok(Site(tls.map(TlsFiles::open).transpose()?.map(Arc::new)))
 }
 
-/// The first line of input.
+/// The first line of input: all listeners of this process.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
@@ -57,7 +57,7 @@ pub struct Plan {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListenerPlan {
-    /// Port 0 selects a free port.
+    /// The address to listen on. Port 0 selects a free port.
     pub address: SocketAddr,
     #[serde(default)]
     pub tls: Option<TlsFiles>,
@@ -65,7 +65,8 @@ pub struct ListenerPlan {
 
 pub type Answer = lines::Answer<Ready, AllCounters<ListenerCounters>>;
 
-/// The addresses of all listeners in the plan's order, with the ports that were selected. They accept connections now.
+/// The answer to the plan: the addresses of all listeners in the plan's order, with the ports that were selected. The
+/// listeners already accept connections.
 #[derive(Debug, Serialize)]
 pub struct Ready {
     pub listeners: Vec<SocketAddr>,
@@ -84,17 +85,17 @@ impl Plan {
     }
 }
 
-/// The counters of one listener on one thread. Only that thread writes them; others may read.
+/// The counters of one listener on one thread. Only this thread writes them; other threads may read them.
 #[derive(Default)]
 pub struct Counters {
     connections: AtomicU64,
     requests: AtomicU64,
     resumed: AtomicU64,
-    /// Handshakes by TLS version. The lock's cost is negligible compared with a handshake.
+    /// The number of handshakes by TLS version. The lock costs little compared with a handshake.
     tls: Mutex<BTreeMap<&'static str, u64>>,
 }
 
-/// The counters of a listener as they are reported.
+/// The counters of a listener in an answer, summed over all threads.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
 pub struct ListenerCounters {
     pub connections: u64,
@@ -133,7 +134,8 @@ impl serve::Counters for Counters {
     }
 }
 
-/// Increment a counter that only this thread writes: a load and a store suffice, without a bus lock.
+/// Increment a counter that only this thread writes. A load and a store therefore suffice, which is faster than an
+/// atomic increment.
 fn increment(counter: &AtomicU64) {
     counter.store(counter.load(Relaxed) + 1, Relaxed);
 }
@@ -153,19 +155,19 @@ impl Sum for ListenerCounters {
 }
 
 const NANOS_PER_MILLISECOND: u64 = 1_000_000;
-/// The time in nanoseconds for which a refused client may continue to send.
+/// The maximum time in nanoseconds for which a client whose request was refused may continue to send.
 const LINGER: u64 = 1_000_000_000;
-/// The number of bytes that a refused client may continue to send.
+/// The maximum number of bytes that a client whose request was refused may continue to send.
 const LINGER_BYTES: usize = 1 << 20;
 
-/// The server of a listener; plain without TLS settings.
+/// The handler of a listener's connections. Connections are plain if it has no TLS settings.
 #[derive(Clone)]
 pub struct Site(pub Option<Arc<TlsServer>>);
 
 impl Server for Site {
     type Counters = Counters;
 
-    /// Serve a connection. Errors are not reported, since the client observes them itself.
+    /// Serve a connection until it ends. Errors are not reported, since the client observes them itself.
     async fn serve(self, stream: Stream, reactor: Rc<Reactor>, counters: Arc<Counters>) {
         let stream = match self.0 {
             None => stream,
@@ -207,8 +209,8 @@ async fn answer_all(mut stream: Stream, reactor: &Reactor, counters: &Counters) 
     }
 }
 
-/// Send an error response, then read until the client has closed or the limits are reached. Closing with unread bytes
-/// would reset the connection, and the response could be lost (RFC 9112, 9.6).
+/// Send an error response, then read until the client has closed the connection or a limit is reached. Closing it with
+/// unread bytes would reset it, and the response could be lost (RFC 9112, 9.6).
 async fn refuse(mut stream: Stream, refusal: Refusal, reactor: &Reactor, mut reader: Reader) -> Result<()> {
     reactor.set_deadline(clock::now() + LINGER);
     stream.send(request::error_response(refusal)).await?;

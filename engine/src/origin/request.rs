@@ -1,5 +1,5 @@
-//! An incremental parser of HTTP/1.1 and 1.0 requests (RFC 9112), limited to the fields that the response depends on,
-//! and the responses.
+//! An incremental parser of HTTP/1.1 and 1.0 requests (RFC 9112), and the responses. The parser interprets only the
+//! fields on which the response depends.
 
 #[cfg(test)]
 mod tests;
@@ -7,9 +7,9 @@ mod tests;
 use httparse::{Error, Status};
 use std::mem::MaybeUninit;
 
-/// The maximum length in bytes of a request line with its header fields.
+/// The maximum length in bytes of a request line and its header fields together.
 pub const LONGEST_HEADER: usize = 16 << 10;
-/// The initial buffer size. Most requests fit, and 10,000 idle connections take 10 MB.
+/// The initial size of the buffer in bytes. Most requests fit, and 10,000 idle connections take only 10 MB.
 const FIRST_BUFFER: usize = 1 << 10;
 /// The maximum number of header fields, as in Apache.
 const MAX_FIELDS: usize = 100;
@@ -24,34 +24,34 @@ pub struct Request {
     pub persistence: Persistence,
 }
 
-/// The methods with different responses.
+/// The methods, as far as their responses differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
     Get,
-    /// The response of GET without its body.
+    /// HEAD: the response of GET without its body.
     Head,
     Other,
 }
 
-/// The persistence of the connection after the response (RFC 9112, 9.3).
+/// Whether the connection persists after the response (RFC 9112, 9.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Persistence {
-    /// The connection persists by default (HTTP/1.1).
+    /// The connection persists, as is the default of HTTP/1.1.
     Implied,
-    /// The connection persists, and the response must say so (HTTP/1.0).
+    /// The connection persists, and the response must say so because the client uses HTTP/1.0.
     Stated,
     /// The connection closes.
     None,
 }
 
-/// The reason for which a request is refused. Later bytes of the connection cannot be interpreted.
+/// The reason why a request is refused. Later bytes on the connection cannot be interpreted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// The bytes are not a request, or the request contradicts itself.
     Malformed,
     LengthRequired,
     ExpectationFailed,
-    /// The header exceeds `LONGEST_HEADER` or `MAX_FIELDS`.
+    /// The header exceeds [`LONGEST_HEADER`] or [`MAX_FIELDS`].
     HeaderTooLong,
 }
 
@@ -61,13 +61,13 @@ impl Request {
     }
 }
 
-/// A parser that turns received bytes into requests. Bodies are skipped and never stored.
+/// A parser that turns received bytes into requests. It skips the bodies of requests and never stores them.
 pub struct Reader {
     buffer: Vec<u8>,
-    /// The start of the received bytes that have not been parsed.
+    /// The start of the received bytes that have not been parsed yet.
     start: usize,
     end: usize,
-    /// A parsed request whose body has not arrived completely.
+    /// A parsed request whose body has not completely arrived.
     pending: Option<Request>,
     body_left: u64,
 }
@@ -89,7 +89,7 @@ impl Reader {
         Reader { buffer: vec![0; FIRST_BUFFER], start: 0, end: 0, pending: None, body_left: 0 }
     }
 
-    /// Return the buffer into which to receive more bytes.
+    /// Return the part of the buffer into which to receive more bytes.
     pub fn room(&mut self) -> &mut [u8] {
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);
@@ -102,7 +102,7 @@ impl Reader {
         &mut self.buffer[self.end..]
     }
 
-    /// Return the whole buffer, to receive bytes that are ignored.
+    /// Return the whole buffer, for receiving bytes that are ignored.
     pub fn discard_buffer(&mut self) -> &mut [u8] {
         &mut self.buffer
     }
@@ -112,7 +112,7 @@ impl Reader {
     }
 
     /// Return the next complete request, or None if more bytes are needed.
-    /// Errors: a refusal, after which the connection must be closed.
+    /// Errors: the reason why the request is refused. The connection must then be closed.
     pub fn next_request(&mut self) -> Result<Option<Request>, Refusal> {
         if self.pending.is_none() {
             let Some(header) = read_header(&self.buffer[self.start..self.end])? else { return Ok(None) };
@@ -150,11 +150,11 @@ fn interpret(parsed: &httparse::Request, length: usize) -> Result<Header, Refusa
         return Err(Refusal::Malformed);
     }
     if fields.transfer_encoding {
-        // Both lengths, or an encoding in HTTP/1.0, may be an attempt of request smuggling (RFC 9112, 6.1).
+        // Both lengths, or an encoding in HTTP/1.0, may be an attempt at request smuggling (RFC 9112, 6.1).
         let contradicts = fields.content_length.is_some() || !is_1_1;
         return Err(if contradicts { Refusal::Malformed } else { Refusal::LengthRequired });
     }
-    // An expectation in HTTP/1.0 is ignored (RFC 9110, 10.1.1).
+    // `Expect` in an HTTP/1.0 request is ignored (RFC 9110, 10.1.1).
     if fields.expects && is_1_1 {
         return Err(Refusal::ExpectationFailed);
     }
@@ -195,7 +195,7 @@ impl Fields {
 
     fn add(&mut self, header: &httparse::Header) -> Result<(), Refusal> {
         let is = |name: &str| header.name.eq_ignore_ascii_case(name);
-        // Comparing lengths first rules out most names.
+        // Comparing the lengths first rules out most names.
         match header.name.len() {
             4 if is("host") => self.hosts += 1,
             6 if is("expect") => self.expects = true,
@@ -225,7 +225,7 @@ fn wait_ms(target: &str) -> Result<u32, Refusal> {
     wait.filter(|&wait| wait <= LONGEST_WAIT_MS).ok_or(Refusal::Malformed)
 }
 
-/// Parse digits only; `str::parse` would also accept a sign.
+/// Return the value of decimal digits, or None for any other text. (`str::parse` would also accept a sign.)
 fn decimal(text: &[u8]) -> Option<u64> {
     if !text.iter().all(u8::is_ascii_digit) {
         return None;

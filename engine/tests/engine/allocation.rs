@@ -1,4 +1,5 @@
-//! Repeated operations allocate no memory: allocations would add to the measured time, and memory would grow.
+//! Tests that repeated operations allocate no memory. Allocations would add to the measured time, and memory would
+//! grow.
 
 use crate::decryption::{decrypting, encrypted};
 use crate::support::authority::{Authority, VALID};
@@ -40,7 +41,7 @@ fn plain_mysql_query_allocates_nothing() {
     }
 }
 
-/// Covers answers that a gateway encrypted and answers that it did not.
+/// Answers with a column that a gateway encrypted, and answers without one.
 #[test]
 fn decrypted_query_allocates_nothing() {
     for algorithm in Algorithm::ALL {
@@ -68,7 +69,7 @@ fn postgres_operations_allocate_nothing() {
     assert_eq!(extra_allocations(mix(), postgres_service(&address), Transport::Plain {}), 0);
 }
 
-/// Covers all kinds except `load`, whose few batches are large.
+/// All kinds of operations except `load`, which has only few, large batches.
 #[test]
 fn redis_operations_allocate_nothing() {
     let address = Redis::default().start();
@@ -112,14 +113,14 @@ fn query_over_tls_allocates_nothing() {
     assert_eq!(extra_allocations(request, http_service(&address), transport()), 0);
 }
 
-/// Covers all kinds of YCSB operations. Values have their maximum length from the start, so buffers do not grow.
+/// All kinds of YCSB operations. All values have the maximum length, so buffers do not grow.
 #[test]
 fn ycsb_operations_allocate_nothing() {
     assert_eq!(extra_allocations(mix(), service(&server::start(Behaviour::Plain)), Transport::Plain {}), 0);
 }
 
 fn mix() -> Value {
-    // The test server returns two records for any scan.
+    // The test server returns two records for every scan.
     let settings = json!({"record_count": 1000, "read_proportion": 0.2, "update_proportion": 0.2,
         "insert_proportion": 0.2, "scan_proportion": 0.2, "read_modify_write_proportion": 0.2, "read_all_fields": false,
         "min_scan_length": 2, "request_distribution": "latest"});
@@ -134,7 +135,7 @@ fn query_allocations(settings: impl Settings + 'static, transport: Transport) ->
     extra_allocations(query(), settings, transport)
 }
 
-/// Return how many more allocations a slice of 2,000 operations makes than one of 1,000, with one worker.
+/// Return how many more allocations a slice of 2,000 operations makes than one of 1,000 operations, with one worker.
 fn extra_allocations(workload: Value, settings: impl Settings + 'static, transport: Transport) -> u64 {
     let workloads = [serde_json::from_value(workload).unwrap()];
     let ycsb = ycsb::resolve(&workloads, Share::ALL, [settings.table()].into_iter()).unwrap()[0][0].clone();

@@ -1,4 +1,4 @@
-//! Tests of the program `drive` through its standard streams.
+//! Tests of subcommand `drive` through its standard input and output.
 
 use crate::support::engine::{Engine, HANG_SECONDS};
 use crate::support::mysql::{Mysql, PASSWORD};
@@ -56,7 +56,7 @@ fn slices_of_all_kinds_are_answered() {
 
     let dead = engine.slice("dead", "query", 10, HANG_SECONDS);
     assert_eq!((&dead["operations"], &dead["errors"][0]["class"]), (&json!(0), &json!("refused")));
-    // A slice that ends by time has no errors.
+    // A slice that ends because its time is over has no errors.
     engine.undisturbed("plain", "query", u64::MAX, 0.01, |_| true);
     drop(engine.input);
     assert!(engine.child.wait().unwrap().success());
@@ -86,7 +86,7 @@ fn slices_of_all_kinds_are_answered_for_mysql() {
     assert_eq!(bare["phases"]["connect_and_first_operation"], Value::Null);
 
     let connect = engine.slice("plain", "connect", 20, HANG_SECONDS);
-    // Preparing and executing take two more round trips each connection.
+    // Preparing and executing take two more round trips on each connection.
     assert_eq!(connect["phases"]["connect_and_first_operation"]["round_trips"], 100);
 
     let query = engine.slice("plain", "query", 500, HANG_SECONDS);
@@ -96,7 +96,7 @@ fn slices_of_all_kinds_are_answered_for_mysql() {
 }
 
 #[test]
-fn silent_server_is_a_timeout() {
+fn server_that_never_answers_is_reported_as_timeout() {
     let mut plan = plan(&server::start(Behaviour::Silent));
     plan["plan"]["operation_timeout_ms"] = json!(50);
     let ready = Engine::start().ask(&plan)["ready"].take();
@@ -104,7 +104,7 @@ fn silent_server_is_a_timeout() {
 }
 
 #[test]
-fn end_of_input_ends_a_running_slice() {
+fn end_of_input_ends_the_process_during_a_slice() {
     let mut engine = Engine::start();
     engine.ask(&plan(&server::start(Behaviour::Plain)));
     engine.send(
@@ -115,7 +115,7 @@ fn end_of_input_ends_a_running_slice() {
 }
 
 #[test]
-fn invalid_plan_is_one_fatal_line() {
+fn invalid_plan_is_reported_in_one_fatal_line() {
     let good = plan("127.0.0.1:1");
     let mut unknown_field = good.clone();
     unknown_field["plan"]["arms"][0]["transport"]["shiny"] = json!(true);

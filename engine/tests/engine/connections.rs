@@ -1,4 +1,4 @@
-//! Tests of connections: round trips of each phase, servers that are unreachable or speak another protocol, and the
+//! Tests of connections: the round trips of each phase, servers that are unreachable or speak another protocol, and the
 //! class and text of certificate errors.
 
 use crate::support::authority::{Authority, EXPIRED, VALID};
@@ -49,7 +49,8 @@ fn sessions_are_resumed_only_if_configured() {
     for (resumption, version) in [(true, TlsVersion::V1_3), (true, TlsVersion::V1_2), (false, TlsVersion::V1_3)] {
         let Transport::Tls(settings) = tls(&ca_file, Some(version), Verify::Full) else { panic!("TLS") };
         let transport = Transport::Tls(net::settings::Tls { resumption, ..settings });
-        // Discovery has connected before, so the measured connection is never the first.
+        // The arm's server was discovered over an earlier connection, so the measured connection is never the first
+        // one.
         let (_, connection) = open(&address, transport).unwrap();
         assert_eq!(connection.security.unwrap().resumed, resumption, "{version:?}");
     }
@@ -86,12 +87,12 @@ fn name_without_address_is_a_resolve_error() {
 }
 
 #[test]
-fn server_that_closes_plain_connections_is_plain_refused() {
+fn closing_a_plain_connection_is_reported_as_plain_refused() {
     assert_eq!(plain_error(Behaviour::Closes), Class::PlainRefused);
 }
 
 #[test]
-fn server_without_tls_is_tls_refused() {
+fn missing_tls_is_reported_as_tls_refused() {
     assert_eq!(tls_error("closes", Behaviour::Closes), Class::TlsRefused);
     assert_eq!(tls_error("http", Behaviour::Response(b"HTTP/1.1 400 Bad Request\r\n\r\n")), Class::TlsRefused);
 }
@@ -125,7 +126,7 @@ fn wrong_certificate_address_is_refused() {
 }
 
 #[test]
-fn wrong_certificate_name_passes_with_ca_only() {
+fn wrong_certificate_name_is_accepted_with_ca_only() {
     assert_eq!(verify_certificate("ca-only", "db.example.org", VALID, Verify::CaOnly), Ok(true));
 }
 

@@ -1,4 +1,4 @@
-//! Tests of decryption in the MySQL client, with a test server that answers as if a gateway encrypted its results.
+//! Tests of decryption in the MySQL client. The test server answers as if a gateway had encrypted its results.
 
 use crate::support::engine::{Engine, HANG_SECONDS};
 use crate::support::mysql::{Answer, Answers, COLUMN, Mysql, NONCE, NextAnswer, PASSWORD};
@@ -13,10 +13,10 @@ use std::sync::atomic::Ordering;
 use wire::mysql::Settings;
 
 const KEY: &str = "00112233445566778899aabbccddeeff";
-/// The number of bytes in COLUMN before the part that a gateway replaces.
+/// The number of bytes of COLUMN in front of the part that a gateway replaces.
 const HEAD: usize = COLUMN.len() - 12;
 
-/// Return answers of the test server with an encrypted column, whose value has `length` bytes.
+/// Return answers for the test server with an encrypted column. The plaintext of its value has `length` bytes.
 pub fn encrypted(algorithm: Algorithm, length: usize) -> Answers {
     changed(algorithm, length, |_| {})
 }
@@ -107,10 +107,10 @@ fn values_are_decrypted_and_counted() {
 }
 
 #[test]
-fn only_a_client_with_decryption_announces_it_and_counts() {
+fn only_a_client_with_decryption_announces_and_counts_it() {
     let server = Mysql::default();
     let mut engine = start(&server, "prepared", &json!({}));
-    // Discovery of the arm made one connection.
+    // Discovering the arm's server took one connection.
     assert_eq!(server.decrypting.load(Ordering::Relaxed), 1);
     let direct = engine.slice("direct", "connect", 5, HANG_SECONDS);
     assert_eq!((&direct["operations"], &direct["counts"]), (&json!(5), &json!({})));
@@ -151,7 +151,7 @@ fn decryption_failures_are_encryption_errors_and_the_engine_continues() {
     }
 }
 
-/// Keys are bound to the scramble in the greeting, not to that of a later authentication switch.
+/// Keys depend on the scramble (the server's nonce) in the greeting, not on that of a later authentication switch.
 #[test]
 fn authentication_switch_does_not_change_keys() {
     let answers = encrypted(Algorithm::Aes128Gcm, 7);

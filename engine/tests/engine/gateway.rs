@@ -1,4 +1,4 @@
-//! Tests of the gateway's program with test clients and servers, including servers that break off or violate the
+//! Tests of subcommand `gateway` with test clients and servers, including servers that disconnect or violate the
 //! protocol.
 
 use crate::support::authority::{Authority, VALID};
@@ -29,7 +29,7 @@ fn lost_server_during_a_result_is_reported() {
         assert_eq!(answer.len(), 4, "the complete packets, then an error");
         assert_eq!(final_error(&answer, "shop"), "the server behind the gateway was lost");
     }
-    // The gateway continues.
+    // The gateway still serves other clients.
     assert_eq!((gateway.counter("connections"), gateway.counter("errors")), (2, 2));
 }
 
@@ -48,7 +48,7 @@ fn protocol_violation_ends_only_its_session() {
     }
 }
 
-/// Keys and values in memory must reach neither a core dump nor swap.
+/// Keys and values in memory must reach neither a core dump nor the swap space.
 #[test]
 fn memory_is_locked_and_not_dumped() {
     let (server, _) = scripted(ServerScript::Sends([beginning(), packet(4, END)].concat()));
@@ -64,7 +64,7 @@ fn memory_is_locked_and_not_dumped() {
     };
     let master_key = locked();
     assert!(master_key > 0, "no page is locked, or RLIMIT_MEMLOCK is 0");
-    // Each guarded session has a separate key.
+    // Each session of a guarded account has its own key.
     let _clients: Vec<_> = (0..50).map(|_| gateway.client("shop")).collect();
     assert!(locked() > master_key);
 }
@@ -159,7 +159,7 @@ fn server_with_untrusted_certificate_is_not_used() {
     assert!(failure.detail.contains("cannot be reached"), "{failure}");
 }
 
-/// Covers unguarded and guarded accounts, with text and prepared statements.
+/// Accounts without and with guard, with text queries and prepared statements.
 #[test]
 fn repeated_command_allocates_nothing() {
     let text = (packet(0, QUERY), [beginning(), packet(4, END)].concat());

@@ -1,4 +1,4 @@
-//! Tests of the gateway's limits for one client: connections and time.
+//! Tests of the limits that the gateway sets for a client: numbers of connections, and times.
 
 use crate::support::TIMEOUT_NS;
 use crate::support::gateway::{END, Gateway, OK, QUERY, ServerScript, beginning, packet, receive, response, scripted};
@@ -29,7 +29,8 @@ fn error(payload: &[u8]) -> (u16, String) {
     (u16::from_le_bytes([payload[1], payload[2]]), String::from_utf8_lossy(&payload[3..]).into_owned())
 }
 
-/// Connect repeatedly until there is a greeting, and call `refused` with each error before.
+/// Connect repeatedly until the gateway sends a greeting, and return the connection. Call `refused` with each error
+/// before that.
 fn eventually_greeted(gateway: &Gateway, refused: impl Fn(&str)) -> TcpStream {
     let until = Instant::now() + Duration::from_nanos(TIMEOUT_NS);
     loop {
@@ -56,7 +57,7 @@ fn connections_above_the_limit_are_refused() {
         assert_eq!((code, error), (1040, format!("Too many connections: the gateway accepts {words}")));
         assert_eq!((gateway.counter("connections"), gateway.counter("errors")), (3, 1));
         drop(held);
-        // Connections are released shortly after their end.
+        // The gateway releases a connection shortly after the client has closed it.
         drop(eventually_greeted(&gateway, |error| assert!(error.contains(words), "{error}")));
     }
 }
@@ -83,7 +84,7 @@ fn login_times_out() {
         assert!(error.contains("no answer in time"), "{error}");
         ends.recv_timeout(Duration::from_nanos(TIMEOUT_NS)).expect("the connection to the server ends too");
     };
-    // On a machine that stalls, the server's greeting may arrive too late.
+    // On a machine that stalls, the server's greeting may be too late.
     let stream = eventually_greeted(&gateway, ended_in_time);
     ended_in_time(&read_final_error(stream, 1).1);
 }
@@ -92,7 +93,7 @@ fn login_times_out() {
 fn only_guarded_sessions_have_idle_and_command_timeouts() {
     let (server, _) = scripted(ServerScript::Sends([beginning(), packet(4, END)].concat()));
     let command = packet(0, QUERY);
-    // Each gateway has one limit, because a stall before the first bytes would count as idle time.
+    // Each gateway has only one limit, because a stall before the first bytes would count as idle time.
     for (limit, begun, sequence, code, words) in
         [("idle_seconds", 0, 0, 4031, "idle for too long"), ("command_seconds", 5, 1, 1159, "too long to arrive")]
     {
@@ -103,7 +104,7 @@ fn only_guarded_sessions_have_idle_and_command_timeouts() {
         }
         let (received_code, error) = read_final_error(guarded, sequence);
         assert!(received_code == code && error.contains(words), "{error}");
-        // The unguarded session was idle for longer and is still open.
+        // The session of the account without guard was idle for longer and is still open.
         plain.write_all(&command[begun..]).unwrap();
         let answer: Vec<_> = (0..4).map(|_| receive(&mut plain).unwrap()).collect();
         assert_eq!(answer[3], (4, END.to_vec()));
@@ -118,7 +119,7 @@ fn guarded_client_that_never_reads_is_disconnected() {
     stream.write_all(&packet(0, QUERY)).unwrap();
     ends.recv_timeout(Duration::from_nanos(TIMEOUT_NS)).expect("the connection to the server ends");
     drop(stream);
-    // Other clients are served.
+    // Other clients are still served.
     drop(gateway.client("shop"));
     assert!(gateway.counter("values_encrypted") > 0);
 }

@@ -1,5 +1,5 @@
-//! Tests of an engine that is one of several hosts: its share of the work, windows that open at a given instant, a plan
-//! sealed to it, and a program that runs from memory.
+//! Tests of an engine on one of several hosts: its share of the work, slices that open at a given instant, a plan that
+//! is encrypted to its key, and a program that runs from memory.
 
 use crate::support::engine::{Engine, HANG_SECONDS};
 use crate::support::server::{self, Behaviour};
@@ -85,7 +85,8 @@ fn hosts_share_workers_and_operations() {
 #[test]
 fn prepared_slice_opens_at_its_instant() {
     let mut engine = host(0, &server::start(Behaviour::Plain));
-    // A slow engine gets the command after the instant and opens at once, so try instants from 50 ms to 51 s ahead.
+    // A slow engine gets the command after the instant and opens the slice at once. So try instants from 50 ms to 51 s
+    // ahead.
     let in_time = (0..=10).find(|doublings| {
         let id = 7 + doublings;
         assert_eq!(prepare(&mut engine, id, "query"), json!({"id": id, "errors": []}));
@@ -100,7 +101,7 @@ fn prepared_slice_opens_at_its_instant() {
     });
     assert!(in_time.is_some(), "no slice opened at its instant");
 
-    // A slice that is prepared twice, with an instant in the past.
+    // A slice that is prepared twice, and whose instant has passed.
     let before = base::clock::now();
     prepare(&mut engine, 1, "query");
     prepare(&mut engine, 1, "query");
@@ -115,7 +116,8 @@ fn prepared_slice_opens_at_its_instant() {
 fn host_without_a_worker_answers_at_once() {
     let mut engine = host(2, &server::start(Behaviour::Plain));
     prepare(&mut engine, 1, "few");
-    // Nearly the maximum, so that the instant is still ahead when a slow engine gets the command.
+    // The instant is nearly as far ahead as allowed, so that it is still in the future when a slow engine gets the
+    // command.
     let opens = base::clock::now() + 55_000_000_000;
     let answer = slice_at(&mut engine, 1, "few", opens)["slice"].take();
     assert_eq!((&answer["operations"], &answer["elapsed_ns"]), (&json!(0), &json!(0)));
@@ -152,7 +154,7 @@ fn sealed(key: &str, plan: &Value) -> Value {
 }
 
 #[test]
-fn program_in_memory_opens_a_sealed_plan() {
+fn program_run_from_memory_accepts_a_plan_encrypted_to_its_key() {
     let mut memory = File::from(memfd_create("costof-engine", MemfdFlags::CLOEXEC).unwrap());
     memory.write_all(&std::fs::read(PROGRAM).unwrap()).unwrap();
     let path = format!("/proc/self/fd/{}", memory.as_raw_fd());
@@ -168,7 +170,7 @@ fn program_in_memory_opens_a_sealed_plan() {
 }
 
 #[test]
-fn unsealed_or_invalid_plan_is_one_fatal_line() {
+fn unencrypted_or_invalid_plan_is_reported_in_one_fatal_line() {
     let mut misplaced = plan("127.0.0.1:1");
     misplaced["plan"]["seed"] = json!(SECRET);
     for is_sealed in [true, false] {

@@ -1,4 +1,4 @@
-//! Tests of HTTP requests through the program, and of paces and think times.
+//! Tests of HTTP requests through subcommand `drive`, and of paces and think times.
 
 use crate::support::authority::{Authority, VALID};
 use crate::support::engine::{Engine, HANG_SECONDS};
@@ -29,14 +29,14 @@ pub fn requests(workers: u64) -> Value {
     json!([{"name": "request", "kind": "request", "workers": workers}])
 }
 
-/// Start an engine with this plan, whose arm must be able to run.
+/// Start an engine with this plan. Its arm must be able to run.
 fn engine(plan: &Value) -> Engine {
     let mut engine = Engine::start();
     assert_eq!(arm_error(&mut engine, plan), Value::Null);
     engine
 }
 
-/// Send the plan and return the error of its arm.
+/// Send the plan to the engine and return the error of the plan's arm.
 fn arm_error(engine: &mut Engine, plan: &Value) -> Value {
     engine.ask(plan)["ready"]["arms"][0]["error"].take()
 }
@@ -49,8 +49,8 @@ fn request_error(response: Response) -> (String, String) {
     error_within(response, 300_000)
 }
 
-/// Return class and detail of a request's error. If discovery times out on a machine that stalls, retry with twice the
-/// timeout.
+/// Return class and detail of the error of a request. If the server's discovery times out on a machine that stalls, try
+/// again with twice the timeout.
 fn error_within(response: Response, operation_timeout_ms: u64) -> (String, String) {
     let server = Http::start(Response::OneByOne(vec![Response::Bytes(OK), response.clone()]));
     let mut plan = plan(&server.address, &plain(), &requests(1));
@@ -74,7 +74,7 @@ fn error_within(response: Response, operation_timeout_ms: u64) -> (String, Strin
 fn persistent_connection_carries_all_requests() {
     let server = Http::start(Response::Bytes(OK));
     let mut plan = plan(&server.address, &plain(), &requests(2));
-    // Both workers claim a request before one is answered, so both connect.
+    // With one thread, both workers claim a request before one of them is answered, so both open a connection.
     plan["plan"]["threads"] = json!(1);
     let mut engine = engine(&plan);
     let first = engine.slice("arm", "request", 300, HANG_SECONDS);
@@ -94,19 +94,19 @@ fn persistent_connection_carries_all_requests() {
     assert_eq!((&second["evidence"]["connections"], &second["counts"]["http.reused"]), (&json!(0), &json!(300)));
     assert_eq!(second["evidence"]["server"], server.address.as_str(), "evidence includes persistent connections");
     assert_eq!((&second["phases"]["connect"], sum(&second, "request")), (&Value::Null, sum(&second, "processing")));
-    // Discovery made one more connection.
+    // Discovering the arm's server took one more connection.
     assert_eq!(server.connections.load(Ordering::SeqCst), 3);
 }
 
 #[test]
-fn connection_carries_its_maximum_number_of_requests() {
+fn connection_ends_after_its_maximum_number_of_requests() {
     for (maximum, workers, connections) in [(1, 1, 30), (10, 1, 3), (10, 2, 4), (100, 1, 1)] {
         let server = Http::start(Response::Bytes(OK));
         let mut plan = plan(&server.address, &plain(), &requests(workers));
         plan["plan"]["arms"][0]["service"]["requests_per_connection"] = json!(maximum);
         plan["plan"]["threads"] = json!(1);
-        // The second of two workers counts one request more on its first connection. Depending on how the thirty
-        // requests are distributed, both workers need three to five connections.
+        // The second of two workers counts one more request on its first connection. Depending on how the thirty
+        // requests are distributed, both workers together need three to five connections.
         let slice = engine(&plan).slice("arm", "request", 30, HANG_SECONDS);
         assert_eq!(slice["errors"], json!([]));
         let opened = slice["evidence"]["connections"].as_u64().unwrap();
@@ -128,10 +128,10 @@ fn first_connections_do_not_all_end_at_once() {
     plan["plan"]["arms"][0]["service"]["requests_per_connection"] = json!(4);
     plan["plan"]["threads"] = json!(1);
     let mut engine = engine(&plan);
-    // Worker 0 starts counting at zero, so eight requests need two connections.
+    // Worker 0 starts to count at zero, so eight requests need two connections.
     assert_eq!(engine.slice("arm", "even", 8, HANG_SECONDS)["evidence"]["connections"], 2);
-    // Each of four workers claims one request before any is answered. Worker 3's counts as the fourth of its
-    // connection, so the next slice reopens only that connection.
+    // Each of the four workers claims one request before any of them is answered. The request of worker 3 counts as the
+    // fourth on its connection, so the next slice opens only this connection again.
     assert_eq!(engine.slice("arm", "four", 4, HANG_SECONDS)["evidence"]["connections"], 4);
     assert_eq!(engine.slice("arm", "four", 4, HANG_SECONDS)["evidence"]["connections"], 1);
 }
@@ -147,13 +147,13 @@ fn announced_close_opens_a_new_connection() {
 
 #[test]
 fn connection_closed_between_slices_is_not_an_error() {
-    // The server closes the connection without announcing it.
+    // The server closes the connection without a `Connection: close` in its response.
     let server = Http::start(Response::ThenCloses(OK));
     let mut engine = engine(&plan(&server.address, &plain(), &requests(1)));
     for slices in 1..=5 {
         let slice = engine.slice("arm", "request", 1, HANG_SECONDS);
         assert_eq!((&slice["operations"], &slice["evidence"]["connections"]), (&json!(1), &json!(1)), "{slice}");
-        // Discovery's connection, and one for each slice.
+        // One connection for discovery, and one for each slice.
         while server.ended.load(Ordering::SeqCst) < slices + 1 {
             std::thread::yield_now();
         }
@@ -285,7 +285,7 @@ fn name_is_resolved_only_during_discovery() {
 }
 
 #[test]
-fn connect_trial_opens_requests_and_closes() {
+fn connect_opens_a_connection_for_each_request_and_closes_it() {
     let server = Http::start(Response::Bytes(OK));
     let workloads = json!([{"name": "connect", "kind": "connect", "workers": 2},
                            {"name": "bare", "kind": "connect", "first_operation": false}]);
@@ -306,7 +306,7 @@ fn connect_trial_opens_requests_and_closes() {
 }
 
 #[test]
-fn paced_trial_with_further_operations_counts_from_its_instant() {
+fn paced_connect_is_timed_from_its_scheduled_instant() {
     let server = Http::start(Response::Bytes(OK));
     let pace = json!({"per_second": 200.0, "arrivals": "constant"});
     let workloads = json!([{"name": "load", "kind": "connect", "workers": 8, "further_operations": 4, "pace": pace}]);
@@ -328,8 +328,8 @@ fn further_operations_extend_the_grace_after_the_slice() {
     let server = Http::start(Response::After(Duration::from_millis(400), OK));
     let pace = json!({"per_second": 10.0, "arrivals": "constant"});
     let workloads = json!([{"name": "load", "kind": "connect", "workers": 4, "further_operations": 4, "pace": pace}]);
-    // Both trials last 2 s, longer than the window and a grace of 1 s. A stalling machine may start the second too
-    // late.
+    // Both trials last 2 s, longer than the slice and the grace of 1 s after it. On a machine that stalls, the second
+    // one may start too late.
     engine(&plan(&server.address, &plain(), &workloads))
         .undisturbed("arm", "load", 2, 0.5, |load| load["operations"] == 2);
 }
@@ -361,7 +361,7 @@ fn persistent_tls_connection_is_in_the_evidence_of_later_slices() {
     let authority = Authority::new();
     let server = Http::start_over(server::tls(&authority.identity("127.0.0.1", VALID), None), Response::Bytes(OK));
     let mut plan = plan(&server.address, &tls(&authority.file("http-standing"), false), &requests(3));
-    // All three workers claim a request before one is answered, so all are connected before the second slice.
+    // All three workers claim a request before one of them is answered, so all are connected before the second slice.
     plan["plan"]["threads"] = json!(1);
     let mut engine = engine(&plan);
     assert_eq!(engine.slice("arm", "request", 60, HANG_SECONDS)["errors"], json!([]));
@@ -389,7 +389,7 @@ fn wrong_certificate_name_is_refused() {
     let behaviour = server::tls(&authority.identity("shop.example", VALID), None);
     let server = Http::start_over(behaviour, Response::Bytes(OK));
     let mut plan = plan(&server.address, &tls(&authority.file("http-name"), false), &requests(1));
-    // The Host field of a request does not change which certificate is accepted.
+    // The certificate is verified for the address, not for the name in the request's Host field.
     plan["plan"]["arms"][0]["service"]["host"] = json!("shop.example");
     let ready = Engine::start().ask(&plan);
     assert_eq!(ready["ready"]["arms"][0]["error"]["class"], "tls_certificate_name");
@@ -409,7 +409,7 @@ fn headers_do_not_appear_in_output() {
 }
 
 #[test]
-fn invalid_plan_is_one_fatal_line() {
+fn invalid_plan_is_reported_in_one_fatal_line() {
     let good = plan("127.0.0.1:1", &plain(), &requests(1));
     let with = |change: &dyn Fn(&mut Value)| {
         let mut plan = good.clone();
@@ -454,7 +454,8 @@ fn latency_counts_from_the_scheduled_instant() {
     engine.ask(&plan(&server.address, &plain(), &paced("request", 1, 100.0, "constant")));
     let slice = engine.slice("arm", "request", 6, HANG_SECONDS);
     assert_eq!((&slice["operations"], &slice["errors"]), (&json!(6), &json!([])));
-    // Requests are due every 10 ms and take at least 40 ms, so the n-th waits at least n times 30 ms for the worker.
+    // A request is due every 10 ms and takes at least 40 ms. So the n-th request waits at least n times 30 ms for the
+    // worker.
     assert_eq!(slice["phases"]["delay"]["count"], 6);
     assert!(sum(&slice, "delay") >= 30_000_000 * (1 + 2 + 3 + 4 + 5));
     assert!(slice["phases"]["delay"]["max_ns"].as_u64().unwrap() >= 150_000_000);
@@ -469,7 +470,7 @@ fn operations_of_all_threads_follow_one_schedule() {
     engine.ask(&plan(&server.address, &plain(), &paced("request", 8, 200.0, "constant")));
     let slice = engine.slice("arm", "request", 21, HANG_SECONDS);
     assert_eq!((&slice["operations"], &slice["phases"]["delay"]["count"]), (&json!(21), &json!(21)));
-    // The last operation is due 20 gaps of 5 ms after the start.
+    // The last operation is due 100 ms (20 gaps of 5 ms) after the start.
     assert!(slice["elapsed_ns"].as_u64().unwrap() >= 100_000_000);
     engine.undisturbed("arm", "request", 1_000_000, 0.1, |closed| {
         assert!(closed["operations"].as_u64().unwrap() <= 20, "an operation began after the window's close");
@@ -487,7 +488,7 @@ fn unfinished_operations_are_counted_as_abandoned() {
         let slice = engine.slice("arm", "r", 100, seconds);
         assert_eq!((&slice["operations"], &slice["phases"]), (&json!(0), &json!({})));
         match slice["errors"].as_array().unwrap().as_slice() {
-            // On a busy machine not all workers may have begun.
+            // On a busy machine some workers may not have begun an operation.
             [] => 0,
             [error] if error["class"] == "abandoned" => error["count"].as_u64().unwrap(),
             _ => panic!("{slice}"),
@@ -559,7 +560,7 @@ fn all_kinds_of_workloads_support_a_pace() {
     }
 }
 
-/// Return the scheduling policies (sched(7)) of the measuring threads during a slice of a workload.
+/// Return the scheduling policies (sched(7)) of the threads that measure, during a slice of this workload.
 fn policies_in(workload: &Value, workers: u64) -> Vec<i32> {
     let never = Response::After(Duration::from_secs(3600), OK);
     let server = Http::start(Response::OneByOne(vec![Response::Bytes(OK), never]));
@@ -576,7 +577,7 @@ fn policies_in(workload: &Value, workers: u64) -> Vec<i32> {
         std::fs::read_dir(format!("/proc/{}/task", engine.child.id())).unwrap().map(|task| task.unwrap().path());
     let pools = tasks.filter(|task| std::fs::read_to_string(task.join("comm")).unwrap().starts_with("pool-"));
     let number = |task: std::path::PathBuf| task.file_name().unwrap().to_str().unwrap().parse().unwrap();
-    // SAFETY: it takes and returns numbers.
+    // SAFETY: the call takes and returns numbers.
     let policies = pools.map(|task| unsafe { libc::sched_getscheduler(number(task)) }).collect();
     engine.child.kill().unwrap();
     policies

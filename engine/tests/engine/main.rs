@@ -1,4 +1,4 @@
-//! Tests of the engine as a whole, with test servers in this process on loopback.
+//! Tests of the whole engine. The servers are test servers in this process, reached over loopback.
 
 mod allocation;
 mod command_line;

@@ -1,5 +1,5 @@
-//! Tests of MySQL's connection phase: all authentication methods, TLS on the same connection, and servers of other
-//! protocols.
+//! Tests of how MySQL connections are opened: all authentication methods, TLS on the same connection, and servers that
+//! speak other protocols.
 
 use crate::support::authority::{Authority, VALID};
 use crate::support::mysql::{Mysql, PASSWORD};
@@ -58,7 +58,7 @@ fn every_authentication_method_works_with_its_round_trips() {
         ("mysql_native_password", "client_ed25519", false, 2),
         ("auth_gssapi_client", "client_ed25519", false, 2),
         (sha2, sha2, true, 1),
-        // The scramble, the request for the public key, the encrypted password.
+        // The three round trips: the scramble, the request for the public key, and the encrypted password.
         (sha2, sha2, false, 3),
         ("mysql_native_password", sha2, false, 4),
     ] {
@@ -96,12 +96,12 @@ fn unknown_authentication_method_is_named() {
 }
 
 #[test]
-fn server_without_tls_is_tls_refused() {
+fn missing_tls_is_reported_as_tls_refused() {
     let failure = open(&Mysql::default(), tls(&Authority::new().file("mysql-no-tls"), None, Verify::Full)).unwrap_err();
     assert_eq!(failure.class, Class::TlsRefused);
 }
 
-/// An attacker could inject plaintext, which would pass for the server's data after the TLS handshake.
+/// An attacker could inject plaintext, which the client would take for the server's data after the TLS handshake.
 #[test]
 fn plaintext_before_tls_is_refused() {
     let (acceptor, ca_file) = secure("mysql-injection", None);
@@ -156,7 +156,7 @@ fn first_reachable_address_is_measured() {
 fn closing_sends_quit() {
     let server = Mysql::default();
     open(&server, PLAIN).unwrap();
-    // Discovery's connection and the measured one; the server's threads may count them a little later.
+    // One connection for discovery and one that is measured. The server's threads may count them a little later.
     while server.quits.load(Ordering::Relaxed) < 2 {
         std::thread::yield_now();
     }

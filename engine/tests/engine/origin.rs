@@ -1,4 +1,4 @@
-//! Tests of the origin through its sockets and its standard streams.
+//! Tests of subcommand `origin` through its sockets and its standard streams.
 
 use crate::support::TIMEOUT_NS;
 use crate::support::authority::{Authority, Identity, VALID};
@@ -60,7 +60,7 @@ impl Origin {
     }
 }
 
-/// Ends the process even if the test fails.
+/// End the process even if the test fails.
 impl Drop for Origin {
     fn drop(&mut self) {
         self.end();
@@ -161,7 +161,8 @@ fn waiting_requests_do_not_delay_others() {
 #[test]
 fn invalid_request_gets_an_error_response_and_closes() {
     let (_origin, plain, _) = Origin::start("refused", 1);
-    // More than the origin accepts, sent by one call: between two calls a stalled client could lose the connection.
+    // More bytes than the origin accepts, sent by one call. If a stalled client sent them by two calls, it could lose
+    // the connection between them.
     let endless = [b"GET / HTTP/1.1\r\nHost: h\r\nX: ", vec![b'x'; 20_000].as_slice()].concat();
     for (request, status) in [
         (&b"GET / HTTP/1.1\r\n\r\n"[..], "400 Bad Request"),
@@ -173,8 +174,8 @@ fn invalid_request_gets_an_error_response_and_closes() {
         let mut refused = connect(&plain);
         let answer = until_end(&mut refused, request);
         assert_eq!(answer, format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"));
-        // This response shows that the single thread has handled the refused connection, or waits for more of its
-        // bytes.
+        // This response shows that the single thread has handled the refused connection, or waits for more bytes from
+        // it.
         expect(&mut connect(&plain), GET, OK);
         assert!(refused.take_error().unwrap().is_none(), "the connection was reset: bytes were left unread");
     }
@@ -214,7 +215,7 @@ fn tls_client(
     builder.set_session_cache_mode(SslSessionCacheMode::OFF);
     let mut ssl = builder.build().configure().unwrap().verify_hostname(false).into_ssl("127.0.0.1").unwrap();
     if let Some(session) = session {
-        // SAFETY: a session may be used in another context with the same settings, as here.
+        // SAFETY: a session may be used in another context that has the same settings, as here.
         unsafe { ssl.set_session(session).unwrap() };
     }
     let mut stream = SslStream::new(ssl, connect(to)).unwrap();
@@ -228,11 +229,11 @@ fn client_chooses_the_tls_version_and_can_resume() {
     let versions = [SslVersion::TLS1, SslVersion::TLS1_1, SslVersion::TLS1_2, SslVersion::TLS1_3];
     for version in versions {
         let mut first = tls_client(version, None, None, &tls);
-        // TLS 1.3 sends tickets after the handshake; they arrive with the response.
+        // TLS 1.3 sends session tickets after the handshake. They arrive with the response.
         expect(&mut first, GET, OK);
         let session = first.ssl().session().unwrap().to_owned();
         assert!(!first.ssl().session_reused());
-        // A session may be resumed only after its connection was shut down.
+        // A session can be resumed only after its connection was shut down.
         first.shutdown().unwrap();
         let mut again = tls_client(version, None, Some(&session), &tls);
         assert!(again.ssl().session_reused(), "{}", again.ssl().version_str());
@@ -264,7 +265,7 @@ fn counters_include_all_threads() {
 }
 
 #[test]
-fn invalid_plan_is_one_fatal_line() {
+fn invalid_plan_is_reported_in_one_fatal_line() {
     let occupied = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let authority = Authority::new();
     let ours = identity_file("fatal", &authority.identity("127.0.0.1", VALID));

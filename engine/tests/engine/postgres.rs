@@ -1,5 +1,5 @@
-//! Tests of PostgreSQL's connection start, and of servers of other protocols. Logins and their errors are tested on
-//! real servers (tests/integration/test_postgres.py).
+//! Tests of how PostgreSQL connections are opened, and of servers that speak other protocols. Logins and their errors
+//! are tested with real servers (tests/integration/test_postgres.py).
 
 use crate::support::authority::{Authority, VALID};
 use crate::support::postgres::Postgres;
@@ -25,7 +25,7 @@ fn round_trips(server: &Postgres, transport: Transport) -> Vec<(Phase, u64)> {
     timeline.spans().map(|span| (span.phase, span.traffic.round_trips)).collect()
 }
 
-/// Without authentication the server sends its whole answer at once.
+/// A server without authentication sends its whole answer at once.
 #[test]
 fn plain_connection_start_is_one_round_trip() {
     assert_eq!(round_trips(&Postgres::default(), PLAIN), [(Phase::Tcp, 1), (Phase::Hello, 1), (Phase::Auth, 0)]);
@@ -44,14 +44,15 @@ fn tls_request_takes_one_round_trip() {
 }
 
 #[test]
-fn server_without_tls_is_tls_refused() {
+fn missing_tls_is_reported_as_tls_refused() {
     let transport = tls(&Authority::new().file("postgres-no-tls"), None, Verify::Full);
     let failure = open_postgres(&postgres_service(&Postgres::default().start()), transport).unwrap_err();
     assert_eq!(failure.class, Class::TlsRefused);
     assert!(failure.detail.ends_with("the server does not offer TLS"), "{failure}");
 }
 
-/// An attacker could inject plaintext, which would pass for the server's data after the TLS handshake (CVE-2021-23222).
+/// An attacker could inject plaintext, which the client would take for the server's data after the TLS handshake
+/// (CVE-2021-23222).
 #[test]
 fn plaintext_before_tls_is_refused() {
     let (server, transport) = secure("postgres-injection", None, b"R\0\0\0\x08\0\0\0\0");
@@ -59,7 +60,7 @@ fn plaintext_before_tls_is_refused() {
     assert!(matches!(failure.class, Class::TlsRefused | Class::TlsHandshake), "{failure:?}");
 }
 
-/// With direct TLS a server that does not negotiate PostgreSQL by ALPN is refused.
+/// With direct TLS, a server that does not negotiate PostgreSQL's protocol by ALPN is refused.
 #[test]
 fn direct_tls_requires_alpn() {
     let authority = Authority::new();
@@ -85,7 +86,7 @@ fn other_protocols_are_recognised_by_their_first_bytes() {
     assert_eq!(greeting_error(b"HTTP/1.1 400 Bad Request\r\n").class, Class::Protocol);
     assert_eq!(greeting_error(b"R\x7f\xff\xff\xff").class, Class::Protocol);
     assert_eq!(greeting_error(b"Z\0\0\0\x05I").class, Class::Protocol);
-    // The server closes without reading the client's message.
+    // The server closes the connection without reading the client's message.
     assert!(matches!(greeting_error(b"").class, Class::Closed | Class::Reset));
 }
 

@@ -1,4 +1,5 @@
-//! Tests of Redis's connection start, and of servers of other protocols. Answers of real servers are tested on them.
+//! Tests of how Redis connections are opened, and of servers that speak other protocols. Answers to commands are tested
+//! with real servers.
 
 use crate::support::authority::{Authority, VALID};
 use crate::support::redis::Redis;
@@ -48,7 +49,7 @@ fn tls_starts_with_the_connection() {
     }
 }
 
-/// No server listens at the plain address.
+/// No server listens at the address for plain connections.
 #[test]
 fn tls_uses_its_separate_port() {
     let (server, transport) = secure("redis-port", None);

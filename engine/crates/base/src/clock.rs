@@ -4,7 +4,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
-/// Return the time of `CLOCK_MONOTONIC`. Every measured duration is the difference of two such times.
+/// Return the time of `CLOCK_MONOTONIC` in nanoseconds. Every measured duration is the difference of two such times.
 pub fn now() -> u64 {
     read(ClockId::Monotonic)
 }
@@ -13,12 +13,13 @@ pub fn process_cpu() -> u64 {
     read(ClockId::ProcessCPUTime)
 }
 
-/// Return the nanoseconds since 1970 UTC. They record when a slice was measured and never serve to measure a duration.
+/// Return the nanoseconds since 1970 UTC. They only record when a slice was measured; no duration is computed from
+/// them.
 pub fn unix() -> u64 {
     read(ClockId::Realtime)
 }
 
-/// Convert a plan's seconds to nanoseconds.
+/// Convert a number of seconds, as plans use them, to nanoseconds.
 pub fn from_seconds(seconds: f64) -> u64 {
     (seconds * NANOS_PER_SECOND as f64) as u64
 }

@@ -1,4 +1,4 @@
-//! Errors: the classes by which they are counted, and the mapping of system errors to classes.
+//! Errors of the engine: the classes by which they are counted, and the class of each system error.
 
 use rustix::io::Errno;
 use serde::Serialize;
@@ -8,13 +8,13 @@ use std::{fmt, io};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
-    /// The host name has no address.
+    /// The host name cannot be resolved to an address.
     Resolve,
     /// No process listens at the address.
     Refused,
-    /// There is no route to the address, or no local port is free.
+    /// There is no route to the address, or no local port is free, or another system error occurred.
     Unreachable,
-    /// The answer did not arrive within the plan's `operation_timeout_ms`.
+    /// No answer arrived within the plan's `operation_timeout_ms`.
     Timeout,
     /// The operation was still in flight when its slice had to close.
     Abandoned,
@@ -22,52 +22,53 @@ pub enum Class {
     Reset,
     /// The server closed the connection.
     Closed,
-    /// The peer does not speak TLS.
+    /// The server does not accept TLS.
     TlsRefused,
-    /// The peer closes plain connections.
+    /// The server does not accept plain connections: it closed one.
     PlainRefused,
-    /// The certificate is for another name or address.
+    /// The certificate is for another name or address than the server's.
     TlsCertificateName,
     /// The certificate has expired or is not valid yet.
     TlsCertificateExpired,
-    /// The certificate does not chain to a trusted authority.
+    /// The certificate was not issued by a trusted authority.
     TlsCertificateUntrusted,
     /// The handshake failed, for instance because the peers share no cipher suite.
     TlsHandshake,
-    /// The client's TLS settings are unusable, for instance a CA file without certificates.
+    /// The client's TLS settings cannot be used, for example a CA file without certificates.
     TlsConfiguration,
     /// The user or the password is wrong, or the server could not prove that it knows the password.
     Authentication,
-    /// No member of the service fits the read preference.
+    /// No server of the service fits the read preference.
     NoMember,
     /// The server answered with an error.
     Server,
-    /// A master key is missing or wrong, or a ciphertext was changed.
+    /// A master key is missing or wrong, or a ciphertext was modified.
     Encryption,
     /// The HTTP status was not 2xx.
     Status,
-    /// The connection ended within a response's body.
+    /// The connection ended before a response's body was complete.
     ShortBody,
     /// The peer violated the protocol.
     Protocol,
     /// Fatal: the plan or a command is invalid.
     Plan,
-    /// Fatal: the operating system refuses what a link needs.
+    /// Fatal: the operating system refuses something that a simulated link needs, such as a device.
     Link,
-    /// Fatal: a defect of the engine.
+    /// Fatal: there is a defect in the engine.
     Internal,
 }
 
-/// An error as it is counted and shown. It never holds credentials.
+/// An error of the engine, with the class by which it is counted and a text for people. It never contains credentials.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Failure {
     pub class: Class,
-    /// One line for people.
+    /// A description in one line, for people.
     pub detail: String,
-    /// The name of the phase that failed, in workloads with several kinds of operations.
+    /// The name of the phase that failed. Only workloads with several kinds of operations set it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<&'static str>,
-    /// The server answered that another server is responsible (it is not, or no longer, the primary).
+    /// Whether the server answered that another server is responsible, because this one is not (or no longer) the
+    /// primary.
     #[serde(skip)]
     pub moved: bool,
     /// The server's error number, if it sent one.
@@ -87,19 +88,20 @@ impl Failure {
         Failure::new(Class::Protocol, detail)
     }
 
-    /// Put `subject` (such as a server's address) in front of the detail.
+    /// Put `subject`, such as a server's address, in front of the error's description.
     pub fn with(mut self, subject: &impl fmt::Display) -> Self {
         self.detail = format!("{subject}: {}", self.detail);
         self
     }
 
-    /// Set the failed phase, unless one is set already.
+    /// Set the phase that failed, unless it is already set.
     pub fn during(mut self, phase: &'static str) -> Self {
         self.phase.get_or_insert(phase);
         self
     }
 
-    /// Map an error of a system call on a connection, by its error number.
+    /// Return the failure for an error of a system call on a connection. Its class follows from the system's error
+    /// number.
     pub fn from_io(error: &io::Error) -> Self {
         let class = match error.raw_os_error().map(Errno::from_raw_os_error) {
             Some(Errno::CONNREFUSED) => Class::Refused,
@@ -112,8 +114,8 @@ impl Failure {
         Failure::new(class, describe(class, error))
     }
 
-    /// Replace a refusal of TLS or plain by `closed`, for a server that has accepted this transport before: when such a
-    /// server ends a connection, it is shutting down rather than refusing the transport.
+    /// Replace `tls_refused` and `plain_refused` by `closed`. For a server that has accepted this transport before: if
+    /// such a server ends a connection, it is shutting down and does not refuse the transport.
     pub fn from_known_server(self) -> Self {
         match self.class {
             Class::TlsRefused | Class::PlainRefused => Failure::closed(),
@@ -126,7 +128,8 @@ impl Failure {
     }
 }
 
-/// Describe an error by its class, which is clearer than the system's text except for unreachable addresses.
+/// Return the description of an error's class, which is clearer than the system's text. Only for unreachable addresses
+/// return the system's text.
 fn describe(class: Class, error: &io::Error) -> String {
     match class {
         Class::Refused => "nothing listens at this address (connection refused)".into(),

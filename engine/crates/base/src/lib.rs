@@ -1,6 +1,6 @@
-//! Errors, clocks, random numbers, secrets, JSON lines over standard streams, and settings of this process.
+//! Errors, clocks, random numbers, secrets, JSON lines over standard input and output, and process settings.
 //!
-//! All other crates depend on it, and it depends on none of them.
+//! All other crates of the engine depend on this crate, and it depends on none of them.
 
 pub mod clock;
 pub mod error;

@@ -1,6 +1,6 @@
-//! Messages over standard input and output, one JSON object a line. Programs read [`Lines`] in three ways: idle ones
-//! iterate over it, the measuring engine reads it on a separate thread, and the packet forwarder polls its descriptor
-//! together with those of its links.
+//! Messages over standard input and output, one JSON object on each line. Programs read [`Lines`] in one of three ways:
+//! `drive`, which measures, reads them on a separate thread; `link`, which forwards packets, polls the descriptor of
+//! standard input together with its devices; the other programs iterate over the lines.
 
 use crate::error::{Class, Failure, Result};
 use rustix::fd::{AsFd, BorrowedFd};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::io::{Stdin, Write, stdin};
 use std::sync::mpsc::{Receiver, channel};
 
-/// The longest accepted line, in bytes; plans are far shorter.
+/// The maximum length of a line in bytes. Plans are far shorter.
 const LONGEST_LINE: usize = 1 << 26;
 
 /// A reader of the non-empty lines of standard input.
@@ -29,7 +29,7 @@ impl Lines {
         self.source.as_fd()
     }
 
-    /// Read once and return false at the end of the input.
+    /// Read once from standard input, blocking if nothing has arrived. Return false at the end of the input.
     /// Errors: `internal` if reading fails; `plan` if a line is too long.
     pub fn receive(&mut self) -> Result<bool> {
         let mut chunk = [0; 65536];
@@ -61,8 +61,8 @@ impl Lines {
 impl Iterator for Lines {
     type Item = Vec<u8>;
 
-    /// Block until there is a line. Return None if the input has ended or reading fails. The last line needs no
-    /// newline.
+    /// Block until a line is complete and return it. Return None if the input has ended or reading fails. The last line
+    /// needs no newline.
     fn next(&mut self) -> Option<Vec<u8>> {
         loop {
             if let Some(line) = self.next_line() {
@@ -76,8 +76,9 @@ impl Iterator for Lines {
     }
 }
 
-/// Read lines on a separate thread. The end of a pipe or terminal exits the process, even in the middle of a slice,
-/// because the parent process has gone. The end of a file does not: all commands of a file are executed.
+/// Read lines on a separate thread and return the receiver of the lines. If standard input is a pipe or a terminal, its
+/// end exits the process, even in the middle of a slice, because the parent process has gone. If it is a file, all its
+/// commands are executed.
 pub fn read_on_thread() -> Receiver<Vec<u8>> {
     let (sender, receiver) = channel();
     let reader = move || {
@@ -99,7 +100,8 @@ fn is_file() -> bool {
 }
 
 /// Parse a command.
-/// Errors: `plan`. serde's message names the field and the column, and quotes no value except an unknown word.
+/// Errors: `plan`. The message is serde's: it names the field and the column, and quotes no value except an unknown
+/// name.
 pub fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T> {
     serde_json::from_slice(line).map_err(|error| invalid_command(&error.to_string()))
 }
@@ -120,14 +122,14 @@ pub fn write(answer: &impl Serialize) {
     }
 }
 
-/// A command to a program that counts, sent any number of times after its plan.
+/// A command to a program that only counts (not `drive`). It may be sent any number of times after the plan.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum CountersCommand {
     Counters {},
 }
 
-/// An answer of such a program: ready once after the plan, then its counters for each [`CountersCommand`].
+/// An answer of such a program: `ready` once after the plan, then `counters` for each [`CountersCommand`].
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer<R, C> {
@@ -135,7 +137,7 @@ pub enum Answer<R, C> {
     Counters(C),
 }
 
-/// The last line before the process ends.
+/// The last line of output before a fatal error ends the process.
 #[derive(Serialize)]
 struct Fatal {
     error: Failure,

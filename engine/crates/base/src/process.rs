@@ -1,4 +1,4 @@
-//! Settings and figures of this process: exit status, signals, limits, memory.
+//! Settings and figures of this process: exit status, signals, limits of the system, and memory.
 
 use crate::error::{Class, Failure, Result};
 use crate::lines::write_fatal;
@@ -11,7 +11,7 @@ use std::process::ExitCode;
 /// The exit status after a fatal error in the plan or a command.
 const EXIT_USAGE: u8 = 2;
 
-/// Run the program's work, write a failure as the last line, and return the exit status.
+/// Run a program's work and return the exit status. If the work fails, write the failure as the last line of output.
 pub fn run(work: impl FnOnce() -> Result<()>) -> ExitCode {
     die_with_parent();
     match work() {
@@ -23,15 +23,15 @@ pub fn run(work: impl FnOnce() -> Result<()>) -> ExitCode {
     }
 }
 
-/// Ask the kernel to kill this process when the parent thread dies, since a parent killed by SIGKILL cannot do it. The
-/// end of standard input ends the process as well.
+/// Make the kernel kill this process when its parent thread dies, because a parent that is killed by SIGKILL cannot end
+/// its children. The end of standard input ends this process as well.
 fn die_with_parent() {
-    // This fails only if prctl is forbidden; the end of standard input still ends the process.
+    // The system refuses this only if prctl is forbidden. The end of standard input still ends the process.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
 }
 
-/// Forbid core dumps and reading of this process's memory by the user's other processes, for processes that hold keys
-/// or decrypted values.
+/// Forbid core dumps, and forbid the user's other processes from reading this process's memory. This protects keys and
+/// decrypted values.
 /// Errors: `internal` if the system refuses.
 pub fn keep_memory_private() -> Result<()> {
     let refused = |error| Failure::new(Class::Internal, format!("cannot forbid core dumps: {error}"));
@@ -40,14 +40,15 @@ pub fn keep_memory_private() -> Result<()> {
     set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(refused)
 }
 
-/// Raise the limit of open descriptors to the hard limit: each connection needs one, and shells often allow 1,024.
+/// Raise the limit of open files as far as allowed (to the hard limit). Each connection needs a file descriptor, and
+/// shells often allow only 1,024.
 pub fn allow_many_connections() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     // Any process may raise its soft limit to the hard limit.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
-/// Report a panic as one line of JSON instead of a backtrace.
+/// Write panics as one line of JSON instead of a backtrace.
 pub fn report_panics_as_fatal_errors() {
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(|place| format!(" at {}:{}", place.file(), place.line())).unwrap_or_default();
@@ -69,7 +70,7 @@ mod tests {
     use super::*;
     use rustix::process::dumpable_behavior;
 
-    /// Runs in a child process because the change cannot be undone.
+    /// Runs in a child process, because the process cannot undo the change.
     #[test]
     fn private_memory_forbids_core_dumps() {
         if std::env::var_os("COSTOF_KEEPS_PRIVATE").is_none() {

@@ -1,12 +1,13 @@
-//! Pseudorandom numbers, for the keys of operations and the contents of records.
+//! Pseudorandom numbers, from which the keys of operations and the contents of records are drawn.
 
-/// Six random bits in each of eight bytes. Added to [`FIRST_PRINTABLE`] they give eight of the 64 printable characters
-/// from the space on, as in YCSB's random strings; no sum overflows its byte.
+/// A mask of the low six bits in each of eight bytes. If [`FIRST_PRINTABLE`] is added, random bits under this mask
+/// become eight printable characters, from the space to the underscore, as in YCSB's random strings. No sum overflows
+/// its byte.
 const SIX_BITS: u64 = 0x3F3F_3F3F_3F3F_3F3F;
 const FIRST_PRINTABLE: u64 = 0x2020_2020_2020_2020;
 
-/// A SplitMix64 generator (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014). It needs
-/// a few instructions and gives the same numbers on every machine and in every version.
+/// A SplitMix64 generator (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014). It is
+/// fast and gives the same numbers on every machine and in every version.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
@@ -15,7 +16,8 @@ impl Random {
         Random(seed)
     }
 
-    /// Return the generator of one stream. Each worker uses its own stream, or all would read the same keys in step.
+    /// Return the generator of one of many independent streams with the same seed. Each worker uses a separate stream;
+    /// otherwise all workers would read the same keys at the same time.
     pub fn for_stream(seed: u64, stream: u64) -> Self {
         Random(Random(seed ^ Random(stream).bits()).bits())
     }
@@ -27,7 +29,8 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// Draw uniformly from `0..limit` (by Lemire's multiplication, with a bias below one in 2^64 / limit).
+    /// Return a uniformly distributed number from 0 to below `limit` (Lemire's multiplication; the bias is below
+    /// `limit` / 2^64).
     pub fn below(&mut self, limit: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(limit)) >> 64) as u64
     }
@@ -36,7 +39,8 @@ impl Random {
         (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Draw from the exponential distribution with mean 1. `fraction` is below 1, so the logarithm is always defined.
+    /// Return an exponentially distributed number with mean 1. `fraction` is below 1, so the logarithm is always
+    /// defined.
     pub fn exponential(&mut self) -> f64 {
         -(1.0 - self.fraction()).ln()
     }

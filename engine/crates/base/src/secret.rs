@@ -1,10 +1,11 @@
-//! Secrets, which must not be shown.
+//! Secrets, which must never appear in output.
 
 use serde::Deserialize;
 use std::fmt;
 use zeroize::Zeroizing;
 
-/// A password, or a header that may hold one. It is read from a plan, hidden in debug output, and erased when dropped.
+/// A password, or an HTTP header that may contain one. It is read from a plan, hidden in debug output, and erased from
+/// memory when dropped.
 #[derive(Clone, Deserialize)]
 #[serde(from = "String")]
 pub struct Secret(Zeroizing<String>);

@@ -1,7 +1,7 @@
-//! The common part of programs that serve connections: listeners with a [`Server`] each, on the plan's number of
+//! The common part of programs that accept connections: they run a [`Server`] for each listening address, on several
 //! threads.
 //!
-//! Each thread has one socket and one set of counters for each listener, and one executor. Threads share nothing unless
+//! Each thread has an executor, and one socket and one set of counters for each address. Threads share nothing unless
 //! the server itself does.
 
 use crate::runtime::{Executor, Reactor, Watched};
@@ -22,21 +22,21 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The stack size of a thread in bytes: parsing statements of the gateway's maximum nesting takes several megabytes.
-/// Untouched pages cost nothing.
+/// The stack size of a thread in bytes. Parsing a statement that has the gateway's maximum nesting takes several
+/// megabytes; memory that is never used costs nothing.
 pub const STACK: usize = 32 << 20;
 
-/// A handler of a listener's connections; each thread has a clone.
+/// The handler of the connections to one address. Each thread has a clone of it.
 pub trait Server: Clone + Send + 'static {
-    /// The counters of one thread.
+    /// The counters of one address on one thread.
     type Counters: Counters;
 
     async fn serve(self, stream: Stream, reactor: Rc<Reactor>, counters: Arc<Self::Counters>);
 }
 
-/// The counters of one listener on one thread. Only that thread writes them; others may read.
+/// The counters of one address on one thread. Only this thread writes them; other threads may read them.
 pub trait Counters: Default + Send + Sync + 'static {
-    /// The counts as they are reported, summed over threads.
+    /// The counts that are reported, which can be summed over threads.
     type Totals: Sum;
 
     /// Count an accepted connection.
@@ -45,11 +45,11 @@ pub trait Counters: Default + Send + Sync + 'static {
     fn read(&self) -> Self::Totals;
 }
 
-/// The PEM files of a certificate and its key, which may be the same file.
+/// The PEM files of a certificate and its key. Both may be in the same file.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TlsFiles {
-    /// The leaf certificate, then its chain.
+    /// The file with the server's certificate, followed by its chain.
     pub certificate_file: PathBuf,
     pub key_file: PathBuf,
 }
@@ -60,23 +60,23 @@ impl TlsFiles {
     }
 }
 
-/// The counters of all listeners since the start.
+/// The counters of all addresses since the start of the process.
 #[derive(Debug, Serialize)]
 pub struct AllCounters<T> {
     pub cpu_ns: u64,
     pub listeners: BTreeMap<SocketAddr, T>,
 }
 
-/// All listeners of a process, on all of its threads.
+/// All listening addresses of a process, on all of its threads.
 pub struct Listeners<C> {
     addresses: Vec<SocketAddr>,
-    /// One entry for each thread, with counters in the order of the addresses.
+    /// The counters of each thread, in the order of the addresses.
     counters: Vec<Vec<Arc<C>>>,
 }
 
 impl<C: Counters> Listeners<C> {
-    /// Listen on all addresses, then start threads called `name` that serve until the process ends. Port 0 selects a
-    /// free port.
+    /// Listen on all addresses, then start threads called `name` that serve connections until the process ends. Port 0
+    /// selects a free port.
     /// Errors: `plan` if an address cannot be used.
     pub fn open<S: Server<Counters = C>>(servers: Vec<(SocketAddr, S)>, threads: usize, name: &str) -> Result<Self> {
         let mut addresses = Vec::new();
@@ -120,10 +120,10 @@ fn start<S: Server>(share: Vec<Listener<S>>, name: &str) {
     std::thread::Builder::new().name(name.into()).stack_size(STACK).spawn(work).expect("a thread can be started");
 }
 
-/// The pause in nanoseconds before accepting again without free descriptors; a connection may end meanwhile.
+/// The pause in nanoseconds after accepting failed because no file descriptor was free. A connection may end meanwhile.
 const OUT_OF_DESCRIPTORS_PAUSE: u64 = 10_000_000;
 
-/// A listening socket and the server for its connections.
+/// A listening socket of one thread, and the server for its connections.
 pub struct Listener<S: Server> {
     socket: OwnedFd,
     server: S,
@@ -146,7 +146,7 @@ impl<S: Server> Listener<S> {
             match accept_with(&socket, SOCKET_FLAGS) {
                 Ok(accepted) => {
                     self.counters.connection();
-                    // If the kernel cannot watch another descriptor, only this connection ends.
+                    // If the kernel cannot watch another descriptor, only this connection is lost.
                     let Ok(watched) = Watched::new(&reactor, accepted) else { continue };
                     let stream = Stream::accepted(watched);
                     reactor.spawn(self.server.clone().serve(stream, reactor.clone(), self.counters.clone()));
@@ -155,20 +155,20 @@ impl<S: Server> Listener<S> {
                 Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
                     reactor.sleep_until(clock::now() + OUT_OF_DESCRIPTORS_PAUSE).await;
                 }
-                // accept(2) reports pending errors of the new connection; they do not affect others.
+                // accept(2) also returns errors of the new connection, which do not affect other connections.
                 Err(_) => {}
             }
         }
     }
 }
 
-/// The flags of all sockets, listening or accepted.
+/// The flags of all sockets, both listening and accepted ones.
 pub const SOCKET_FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
-/// The maximum number of completed connections waiting to be accepted, so that a burst of clients loses no SYN. The
-/// kernel's default bound, `net.core.somaxconn`, is 4096 as well.
+/// The maximum number of established connections that wait to be accepted, so that a burst of clients loses no SYN. The
+/// kernel's default limit, `net.core.somaxconn`, is 4096 as well.
 const BACKLOG: i32 = 4096;
 
-/// Open one listening socket for each thread; the kernel distributes new connections among them.
+/// Open listening sockets for an address, one for each thread. The kernel distributes new connections among them.
 /// Errors: the address does not belong to this machine or is in use.
 pub fn listening_sockets(requested: SocketAddr, threads: usize) -> io::Result<Vec<OwnedFd>> {
     let alone = bound(requested, false)?;
@@ -176,8 +176,8 @@ pub fn listening_sockets(requested: SocketAddr, threads: usize) -> io::Result<Ve
     let sockets = if threads == 1 {
         vec![alone]
     } else {
-        // SO_REUSEPORT would also share the port with other programs of this user. Binding one socket without it first
-        // shows that the port is free, and which port was chosen for port 0.
+        // With SO_REUSEPORT alone, the port could be shared with other programs of this user. Binding one socket
+        // without it first shows that the port is free, and which port was selected for port 0.
         drop(alone);
         (0..threads).map(|_| bound(address, true)).collect::<io::Result<_>>()?
     };
@@ -197,8 +197,8 @@ fn bound(address: SocketAddr, shared: bool) -> io::Result<OwnedFd> {
     // Connections of an earlier process may still be in TIME_WAIT.
     sockopt::set_socket_reuseaddr(&socket, true)?;
     sockopt::set_socket_reuseport(&socket, shared)?;
-    // Accepted connections inherit these options, which saves two system calls each. Without keepalive the connection
-    // of a client machine that has vanished would stay open for ever.
+    // Accepted connections inherit these options, which saves two system calls for each connection. Without keepalive,
+    // the connection of a client machine that has vanished would stay open forever.
     sockopt::set_tcp_nodelay(&socket, true)?;
     sockopt::set_socket_keepalive(&socket, true)?;
     bind(&socket, &address)?;

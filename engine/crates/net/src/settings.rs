@@ -1,4 +1,4 @@
-//! The transport settings of an arm in a plan.
+//! The transport settings of an arm, as a plan contains them.
 
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -15,22 +15,23 @@ pub enum Transport {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tls {
-    /// A PEM file of trusted certificates; the system's authorities if absent.
+    /// A PEM file with trusted certificates. If absent, the authorities that the system trusts are used.
     pub ca_file: Option<PathBuf>,
-    /// The only offered version; negotiated if absent.
+    /// The only TLS version that the client offers. If absent, the version is negotiated.
     pub version: Option<TlsVersion>,
     pub verify: Verify,
     pub resumption: bool,
-    /// The only offered cipher suite, by OpenSSL's name, with TLS 1.2 at most; the library's list if absent.
+    /// The only cipher suite that the client offers, by OpenSSL's name. TLS 1.3 is then not offered. If absent, the TLS
+    /// library's list is offered.
     pub cipher: Option<String>,
-    /// OpenSSL's security level, which rejects weak algorithms. If absent, it is 0 with a `cipher` and the library's
-    /// default without.
+    /// OpenSSL's security level, which rejects weak algorithms. If absent, it is 0 with a `cipher`, and otherwise the
+    /// library's default.
     pub security_level: Option<SecurityLevel>,
-    /// The only offered group for the key exchange; the library's list if absent.
+    /// The only group that the client offers for the key exchange. If absent, the TLS library's list is offered.
     pub group: Option<Group>,
 }
 
-/// A group for TLS's key exchange (RFC 8446, 4.2.7).
+/// A group for the key exchange of TLS (RFC 8446, 4.2.7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Group {
@@ -38,8 +39,8 @@ pub enum Group {
     Prime256v1,
     /// Curve25519 (RFC 7748).
     X25519,
-    /// A hybrid of Curve25519 and ML-KEM-768, secure as long as either is (draft-ietf-tls-ecdhe-mlkem). Not every TLS
-    /// library supports it.
+    /// A hybrid of Curve25519 and ML-KEM-768 (draft-ietf-tls-ecdhe-mlkem). It is secure as long as one of the two is
+    /// secure. Not every TLS library supports it.
     #[serde(rename = "X25519MLKEM768")]
     X25519Mlkem768,
 }
@@ -54,13 +55,13 @@ impl Group {
     }
 }
 
-/// An OpenSSL security level from 0 to 2 (SSL_CTX_set_security_level(3)); higher levels reject most servers of today.
+/// An OpenSSL security level from 0 to 2 (SSL_CTX_set_security_level(3)). Higher levels reject most of today's servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "u32")]
 pub struct SecurityLevel(u32);
 
 impl SecurityLevel {
-    /// The level that rejects nothing.
+    /// The level that accepts every algorithm.
     pub const ANYTHING: SecurityLevel = SecurityLevel(0);
 
     pub fn number(self) -> u32 {
@@ -76,18 +77,19 @@ impl TryFrom<u32> for SecurityLevel {
     }
 }
 
-/// A pinned TLS version.
+/// The only TLS version that an arm offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum TlsVersion {
-    /// RFC 5246.
+    /// TLS 1.2 (RFC 5246).
     #[serde(rename = "1.2")]
     V1_2,
-    /// RFC 8446.
+    /// TLS 1.3 (RFC 8446).
     #[serde(rename = "1.3")]
     V1_3,
 }
 
-/// The verification of the server's certificate: chain and name, only the chain, or neither.
+/// How the client verifies the server's certificate: `full` checks its chain and name, `ca-only` its chain, and `none`
+/// nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verify {

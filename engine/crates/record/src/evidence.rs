@@ -1,38 +1,38 @@
-//! Evidence of what an arm's connections really were, as observed by the client.
+//! Evidence of what an arm's connections really were, such as their TLS version, as the client observed it.
 
 use serde::Serialize;
 
-/// The server and the security of one connection.
+/// The server of one connection, and the outcome of its TLS handshake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Connection {
     pub server: String,
-    /// None for a plain connection.
+    /// The outcome of the TLS handshake; None for a plain connection.
     pub security: Option<Security>,
 }
 
-/// The outcome of a TLS handshake.
+/// The outcome of a TLS handshake, as the client observed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Security {
     pub protocol: &'static str,
     pub cipher: &'static str,
     pub key: String,
     pub verified: bool,
-    /// The group of the key exchange; None if it is not one of the groups that settings can select.
+    /// The group of the key exchange. None if settings cannot select this group.
     pub group: Option<&'static str>,
     pub resumed: bool,
 }
 
-/// The evidence collected in a slice.
+/// The evidence of a slice's connections, as it is collected.
 #[derive(Debug, Default)]
 pub struct Evidence {
-    /// One entry for each distinct kind of connection; a healthy arm has exactly one.
+    /// The different kinds of connections. An arm that works as planned has exactly one.
     kinds: Vec<Connection>,
     opened: u64,
     handshakes: u64,
     resumed: u64,
 }
 
-/// The evidence of a slice as it is sent to Python. Values that differ between connections are joined by commas.
+/// The evidence of a slice, as it is sent to Python. If connections differ in a value, all values are joined by commas.
 #[derive(Debug, Serialize)]
 pub struct EvidenceAnswer {
     pub connections: u64,
@@ -61,7 +61,7 @@ impl Evidence {
     }
 
     pub fn used(&mut self, mut connection: Connection) {
-        // Resumption is counted separately and does not make a connection a different kind.
+        // Resumption is counted separately. A resumed connection is not a different kind of connection.
         if let Some(security) = &mut connection.security {
             security.resumed = false;
         }
@@ -95,7 +95,7 @@ impl Evidence {
     }
 }
 
-/// Join the distinct values by commas, sorted, so that the reader sees all of them.
+/// Return the distinct values, sorted and joined by commas, or None if there are none.
 fn joined<'a>(values: impl Iterator<Item = &'a str>) -> Option<String> {
     let mut values: Vec<_> = values.collect();
     values.sort_unstable();

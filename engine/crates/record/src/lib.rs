@@ -1,4 +1,4 @@
-//! The records of a slice: times of phases, errors by class, counts and evidence.
+//! What is recorded of a slice: times of phases, errors by class, counts and evidence.
 
 mod evidence;
 mod log;

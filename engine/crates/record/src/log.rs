@@ -1,11 +1,11 @@
-//! The log of one thread in a slice: times, errors by class and phase, and counts by name.
+//! The record of one thread's part of a slice: times, errors by class and phase, counts by name, and evidence.
 
 use crate::{Evidence, Recorder, Timeline};
 use base::error::Failure;
 use serde::{Serialize, Serializer};
 use std::fmt;
 
-/// The log that a thread's workers write into. The logs of all threads are merged for the answer.
+/// The log of a slice. Each thread's workers write into one log; the logs of all threads are merged for the answer.
 #[derive(Default)]
 pub struct SliceLog {
     pub recorder: Recorder,
@@ -13,9 +13,9 @@ pub struct SliceLog {
     pub counts: Counts,
     pub evidence: Evidence,
     pub operations: u64,
-    /// The start of the first attempt, on the monotonic clock.
+    /// The start of the first operation, successful or not, on the monotonic clock.
     pub first_began: Option<u64>,
-    /// The end of the last attempt, successful or not, on the monotonic clock; 0 before any has ended.
+    /// The end of the last operation, successful or not, on the monotonic clock. 0 if no operation has ended.
     pub last_end: u64,
 }
 
@@ -38,7 +38,7 @@ impl SliceLog {
         self.errors.count(failure);
     }
 
-    /// Merge another thread's log and empty it for the next slice; its memory stays allocated.
+    /// Add another thread's log to this one, and empty the other log for the next slice. Its memory stays allocated.
     pub fn absorb(&mut self, other: &mut SliceLog) {
         self.recorder.merge(&other.recorder);
         self.errors.merge(std::mem::take(&mut other.errors));
@@ -63,7 +63,7 @@ impl SliceLog {
     }
 }
 
-/// The number of errors with one class and phase, and the first of them.
+/// The number of errors of one class and phase, with the first of these errors.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ErrorCount {
     #[serde(flatten)]
@@ -71,7 +71,7 @@ pub struct ErrorCount {
     pub count: u64,
 }
 
-/// Errors counted by class and phase, in the order of their first occurrence.
+/// Errors, counted by class and phase. They are in the order in which each class and phase first occurred.
 #[derive(Debug, Default)]
 pub struct ErrorTally(Vec<ErrorCount>);
 
@@ -99,13 +99,13 @@ impl ErrorTally {
     }
 }
 
-/// Counts of a slice by dotted name. The first part is the protocol or workload: `http.reused`,
-/// `tpcc.committed.payment`.
+/// Counts of a slice by name. Names have parts that are joined by dots; the first part is the protocol or workload:
+/// `http.reused`, `tpcc.committed.payment`.
 #[derive(Debug, Default)]
 pub struct Counts(Vec<(Name, u64)>);
 
-/// The name of a count. It is formatted only for the answer, because workers hand over their counts while other workers
-/// still measure.
+/// The name of a count. Its text is built only for the answer, because workers hand over their counts while other
+/// workers still measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Name {
     words: &'static str,
@@ -153,7 +153,7 @@ impl Serialize for Counts {
     }
 }
 
-/// Counts of one worker while it measures: plain integers, which get their names after the slice.
+/// The counts of one worker while it measures. They are plain integers and get their names after the slice.
 pub trait Tally: Default {
     fn add_to(&self, counts: &mut Counts);
 }

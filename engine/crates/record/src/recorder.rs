@@ -1,4 +1,4 @@
-//! Times of phases, as exact sums and as histograms. Each thread reuses one recorder in every slice.
+//! Times of phases, as exact sums and as histograms. Each thread uses the same recorder for all slices.
 
 use super::Phase;
 use super::timeline::{Span, Timeline, Traffic};
@@ -8,12 +8,12 @@ use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The upper bound of histograms, above every operation timeout. Longer times enter the histogram as this value and the
-/// sum exactly. `costof/statistics/histogram.py` has the same bounds.
+/// The maximum time in a histogram, above every operation timeout. A longer time is counted as this maximum in the
+/// histogram, and exactly in the sum. `costof/statistics/histogram.py` has the same limit.
 const LONGEST_NS: u64 = 600_000_000_000;
 const SIGNIFICANT_DIGITS: u8 = 3;
 
-/// The times of all phases in a slice.
+/// The times of all phases of a slice.
 #[derive(Default)]
 pub struct Recorder {
     phases: [PhaseRecord; Phase::ALL.len()],
@@ -22,11 +22,12 @@ pub struct Recorder {
 #[derive(Default)]
 struct PhaseRecord {
     totals: Totals,
-    /// Allocated at the phase's first occurrence, because each histogram takes a quarter of a megabyte.
+    /// The histogram of the phase. It is allocated when the phase first occurs, because each histogram takes a quarter
+    /// of a megabyte.
     histogram: Option<Histogram<u64>>,
 }
 
-/// Exact figures of a phase.
+/// The exact count, sums, minimum and maximum of a phase.
 #[derive(Default)]
 struct Totals {
     count: u64,
@@ -37,7 +38,7 @@ struct Totals {
     traffic: Traffic,
 }
 
-/// The times of one phase as they are sent to Python.
+/// The times of one phase, as they are sent to Python.
 #[derive(Debug, Serialize)]
 pub struct PhaseAnswer {
     pub count: u64,
@@ -49,12 +50,12 @@ pub struct PhaseAnswer {
     pub round_trips: u64,
     pub bytes_sent: u64,
     pub bytes_received: u64,
-    /// HdrHistogram V2, compressed, base64; nanoseconds, three significant digits.
+    /// A histogram of the times in nanoseconds with three significant digits: HdrHistogram V2, compressed, in base64.
     pub histogram: String,
 }
 
 impl Recorder {
-    /// Record the phases of a successful operation, and the totals derived from them.
+    /// Record the phases of a successful operation, and the totals that are computed from them, such as `connect`.
     pub fn record(&mut self, timeline: &Timeline) {
         let mut delay = Span::none(Phase::Request);
         let mut connect = Span::none(Phase::Connect);
@@ -66,7 +67,7 @@ impl Recorder {
                 self.add(span);
             }
             match span.phase {
-                // The operation has no other phase except a delay before it.
+                // Such an operation has no other phase, except a delay before it.
                 Phase::Operation => {
                     operation += *span;
                     steps = 1;
@@ -112,7 +113,7 @@ impl Recorder {
             }
         }
         if steps > 1 {
-            // Only a read-modify-write has two steps.
+            // Only a read-modify-write consists of two steps.
             self.add(&Span { phase: Phase::ReadModifyWrite, ..operation });
         }
         if steps > 0 {

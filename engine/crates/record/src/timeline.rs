@@ -1,13 +1,14 @@
-//! The phases of one operation. Consecutive phases share a time stamp, so their sum is the operation's time to the
-//! nanosecond. Only timelines of successful operations are recorded: a failed operation would add phases without the
-//! ones that should have followed.
+//! The phases of one operation. A phase begins with the time stamp that ended the phase before, so the phases add up to
+//! the operation's time exactly. Only the timelines of successful operations are recorded: a failed operation would add
+//! its first phases but not the later ones.
 
 use base::clock;
 use std::ops::{AddAssign, Sub};
 
 macro_rules! phases {
     ($($(#[$about:meta])* $phase:ident = $name:literal,)*) => {
-        /// A phase, in the order of occurrence. The phases from `Connect` on are totals derived from the others.
+        /// A phase of an operation, in the order of occurrence. From `Connect` on, the variants are totals that are
+        /// computed from other phases.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[repr(u8)]
         pub enum Phase {
@@ -15,7 +16,7 @@ macro_rules! phases {
         }
 
         impl Phase {
-            /// All phases; each phase's index is its discriminant.
+            /// All phases. A phase's index is its discriminant.
             pub const ALL: [Phase; [$($name),*].len()] = [$(Phase::$phase),*];
 
             pub fn name(self) -> &'static str {
@@ -28,7 +29,7 @@ macro_rules! phases {
 }
 
 phases! {
-    /// From the scheduled instant to the start; only with a pace.
+    /// The time from the scheduled instant of an operation to its start; only with a pace.
     Delay = "delay",
     /// Resolution of the host name; absent if the host is an IP address.
     Resolve = "resolve",
@@ -52,26 +53,26 @@ phases! {
     OrderStatus = "order_status",
     Delivery = "delivery",
     StockLevel = "stock_level",
-    /// `Tcp` to `Auth`.
+    /// The total of the phases from `Tcp` to `Auth`.
     Connect = "connect",
-    /// `Delay` to `Auth`; only with a pace.
+    /// The total of `Delay` and the phases from `Tcp` to `Auth`; only with a pace.
     ScheduledConnect = "scheduled_connect",
-    /// `Tcp` to `FirstOperation`.
+    /// The total of the phases from `Tcp` to `FirstOperation`.
     ConnectAndFirstOperation = "connect_and_first_operation",
-    /// `Waiting` and `Receiving`.
+    /// The total of `Waiting` and `Receiving`.
     Processing = "processing",
-    /// `Delay` to `Receiving`.
+    /// The total of the phases from `Delay` to `Receiving`.
     Request = "request",
-    /// `Read` and `Update` of the same record.
+    /// The total of `Read` and `Update` of the same record.
     ReadModifyWrite = "read_modify_write",
 }
 
-/// The bytes and round trips of a connection so far.
+/// The bytes and round trips of a connection since it was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
     pub bytes_sent: u64,
     pub bytes_received: u64,
-    /// One for the TCP handshake, and one for each arrival of bytes after bytes were sent.
+    /// The number of round trips: one for the TCP handshake, and one for each arrival of bytes that follows sent bytes.
     pub round_trips: u64,
 }
 
@@ -95,7 +96,7 @@ impl AddAssign for Traffic {
     }
 }
 
-/// The time and traffic of one phase of an operation.
+/// The duration and the traffic of one phase of an operation.
 #[derive(Debug, Clone, Copy)]
 pub struct Span {
     pub phase: Phase,
@@ -116,10 +117,11 @@ impl AddAssign for Span {
     }
 }
 
-/// A delay and at most seven phases of a connection (no protocol has both `greeting` and `tls_request`).
+/// The maximum number of phases in a timeline: a delay and seven phases of a connection (no protocol has both
+/// `greeting` and `tls_request`).
 const MAX_SPANS: usize = 8;
 
-/// The phases of one operation in progress.
+/// The phases of one operation, while it is performed.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Timeline {
     scheduled: Option<u64>,
@@ -130,7 +132,7 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Set the instant at which the next operation should begin; its lateness becomes the phase `delay`.
+    /// Set the instant at which the next operation should begin. How late it begins becomes the phase `delay`.
     pub fn schedule(&mut self, instant: u64) {
         self.scheduled = Some(instant);
     }
@@ -155,7 +157,7 @@ impl Timeline {
         self.count += 1;
     }
 
-    /// Return the phase that ends now without adding it to the timeline; the caller records it separately.
+    /// End a phase now and return it without adding it to the timeline. The caller records it separately.
     pub fn lap(&mut self, phase: Phase, traffic: Traffic) -> Span {
         let now = clock::now();
         let span = Span { phase, nanos: now - self.at, traffic: traffic - self.traffic };

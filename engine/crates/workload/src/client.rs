@@ -1,5 +1,5 @@
-//! The traits that a protocol implements for workloads: clients open sessions, and sessions perform operations.
-//! Workloads use only these traits and work with any protocol that implements them.
+//! The traits that a protocol implements for workloads: a client opens sessions, and a session performs operations.
+//! Workloads use only these traits, so they work with every protocol.
 
 use crate::ycsb::{Fields, Key, Shape, Values};
 use base::Random;
@@ -8,58 +8,60 @@ use record::{Connection, Tally, Timeline, Traffic};
 use std::num::NonZeroU64;
 use std::ops::Range;
 
-/// The server of a service to which a session connects.
+/// Which server of a service a session connects to.
 #[derive(Debug, Clone, Copy)]
 pub enum Target {
-    /// A server that fits the read preference. Workers are spread over all such servers by their number.
+    /// A server that fits the read preference. The number of the worker selects one of several such servers.
     Reader(usize),
     Writer,
 }
 
-/// A client of a service, which opens sessions.
+/// A client of a service. It opens sessions to the service's servers.
 pub trait Client: 'static {
     type Session: Session;
 
-    /// Return true if both targets are the same server.
+    /// Return whether both targets are the same server.
     fn is_one_server(&self, _one: Target, _other: Target) -> bool {
         true
     }
 
-    /// Locate this target again after a session to it broke, within the current operation's deadline. Services with one
-    /// server need not do anything.
+    /// Find out again which server this target is, after a session to it broke. The current operation's deadline
+    /// applies. Services with one server need not do anything.
     async fn rediscover(&self, _target: Target) -> Result<()> {
         Ok(())
     }
 
-    /// Return the number of requests after which a connection ends, or None if the server decides.
+    /// Return the number of requests after which the client ends a connection, or None if only the server ends it.
     fn requests_per_connection(&self) -> Option<NonZeroU64> {
         None
     }
 
-    /// Open a session, from name resolution to authentication, and end each phase in the timeline.
+    /// Open a session. End each of its phases, from name resolution to authentication, in the timeline.
     async fn open(&self, target: Target, timeline: &mut Timeline) -> Result<Self::Session>;
 }
 
-/// A connection that is ready for operations.
+/// An open connection that is ready for operations.
 pub trait Session {
-    /// The counts of its answers; `()` without any.
+    /// The counts of the session's answers; `()` if it counts nothing.
     type Tally: Tally;
 
     fn traffic(&self) -> Traffic;
 
-    /// Return the evidence about this connection. Keep it out of measured time.
+    /// Return the evidence about this connection. This takes time, so do not call it within measured time.
     fn connection(&self) -> Connection;
 
-    /// Do the one-time work of the first operation, unmeasured, as a pool does when it opens a connection.
+    /// Do the work that only a connection's first operation needs, unmeasured, as a pool does when it opens a
+    /// connection.
     async fn prepare(&mut self) -> Result<()> {
         Ok(())
     }
 
-    /// End the session as the protocol requires, without waiting.
+    /// End the session as the protocol requires, without waiting for an answer.
     fn close(self);
 
-    /// As `close`, but wait for the server to close first if it was requested to. The side that closes first keeps the
-    /// port in TIME_WAIT for a minute, and the client's ports suffice for only a few hundred connections a second.
+    /// Like `close`, but if the server was requested to close the connection, wait until it does. The side that closes
+    /// first keeps its port in TIME_WAIT for a minute, and a client has ports for only a few hundred connections a
+    /// second.
     async fn end(self)
     where
         Self: Sized,
@@ -68,23 +70,23 @@ pub trait Session {
     }
 }
 
-/// A session that performs one kind of query.
+/// A session that can perform the queries of workloads `query` and `connect`.
 pub trait Ask: Session {
-    /// The data of the queries, such as a table of records; `()` if all queries are the same.
+    /// The data that queries ask for, such as a table of records; `()` if all queries are the same.
     type About: 'static;
 
     /// Perform one query.
     async fn ask(&mut self, about: &Self::About, random: &mut Random, tally: &mut Self::Tally) -> Result<()>;
 
-    /// Perform one query that is not the last of its connection.
+    /// Perform one query after which the connection continues.
     async fn ask_and_go_on(&mut self, about: &Self::About, random: &mut Random, tally: &mut Self::Tally) -> Result<()> {
         self.ask(about, random, tally).await
     }
 }
 
-/// A session that performs YCSB's operations on records by their keys.
+/// A session that performs YCSB's operations on records, which are identified by their keys.
 pub trait Records: Session {
-    /// Do the one-time work of the first operation on records of this shape, unmeasured. Later calls cost nothing.
+    /// Do the work that only the first operation on records of this shape needs, unmeasured. Later calls cost nothing.
     async fn get_ready(&mut self, _shape: &Shape) -> Result<()> {
         Ok(())
     }
@@ -95,22 +97,22 @@ pub trait Records: Session {
 
     async fn update_record(&mut self, key: &Key, values: Values<'_>) -> Result<()>;
 
-    /// Read `count` records from this key on in the order of keys, or fewer at the end of the table.
+    /// Read `count` records in the order of their keys, beginning with `from`. Read fewer at the end of the table.
     async fn scan_records(&mut self, from: &Key, count: u64, fields: Fields) -> Result<()>;
 }
 
-/// A session that reads single records by random keys and writes records in batches.
+/// A session that reads records with random keys, one at a time, and inserts records in batches.
 pub trait KeyValue: Ask {
     async fn insert(&mut self, table: &Self::About, records: Range<u64>) -> Result<()>;
 }
 
-/// A session that can pipeline queries.
+/// A session that can pipeline queries: send several before it waits for an answer.
 pub trait Pipeline: Ask {
     /// Send `count` queries without waiting for answers, then receive all answers.
     async fn ask_at_once(&mut self, about: &Self::About, count: usize, random: &mut Random) -> Result<()>;
 }
 
-/// A session that writes a record whether it exists or not, as caches do.
+/// A session that can write a record whether it exists or not, as the clients of caches do.
 pub trait Overwrite: KeyValue {
     async fn overwrite(&mut self, about: &Self::About, random: &mut Random) -> Result<()>;
 }
@@ -120,26 +122,26 @@ pub trait Pgbench: KeyValue + Pipeline {
     async fn transact(&mut self, about: &Self::About, random: &mut Random) -> Result<()>;
 }
 
-/// A session that carries one request at a time. The server may end it between two requests.
+/// A session that carries one HTTP request at a time. The server may end the session between two requests.
 pub trait Requests: Session {
-    /// Send one request and receive the response, which is counted whatever its status. `last` marks the last request
-    /// of the connection. `arrived` is called with the connection's traffic when the response begins.
-    /// Errors: `status`, after which the connection may still be usable; `short_body`, `protocol`, and those of a
+    /// Send one request and receive the response, which is counted whatever its status is. `last` says whether this is
+    /// the last request of the connection. `arrived` is called with the connection's traffic when the response begins.
+    /// Errors: `status`, after which the connection may still be usable; `short_body`, `protocol`, and the errors of a
     /// broken connection.
     async fn request(&mut self, last: bool, tally: &mut Self::Tally, arrived: impl FnMut(Traffic)) -> Result<()>;
 
-    /// Return true if the session can carry another request.
+    /// Return whether the session can carry another request, according to the last response.
     fn may_go_on(&self) -> bool;
 
-    /// Return false if the server has ended the session. Without an event on it, no system call is made.
+    /// Return whether the session is still open, as far as events have shown. Without an event, no system call is made.
     async fn is_still_open(&mut self) -> bool;
 
-    /// As `is_still_open`, always asking the kernel.
+    /// Like `is_still_open`, but always ask the kernel.
     async fn is_open(&mut self) -> bool;
 }
 
-/// The counts of a client's sessions.
+/// The type of the counts of a client's sessions.
 pub type TallyOf<C> = <<C as Client>::Session as Session>::Tally;
 
-/// The data of a client's queries.
+/// The type of the data that a client's queries ask for.
 pub type AboutOf<C> = <<C as Client>::Session as Ask>::About;

@@ -1,5 +1,6 @@
-//! Workload `connect`, a client without a pool. A trial opens a connection, performs its operations (a first one unless
-//! disabled, and any further ones) and ends it. The end counts in the slice's time but in no phase.
+//! Workload `connect`, which simulates a client without a pool. A trial opens a connection, performs a first operation
+//! (unless disabled) and any further operations on it, and ends it. The time for ending it counts in the slice but in
+//! no phase.
 
 use super::Workload;
 use crate::client::{AboutOf, Ask, Client, Session, TallyOf, Target};
@@ -8,7 +9,7 @@ use base::error::Result;
 use record::{Counts, Evidence, Phase, Recorder, Span, Tally, Timeline};
 use std::ops::Range;
 
-/// The trials of one worker.
+/// The workload `connect` of one worker.
 pub struct Connect<C: Client<Session: Ask>> {
     client: C,
     target: Target,
@@ -19,10 +20,10 @@ pub struct Connect<C: Client<Session: Ask>> {
     tally: TallyOf<C>,
 }
 
-/// The operations of a trial.
+/// The operations that a trial performs on its connection.
 #[derive(Debug, Clone, Copy)]
 pub struct TrialOperations {
-    /// Whether there is a first operation; without one the connection ends as soon as it is ready.
+    /// Whether the trial performs a first operation. If not, the connection ends as soon as it is ready.
     pub first: bool,
     pub further: u32,
 }

@@ -1,4 +1,4 @@
-//! Spawning of workers from a workload's settings. A protocol's `spawn` calls this once for each worker, so that the
+//! Creation of workers from a workload's settings. A protocol's `spawn` calls this once for each worker, so that the
 //! measured loop is compiled for each pair of protocol and workload.
 
 use crate::client::{AboutOf, Ask, Client, KeyValue, Overwrite, Pgbench, Pipeline, Records, Requests, Target};
@@ -16,11 +16,11 @@ use net::runtime::{Executor, Reactor, Semaphore, TaskId};
 use std::rc::Rc;
 
 /// The maximum number of connections that a thread opens at the same time, for protocols that wait for
-/// [`Job::opening`]. The wait counts in no phase except `delay`. A server's listen queue may be as short as nginx's
-/// 511; TCP retries connections beyond it with growing pauses until they time out.
+/// [`Job::opening`]. A server's listen queue may be as short as nginx's 511. TCP retries connections beyond it with
+/// growing pauses until they time out. The wait counts in no phase except `delay`.
 pub const OPENING_AT_A_TIME: usize = 256;
 
-/// The task of one worker.
+/// All that is needed to create one worker.
 pub struct Job<'a> {
     pub executor: &'a mut Executor,
     pub slot: Rc<Slot>,
@@ -28,7 +28,7 @@ pub struct Job<'a> {
     pub workload: &'a Settings,
     pub data: Data,
     pub seed: u64,
-    /// The same sequence on every arm, because arms may differ only in their levels.
+    /// The random numbers of the worker. They are the same on every arm, because arms may differ only in their levels.
     pub random: Random,
     pub opening: Rc<Semaphore>,
     pub ycsb: Option<(ycsb::Core, ycsb::Shared)>,

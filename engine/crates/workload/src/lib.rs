@@ -1,8 +1,8 @@
-//! Workloads, independent of protocols, and the workers that run them.
+//! Workloads, which do not depend on the protocol, and the workers that run them.
 //!
-//! A workload defines its preparation and its operation. The worker, the same for all workloads, decides when
-//! operations begin and how many there are, and handles failures. The traits in [`client`] and [`sql`] are what
-//! workloads need of a protocol.
+//! A workload defines its preparation and its operation. The worker, which is the same for all workloads, decides when
+//! operations begin and how many there are, and handles failures. A workload uses a protocol only through the traits in
+//! [`client`] and [`sql`].
 
 mod client;
 mod connect;
@@ -35,36 +35,38 @@ use base::error::Result;
 use record::{Counts, Evidence, Recorder, Timeline};
 use std::ops::Range;
 
-/// One worker's part of a workload. It lives through the whole run and keeps its connection between slices until
-/// [`Workload::disconnect`].
+/// The part of a workload that one worker performs. It exists through the whole run and keeps its connection between
+/// slices, until [`Workload::disconnect`].
 pub trait Workload: 'static {
-    /// The number of operations in one call of [`Workload::operate`].
+    /// The maximum number of operations that one call of [`Workload::operate`] performs.
     const BATCH: u64 = 1;
 
-    /// Return the number of consecutive server operations in one operation, by which its timeouts are multiplied.
+    /// Return the maximum number of queries or statements that one operation performs one after the other. The timeout
+    /// of the operation is multiplied by it.
     fn in_a_row(&self) -> u64 {
         1
     }
 
-    /// Return the simulated user's pause before the next operation in nanoseconds. It counts in no phase.
+    /// Return the pause in nanoseconds that the simulated user makes before the next operation. It counts in no phase.
     fn rest_ns(&mut self) -> u64 {
         0
     }
 
-    /// End the connection that is kept between slices, if any.
+    /// End the connection that is kept between slices, if there is one.
     fn disconnect(&mut self) {}
 
-    /// Prepare for a slice, unmeasured.
-    /// Errors: the worker counts them and runs the slice nevertheless.
+    /// Prepare for a slice. This is not measured.
+    /// Errors: the worker counts them and nevertheless runs the slice.
     async fn prepare(&mut self, evidence: &mut Evidence) -> Result<()>;
 
-    /// Perform the operations with these numbers, counted from 0 in the slice, and put their phases into the timeline.
+    /// Perform the operations with the numbers `claimed`, counted from 0 in each slice, and put their phases into the
+    /// timeline.
     /// Errors: the worker counts them and continues with the next operation.
     async fn operate(&mut self, claimed: Range<u64>, timeline: &mut Timeline, evidence: &mut Evidence) -> Result<()>;
 
-    /// Record the operations that are not in the timeline.
+    /// Record the operations that the last call of [`Workload::operate`] performed but did not put into the timeline.
     fn record_further(&mut self, _recorder: &mut Recorder) {}
 
-    /// Move the counts since the last call into `into`. The worker calls it after each order.
+    /// Move the counts since the last call into `into`. The worker calls this at the end of each order.
     fn take_counts(&mut self, _into: &mut Counts) {}
 }

@@ -1,34 +1,34 @@
-//! pgbench's data: the rows of its accounts, which do not depend on the seed, and the parameters of its transactions
-//! (PostgreSQL's documentation, "pgbench"; pgbench.c, `initGenerateData`).
+//! pgbench's data (PostgreSQL's documentation, "pgbench"; pgbench.c, `initGenerateData`): the rows of its accounts,
+//! which do not depend on the seed, and the parameters of its transactions.
 
 use base::Random;
 use std::io::Write;
 
-/// Tellers of each branch.
+/// The number of tellers in each branch.
 const TELLERS: u64 = 10;
-/// The maximum amount that a transaction takes from an account or adds to it.
+/// The maximum amount by which a transaction increases or decreases a balance.
 const MAX_DELTA: u64 = 5000;
 
-/// The tables of a run. pgbench has 100,000 accounts in each branch; here the number is free, and accounts are spread
-/// evenly over the branches.
+/// The sizes of pgbench's tables in a run. pgbench has 100,000 accounts in each branch. Here any number of accounts is
+/// possible, and they are spread evenly over the branches.
 #[derive(Debug, Clone)]
 pub struct Bank {
     accounts: u64,
     branches: u64,
 }
 
-/// The parameters of one transaction: keys, counted from 1, and the change of balances.
+/// The parameters of one transaction: the keys of its rows, counted from 1, and the change of the balances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transfer {
     pub account: i64,
     pub teller: i64,
     pub branch: i64,
-    /// From -5,000 to 5,000.
+    /// The change of the balances, from -5,000 to 5,000.
     pub delta: i64,
 }
 
 impl Bank {
-    /// `branches` is pgbench's scale.
+    /// `branches` is what pgbench calls the scale factor.
     pub fn new(accounts: u64, branches: u64) -> Self {
         Bank { accounts, branches }
     }
@@ -47,7 +47,8 @@ impl Bank {
         }
     }
 
-    /// Append the row of an account, counted from 0, in COPY's text format: key, branch, balance, and an empty filler.
+    /// Append the row of an account in COPY's text format: key, branch, balance, and an empty filler. `record` is the
+    /// account's number, counted from 0.
     pub fn append_row(&self, record: u64, text: &mut Vec<u8>) {
         let branch = record * self.branches / self.accounts;
         writeln!(text, "{}\t{}\t0\t", record + 1, branch + 1).expect("writing to memory does not fail");

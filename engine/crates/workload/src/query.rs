@@ -1,6 +1,7 @@
-//! Workloads over a persistent connection, which is reopened, unmeasured, after it broke. `query`, `write`, `pipeline`
-//! and `tpcb` perform operations on records with uniformly random keys. `load` writes the table's records in batches to
-//! the server that accepts writes: an operation is a record, and the phase `operation` is a batch.
+//! Workloads that use a persistent connection. If it breaks, it is opened again, unmeasured. `query`, `write`,
+//! `pipeline` and `tpcb` perform operations on records with uniformly distributed random keys. `load` writes the
+//! table's records in batches to the server that accepts writes; it counts each record as an operation and times each
+//! batch as phase `operation`.
 
 use crate::Workload;
 use crate::client::{AboutOf, Ask, Client, KeyValue, Overwrite, Pgbench, Pipeline, Session, TallyOf, Target};
@@ -10,15 +11,15 @@ use record::{Counts, Evidence, Phase, Tally, Timeline};
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// The number of queries that are sent before the first answer is awaited.
+/// The number of queries in a pipeline: they are sent before the first answer is awaited.
 const PIPELINE_LENGTH: usize = 16;
 
-/// The kind of operation of a [`Query`] workload.
+/// What one operation of a [`Query`] workload does.
 pub trait QueryKind<S: Ask>: 'static {
     async fn ask(session: &mut S, about: &S::About, random: &mut Random, tally: &mut S::Tally) -> Result<()>;
 }
 
-/// One query at a time.
+/// One query in each operation (workload `query`).
 pub struct SingleQuery;
 
 impl<S: Ask> QueryKind<S> for SingleQuery {
@@ -27,7 +28,7 @@ impl<S: Ask> QueryKind<S> for SingleQuery {
     }
 }
 
-/// Writes of one record, which may exist.
+/// A write of one record, whether it exists or not (workload `write`).
 pub struct Overwriting;
 
 impl<S: Overwrite> QueryKind<S> for Overwriting {
@@ -36,7 +37,7 @@ impl<S: Overwrite> QueryKind<S> for Overwriting {
     }
 }
 
-/// Sixteen queries at once, pipelined.
+/// Sixteen pipelined queries in each operation (workload `pipeline`).
 pub struct Pipelining;
 
 impl<S: Pipeline> QueryKind<S> for Pipelining {
@@ -45,7 +46,7 @@ impl<S: Pipeline> QueryKind<S> for Pipelining {
     }
 }
 
-/// pgbench's transactions.
+/// One of pgbench's transactions in each operation (workload `tpcb`).
 pub struct PgbenchTransactions;
 
 impl<S: Pgbench> QueryKind<S> for PgbenchTransactions {
@@ -54,7 +55,7 @@ impl<S: Pgbench> QueryKind<S> for PgbenchTransactions {
     }
 }
 
-/// The operations of one worker on a persistent session.
+/// A workload of one worker on a persistent session. `Q` is what an operation does.
 pub struct Query<C: Client<Session: Ask>, Q = SingleQuery> {
     session: Persistent<C>,
     table: AboutOf<C>,
@@ -92,9 +93,10 @@ impl<C: Client<Session: Ask>, Q: QueryKind<C::Session>> Workload for Query<C, Q>
     }
 }
 
-/// The unmeasured preparation of a new session before its first operation.
+/// What is done with a new session before its first operation. It is not measured.
 pub trait Preparation<S> {
-    /// Whether to look for the server again after a connection broke, since a new primary may have been elected.
+    /// Whether to find out again which server is responsible after a connection broke, because a new primary may have
+    /// been elected.
     const REDISCOVERS: bool = false;
 
     async fn prepare(&self, session: &mut S) -> Result<()>;
@@ -109,7 +111,7 @@ impl<S: Session> Preparation<S> for SessionPreparation {
     }
 }
 
-/// The persistent session of one worker.
+/// The persistent session of one worker. It is opened again when it broke.
 pub struct Persistent<C: Client, P = SessionPreparation> {
     client: C,
     target: Target,
@@ -130,7 +132,7 @@ impl<C: Client, P: Preparation<C::Session>> Persistent<C, P> {
     }
 
     /// Open the session unless it is open, and record its evidence.
-    /// Errors: those of locating the server, of opening the session and of its preparation.
+    /// Errors: those of finding the server, of opening the session and of its preparation.
     pub async fn prepare(&mut self, evidence: &mut Evidence) -> Result<()> {
         match &self.session {
             Some(session) => evidence.used(session.connection()),
@@ -139,8 +141,8 @@ impl<C: Client, P: Preparation<C::Session>> Persistent<C, P> {
         Ok(())
     }
 
-    /// Take the session for one operation; [`Persistent::settle`] returns it. The answer of an abandoned operation can
-    /// therefore never reach the next one.
+    /// Take the session out for one operation. [`Persistent::settle`] puts it back. If an operation is abandoned, its
+    /// session is therefore lost, and its answer can never reach the next operation.
     pub async fn take(&mut self, evidence: &mut Evidence) -> Result<C::Session> {
         match self.session.take() {
             Some(session) => Ok(session),
@@ -148,8 +150,9 @@ impl<C: Client, P: Preparation<C::Session>> Persistent<C, P> {
         }
     }
 
-    /// Return the session after an operation. It is closed if it failed without an error answer of the server, since
-    /// its state is then unknown, or if the server answered that another server is responsible.
+    /// Put the session back after an operation, and return the outcome. The session is closed instead if the server
+    /// answered that another server is responsible, or if the operation failed without an error answer of the server:
+    /// the session's state is then unknown.
     pub fn settle(&mut self, session: C::Session, outcome: Result<()>) -> Result<()> {
         match &outcome {
             Err(failure) if failure.class != Class::Server || P::REDISCOVERS && failure.moved => self.discard(session),
@@ -185,7 +188,7 @@ impl<C: Client, P: Preparation<C::Session>> Persistent<C, P> {
     }
 }
 
-/// The batches that one worker writes.
+/// The workload `load` of one worker, which writes batches of records.
 pub struct Load<C: Client<Session: KeyValue>> {
     session: Persistent<C>,
     table: AboutOf<C>,
@@ -198,8 +201,8 @@ impl<C: Client<Session: KeyValue>> Load<C> {
 }
 
 impl<C: Client<Session: KeyValue>> Workload for Load<C> {
-    /// About 110 KB of YCSB's records or 20 KB of sysbench's: large enough for a small share of round trips, and small
-    /// enough to show progress.
+    /// The number of records in a batch: about 110 KB of YCSB's records or 20 KB of sysbench's. This is large enough
+    /// that round trips take a small share of the time, and small enough to show progress.
     const BATCH: u64 = 100;
 
     fn disconnect(&mut self) {

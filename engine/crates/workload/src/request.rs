@@ -1,5 +1,5 @@
-//! Workload `request`: HTTP requests on connections that are opened when needed. Opening a connection is measured with
-//! the request that needed it.
+//! Workload `request`: HTTP requests on connections that are opened when they are needed. The time for opening a
+//! connection counts in the request that needs it.
 
 use super::Workload;
 use crate::client::{Client, Requests, Session, TallyOf, Target};
@@ -8,7 +8,7 @@ use record::{Counts, Evidence, Phase, Tally, Timeline};
 use std::num::NonZeroU64;
 use std::ops::Range;
 
-/// The requests of one worker.
+/// The workload `request` of one worker.
 pub struct Request<C: Client> {
     client: C,
     worker: usize,
@@ -24,8 +24,8 @@ struct OpenConnection<S> {
 }
 
 impl<C: Client<Session: Requests>> Request<C> {
-    /// The first connection of worker w counts as if it had carried w modulo `requests_per_connection` requests, or the
-    /// connections of all workers would end at the same time.
+    /// The first connection of worker w ends earlier, as if it had already carried w modulo `requests_per_connection`
+    /// requests. Otherwise the connections of all workers would end at the same time.
     pub fn new(client: C, worker: usize, requests_per_connection: Option<NonZeroU64>) -> Self {
         let head_start = requests_per_connection.map_or(0, |limit| worker as u64 % limit);
         Request {

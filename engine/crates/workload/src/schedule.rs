@@ -1,5 +1,6 @@
-//! The start times of a slice's operations. A pace is a pure function of the operation's number, so a slow server
-//! cannot delay the load that it is measured under. Think times belong to a worker instead.
+//! The start times of a slice's operations. With a pace, the start time of an operation depends only on its number, so
+//! a slow server cannot delay the load under which it is measured. With think times, it depends on the end of the
+//! worker's last operation.
 
 use crate::{Arrivals, Pace, Share};
 use base::Random;
@@ -7,17 +8,18 @@ use base::error::Result;
 use base::lines::invalid_command;
 
 const NANOS_PER_SECOND: f64 = 1e9;
-/// The maximum number of random instants, which are drawn before the slice and take eight bytes each.
+/// The maximum number of random start times in a slice. They are drawn before the slice and take eight bytes each.
 const MAX_DRAWN: f64 = 10_000_000.0;
-/// Separates the random numbers of paces from those of keys, which come from the same seed.
+/// A number that is combined with the seed, so that paces and keys get different random numbers from the same seed.
 const DOMAIN: u64 = 0x7061_6365;
 
-/// The instants of one slice, or this host's share of them. This host's operations are numbered without gaps.
+/// The start times of this host's operations in one slice. This host's operations are numbered without gaps, also if
+/// other hosts perform a part of the slice's operations.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Schedule {
-    /// Equal gaps, with the first operation at the start.
+    /// Operations begin at equal intervals; the first one begins with the slice.
     Constant {
-        /// The gap between two operations of all hosts together.
+        /// The interval between two operations in nanoseconds. It counts the operations of all hosts.
         gap_ns: f64,
         share: Share,
     },
@@ -25,9 +27,10 @@ pub enum Schedule {
 }
 
 impl Schedule {
-    /// Return the schedule of a slice with at most `operations` operations of all hosts together in `lasts_ns`
-    /// nanoseconds. Random instants follow from the seed and the slice's number, so all arms and hosts agree on them.
-    /// Errors: `plan` if more than [`MAX_DRAWN`] instants would have to be drawn.
+    /// Return this host's schedule of a slice in which all hosts together perform at most `operations` operations in
+    /// `lasts_ns` nanoseconds. Random start times follow from the seed and the slice's number, so they are the same on
+    /// all arms and hosts.
+    /// Errors: `plan` if more than [`MAX_DRAWN`] start times would have to be drawn.
     pub fn new(pace: Pace, share: Share, operations: u64, lasts_ns: u64, (seed, slice): (u64, u64)) -> Result<Self> {
         let gap_ns = NANOS_PER_SECOND / pace.per_second;
         match pace.arrivals {
@@ -43,7 +46,7 @@ impl Schedule {
         }
     }
 
-    /// Return the number of this host's operations in the slice.
+    /// Return the number of operations that this host performs in the slice.
     pub fn count(&self, operations: u64, lasts_ns: u64) -> u64 {
         match self {
             Schedule::Constant { gap_ns, share } => {
@@ -53,7 +56,8 @@ impl Schedule {
         }
     }
 
-    /// Return the start of this operation in nanoseconds from the slice's start, or None if it is not in the slice.
+    /// Return when this operation begins, in nanoseconds from the start of the slice, or None if it is not part of the
+    /// slice.
     pub fn offset(&self, operation: u64) -> Option<u64> {
         match self {
             Schedule::Constant { gap_ns, share } => Some((share.number(operation) as f64 * gap_ns) as u64),
@@ -62,7 +66,7 @@ impl Schedule {
     }
 }
 
-/// Draw a Poisson process, whose gaps are independent and exponentially distributed.
+/// Draw the events of a Poisson process: the intervals between them are independent and exponentially distributed.
 fn draw(mut random: Random, gap_ns: f64, operations: u64, lasts_ns: u64) -> impl Iterator<Item = u64> {
     let mut at = 0.0;
     let next = move || {
@@ -74,10 +78,11 @@ fn draw(mut random: Random, gap_ns: f64, operations: u64, lasts_ns: u64) -> impl
 }
 
 const NANOS_PER_MILLISECOND: f64 = 1e6;
-/// Separates the random numbers of think times from those of keys, which come from the same seed.
+/// A number that is combined with the seed, so that think times and keys get different random numbers from the same
+/// seed.
 const THINK_DOMAIN: u64 = 0x7468_696e;
 
-/// The think times of one worker's simulated user, the same on every arm.
+/// The think times of the user that one worker simulates. They are the same on every arm.
 #[derive(Debug)]
 pub struct Think {
     mean_ns: f64,
@@ -85,7 +90,7 @@ pub struct Think {
 }
 
 impl Think {
-    /// `mean_ms` is the mean think time in milliseconds; without it all are 0.
+    /// `mean_ms` is the mean think time in milliseconds. If it is None, all think times are 0.
     pub fn new(mean_ms: Option<f64>, seed: u64, worker: usize) -> Self {
         let mean_ns = mean_ms.unwrap_or(0.0) * NANOS_PER_MILLISECOND;
         Think { mean_ns, random: Random::for_stream(seed ^ THINK_DOMAIN, worker as u64) }
@@ -135,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn count_equals_the_number_of_instants() {
+    fn count_equals_the_number_of_start_times() {
         for (paced, operations) in [(Arrivals::Constant, u64::MAX), (Arrivals::Constant, 7), (Arrivals::Poisson, 7)] {
             let pace = Pace { per_second: 500.0, arrivals: paced };
             let schedule = Schedule::new(pace, Share::ALL, operations, SECOND, (42, 0)).unwrap();
@@ -152,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn random_instants_are_limited_by_operations_and_memory() {
+    fn random_start_times_are_limited_by_operations_and_memory() {
         let pace = Pace { per_second: 1e6, arrivals: Arrivals::Poisson };
         let drawn = Schedule::new(pace, Share::ALL, 10, 1000 * SECOND, (1, 0)).unwrap();
         assert!(drawn.offset(9).is_some() && drawn.offset(10).is_none());
@@ -162,7 +167,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn hosts_together_have_the_instants_of_a_single_host(hosts in 1..=8_u64, operations in 0..600_u64, seed in any::<u64>()) {
+        fn hosts_together_have_the_start_times_of_a_single_host(hosts in 1..=8_u64, operations in 0..600_u64, seed in any::<u64>()) {
             for arrivals in [Arrivals::Constant, Arrivals::Poisson] {
                 let pace = Pace { per_second: 500.0, arrivals };
                 let instants = |share: Share| {

@@ -1,4 +1,4 @@
-//! The settings of a workload and of its data in a plan.
+//! The settings of a workload, and of the data that it reads and writes, as a plan contains them.
 
 use crate::tpcc;
 use crate::ycsb;
@@ -6,11 +6,11 @@ use base::error::Result;
 use base::lines::invalid_command;
 use serde::Deserialize;
 
-/// The size of the table: YCSB's `usertable`, or sysbench's, whose record size is fixed.
+/// The size of the table. It is YCSB's `usertable`, or sysbench's table, whose records have a fixed size.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Data {
-    /// The number of records; keys are made of the numbers below it.
+    /// The number of records. Their keys are computed from the numbers below it.
     pub records: u64,
     #[serde(default = "ten")]
     pub fields: u32,
@@ -26,34 +26,35 @@ fn a_hundred() -> u32 {
     100
 }
 
-/// The settings of a workload.
+/// The settings of a workload in a plan.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename = "Workload")]
 pub struct Settings {
     pub name: String,
     pub kind: Kind,
-    /// The number of concurrent operations, each on a separate connection.
+    /// The number of workers. Each performs one operation at a time, on its own connection.
     #[serde(default = "one")]
     pub workers: usize,
-    /// Only for `connect`: whether a new connection performs a first operation; true if absent.
+    /// Only for `connect`: whether to perform a first operation on each new connection; true if absent.
     pub first_operation: Option<bool>,
-    /// Only for `connect`: the number of operations after the first on the same connection.
+    /// Only for `connect`: the number of operations on each connection after the first operation.
     #[serde(default)]
     pub further_operations: u32,
-    /// Only for `request`: keep each connection until the server ends it, even beyond the service's
-    /// `requests_per_connection`.
+    /// Only for `request`: whether to keep each connection until the server ends it, even after the number of requests
+    /// that the service's `requests_per_connection` allows.
     #[serde(default)]
     pub keep_connections: bool,
-    /// The schedule of operations; if absent, each begins as soon as its worker is free.
+    /// The rate at which operations begin. If absent, a worker begins its next operation as soon as it is free.
     pub pace: Option<Pace>,
-    /// The mean think time of each worker before an operation; none if absent.
+    /// The mean time for which a worker waits before each operation, as a user thinks. If absent, workers do not wait.
     pub think_ms: Option<f64>,
     pub ycsb: Option<ycsb::Settings>,
     pub tpcc: Option<tpcc::Settings>,
 }
 
 impl Settings {
-    /// Errors: `plan` if settings are invalid or contradict each other.
+    /// Check the settings.
+    /// Errors: `plan` if they are invalid or contradict each other.
     pub fn check(&self) -> Result<()> {
         let Settings { name, kind, workers, .. } = self;
         let refuse = |reason: &str| Err(invalid_command(&format!("workload '{name}': {reason}")));
@@ -89,21 +90,21 @@ impl Settings {
     }
 }
 
-/// The rate at which operations begin, on any free worker.
+/// The rate at which operations begin. Whichever worker is free performs the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pace {
-    /// The mean rate of all workers together.
+    /// The mean number of operations a second that all workers together begin.
     pub per_second: f64,
     pub arrivals: Arrivals,
 }
 
-/// The distribution of a pace's gaps.
+/// The distribution of the intervals between the starts of operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Arrivals {
     Constant,
-    /// Exponentially distributed gaps, as of independent clients.
+    /// Exponentially distributed intervals, as with many independent clients.
     Poisson,
 }
 
@@ -111,22 +112,22 @@ fn one() -> usize {
     1
 }
 
-/// The kind of a workload's operations.
+/// The kind of a workload: what its operations are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// A new connection, its operations and its end.
+    /// A new connection in each operation, with operations on it, and its end.
     Connect,
     Query,
     Load,
     Request,
     Ycsb,
-    /// A TPC-C transaction, or a part of TPC-C's data.
+    /// A TPC-C transaction, or in phase `load` a part of TPC-C's data.
     Tpcc,
-    /// Sixteen queries over a persistent connection, all sent before the first answer.
+    /// Sixteen queries in each operation, over a persistent connection, all sent before the first answer is awaited.
     Pipeline,
     Tpcb,
-    /// A record written over a persistent connection, whether it exists or not.
+    /// A write of one record, whether it exists or not, over a persistent connection.
     Write,
 }
 
@@ -146,17 +147,18 @@ impl Kind {
     }
 }
 
-/// The kinds for sessions that only query ([`crate::Ask`]).
+/// The kinds of workloads for sessions that can only query ([`crate::Ask`]).
 pub const QUERIES: &[Kind] = &[Kind::Connect, Kind::Query];
-/// The kinds for sessions that read and write records by their keys ([`crate::KeyValue`], [`crate::Records`]).
+/// The kinds of workloads for sessions that can read and write records by their keys ([`crate::KeyValue`],
+/// [`crate::Records`]).
 pub const RECORDS: &[Kind] = &[Kind::Connect, Kind::Query, Kind::Load, Kind::Ycsb];
-/// The kinds for sessions that also speak SQL ([`crate::sql::Sql`]).
+/// The kinds of workloads for sessions that also speak SQL ([`crate::sql::Sql`]).
 pub const SQL: &[Kind] = &[Kind::Connect, Kind::Query, Kind::Load, Kind::Ycsb, Kind::Tpcc];
-/// The kinds for sessions that also pipeline and perform pgbench's transactions ([`crate::Pgbench`]).
+/// The kinds of workloads for sessions that can also pipeline and perform pgbench's transactions ([`crate::Pgbench`]).
 pub const PGBENCH: &[Kind] = &[Kind::Connect, Kind::Query, Kind::Load, Kind::Ycsb, Kind::Pipeline, Kind::Tpcb];
-/// The kinds for sessions of caches, which also pipeline and overwrite records ([`crate::Overwrite`]).
+/// The kinds of workloads for sessions of caches, which can also pipeline and overwrite records ([`crate::Overwrite`]).
 pub const CACHE: &[Kind] = &[Kind::Connect, Kind::Query, Kind::Load, Kind::Ycsb, Kind::Pipeline, Kind::Write];
-/// The kinds for sessions that carry requests ([`crate::Requests`]).
+/// The kinds of workloads for sessions that carry HTTP requests ([`crate::Requests`]).
 pub const REQUESTS: &[Kind] = &[Kind::Connect, Kind::Request];
 
 #[cfg(test)]

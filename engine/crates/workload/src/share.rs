@@ -1,11 +1,12 @@
-//! This host's share of the work when several hosts load a service together. All hosts get the same commands and divide
-//! workers, operations and new records by number: number n belongs to host n modulo `hosts`.
+//! The division of work among several hosts that load a service together. All hosts get the same commands. Workers,
+//! operations and new records are numbered, and number n belongs to host n modulo `hosts`.
 
 use crate::settings::{Kind, Settings};
 use crate::tpcc::TpccPhase;
 use serde::Deserialize;
 
-/// One of several hosts. A single host has the whole work.
+/// The position of this host among the hosts that divide the work. The default is a single host, which does all the
+/// work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "UncheckedShare")]
 pub struct Share {
@@ -35,50 +36,51 @@ impl Default for Share {
 }
 
 impl Share {
-    /// The share of a single host.
+    /// The share of a single host, which does all the work.
     pub const ALL: Share = Share { host: 0, hosts: 1 };
 
-    /// Return this host's share of a workload, or None if it has no worker of it. The first host does the whole of a
-    /// load, because a load is not measured and must begin with the first record.
+    /// Return this host's share of a workload, or None if it has none of the workload's workers. A load is done by the
+    /// first host alone, because it is not measured and must begin with the first record.
     pub fn for_workload(self, workload: &Settings) -> Option<Share> {
         let parts = if only_loads(workload) { 1 } else { workload.workers as u64 };
         self.divided_into(parts)
     }
 
-    /// Return this host's share of work that can be divided into at most `parts` parts, or None if it gets no part.
+    /// Return this host's share of work that can be divided into at most `parts` parts. Return None if no part is left
+    /// for this host.
     pub fn divided_into(self, parts: u64) -> Option<Share> {
         let hosts = self.hosts.min(parts);
         (self.host < hosts).then_some(Share { host: self.host, hosts })
     }
 
-    /// Return the numbers of this host's workers.
+    /// Return the numbers of the workers that run on this host.
     pub fn workers(self, workload: &Settings) -> impl ExactSizeIterator<Item = usize> + use<> {
         let Share { host, hosts } =
             self.for_workload(workload).unwrap_or(Share { host: workload.workers as u64, hosts: 1 });
         (host as usize..workload.workers).step_by(hosts as usize)
     }
 
-    /// Return how many of the numbers below `below` belong to this host.
+    /// Return how many of the numbers from 0 to below `below` belong to this host.
     pub fn count(self, below: u64) -> u64 {
         below.saturating_sub(self.host).div_ceil(self.hosts)
     }
 
-    /// Return this host's `nth` number, counted from 0.
+    /// Return the `nth` number that belongs to this host, counted from 0.
     pub fn number(self, nth: u64) -> u64 {
         nth.saturating_mul(self.hosts).saturating_add(self.host)
     }
 
-    /// Return this host's first number that is at least `least`.
+    /// Return the first number from `least` on that belongs to this host.
     pub fn first_from(self, least: u64) -> u64 {
         self.number(self.count(least))
     }
 
-    /// Return this host's items of a sequence.
+    /// Return the items of a sequence whose positions belong to this host.
     pub fn part<T>(self, all: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
         all.skip(self.host as usize).step_by(self.hosts as usize)
     }
 
-    /// Return the distance between two numbers of this host.
+    /// Return the distance between two consecutive numbers of this host.
     pub fn step(self) -> u64 {
         self.hosts
     }

@@ -1,20 +1,20 @@
-//! The SQL traits of a protocol: statements that a connection prepares once, typed parameters that are appended one
-//! after the other, and rows that are read column by column without copying.
+//! The SQL traits that a protocol implements for workload `tpcc`. A connection prepares each statement once, parameters
+//! are appended one after the other, and rows are read column by column without copying.
 
 use crate::client::Session;
 use base::error::Result;
 
-/// The type of a parameter.
+/// The type of a statement's parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parameter {
     Integer,
-    /// `DECIMAL`, with which the server calculates exactly; with a string it would use floating point.
+    /// `DECIMAL`, with which the server calculates exactly. With a string it would use floating point.
     Decimal,
     Text,
     DateTime,
 }
 
-/// A statement to prepare: its text, the types of its parameters, and the columns of its result, if any.
+/// A statement to prepare: its text, the types of its parameters, and the types of its result's columns.
 #[derive(Debug)]
 pub struct Statement {
     pub text: String,
@@ -22,22 +22,22 @@ pub struct Statement {
     pub columns: &'static [Column],
 }
 
-/// The type of a result's column.
+/// The type of a column in a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Column {
     Tiny,
     Short,
     Int,
-    /// `BIGINT`, the type of counts.
+    /// `BIGINT`, which is the type of counts.
     Big,
-    /// `DECIMAL`, the type of sums.
+    /// `DECIMAL`, which is the type of sums.
     Decimal,
-    /// `CHAR`, `VARCHAR`.
+    /// `CHAR` or `VARCHAR`.
     Text,
     DateTime,
 }
 
-/// A date and time of day, without a zone.
+/// A date and time of day, without a time zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DateTime {
     pub year: u16,
@@ -54,10 +54,11 @@ pub struct DateTime {
 }
 
 impl DateTime {
-    /// Convert seconds since 1970 to UTC (Hinnant, "chrono-compatible low-level date algorithms", `civil_from_days`).
+    /// Return the UTC date and time of a number of seconds since 1970 (Hinnant, "chrono-compatible low-level date
+    /// algorithms", `civil_from_days`).
     pub fn from_unix(seconds: u64) -> Self {
         let (days, second_of_day) = (seconds / 86_400, seconds % 86_400);
-        // Days count from 1 March of year 0, so that a leap day is the last day of its year.
+        // Days are counted from 1 March of year 0, so that a leap day is the last day of its year.
         let shifted = days + 719_468;
         let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
         let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
@@ -75,11 +76,11 @@ impl DateTime {
     }
 }
 
-/// A statement's parameters, appended one after the other.
+/// The parameters of a statement. They are appended one after the other.
 pub trait Parameters {
     fn integer(&mut self, number: i64) -> &mut Self;
 
-    /// Append an amount of money in cents as a `DECIMAL` of two places.
+    /// Append an amount of money in cents as a `DECIMAL` with two decimal places.
     fn cents(&mut self, cents: i64) -> &mut Self;
 
     fn text(&mut self, text: &[u8]) -> &mut Self;
@@ -89,23 +90,24 @@ pub trait Parameters {
     fn null(&mut self) -> &mut Self;
 }
 
-/// A row whose columns are read one after the other. A column of another type, an unexpected NULL, and reading past the
-/// last column are errors of class `protocol`.
+/// A row of a result. Its columns are read one after the other. It is an error of class `protocol` if a column has
+/// another type or is unexpectedly NULL, or if there is no further column.
 pub trait Row<'a> {
     fn integer(&mut self) -> Result<i64>;
 
-    /// As `integer`, with None for NULL.
+    /// Like `integer`, but return None for NULL.
     fn integer_or_null(&mut self) -> Result<Option<i64>>;
 
-    /// Read a `DECIMAL` with at most `places` decimal places, in units of the last place: 12.5 is 1250 with two places.
+    /// Read a `DECIMAL` with at most `places` decimal places, and return it in units of the last place: with two
+    /// places, 12.5 is 1250.
     fn decimal(&mut self, places: u32) -> Result<i64>;
 
     fn text(&mut self) -> Result<&'a [u8]>;
 
-    /// Read a `DATETIME`, with None for NULL.
+    /// Read a `DATETIME`. Return None for NULL.
     fn datetime_or_null(&mut self) -> Result<Option<DateTime>>;
 
-    /// Read and ignore `count` strings.
+    /// Skip `count` columns with strings.
     fn texts(&mut self, count: usize) -> Result<()> {
         for _ in 0..count {
             self.text()?;
@@ -114,29 +116,30 @@ pub trait Row<'a> {
     }
 }
 
-/// A session that speaks SQL. Executing a statement does not allocate once buffers have grown.
+/// A session that speaks SQL. Once its buffers have grown, executing a statement does not allocate memory.
 pub trait Sql: Session {
     type Parameters: Parameters;
     type Row<'a>: Row<'a>;
 
-    /// Prepare these statements, unmeasured. Other methods refer to them by their index.
-    /// Errors: `server` if a table is missing or has other columns; `protocol`; those of a broken connection.
+    /// Prepare these statements, unmeasured. The other methods refer to a statement by its index.
+    /// Errors: `server` if a table is missing or has other columns; `protocol`; the errors of a broken connection.
     async fn prepare_all(&mut self, statements: &'static [Statement]) -> Result<()>;
 
     fn statements_sent(&self) -> u64;
 
-    /// Execute a statement without parameters and result as text, such as `COMMIT`.
-    /// Errors, also of the methods below: `server`; `protocol`; those of a broken connection.
+    /// Execute the text of a statement that has no parameters and no result, such as `COMMIT`.
+    /// Errors, also of the methods below: `server`; `protocol`; the errors of a broken connection.
     async fn say(&mut self, text: &str) -> Result<()>;
 
-    /// Execute an INSERT whose text is `into` followed by `rows`, such as `(1,'a'),(2,'b')`, and return the number of
-    /// rows written.
+    /// Execute an INSERT and return the number of rows written. Its text is `into` followed by `rows`, such as
+    /// `(1,'a'),(2,'b')`.
     async fn insert_rows(&mut self, into: &str, rows: &[u8]) -> Result<u64>;
 
-    /// Execute a prepared statement without a result and return the number of changed rows.
+    /// Execute the prepared statement with the index `place`, which has no result, and return the number of changed
+    /// rows.
     async fn change(&mut self, place: usize, fill: impl Fill<Self>) -> Result<u64>;
 
-    /// Execute a prepared query, call `each` for each row and return the number of rows.
+    /// Execute the prepared query with the index `place`, call `each` for each row, and return the number of rows.
     async fn select(
         &mut self,
         place: usize,
@@ -145,7 +148,8 @@ pub trait Sql: Session {
     ) -> Result<u64>;
 }
 
-/// A function that appends a statement's parameters. It returns its argument so that it can be one chain of calls.
+/// A function that appends a statement's parameters. It returns its argument, so that it can be written as one chain of
+/// calls.
 pub trait Fill<S: Sql + ?Sized>: for<'a> FnOnce(&'a mut S::Parameters) -> &'a mut S::Parameters {}
 
 impl<S: Sql + ?Sized, F> Fill<S> for F where F: for<'a> FnOnce(&'a mut S::Parameters) -> &'a mut S::Parameters {}

@@ -1,15 +1,16 @@
-//! sysbench's data: the rows of its table `sbtest1` (sysbench 1.0, `oltp_common.lua`). They follow from the seed,
-//! unlike sysbench's, whose random numbers depend on its threads.
+//! sysbench's data: the rows of its table `sbtest1` (sysbench 1.0, `oltp_common.lua`). Here a row depends only on the
+//! seed and its number. sysbench's own random numbers also depend on its threads.
 
 use base::Random;
 use std::io::Write;
 
-/// Groups of eleven digits in `c` and in `pad`, joined by hyphens to 119 and 59 characters.
+/// The number of groups of eleven digits in column `c`, which has 119 characters with the hyphens between the groups.
+/// (Column `pad` has 59.)
 const GROUPS_OF_C: usize = 10;
 const GROUPS_OF_PAD: usize = 5;
 const GROUP_LIMIT: u64 = 100_000_000_000;
 
-/// The table of a run.
+/// sysbench's table in a run.
 #[derive(Debug, Clone)]
 pub struct Table {
     records: u64,
@@ -17,7 +18,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// The contents of a row follow from the seed and the row's number.
+    /// The contents of a row depend only on the seed and the row's number.
     pub fn new(records: u64, seed: u64) -> Self {
         Table { records, seed }
     }
@@ -27,7 +28,7 @@ impl Table {
         self.records
     }
 
-    /// Return the primary key of a record. Records are counted from 0, keys from 1.
+    /// Return the primary key of a record. Records are counted from 0 and keys from 1.
     pub fn id(&self, record: u64) -> u64 {
         record + 1
     }

@@ -1,5 +1,5 @@
-//! The worker: one loop for every workload. A worker executes orders through the whole run, so its connection persists
-//! while other arms are measured.
+//! The worker: the loop that measures, which is the same for all workloads. A worker exists through the whole run, so
+//! its connection stays open while other arms are measured.
 
 use crate::Workload;
 use crate::schedule::{Schedule, Think};
@@ -15,16 +15,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 
-/// The time for which an operation in flight may continue after its slice has closed. It is counted then, because
-/// leaving it out would favour short operations. An operation that takes longer is abandoned, an error of a separate
-/// class. The time is multiplied by [`Workload::in_a_row`].
+/// The time for which an operation may continue after its slice has closed. If it ends in this time it is counted,
+/// because leaving it out would favour short operations. Otherwise it is abandoned, which is an error of class
+/// `abandoned`. The time is multiplied by [`Workload::in_a_row`].
 const GRACE_NS: u64 = 1_000_000_000;
-/// The pause after a failure. It doubles with each consecutive failure, so that a dead server does not cause a busy
-/// loop.
+/// The pause after a failed operation. It doubles with each consecutive failure, so that a dead server does not cause a
+/// busy loop.
 const FIRST_PAUSE_NS: u64 = 1_000_000;
 const LONGEST_PAUSE_NS: u64 = 100_000_000;
 
-/// Execute the orders in a slot, one after the other, for ever.
+/// Execute the orders that arrive in a slot, one after the other. This never returns.
 pub async fn work<W: Workload>(mut workload: W, slot: Rc<Slot>, mut think: Think) {
     loop {
         let mut evidence = Evidence::default();
@@ -96,7 +96,7 @@ async fn run<W: Workload>(workload: &mut W, slot: &Slot, window: &Window, think:
     }
 }
 
-/// Wait until the window opens and return the time.
+/// Wait until the window opens, and return the current time.
 async fn wait_until_open(slot: &Slot, window: &Window) -> u64 {
     let now = clock::now();
     if now >= window.opens_at() {
@@ -106,7 +106,7 @@ async fn wait_until_open(slot: &Slot, window: &Window) -> u64 {
     clock::now()
 }
 
-/// Pause for `lasts` nanoseconds, but not beyond the close of the window, and return the time.
+/// Wait for `lasts` nanoseconds, but not beyond the close of the window, and return the current time.
 async fn rest(lasts: u64, slot: &Slot, now: u64, closes_at: u64) -> u64 {
     if lasts == 0 {
         return now;
@@ -115,7 +115,7 @@ async fn rest(lasts: u64, slot: &Slot, now: u64, closes_at: u64) -> u64 {
     clock::now()
 }
 
-/// Wait for an operation's instant and return the time, or None if the window closes before.
+/// Wait for the scheduled start of an operation and return the current time. Return None if the window closes before.
 async fn wait_for(slot: &Slot, instant: u64, mut now: u64, closes_at: u64) -> Option<u64> {
     if instant >= closes_at {
         return None;
@@ -129,7 +129,7 @@ async fn wait_for(slot: &Slot, instant: u64, mut now: u64, closes_at: u64) -> Op
 
 fn abandoned(age_ns: u64) -> Failure {
     let age = age_ns as f64 / 1e9;
-    Failure::new(Class::Abandoned, format!("no answer after {age:.1} s, when its slice had to be closed"))
+    Failure::new(Class::Abandoned, format!("no answer after {age:.1} s, when the slice had to end"))
 }
 
 fn fail(slot: &Slot, failure: Failure) {
@@ -145,7 +145,7 @@ pub enum Order {
     Run(Arc<Window>),
 }
 
-/// The duration and the remaining operations of a slice, shared by all its workers.
+/// The period of a slice, and the operations that have not begun yet. All workers of the slice share it.
 pub struct Window {
     claimed: AtomicU64,
     operations: u64,
@@ -156,44 +156,47 @@ pub struct Window {
 }
 
 impl Window {
-    /// A window for at most `operations` operations that begin from `opens_at` to before `closes_at`.
+    /// Create a window for at most `operations` operations. They may begin from `opens_at` until just before
+    /// `closes_at`.
     pub fn new(operations: u64, opens_at: u64, closes_at: u64) -> Self {
         Window { claimed: AtomicU64::new(0), operations, opens_at, closes_at, schedule: None, at_once: false }
     }
 
-    /// Begin the operations by this schedule, counted from the opening.
+    /// Let operations begin at the times of this schedule, which are counted from the opening of the window.
     pub fn paced(self, schedule: Schedule) -> Self {
         Window { schedule: Some(schedule), ..self }
     }
 
-    /// Omit think times.
+    /// Let operations begin without think times.
     pub fn at_once(self) -> Self {
         Window { at_once: true, ..self }
     }
 
-    /// Return true if think times apply.
+    /// Return whether workers wait for think times between operations.
     pub fn rests(&self) -> bool {
         !self.at_once
     }
 
-    /// Return the scheduled start of this operation, `u64::MAX` if it is not in this window, or None without a pace.
+    /// Return when this operation is scheduled to begin. Return `u64::MAX` if the schedule does not contain it, and
+    /// None if the window has no schedule.
     pub fn instant(&self, operation: u64) -> Option<u64> {
         let schedule = self.schedule.as_ref()?;
         Some(schedule.offset(operation).map_or(u64::MAX, |offset| self.opens_at.saturating_add(offset)))
     }
 
-    /// Claim the next operations, at most `batch`. Return None once the window is closed or all are claimed. Failed
-    /// operations stay claimed, so that a slice ends even on a dead server.
+    /// Claim the next operations for a worker, at most `batch`, and return their numbers. Return None if the window has
+    /// closed or all operations are claimed. Failed operations stay claimed, so that a slice ends even on a dead
+    /// server.
     pub fn claim(&self, batch: u64, now: u64) -> Option<Range<u64>> {
         if now >= self.closes_at {
             return None;
         }
-        // Relaxed suffices: the counter publishes no other data.
+        // Relaxed ordering suffices, because no other data depends on the counter.
         let first = self.claimed.fetch_add(batch, Ordering::Relaxed);
         (first < self.operations).then(|| first..self.operations.min(first + batch))
     }
 
-    /// Return the opening on the monotonic clock, which may lie in the past.
+    /// Return when the window opens on the monotonic clock. This may be in the past.
     pub fn opens_at(&self) -> u64 {
         self.opens_at
     }
@@ -203,18 +206,19 @@ impl Window {
     }
 }
 
-/// The slot through which a thread gives orders to one worker.
+/// The slot through which a thread gives orders to one of its workers.
 pub struct Slot {
     pub reactor: Rc<Reactor>,
     pub log: Rc<RefCell<SliceLog>>,
-    /// The timeout of an operation.
+    /// The timeout of one operation in nanoseconds.
     pub timeout_ns: u64,
     order: RefCell<Option<Order>>,
     busy: Rc<Cell<usize>>,
 }
 
 impl Slot {
-    /// `busy` counts the thread's workers with unfinished orders.
+    /// `busy` is the number of the thread's workers that have not finished their order. All slots of the thread share
+    /// it.
     pub fn new(reactor: Rc<Reactor>, log: Rc<RefCell<SliceLog>>, busy: Rc<Cell<usize>>, timeout_ns: u64) -> Self {
         Slot { reactor, log, timeout_ns, order: RefCell::default(), busy }
     }

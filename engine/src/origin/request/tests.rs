@@ -39,7 +39,7 @@ fn get(wait_ms: u32) -> Request {
 }
 
 #[test]
-fn query_specifies_the_wait() {
+fn query_parameter_wait_sets_the_delay_of_the_response() {
     for (target, wait_ms) in [
         ("/", 0),
         ("/?wait=200", 200),

@@ -1,4 +1,4 @@
-//! Certificates for tests.
+//! Certificates for the test servers.
 
 use openssl::asn1::Asn1Time;
 use openssl::bn::BigNum;
@@ -10,9 +10,9 @@ use openssl::x509::extension::{BasicConstraints, SubjectAlternativeName};
 use openssl::x509::{X509, X509Builder, X509Name, X509NameBuilder};
 use std::path::PathBuf;
 
-/// Days until a valid certificate expires.
+/// The number of days until a valid certificate expires.
 pub const VALID: i64 = 30;
-/// The certificate expired yesterday.
+/// The number of days for a certificate that expired yesterday.
 pub const EXPIRED: i64 = -1;
 
 /// A certificate authority.
@@ -21,7 +21,7 @@ pub struct Authority {
     certificate: X509,
 }
 
-/// A server's certificate and key.
+/// The certificate and the key of a server.
 pub struct Identity {
     pub key: PKey<Private>,
     pub certificate: X509,
@@ -37,7 +37,7 @@ impl Authority {
         Authority { certificate: builder.build(), key }
     }
 
-    /// Issue a certificate for a host name or address that expires in `days` days.
+    /// Issue a certificate for a host name or an IP address. It expires in `days` days.
     pub fn identity(&self, host: &str, days: i64) -> Identity {
         let key = new_key();
         let mut builder = builder("server", &key, days);

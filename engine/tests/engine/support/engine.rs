@@ -1,12 +1,12 @@
-//! The engine's process and its standard streams.
+//! An engine process, with its standard streams.
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// The duration of slices that should end by their operations; a slice that takes so long hangs.
+/// The maximum duration of slices that should end after their number of operations. A slice that takes so long hangs.
 pub const HANG_SECONDS: f64 = 600.0;
-/// The number of attempts on a machine that stalls in some of them.
+/// The number of times that a slice is tried on a machine that stalls during some of them.
 const ATTEMPTS: usize = 20;
 
 pub struct Engine {
@@ -48,8 +48,9 @@ impl Engine {
         self.ask(&json!({ "slice": slice }))["slice"].take()
     }
 
-    /// Measure slices that end by time until one has no errors and satisfies `is_right`. On a machine that stalls,
-    /// operations may exceed the grace after the slice; only such abandoned operations are tolerated as errors.
+    /// Measure slices that end after a time, until a slice has no errors and satisfies `is_right`. On a machine that
+    /// stalls, operations may take longer than the grace after the slice. Only such `abandoned` operations are
+    /// tolerated as errors.
     pub fn undisturbed(
         &mut self,
         arm: &str,

@@ -1,4 +1,4 @@
-//! The gateway's process, and scripted servers behind it.
+//! A gateway process, and scripted servers behind it.
 
 use crate::support::TIMEOUT_NS;
 use crate::support::authority::Identity;
@@ -54,24 +54,24 @@ pub fn beginning() -> Vec<u8> {
     [packet(1, b"\x01"), packet(2, &definition()), packet(3, b"\x05smith")].concat()
 }
 
-/// The behaviour of a server after it has accepted a login and read a command.
+/// What a server does after it has accepted a login and read a command.
 #[derive(Clone)]
 pub enum ServerScript {
     SendsAndCloses(Vec<u8>),
-    /// Sends the bytes one by one and waits for the client to close.
+    /// Send the bytes one by one and wait until the client closes the connection.
     Sends(Vec<u8>),
-    /// Sends rows without end.
+    /// Send rows without end.
     SendsWithoutEnd,
 }
 
-/// The kind of a connection to a server.
+/// Which part of the gateway opened a connection to the server.
 enum ConnectionKind {
     Client,
-    /// The gateway's check of the catalogue.
+    /// The gateway's check of the server's catalogue.
     Catalogue,
 }
 
-/// Start a server. Return its address and a receiver that gets a message at the end of each client connection.
+/// Start a server. Return its address, and a receiver that gets a message whenever a client's connection has ended.
 pub fn scripted(script: ServerScript) -> (String, Receiver<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -80,7 +80,7 @@ pub fn scripted(script: ServerScript) -> (String, Receiver<()>) {
         for stream in listener.incoming().flatten() {
             let (script, ended) = (script.clone(), ended.clone());
             std::thread::spawn(move || {
-                // A client connection that ended with an error, while the server was sending, counts as well.
+                // A client's connection also counts as ended if it ended with an error while the server was sending.
                 if !matches!(run_script(stream, &script), Ok(ConnectionKind::Catalogue)) {
                     let _ = ended.send(());
                 }
@@ -102,7 +102,7 @@ fn run_script(mut stream: TcpStream, script: &ServerScript) -> std::io::Result<C
         return Ok(ConnectionKind::Catalogue);
     }
     if command.starts_with(b"\x03SET NAMES") {
-        // Read and answer the statements that the gateway itself sends.
+        // Read and answer the statements that the gateway itself sends at the start of a session.
         receive(&mut stream)?;
         stream.write_all(&pinned_answers())?;
         receive(&mut stream)?;
@@ -170,7 +170,7 @@ impl Gateway {
         Self::start_under(test, RULES, listener)
     }
 
-    /// Start without columns to encrypt, so that the gateway does not query the server's catalogue.
+    /// Start a gateway without columns to encrypt. It does not query the server's catalogue.
     pub fn start_without_rules(test: &str, listener: Value) -> Self {
         Self::start_under(test, "", listener)
     }
@@ -179,7 +179,7 @@ impl Gateway {
         listener["rules_file"] = json!(rules_file(test, rules));
         let limits = &mut listener["limits"];
         if limits["login_seconds"].is_null() {
-            // Only tests of this limit need a short timeout.
+            // A short timeout is needed only by the tests of this limit.
             limits["login_seconds"] = json!(600);
         }
         let mut engine = process();
@@ -210,7 +210,7 @@ impl Gateway {
 }
 
 pub fn response(account: &str) -> Vec<u8> {
-    // PROTOCOL_41, SECURE_CONNECTION, PLUGIN_AUTH, CONNECT_ATTRIBUTES, DEPRECATE_EOF.
+    // The client's capabilities: PROTOCOL_41, SECURE_CONNECTION, PLUGIN_AUTH, CONNECT_ATTRIBUTES, DEPRECATE_EOF.
     let mut payload = (1_u32 << 9 | 1 << 15 | 1 << 19 | 1 << 20 | 1 << 24).to_le_bytes().to_vec();
     payload.extend_from_slice(&[0, 0, 0, 1, 45]);
     payload.resize(32, 0);
@@ -231,8 +231,8 @@ pub fn rules_file(test: &str, rules: &str) -> PathBuf {
     path
 }
 
-/// Return the error that ends an answer. Check that packets are in sequence and that a guarded account got no
-/// plaintext.
+/// Return the text of the error with which an answer ends. Check that the packets are in sequence and that a guarded
+/// account got no plaintext.
 pub fn final_error(answer: &[(u8, Vec<u8>)], account: &str) -> String {
     let numbers: Vec<_> = answer.iter().map(|(sequence, _)| *sequence).collect();
     assert_eq!(numbers, (1..=answer.len() as u8).collect::<Vec<_>>());

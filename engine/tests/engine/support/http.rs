@@ -1,4 +1,4 @@
-//! An HTTP server with scripted responses, with one thread for each connection.
+//! An HTTP test server with scripted responses. Each connection is served by its own thread.
 
 use super::server::Behaviour;
 use std::io::{Read, Write};
@@ -7,29 +7,29 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// The response of a well-behaved server that keeps the connection.
+/// A correct response, after which the server keeps the connection open.
 pub const OK: &[u8] = b"HTTP/1.1 200 OK\r\nServer: test\r\nContent-Length: 2\r\n\r\nOK";
-/// The response of a server that closes the connection.
+/// A correct response, after which the server closes the connection.
 pub const OK_CLOSE: &[u8] = b"HTTP/1.1 200 OK\r\nServer: test\r\nContent-Length: 2\r\nConnection: close\r\n\r\nOK";
 
-/// The response to a request.
+/// How the server answers a request.
 #[derive(Clone)]
 pub enum Response {
-    /// Send these bytes and keep the connection, unless the request or the response has `Connection: close`.
+    /// Send these bytes and keep the connection, unless the request or the response contains `Connection: close`.
     Bytes(&'static [u8]),
     /// Send these bytes and close the connection.
     ThenCloses(&'static [u8]),
     /// Send these bytes and reset the connection.
     ThenResets(&'static [u8]),
-    /// Send the first bytes, then repeat the second without end.
+    /// Send the first bytes, then repeat the second bytes without end.
     ThenForEver(&'static [u8], &'static [u8]),
     /// Send these bytes after a delay.
     After(Duration, &'static [u8]),
-    /// Use a different response for each request, then the last one.
+    /// Use the next of these responses for each request, and the last one for all further requests.
     OneByOne(Vec<Response>),
 }
 
-/// A running server and its counts.
+/// A running test server, with its counters.
 pub struct Http {
     pub address: String,
     pub connections: Arc<AtomicUsize>,
@@ -42,7 +42,7 @@ impl Http {
         Self::start_over(Behaviour::Plain, response)
     }
 
-    /// Start a server, with TLS if `behaviour` has it.
+    /// Start a server. It uses TLS if `behaviour` is [`Behaviour::Tls`].
     pub fn start_over(behaviour: Behaviour, response: Response) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();

@@ -1,4 +1,4 @@
-//! Test servers, certificates, settings, and a runtime for clients.
+//! What the tests share: test servers, certificates, settings, and a runtime for clients.
 
 pub mod authority;
 pub mod counting;
@@ -24,7 +24,7 @@ use wire::{OneServer, mongodb, mysql as mysql_wire, postgres as postgres_wire, r
 use workload::pgbench::Bank;
 use workload::{Ask, Client, Session, Target};
 
-/// A timeout that no test reaches on any machine.
+/// A timeout so long that no test reaches it, even on a slow machine.
 pub const TIMEOUT_NS: u64 = 300_000_000_000;
 
 /// Run a future on a new runtime and return its result.

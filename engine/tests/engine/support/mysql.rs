@@ -1,5 +1,6 @@
-//! A minimal MySQL server: greeting, all authentication methods, point selects and inserts, with one thread for each
-//! connection. It encodes messages with `mysql_common`, so that the engine's code is not tested against itself.
+//! A minimal MySQL test server: it supports the greeting, all authentication methods, selects of one row and inserts.
+//! Each connection is served by its own thread. Messages are encoded with `mysql_common`, so that the engine's code is
+//! not tested against itself.
 
 use super::server::serve_each;
 use base64::Engine;
@@ -18,42 +19,43 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
-/// The password of the only user.
+/// The password of the server's only user.
 pub const PASSWORD: &str = "secret";
-/// The ed25519 public key for this password, from MariaDB's documentation.
+/// The public key for this password with method ed25519, from MariaDB's documentation.
 const ED25519_KEY: &str = "ZIgUREUg5PVgQ6LskhXmO+eZLS0nC8be6HPjYWR4YJY=";
-/// The scramble of the greeting.
+/// The scramble (nonce) in the greeting.
 pub const NONCE: &[u8; 20] = b"01234567abcdefghijkl";
 const LONG_NONCE: [u8; 32] = [7; 32];
-/// The key of all servers. It is generated before they start, since that can take seconds and logins have a timeout.
+/// The RSA key of all servers. It is generated before they start, because that can take seconds and logins have a
+/// timeout.
 static RSA_KEY: LazyLock<Rsa<Private>> = LazyLock::new(|| Rsa::generate(2048).unwrap());
 const OK: &[u8] = b"\x00\x00\x00\x02\x00\x00\x00";
 const DENIED: &[u8] = b"\xff\x15\x04#28000Access denied";
 
-/// The behaviour of a server.
+/// How a server behaves.
 #[derive(Clone)]
 pub struct Mysql {
-    /// The authentication method in the greeting.
+    /// The authentication method that the greeting proposes.
     pub proposes: &'static str,
-    /// The user's authentication method.
+    /// The authentication method of the user.
     pub plugin: &'static str,
-    /// Whether `caching_sha2_password` has the user in its cache.
+    /// Whether the user is in the cache of `caching_sha2_password`.
     pub cached: bool,
     pub tls: Option<Arc<SslAcceptor>>,
     pub without_eof: bool,
-    /// Bytes to send in plain after the greeting.
+    /// Bytes that the server sends in plain after the greeting.
     pub extra_bytes: &'static [u8],
     pub quits: Arc<AtomicUsize>,
     pub decrypting: Arc<AtomicUsize>,
     pub answers: Answers,
 }
 
-/// Returns the answers of a connection, given the `costof_nonce` that the client sent.
+/// A function that returns the answers for a connection, given the `costof_nonce` that the client sent.
 pub type Answers = Arc<dyn Fn(Option<&str>) -> NextAnswer + Send + Sync>;
-/// Returns the next answer of a connection.
+/// A function that returns the next answer on a connection.
 pub type NextAnswer = Box<dyn FnMut() -> Answer + Send>;
 
-/// The answer to every query: one row with one column.
+/// The answer to every query: a result with one row and one column.
 #[derive(Clone)]
 pub struct Answer {
     pub definition: Vec<u8>,
@@ -61,7 +63,7 @@ pub struct Answer {
     pub binary_row: Vec<u8>,
 }
 
-/// `SELECT c FROM sbtest1`, as MariaDB defines its column.
+/// The definition of the column in `SELECT c FROM sbtest1`, as MariaDB sends it.
 pub const COLUMN: &[u8] = b"\x03def\x06sbtest\x07sbtest1\x07sbtest1\x01c\x01c\x0c\x2d\0\xe0\x01\0\0\xfe\x01\0\0\0\0";
 
 impl Default for Answer {
@@ -93,7 +95,7 @@ impl Mysql {
         if self.plugin == "caching_sha2_password" {
             LazyLock::force(&RSA_KEY);
         }
-        // Some tests disconnect during an answer.
+        // Serving fails in tests whose client disconnects during an answer.
         serve_each("127.0.0.1", move |stream| _ = server.serve(stream))
     }
 
@@ -176,7 +178,7 @@ impl Mysql {
                 let received = if tls { packets.read()? } else { exchange_key(packets)? };
                 Ok(received == [password, &[0]].concat())
             }
-            // A method that the client does not know.
+            // The client does not know this method.
             _ => Ok(false),
         }
     }

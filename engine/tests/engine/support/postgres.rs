@@ -1,5 +1,6 @@
-//! A minimal PostgreSQL server without authentication, which answers all statements of the engine, with one thread for
-//! each connection. It encodes messages itself, so that the engine's code is not tested against itself.
+//! A minimal PostgreSQL test server without authentication. It answers all statements of the engine. Each connection is
+//! served by its own thread. The server encodes messages itself, so that the engine's code is not tested against
+//! itself.
 
 use super::server::serve_each;
 use openssl::ssl::SslAcceptor;
@@ -14,20 +15,21 @@ const WELCOME: &[u8] = b"R\0\0\0\x08\0\0\0\0K\0\0\0\x0c\0\0\0\x07secrZ\0\0\0\x05
 
 const NOTICE: &[u8] = b"N\0\0\0\x15SWARNING\0C01000\0\0";
 
-/// The behaviour of a server.
+/// How a server behaves.
 #[derive(Clone, Default)]
 pub struct Postgres {
     pub tls: Option<Arc<SslAcceptor>>,
-    /// Bytes to send in plain after accepting TLS.
+    /// Bytes that the server sends in plain after it has accepted TLS.
     pub extra_bytes: &'static [u8],
-    /// Bytes to send instead of the answer to the first statement after discovery's; then the connection closes.
+    /// Bytes that the server sends instead of the answer to the first statement after discovery. It then closes the
+    /// connection.
     pub breaks_with: Option<&'static [u8]>,
 }
 
 impl Postgres {
     pub fn start(&self) -> String {
         let server = self.clone();
-        // Some tests disconnect during an answer.
+        // Serving fails in tests whose client disconnects during an answer.
         serve_each("127.0.0.1", move |stream| _ = server.serve(stream))
     }
 
@@ -82,7 +84,7 @@ impl Postgres {
                     Some(broken) if !String::from_utf8_lossy(&body).contains("pg_stat_ssl") => {
                         return stream.write_all(broken);
                     }
-                    // A notice may arrive at any time, also in the same packet.
+                    // The server may send a notice at any time, also in the same packet as an answer.
                     _ => stream.write_all(&[&answer[..], NOTICE].concat())?,
                 }
                 answer.clear();
@@ -91,7 +93,7 @@ impl Postgres {
     }
 }
 
-/// The content of a Bind message: the statement's text, its first and its last parameter.
+/// The content of a Bind message: the text of the statement, and its first and its last parameter.
 #[derive(Default)]
 struct Bound {
     text: String,

@@ -1,5 +1,6 @@
-//! A minimal Redis server, which accepts all passwords and answers all commands of the engine, with one thread for each
-//! connection. It decodes and encodes messages itself, so that the engine's code is not tested against itself.
+//! A minimal Redis test server. It accepts all passwords and answers all commands of the engine. Each connection is
+//! served by its own thread. The server encodes and decodes messages itself, so that the engine's code is not tested
+//! against itself.
 
 use super::server::serve_each;
 use openssl::ssl::SslAcceptor;
@@ -7,20 +8,20 @@ use std::io::{BufRead, BufReader, Read, Result, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 
-/// The behaviour of a server.
+/// How a server behaves.
 #[derive(Clone, Default)]
 pub struct Redis {
     pub tls: Option<Arc<SslAcceptor>>,
-    /// Bytes to send instead of the answer to the first GET; then the connection closes.
+    /// Bytes that the server sends instead of the answer to the first GET. It then closes the connection.
     pub breaks_with: Option<&'static [u8]>,
-    /// Bytes to send instead of the answer to AUTH or HELLO.
+    /// Bytes that the server sends instead of the answer to AUTH or HELLO.
     pub refuses_with: Option<&'static [u8]>,
 }
 
 impl Redis {
     pub fn start(&self) -> String {
         let server = self.clone();
-        // Some tests disconnect during an answer.
+        // Serving fails in tests whose client disconnects during an answer.
         serve_each("127.0.0.1", move |stream| _ = server.serve(stream))
     }
 

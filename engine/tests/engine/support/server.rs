@@ -1,5 +1,5 @@
-//! A minimal MongoDB server: hello, find, scans, insert and update over OP_MSG, plain or with TLS, with one thread for
-//! each connection.
+//! A minimal MongoDB test server: it supports hello, find, scans, insert and update over OP_MSG, in plain or with TLS.
+//! Each connection is served by its own thread.
 
 use super::authority::Identity;
 use bson::raw::{CStr, cstr};
@@ -9,21 +9,23 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 
-/// The behaviour of a server.
+/// How a server behaves.
 #[derive(Clone)]
 pub enum Behaviour {
     Plain,
     Tls(Arc<SslAcceptor>),
-    /// Reads and never answers.
+    /// Read what the client sends and never answer.
     Silent,
     Closes,
-    /// Answers anything with these bytes.
+    /// Answer everything with these bytes.
     Response(&'static [u8]),
-    /// Sends these bytes to a new connection and waits for bytes or the end; closes at once without bytes to send.
+    /// Send these bytes on a new connection, then wait for bytes from the client or the end of the connection. If there
+    /// are no bytes to send, close the connection at once.
     Greets(&'static [u8]),
 }
 
-/// Return TLS with this identity, up to this version if one is given.
+/// Return the behaviour of a server that uses TLS with this certificate. If a version is given, it is the highest
+/// version that the server accepts.
 pub fn tls(identity: &Identity, version: Option<SslVersion>) -> Behaviour {
     let mut builder = SslAcceptor::mozilla_intermediate_v5(SslMethod::tls()).unwrap();
     builder.set_private_key(&identity.key).unwrap();
@@ -40,7 +42,7 @@ pub fn start_on(host: &str, behaviour: Behaviour) -> String {
     serve_each(host, move |stream| serve(stream, behaviour.clone()))
 }
 
-/// Serve each connection on a separate thread until the process ends, and return the address.
+/// Serve each connection on its own thread until the process ends. Return the address.
 pub fn serve_each(host: &str, serve: impl Fn(TcpStream) + Clone + Send + 'static) -> String {
     let listener = TcpListener::bind((host, 0)).unwrap();
     let address = listener.local_addr().unwrap();
@@ -73,7 +75,7 @@ fn serve(mut stream: TcpStream, behaviour: Behaviour) {
         Behaviour::Response(bytes) => {
             let _ = stream.read(&mut [0; 4096]);
             let _ = stream.write_all(bytes);
-            // Wait for the client to read: closing with unread bytes would reset the connection.
+            // Wait until the client has read the answer: closing a connection with unread bytes would reset it.
             let _ = stream.read(&mut [0; 4096]);
         }
     }

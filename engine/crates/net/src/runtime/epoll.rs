@@ -1,5 +1,5 @@
-//! Waiting with epoll. Each descriptor is registered once, edge-triggered, so that waiting needs no further system
-//! calls for it.
+//! Waiting for events with epoll. Each descriptor is registered once, edge-triggered, so that waiting for it needs no
+//! further system calls.
 
 use super::reactor::{Alarm, Sources, TaskId};
 use super::watched::Source;
@@ -8,9 +8,9 @@ use std::cell::RefCell;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-/// The maximum number of events per call of `epoll_wait`.
+/// The maximum number of events that one call of `epoll_wait` returns.
 const EVENTS: usize = 256;
-/// The alarm's key, which no source has.
+/// The alarm's key in epoll events. No source has this key.
 const ALARM: u64 = u64::MAX;
 
 /// The epoll instance of one thread.
@@ -26,13 +26,14 @@ impl Epoll {
         Ok(Epoll { fd, events: RefCell::new(Vec::with_capacity(EVENTS)) })
     }
 
-    /// Watch a descriptor until it is closed.
+    /// Watch a descriptor until it is closed. `key` identifies its events.
     pub(super) fn watch(&self, fd: BorrowedFd<'_>, key: usize) -> io::Result<()> {
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         Ok(epoll::add(&self.fd, fd, EventData::new_u64(key as u64), flags)?)
     }
 
-    /// Wait for events, mark their sources and wake the waiting tasks. Return true if the alarm rang.
+    /// Wait for events, update the readiness of their sources, and wake the tasks that wait for these sources. Return
+    /// whether the alarm rang.
     pub(super) fn wait(&self, sources: &Sources, wake: impl Fn(TaskId)) -> io::Result<bool> {
         let mut events = self.events.borrow_mut();
         events.clear();
@@ -46,8 +47,8 @@ impl Epoll {
             if key == ALARM {
                 rang = true;
             } else if let Some(source) = sources.get(key as usize) {
-                // A source may be removed while a batch is handled, and its key reused. The new source then gets a
-                // false edge, which costs one failing read.
+                // While a batch of events is handled, a source may be removed and its key reused. The new source then
+                // gets an event that is not its own, which only costs one failing read.
                 source.take_edge(event.flags);
                 source.waiter.take().map(&wake);
             }

@@ -1,4 +1,4 @@
-//! A small single-threaded runtime: one epoll instance for each thread, and workers that are plain futures.
+//! A small single-threaded runtime. Each thread has one epoll instance, and its workers are ordinary futures.
 //!
 //! A general-purpose runtime would add to the engine's own time per operation, which every report shows. Here the
 //! thread that waits for events also polls the tasks, so an operation costs one `send`, one `recv`, a share of an

@@ -1,5 +1,5 @@
-//! The reactor, through which tasks wait for descriptors, instants and each other, and the executor, the loop of a
-//! thread: wait for events, then poll the tasks that waited for them.
+//! The reactor and the executor of a thread. Through the reactor, tasks wait for descriptors, instants and each other.
+//! The executor is the loop that waits for events and then polls the tasks that waited for them.
 
 use super::epoll::Epoll;
 use super::watched::Source;
@@ -24,10 +24,10 @@ pub type TaskId = usize;
 
 type Task = Pin<Box<dyn Future<Output = ()>>>;
 
-/// The descriptors of a thread by their keys.
+/// The watched descriptors of a thread by their keys in epoll events.
 pub(super) type Sources = Slab<Rc<Source>>;
 
-/// The events, timers and deadlines of one thread's tasks.
+/// The events, timers and deadlines for which the tasks of one thread wait.
 pub struct Reactor {
     epoll: Epoll,
     alarm: Alarm,
@@ -39,8 +39,8 @@ pub struct Reactor {
     current: Cell<TaskId>,
 }
 
-/// The instant at which a task's current operation times out. A periodic sweep checks all deadlines, so that setting
-/// one costs no timer; timeouts are therefore not exact.
+/// The instant at which a task's current operation times out. Deadlines need no timers: all of them are checked from
+/// time to time, so a timeout may be slightly late.
 #[derive(Clone, Copy)]
 struct Deadline {
     at: u64,
@@ -72,7 +72,7 @@ impl Reactor {
         self.spawned.borrow_mut().push(Box::pin(task));
     }
 
-    /// Set the current task's deadline: its waits fail with `timeout` after this instant.
+    /// Set the current task's deadline. After this instant whatever the task waits for fails with `timeout`.
     pub fn set_deadline(&self, at: u64) {
         self.deadlines.borrow_mut()[self.current.get()] = Deadline { at, passed: false };
     }
@@ -87,7 +87,8 @@ impl Reactor {
         poll_fn(|_| if clock::now() >= instant { Poll::Ready(()) } else { Poll::Pending }).await;
     }
 
-    /// Let other tasks run and deadlines be checked, for a task that would otherwise never wait.
+    /// Let other tasks run and let deadlines be checked. For a task that would otherwise run without waiting.
+    /// Errors: `timeout` if the task's deadline has passed.
     pub async fn yield_now(&self) -> Result<()> {
         let now = clock::now();
         self.timers.borrow_mut().push(Reverse((now, self.current.get())));
@@ -122,7 +123,7 @@ impl Reactor {
         self.spawned.borrow_mut().pop()
     }
 
-    /// Set the alarm to this instant or to the earliest timer, whichever is earlier.
+    /// Set the alarm to `instant`, or to the earliest timer if that is earlier.
     fn ring_at_latest(&self, instant: u64) {
         let timer = self.timers.borrow().peek().map_or(u64::MAX, |Reverse((instant, _))| *instant);
         self.alarm.at_latest(instant.min(timer));
@@ -138,7 +139,7 @@ impl Reactor {
         }
     }
 
-    /// Wake the tasks whose deadline has passed, so that their waits fail.
+    /// Wake the tasks whose deadline has passed. Their waits then fail with `timeout`.
     fn sweep_deadlines(&self, now: u64) {
         for (task, deadline) in self.deadlines.borrow_mut().iter_mut().enumerate() {
             if deadline.at <= now && !deadline.passed {
@@ -148,7 +149,7 @@ impl Reactor {
         }
     }
 
-    /// Wait for events and return true if the alarm rang.
+    /// Wait for events and wake the tasks that wait for them. Return whether the alarm rang.
     fn wait(&self) -> io::Result<bool> {
         let rang = self.epoll.wait(&self.sources.borrow(), |task| self.wake(task))?;
         if rang {
@@ -172,7 +173,7 @@ impl Reactor {
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
-/// A timer descriptor and the instant to which it is set.
+/// The alarm: a timer descriptor, and the instant to which it is set.
 pub(super) struct Alarm {
     fd: OwnedFd,
     set_to: Cell<u64>,
@@ -192,7 +193,7 @@ impl Alarm {
         self.set_to.set(u64::MAX);
     }
 
-    /// Set the alarm to this instant unless it is set to an earlier one. It rings at once for an instant in the past.
+    /// Set the alarm to this instant, unless it is set to an earlier one. It rings at once if the instant has passed.
     pub(super) fn at_latest(&self, instant: u64) {
         if instant >= self.set_to.get() {
             return;
@@ -201,17 +202,17 @@ impl Alarm {
         let at = instant.max(1);
         let it_value = Timespec { tv_sec: (at / NANOS_PER_SECOND) as i64, tv_nsec: (at % NANOS_PER_SECOND) as i64 };
         let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value };
-        // This fails only for invalid times. It also resets the descriptor's readiness, so the descriptor is never
-        // read.
+        // Setting fails only for invalid times. It also makes the descriptor unreadable again, so the descriptor is
+        // never read.
         timerfd_settime(&self.fd, TimerfdTimerFlags::ABSTIME, &once).expect("the instant is a valid time");
         self.set_to.set(instant);
     }
 }
 
-/// The interval between checks of deadlines in nanoseconds, by which a timeout can be late.
+/// The interval in nanoseconds at which deadlines are checked. A timeout can be late by this time.
 const SWEEP_EVERY: u64 = 20_000_000;
 
-/// The tasks of one thread.
+/// The executor of one thread, which runs its tasks.
 pub struct Executor {
     reactor: Rc<Reactor>,
     tasks: Slab<Task>,
@@ -237,7 +238,7 @@ impl Executor {
         id
     }
 
-    /// Run the tasks until `done` returns true; it is called after each batch of events.
+    /// Run the tasks until `done` returns true. `done` is called after each batch of events.
     /// Errors: waiting for events fails, which only a defect of this program can cause.
     pub fn run_until(&mut self, done: impl Fn() -> bool) -> io::Result<()> {
         self.check_clock();
@@ -268,7 +269,8 @@ impl Executor {
         Ok(())
     }
 
-    /// Check deadlines and timers. This happens only when the alarm has rung, to keep it out of other operations' time.
+    /// Check deadlines and timers. This is done only when the alarm has rung, so that it adds no time to other
+    /// operations.
     fn check_clock(&self) {
         let now = clock::now();
         self.reactor.sweep_deadlines(now);

@@ -1,5 +1,5 @@
-//! Resolution of host names. `getaddrinfo` blocks, so it runs on a separate thread: this thread's other workers
-//! continue, and the operation's deadline applies.
+//! Resolution of host names. `getaddrinfo` blocks, so it runs on a separate thread. The other workers of this thread
+//! continue meanwhile, and the operation's deadline applies.
 
 use super::{Reactor, Watched};
 use base::error::{Class, Failure, Result};
@@ -8,14 +8,14 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::rc::Rc;
 
-/// Return all addresses of a host, at least one, in the system's order of preference.
+/// Return all addresses of a host, at least one, in the order that the system prefers.
 /// Errors: `resolve` if the name has no address, `timeout` at the task's deadline.
 pub async fn resolve(reactor: &Rc<Reactor>, host: &str, port: u16) -> Result<Vec<SocketAddr>> {
     let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
     let name = host.to_owned();
     let lookup = std::thread::Builder::new().name("resolve".into()).spawn(move || {
         let addresses = (name.as_str(), port).to_socket_addrs().map(Vec::from_iter);
-        // Closing this end of the pipe wakes the waiting task.
+        // When this thread closes its end of the pipe, the waiting task wakes up.
         drop(theirs);
         addresses
     })?;

@@ -8,14 +8,14 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
 
-/// A semaphore for the tasks of one thread.
+/// A semaphore for the tasks of one thread, with a limited number of permits.
 pub struct Semaphore {
     reactor: Rc<Reactor>,
     free: Cell<usize>,
     waiting: RefCell<VecDeque<TaskId>>,
 }
 
-/// A permit, returned when dropped.
+/// A permit of the semaphore. Dropping it returns it.
 pub struct Permit<'a>(&'a Semaphore);
 
 impl Semaphore {
@@ -47,7 +47,7 @@ impl Semaphore {
         })
         .await
         .inspect_err(|_| self.wake_next())?;
-        // More permits may be free, and no other task would wake the next waiter.
+        // Further permits may be free, and no other task would wake the next one that waits.
         self.wake_next();
         Ok(Permit(self))
     }

@@ -42,8 +42,8 @@ async fn receive_all(watched: &Watched) -> Vec<u8> {
     }
 }
 
-/// Return bytes with a period of 251; being prime, it does not align with buffer sizes, so misplaced bytes are
-/// detected.
+/// Return bytes that repeat after 251 bytes. Because 251 is prime, the pattern never aligns with buffer sizes, so bytes
+/// in the wrong place are detected.
 fn pattern(seed: usize, length: usize) -> Vec<u8> {
     (0..length).map(|place| ((place + seed) % 251) as u8).collect()
 }
@@ -57,7 +57,7 @@ fn many_connections_receive_all_bytes_in_order() {
         let (ours, mut theirs) = pair(&reactor);
         let received = received.clone();
         executor.spawn(async move {
-            // A first read into a small buffer must leave the rest for the next one.
+            // A first read into a small buffer must leave the remaining bytes for the next read.
             receive(&ours, &mut [0; 1]).await.unwrap();
             let rest = receive_all(&ours).await;
             received.borrow_mut()[number] = rest;
@@ -120,7 +120,7 @@ fn hang_up_is_noticed_without_a_waiting_task() {
 }
 
 #[test]
-fn waiting_for_two_connections_ends_with_either() {
+fn waiting_for_two_connections_ends_at_an_event_on_either() {
     for speaks in [0, 1] {
         run(move |reactor| async move {
             let (one, other) = (pair(&reactor), pair(&reactor));

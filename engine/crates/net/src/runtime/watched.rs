@@ -1,4 +1,4 @@
-//! A descriptor that tasks can wait for, and its last known readiness.
+//! A descriptor for which tasks can wait, with its last known readiness (readable, writable).
 
 use super::reactor::{Reactor, TaskId};
 use base::clock;
@@ -12,11 +12,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 use std::task::Poll;
 
-/// The last known readiness of one descriptor, and the task waiting for it.
+/// The last known readiness of one descriptor, and the task that waits for it.
 pub(super) struct Source {
     pub(super) readable: Cell<bool>,
     pub(super) writable: Cell<bool>,
-    /// The peer has ended or reset the connection. No further edge will follow, so the descriptor stays readable.
+    /// Whether the peer has ended or reset the connection. No further event will follow, so the descriptor stays
+    /// readable.
     pub(super) hung_up: Cell<bool>,
     pub(super) waiter: Cell<Option<TaskId>>,
 }
@@ -32,7 +33,7 @@ impl Source {
     }
 }
 
-/// A temporary deadline of a task; dropping it restores the previous one.
+/// A temporary deadline of a task. Dropping it restores the previous deadline.
 pub struct TemporaryDeadline<'a> {
     reactor: &'a Reactor,
     before: u64,
@@ -44,7 +45,7 @@ impl Drop for TemporaryDeadline<'_> {
     }
 }
 
-/// A descriptor with known readiness, closed when dropped.
+/// A descriptor for which tasks can wait. It remembers its last known readiness and is closed when dropped.
 pub struct Watched {
     fd: OwnedFd,
     reactor: Rc<Reactor>,
@@ -53,6 +54,7 @@ pub struct Watched {
 }
 
 impl Watched {
+    /// Watch this descriptor.
     /// Errors: the kernel cannot watch this descriptor.
     pub fn new(reactor: &Rc<Reactor>, fd: OwnedFd) -> io::Result<Self> {
         let source = Rc::new(Source::new());
@@ -62,9 +64,10 @@ impl Watched {
         Ok(watched)
     }
 
-    /// Receive available bytes; 0 is the end of the stream. Without a known readable event it makes no system call,
-    /// because right after a request the answer has never arrived yet.
-    /// Errors: `AGAIN` if nothing is available, and those of a broken connection.
+    /// Receive the bytes that have arrived and return their number; 0 is the end of the stream. If no event has
+    /// reported arrived bytes, return `AGAIN` without a system call: right after a request the answer has never arrived
+    /// yet.
+    /// Errors: `AGAIN` if nothing has arrived, and the errors of a broken connection.
     pub fn receive(&self, buffer: &mut [u8]) -> rustix::io::Result<usize> {
         if !self.is_readable() {
             return Err(Errno::AGAIN);
@@ -78,13 +81,13 @@ impl Watched {
         outcome
     }
 
-    /// Send as many of the bytes as the kernel accepts.
-    /// Errors: `AGAIN` if it accepts none, and those of a broken connection.
+    /// Send as many of the bytes as the kernel accepts, and return their number.
+    /// Errors: `AGAIN` if it accepts none, and the errors of a broken connection.
     pub fn send(&self, bytes: &[u8]) -> rustix::io::Result<usize> {
         if !self.source.writable.get() {
             return Err(Errno::AGAIN);
         }
-        // A closed connection must be an error and not raise SIGPIPE.
+        // Sending on a closed connection must return an error and not raise SIGPIPE.
         let outcome = rustix::net::send(&self.fd, bytes, SendFlags::NOSIGNAL);
         if outcome.is_ok_and(|sent| sent < bytes.len()) || outcome == Err(Errno::AGAIN) {
             self.source.writable.set(false);
@@ -96,18 +99,19 @@ impl Watched {
         self.source.readable.get()
     }
 
-    /// Return true if the peer has ended or reset the connection, as far as events have shown.
+    /// Return whether an event has reported that the peer has ended or reset the connection.
     pub fn is_over(&self) -> bool {
         self.source.hung_up.get()
     }
 
-    /// Mark the descriptor unreadable until the next edge, after a read that emptied it. After a hang-up, the last
-    /// edge, it stays readable.
+    /// Mark the descriptor as unreadable until the next event, after a read that emptied it. After a hang-up no event
+    /// follows, so it stays readable.
     pub fn drained(&self) {
         self.source.readable.set(self.source.hung_up.get());
     }
 
-    /// Replace the current task's deadline by one in `timeout_ns` nanoseconds, until the result is dropped.
+    /// Set the current task's deadline to `timeout_ns` nanoseconds from now. Dropping the result restores the previous
+    /// deadline.
     pub fn with_timeout(&self, timeout_ns: u64) -> TemporaryDeadline<'_> {
         let before = self.reactor.deadline();
         self.reactor.set_deadline(clock::now().saturating_add(timeout_ns));
@@ -122,7 +126,8 @@ impl Watched {
         self.ready(&self.source.writable).await
     }
 
-    /// Wait until `done` returns true. It is called after each event of either descriptor; both must have one reactor.
+    /// Wait until `done` returns true. `done` is called after each event on either descriptor. Both must belong to the
+    /// same reactor.
     pub async fn wait_for_either(pair: [&Watched; 2], done: impl Fn() -> bool) -> Result<()> {
         poll_fn(|_| {
             if done() {

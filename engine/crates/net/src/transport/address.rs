@@ -4,7 +4,7 @@ use base::error::{Class, Failure, Result};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-/// A host, by name or address, and a port.
+/// A server's host, by name or IP address, and its port.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Address {
     host: String,
@@ -13,7 +13,7 @@ pub struct Address {
 }
 
 impl Address {
-    /// Parse `host`, `host:port`, `[v6]`, `[v6]:port` or a bare IPv6 address.
+    /// Parse an address of the form `host`, `host:port`, `[v6]`, `[v6]:port`, or a bare IPv6 address.
     /// Errors: `plan` for any other text.
     pub fn parse(text: &str, default_port: u16) -> Result<Self> {
         let invalid = || Failure::new(Class::Plan, format!("'{text}' is not an address such as host:port"));
@@ -42,7 +42,7 @@ impl Address {
         self.port
     }
 
-    /// Return the host if it is an IP address.
+    /// Return the host's IP address, or None if the host is given by a name.
     pub fn ip(&self) -> Option<IpAddr> {
         self.ip
     }

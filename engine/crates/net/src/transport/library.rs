@@ -1,7 +1,7 @@
-//! The TLS library, and the differences between libraries that crate `openssl` does not hide.
+//! The TLS library, and the differences between the supported libraries that crate `openssl` does not hide.
 //!
-//! The default is the system's OpenSSL. Cargo features select a static OpenSSL or AWS-LC. AWS-LC's symbols have a
-//! prefix, so its functions are called through the binding and never by their C names.
+//! The default is the system's OpenSSL. Features of Cargo select a statically linked OpenSSL or AWS-LC. AWS-LC's
+//! symbols have a prefix, so its functions are called through `openssl_sys` and never by their C names.
 
 use crate::settings::Group;
 use foreign_types::ForeignTypeRef;
@@ -13,27 +13,29 @@ pub fn library() -> (&'static str, &'static str) {
     name_and_version(openssl::version::version())
 }
 
-/// Parse a version text such as "OpenSSL 3.0.19 27 Jan 2026" or "OpenSSL 1.1.1 (compatible; AWS-LC 1.66.2)".
+/// Return the name and version in a library's text, such as "OpenSSL 3.0.19 27 Jan 2026" or "OpenSSL 1.1.1 (compatible;
+/// AWS-LC 1.66.2)".
 fn name_and_version(text: &str) -> (&str, &str) {
     let library = text.split_once("compatible; ").map_or(text, |(_, library)| library.trim_end_matches(')'));
     let (name, rest) = library.split_once(' ').unwrap_or((library, "unknown"));
     (name, rest.split(' ').next().unwrap_or(rest))
 }
 
-/// Return the name and version of the TLS library for messages.
+/// Return the name and version of the TLS library, for messages.
 pub(super) fn label() -> String {
     let (name, version) = library();
     format!("{name} {version}")
 }
 
-/// Set OpenSSL's security level. AWS-LC has no levels; it always decides itself what is too weak.
+/// Set OpenSSL's security level. AWS-LC has no levels and always decides itself which algorithms are too weak.
 #[cfg_attr(feature = "aws-lc", expect(clippy::missing_const_for_fn, unused_variables, reason = "nothing to set"))]
 pub(super) fn set_security_level(builder: &mut SslContextBuilder, level: u32) {
     #[cfg(not(feature = "aws-lc"))]
     builder.set_security_level(level);
 }
 
-/// Let a server accept all cipher suites of TLS 1.3. OpenSSL's default omits CCM; AWS-LC has no CCM.
+/// Make a server accept all cipher suites of TLS 1.3. OpenSSL's default list omits the CCM suites; AWS-LC does not have
+/// them.
 pub(super) fn accept_all_tls13_suites(builder: &mut SslContextBuilder) -> Result<(), ErrorStack> {
     #[cfg(not(feature = "aws-lc"))]
     builder.set_ciphersuites(
@@ -53,15 +55,15 @@ pub(super) fn group_name(ssl: &SslRef) -> Option<&'static str> {
     }
 }
 
-/// Return IANA's number of the negotiated group (registry "TLS Supported Groups"), or 0 without a group.
+/// Return IANA's number of the negotiated group (registry "TLS Supported Groups"), or 0 if no group was negotiated.
 #[cfg(feature = "aws-lc")]
 fn group_number(ssl: &SslRef) -> i32 {
     // SAFETY: reads a field of a connection that lives through the call.
     i32::from(unsafe { openssl_sys::SSL_get_curve_id(ssl.as_ptr()) })
 }
 
-/// Return IANA's number of the negotiated group (registry "TLS Supported Groups"), or 0 if there is none or OpenSSL
-/// knows it by a NID that no setting selects.
+/// Return IANA's number of the negotiated group (registry "TLS Supported Groups"). Return 0 if no group was negotiated,
+/// or if OpenSSL identifies the group only by an internal number (NID); settings cannot select such a group.
 #[cfg(not(feature = "aws-lc"))]
 fn group_number(ssl: &SslRef) -> i32 {
     // SSL_get_negotiated_group(3) returns a NID, or IANA's number with the bit NO_NID set (ssl.h, tls1.h).
@@ -77,14 +79,14 @@ fn group_number(ssl: &SslRef) -> i32 {
     }
 }
 
-/// Return a session that no other connection shares. AWS-LC's sessions are immutable, so sharing is safe.
+/// Return a session that only one connection uses. AWS-LC's sessions are immutable, so the same one is returned.
 #[cfg(feature = "aws-lc")]
 pub(super) fn copy(session: &SslSessionRef) -> Result<SslSession, ErrorStack> {
     Ok(session.to_owned())
 }
 
-/// Return a session that no other connection shares. OpenSSL marks a session as not resumable when a connection using
-/// it breaks off or ends without `close_notify`; a shared session would then be lost for later connections.
+/// Return a copy of a session for only one connection. OpenSSL marks a session as not resumable when a connection that
+/// uses it breaks off or ends without `close_notify`. Later connections could then not resume a shared session.
 #[cfg(not(feature = "aws-lc"))]
 pub(super) fn copy(session: &SslSessionRef) -> Result<SslSession, ErrorStack> {
     use foreign_types::ForeignType;

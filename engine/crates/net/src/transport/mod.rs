@@ -1,4 +1,4 @@
-//! Connections, plain or over TLS, behind one [`Stream`], so that protocols work with either.
+//! Connections over TCP, plain or with TLS. Protocols use both through one type, [`Stream`].
 
 mod address;
 mod library;
@@ -22,7 +22,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The transport of an arm's connections. All threads share the TLS settings.
+/// The transport of an arm's connections. With TLS, all threads share the settings.
 #[derive(Clone, Debug)]
 pub enum Transport {
     Plain,
@@ -34,12 +34,12 @@ impl Transport {
         Self::with(settings, SslMode::empty(), None)
     }
 
-    /// As `new`, offering this protocol by ALPN (RFC 7301).
+    /// Like `new`, but the client offers this application protocol by ALPN (RFC 7301).
     pub fn speaking(settings: &settings::Transport, protocol: &'static str) -> Result<Self> {
         Self::with(settings, SslMode::empty(), Some(protocol))
     }
 
-    /// As `new`, for thousands of mostly idle connections: OpenSSL frees the buffers of an idle connection.
+    /// Like `new`, but for thousands of mostly idle connections: OpenSSL frees the buffers of idle connections.
     pub fn for_many(settings: &settings::Transport) -> Result<Self> {
         Self::with(settings, SslMode::RELEASE_BUFFERS, None)
     }
@@ -58,7 +58,8 @@ impl Transport {
 const SHARED_BUFFER_SIZE: usize = 64 * 1024;
 
 thread_local! {
-    /// A receive buffer that all connections of a thread share, so that thousands of idle ones need no memory for it.
+    /// The receive buffer that all connections of a thread share, so that thousands of idle connections need no
+    /// buffers.
     static SHARED_BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; SHARED_BUFFER_SIZE]);
 }
 
@@ -72,7 +73,7 @@ enum Layer {
     Tls(SslStream<Tcp>),
 }
 
-/// The outcome of reading or writing without blocking.
+/// The outcome of one attempt to read or write without blocking.
 enum Attempt {
     Done(usize),
     WantsReadable,
@@ -80,7 +81,8 @@ enum Attempt {
 }
 
 impl Stream {
-    /// Connect to the first of the host's addresses that accepts, and end the phases `resolve` (for a name) and `tcp`.
+    /// Connect to the first of the host's addresses that accepts the connection. End the phases `resolve` (if the host
+    /// is a name) and `tcp`.
     /// Errors: `resolve`, or the error of the last address.
     pub async fn connect(reactor: &Rc<Reactor>, address: &Address, timeline: &mut Timeline) -> Result<Self> {
         timeline.start(Traffic::default());
@@ -102,7 +104,7 @@ impl Stream {
         Ok(Self::over(outcome?, timeline))
     }
 
-    /// Connect to a known address and end the phase `tcp`.
+    /// Connect to an address that is already resolved, and end the phase `tcp`.
     pub async fn reach(reactor: &Rc<Reactor>, address: SocketAddr, timeline: &mut Timeline) -> Result<Self> {
         timeline.start(Traffic::default());
         Ok(Self::over(Tcp::connect(reactor, address).await?, timeline))
@@ -113,7 +115,8 @@ impl Stream {
         Stream { layer: Layer::Plain(tcp) }
     }
 
-    /// Perform the TLS handshake and end the phase `tls`. The protocol decides when: MySQL does it after a greeting.
+    /// Perform the TLS handshake and end the phase `tls`. The protocol decides when to call this: MySQL does it after
+    /// the server's greeting.
     pub async fn secure(self, transport: &Transport, address: &Address, timeline: &mut Timeline) -> Result<Self> {
         let (Transport::Tls(client), Layer::Plain(tcp)) = (transport, self.layer) else {
             return Err(Failure::protocol("TLS is already active, or the transport has no TLS settings"));
@@ -131,8 +134,8 @@ impl Stream {
         self.tcp().traffic()
     }
 
-    /// Return the handshake's outcome, or None for a plain connection. It decodes the certificate, so keep it out of
-    /// measured time.
+    /// Return the outcome of the TLS handshake, or None for a plain connection. This decodes the certificate, so do not
+    /// call it within measured time.
     pub fn security(&self, transport: &Transport) -> Option<Security> {
         match (&self.layer, transport) {
             (Layer::Tls(stream), Transport::Tls(client)) => Some(client.security(stream.ssl())),
@@ -141,7 +144,8 @@ impl Stream {
     }
 
     /// Return the data of channel binding `tls-server-end-point` (RFC 5929), which ties an authentication to this
-    /// server's certificate. None without TLS, or if the certificate's signature names no hash.
+    /// server's certificate. Return None without TLS, or if the signature of the certificate does not name a hash
+    /// algorithm.
     pub fn server_end_point(&self) -> Option<Vec<u8>> {
         match &self.layer {
             Layer::Plain(_) => None,
@@ -149,7 +153,7 @@ impl Stream {
         }
     }
 
-    /// Return the protocol that ALPN negotiated.
+    /// Return the application protocol that ALPN negotiated.
     pub fn agreed_protocol(&self) -> Option<&[u8]> {
         match &self.layer {
             Layer::Plain(_) => None,
@@ -161,8 +165,8 @@ impl Stream {
         self.send_within(bytes, None).await
     }
 
-    /// As `send`. With `timeout_ns`, each wait for the peer to accept more bytes has this timeout instead of the task's
-    /// deadline.
+    /// Like `send`. If `timeout_ns` is given, it replaces the task's deadline for each wait until the peer accepts more
+    /// bytes.
     pub async fn send_within(&mut self, mut bytes: &[u8], timeout_ns: Option<u64>) -> Result<()> {
         while !bytes.is_empty() {
             match (self.layer.write(bytes)?, timeout_ns) {
@@ -178,7 +182,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Wait for bytes and receive them; 0 is the end of the stream.
+    /// Wait for bytes, receive them and return their number; 0 is the end of the stream.
     pub async fn receive(&mut self, buffer: &mut [u8]) -> Result<usize> {
         loop {
             match self.layer.read(buffer)? {
@@ -188,7 +192,8 @@ impl Stream {
         }
     }
 
-    /// Receive available bytes without waiting. Return 0 at the end of the stream and None if nothing has arrived.
+    /// Receive the bytes that have arrived, without waiting, and return their number. Return 0 at the end of the stream
+    /// and None if nothing has arrived.
     pub fn try_receive(&mut self, buffer: &mut [u8]) -> Result<Option<usize>> {
         match self.layer.read(buffer)? {
             Attempt::Done(received) => Ok(Some(received)),
@@ -201,19 +206,19 @@ impl Stream {
         SocketAddr::try_from(address?).ok().map(|address| address.ip())
     }
 
-    /// Return true if the peer has ended or reset the connection, as far as events have shown. Bytes that it sent
+    /// Return whether an event has reported that the peer has ended or reset the connection. Bytes that the peer sent
     /// before can still be read.
     pub fn is_over(&self) -> bool {
         self.tcp().watched().is_over()
     }
 
-    /// Wait until `done` returns true. It is called after each event of either stream.
+    /// Wait until `done` returns true. `done` is called after each event on either stream.
     pub async fn wait_for(one: &Stream, other: &Stream, done: impl Fn() -> bool) -> Result<()> {
         Watched::wait_for_either([one.tcp().watched(), other.tcp().watched()], done).await
     }
 
-    /// As `receive`, into the thread's shared buffer: call `look` with the bytes, none at the end of the stream, and
-    /// return its result.
+    /// Like `receive`, but into the thread's shared buffer. Call `look` with the received bytes (none at the end of the
+    /// stream), and return its result.
     pub async fn receive_for<T>(&mut self, look: impl FnOnce(&[u8]) -> T) -> Result<T> {
         // The buffer is never borrowed across an await.
         loop {
@@ -225,13 +230,13 @@ impl Stream {
         }
     }
 
-    /// Return true if nothing has arrived since the last read, as far as events have shown.
+    /// Return whether no event has reported new bytes, or the end of the stream, since the last read.
     pub fn is_quiet(&self) -> bool {
         !self.tcp().watched().is_readable()
     }
 
-    /// Return true if the peer has kept the connection open and sent no application data, by asking the kernel.
-    /// Messages of TLS itself, such as late tickets, are consumed.
+    /// Ask the kernel and return whether the connection is still usable: the peer has neither ended it nor sent
+    /// application data. TLS's own messages, such as late session tickets, are consumed.
     pub async fn is_open(&mut self) -> bool {
         loop {
             if !matches!(self.layer.read(&mut [0; 1]), Ok(Attempt::WantsReadable)) {
@@ -250,15 +255,15 @@ impl Stream {
         }
     }
 
-    /// Close without waiting for an answer. With TLS it sends `close_notify` (RFC 8446, 6.1), without which OpenSSL
-    /// would not resume the session.
+    /// Close the connection without waiting for an answer. With TLS, send `close_notify` (RFC 8446, 6.1); OpenSSL would
+    /// not resume the session without it.
     pub fn close(self) {
         if let Layer::Tls(mut stream) = self.layer {
             let _ = stream.shutdown();
         }
     }
 
-    /// As `close`, after one attempt to send the protocol's last few bytes.
+    /// Like `close`, but first try once to send the protocol's last few bytes.
     pub fn close_with(mut self, farewell: &[u8]) {
         let _ = self.layer.write(farewell);
         self.close();
@@ -315,11 +320,11 @@ fn tls_attempt(result: std::result::Result<usize, openssl::ssl::Error>) -> Resul
     }
 }
 
-/// A connected socket.
+/// A connected TCP socket, which counts its traffic.
 pub struct Tcp {
     watched: Watched,
     traffic: Traffic,
-    /// True if bytes were sent since the last arrival, so that the next arrival completes a round trip.
+    /// Whether bytes were sent since the last arrival. If so, the next arrival of bytes completes a round trip.
     awaiting: bool,
 }
 
@@ -337,8 +342,8 @@ impl Tcp {
         let watched = Watched::new(reactor, socket)?;
         watched.writable().await?;
         sockopt::socket_error(&watched)??;
-        // The client sends the handshake's last packet, so a server's unsolicited greeting arrives one round trip
-        // later.
+        // The client sends the last packet of TCP's handshake, so a greeting that the server sends unasked arrives one
+        // round trip later.
         Ok(Tcp { watched, traffic: Traffic { round_trips: 1, ..Traffic::default() }, awaiting: true })
     }
 
@@ -350,7 +355,8 @@ impl Tcp {
         self.traffic
     }
 
-    /// Return 1 if a byte can be read, 0 at the end of the stream, None if nothing has arrived. It consumes nothing.
+    /// Return whether something can be read, without reading it: 1 if a byte has arrived, 0 at the end of the stream,
+    /// None if nothing has arrived.
     pub fn peek(&self) -> Result<Option<usize>> {
         match rustix::net::recv(&self.watched, &mut [0; 1][..], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
             Ok((_, available)) => Ok(Some(available)),

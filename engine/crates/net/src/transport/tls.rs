@@ -1,5 +1,6 @@
-//! TLS over the counting TCP connection: the client, descriptions of certificates and of verification errors, and the
-//! server side of accepted connections. The library is OpenSSL, which most drivers link, or AWS-LC with the same API.
+//! TLS over the TCP connection that counts its traffic: the client, descriptions of certificates and of verification
+//! errors, and the server side of accepted connections. The library is OpenSSL, which most drivers use, or AWS-LC with
+//! the same interface.
 
 use super::{Address, Layer, Stream, Tcp, library};
 use crate::runtime::Watched;
@@ -27,17 +28,18 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The TLS settings of an arm, and the sessions it may resume.
+/// The TLS settings of an arm, and the sessions that it may resume.
 pub struct TlsClient {
     context: SslContext,
     verify: Verify,
     resumption: Option<Resumption>,
-    /// A cache of the last certificate and its key's name: decoding the key costs a tenth of a handshake, and a server
-    /// usually has one certificate.
+    /// A cache of the last certificate and the name of its key. Decoding the key costs a tenth of a handshake, and a
+    /// server usually has only one certificate.
     last_key: Mutex<Option<(Vec<u8>, String)>>,
 }
 
-/// The newest session of each server, for resumption. A connection's extra data holds its server's address.
+/// The newest session of each server, for resumption. OpenSSL keeps the address of a connection's server as extra data
+/// of the connection.
 struct Resumption {
     sessions: Arc<Mutex<HashMap<String, SslSession>>>,
     server: Index<Ssl, String>,
@@ -71,7 +73,7 @@ impl TlsClient {
         }
         match &settings.ca_file {
             Some(path) => trust_file(&mut builder, path)?,
-            // Without verification OpenSSL would still build a chain and search the system's folder for each issuer.
+            // Even without verification, OpenSSL would build a chain and search the system's folder for each issuer.
             None if settings.verify == Verify::None => {}
             None => builder.set_default_verify_paths().map_err(|error| misconfigured(&error))?,
         }
@@ -124,7 +126,7 @@ impl TlsClient {
     fn prepare(&self, server: &Address) -> std::result::Result<Ssl, ErrorStack> {
         let mut ssl = Ssl::new(&self.context)?;
         match server.ip() {
-            // IP addresses are not sent as server names (RFC 6066, 3).
+            // An IP address is verified, but not sent as a server name (RFC 6066, 3).
             Some(ip) if self.verify == Verify::Full => ssl.param_mut().set_ip(ip)?,
             Some(_) => {}
             None => {
@@ -153,20 +155,21 @@ fn context(version: Option<TlsVersion>, verify: Verify) -> std::result::Result<S
         Verify::None => builder.set_verify(SslVerifyMode::NONE),
         _ => builder.set_verify_callback(SslVerifyMode::PEER, remember_objection),
     }
-    // Reading whole records halves the system calls, compared with reading a header and then its body.
+    // Reading ahead halves the number of system calls: OpenSSL otherwise reads a record's header and body separately.
     builder.set_read_ahead(true);
     builder.set_session_cache_mode(SslSessionCacheMode::OFF);
     Ok(builder)
 }
 
-/// Offer only this suite, with TLS 1.2 at most: TLS 1.3 has other suites, and earlier versions are allowed because old
-/// suites were published with them.
+/// Offer only the cipher suite `suite`, and TLS 1.2 at most, because TLS 1.3 has other suites. Earlier versions are
+/// allowed, because old suites were published with them.
 fn offer_only(builder: &mut SslContextBuilder, suite: &str, version: Option<TlsVersion>) -> Result<()> {
     let unusable = |why: &str| Failure::new(Class::TlsConfiguration, format!("the cipher suite '{suite}' {why}"));
     if version == Some(TlsVersion::V1_3) {
         return Err(unusable("cannot be used with TLS 1.3; remove the cipher or choose version 1.2"));
     }
-    // Suite names have a hyphen inside, unlike OpenSSL's names for groups of suites; other characters are list syntax.
+    // The names of cipher suites contain a hyphen, unlike OpenSSL's names for groups of suites. Other characters belong
+    // to the syntax of cipher lists.
     let is_name = suite.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     if !is_name || !suite.trim_matches('-').contains('-') || suite.starts_with('-') {
         return Err(unusable("is not a name such as DHE-RSA-AES256-SHA"));
@@ -214,7 +217,7 @@ pub(super) fn broken(error: &openssl::ssl::Error) -> Failure {
     }
 }
 
-/// Classify a failed handshake. `silent`: the server had not sent a byte.
+/// Return the failure for a TLS handshake that failed. `silent`: the server had not sent a single byte.
 fn failed_handshake(error: &openssl::ssl::Error, ssl: &SslRef, server: &Address, silent: bool) -> Failure {
     if let Some(objection) = take_objection() {
         return objection.into_failure(server);
@@ -254,16 +257,17 @@ fn misconfigured(stack: &ErrorStack) -> Failure {
     Failure::new(Class::TlsConfiguration, format!("{} rejects the TLS settings: {}", library::label(), describe(stack)))
 }
 
-/// The reason for which a certificate was rejected, recorded while OpenSSL still holds the certificate.
+/// Why a certificate was rejected. It is recorded while OpenSSL still has the certificate.
 pub(super) struct Objection {
     class: Class,
     detail: String,
-    /// The names in the certificate, if it is for another name.
+    /// The names in the certificate, if it is for another name than the server's.
     names: Option<String>,
 }
 
 thread_local! {
-    /// A failed handshake drops the certificate; the verification callback runs on the same thread just before.
+    /// The reason for which the last certificate was rejected. After a failed handshake the certificate is gone; the
+    /// verification callback has recorded the reason just before, on the same thread.
     static OBJECTION: Cell<Option<Objection>> = const { Cell::new(None) };
 }
 
@@ -312,7 +316,7 @@ fn dates(certificate: Option<&X509Ref>) -> String {
     }
 }
 
-/// Return the names and addresses in a certificate's subjectAltName, or its common name without one.
+/// Return the names and addresses in a certificate's subjectAltName, or its common name if it has none.
 fn names(certificate: &X509Ref) -> String {
     let mut names = Vec::new();
     for name in certificate.subject_alt_names().iter().flatten() {
@@ -352,8 +356,9 @@ pub(super) fn key_name(certificate: &X509Ref) -> String {
     }
 }
 
-/// Return the data of channel binding `tls-server-end-point` (RFC 5929, 4.1): the certificate's hash by its signature's
-/// algorithm, or by SHA-256 instead of MD5 or SHA-1. None if the signature names no hash, as with Ed25519.
+/// Return the data of channel binding `tls-server-end-point` (RFC 5929, 4.1): the certificate's hash by the hash
+/// algorithm of its signature. SHA-256 replaces MD5 and SHA-1. Return None if the signature does not name a hash
+/// algorithm, as with Ed25519.
 pub(super) fn end_point(certificate: &X509Ref) -> Option<Vec<u8>> {
     let signature = certificate.signature_algorithm().object().nid().signature_algorithms()?;
     let hash = match signature.digest {
@@ -365,7 +370,7 @@ pub(super) fn end_point(certificate: &X509Ref) -> Option<Vec<u8>> {
 }
 
 /// Trust only the authorities in this PEM file.
-/// Errors: `tls_configuration` if it cannot be read or holds no certificate.
+/// Errors: `tls_configuration` if the file cannot be read or contains no certificate.
 pub(super) fn trust_file(builder: &mut SslContextBuilder, path: &Path) -> Result<()> {
     let shown = path.display();
     let failure = |reason: String| Failure::new(Class::TlsConfiguration, format!("CA file {shown}: {reason}"));
@@ -382,27 +387,28 @@ pub(super) fn trust_file(builder: &mut SslContextBuilder, path: &Path) -> Result
     Ok(())
 }
 
-/// All cipher suites up to TLS 1.2, at any security level.
+/// All cipher suites up to TLS 1.2, including those that OpenSSL's security levels reject.
 const EARLIER_SUITES: &str = "ALL:@SECLEVEL=0";
 
-/// The TLS settings of a listener, shared by all threads. It accepts whatever the client chooses.
+/// The TLS settings of a listener, shared by all threads. The server accepts any version and cipher suite that the
+/// client chooses.
 pub struct TlsServer {
     context: SslContext,
 }
 
-/// The outcome of a handshake for the server.
+/// The outcome of a TLS handshake on the server's side.
 pub struct Handshake {
-    /// OpenSSL's name, such as `TLSv1.3`.
+    /// The TLS version by OpenSSL's name, such as `TLSv1.3`.
     pub version: &'static str,
     pub resumed: bool,
 }
 
 impl TlsServer {
-    /// Load PEM files. The certificate's file may also hold its chain and the key.
-    /// Errors: `tls_configuration` with the file's name.
+    /// Load a certificate and its key from PEM files. The certificate's file may also contain its chain and the key.
+    /// Errors: `tls_configuration`, with the name of the file.
     pub fn new(certificate_file: &Path, key_file: &Path) -> Result<Self> {
         let chain = read_pem(certificate_file, "certificate", X509::stack_from_pem)?;
-        // The empty passphrase keeps OpenSSL from prompting for one.
+        // With an empty passphrase OpenSSL does not prompt for one.
         let key = read_pem(key_file, "key", |pem| PKey::private_key_from_pem_passphrase(pem, b""))?;
         if chain.is_empty() {
             return Err(file_failure(certificate_file, "holds no PEM certificate"));
@@ -435,8 +441,8 @@ impl Stream {
         Ok((Stream { layer: Layer::Tls(stream) }, handshake))
     }
 
-    /// Close the sending direction. The peer may still send.
-    /// Errors: the connection has been reset.
+    /// Close this side's direction of the connection. The peer may still send.
+    /// Errors: the connection was reset.
     pub fn finish_sending(&mut self) -> Result<()> {
         if let Layer::Tls(stream) = &mut self.layer {
             let _ = stream.shutdown();
@@ -459,7 +465,7 @@ fn server_context(chain: Vec<X509>, key: &PKey<Private>) -> std::result::Result<
     chain.try_for_each(|issuer| builder.add_extra_chain_cert(issuer))?;
     builder.set_private_key(key)?;
     builder.check_private_key()?;
-    // Clients keep their tickets; a session cache here would grow with each connection.
+    // Clients store their session tickets themselves; a session cache in the server would grow with each connection.
     builder.set_session_cache_mode(SslSessionCacheMode::OFF);
     builder.set_read_ahead(true);
     // Idle connections free OpenSSL's two buffers of 16 KiB.
@@ -467,8 +473,9 @@ fn server_context(chain: Vec<X509>, key: &PKey<Private>) -> std::result::Result<
     Ok(builder.build())
 }
 
-/// Return the 2048-bit group of RFC 3526, which OpenSSL itself chooses for a 2048-bit RSA key (`SSL_CTX_set_dh_auto`).
-/// It is the same for every key, so that a change of the key's size does not change the group as well.
+/// Return the 2048-bit Diffie-Hellman group of RFC 3526, which OpenSSL itself chooses for a 2048-bit RSA key
+/// (`SSL_CTX_set_dh_auto`). The group is the same for every key, so that arms with different key sizes differ only in
+/// the key.
 fn dh_2048() -> std::result::Result<Dh<openssl::pkey::Params>, ErrorStack> {
     Dh::from_pqg(BigNum::get_rfc3526_prime_2048()?, None, BigNum::from_u32(2)?)
 }

@@ -1,5 +1,6 @@
-//! Workload `tpcc` with phase `load`: the data as SQL (clause 4.3.3.1). Each operation writes one unit in one
-//! transaction, in parts of one statement each. A unit's contents do not depend on other units.
+//! Workload `tpcc` with phase `load`, which writes the data as SQL (clause 4.3.3.1). Each operation writes one unit of
+//! the data ([`Unit`]), such as a district, in one transaction. The transaction consists of several INSERT statements
+//! ([`Part`]). The contents of a unit do not depend on other units.
 
 use super::numbers::{
     Constants, LastName, append_data, append_digits, append_letters, append_text, append_zip, between, percent,
@@ -16,7 +17,7 @@ use std::fmt::Arguments;
 use std::io::Write;
 use std::ops::Range;
 
-/// The units that one worker writes.
+/// The workload of one worker, which writes units of the data.
 pub struct Loader<C: Client> {
     connection: Connection<C>,
     warehouses: u32,
@@ -30,7 +31,8 @@ impl<C: Client<Session: Sql>> Loader<C> {
 }
 
 impl<C: Client<Session: Sql>> Workload for Loader<C> {
-    /// A busy server may take seconds for each statement, so the timeout counts for each.
+    /// The maximum number of statements in one operation. A busy server may take seconds for each of them, so the
+    /// timeout is multiplied by it.
     fn in_a_row(&self) -> u64 {
         u64::from(MAX_STATEMENTS)
     }
@@ -45,7 +47,7 @@ impl<C: Client<Session: Sql>> Workload for Loader<C> {
 
     async fn operate(&mut self, claimed: Range<u64>, timeline: &mut Timeline, evidence: &mut Evidence) -> Result<()> {
         let unit = Unit::numbered(claimed.start, self.warehouses)
-            .ok_or_else(|| Failure::new(Class::Plan, "the load has more operations than the data has units"))?;
+            .ok_or_else(|| Failure::new(Class::Plan, "the load has more operations than parts of the data to write"))?;
         let mut session = self.connection.take(evidence).await?;
         let rows = Rows::new(self.seed, claimed.start, DateTime::from_unix(clock::unix() / 1_000_000_000));
         timeline.start(session.traffic());
@@ -84,32 +86,32 @@ const STOCK: &str = "INSERT INTO stock (s_w_id, s_i_id, s_quantity, s_dist_01, s
     s_dist_05, s_dist_06, s_dist_07, s_dist_08, s_dist_09, s_dist_10, s_ytd, s_order_cnt, s_remote_cnt, s_data) VALUES ";
 const ITEM: &str = "INSERT INTO item (i_id, i_im_id, i_name, i_price, i_data) VALUES ";
 
-/// Customers in one statement, about 300 KB.
+/// The number of customers in one statement, which is about 300 KB long.
 const CUSTOMERS_AT_ONCE: u32 = 500;
-/// Orders in one statement. Their lines, in another, take about 300 KB.
+/// The number of orders in one statement. The statement with the lines of these orders is about 300 KB long.
 const ORDERS_AT_ONCE: u32 = 300;
-/// The maximum number of statements in a unit's transaction, for a district: its row, its customers, their history, its
-/// orders and their lines, the new orders, and `COMMIT`.
+/// The maximum number of statements in the transaction of one unit. A district has the most: its row, its customers,
+/// their history, its orders and their lines, the new orders, and `COMMIT`.
 pub const MAX_STATEMENTS: u32 = 4 + CUSTOMERS / CUSTOMERS_AT_ONCE + 2 * ORDERS / ORDERS_AT_ONCE;
 
-/// The rows of one INSERT statement.
+/// The text of one INSERT statement, with the number of its rows.
 pub struct Part {
-    /// The statement's text before the rows.
+    /// The statement's text in front of the rows.
     pub into: &'static str,
     pub rows: Vec<u8>,
     pub count: u64,
 }
 
-/// The generator of one unit's rows.
+/// The generator of the rows of one unit.
 pub struct Rows {
     constants: Constants,
     random: Random,
-    /// The time of the load in quotes, which all dates in the data have.
+    /// The time of the load, in quotes. All dates in the data are this date.
     date: String,
 }
 
 impl Rows {
-    /// The rows follow from the seed and the unit's number.
+    /// `number` is the number of the unit. The rows depend only on the seed and this number.
     pub fn new(seed: u64, number: u64, now: DateTime) -> Self {
         let DateTime { year, month, day, hour, minute, second } = now;
         Rows {
@@ -119,7 +121,7 @@ impl Rows {
         }
     }
 
-    /// Call `take` with each part of the unit.
+    /// Generate the unit's statements and call `take` with each of them.
     /// Errors: the first error of `take`, which ends the iteration.
     pub async fn for_each_part<E>(
         mut self,
@@ -133,7 +135,7 @@ impl Rows {
                     take(self.customers(warehouse, district, first)).await?;
                 }
                 take(self.history(warehouse, district)).await?;
-                // Orders belong to a permutation of the customers (clause 4.3.3.1).
+                // A district's orders go to its customers in random order, one to each (clause 4.3.3.1).
                 let mut customers: Vec<u32> = (1..=CUSTOMERS).collect();
                 shuffle(&mut customers, &mut self.random);
                 for first in (1..=ORDERS).step_by(ORDERS_AT_ONCE as usize) {
@@ -153,7 +155,7 @@ impl Rows {
         let mut part = Part::new(WAREHOUSE);
         part.begin(format_args!("{warehouse},"));
         self.append_place(&mut part);
-        // W_YTD is the sum of the districts' D_YTD.
+        // W_YTD is the sum of D_YTD of the warehouse's districts.
         part.end(format_args!(",{:.4},300000.00", self.tenthousandths(2000)));
         part
     }
@@ -185,7 +187,8 @@ impl Rows {
     fn customers(&mut self, warehouse: u32, district: u32, first: u32) -> Part {
         let mut part = Part::new(CUSTOMER);
         for customer in first..first + CUSTOMERS_AT_ONCE {
-            // The first 1,000 customers have all names once; further names are drawn by NURand.
+            // The first 1,000 customers have the 1,000 possible names, each once. The names of the others are drawn by
+            // NURand.
             let name = if customer <= 1000 { customer - 1 } else { self.constants.loaded_name(&mut self.random) };
             let last = LastName::new(name);
             let last = str::from_utf8(last.as_bytes()).expect("syllables are letters");
@@ -275,7 +278,7 @@ impl Rows {
         part
     }
 
-    /// Draw a tax or a discount of up to `most` ten-thousandths.
+    /// Draw a tax or a discount from 0 to `most` ten-thousandths, as a fraction of 1.
     fn tenthousandths(&mut self, most: u32) -> f64 {
         f64::from(between(&mut self.random, 0, most)) / 10_000.0
     }
@@ -311,14 +314,14 @@ impl Part {
     }
 }
 
-/// Rows of `stock` or `item` in one unit.
+/// The number of rows in one unit of `stock` or `item`.
 pub const ROWS: u32 = 1000;
 const PARTS: u64 = (ITEMS / ROWS) as u64;
 
-/// The data that one operation of a load writes.
+/// A unit: the data that one operation of a load writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Unit {
-    /// A district with its customers, their history, and their orders.
+    /// A district with its customers, their history, and its orders.
     District {
         warehouse: u32,
         district: u32,
@@ -336,8 +339,8 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// Return the unit with this number, counted from 0, or None past the last. The largest units come first, so that
-    /// workers finish at about the same time.
+    /// Return the unit with this number, counted from 0, or None if the data has no further unit. The largest units
+    /// come first, so that all workers finish at about the same time.
     pub fn numbered(number: u64, warehouses: u32) -> Option<Unit> {
         let all = u64::from(warehouses);
         let districts = all * u64::from(DISTRICTS);
@@ -421,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn customers_have_the_specified_names_and_credits() {
+    fn customers_have_the_specified_names_and_credit_ratings() {
         let parts = rows(Unit::District { warehouse: 1, district: 1 }, 2);
         let customers = rows_of(&parts, "customer");
         for (place, customer) in customers.iter().take(1000).enumerate() {

@@ -1,6 +1,7 @@
-//! TPC-C for MySQL and MariaDB by its specification, revision 5.11: the data of clause 4.3 and the five transactions of
-//! clause 2 in the mix of clause 5.2. The tables are those of `costof/datasets/tpcc.py`. The specification's prices,
-//! response-time limits and result reports are not implemented; `costof` reports times in its usual form.
+//! TPC-C for MySQL and MariaDB as specified in revision 5.11: the data of clause 4.3, and the five transactions of
+//! clause 2 in the mix of clause 5.2. The tables are those of `costof/datasets/tpcc.py`. Prices, limits on response
+//! times and reports, which the specification also defines, are not implemented; `costof` reports times in its usual
+//! form.
 
 mod load;
 mod numbers;
@@ -13,16 +14,16 @@ pub use terminal::{Place, Terminal};
 
 use serde::Deserialize;
 
-/// The settings of a workload of kind `tpcc`. Every field may be absent.
+/// The settings of a workload of kind `tpcc`. All of its fields are optional.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename = "Tpcc")]
 pub struct Settings {
     pub phase: TpccPhase,
-    /// The number of warehouses, from which the size of all tables follows (clause 4.2).
+    /// The number of warehouses. It determines the size of all tables (clause 4.2).
     pub warehouses: u32,
-    /// The isolation level of every transaction; a load uses the server's default.
+    /// The isolation level of all transactions. Phase `load` uses the server's default instead.
     pub isolation: Isolation,
-    /// Whether terminals keep keying and think times (clause 5.2.5).
+    /// Whether terminals wait for keying and think times (clause 5.2.5).
     pub keying: bool,
 }
 
@@ -32,12 +33,13 @@ impl Default for Settings {
     }
 }
 
-/// The maximum number of warehouses, for which no unit number overflows. A hundred take about 10 GB.
+/// The maximum number of warehouses, so that the number of a unit cannot overflow. (A hundred warehouses take about 10
+/// GB.)
 const MAX_WAREHOUSES: u32 = 100_000;
 
 impl Settings {
-    /// Check the settings without a server.
-    /// Errors: the reason for which they are invalid.
+    /// Check the settings. `paced` is whether the workload has a pace or think times.
+    /// Errors: the reason why the settings are invalid.
     pub fn check(&self, paced: bool) -> Result<(), &'static str> {
         if !(1..=MAX_WAREHOUSES).contains(&self.warehouses) {
             return Err("warehouses must be a number from 1 to 100,000");
@@ -49,7 +51,7 @@ impl Settings {
     }
 }
 
-/// The phase of the benchmark, on which the kind of operation depends.
+/// The phase of the benchmark. It determines what an operation is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TpccPhase {
@@ -78,17 +80,17 @@ impl Isolation {
     }
 }
 
-/// Rows of `item`, and of each warehouse's `stock` (clause 1.2.1).
+/// The number of rows of `item`, and of `stock` for each warehouse (clause 1.2.1).
 pub const ITEMS: u32 = 100_000;
-/// Districts of each warehouse.
+/// The number of districts in each warehouse.
 pub const DISTRICTS: u32 = 10;
-/// Customers of each district.
+/// The number of customers in each district.
 pub const CUSTOMERS: u32 = 3000;
-/// Orders of each district after loading, one for each customer (clause 4.3.3.1).
+/// The number of orders in each district after loading: one for each customer (clause 4.3.3.1).
 pub const ORDERS: u32 = 3000;
-/// The first loaded order that is not delivered yet (clause 4.3.3.1).
+/// The number of the first loaded order that has not been delivered yet (clause 4.3.3.1).
 pub const FIRST_UNDELIVERED: u32 = 2101;
-/// The possible numbers of lines in an order (clause 2.4.1.3).
+/// The numbers of lines that an order may have (clause 2.4.1.3).
 pub const LINES: std::ops::RangeInclusive<u32> = 5..=15;
 /// The maximum number of lines in an order.
 pub const MAX_LINES: usize = 15;

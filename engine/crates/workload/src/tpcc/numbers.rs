@@ -1,27 +1,28 @@
-//! TPC-C's random numbers, uniform (clause 4.3.2.5) and non-uniform (`NURand`, clause 2.1.6), random strings (clauses
-//! 4.3.2.2, 4.3.2.7 and 4.3.3.1) and last names (clause 4.3.2.3). No string contains characters that SQL must escape.
+//! TPC-C's random values: uniform numbers (clause 4.3.2.5), non-uniform numbers (`NURand`, clause 2.1.6), strings
+//! (clauses 4.3.2.2, 4.3.2.7 and 4.3.3.1) and last names (clause 4.3.2.3). No string contains characters that SQL must
+//! escape.
 
 use super::{CUSTOMERS, ITEMS};
 use base::Random;
 
-/// The stream of random numbers for the constants; workers' streams have far lower numbers.
+/// The stream of random numbers from which the constants are drawn. The streams of workers have far lower numbers.
 const CONSTANTS_STREAM: u64 = u64::MAX;
 
 pub fn between(random: &mut Random, low: u32, high: u32) -> u32 {
     low + random.below(u64::from(high - low) + 1) as u32
 }
 
-/// Return true with a probability of `share` percent.
+/// Return true with a probability of `share` percent, and false otherwise.
 pub fn percent(random: &mut Random, share: u32) -> bool {
     between(random, 1, 100) <= share
 }
 
-/// The constants C of `NURand`, draw once for a run and the same for all its terminals.
+/// The constants C of `NURand`. They are drawn once for a run, and all its terminals use the same ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Constants {
-    /// C for last names in the loaded data.
+    /// The constant C for last names in the loaded data.
     pub last_load: u32,
-    /// C for last names in transactions.
+    /// The constant C for last names that transactions search for.
     pub last_run: u32,
     customer: u32,
     item: u32,
@@ -44,7 +45,7 @@ impl Constants {
         nurand(random, 1023, 1, CUSTOMERS, self.customer)
     }
 
-    /// Draw OL_I_ID (A = 8191).
+    /// Draw the number of an item, OL_I_ID (with A = 8191).
     pub fn item(&self, random: &mut Random) -> u32 {
         nurand(random, 8191, 1, ITEMS, self.item)
     }
@@ -58,7 +59,8 @@ impl Constants {
     }
 }
 
-/// Return true if the constants of loaded and requested last names may differ by `delta` (clause 2.1.6.1).
+/// Return whether the constants of the last names in the data and in transactions may differ by `delta` (clause
+/// 2.1.6.1).
 fn is_allowed(delta: u32) -> bool {
     (65..=119).contains(&delta) && delta != 96 && delta != 112
 }
@@ -70,7 +72,7 @@ fn nurand(random: &mut Random, a: u32, x: u32, y: u32, c: u32) -> u32 {
 const LETTERS: &[u8; 26] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 const ALPHANUMERIC: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const DIGITS: &[u8; 10] = b"0123456789";
-/// The text in a tenth of I_DATA and S_DATA.
+/// The text that a tenth of all I_DATA and S_DATA contain.
 pub const ORIGINAL: &[u8; 8] = b"ORIGINAL";
 
 pub fn append_text(random: &mut Random, low: u32, high: u32, sql: &mut Vec<u8>) {
@@ -88,7 +90,7 @@ pub fn append_digits(random: &mut Random, count: u32, sql: &mut Vec<u8>) {
     quoted(sql, |sql| append_random(random, DIGITS, count, sql));
 }
 
-/// Append a quoted zip code: four random digits and 11111 (clause 4.3.2.7).
+/// Append a zip code in quotes: four random digits and 11111 (clause 4.3.2.7).
 pub fn append_zip(random: &mut Random, sql: &mut Vec<u8>) {
     quoted(sql, |sql| {
         append_random(random, DIGITS, 4, sql);
@@ -96,7 +98,8 @@ pub fn append_zip(random: &mut Random, sql: &mut Vec<u8>) {
     });
 }
 
-/// Append a quoted I_DATA or S_DATA: 26 to 50 alphanumeric characters. A tenth of these strings contain ORIGINAL.
+/// Append a value of I_DATA or S_DATA in quotes: 26 to 50 alphanumeric characters. A tenth of these values contain
+/// ORIGINAL.
 pub fn append_data(random: &mut Random, sql: &mut Vec<u8>) {
     let begins = sql.len() + 1;
     append_text(random, 26, 50, sql);
@@ -107,7 +110,7 @@ pub fn append_data(random: &mut Random, sql: &mut Vec<u8>) {
     }
 }
 
-/// Return true if I_DATA or S_DATA contains ORIGINAL (clause 2.4.2.2).
+/// Return whether a value of I_DATA or S_DATA contains ORIGINAL (clause 2.4.2.2).
 pub fn is_original(data: &[u8]) -> bool {
     data.windows(ORIGINAL.len()).any(|window| window == ORIGINAL)
 }
@@ -118,7 +121,8 @@ fn quoted(sql: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
     sql.push(b'\'');
 }
 
-/// Append random characters. Each takes 16 random bits, which choose one of 62 characters with an error below 0.1 %.
+/// Append `count` random characters. 16 random bits choose one of at most 62 characters, so the error of its
+/// probability is below 0.1 %.
 fn append_random(random: &mut Random, characters: &[u8], count: u32, sql: &mut Vec<u8>) {
     let mut bits = 0;
     for place in 0..count {
@@ -130,9 +134,9 @@ fn append_random(random: &mut Random, characters: &[u8], count: u32, sql: &mut V
     }
 }
 
-/// The syllables of last names for the digits 0 to 9.
+/// The syllables of last names. The index is the digit that a syllable stands for.
 const SYLLABLES: [&str; 10] = ["BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING"];
-/// The length of three longest syllables.
+/// The maximum length of a last name, which has three syllables.
 const LONGEST: usize = 15;
 
 /// A customer's last name, C_LAST.
@@ -189,7 +193,7 @@ mod tests {
         }
     }
 
-    /// Compares draw numbers with the exact distribution, counted over all pairs of draws.
+    /// Compares drawn numbers with the exact distribution, which is counted over all pairs of uniform numbers.
     #[test]
     fn nurand_has_its_exact_distribution() {
         let (a, x, y, c) = (255, 0, 999, 77);
@@ -217,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn percent_is_true_with_its_probability() {
+    fn percent_is_true_with_the_given_probability() {
         let mut random = Random::new(5);
         let hits = (0..100_000).filter(|_| percent(&mut random, 10)).count();
         assert!((9_500..10_500).contains(&hits), "{hits}");

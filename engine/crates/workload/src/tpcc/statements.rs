@@ -1,13 +1,13 @@
-//! The statements of the transactions. Each transaction locks rows in one order: customers, then stock, districts,
-//! warehouses. So deadlocks are rare, and the row that all terminals share, the warehouse's, is locked for the shortest
-//! time. Values appear only in parameters and result sets.
+//! The statements of the transactions. Every transaction locks rows in the same order: customers, then stock,
+//! districts, warehouses. Deadlocks are therefore rare, and the row that all terminals share, the warehouse's, is
+//! locked for the shortest time. Values occur only in parameters and results, never in the statements' texts.
 
 use super::{DISTRICTS, LINES, MAX_LINES};
 use crate::sql::Parameter::{self, DateTime, Decimal, Integer, Text};
 use crate::sql::{Column, Statement};
 use std::sync::LazyLock;
 
-/// This and the following constants are indices into [`all`].
+/// The index of a statement in [`all`], as are the following constants.
 pub const ITEMS: usize = 0;
 pub const CUSTOMER_OF_ORDER: usize = 1;
 pub const DISTRICT_FOR_ORDER: usize = 2;
@@ -40,17 +40,18 @@ const FIRST_STOCK: usize = 28;
 const FIRST_UPDATE: usize = FIRST_STOCK + DISTRICTS as usize;
 const FIRST_LINES: usize = FIRST_UPDATE + UPDATE_SIZES.len();
 
-/// The numbers of rows in the prepared updates of stock. An update that is larger than needed repeats a row without
-/// effect.
+/// The numbers of rows for which updates of stock are prepared. If an update has more rows than needed, the last row is
+/// repeated without effect.
 pub const UPDATE_SIZES: [usize; 3] = [5, 10, MAX_LINES];
-/// The minimum number of lines to insert: an order that is rolled back lacks its last line.
+/// The minimum number of lines in an INSERT. An order that is rolled back lacks its last line, so this is one less than
+/// an order may have.
 const FEWEST_LINES: usize = *LINES.start() as usize - 1;
 
 pub fn stock_query(district: u32) -> usize {
     FIRST_STOCK + district as usize - 1
 }
 
-/// Return the index and the size of the smallest update with at least `rows` rows of stock.
+/// Return the smallest prepared update with at least `rows` rows of stock: its index in [`all`] and its number of rows.
 pub fn smallest_update(rows: usize) -> (usize, usize) {
     let place = UPDATE_SIZES.iter().position(|size| *size >= rows).expect("an order has no more lines");
     (FIRST_UPDATE + place, UPDATE_SIZES[place])
@@ -81,7 +82,7 @@ fn statement(text: impl Into<String>, parameters: &[Parameter], columns: &'stati
     Statement { text: text.into(), parameters: parameters.to_vec(), columns }
 }
 
-/// The statements of New-Order (clause 2.4.2.2).
+/// Return the statements of New-Order (clause 2.4.2.2).
 fn new_order() -> Vec<Statement> {
     let marks = vec!["?"; MAX_LINES].join(",");
     vec![
@@ -112,7 +113,8 @@ fn new_order() -> Vec<Statement> {
     ]
 }
 
-/// The query of New-Order for stock of one warehouse, for 99 % of the lines the terminal's (clause 2.4.2.2).
+/// Return New-Order's query for the stock of one warehouse (clause 2.4.2.2). For 99 % of the lines this is the
+/// terminal's warehouse.
 fn stock(district: u32) -> Statement {
     let marks = vec!["?"; MAX_LINES].join(",");
     statement(
@@ -125,7 +127,8 @@ fn stock(district: u32) -> Statement {
     )
 }
 
-/// The update of stock rows. It is an INSERT of existing, locked rows, which can set different values for each row.
+/// Return the update of `rows` rows of stock. It is an INSERT of existing, locked rows, because such a statement can
+/// set different values in each row.
 fn update_stock(rows: usize) -> Statement {
     let marks = vec!["(?, ?, ?, ?, ?, ?)"; rows].join(", ");
     statement(
@@ -152,10 +155,10 @@ fn lines(count: usize) -> Statement {
     )
 }
 
-/// The statements of Payment (clause 2.5.2.2).
+/// Return the statements of Payment (clause 2.5.2.2).
 fn payment() -> Vec<Statement> {
     vec![
-        // An index covers this query, so it locks no row of another customer with the same name.
+        // An index covers this query, so it does not lock the rows of other customers with the same name.
         statement(
             "SELECT c_id FROM customer WHERE c_w_id = ? AND c_d_id = ? AND c_last = ? ORDER BY c_first",
             &[Integer, Integer, Text],
@@ -221,7 +224,7 @@ fn payment() -> Vec<Statement> {
     ]
 }
 
-/// The statements of Order-Status (clause 2.6.2.2).
+/// Return the statements of Order-Status (clause 2.6.2.2).
 fn order_status() -> Vec<Statement> {
     vec![
         statement(
@@ -244,19 +247,21 @@ fn order_status() -> Vec<Statement> {
     ]
 }
 
-/// Return a condition for one order of each district, with a district and an order as alternating parameters.
+/// Return an SQL condition for one order in each district. Its parameters are, for each district, the district's and
+/// the order's number.
 fn one_order_per_district(district: &str, order: &str) -> String {
     let one = format!("({district} = ? AND {order} = ?)");
     vec![one; DISTRICTS as usize].join(" OR ")
 }
 
-/// The statements of Delivery for all ten districts in one database transaction (clause 2.7.4.2).
+/// Return the statements of Delivery. It delivers the orders of all ten districts in one database transaction (clause
+/// 2.7.4.2).
 fn delivery() -> Vec<Statement> {
     const ORDERS: usize = 2 * DISTRICTS as usize;
     let new_orders = one_order_per_district("no_d_id", "no_o_id");
     let orders = one_order_per_district("o_d_id", "o_id");
     let lines = one_order_per_district("ol_d_id", "ol_o_id");
-    // GROUP BY with MIN would read and lock every new order of the warehouse (observed on MariaDB 10.11).
+    // GROUP BY with MIN would read and lock all new orders of the warehouse (observed on MariaDB 10.11).
     let oldest = (1..=DISTRICTS).map(|district| {
         format!(
             "(SELECT no_d_id, no_o_id FROM new_order WHERE no_w_id = ? AND no_d_id = {district} \
@@ -301,7 +306,7 @@ fn delivery() -> Vec<Statement> {
     ]
 }
 
-/// The statements of Stock-Level (clause 2.8.2.2).
+/// Return the statements of Stock-Level (clause 2.8.2.2).
 fn stock_level() -> Vec<Statement> {
     vec![
         statement("SELECT d_next_o_id FROM district WHERE d_w_id = ? AND d_id = ?", &[Integer; 2], &[Column::Int]),
@@ -325,7 +330,7 @@ mod tests {
         }
     }
 
-    /// The study's gateway approves exactly these statements.
+    /// The gateway of the study approves exactly these statements.
     #[test]
     fn study_approves_exactly_these_statements() {
         let file = include_str!("../../../../../costof/studies/mysql-column-encryption/statements.toml");

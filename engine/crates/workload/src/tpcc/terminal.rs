@@ -1,8 +1,8 @@
-//! Workload `tpcc` with phase `run`: the transactions of a terminal. A transaction that met a deadlock or a lock
-//! timeout is rolled back and retried with the same input.
+//! Workload `tpcc` with phase `run`: the transactions of a terminal. After a deadlock or a lock timeout a transaction
+//! is rolled back and retried with the same input.
 //!
-//! The mix (clause 5.2.3) is dealt from a deck of cards, which is shuffled when it is used up (clause 5.2.4.2). Keying
-//! and think times follow clause 5.2.5.
+//! The mix of transactions (clause 5.2.3) is dealt from a deck of cards, one card for each transaction. When the deck
+//! is used up, it is shuffled again (clause 5.2.4.2). Keying and think times follow clause 5.2.5.
 
 use super::numbers::{Constants, LastName, between};
 use super::statements::{self, CUSTOMERS_WITH_NAME};
@@ -23,11 +23,11 @@ const LOCK_WAIT_TIMEOUT: u16 = 1205;
 /// `ER_LOCK_DEADLOCK`: the server rolled back the transaction.
 const DEADLOCK: u16 = 1213;
 
-/// The warehouse and district of a terminal.
+/// The warehouse and district of a terminal, and the number of all warehouses.
 #[derive(Debug, Clone, Copy)]
 pub struct Home {
     pub warehouse: u32,
-    /// The district of its Stock-Level transactions (clause 2.8.1.1).
+    /// The district of the terminal's Stock-Level transactions (clause 2.8.1.1).
     pub district: u32,
     pub warehouses: u32,
 }
@@ -38,7 +38,7 @@ impl Home {
         Home { warehouse: place + 1, district: round % DISTRICTS + 1, warehouses }
     }
 
-    /// Draw another warehouse, all equally likely; with one warehouse, return it.
+    /// Draw one of the other warehouses, all with the same probability. If there is only one warehouse, return it.
     pub fn other_warehouse(self, random: &mut Random) -> u32 {
         if self.warehouses == 1 {
             return self.warehouse;
@@ -48,7 +48,7 @@ impl Home {
     }
 }
 
-/// The selection of a customer, by number or by last name.
+/// How a transaction selects a customer: by number or by last name.
 #[derive(Debug, Clone)]
 pub enum CustomerSelection {
     Number(u32),
@@ -56,8 +56,8 @@ pub enum CustomerSelection {
 }
 
 impl CustomerSelection {
-    /// Return the customer's number. Among customers with the same last name, sorted by first name, it is the one in
-    /// the middle, rounded up (clause 2.5.2.2).
+    /// Return the customer's number. If customers with the same last name are sorted by first name, it is the number of
+    /// the one in the middle, rounded up (clause 2.5.2.2).
     /// Errors: those of the statement; `protocol` if no customer has the name.
     pub async fn customer(
         &self,
@@ -80,20 +80,23 @@ impl CustomerSelection {
         let middle = same_name.len().div_ceil(2);
         match same_name.get(middle.wrapping_sub(1)) {
             Some(number) => Ok(*number),
-            None => Err(Failure::protocol("no customer has a last name that the data must contain; load the data")),
+            None => {
+                let name = String::from_utf8_lossy(name);
+                Err(Failure::protocol(format!("no customer has the last name '{name}'; load the data")))
+            }
         }
     }
 }
 
-/// The outcome of a successful transaction.
+/// The outcome of a transaction that did not fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransactionEnd {
     Committed,
-    /// Rolled back as intended (clause 2.4.1.4).
+    /// The transaction was rolled back, as the specification requires (clause 2.4.1.4).
     RolledBack,
 }
 
-/// A transaction with its input, so that it can be retried.
+/// A transaction with its random input, so that it can be retried with the same input.
 enum Request {
     NewOrder(NewOrder),
     Payment(Payment),
@@ -102,7 +105,7 @@ enum Request {
     StockLevel(StockLevel),
 }
 
-/// Reusable buffers for rows that transactions read.
+/// Buffers for the rows that transactions read. They are reused by all transactions of a terminal.
 #[derive(Default)]
 struct Buffers {
     new_order: NewOrderBuffers,
@@ -110,24 +113,24 @@ struct Buffers {
     same_name: Vec<i64>,
 }
 
-/// The worker of a terminal and the run's seed.
+/// The number of a terminal's worker, and the run's seed.
 #[derive(Debug, Clone, Copy)]
 pub struct Place {
     pub worker: usize,
-    /// The plan's seed, from which the constants of `NURand` follow.
+    /// The plan's seed. The constants of `NURand` depend on it.
     pub seed: u64,
 }
 
-/// The transactions of one worker.
+/// The workload of one worker, which is the terminal of one user.
 pub struct Terminal<C: Client> {
     connection: Connection<C>,
     home: Home,
     constants: Constants,
     keying: bool,
     deck: Deck,
-    /// The next transaction, if its keying time has been used already.
+    /// The next transaction, if the terminal has already waited for its keying time.
     next: Option<Card>,
-    /// The think time that remains of the last transaction.
+    /// The think time after the last transaction in nanoseconds, if the terminal has not waited for it yet.
     thinks_ns: u64,
     random: Random,
     buffers: Buffers,
@@ -137,7 +140,7 @@ pub struct Terminal<C: Client> {
 impl<C: Client<Session: Sql>> Terminal<C> {
     pub fn new(client: C, settings: &Settings, Place { worker, seed }: Place, random: Random) -> Self {
         let isolation = format!("SET SESSION TRANSACTION ISOLATION LEVEL {}", settings.isolation.sql());
-        // With autocommit off a transaction begins with its first statement, without a round trip for BEGIN.
+        // With autocommit off, a transaction begins with its first statement, and BEGIN needs no round trip.
         let settings_sql = vec![isolation, "SET autocommit = 0".into()];
         Terminal {
             connection: Connection::with(client, statements::all(), settings_sql),
@@ -207,7 +210,8 @@ impl<C: Client<Session: Sql>> Workload for Terminal<C> {
     }
 }
 
-/// Run a transaction, retrying after deadlocks and lock timeouts, until it ends or fails for another reason.
+/// Run a transaction and return its outcome. After deadlocks and lock timeouts, run it again.
+/// Errors: the transaction failed for another reason.
 async fn run(
     request: &Request,
     session: &mut impl Sql,
@@ -236,15 +240,19 @@ async fn attempt(request: &Request, session: &mut impl Sql, buffers: &mut Buffer
     }
 }
 
-/// Consume what a terminal would display, so that the compiler keeps its computation.
+/// Use what a terminal would display, so that the compiler does not remove its computation.
 pub fn display<T>(output: T) {
     black_box(output);
 }
 
-/// Check that a query returned exactly one row.
-/// Errors: `protocol`. Closing the connection then rolls the transaction back.
+/// Check that a query returned exactly one row. `what` is what the row contains.
+/// Errors: `protocol`. The connection is then closed, which rolls the transaction back.
 pub fn one_row(rows: u64, what: &str) -> Result<()> {
-    if rows == 1 { Ok(()) } else { Err(Failure::protocol(format!("{rows} rows instead of one {what}; load the data"))) }
+    if rows == 1 {
+        Ok(())
+    } else {
+        Err(Failure::protocol(format!("found {rows} rows instead of one {what}; load the data")))
+    }
 }
 
 pub fn rows_changed(changed: u64, expected: u64, what: &str) -> Result<()> {
@@ -254,22 +262,22 @@ pub fn rows_changed(changed: u64, expected: u64, what: &str) -> Result<()> {
     Err(Failure::protocol(format!("the server changed {changed} rows of {what} instead of {expected}")))
 }
 
-/// A kind of transaction in the deck.
+/// A kind of transaction, as a card of the deck.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Card {
-    /// Clause 2.4.
+    /// Clause 2.4 of the specification.
     NewOrder,
-    /// Clause 2.5.
+    /// Clause 2.5 of the specification.
     Payment,
-    /// Clause 2.6.
+    /// Clause 2.6 of the specification.
     OrderStatus,
-    /// Clause 2.7.
+    /// Clause 2.7 of the specification.
     Delivery,
-    /// Clause 2.8.
+    /// Clause 2.8 of the specification.
     StockLevel,
 }
 
-/// The hundred cards of a deck.
+/// The number of cards of each kind in a deck of a hundred.
 const COUNTS: [(Card, usize); 5] =
     [(Card::NewOrder, 45), (Card::Payment, 43), (Card::OrderStatus, 4), (Card::Delivery, 4), (Card::StockLevel, 4)];
 const SECOND_NS: f64 = 1e9;
@@ -287,7 +295,8 @@ impl Card {
         }
     }
 
-    /// Return the keying time (clause 5.2.5.2) in nanoseconds.
+    /// Return the time to wait before the transaction, while the user enters its input (clause 5.2.5.2), in
+    /// nanoseconds.
     pub fn keying_ns(self) -> u64 {
         let seconds = match self {
             Card::NewOrder => 18.0,
@@ -297,7 +306,8 @@ impl Card {
         (seconds * SECOND_NS) as u64
     }
 
-    /// Draw an exponentially distributed think time (clause 5.2.5.4) in nanoseconds.
+    /// Draw the time to wait after the transaction, an exponentially distributed think time (clause 5.2.5.4), in
+    /// nanoseconds.
     pub fn think_ns(self, random: &mut Random) -> u64 {
         let mean = match self {
             Card::NewOrder | Card::Payment => 12.0,
@@ -308,7 +318,7 @@ impl Card {
     }
 }
 
-/// The deck of one terminal.
+/// The deck of cards of one terminal.
 pub struct Deck {
     cards: Vec<Card>,
     dealt: usize,
@@ -330,17 +340,17 @@ impl Deck {
     }
 }
 
-/// Shuffle with all orders equally likely (Fisher and Yates).
+/// Shuffle the slice, so that all orders have the same probability (Fisher and Yates).
 pub fn shuffle<T>(things: &mut [T], random: &mut Random) {
     for last in (1..things.len()).rev() {
         things.swap(last, random.below(last as u64 + 1) as usize);
     }
 }
 
-/// The preparation of a session: statements and settings.
+/// What is prepared on a new session: prepared statements, and settings.
 pub struct Statements {
     prepared: &'static [Statement],
-    /// Statements to execute once on each new session.
+    /// The statements with settings, which are executed once on each new session.
     settings: Vec<String>,
 }
 
@@ -362,8 +372,9 @@ impl<C: Client<Session: Sql>> Connection<C> {
         Persistent::new(client, Target::Writer, Statements { prepared, settings })
     }
 
-    /// Return the session after an operation. After an error answer of the server, roll the transaction back. After any
-    /// other failure close the session, whose state is unknown; the server then rolls back itself.
+    /// Put the session back after a transaction, and return the outcome. If the server answered with an error, roll the
+    /// transaction back first. After any other error close the session, because its state is unknown; the server then
+    /// rolls the transaction back.
     pub async fn settle_transaction<T>(&mut self, mut session: C::Session, outcome: Result<T>) -> Result<T> {
         let keep = match &outcome {
             Ok(_) => true,
@@ -378,7 +389,7 @@ impl<C: Client<Session: Sql>> Connection<C> {
     }
 }
 
-/// The counts of committed transactions, in the order of [`Card`].
+/// The names of the counts of committed transactions, in the order of [`Card`].
 const COMMITTED: [&str; 5] = [
     "tpcc.committed.new_order",
     "tpcc.committed.payment",
@@ -387,14 +398,14 @@ const COMMITTED: [&str; 5] = [
     "tpcc.committed.stock_level",
 ];
 
-/// Counts of one terminal's transactions.
+/// The counts of one terminal's transactions.
 #[derive(Debug, Default)]
 pub struct Transactions {
-    /// Indexed by [`Card`].
+    /// The number of committed transactions of each kind. The index is the [`Card`].
     pub committed: [u64; COMMITTED.len()],
-    /// New-Orders that are rolled back as intended (clause 2.4.1.4).
+    /// The number of New-Order transactions that were rolled back as the specification requires (clause 2.4.1.4).
     pub rolled_back: u64,
-    /// Round trips with a statement, including those of failed and retried transactions.
+    /// The number of statements sent to the server, including those of failed and retried transactions.
     pub statements: u64,
     pub deadlocks: u64,
     pub lock_timeouts: u64,
@@ -434,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn every_hundred_transactions_have_the_mix() {
+    fn every_hundred_transactions_have_the_specified_mix() {
         let (mut deck, mut random) = (Deck::new(), Random::new(1));
         let mut previous = Vec::new();
         for _ in 0..20 {

@@ -1,4 +1,4 @@
-//! The five transactions of clause 2: their random input and their statements.
+//! The five transactions of clause 2, with their random input and the use of their statements.
 
 use super::numbers::{Constants, LastName, between, is_original, percent};
 use super::statements::{
@@ -17,10 +17,10 @@ use std::io::Write;
 
 /// The number of an item that does not exist (clause 2.4.1.5).
 const UNUSED_ITEM: u32 = super::ITEMS + 1;
-/// The length of S_DIST_xx.
+/// The length of the columns S_DIST_01 to S_DIST_10.
 const DIST_INFO: usize = 24;
 
-/// The input of a New-Order transaction.
+/// The random input of a New-Order transaction.
 #[derive(Debug, Clone)]
 pub struct NewOrder {
     warehouse: u32,
@@ -30,7 +30,7 @@ pub struct NewOrder {
     count: usize,
 }
 
-/// The input of one line.
+/// The random input of one line of an order: the item, the warehouse that supplies it, and the quantity.
 #[derive(Debug, Clone, Copy, Default)]
 struct Ordered {
     item: u32,
@@ -38,17 +38,17 @@ struct Ordered {
     quantity: u32,
 }
 
-/// The data of a line that the transaction reads.
+/// What a New-Order transaction reads from the database for one line of the order.
 #[derive(Debug, Clone, Copy, Default)]
 struct Line {
     price_cents: i64,
     exists: bool,
     original: bool,
-    /// The index in [`NewOrderBuffers::stock`].
+    /// The index of the line's row in [`NewOrderBuffers::stock`].
     stock: usize,
 }
 
-/// A row of stock that is ordered, possibly by several lines.
+/// A row of stock from which lines of the order take items. Several lines may order the same item.
 #[derive(Debug, Clone, Copy, Default)]
 struct Stock {
     warehouse: u32,
@@ -62,7 +62,7 @@ struct Stock {
     remote_orders: i64,
 }
 
-/// Reusable buffers for the rows that a New-Order reads.
+/// Buffers for the rows that New-Order transactions read, reused by all of them.
 #[derive(Debug, Default)]
 pub struct NewOrderBuffers {
     lines: [Line; MAX_LINES],
@@ -78,7 +78,7 @@ struct Rates {
 }
 
 impl NewOrder {
-    /// Draw the input (clause 2.4.1).
+    /// Draw the random input (clause 2.4.1).
     pub fn draw(home: Home, constants: &Constants, random: &mut Random) -> Self {
         let mut order = NewOrder {
             warehouse: home.warehouse,
@@ -88,7 +88,7 @@ impl NewOrder {
             count: between(random, *LINES.start(), *LINES.end()) as usize,
         };
         for line in &mut order.lines[..order.count] {
-            // 1 % of the lines are supplied by another warehouse, if there is one (clause 2.4.1.5).
+            // 1 % of the lines are supplied by another warehouse, if there is another one (clause 2.4.1.5).
             let supply = if percent(random, 1) { home.other_warehouse(random) } else { home.warehouse };
             *line = Ordered { item: constants.item(random), supply, quantity: between(random, 1, 10) };
         }
@@ -99,9 +99,9 @@ impl NewOrder {
         order
     }
 
-    /// Run the transaction (clause 2.4.2.2). An order with an unused item is processed like any other and then rolled
-    /// back (clause 2.4.2.3).
-    /// Errors: those of its statements; `protocol` if a required row is missing.
+    /// Run the transaction (clause 2.4.2.2). An order with an item that does not exist is processed like any other and
+    /// then rolled back (clause 2.4.2.3).
+    /// Errors: those of the statements; `protocol` if a required row is missing.
     pub async fn run(
         &self,
         session: &mut impl Sql,
@@ -131,7 +131,7 @@ impl NewOrder {
             .select(
                 ITEMS,
                 |fill| {
-                    // Repeat the last item in unused places, which does not change the result.
+                    // Unused parameters repeat the last item, which does not change the result.
                     for place in 0..MAX_LINES {
                         fill.integer(self.lines[place.min(self.count - 1)].item.into());
                     }
@@ -235,7 +235,7 @@ impl NewOrder {
         }
     }
 
-    /// Compute each row of stock after the order (clause 2.4.2.2).
+    /// Compute what each row of stock contains after the order (clause 2.4.2.2).
     fn reduce_stock(&self, NewOrderBuffers { lines, stock }: &mut NewOrderBuffers) {
         for (ordered, line) in self.ordered().iter().zip(lines.iter()).filter(|(_, line)| line.exists) {
             let stock = &mut stock[line.stock];
@@ -267,7 +267,7 @@ impl NewOrder {
         Ok((tax, order))
     }
 
-    /// Read the warehouse's tax. It comes last because payments wait for the lock of this row.
+    /// Read the warehouse's tax. This is done last, because Payment transactions wait for the lock of this row.
     async fn read_warehouse(&self, session: &mut impl Sql) -> Result<i64> {
         let mut tax = 0;
         let rows = session
@@ -316,7 +316,7 @@ impl NewOrder {
         self.ordered().iter().zip(&buffers.lines).map(|(ordered, line)| amount_cents(ordered, line)).sum()
     }
 
-    /// Count the lines of brand B, whose item and stock are both original.
+    /// Return the number of lines of brand B: both the item's and the stock's data contain ORIGINAL.
     fn brands(&self, NewOrderBuffers { lines, stock }: &NewOrderBuffers) -> usize {
         lines[..self.count].iter().filter(|line| line.original && stock[line.stock].original).count()
     }
@@ -326,12 +326,13 @@ fn amount_cents(ordered: &Ordered, line: &Line) -> i64 {
     i64::from(ordered.quantity) * line.price_cents
 }
 
-/// Return S_QUANTITY after an order. Stock is refilled before it falls below ten.
+/// Return S_QUANTITY after an order. Stock that would fall below ten is refilled by 91.
 fn remaining(quantity: i64, ordered: i64) -> i64 {
     if quantity >= ordered + 10 { quantity - ordered } else { quantity - ordered + 91 }
 }
 
-/// Update the stock. The server counts a changed row as two and an unchanged one, such as a repeated last row, as one.
+/// Write the rows of stock. The server's count of changed rows is checked: a changed row counts as two and an unchanged
+/// one, such as a repeated last row, as one.
 async fn update_stock(session: &mut impl Sql, stock: &[Stock]) -> Result<()> {
     let (place, rows) = smallest_update(stock.len());
     let unchanged = |last: &Stock| Stock { ordered: 0, orders: 0, remote_orders: 0, ..*last };
@@ -349,7 +350,7 @@ async fn update_stock(session: &mut impl Sql, stock: &[Stock]) -> Result<()> {
 }
 
 impl Rates {
-    /// Return the total in cents, rounded.
+    /// Return the order's total in cents, rounded. `sum_cents` is the sum of its lines.
     fn total(self, sum_cents: i64) -> i64 {
         const WHOLE: i128 = 10_000;
         let discounted = i128::from(sum_cents) * (WHOLE - i128::from(self.discount));
@@ -361,7 +362,7 @@ impl Rates {
 /// The maximum length of C_DATA.
 const LONGEST_DATA: usize = 500;
 
-/// The input of a Payment transaction.
+/// The random input of a Payment transaction.
 #[derive(Debug, Clone)]
 pub struct Payment {
     warehouse: u32,
@@ -372,7 +373,7 @@ pub struct Payment {
     cents: i64,
 }
 
-/// Reusable buffers for the rows that a Payment reads.
+/// Buffers for the rows that Payment transactions read, reused by all of them.
 #[derive(Debug, Default)]
 pub struct PaymentBuffers {
     same_name: Vec<i64>,
@@ -382,10 +383,10 @@ pub struct PaymentBuffers {
 }
 
 impl Payment {
-    /// Draw the input (clause 2.5.1).
+    /// Draw the random input (clause 2.5.1).
     pub fn draw(home: Home, constants: &Constants, random: &mut Random) -> Self {
         let district = between(random, 1, DISTRICTS);
-        // 15 % of the customers belong to another warehouse, if there is one (clause 2.5.1.2).
+        // 15 % of the customers belong to another warehouse, if there is another one (clause 2.5.1.2).
         let remote = percent(random, 15) && home.warehouses > 1;
         Payment {
             warehouse: home.warehouse,
@@ -398,7 +399,7 @@ impl Payment {
     }
 
     /// Run the transaction (clause 2.5.2.2).
-    /// Errors: those of its statements; `protocol` if a required row is missing.
+    /// Errors: those of the statements; `protocol` if a required row is missing.
     pub async fn run(
         &self,
         session: &mut impl Sql,
@@ -487,7 +488,7 @@ impl Payment {
         .expect("writing to memory does not fail");
     }
 
-    /// Add the amount to the totals of district and warehouse, and build H_DATA from their names.
+    /// Add the payment's amount to the totals of its district and warehouse, and build H_DATA from their names.
     async fn add_to_totals(
         &self,
         session: &mut impl Sql,
@@ -518,7 +519,7 @@ impl Payment {
 }
 
 impl CustomerSelection {
-    /// Draw a selection, 60 % by last name (clause 2.5.1.2).
+    /// Draw how the customer is selected: in 60 % of the cases by last name (clause 2.5.1.2), otherwise by number.
     pub fn draw(constants: &Constants, random: &mut Random) -> Self {
         if percent(random, 60) {
             CustomerSelection::Name(LastName::new(constants.requested_name(random)))
@@ -528,7 +529,7 @@ impl CustomerSelection {
     }
 }
 
-/// The input of an Order-Status transaction.
+/// The random input of an Order-Status transaction.
 #[derive(Debug, Clone)]
 pub struct OrderStatus {
     warehouse: u32,
@@ -537,7 +538,7 @@ pub struct OrderStatus {
 }
 
 impl OrderStatus {
-    /// Draw the input (clause 2.6.1).
+    /// Draw the random input (clause 2.6.1).
     pub fn draw(home: Home, constants: &Constants, random: &mut Random) -> Self {
         OrderStatus {
             warehouse: home.warehouse,
@@ -547,7 +548,7 @@ impl OrderStatus {
     }
 
     /// Run the transaction (clause 2.6.2.2).
-    /// Errors: those of its statements; `protocol` if a required row is missing.
+    /// Errors: those of the statements; `protocol` if a required row is missing.
     pub async fn run(&self, session: &mut impl Sql, same_name: &mut Vec<i64>) -> Result<TransactionEnd> {
         let (warehouse, district) = (self.warehouse.into(), self.district.into());
         let customer = self.selection.customer(session, (self.warehouse, self.district), same_name).await?;
@@ -594,14 +595,14 @@ impl OrderStatus {
     }
 }
 
-/// The input of a Delivery transaction.
+/// The random input of a Delivery transaction.
 #[derive(Debug, Clone)]
 pub struct Delivery {
     warehouse: u32,
     carrier: u32,
 }
 
-/// The order to deliver in one district. Its number is 0 if the district has no new order (clause 2.7.4.2).
+/// The order to deliver in one district. `order` is 0 if the district has no new order (clause 2.7.4.2).
 #[derive(Debug, Clone, Copy, Default)]
 struct Delivered {
     order: i64,
@@ -612,13 +613,13 @@ struct Delivered {
 type DistrictOrders = [Delivered; DISTRICTS as usize];
 
 impl Delivery {
-    /// Draw the input (clause 2.7.1).
+    /// Draw the random input (clause 2.7.1).
     pub fn draw(home: Home, random: &mut Random) -> Self {
         Delivery { warehouse: home.warehouse, carrier: between(random, 1, 10) }
     }
 
     /// Run the transaction (clause 2.7.4.2).
-    /// Errors: those of its statements; `protocol` if a required row is missing.
+    /// Errors: those of the statements; `protocol` if a required row is missing.
     pub async fn run(&self, session: &mut impl Sql, now: DateTime) -> Result<TransactionEnd> {
         let mut orders = DistrictOrders::default();
         let warehouse = i64::from(self.warehouse);
@@ -712,10 +713,10 @@ fn append_district_orders<'a, P: Parameters>(fill: &'a mut P, orders: &DistrictO
     fill
 }
 
-/// The number of last orders that Stock-Level examines.
+/// The number of a district's newest orders that Stock-Level examines.
 const LAST_ORDERS: i64 = 20;
 
-/// The input of a Stock-Level transaction.
+/// The random input of a Stock-Level transaction.
 #[derive(Debug, Clone)]
 pub struct StockLevel {
     home: Home,
@@ -723,13 +724,13 @@ pub struct StockLevel {
 }
 
 impl StockLevel {
-    /// Draw the input (clause 2.8.1).
+    /// Draw the random input (clause 2.8.1).
     pub fn draw(home: Home, random: &mut Random) -> Self {
         StockLevel { home, threshold: between(random, 10, 20) }
     }
 
     /// Run the transaction (clause 2.8.2.2).
-    /// Errors: those of its statements; `protocol` if a required row is missing.
+    /// Errors: those of the statements; `protocol` if a required row is missing.
     pub async fn run(&self, session: &mut impl Sql) -> Result<TransactionEnd> {
         let (warehouse, district) = (self.home.warehouse.into(), self.home.district.into());
         let mut next = 0;

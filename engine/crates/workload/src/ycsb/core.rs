@@ -1,4 +1,4 @@
-//! YCSB settings after validation, as the distributions from which operations are drawn.
+//! YCSB's settings after validation, converted to the distributions from which operations are drawn.
 
 use super::records::{LONGEST_KEY, MAX_DIGITS};
 use super::{
@@ -12,16 +12,18 @@ use base::lines::invalid_command;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The number of records for a `record_count` of 0 (`Client.DEFAULT_RECORD_COUNT`), as in YCSB `Integer.MAX_VALUE`.
+/// The number of records if `record_count` is 0: as in YCSB, `Integer.MAX_VALUE` (`Client.DEFAULT_RECORD_COUNT`).
 const ALL_RECORDS: u64 = i32::MAX as u64;
-/// The maximum number of records, up to which `f64` is exact and sums do not overflow.
+/// The maximum number of records. Up to this number `f64` is exact and sums do not overflow.
 const MAX_RECORDS: u64 = 1 << 53;
-/// The maximum size of a MongoDB document.
+/// The maximum size of a record in bytes, which is that of a MongoDB document.
 const LONGEST_RECORD: u64 = 16 << 20;
-/// YCSB's "fudge factor" for the number of records that a run may insert.
+/// The factor by which the expected number of inserted records is multiplied, YCSB's "fudge factor". A run may insert
+/// more than expected.
 const ROOM_FOR_NEW: f64 = 2.0;
 
-/// A resolved workload. Each worker has a copy, because distributions may change with the table's size.
+/// The settings of a workload after validation. Each worker has a copy, because distributions may change as the table
+/// grows.
 #[derive(Debug, Clone)]
 pub struct Core {
     pub mix: Mix,
@@ -37,7 +39,8 @@ pub struct Core {
 }
 
 impl Core {
-    /// Errors: the reason for which the settings are invalid.
+    /// Validate the settings and convert them.
+    /// Errors: the reason why the settings are invalid.
     pub fn new(settings: &Settings) -> Result<Self, String> {
         let records = Records::from_settings(settings)?;
         check_fields(settings)?;
@@ -46,7 +49,7 @@ impl Core {
         let mix = mix(settings)?;
         let requests = match settings.phase {
             YcsbPhase::Run => requests(settings, &records)?,
-            // A load reads nothing.
+            // A load does not read, so this distribution is never used.
             YcsbPhase::Load => Requests::Uniform(0..1),
         };
         let (least, most) = (u64::from(settings.min_field_length), u64::from(settings.field_length));
@@ -108,7 +111,7 @@ impl Core {
     }
 }
 
-/// The existing records: `record_count`, `insert_start` and `insert_count` resolved together.
+/// The records that exist before a run, computed from `record_count`, `insert_start` and `insert_count`.
 struct Records {
     count: u64,
     loaded: std::ops::Range<u64>,
@@ -192,7 +195,7 @@ fn requests(settings: &Settings, records: &Records) -> Result<Requests, String> 
         RequestDistribution::Latest => Ok(Requests::Latest(Zipfian::new(records.count - 1))),
         RequestDistribution::Zipfian => {
             let new = (settings.operation_count as f64 * settings.insert_proportion * ROOM_FOR_NEW) as u64;
-            // As in YCSB, one number more than the expected records.
+            // As in YCSB, one more than the expected number of records.
             let items = (loaded.end - loaded.start).saturating_add(new).saturating_add(1);
             Ok(Requests::Zipfian(ScrambledZipfian::new(loaded.start, items)))
         }
@@ -217,7 +220,7 @@ fn hotspot(settings: &Settings, loaded: std::ops::Range<u64>) -> Result<Requests
     let hot_end = loaded.start + ((loaded.end - loaded.start) as f64 * data) as u64;
     let (hot, cold) = (loaded.start..hot_end, hot_end..loaded.end);
     if hot.is_empty() && operations > 0.0 || cold.is_empty() && operations < 1.0 {
-        return Err("hotspot_data_fraction leaves no record for a share of the operations".into());
+        return Err("with this hotspot_data_fraction there is no record for some of the operations".into());
     }
     Ok(Requests::Hotspot { hot, cold, operations })
 }
@@ -232,12 +235,12 @@ pub enum Operation {
     ReadModifyWrite,
 }
 
-/// Operations and their probabilities.
+/// The operations of a workload with their probabilities.
 #[derive(Debug, Clone)]
 pub struct Mix(Vec<(Operation, f64)>);
 
 impl Mix {
-    /// Normalise weights, which need not add up to 1. Operations with weight 0 are left out.
+    /// Create a mix from weights, which need not add up to 1. Operations with weight 0 are left out.
     pub fn new(weights: impl IntoIterator<Item = (Operation, f64)>) -> Self {
         let weights: Vec<_> = weights.into_iter().filter(|(_, weight)| *weight > 0.0).collect();
         let sum: f64 = weights.iter().map(|(_, weight)| weight).sum();
@@ -260,15 +263,16 @@ impl Mix {
             }
             rest -= share;
         }
-        // By rounding the shares may add up to slightly less than 1.
+        // Because of rounding, the probabilities may add up to slightly less than 1.
         self.0[self.0.len() - 1].0
     }
 }
 
-/// The resolved workloads by arm, then by workload; None for workloads of other kinds and arms without a table.
+/// The validated YCSB workloads, by arm, then by workload. None for workloads of other kinds and for arms without a
+/// table.
 pub type Resolved = Vec<Vec<Option<(Core, Shared)>>>;
 
-/// The location of records: addresses, database, and table or collection.
+/// Where a table is: the servers' addresses, the database, and the name of the table or collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TablePlace<'a> {
     pub addresses: &'a [String],
@@ -276,9 +280,9 @@ pub struct TablePlace<'a> {
     pub table: &'a str,
 }
 
-/// Resolve the workloads for arms with these tables. This happens once for all workers, because computing zeta for a
-/// large table takes long. Arms with the same table share one sequence of new records, from this host's share of
-/// numbers.
+/// Validate the workloads and create the state that their workers share, once for all workers: computing zeta takes
+/// long for a large table. `arms` are the tables of the arms. Arms with the same table share one sequence of new
+/// records. This host inserts only records of its share.
 /// Errors: `plan` if a setting is invalid.
 pub fn resolve<'a>(
     workloads: &[crate::Settings],
@@ -286,7 +290,8 @@ pub fn resolve<'a>(
     arms: impl Iterator<Item = Option<TablePlace<'a>>>,
 ) -> base::error::Result<Resolved> {
     let most_workers = workloads.iter().filter(|workload| workload.kind == Kind::Ycsb).map(|workload| workload.workers);
-    // All workloads must divide new records in the same way, or two hosts would insert the same record.
+    // All workloads must divide the new records among the hosts in the same way. Otherwise two hosts would insert the
+    // same record.
     let numbers = share.divided_into(most_workers.max().unwrap_or(1) as u64).unwrap_or_default();
     let cores = workloads.iter().map(core).collect::<base::error::Result<Vec<_>>>()?;
     let mut sequences: HashMap<TablePlace<'_>, Arc<Sequence>> = HashMap::new();
@@ -349,7 +354,8 @@ mod tests {
         assert!(core.shape().inserts && !core.shape().reads);
     }
 
-    /// CoreWorkload reserves room for twice the expected inserts, so that popular records stay popular.
+    /// YCSB's CoreWorkload reserves room for twice the expected number of inserts, so that popular records stay
+    /// popular.
     #[test]
     fn zipfian_leaves_room_for_new_records() {
         let settings = json!({"record_count": 1000, "operation_count": 10000, "insert_proportion": 0.05,

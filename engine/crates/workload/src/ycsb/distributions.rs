@@ -4,25 +4,26 @@
 use super::fnv_hash;
 use base::Random;
 
-/// The exponent theta, `ZIPFIAN_CONSTANT` in YCSB.
+/// The exponent theta of the distribution, which YCSB calls `ZIPFIAN_CONSTANT`.
 const THETA: f64 = 0.99;
-/// The largest number that `ScrambledZipfianGenerator` draws, for which YCSB has a precomputed zeta.
+/// The maximum number that `ScrambledZipfianGenerator` draws. YCSB has a precomputed zeta for it.
 const SCRAMBLED_ITEMS: u64 = 10_000_000_000;
 const SCRAMBLED_ZETA: f64 = 26.469_028_201_783_02;
 
-/// A Zipfian distribution over numbers from 0, in which smaller numbers are more frequent.
+/// A Zipfian distribution of numbers from 0. Smaller numbers are more frequent.
 #[derive(Debug, Clone)]
 pub struct Zipfian {
-    /// The initial number of items, from which YCSB computes eta even after growth.
+    /// The initial number of items. YCSB computes eta from it, even after the number of items has grown.
     items: u64,
-    /// The number of items that `zeta` covers.
+    /// The number of items over which `zeta` is summed.
     summed_items: u64,
     zeta: f64,
     eta: f64,
 }
 
 impl Zipfian {
-    /// A distribution over `items` numbers. It adds up as many powers, which takes seconds for a hundred million.
+    /// Create a distribution of the numbers from 0 to below `items`. It sums `items` powers, which takes seconds for a
+    /// hundred million items.
     pub fn new(items: u64) -> Self {
         Zipfian::with_zeta(items, zeta(0, items, 0.0))
     }
@@ -35,7 +36,7 @@ impl Zipfian {
         self.draw(self.items, random)
     }
 
-    /// Draw one of the first `items` numbers. `items` may have grown since the last call.
+    /// Draw a number from 0 to below `items`. `items` may have grown since the last call.
     pub fn next_below(&mut self, items: u64, random: &mut Random) -> u64 {
         if items > self.summed_items {
             self.zeta = zeta(self.summed_items, items, self.zeta);
@@ -55,12 +56,13 @@ impl Zipfian {
             return 1;
         }
         let rank = items as f64 * (self.eta * fraction - self.eta + 1.0).powf(1.0 / (1.0 - THETA));
-        // As YCSB keeps the initial eta, the rank can exceed the end after growth from a tiny table, or by rounding.
+        // YCSB keeps the initial eta. Because of this (after a tiny table has grown) and because of rounding, the rank
+        // can be too large.
         (rank as u64).min(items - 1)
     }
 }
 
-/// A Zipfian distribution whose popular numbers are scattered over the range by a hash.
+/// A Zipfian distribution whose frequent numbers are scattered over the whole range by a hash function.
 #[derive(Debug, Clone)]
 pub struct ScrambledZipfian {
     zipfian: Zipfian,
@@ -70,7 +72,7 @@ pub struct ScrambledZipfian {
 
 impl ScrambledZipfian {
     pub fn new(first: u64, items: u64) -> Self {
-        // As in YCSB, the range has one number more than the precomputed zeta covers.
+        // As in YCSB, one number more can be drawn than the precomputed zeta covers.
         ScrambledZipfian { zipfian: Zipfian::with_zeta(SCRAMBLED_ITEMS + 1, SCRAMBLED_ZETA), first, items }
     }
 
@@ -79,7 +81,7 @@ impl ScrambledZipfian {
     }
 }
 
-/// Return the sum of 1 / i^theta for i up to `items`, given the `sum` up to `summed_items`.
+/// Return the sum of 1 / i^theta for i from 1 to `items`. `sum` is the known sum for i up to `summed_items`.
 fn zeta(summed_items: u64, items: u64, sum: f64) -> f64 {
     (summed_items..items).fold(sum, |sum, item| sum + 1.0 / ((item + 1) as f64).powf(THETA))
 }
@@ -88,11 +90,11 @@ fn eta(items: u64, zeta_of_items: f64) -> f64 {
     (1.0 - (2.0 / items as f64).powf(1.0 - THETA)) / (1.0 - zeta(0, 2, 0.0) / zeta_of_items)
 }
 
-/// A distribution of lengths.
+/// A distribution of the lengths of fields or scans.
 #[derive(Debug, Clone)]
 pub enum Lengths {
     Constant(u64),
-    /// Uniform from `minimum` to `maximum`.
+    /// All lengths from `minimum` to `maximum` are equally frequent.
     Uniform {
         minimum: u64,
         maximum: u64,
@@ -104,12 +106,12 @@ pub enum Lengths {
 }
 
 impl Lengths {
-    /// YCSB's `UniformLongGenerator` from `minimum` to `maximum`, both included.
+    /// Create YCSB's `UniformLongGenerator` for lengths from `minimum` to `maximum`, both included.
     pub fn uniform(minimum: u64, maximum: u64) -> Self {
         Lengths::Uniform { minimum, maximum }
     }
 
-    /// YCSB's `ZipfianGenerator` from `minimum` to `maximum`, both included.
+    /// Create YCSB's `ZipfianGenerator` for lengths from `minimum` to `maximum`, both included.
     pub fn zipfian(minimum: u64, maximum: u64) -> Self {
         Lengths::Zipfian { minimum, above: Zipfian::new(maximum - minimum + 1) }
     }
@@ -169,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn scrambled_favours_the_hashes_of_the_smallest() {
+    fn scrambled_zipfian_favours_the_hashes_of_the_smallest_numbers() {
         const DRAWS: usize = 200_000;
         let scrambled = ScrambledZipfian::new(50, 1000);
         let mut random = Random::new(4);
@@ -179,7 +181,7 @@ mod tests {
         let popular = (0..1050).max_by_key(|at| counts[*at]).unwrap();
         assert_eq!(popular as u64, 50 + 6_284_781_860_667_377_211 % 1000, "the hash of 0");
         let share = f64::from(counts[popular]) / DRAWS as f64;
-        // 1 / zeta for the hash of 0, and about a thousandth of the other numbers.
+        // The frequency of 0 is 1 / zeta; about a thousandth of the other numbers have the same hash.
         assert!((0.0378..0.0410).contains(&share), "{share}");
     }
 
@@ -207,11 +209,11 @@ mod tests {
     #[test]
     fn mean_lengths_match_the_distributions() {
         assert_eq!(mean(&Lengths::Constant(100)), 100.0);
-        // The standard deviation of a uniform number is 28.9, of the mean 0.09.
+        // The standard deviation of a uniformly distributed length is 28.9; that of the mean is 0.09.
         assert!((mean(&Lengths::uniform(1, 100)) - 50.5).abs() < 0.5);
         let weights: f64 = (1..=100).map(|item| f64::from(item).powf(-0.99)).sum();
         let zipf: f64 = (1..=100).map(|item| f64::from(item) * f64::from(item).powf(-0.99) / weights).sum();
-        // Gray's method is approximate from the third number on.
+        // Gray's method is exact only for the first two numbers.
         let drawn = mean(&Lengths::zipfian(1, 100));
         assert!((drawn - zipf).abs() < 0.1 * zipf, "{drawn}, not {zipf}");
     }

@@ -1,6 +1,6 @@
 //! YCSB's data and core workloads (Cooper et al., "Benchmarking Cloud Serving Systems with YCSB", SoCC 2010), as
-//! defined by YCSB 0.17 (`site.ycsb.workloads.CoreWorkload`, `site.ycsb.generator`). The distributions are YCSB's. The
-//! random numbers are not, since Java's differ from run to run anyway.
+//! defined by YCSB 0.17 (`site.ycsb.workloads.CoreWorkload`, `site.ycsb.generator`). The distributions are the same as
+//! YCSB's. The random numbers differ, as they do between two runs of YCSB itself.
 
 mod core;
 mod distributions;
@@ -16,26 +16,28 @@ pub use requests::{Requests, Sequence, SequentialPosition};
 
 use serde::Deserialize;
 
-/// The settings of a workload of kind `ycsb`. Every field may be absent.
+/// The settings of a workload of kind `ycsb`. All of its fields are optional.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename = "Ycsb")]
 pub struct Settings {
     pub phase: YcsbPhase,
-    /// The number of records after loading. Records that phase `run` inserts are numbered from there.
+    /// The number of records after loading. The records that phase `run` inserts get the numbers from this one on.
     pub record_count: u64,
     pub insert_start: u64,
-    /// The number of records from `insert_start` on; all up to `record_count` if absent.
+    /// The number of records to load or read, beginning with `insert_start`. If absent, these are all records up to
+    /// `record_count`.
     pub insert_count: Option<u64>,
-    /// The operations of the whole run, from which zipfian requests estimate the number of new records.
+    /// The number of operations in the whole run. Zipfian requests use it to estimate how many records will be
+    /// inserted.
     pub operation_count: u64,
     pub insert_order: InsertOrder,
-    /// The minimum number of digits in a key.
+    /// The minimum number of digits in a key. Shorter numbers are padded with zeros.
     pub zero_padding: usize,
     pub key_prefix: String,
     pub field_count: u32,
-    /// The bytes of a field, or their maximum if lengths vary.
+    /// The number of bytes in a field, or the maximum number if lengths vary.
     pub field_length: u32,
-    /// The minimum bytes of a field if lengths vary.
+    /// The minimum number of bytes in a field if lengths vary.
     pub min_field_length: u32,
     pub field_length_distribution: FieldLengthDistribution,
     pub read_proportion: f64,
@@ -51,7 +53,7 @@ pub struct Settings {
     pub min_scan_length: u64,
     pub max_scan_length: u64,
     pub scan_length_distribution: ScanLengthDistribution,
-    /// Whether reads and scans return all fields or a random one.
+    /// Whether reads and scans return all fields. If not, they return one random field.
     pub read_all_fields: bool,
     pub write_all_fields: bool,
 }
@@ -98,7 +100,7 @@ pub enum YcsbPhase {
     Run,
 }
 
-/// The mapping of record numbers to keys.
+/// How the number of a record becomes the number in its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InsertOrder {
@@ -115,7 +117,7 @@ pub enum FieldLengthDistribution {
     Zipfian,
 }
 
-/// The distribution of requested records.
+/// The distribution of the records that operations read, update or scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RequestDistribution {

@@ -10,10 +10,10 @@ use record::{Evidence, Phase, Timeline};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The state that the workers of a workload on an arm share.
+/// The state that all workers of a workload on an arm share.
 #[derive(Clone)]
 pub struct Shared {
-    /// The record numbers of the table, also shared with other workloads and arms on the same table.
+    /// The record numbers of the table. Other workloads and arms with the same table share it, too.
     pub sequence: Arc<Sequence>,
     pub position: Arc<SequentialPosition>,
 }
@@ -26,10 +26,10 @@ impl<S: Records> Preparation<S> for Shape {
     }
 }
 
-/// A worker's connection to one member of a service.
+/// A worker's connection to the server for reads or to the server for writes.
 type Member<C> = Persistent<C, Shape>;
 
-/// The operations of one worker.
+/// The workload `ycsb` of one worker.
 pub struct Ycsb<C: Client<Session: Records>> {
     client: C,
     reads_from: Target,
@@ -82,7 +82,7 @@ impl<C: Client<Session: Records>> Workload for Ycsb<C> {
             Operation::Read => (Phase::Read, self.read(timeline, evidence).await),
             Operation::Update => (Phase::Update, self.update(timeline, evidence).await),
             Operation::Scan => (Phase::Scan, self.scan(timeline, evidence).await),
-            // Failures of the update already have its phase.
+            // A failure of the update has the phase of the update already.
             Operation::ReadModifyWrite => (Phase::Read, self.read_modify_write(timeline, evidence).await),
         };
         outcome.map_err(|failure| {
@@ -94,7 +94,7 @@ impl<C: Client<Session: Records>> Workload for Ycsb<C> {
 
 impl<C: Client<Session: Records>> Ycsb<C> {
     async fn insert(&mut self, timeline: &mut Timeline, evidence: &mut Evidence) -> Result<()> {
-        // Connect before claiming a number, so that a failure to connect wastes none.
+        // Connect before claiming a record number, so that a failure to connect does not waste a number.
         let mut session = self.writer.take(evidence).await?;
         let place = self.shared.sequence.claim();
         let key = self.core.keys.key(self.shared.sequence.record(place));
@@ -152,7 +152,7 @@ impl<C: Client<Session: Records>> Ycsb<C> {
             }
             return self.writer.settle(session, outcome);
         }
-        // Open both connections before the read, because opening counts in no phase.
+        // Open both connections before the read, because the time for opening them must count in no phase.
         self.writer.prepare(evidence).await?;
         let mut session = self.reader.take(evidence).await?;
         timeline.start(session.traffic());
@@ -172,13 +172,13 @@ impl<C: Client<Session: Records>> Ycsb<C> {
         self.core.keys.key(sequence.record(place))
     }
 
-    /// Return the connection for reads. A worker uses one connection for reads and writes on the same server, as a
-    /// client with a pool does.
+    /// Return the connection for reads. If reads and writes use the same server, it is the connection for writes, as in
+    /// a client with a pool.
     fn member_to_read(&mut self) -> &mut Member<C> {
         if self.one_server { &mut self.writer } else { &mut self.reader }
     }
 
-    /// Check again whether reads and writes use the same server, since the primary may have changed.
+    /// Determine again whether reads and writes use the same server, because the primary may have changed.
     fn update_one_server(&mut self) {
         self.one_server = self.client.is_one_server(self.reads_from, Target::Writer);
     }

@@ -1,5 +1,5 @@
-//! Records: their keys (`user` and a number, as in `CoreWorkload.buildKeyName`), the values and fields of an operation,
-//! and the table of the kinds `connect`, `query` and `load`, whose contents follow from the seed.
+//! YCSB's records: their keys (`user` and a number, as in `CoreWorkload.buildKeyName`), and the fields and values of an
+//! operation. Also the table of the workloads `connect`, `query` and `load`, whose contents depend only on the seed.
 
 use super::{InsertOrder, Lengths};
 use crate::Data;
@@ -7,19 +7,19 @@ use base::Random;
 use std::io::Write;
 use std::ops::Range;
 
-/// The maximum length of a key, that of MySQL's column `YCSB_KEY VARCHAR(255)`.
+/// The maximum length of a key in bytes, which is that of MySQL's column `YCSB_KEY VARCHAR(255)`.
 pub const LONGEST_KEY: usize = 255;
-/// The maximum number of digits in a non-negative `long` of Java.
+/// The maximum number of digits of a `long` in Java that is not negative.
 pub const MAX_DIGITS: usize = 19;
 /// The constants of FNV-1a, as in `site.ycsb.Utils`.
 const FNV_OFFSET_BASIS: u64 = 0xCBF2_9CE4_8422_2325;
 const FNV_PRIME: u64 = 1_099_511_628_211;
 
-/// The mapping of record numbers to keys.
+/// The rule by which record numbers become keys.
 #[derive(Debug, Clone)]
 pub struct KeyNames {
     pub prefix: String,
-    /// The minimum number of digits.
+    /// The minimum number of digits in a key. Shorter numbers are padded with zeros.
     pub zero_padding: usize,
     pub order: InsertOrder,
 }
@@ -42,7 +42,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// Return the key by YCSB's defaults: hashed and not padded.
+    /// Return the key of a record by YCSB's defaults: the number is hashed and not padded.
     pub fn new(record: u64) -> Self {
         Key::from_parts("user", fnv_hash(record), 0)
     }
@@ -60,8 +60,8 @@ impl Key {
     }
 }
 
-/// YCSB's `Utils.fnvhash64`: hash the number's octets from low to high and take the absolute value as Java's
-/// `Math.abs`.
+/// Return the hash of a number as YCSB's `Utils.fnvhash64` computes it: FNV-1a over the number's bytes, lowest first,
+/// and then the absolute value as by Java's `Math.abs`.
 pub fn fnv_hash(number: u64) -> u64 {
     let hash = number
         .to_le_bytes()
@@ -77,7 +77,7 @@ pub enum Fields {
     One(u32),
 }
 
-/// The number of fields and the operations of a workload, from which a protocol prepares its statements.
+/// Which operations and fields a workload uses. From this a protocol knows which statements to prepare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
     pub fields: u32,
@@ -89,7 +89,7 @@ pub struct Shape {
     pub scans: bool,
 }
 
-/// New values for fields, generated while they are appended to a message.
+/// New random values for fields of a record. They are generated while they are appended to a message.
 pub struct Values<'a> {
     fields: Range<u32>,
     lengths: &'a Lengths,
@@ -109,8 +109,8 @@ impl<'a> Values<'a> {
         self.fields.clone()
     }
 
-    /// Append each value to a message. Before each value `append_header` appends its header, given the field's number
-    /// and length.
+    /// Append the values to a message. In front of each value `append_header` appends its header; it gets the message,
+    /// the field's number and the value's length.
     pub fn append(self, message: &mut Vec<u8>, mut append_header: impl FnMut(&mut Vec<u8>, u32, usize)) {
         for field in self.fields {
             let length = self.lengths.next(self.random) as usize;
@@ -122,7 +122,7 @@ impl<'a> Values<'a> {
     }
 }
 
-/// The table of a run.
+/// YCSB's table in a run.
 #[derive(Debug, Clone)]
 pub struct Table {
     data: Data,
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn hashed_keys_are_those_of_ycsb() {
-        // The first records of a table that YCSB 0.17 loaded with its default insert order, hashed.
+        // The first records of a table that YCSB 0.17 loaded with its default insert order (hashed).
         for (record, key) in
             [(0, "user6284781860667377211"), (1, "user8517097267634966620"), (2, "user1820151046732198393")]
         {
@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(text(names(InsertOrder::Hashed, 22).key(0)), "user0006284781860667377211");
     }
 
-    /// FNV-1a with 64 bits as specified (draft-eastlake-fnv-17, 2), computed with 128-bit integers.
+    /// Return the FNV-1a hash with 64 bits as specified (draft-eastlake-fnv-17, 2), computed with 128-bit integers.
     fn reference_hash(number: u64) -> u64 {
         let (mut hash, prime) = (14_695_981_039_346_656_037_u128, (1_u128 << 40) + 0x1b3);
         for octet in 0..8 {

@@ -1,5 +1,5 @@
 //! The choice of records to read or update (`CoreWorkload.nextKeynum` and its generators), the numbers of new records,
-//! and the tracking of which new records exist (`site.ycsb.generator.AcknowledgedCounterGenerator`).
+//! and which of the new records can already be read (`site.ycsb.generator.AcknowledgedCounterGenerator`).
 
 use super::{ScrambledZipfian, Zipfian};
 use crate::Share;
@@ -9,18 +9,19 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// A distribution of record numbers.
+/// The distribution of the records that operations read, update or scan.
 #[derive(Debug, Clone)]
 pub enum Requests {
     Uniform(Range<u64>),
     Zipfian(ScrambledZipfian),
-    /// Newer records are more frequent: `SkewedLatestGenerator`.
+    /// Newer records are more frequent (YCSB's `SkewedLatestGenerator`).
     Latest(Zipfian),
     Sequential(Range<u64>),
     Exponential {
         gamma: f64,
     },
-    /// The first records get the share `operations`: `HotspotIntegerGenerator`.
+    /// The records in `hot`, which are the first ones, get the share `operations` of all requests (YCSB's
+    /// `HotspotIntegerGenerator`).
     Hotspot {
         hot: Range<u64>,
         cold: Range<u64>,
@@ -29,13 +30,13 @@ pub enum Requests {
 }
 
 impl Requests {
-    /// A distribution with `percentile` percent of the requests among the newest `records` records.
+    /// Create a distribution in which `percentile` percent of the requests are for the newest `records` records.
     pub fn exponential(percentile: f64, records: f64) -> Self {
         Requests::Exponential { gamma: -(1.0 - percentile / 100.0).ln() / records }
     }
 
-    /// Draw the next record among those below `readable`, which is at least 1. `position` is that of sequential
-    /// requests.
+    /// Draw the place of the next record, from 0 to below `readable`, which is at least 1. Sequential requests take it
+    /// from `position` and advance it.
     pub fn next(&mut self, readable: u64, position: &SequentialPosition, random: &mut Random) -> u64 {
         loop {
             let number = self.draw(readable, position, random);
@@ -63,7 +64,7 @@ impl Requests {
     }
 }
 
-/// The position of sequential requests. Each host uses its share of the positions.
+/// The position of sequential requests in the table. Each host requests only its share of the positions.
 #[derive(Debug, Default)]
 pub struct SequentialPosition {
     count: AtomicU64,
@@ -80,10 +81,10 @@ impl SequentialPosition {
     }
 }
 
-/// The record numbers of one table, shared by all workers that insert into it or read from it.
+/// The record numbers of one table, shared by all workers that insert into the table or read from it.
 ///
-/// It counts places: one for each loaded record by its number, then one for each record that this host inserts. With a
-/// single host a record's place is its number.
+/// It counts places: first one for each loaded record, then one for each record that this host inserts. If there is
+/// only one host, the place of a record is its number.
 #[derive(Debug, Default)]
 pub struct Sequence {
     share: Share,
@@ -91,19 +92,19 @@ pub struct Sequence {
     /// The number of the first record that this host inserts.
     first_new: AtomicU64,
     next: AtomicU64,
-    /// The number of places from 0 whose records can be read.
+    /// All places below this number have records that can be read.
     readable: AtomicU64,
-    /// For places from `readable` on, whether the insert has ended while one before it has not.
+    /// For each place from `readable` on: whether its insert has ended. (An earlier insert is still in flight.)
     ended: Mutex<VecDeque<bool>>,
 }
 
 impl Sequence {
-    /// A sequence without records, from whose numbers this host uses its share.
+    /// Create a sequence without records. This host inserts only record numbers of its share.
     pub fn new(share: Share) -> Self {
         Sequence { share, first_new: AtomicU64::new(share.number(0)), ..Sequence::default() }
     }
 
-    /// Treat all records below `records` as existing. It must not be called while inserts are in flight.
+    /// Treat all records below `records` as loaded. Do not call this while inserts are in flight.
     pub fn begin_at_least(&self, records: u64) {
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         if records <= self.loaded.load(Ordering::Relaxed) {
@@ -119,7 +120,7 @@ impl Sequence {
         self.readable.store(next, Ordering::Release);
     }
 
-    /// Return the record number of a place.
+    /// Return the number of the record at a place.
     pub fn record(&self, place: u64) -> u64 {
         match place.checked_sub(self.loaded.load(Ordering::Relaxed)) {
             None => place,
@@ -127,13 +128,13 @@ impl Sequence {
         }
     }
 
-    /// Claim the place of a new record.
+    /// Claim the place of the next new record.
     pub fn claim(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Mark the insert of a place as ended, successful or not: as in YCSB, a place that is never acknowledged would
-    /// keep all later ones from being read.
+    /// Mark the insert at a place as ended, whether it succeeded or not. As in YCSB, the records after this place
+    /// cannot be read before, so a failed insert must be marked as well.
     pub fn acknowledge(&self, place: u64) {
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         let readable = self.readable.load(Ordering::Relaxed);
@@ -151,7 +152,7 @@ impl Sequence {
         self.readable.store(readable + more, Ordering::Release);
     }
 
-    /// Return the number of places, from 0, whose records can be read.
+    /// Return how many records can be read. Their places are the numbers below this one.
     pub fn readable(&self) -> u64 {
         self.readable.load(Ordering::Acquire)
     }
@@ -206,13 +207,13 @@ mod tests {
     #[test]
     fn exponential_requests_have_their_percentile_among_the_newest() {
         let counts = counts(Requests::exponential(95.0, 1000.0 * 0.5), 1000);
-        // Numbers below 0, a share of 0.05^2, are drawn again.
+        // Numbers below 0 are drawn again. Their share is 0.05^2.
         let expected = 0.95 / (1.0 - 0.05_f64.powi(2));
         assert!((share(&counts[500..]) - expected).abs() < 0.004, "{}", share(&counts[500..]));
     }
 
     #[test]
-    fn latest_requests_are_zipfian_from_the_newest() {
+    fn latest_requests_are_zipfian_from_the_newest_record() {
         let counts = counts(Requests::Latest(Zipfian::new(999)), 1000);
         let zeta: f64 = (1..1000).map(|item| f64::from(item).powf(-0.99)).sum();
         for (back, count) in [(0, counts[999]), (1, counts[998])] {

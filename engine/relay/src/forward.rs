@@ -1,4 +1,5 @@
-//! Connections: bytes of clients and of the server, as they come, and the cost before each request.
+//! The connections of the relay: forwarding of bytes between clients and the server, with the delay before each
+//! request.
 
 use crate::cost::Entrance;
 use base::Random;
@@ -9,10 +10,11 @@ use std::sync::Arc;
 
 const CHUNK: usize = 1 << 16;
 
-/// Take connections at all entrances and carry them, all on this thread: one of its own would have a place on the machine that
-/// is better or worse than the others', and an arm of a run would have that luck for as long as it lasts.
-/// Errors: where it cannot wait for sockets.
-pub fn carry_all(entrances: &[(TcpListener, Arc<Entrance>)], server: SocketAddr, mut seed: Random) -> Result<()> {
+/// Accept connections on all entrances and forward them to the server, all on this one thread. A thread for each
+/// entrance would run on a better or worse CPU than the other threads, which would favour or penalise its arm for the
+/// whole run.
+/// Errors: polling the sockets failed.
+pub fn forward_all(entrances: &[(TcpListener, Arc<Entrance>)], server: SocketAddr, mut seed: Random) -> Result<()> {
     let mut connections: Vec<Connection> = Vec::new();
     let mut chunk = vec![0; CHUNK];
     loop {
@@ -20,14 +22,14 @@ pub fn carry_all(entrances: &[(TcpListener, Arc<Entrance>)], server: SocketAddr,
         let streams = connections.iter().flat_map(Connection::watched);
         let mut watched: Vec<_> = listeners.chain(streams).collect();
         poll(&mut watched, None)?;
-        // An end or an error of a stream is read from it too.
+        // The end or an error of a stream also makes it ready, and is noticed by reading from it.
         let ready: Vec<_> = watched.iter().map(|each| !each.revents().is_empty()).collect();
         let (at_entrances, of_connections) = ready.split_at(entrances.len());
         let mut of_connections = of_connections.chunks(2);
         connections.retain_mut(|connection| {
-            let Some(&[asks, answers]) = of_connections.next() else { return true };
-            // Of its errors nobody has to know: the client sees that its connection ends.
-            connection.carry(asks, answers, &mut chunk).unwrap_or(false)
+            let Some(&[client_ready, server_ready]) = of_connections.next() else { return true };
+            // Errors of a connection are not reported: the client sees that its connection ends.
+            connection.forward(client_ready, server_ready, &mut chunk).unwrap_or(false)
         });
         for ((listener, entrance), _) in entrances.iter().zip(at_entrances).filter(|(_, ready)| **ready) {
             connections.extend(Connection::accept(listener, server, entrance, Random::new(seed.bits())));
@@ -40,7 +42,7 @@ struct Connection {
     server: TcpStream,
     entrance: Arc<Entrance>,
     random: Random,
-    under_way: bool,
+    answer_pending: bool,
 }
 
 impl Connection {
@@ -54,32 +56,33 @@ impl Connection {
         let server = TcpStream::connect(server)?;
         client.set_nodelay(true)?;
         server.set_nodelay(true)?;
-        Ok(Connection { client, server, entrance: Arc::clone(entrance), random, under_way: false })
+        Ok(Connection { client, server, entrance: Arc::clone(entrance), random, answer_pending: false })
     }
 
     fn watched(&self) -> [PollFd<'_>; 2] {
         [PollFd::new(&self.client, PollFlags::IN), PollFd::new(&self.server, PollFlags::IN)]
     }
 
-    /// Carry what has come; whether the connection stands. What the client sends first, or after an answer, is a request, in
-    /// however many pieces it comes.
-    fn carry(&mut self, asks: bool, answers: bool, chunk: &mut [u8]) -> Result<bool> {
-        if answers {
+    /// Forward the bytes that have arrived: from the client if `client_ready`, from the server if `server_ready`. Before
+    /// each request, add the delay. A request begins with the client's first bytes, or with its first bytes after an
+    /// answer, and may arrive in several pieces. Return whether the connection is still open.
+    fn forward(&mut self, client_ready: bool, server_ready: bool, chunk: &mut [u8]) -> Result<bool> {
+        if server_ready {
             let length = self.server.read(chunk)?;
-            self.under_way = false;
+            self.answer_pending = false;
             self.client.write_all(&chunk[..length])?;
             if length == 0 {
                 return Ok(false);
             }
         }
-        if asks {
+        if client_ready {
             let length = self.client.read(chunk)?;
             if length == 0 {
                 return Ok(false);
             }
-            if !self.under_way {
-                self.entrance.charge(&mut self.random);
-                self.under_way = true;
+            if !self.answer_pending {
+                self.entrance.delay(&mut self.random);
+                self.answer_pending = true;
             }
             self.server.write_all(&chunk[..length])?;
         }
