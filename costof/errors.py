@@ -24,7 +24,7 @@ Fields = ParamSpec("Fields")
 
 @dataclass(frozen=True, eq=False)
 class Message(Generic[Fields]):
-    """A text with fields, and the exit status of a command that it ends."""
+    """A message to the user: a text with named fields, and the exit status if the message ends the command."""
 
     text: Callable[Fields, str]
     exit_status: int = EXIT_FAILED
@@ -41,7 +41,7 @@ def usage(text: Callable[Fields, str]) -> Message[Fields]:
 class ErrorText:
     """The texts of errors: what is wrong, and what to do next."""
 
-    # A table: each text follows its fields.
+    # Not formatted, so that this stays a table: each name with its fields and its text.
     # fmt: off
     UNKNOWN_STUDY = usage(lambda name, nearest: f"unknown study '{name}'{nearest}; `costof list` prints all studies")
     BROKEN_STUDY = usage(lambda path, detail: f"the study file {path} is not valid: {detail}")
@@ -51,8 +51,8 @@ class ErrorText:
         f"{allowed})")
     LAB_ONLY_FACTOR = usage(lambda factor: f"{factor} can be varied only in a lab, because costof does not change a "
         f"target's servers; remove {factor} or --target")
-    LEVEL_APPLIES_NOWHERE = usage(lambda factor, condition: f"{factor} has an effect only with {condition}, and no arm "
-        "of this run has that level")
+    LEVEL_APPLIES_NOWHERE = usage(lambda factor, condition: f"{factor} has an effect only with {condition}, but no arm "
+        "of this run has that")
     NOT_AN_ASSIGNMENT = usage(lambda text: f"'{text}' is not of the form factor=level[,level…]; for example: "
         "--set transport=plain,tls")
     BAD_NUMBER = usage(lambda name, low, high, text: f"{name} must be a whole number from {low} to {high}, not "
@@ -147,7 +147,7 @@ class ErrorText:
     PLAIN_NOT_ALLOWED = usage(lambda target, arms, factor, protected: f"{target} demands TLS, but {arms} would log in "
         f"without it; add --allow-plain to measure without TLS too, or --set {factor}={protected} to measure only TLS")
     BAD_DATABASE = usage(lambda name, most: f"'{name}' is not a valid name for costof's database; use up to {most} "
-        "letters, digits and _, beginning with a letter, and no database of the server itself")
+        "letters, digits and _, beginning with a letter, but not the name of one of the server's own databases")
     PRIVILEGES_MISSING = failed(lambda account, actions, database, target, grant: f"the account {account} may "
         f"not {actions} in {database} on {target}; nothing was written. Have an administrator run: {grant}")
     NO_SERVICE = usage(lambda what, name: f"the study names an unknown {what}: '{name}'")
@@ -262,7 +262,7 @@ class WarningText:
     LIBRARY_NOT_IN_DRIVERS = Message(lambda libraries: f"{libraries}: measured only by costof's engine, because an "
         "application's driver uses its own TLS library")
     EVIDENCE_MISSING = Message(lambda slices, arm, detail: f"{slices} of {arm} discarded: {detail}")
-    LAB_ONLY_LEVELS = Message(lambda levels: f"left out, because they exist only in a lab: {levels}")
+    LAB_ONLY_LEVELS = Message(lambda levels: f"levels left out, because they exist only in a lab: {levels}")
     BUDGET_HOLDS_FEW = Message(lambda rounds, needed, budget: f"measuring; this budget is enough for about {rounds} of "
         f"the {needed} rounds that verdicts need: for verdicts, stop this run and give --budget {budget} or more")
     APP_CANNOT = Message(lambda arm, detail: f"{arm} has no application view: {detail}")
@@ -319,7 +319,7 @@ class WarningText:
         "its own limit")
     HOST_SLOW = Message(lambda host, effect, metric: f"{host} measured '{metric}' {effect} slower than the other hosts")
     HOST_DECIDES = Message(lambda host, what, verdict: f"the verdict on {what} depends on {host}: it is {verdict} with "
-        "all hosts, and another one without it")
+        "all hosts, and a different one without {host}")
     HOST_PORTS = Message(lambda host, connections, ports: f"{host} opened up to {connections} connections a minute and "
         f"has {ports} local ports, and a port is blocked for a minute after use: add hosts, or widen "
         "net.ipv4.ip_local_port_range")

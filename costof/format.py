@@ -33,7 +33,8 @@ class Text(NamedTuple):
 
 
 def decimals_for(half_width: float) -> int:
-    """Return the number of decimals for an uncertainty: two of its digits if the first is 1 or 2, else one.
+    """Return the number of decimals at which an uncertainty has two significant digits if its first digit is 1 or 2,
+    else one.
 
     This is the rule of the Particle Data Group. More digits would print noise as if it were measured; fewer would hide
     that two intervals do not touch.
@@ -54,7 +55,10 @@ def significant_decimals(value: float, digits: int = 3) -> int:
 
 
 def estimate_decimals(estimate: Estimate) -> int:
-    """Return the number of decimals for an estimate: by its interval, or for three significant digits without one."""
+    """Return the number of decimals for an estimate.
+
+    They follow from the width of its interval, or give three significant digits if it has no interval.
+    """
     half_width = (estimate.high - estimate.low) / 2
     return decimals_for(half_width) if half_width > 0 else significant_decimals(estimate.value)
 
@@ -75,7 +79,7 @@ def with_unit(text: str, unit: str) -> str:
 
 
 def titled(label: str, unit: str) -> str:
-    """Return 'query, ms'; the label alone for a rate, whose label contains 'a second'."""
+    """Return a label with its unit, 'query, ms'; the label alone for a rate, because its label contains 'a second'."""
     return label if unit == "per_second" else f"{label}, {UNITS.get(unit, unit)}"
 
 
@@ -94,7 +98,7 @@ def absolute(estimate: Estimate, unit: str = "", *, signed: bool = False, decima
 
 
 def with_interval(estimate: Estimate, unit: str, ratio: Estimate | None = None) -> str:
-    """Return '5.1 ms (95 % interval 5.0 to 5.2, +66 %)', for a sentence; the ratio is optional."""
+    """Return text for a sentence, such as '5.1 ms (95 % interval 5.0 to 5.2, +66 %)'; the percentage needs `ratio`."""
     places = estimate_decimals(estimate)
     low, high = number(estimate.low, places), number(estimate.high, places)
     share = f", {relative(ratio).value}" if ratio is not None else ""
@@ -119,7 +123,7 @@ def plain_ratio(control: float, value: float) -> str:
 
 
 def bare_ratio(ratio: float) -> str:
-    """Return '+1.8 %', '−34.4 %' or '5.36×'."""
+    """Return a ratio as a percentage such as '+1.8 %' or '−34.4 %', or a large one as a multiple such as '5.36×'."""
     if ratio >= MULTIPLE_FROM:
         return number(ratio, 2) + TIMES
     return with_unit(number((ratio - 1) * 100, 1, signed=True), "%")

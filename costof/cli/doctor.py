@@ -100,7 +100,10 @@ def _links() -> Finding:
 
 
 def _kernel_has(module: str) -> bool:
-    """Return whether the kernel's files list the module as built in or loadable; only a run can really try it."""
+    """Return whether the kernel's files list the module as built in or loadable.
+
+    Only a run shows whether it really loads.
+    """
     folder = Path("/lib/modules") / os.uname().release
     if Path("/sys/module", module).exists():
         return True

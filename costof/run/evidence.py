@@ -6,7 +6,8 @@ from costof.lab.program import Counters
 from costof.messages.answers import SliceAnswer
 from costof.study.schema import ArmSettings
 
-# Connections of cluster members and of the lab's administration, which the server counts too.
+# The maximum number of connections of cluster members and of the lab's administration, which the server counts in
+# addition to the client's.
 STRAY_CONNECTIONS = 4
 
 
@@ -78,7 +79,7 @@ def _server_side(settings: ArmSettings, opened: int, moved: Counters, stray: int
     if not settings.transport.is_tls:
         return None if moved.shared or tls <= stray else f"the server counted {tls} TLS connections"
     version = settings.transport.version
-    # A server that does not count by version counts under 'TLS'.
+    # A server that does not count TLS versions separately counts all TLS connections under 'TLS'.
     if version:
         tls = moved.tls_connections.get(f"TLSv{version}", 0) + moved.tls_connections.get("TLS", 0)
     name = f"TLS {version}" if version else "TLS"

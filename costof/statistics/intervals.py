@@ -3,8 +3,8 @@
 Each round and arm contributes one number (the mean of a slice), because operations of a slice share the state of the
 machine: only rounds are independent. The estimate is the mean of the rounds' paired differences without any trimming,
 so that intermittent costs count. The interval is Student's (1908); for verdicts, the arms of one metric share
-information about their variances (`statistics/moderation.py`). Disturbed rounds are discarded before, by readings of
-the machine and never by measured times (`results/run.py`).
+information about their variances (`statistics/moderation.py`). Disturbed rounds have been discarded before, as judged
+by readings of the machine and never by measured times (`results/run.py`).
 
 The 15 % trimmed mean with its interval (Tukey & McLaughlin 1963; Yuen 1974) shows the cost in a usual round.
 """
@@ -150,7 +150,7 @@ def share_of_whole(parts: Sequence[float], wholes: Sequence[float]) -> Estimate 
     part, whole, rounds = float(np.mean(parts)), float(np.mean(wholes)), len(parts)
     # The means' variances and covariance, times the square of the quantile.
     (var_part, covariance), (_, var_whole) = np.cov(parts, wholes) / rounds * t_quantile(rounds - 1, CONFIDENCE) ** 2
-    # The ends are where square * s^2 - 2 * linear * s + constant is 0.
+    # The ends of the interval are the s at which square * s^2 - 2 * linear * s + constant is 0.
     square, linear, constant = whole**2 - var_whole, part * whole - covariance, part**2 - var_part
     if square <= 0:
         return None
@@ -160,10 +160,11 @@ def share_of_whole(parts: Sequence[float], wholes: Sequence[float]) -> Estimate 
 
 
 def resamples(units: Sequence[int], seed: int, times: int) -> Numbers:
-    """Return bootstrap resamples of units (rounds or starts): `[1 + times, round]`, how often each round is drawn.
+    """Return bootstrap resamples as an array `[1 + times, round]`: how often each resample draws each round.
 
-    Units are drawn with replacement (Efron 1979), and rounds of one unit together. The first row is the run as it was
-    measured. The same seed and number of units always give the same draws.
+    `units` names the unit (round or start) of each round. Units are drawn with replacement (Efron 1979), and all rounds
+    of a unit together. The first row is the run as it was measured. The same seed and number of units always give the
+    same draws.
     """
     _, places = np.unique(units, return_inverse=True)
     return _drawn(int(places.max()) + 1, seed, times)[:, places]

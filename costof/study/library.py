@@ -16,7 +16,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 
 
 def load_study(name: str) -> Study:
-    """Return the built-in study `name`, or the study in the file `name` if that ends with '.toml'.
+    """Return the study in the file `name` if `name` ends with '.toml', or else the built-in study `name`.
 
     Raises `UNKNOWN_STUDY` (with the nearest name) or `BROKEN_STUDY`.
     """
