@@ -64,7 +64,7 @@ def estimate_decimals(estimate: Estimate) -> int:
 
 
 def number(value: float, decimals: int | None = None, *, signed: bool = False) -> str:
-    """Format with thousands separators, a true minus sign, and no negative zero."""
+    """Format a number with thousands separators, a true minus sign, and no negative zero."""
     places = significant_decimals(value) if decimals is None else decimals
     rounded = round(value, places)
     text = f"{abs(rounded):,.{places}f}"

@@ -273,7 +273,7 @@ def _print_plan(plan: Plan, service: Service) -> None:
         role = (
             " (control)"
             if arm.control
-            else " (identical copy of the control, for the run's noise)"
+            else " (identical copy of the control, which shows the run's noise)"
             if arm.replicate
             else ""
         )

@@ -57,7 +57,7 @@ class Reading:
 
 
 def read_machine() -> Reading:
-    """Return a reading of now."""
+    """Return the current reading."""
     # Columns of /proc/stat (proc(5)) in ticks: user, nice, system, idle, iowait, irq, softirq, steal.
     fields = [int(field) for field in _read("/proc/stat").split("\n", 1)[0].split()[1:]]
     tick = os.sysconf("SC_CLK_TCK")

@@ -86,7 +86,7 @@ class State:
 
     @property
     def runnable(self) -> dict[str, list[str]]:
-        """The measurable arms of each workload."""
+        """The names of the arms that can be measured, by workload."""
         return {
             name: [
                 arm.name
@@ -247,7 +247,7 @@ def _prepare_connections(plan: Plan, service: Service, instruments: Instruments,
 
 
 def _run_unmeasured(plan: Plan, instruments: Instruments, arm: PlannedArm, workload: str) -> None:
-    """Perform one operation of each worker on a new connection, without recording it."""
+    """With each worker, perform one operation on a new connection, without recording it."""
     size = plan.size(workload, arm).model_copy(update={"operations": plan.workers(workload, arm)})
     instruments.slice(0, arm, workload, size, reconnect=True)
 

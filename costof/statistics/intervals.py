@@ -27,7 +27,7 @@ CONFIDENCE = 0.95
 TRIMMED = 0.15
 #: A single round has no interval, and appears in no figure.
 ROUNDS_FOR_INTERVAL = 2
-#: Rounds needed for a verdict, and for trimming.
+#: The minimum number of rounds for a verdict and for trimming.
 FEWEST_ROUNDS = 5
 #: Values whose range is below this share of their size differ only by rounding.
 ROUNDING = 1e-12

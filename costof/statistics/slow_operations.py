@@ -25,9 +25,9 @@ from costof.statistics.units import Units
 
 #: An operation is slow if it exceeds the median of its slice by more than this share of the median.
 SLOWER = 0.5
-#: The smallest difference of shares from the control that is reported; percentiles show smaller ones.
+#: The minimum difference of shares from the control that is reported; percentiles show smaller ones.
 LEAST_SHARE = 0.01
-#: Operations that a slice needs for its median.
+#: The minimum number of operations in a slice whose median is used.
 FEWEST_OPERATIONS = 20
 ERROR_RATE = 0.05
 

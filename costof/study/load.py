@@ -89,14 +89,14 @@ class Pool(Model):
 
     @property
     def in_words(self) -> str:
-        """The load as text: '2,000 queries a second over 50 standing connections', '… whose users think …'."""
+        """The load as text: '2,000 queries a second over 50 open connections', '… whose users think …'."""
         one, several = self.operation
-        standing = f"{self.connections:,} standing connection{'' if self.connections == 1 else 's'}"
+        connections = f"{self.connections:,} open connection{'' if self.connections == 1 else 's'}"
         if self.operations_per_second is None:
             assert self.think_ms is not None
-            return f"{standing} whose users think for {_number(self.think_ms)} ms before each {one}"
+            return f"{connections} whose users think for {_number(self.think_ms)} ms before each {one}"
         rate = _number(self.operations_per_second)
-        return f"{rate} {one if rate == '1' else several} a second over {standing}"
+        return f"{rate} {one if rate == '1' else several} a second over {connections}"
 
     @property
     def per_second(self) -> float | None:
@@ -313,7 +313,7 @@ def _workload(study: Study, load: Arrivals | Pool, base: str) -> Workload:
     pace = Pace(per_second=load.per_second) if load.per_second else None
     if isinstance(load, Pool):
         changes = {
-            "label": f"{load.operation[1]} over standing connections",
+            "label": f"{load.operation[1]} over open connections",
             "workers": load.connections,
             "pace": pace,
             "think_ms": load.think_ms,
