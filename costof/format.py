@@ -74,7 +74,7 @@ def number(value: float, decimals: int | None = None, *, signed: bool = False) -
 
 
 def with_unit(text: str, unit: str) -> str:
-    """Return '14.2 ms' with a no-break space; the number alone if there is no unit."""
+    """Return a number with its unit, '14.2 ms', joined by a no-break space; the number alone if there is no unit."""
     return f"{text}{NBSP}{UNITS.get(unit, unit)}" if unit else text
 
 
@@ -84,7 +84,7 @@ def titled(label: str, unit: str) -> str:
 
 
 def interval(low: float, high: float, decimals: int) -> str:
-    """Return '[13.8, 14.7]'."""
+    """Return an interval as text, '[13.8, 14.7]'."""
     return f"[{number(low, decimals)}, {number(high, decimals)}]"
 
 
@@ -106,7 +106,7 @@ def with_interval(estimate: Estimate, unit: str, ratio: Estimate | None = None) 
 
 
 def relative(ratio: Estimate) -> Text:
-    """Return '+3.1 % [2.0, 4.2]' for a ratio below 2, '5.36× [5.2, 5.5]' for others."""
+    """Return a ratio with its interval: '+3.1 % [2.0, 4.2]' if it is below 2, or else '5.36× [5.2, 5.5]'."""
     if ratio.value >= MULTIPLE_FROM:
         places = min(2, max(1, estimate_decimals(ratio)))
         shown = Text(number(ratio.value, places) + TIMES, interval(ratio.low, ratio.high, places))
@@ -161,7 +161,7 @@ def count(value: float) -> str:
 
 
 def bytes_text(value: float) -> str:
-    """Return '812 B' or '3.4 kB', in decimal multiples as usual for networks."""
+    """Format a number of bytes as '812 B' or '3.4 kB', in decimal multiples as usual for networks."""
     for limit, unit in ((1e3, "B"), (1e6, "kB"), (1e9, "MB")):
         if value < limit:
             scaled = value / (limit / 1e3)
@@ -170,7 +170,7 @@ def bytes_text(value: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return '45 s', '4 min 10 s' or '1 h 5 min', with two units at most."""
+    """Format seconds as '45 s', '4 min 10 s' or '1 h 5 min', with two units at most."""
     total = max(1, round(seconds)) if seconds > 0 else 0
     if total < 60:
         return with_unit(str(total), "s")
@@ -191,7 +191,7 @@ def roughly(seconds: float) -> str:
 
 
 def sent_and_received(sent: float | None, received: float | None) -> str:
-    """Return '1,234 / 5,678' for bytes sent and received; '–' if they were not counted."""
+    """Return text for bytes sent and received, '1,234 / 5,678', or '–' if they were not counted."""
     return NONE if sent is None or received is None else f"{count(sent)} / {count(received)}"
 
 
@@ -201,17 +201,17 @@ def with_article(label: str) -> str:
 
 
 def plural(quantity: int, word: str) -> str:
-    """Return '1 round' or '20 rounds'."""
+    """Return a number and its noun: '1 round' or '20 rounds'."""
     return f"{quantity:,} {word}" if quantity == 1 else f"{quantity:,} {word}s"
 
 
 def plural_formatted(quantity: str, one: str, many: str) -> str:
-    """Return '1 query' or '20 queries', for a number that is already formatted."""
+    """Return a number that is already formatted and its noun: '1 query' or '20 queries'."""
     return f"{quantity} {one if quantity == '1' else many}"
 
 
 def listed(parts: list[str], conjunction: str = "and") -> str:
-    """Return 'a', 'a and b' or 'a, b and c'."""
+    """Join texts into a list for a sentence: 'a', 'a and b' or 'a, b and c'."""
     if len(parts) < 2:
         return "".join(parts)
     return f"{', '.join(parts[:-1])} {conjunction} {parts[-1]}"

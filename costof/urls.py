@@ -36,7 +36,7 @@ _LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 class UrlError(ValueError):
-    """A URL is not valid. The message never quotes the URL."""
+    """Raised for an invalid URL. The message never quotes the URL."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ def without_password(shown: str | None) -> str | None:
 
 
 def split_host(text: str, default_port: int) -> tuple[str, int]:
-    """Split 'host:port', 'host' or '[address]:port'. Raises `UrlError`."""
+    """Return host and port of 'host:port', 'host' or '[address]:port'. Raises `UrlError`."""
     match = re.fullmatch(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[^:\[\]]*))(?::(?P<port>[0-9]{1,5}))?", text)
     if match is None or int(match["port"] or default_port) not in range(1, 65536):
         raise UrlError("the host is not of the form host:port")

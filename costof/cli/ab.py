@@ -70,7 +70,7 @@ class AbOptions:
 
     @property
     def all_headers(self) -> list[str]:
-        """Return the headers of -H, -A and -C."""
+        """Return the headers that -H, -A and -C add to each request."""
         headers = [*self.headers]
         if self.login is not None:
             headers.append(f"Authorization: Basic {b64encode(self.login.encode()).decode()}")
@@ -161,7 +161,7 @@ def _split(text: str) -> SplitResult:
 
 
 def _host(url: SplitResult) -> str:
-    """Return the host, an IPv6 address in brackets."""
+    """Return the host, with brackets around an IPv6 address."""
     host = url.hostname or ""
     return f"[{host}]" if ":" in host else host
 

@@ -40,7 +40,7 @@ def limit_option(command: F) -> F:
     "--markdown", type=click.Path(path_type=Path), help="Write a Markdown table to this file, for a pull request."
 )
 def gate(folder: Path, limits: tuple[tuple[str, str], ...], junit: Path | None, markdown: Path | None) -> None:
-    """Check the costs of a run against the limits given here, or else against the limits of the run.
+    """Check the costs of a run against the limits of --limit or, without it, those of the run.
 
     Exit status: 0 if all limits are kept, 4 if one is exceeded, 3 if an interval is too wide to decide.
     """

@@ -177,7 +177,7 @@ def _refuse_plain() -> None:
 
 
 class _Result(MySQLResult):
-    """A PyMySQL result whose converters decrypt first."""
+    """A PyMySQL result that decrypts each value before PyMySQL converts it."""
 
     def _get_descriptions(self) -> None:
         connection = self.connection

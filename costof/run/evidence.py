@@ -15,9 +15,9 @@ def mismatch(settings: ArmSettings, view: str, answer: SliceAnswer, moved: Count
     """Return why a slice's evidence contradicts its arm's settings, as text; None if it does not.
 
     `moved` is the change of the server's counters during the slice; a server without counters is not checked. The
-    server may count more connections than the client: failed ones, and one that each of the `workers` left unfinished
-    at the end of this slice and of the slice before. A slice without a successful operation has no evidence, only
-    errors.
+    server may count more connections than the client: failed ones, and for each of the `workers` one that was
+    unfinished at the end of this slice and one at the end of the slice before. A slice without a successful operation
+    has no evidence, only errors.
     """
     if answer.operations == 0:
         return None

@@ -145,9 +145,9 @@ def _arm_is_lost(state: State, name: str) -> bool:
 
 
 def _measure_or_repeat(state: State, key: SliceKey, number: int) -> MeasuredSlice:
-    """Measure a slice, and once more if a host began it late.
+    """Measure a slice, and measure it once more if a host began it late.
 
-    The slice is added to the ledger, and to the samples unless it is a warm-up or has a mismatch.
+    The slice is added to the ledger, and to the samples unless it is a warm-up or its evidence has a mismatch.
     """
     for last_attempt in (False, True):
         state.slices += 1

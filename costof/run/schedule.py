@@ -19,7 +19,7 @@ DRAWS = 8
 
 
 class BalancedOrders:
-    """Orders of a few items, such as protections: one order a round, in which each item follows every item equally often.
+    """Orders of a few items, such as protections, one a round, in which each item follows every item equally often.
 
     A round has each item once and begins with the last item of the round before. All ordered pairs of items, including
     an item with itself, occur equally often, up to a difference of one or two. So the after-effects of a slice (a

@@ -120,7 +120,7 @@ def differences(control: Sequence[float], arm: Sequence[float]) -> list[float]:
 
 
 def log_ratios(control: Sequence[float], arm: Sequence[float]) -> list[float] | None:
-    """Return logarithms of arm over control, by round; None if either is 0 in any round."""
+    """Return the logarithm of arm over control for each round; None if control or arm is 0 in any round."""
     if min(control) <= 0 or min(arm) <= 0:
         return None
     return [math.log(b / a) for a, b in zip(control, arm, strict=True)]
@@ -131,7 +131,10 @@ def difference(control: Sequence[float], arm: Sequence[float], confidence: float
 
 
 def ratio(control: Sequence[float], arm: Sequence[float], confidence: float = CONFIDENCE) -> Estimate | None:
-    """Return arm over control, paired by round, estimated on the log scale; None if either is 0 in any round."""
+    """Return arm over control, paired by round and estimated on the log scale.
+
+    It is None if control or arm is 0 in any round.
+    """
     logs = log_ratios(control, arm)
     return None if logs is None else estimate(logs, confidence).through(math.exp)
 

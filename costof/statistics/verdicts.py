@@ -29,7 +29,7 @@ from costof.statistics.intervals import CONFIDENCE, FEWEST_ROUNDS, Mean, t_quant
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return p-values adjusted so that values up to 0.05 contain any false claim in at most 5 % of runs.
+    """Return the p-values, adjusted so that at most 5 % of runs have any false claim among values up to 0.05.
 
     Valid under any dependence of the tests (Holm 1979, "A simple sequentially rejective multiple test procedure").
     """
@@ -40,7 +40,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
-    """Return p-values adjusted so that of values up to 0.05 at most 5 % are false claims on average.
+    """Return the p-values, adjusted so that on average at most 5 % of the values up to 0.05 are false claims.
 
     Benjamini & Hochberg 1995, "Controlling the false discovery rate". Valid for positively dependent tests, such as
     effects against one control (Benjamini & Yekutieli 2001).

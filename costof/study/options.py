@@ -91,7 +91,7 @@ def parse_duration(text: str) -> float:
 
 
 def parse_precision(text: str) -> float:
-    """Return 0.02 for '2%'. Raises `BAD_PRECISION`."""
+    """Return a percentage as a fraction, such as 0.02 for '2%'. Raises `BAD_PRECISION`."""
     try:
         value = float(text.strip().removesuffix("%")) / 100
     except ValueError:

@@ -63,7 +63,7 @@ class Plan(Model):
     """Everything that a run will do. `study` is a full copy, so that later changes of the study do not affect reports.
 
     `protection_chosen`: the user named levels of the main factor, so the run fails if none of them can be measured.
-    `protection_alone`: the control's level was not among them.
+    `protection_alone`: the named levels do not include the control's.
     `budget_seconds` and `precision` are None if the user gave a number of rounds, which alone ends the run.
     """
 
@@ -150,7 +150,7 @@ class Plan(Model):
         return next(arm for arm in self.arms if arm.name == name)
 
     def original(self, arm: PlannedArm) -> PlannedArm:
-        """Return the control that an arm is a copy of, or the arm itself."""
+        """Return the control if the arm is its replicate, or else the arm itself."""
         return self.arm(arm.baseline) if arm.replicate and arm.baseline else arm
 
     def replicate(self, control: PlannedArm) -> PlannedArm:

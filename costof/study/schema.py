@@ -253,7 +253,7 @@ class Factor(Model):
         return self
 
     def effects(self, level: str) -> list[tuple[dict[str, Any], str]]:
-        """Return the effects of a level, for `merge_settings`."""
+        """Return the effects of a level in the order in which `merge_settings` merges them; none for `AS_SERVED`."""
         by_name = self.levels.get(level, Level())
         return [] if level == AS_SERVED else [(self.each.effect, level), (by_name.effect, level)]
 
@@ -267,7 +267,7 @@ class Factor(Model):
 
 
 def round_trip_ms(level: str) -> float | None:
-    """Return the milliseconds, from 0 to 10,000, that a level names; None for anything else."""
+    """Return the number of milliseconds that a level such as '20' means, from 0 to 10,000; None for any other text."""
     try:
         value = float(level)
     except ValueError:
@@ -323,12 +323,12 @@ class Workload(Model):
 
     @property
     def keeps_its_length(self) -> bool:
-        """True if no slice may be shorter than planned."""
+        """True if no slice of the workload may be shorter than planned."""
         return self.pace is not None or self.takes_duration
 
     @property
     def takes_duration(self) -> bool:
-        """True if its program runs once in a slice for a given duration."""
+        """True if the workload is a program that runs once in a slice, for a duration that it is given."""
         return self.command is not None and self.command.takes_duration
 
     @property
@@ -460,7 +460,7 @@ class Study(Model):
 
     @property
     def labels(self) -> dict[str, str]:
-        """An arm's label by its level of the main factor."""
+        """The label of each level of the main factor, which its arms have too; the level's name if it has no label."""
         return {name: level.label or name for name, level in self.factors[self.main_factor].levels.items()}
 
     def arm_settings(self, levels: dict[str, str]) -> ArmSettings:

@@ -143,7 +143,7 @@ def make_job(phase: Phase, properties: Properties) -> Job:
 
 
 def unused(properties: Properties, database_properties: frozenset[str]) -> tuple[list[str], list[str]]:
-    """Return the names of properties without effect, and of unknown properties."""
+    """Return two lists of names: known properties that have no effect here, and unknown properties."""
     known = (
         WHOLE_NUMBERS.keys()
         | FRACTIONS.keys()
@@ -288,7 +288,10 @@ WITHOUT_MEANING = ("", "0", "false")
 
 
 def check_names(binding: str, properties: Properties) -> None:
-    """Raise `YCSB_GO_NAMES` for go-ycsb's properties of the database: ignoring them would measure another database."""
+    """Raise `YCSB_GO_NAMES` if properties of the database have go-ycsb's names.
+
+    Ignoring them would measure another database.
+    """
     replacements = {
         f"{prefix}.{name}": instead
         for prefix in _PREFIXES.get(binding, (binding,))
