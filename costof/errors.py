@@ -282,9 +282,9 @@ class WarningText:
     SERVER_REFUSES = Message(lambda what, detail: f"the server refuses {what} ({detail}); no figure needs it, and the "
         "run continues without it")
     SERVER_COUNTS_NONE = Message(lambda opened, what: f"the server counted none of the first {opened} {what}: either "
-        "its counter does not include them, or they end before the server. Only the client's evidence covers them")
-    NO_NODE_SHARES = Message(lambda: "without root the members have no hosts and CPU shares: they compete for this "
-        "machine's CPU, which hides how much load secondaries take off the primary")
+        "its counter does not include them, or they end in front of the server. Only the client's evidence covers them")
+    NO_NODE_SHARES = Message(lambda: "without root the members have no hosts or CPU shares of their own: they "
+        "compete for this machine's CPU, which hides how much load secondaries take off the primary")
     PRIMARY_DEPOSED = Message(lambda nodes, times: f"the set of {nodes} elected another primary {times} times, and "
         "costof restored the first one; slices without it as primary were discarded")
     TREE_HIDDEN = Message(lambda detail: f"the account may not read which member replicates from which, nor their lag "
@@ -296,8 +296,8 @@ class WarningText:
     NOT_VERIFIED = Message(lambda arms, how: f"no certificate was verified with {arms} ({how}): such a connection is "
         "open to a man in the middle")
     FEW_ROUNDS = Message(lambda units, needed: f"only {units}: intervals are wide, and verdicts need at least {needed}")
-    YCSB_WITHOUT_EFFECT = Message(lambda names: f"ignored, because costof has no use for it: {names}")
-    YCSB_UNKNOWN = Message(lambda names: f"ignored, because costof does not know it: {names}")
+    YCSB_WITHOUT_EFFECT = Message(lambda names: f"ignored, because without effect in costof: {names}")
+    YCSB_UNKNOWN = Message(lambda names: f"ignored, because unknown to costof: {names}")
     YCSB_FAILED = Message(lambda count, name, detail: f"{count} operations failed with '{name}', the first one: "
         f"{detail}")
     TPCC_UNSOUND = Message(lambda detail: "the TPC-C data was inconsistent after the run, so transactions were not "
@@ -319,7 +319,7 @@ class WarningText:
         "its own limit")
     HOST_SLOW = Message(lambda host, effect, metric: f"{host} measured '{metric}' {effect} slower than the other hosts")
     HOST_DECIDES = Message(lambda host, what, verdict: f"the verdict on {what} depends on {host}: it is {verdict} with "
-        "all hosts, and a different one without {host}")
+        f"all hosts, and a different one without {host}")
     HOST_PORTS = Message(lambda host, connections, ports: f"{host} opened up to {connections} connections a minute and "
         f"has {ports} local ports, and a port is blocked for a minute after use: add hosts, or widen "
         "net.ipv4.ip_local_port_range")
