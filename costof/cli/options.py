@@ -178,7 +178,7 @@ LEAST = click.option(
     "least",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Continue when hosts fail, as long as N are left.",
+    help="Continue when hosts fail, as long as at least N hosts are left.",
 )
 UNAUTHENTICATED = click.option(
     "--hosts-unauthenticated",

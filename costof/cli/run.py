@@ -73,7 +73,9 @@ def _studies(context: click.Context, parameter: click.Parameter, incomplete: str
     metavar="RATE",
     help="Measure at this rate of new connections, such as 300/s; with --pool, a rate of operations.",
 )
-@click.option("--queries-per-connection", metavar="N", help="With --load: queries on each new connection. Default: 1.")
+@click.option(
+    "--queries-per-connection", metavar="N", help="With --load: number of queries on each new connection. Default: 1."
+)
 @click.option("--pool", metavar="N", help="Measure over N open connections, with --load or --think-time.")
 @click.option(
     "--think-time", metavar="TIME", help="With --pool: pause before each operation on a connection, such as 20ms."
