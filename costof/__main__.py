@@ -6,9 +6,9 @@ from costof.cli.process_title import hide_arguments
 
 
 def main() -> None:
-    """Hide secrets in the arguments before the slow import of the command line, then run it."""
+    """Hide secrets in the arguments of this process, then import the command line, which is slow, and run it."""
     hide_arguments()
-    # Objects made by imports stay alive; collecting garbage during imports cost a tenth of their time.
+    # Objects made by imports stay alive, so collecting garbage during imports would only cost a tenth of their time.
     gc.set_threshold(200_000)
     from costof.cli.main import main as command_line
 

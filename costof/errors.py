@@ -24,7 +24,7 @@ Fields = ParamSpec("Fields")
 
 @dataclass(frozen=True, eq=False)
 class Message(Generic[Fields]):
-    """A text with fields, and the exit status of a command that it ends."""
+    """A message to the user: a text with named fields, and the exit status if the message ends the command."""
 
     text: Callable[Fields, str]
     exit_status: int = EXIT_FAILED
@@ -41,7 +41,7 @@ def usage(text: Callable[Fields, str]) -> Message[Fields]:
 class ErrorText:
     """The texts of errors: what is wrong, and what to do next."""
 
-    # A table: each text follows its fields.
+    # Not formatted, so that this stays a table: each name with its fields and its text.
     # fmt: off
     UNKNOWN_STUDY = usage(lambda name, nearest: f"unknown study '{name}'{nearest}; `costof list` prints all studies")
     BROKEN_STUDY = usage(lambda path, detail: f"the study file {path} is not valid: {detail}")
@@ -51,8 +51,8 @@ class ErrorText:
         f"{allowed})")
     LAB_ONLY_FACTOR = usage(lambda factor: f"{factor} can be varied only in a lab, because costof does not change a "
         f"target's servers; remove {factor} or --target")
-    LEVEL_APPLIES_NOWHERE = usage(lambda factor, condition: f"{factor} has an effect only with {condition}, and no arm "
-        "of this run has that level")
+    LEVEL_APPLIES_NOWHERE = usage(lambda factor, condition: f"{factor} has an effect only with {condition}, but no arm "
+        "of this run has that")
     NOT_AN_ASSIGNMENT = usage(lambda text: f"'{text}' is not of the form factor=level[,level…]; for example: "
         "--set transport=plain,tls")
     BAD_NUMBER = usage(lambda name, low, high, text: f"{name} must be a whole number from {low} to {high}, not "
@@ -147,7 +147,7 @@ class ErrorText:
     PLAIN_NOT_ALLOWED = usage(lambda target, arms, factor, protected: f"{target} demands TLS, but {arms} would log in "
         f"without it; add --allow-plain to measure without TLS too, or --set {factor}={protected} to measure only TLS")
     BAD_DATABASE = usage(lambda name, most: f"'{name}' is not a valid name for costof's database; use up to {most} "
-        "letters, digits and _, beginning with a letter, and no database of the server itself")
+        "letters, digits and _, beginning with a letter, but not the name of one of the server's own databases")
     PRIVILEGES_MISSING = failed(lambda account, actions, database, target, grant: f"the account {account} may "
         f"not {actions} in {database} on {target}; nothing was written. Have an administrator run: {grant}")
     NO_SERVICE = usage(lambda what, name: f"the study names an unknown {what}: '{name}'")
@@ -262,7 +262,7 @@ class WarningText:
     LIBRARY_NOT_IN_DRIVERS = Message(lambda libraries: f"{libraries}: measured only by costof's engine, because an "
         "application's driver uses its own TLS library")
     EVIDENCE_MISSING = Message(lambda slices, arm, detail: f"{slices} of {arm} discarded: {detail}")
-    LAB_ONLY_LEVELS = Message(lambda levels: f"left out, because they exist only in a lab: {levels}")
+    LAB_ONLY_LEVELS = Message(lambda levels: f"levels left out, because they exist only in a lab: {levels}")
     BUDGET_HOLDS_FEW = Message(lambda rounds, needed, budget: f"measuring; this budget is enough for about {rounds} of "
         f"the {needed} rounds that verdicts need: for verdicts, stop this run and give --budget {budget} or more")
     APP_CANNOT = Message(lambda arm, detail: f"{arm} has no application view: {detail}")
@@ -282,12 +282,11 @@ class WarningText:
     SERVER_REFUSES = Message(lambda what, detail: f"the server refuses {what} ({detail}); no figure needs it, and the "
         "run continues without it")
     SERVER_COUNTS_NONE = Message(lambda opened, what: f"the server counted none of the first {opened} {what}: either "
-        "its counter does not include them, or they end before the server. Only the client's evidence covers them")
-    NO_NODE_SHARES = Message(lambda: "without root the members have no hosts and CPU shares: they compete for this "
-        "machine's CPU, which hides how much load secondaries take off the primary")
-    PRIMARY_DEPOSED = Message(lambda nodes, times: f"the set of {nodes} elected another primary "
-        f"{'once' if times == 1 else f'{times} times'}, and costof restored the first one; slices without it as "
-        "primary were discarded")
+        "its counter does not include them, or they end in front of the server. Only the client's evidence covers them")
+    NO_NODE_SHARES = Message(lambda: "without root the members have no hosts or CPU shares of their own: they "
+        "compete for this machine's CPU, which hides how much load secondaries take off the primary")
+    PRIMARY_DEPOSED = Message(lambda nodes, times: f"the set of {nodes} elected another primary {times} times, and "
+        "costof restored the first one; slices without it as primary were discarded")
     TREE_HIDDEN = Message(lambda detail: f"the account may not read which member replicates from which, nor their lag "
         f"({detail}); grant it the role clusterMonitor to show both")
     VERIFICATION_OFF = Message(lambda arm, level: f"{arm} does not fully verify the server's certificate (verify = "
@@ -297,8 +296,8 @@ class WarningText:
     NOT_VERIFIED = Message(lambda arms, how: f"no certificate was verified with {arms} ({how}): such a connection is "
         "open to a man in the middle")
     FEW_ROUNDS = Message(lambda units, needed: f"only {units}: intervals are wide, and verdicts need at least {needed}")
-    YCSB_WITHOUT_EFFECT = Message(lambda names: f"ignored, because costof has no use for it: {names}")
-    YCSB_UNKNOWN = Message(lambda names: f"ignored, because costof does not know it: {names}")
+    YCSB_WITHOUT_EFFECT = Message(lambda names: f"ignored, because without effect in costof: {names}")
+    YCSB_UNKNOWN = Message(lambda names: f"ignored, because unknown to costof: {names}")
     YCSB_FAILED = Message(lambda count, name, detail: f"{count} operations failed with '{name}', the first one: "
         f"{detail}")
     TPCC_UNSOUND = Message(lambda detail: "the TPC-C data was inconsistent after the run, so transactions were not "
@@ -320,7 +319,7 @@ class WarningText:
         "its own limit")
     HOST_SLOW = Message(lambda host, effect, metric: f"{host} measured '{metric}' {effect} slower than the other hosts")
     HOST_DECIDES = Message(lambda host, what, verdict: f"the verdict on {what} depends on {host}: it is {verdict} with "
-        "all hosts, and another one without it")
+        f"all hosts, and a different one without {host}")
     HOST_PORTS = Message(lambda host, connections, ports: f"{host} opened up to {connections} connections a minute and "
         f"has {ports} local ports, and a port is blocked for a minute after use: add hosts, or widen "
         "net.ipv4.ip_local_port_range")

@@ -33,7 +33,8 @@ class Text(NamedTuple):
 
 
 def decimals_for(half_width: float) -> int:
-    """Return the number of decimals for an uncertainty: two of its digits if the first is 1 or 2, else one.
+    """Return the number of decimals at which an uncertainty has two significant digits if its first digit is 1 or 2,
+    else one.
 
     This is the rule of the Particle Data Group. More digits would print noise as if it were measured; fewer would hide
     that two intervals do not touch.
@@ -54,13 +55,16 @@ def significant_decimals(value: float, digits: int = 3) -> int:
 
 
 def estimate_decimals(estimate: Estimate) -> int:
-    """Return the number of decimals for an estimate: by its interval, or for three significant digits without one."""
+    """Return the number of decimals for an estimate.
+
+    They follow from the width of its interval, or give three significant digits if it has no interval.
+    """
     half_width = (estimate.high - estimate.low) / 2
     return decimals_for(half_width) if half_width > 0 else significant_decimals(estimate.value)
 
 
 def number(value: float, decimals: int | None = None, *, signed: bool = False) -> str:
-    """Format with thousands separators, a true minus sign, and no negative zero."""
+    """Format a number with thousands separators, a true minus sign, and no negative zero."""
     places = significant_decimals(value) if decimals is None else decimals
     rounded = round(value, places)
     text = f"{abs(rounded):,.{places}f}"
@@ -70,17 +74,17 @@ def number(value: float, decimals: int | None = None, *, signed: bool = False) -
 
 
 def with_unit(text: str, unit: str) -> str:
-    """Return '14.2 ms' with a no-break space; the number alone if there is no unit."""
+    """Return a number with its unit, '14.2 ms', joined by a no-break space; the number alone if there is no unit."""
     return f"{text}{NBSP}{UNITS.get(unit, unit)}" if unit else text
 
 
 def titled(label: str, unit: str) -> str:
-    """Return 'query, ms'; the label alone for a rate, whose label contains 'a second'."""
+    """Return a label with its unit, 'query, ms'; the label alone for a rate, because its label contains 'a second'."""
     return label if unit == "per_second" else f"{label}, {UNITS.get(unit, unit)}"
 
 
 def interval(low: float, high: float, decimals: int) -> str:
-    """Return '[13.8, 14.7]'."""
+    """Return an interval as text, '[13.8, 14.7]'."""
     return f"[{number(low, decimals)}, {number(high, decimals)}]"
 
 
@@ -94,7 +98,7 @@ def absolute(estimate: Estimate, unit: str = "", *, signed: bool = False, decima
 
 
 def with_interval(estimate: Estimate, unit: str, ratio: Estimate | None = None) -> str:
-    """Return '5.1 ms (95 % interval 5.0 to 5.2, +66 %)', for a sentence; the ratio is optional."""
+    """Return text for a sentence, such as '5.1 ms (95 % interval 5.0 to 5.2, +66 %)'; the percentage needs `ratio`."""
     places = estimate_decimals(estimate)
     low, high = number(estimate.low, places), number(estimate.high, places)
     share = f", {relative(ratio).value}" if ratio is not None else ""
@@ -102,7 +106,7 @@ def with_interval(estimate: Estimate, unit: str, ratio: Estimate | None = None) 
 
 
 def relative(ratio: Estimate) -> Text:
-    """Return '+3.1 % [2.0, 4.2]' for a ratio below 2, '5.36× [5.2, 5.5]' for others."""
+    """Return a ratio with its interval: '+3.1 % [2.0, 4.2]' if it is below 2, or else '5.36× [5.2, 5.5]'."""
     if ratio.value >= MULTIPLE_FROM:
         places = min(2, max(1, estimate_decimals(ratio)))
         shown = Text(number(ratio.value, places) + TIMES, interval(ratio.low, ratio.high, places))
@@ -119,7 +123,7 @@ def plain_ratio(control: float, value: float) -> str:
 
 
 def bare_ratio(ratio: float) -> str:
-    """Return '+1.8 %', '−34.4 %' or '5.36×'."""
+    """Return a ratio as a percentage such as '+1.8 %' or '−34.4 %', or a large one as a multiple such as '5.36×'."""
     if ratio >= MULTIPLE_FROM:
         return number(ratio, 2) + TIMES
     return with_unit(number((ratio - 1) * 100, 1, signed=True), "%")
@@ -157,7 +161,7 @@ def count(value: float) -> str:
 
 
 def bytes_text(value: float) -> str:
-    """Return '812 B' or '3.4 kB', in decimal multiples as usual for networks."""
+    """Format a number of bytes as '812 B' or '3.4 kB', in decimal multiples as usual for networks."""
     for limit, unit in ((1e3, "B"), (1e6, "kB"), (1e9, "MB")):
         if value < limit:
             scaled = value / (limit / 1e3)
@@ -166,7 +170,7 @@ def bytes_text(value: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return '45 s', '4 min 10 s' or '1 h 5 min', with two units at most."""
+    """Format seconds as '45 s', '4 min 10 s' or '1 h 5 min', with two units at most."""
     total = max(1, round(seconds)) if seconds > 0 else 0
     if total < 60:
         return with_unit(str(total), "s")
@@ -187,7 +191,7 @@ def roughly(seconds: float) -> str:
 
 
 def sent_and_received(sent: float | None, received: float | None) -> str:
-    """Return '1,234 / 5,678' for bytes sent and received; '–' if they were not counted."""
+    """Return text for bytes sent and received, '1,234 / 5,678', or '–' if they were not counted."""
     return NONE if sent is None or received is None else f"{count(sent)} / {count(received)}"
 
 
@@ -197,17 +201,17 @@ def with_article(label: str) -> str:
 
 
 def plural(quantity: int, word: str) -> str:
-    """Return '1 round' or '20 rounds'."""
+    """Return a number and its noun: '1 round' or '20 rounds'."""
     return f"{quantity:,} {word}" if quantity == 1 else f"{quantity:,} {word}s"
 
 
 def plural_formatted(quantity: str, one: str, many: str) -> str:
-    """Return '1 query' or '20 queries', for a number that is already formatted."""
+    """Return a number that is already formatted and its noun: '1 query' or '20 queries'."""
     return f"{quantity} {one if quantity == '1' else many}"
 
 
 def listed(parts: list[str], conjunction: str = "and") -> str:
-    """Return 'a', 'a and b' or 'a, b and c'."""
+    """Join texts into a list for a sentence: 'a', 'a and b' or 'a, b and c'."""
     if len(parts) < 2:
         return "".join(parts)
     return f"{', '.join(parts[:-1])} {conjunction} {parts[-1]}"

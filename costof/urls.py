@@ -26,7 +26,7 @@ _URL = re.compile(
     r"(?:(?P<username>[^@:/?#+\s]*)(?P<colon>:(?P<password>[^@:/?#+\s]*))?@)?"
     r"(?P<hosts>[^@/?#\s]*)(?P<path>/[^@?#\s]*)?(?:\?(?P<query>[^#\s]*))?"
 )
-#: A text after an @ of the query that could be the hosts of the URL, if that @ ended a password.
+#: Text after an @ in the query that could be the hosts of the URL, if the @ ended a password.
 _HOSTS = re.compile(r"[^@/?#&=\s]+(?=[/?#]|$)")
 # Characters that a path and a query may contain unencoded (RFC 3986, 3.3 and 3.4), and the % of escapes.
 _KEPT = "/?:@!$&'()*+,;=-._~%[]|"
@@ -36,7 +36,7 @@ _LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 class UrlError(ValueError):
-    """A URL is not valid. The message never quotes the URL."""
+    """Raised for an invalid URL. The message never quotes the URL."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,9 @@ def split_url(url: str, example: str) -> UrlParts:
 
 
 def _is_ambiguous(match: re.Match[str]) -> bool:
-    """Return whether an @ of the query could be the one that separates the password from the hosts.
+    """Return whether an @ in the query could be the one that separates the password from the hosts.
 
-    It could in mongodb://user:1?2@host/, whose password is not encoded. It could not in
+    It could in mongodb://user:1?2@host/, because the password may be an unencoded 1?2. It could not in
     mongodb://user:password@host/?appName=@user@, because no host follows it.
     """
     query = match["query"] or ""
@@ -87,9 +87,9 @@ def _is_ambiguous(match: re.Match[str]) -> bool:
 
 
 def check_without_login(url: str) -> None:
-    """Refuse an HTTP URL that contains a user, or could. Raises `UrlError`.
+    """Raise `UrlError` for an HTTP URL that contains a user, or may contain one.
 
-    'http://user:12/34@host/' is ambiguous: its host could be 'user'. 'https://host/@name' is not.
+    'http://user:12/34@host/' is ambiguous: its host could be 'user' or 'host'. 'https://host/@name' is not.
     """
     if _LONE_SURROGATE.search(url):
         raise UrlError("it is not UTF-8")
@@ -133,19 +133,19 @@ def query_shown(query: str) -> str:
 
 
 def login_shown(username: str | None, has_password: bool) -> str:
-    """Return the user and a hidden password, for showing a URL; '' without a user."""
+    """Return 'user:<redacted>@' for showing a URL, 'user@' if it has no password, and '' if it has no user."""
     if username is None:
         return ""
     return quote(username, safe="") + (f":{HIDDEN}@" if has_password else "@")
 
 
 def without_password(shown: str | None) -> str | None:
-    """Return a shown URL without its hidden password, as if the password had not been part of the URL."""
+    """Return a shown URL without the ':<redacted>' of its hidden password; None for None."""
     return shown.replace(f":{HIDDEN}@", "@", 1) if shown is not None else None
 
 
 def split_host(text: str, default_port: int) -> tuple[str, int]:
-    """Split 'host:port', 'host' or '[address]:port'. Raises `UrlError`."""
+    """Return host and port of 'host:port', 'host' or '[address]:port'. Raises `UrlError`."""
     match = re.fullmatch(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[^:\[\]]*))(?::(?P<port>[0-9]{1,5}))?", text)
     if match is None or int(match["port"] or default_port) not in range(1, 65536):
         raise UrlError("the host is not of the form host:port")
@@ -156,7 +156,7 @@ def split_host(text: str, default_port: int) -> tuple[str, int]:
 
 
 def host_shown(host: str, port: int) -> str:
-    """Return 'host:port', an IPv6 address in brackets."""
+    """Return 'host:port', with brackets around an IPv6 address."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 

@@ -43,7 +43,7 @@ def pages() -> None:
 @main.command()
 @click.argument("names", nargs=-1, type=click.Choice(study_names()))
 def measure(names: tuple[str, ...]) -> None:
-    """Run the quick profile of all studies, or of NAMES, keep the runs, and quote them in the pages."""
+    """Run the quick profile of all studies, or of NAMES, store the runs, and quote them in the pages."""
     for name in names or study_names():
         reports.measure(name)
     quote_runs()
@@ -51,7 +51,7 @@ def measure(names: tuple[str, ...]) -> None:
 
 @main.command()
 def quote() -> None:
-    """Update the quotes of the kept runs in the pages, with the current analysis."""
+    """Analyse the stored runs again, and update their quotes in the pages."""
     quote_runs()
 
 

@@ -13,7 +13,7 @@ HEAD, SWATCH, GAP = 30, 11, 18
 
 
 def picture(result: Result) -> str:
-    """Return the figure as SVG with its legend. Raises `StopIteration` for a run without this figure."""
+    """Return the figure and its legend as SVG. Raises `StopIteration` if the run has no such figure."""
     blocks = (block for part in document(result).parts for block in part.blocks)
     figure = next(block for block in blocks if isinstance(block, Figure) and block.name == FIGURE)
     sheet = figure.draw(WIDE)

@@ -1,4 +1,4 @@
-"""Kept runs: a run of each study's quick profile, stored as its ledger and quoted by the study's page.
+"""Stored runs: one run of each study's quick profile, stored as its ledger and quoted on the study's page.
 
 Ledgers are stored instead of reports: a report's HTML changes with every change of its layout, a ledger only
 when it is measured again. `make docs` makes the reports from them with the current analysis. Compression reduces a
@@ -24,7 +24,7 @@ DOCS = ROOT / "docs"
 RUNS = DOCS / "runs"
 #: Further options of studies whose quick budget is too small on a slow machine.
 EXTRA_OPTIONS = {"postgres-pooling": " --budget 150s"}
-#: The marks around a page's quote of a run.
+#: Matches the quote of a run in a page, with the marks before and after it.
 QUOTED = re.compile(r"(<!-- run ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -33,7 +33,7 @@ def command(study: str) -> str:
 
 
 def measure(study: str) -> None:
-    """Run a study, and replace its kept ledger. Raises `CalledProcessError`."""
+    """Run a study, and replace its stored ledger. Raises `CalledProcessError`."""
     program, *arguments = command(study).split()
     with tempfile.TemporaryDirectory() as parent:
         folder = Path(parent, study)
@@ -46,7 +46,7 @@ def measure(study: str) -> None:
 
 
 def results() -> dict[str, Result]:
-    """Return the results of all kept runs, by study."""
+    """Return the results of all stored runs, by study."""
     with tempfile.TemporaryDirectory() as parent:
         for archive in RUNS.glob("*.tar.xz"):
             shutil.unpack_archive(archive, parent, filter="data")
@@ -64,7 +64,7 @@ def pages_that_quote() -> list[Path]:
 
 
 def update_quotes(text: str, results: dict[str, Result]) -> str:
-    """Return a page's text with current quotes; empty quotes for studies without a run."""
+    """Return a page's text with current quotes of runs. The quote of a study without a stored run becomes empty."""
     return QUOTED.sub(lambda match: match[1] + _quote(match[2], results.get(match[2])) + match[3], text)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 Schema = Mapping[str, Any]
-#: Formats of the constraints of a number or a length.
+#: How the constraints of a number or a length are printed.
 BOUNDS = {"minimum": "≥ {}", "exclusiveMinimum": "> {}", "maximum": "≤ {}", "exclusiveMaximum": "< {}"}
 
 
@@ -60,6 +60,6 @@ def _type(schema: Schema) -> str:
 
 
 def _code(value: object) -> str:
-    """Return a value as JSON; 'its own defaults' for a long one, which is a model with a table of its own."""
+    """Return a default value as JSON; 'its own defaults' for a long one, of a model that has its own table."""
     text = json.dumps(value, ensure_ascii=False)
     return f"`{text}`".replace("|", "\\|") if len(text) <= 40 else "its own defaults"

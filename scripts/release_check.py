@@ -92,7 +92,7 @@ def wheel_errors(path: Path, machine: str, version: str) -> Iterator[str]:
 
 
 def engine_errors(engine: Path, machine: str) -> Iterator[str]:
-    """Yield the reasons why the engine would not run on another machine, or would use other libraries files."""
+    """Yield the reasons why the engine would not run on every Linux of this architecture that manylinux_2_28 covers."""
     output = subprocess.run(
         ["readelf", "--wide", "--file-header", "--dynamic", "--version-info", str(engine)],
         capture_output=True,

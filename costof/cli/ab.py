@@ -36,7 +36,7 @@ WITHOUT_EFFECT = {
     "-v": "-v is ignored: requests and responses are never printed, and errors always are",
     "-T": "-T is ignored: requests have no body without -p, as in ab",
 }
-#: The time limit without -t: the number of requests ends the slice.
+#: The time limit without -t, so long that the slice ends after its number of requests.
 NO_LIMIT_SECONDS = 7 * 86_400.0
 
 
@@ -70,7 +70,7 @@ class AbOptions:
 
     @property
     def all_headers(self) -> list[str]:
-        """Return the headers of -H, -A and -C."""
+        """Return the headers that -H, -A and -C add to each request."""
         headers = [*self.headers]
         if self.login is not None:
             headers.append(f"Authorization: Basic {b64encode(self.login.encode()).decode()}")
@@ -100,7 +100,7 @@ def measure_url(options: AbOptions) -> AbReport:
     figures = ab_figures(ARM, WORKLOAD, options.concurrency, [answer])
     if figures is None:
         raise _unanswered(options, *answer.errors[:1])
-    # ab counts a response of another length as failed; costof counts it as an answer.
+    # ab counts a response of another length as failed; costof does not, so it is no reason for a failing exit status.
     failed = any(count for name, count in figures.failed.items() if name != "length")
     if options.variable_length:
         figures = without_lengths(figures)
@@ -130,7 +130,7 @@ def measure_url(options: AbOptions) -> AbReport:
 
 
 def _checked(options: AbOptions) -> SplitResult:
-    """Return the URL's parts. Raises `CostofError` for invalid options, before any connection is opened."""
+    """Return the URL's parts. Raises `CostofError` for invalid options."""
     if options.operations < options.concurrency:
         raise CostofError(ErrorText.AB_CONCURRENCY)
     for header in options.all_headers:
@@ -161,7 +161,7 @@ def _split(text: str) -> SplitResult:
 
 
 def _host(url: SplitResult) -> str:
-    """Return the host, an IPv6 address in brackets."""
+    """Return the host, with brackets around an IPv6 address."""
     host = url.hostname or ""
     return f"[{host}]" if ":" in host else host
 
@@ -214,7 +214,7 @@ def _unanswered(options: AbOptions, error: ClassifiedError | None = None) -> Cos
 )
 @click.option("-k", "keep_alive", is_flag=True, help="Keep connections alive; by default each request opens a new one.")
 @click.option(
-    "-t", "seconds", type=click.IntRange(1, 604_800), help="Longest measuring time in seconds; implies -n 50000."
+    "-t", "seconds", type=click.IntRange(1, 604_800), help="Maximum measuring time in seconds; implies -n 50000."
 )
 @click.option(
     "-s",

@@ -130,7 +130,7 @@ def _rows(index: Index, comparison: Comparison) -> Iterator[Row]:
 def _judge(
     changes: Sequence[Change], limits: Sequence[Limit], runs: Sequence[Index], incomparable: str | None
 ) -> Iterator[JudgedLimit]:
-    """Check each limit on each arm; a limit on a metric that only one run has stays open."""
+    """Check each limit on each arm. A limit on a metric that only one run has is undecided."""
     for limit in limits:
         matching = [change for change in changes if change.metric == limit.metric]
         if not matching:

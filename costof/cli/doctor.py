@@ -26,7 +26,7 @@ NETEM = "sch_netem"
 
 @dataclass(frozen=True)
 class Finding:
-    """A requirement of the lab. `detail`: where it was found, or how to get it."""
+    """A requirement of a lab, and whether this machine fulfils it. `detail`: where it was found, or how to get it."""
 
     what: str
     good: bool
@@ -54,7 +54,10 @@ def _find(what: str, look: Callable[[], str]) -> Finding:
 
 
 def _unpacked() -> list[Finding]:
-    """Return the versions of unpacked packages, which apt does not update; [] if there are none."""
+    """Return a finding on the versions of packages that scripts/system-packages has unpacked; [] if there are none.
+
+    apt does not update these packages.
+    """
     packages_by_program = unpacked_from()
     if not packages_by_program:
         return []
@@ -91,7 +94,7 @@ def _hosts() -> list[Finding]:
 
 
 def _links() -> Finding:
-    """Return how distances are emulated: by the kernel's netem, or by the engine over TUN devices."""
+    """Return the finding on how distances are emulated: by the kernel's netem, or by the engine over TUN devices."""
     if _kernel_has(NETEM):
         return Finding("far links", True, "emulated by the kernel's netem")
     if (lack := tun_lacks()) is not None:
@@ -100,7 +103,10 @@ def _links() -> Finding:
 
 
 def _kernel_has(module: str) -> bool:
-    """Return whether the kernel's files list the module as built in or loadable; only a run can really try it."""
+    """Return whether the kernel's files list the module as built in or loadable.
+
+    Only a run shows whether it really loads.
+    """
     folder = Path("/lib/modules") / os.uname().release
     if Path("/sys/module", module).exists():
         return True

@@ -85,7 +85,7 @@ def fetch(programs: tuple[str, ...], dry_run: bool) -> None:
 
 
 def _locate(name: str, find: Callable[[], str]) -> str:
-    """Return where a program is, and its version. Raises `CostofError` if it is missing or does not run."""
+    """Return text with a program's path and version. Raises `CostofError` if it is missing or does not run."""
     if name == "mongod":
         # Unlike a lab, this must not fetch a missing mongod.
         mongod.mongod_version(mongod.find_mongod(fetch=False))

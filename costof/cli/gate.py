@@ -24,7 +24,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def limit_option(command: F) -> F:
     """Add `--limit METRIC LIMIT`, which may be repeated."""
-    words = "Largest allowed change of METRIC for the worse: --limit 'reused query' +10% (or +2ms)."
+    words = "Maximum by which METRIC may get worse: --limit 'reused query' +10% (or +2ms)."
     return click.option("--limit", "limits", nargs=2, multiple=True, metavar="METRIC LIMIT", help=words)(command)
 
 
@@ -40,7 +40,7 @@ def limit_option(command: F) -> F:
     "--markdown", type=click.Path(path_type=Path), help="Write a Markdown table to this file, for a pull request."
 )
 def gate(folder: Path, limits: tuple[tuple[str, str], ...], junit: Path | None, markdown: Path | None) -> None:
-    """Check the costs of a run against the limits given here, or else against the limits of the run.
+    """Check the costs of a run against the limits of --limit or, without it, those of the run.
 
     Exit status: 0 if all limits are kept, 4 if one is exceeded, 3 if an interval is too wide to decide.
     """
@@ -72,7 +72,7 @@ def print_outcomes(index: Index, results: Sequence[Outcome], to_error: bool = Fa
 
 
 def status(states: Iterable[State]) -> int:
-    """Return the exit status; an exceeded limit takes precedence over an open one."""
+    """Return the exit status. An exceeded limit takes precedence over an undecided one."""
     from costof.results.limits import State
 
     states = set(states)
@@ -82,7 +82,7 @@ def status(states: Iterable[State]) -> int:
 
 
 def as_junit(index: Index, results: Sequence[Outcome]) -> str:
-    """Return a JUnit test suite: exceeded limits are failures, open ones errors (format: testmoapp/junitxml)."""
+    """Return a JUnit test suite: exceeded limits are failures, undecided ones errors (format: testmoapp/junitxml)."""
     from costof.report.sections.limits import limit_words, measured_words
     from costof.results.limits import State
 

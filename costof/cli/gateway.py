@@ -17,7 +17,7 @@ from costof.programs.gateway import GatewayLearning, GatewayListener, GatewayPro
 
 #: Prefixes of engine errors that the user can fix.
 USER_FIXABLE = ("plan: ", "tls_configuration: ")
-#: Interval of the checks that the engine still runs.
+#: Seconds between checks whether the engine still runs.
 CHECK_SECONDS = 1.0
 END_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -26,8 +26,8 @@ END_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class GatewayOptions:
     """The options of the command line.
 
-    `server_ca`: CA file for the server's certificate, whose host name is verified too. `limits`: by their names in the
-    engine's plan, which checks them.
+    `server_ca`: CA file to verify the certificate and the host name of the server with. `limits`: values by their names
+    in the engine's plan; the engine checks them.
     """
 
     rules: Path
@@ -69,7 +69,7 @@ def serve(options: GatewayOptions, print_line: Callable[[str], None], warn: Call
     Raises `GATEWAY_ADDRESS` and `GATEWAY_REFUSED`, and `INSTRUMENT_FAILED` if the engine dies.
     """
     with GatewayProcess() as process:
-        # Handlers, not sigwait(): threads of libraries would receive blocked signals.
+        # Handlers instead of sigwait(), because threads of libraries would receive blocked signals.
         signals: SimpleQueue[int] = SimpleQueue()
         for number in (signal.SIGHUP, *END_SIGNALS):
             signal.signal(number, lambda number, frame: signals.put(number))
@@ -138,7 +138,8 @@ def _begin(process: GatewayProcess, listener: GatewayListener) -> tuple[list[str
 def gateway(only_check: bool, limits: tuple[tuple[str, int], ...], **options: Any) -> None:
     """Pass only approved statements to a MySQL server, and encrypt protected columns in its answers.
 
-    The rules set both for each account. SIGHUP reloads the rules; Ctrl-C ends the gateway.
+    The rules say for each account which statements and columns these are. SIGHUP reloads the rules; Ctrl-C ends the
+    gateway.
     """
 
     def warn(text: str) -> None:

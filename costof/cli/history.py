@@ -26,14 +26,17 @@ from costof.results.ledger import PLAN, Ledger
 from costof.results.series import Conditions, changes_within, read_conditions, titles
 
 HEAD = ["metric", "with", "runs", "first", "last", "changed"]
-CAPTION = "A dot is a run with its 95 % interval, arm against control, in percent. A line is a level without changes."
+CAPTION = (
+    "Dots: the cost in each run, in percent of its control, with its 95 % interval. Lines: their means between changes."
+)
 PANEL_HEIGHT = 150
 
 
 class Series(Model):
     """Runs with the same question and servers, named by their folders, oldest first.
 
-    `title`: the difference from other series. `changes`: possible explanations of a step within the series.
+    `title`: how the series differs from the other ones. `changes`: differences between its runs that may explain a
+    step.
     """
 
     title: str

@@ -19,7 +19,11 @@ PLAIN = "command"
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
-    "--from", "program", default=PLAIN, metavar="PROGRAM", help="Program with the figures to read, such as pgbench."
+    "--from",
+    "program",
+    default=PLAIN,
+    metavar="PROGRAM",
+    help="Program that prints the figures to compare, such as pgbench.",
 )
 def new(file: Path, program: str) -> None:
     """Write FILE, a study of your own commands, to fill in. Its name must end with .toml."""
@@ -38,7 +42,10 @@ def new(file: Path, program: str) -> None:
 
 
 def _template(program: str) -> str:
-    """Return the program's template, or the general one with its reader. Raises `UNKNOWN_READER`."""
+    """Return the template of a study of this program: its own, or else the general template with the program's reader.
+
+    Raises `UNKNOWN_READER`.
+    """
     folder = resources.files(templates)
     template = folder / f"{program}.toml"
     schema = f"#:schema {Path(str(resources.files(costof.study) / 'schema.json')).as_uri()}\n"

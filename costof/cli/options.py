@@ -100,7 +100,10 @@ class TargetArguments:
 
     @property
     def options(self) -> list[str]:
-        """Return the names of the options in use. A password from the environment is not an option."""
+        """Return the names of the target options that the user gave.
+
+        A password from the environment is not an option.
+        """
         values = {
             "--target": self.url,
             "--plain-target": self.plain_url,
@@ -156,7 +159,7 @@ def server_options(command: Command) -> Command:
 
 
 def _password(file: Path | None, ask: bool) -> Password | None:
-    """Return the password of an option or of the environment; the root command keeps the latter."""
+    """Return the password that an option gives, or else the environment's, which the root command stores."""
     return read_password(file, ask, click.get_current_context().find_root().obj)
 
 
@@ -175,7 +178,7 @@ LEAST = click.option(
     "least",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Continue when hosts fail, as long as N are left.",
+    help="Continue when hosts fail, as long as at least N hosts are left.",
 )
 UNAUTHENTICATED = click.option(
     "--hosts-unauthenticated",
@@ -205,7 +208,7 @@ def hosts_options(command: Command) -> Command:
 def hosts_settings(
     address: str | None, where: Sequence[str], least: int | None, unauthenticated: bool
 ) -> HostsSettings | None:
-    """Return the settings of hosts; None without an address.
+    """Return the settings of the hosts that measure; None without an address, which means this machine.
 
     Raises `HOSTS_ADDRESS`, `HOSTS_LABEL` and `HOSTS_OPTION_UNUSED`.
     """
@@ -239,7 +242,7 @@ def check_hosts_options(study: Study, load: Load | None, access: Access | None, 
 
 
 def check_hosts(plan: Plan, service: Service) -> None:
-    """Raise `HOSTS_CANNOT` for features that work only on this machine; print which views are left out."""
+    """Raise `HOSTS_CANNOT` for features that work only on this machine, and print which workloads hosts leave out."""
     libraries = dict.fromkeys(arm.settings.tls_library for arm in plan.arms if arm.settings.tls_library)
     if libraries:
         detail = "hosts receive only the engine with the installed TLS library"

@@ -15,7 +15,10 @@ _WORD = re.compile(r"[a-z][a-z0-9-]*")
 
 
 def process_title(arguments: list[str]) -> str | None:
-    """Return the words before the first option, such as 'costof run mongodb-tls'; None if there is nothing to hide."""
+    """Return the title to show instead of the arguments: the words before the first option, 'costof run mongodb-tls'.
+
+    It is None for commands whose arguments never contain secrets.
+    """
     words = list(takewhile(_WORD.fullmatch, arguments))
     harmless = words and words[0] not in _WITH_SECRETS
     if harmless or len(words) == len(arguments):
@@ -24,7 +27,7 @@ def process_title(arguments: list[str]) -> str | None:
 
 
 def hide_arguments() -> None:
-    """Replace this process's command line and environment in /proc; Python keeps its own copies.
+    """Overwrite this process's command line and environment in /proc. Python's own copies of them stay.
 
     This must run before slow imports, because until then other users can read the command line.
     """

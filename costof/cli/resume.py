@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from costof.results.run import Run
     from costof.run.rounds import StartingPoint
 
-#: Replaces hidden parts of a shown URL or command.
+#: Stands for hidden parts of a shown URL or command.
 LEFT_OUT = "…"
 #: Ways to give a password.
 WAYS_TO_LOG_IN = "--password-file, --ask-password or COSTOF_PASSWORD"
@@ -92,7 +92,10 @@ def _before(done: Run) -> StartingPoint:
 
 
 def _access(folder: Path, plan: Plan, target: TargetArguments) -> Access | None:
-    """Return how to reach the run's target. Options that are given again must not differ; the plan has the others."""
+    """Return how to reach the run's target; None for a lab.
+
+    Options that the user gives again must equal those in the plan, and the plan supplies all others.
+    """
     if plan.target is None:
         if target.options:
             raise CostofError(ErrorText.RESUMED_WITHOUT_TARGET, path=folder, options=" and ".join(target.options))
@@ -121,7 +124,10 @@ def _access(folder: Path, plan: Plan, target: TargetArguments) -> Access | None:
 
 
 def _complete(folder: Path, plan: Plan, target: TargetArguments, original: TargetOptions) -> Access:
-    """Add the plan's options to the given ones. Raises `RESUME_NEEDS` for options that the plan stores only in part."""
+    """Return the given options, completed with the plan's.
+
+    Raises `RESUME_NEEDS` for options that the plan does not fully store.
+    """
 
     def option_value(option: str, stored: str | None, given: str | None) -> str | None:
         if given is not None or stored is None:

@@ -42,14 +42,17 @@ if TYPE_CHECKING:
 
 
 def _studies(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete the names of studies, or else file names."""
+    """Complete the name of a study or, if none matches, of a file."""
     names = [CompletionItem(name) for name in study_names() if name.startswith(incomplete)]
     return names or [CompletionItem(incomplete, type="file")]
 
 
 @click.command()
 @click.argument("study", required=False, shell_complete=_studies)
-@click.option("--profile", help="quick, default or published. Default: default in a lab, quick for your own servers.")
+@click.option(
+    "--profile",
+    help="How much to measure: quick, default or published. Default: default in a lab, quick for your own servers.",
+)
 @click.option(
     "--set",
     "settings",
@@ -57,16 +60,22 @@ def _studies(context: click.Context, parameter: click.Parameter, incomplete: str
     metavar="FACTOR=LEVEL[,LEVEL…]",
     help="Choose the levels of a factor (or records=N); may be repeated.",
 )
-@click.option("--budget", metavar="TIME", help="Longest measuring time, such as 45s, 5m or 1h30m.")
+@click.option("--budget", metavar="TIME", help="Maximum measuring time, such as 45s, 5m or 1h30m.")
 @click.option(
     "--precision", metavar="PERCENT", help="Stop when headline costs are known to within this percentage, such as 2%."
 )
 @click.option("--rounds", metavar="N", help="Measure exactly N rounds (2 or more), however long they take.")
-@click.option("--restarts", metavar="N", help="Start the lab N times and estimate over the starts (verdicts need 5).")
 @click.option(
-    "--load", metavar="RATE", help="Measure at this rate of new connections, such as 300/s; with --pool, of operations."
+    "--restarts", metavar="N", help="Start the lab N times and treat each start as one repetition (verdicts need 5)."
 )
-@click.option("--queries-per-connection", metavar="N", help="With --load: queries on each new connection. Default: 1.")
+@click.option(
+    "--load",
+    metavar="RATE",
+    help="Measure at this rate of new connections, such as 300/s; with --pool, a rate of operations.",
+)
+@click.option(
+    "--queries-per-connection", metavar="N", help="With --load: number of queries on each new connection. Default: 1."
+)
 @click.option("--pool", metavar="N", help="Measure over N open connections, with --load or --think-time.")
 @click.option(
     "--think-time", metavar="TIME", help="With --pool: pause before each operation on a connection, such as 20ms."
@@ -82,7 +91,7 @@ def _studies(context: click.Context, parameter: click.Parameter, incomplete: str
 @hosts_options
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the run. Default: runs/<time>-<study>.")
 @click.option("--json", "as_json", is_flag=True, help="Print result.json instead of the table.")
-@click.option("--seed", type=int, help="Seed for the order of the slices.")
+@click.option("--seed", type=int, help="Seed for the random order of measurements.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and all writes to the target, without measuring.")
 @click.option("--resume", type=click.Path(path_type=Path), help="Continue the run in this folder.")
 def run(
@@ -171,7 +180,7 @@ def run_study(
 ) -> int:
     """Plan and measure a study; return the exit status. Raises for invalid input before anything is started."""
     plan = resolve(study, options)
-    # Imported late, because it imports numpy: an invalid option should be reported without delay.
+    # Imported after the options are checked, because it imports numpy: an error in an option should come without delay.
     from costof.report.sections import check
 
     check(study)
@@ -202,7 +211,10 @@ def run_study(
 
 
 def enter_namespace(service: Service) -> None:
-    """Restart the command in a user namespace if its lab needs one for its hosts. Call it before creating anything."""
+    """Restart this command in a user namespace if the lab needs one for its hosts.
+
+    Call it before anything is created.
+    """
     if service.makes_hosts:
         enter()
 
@@ -263,7 +275,7 @@ def _print_plan(plan: Plan, service: Service) -> None:
         role = (
             " (control)"
             if arm.control
-            else " (identical copy of the control, for the run's noise)"
+            else " (identical copy of the control, which shows the run's noise)"
             if arm.replicate
             else ""
         )
@@ -353,7 +365,7 @@ class Bar:
         self._progress.update(self._task, total=elapsed_seconds + left, completed=elapsed_seconds, state=state)
 
     def seconds_left(self, done: int, elapsed_seconds: float, reached: float | None) -> float:
-        """Return the time until the budget ends or the last round is done, whichever is first."""
+        """Return the seconds until the budget ends or the last round is done, whichever comes first."""
         each = elapsed_seconds / max(1, done)
         for_rounds, budget = (self._plan.most_rounds - done) * each, self._plan.start_budget_seconds
         return for_rounds if budget is None else min(budget - elapsed_seconds, for_rounds)

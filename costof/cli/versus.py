@@ -23,7 +23,7 @@ from costof.study.plan import Options
 if TYPE_CHECKING:
     from costof.messages.plan import HostsSettings
 
-#: Longest label that is made from a command.
+#: Maximum length of a label that is made from a command.
 LONGEST_LABEL = 48
 
 
@@ -34,7 +34,7 @@ LONGEST_LABEL = 48
     "-n",
     "names",
     multiple=True,
-    help="Name of a command, one for each in their order. Default: the command itself.",
+    help="Name for a command; give it once for each command, in their order. Default: the command itself.",
 )
 @click.option(
     "--read", metavar="READER", help="Read the figures that this program prints, such as wrk. Default: measure time."
@@ -42,18 +42,18 @@ LONGEST_LABEL = 48
 @click.option(
     "--seconds",
     type=click.FloatRange(min=0, min_open=True),
-    help="Length of a slice; {seconds} in a command is replaced by it.",
+    help="Seconds that a command is measured at a time; also replaces {seconds} in a command.",
 )
 @click.option(
     "--warmup",
     type=click.IntRange(0, MOST_WARMUP_RUNS),
     default=0,
     metavar="N",
-    help="Run a command N times unmeasured whenever the previous slice was of another command.",
+    help="Run a command N times unmeasured each time it follows another command.",
 )
 @click.option("--shell", is_flag=True, help="Run each command with `sh -c`.")
-@click.option("--profile", default="quick", help="quick or default.")
-@click.option("--budget", metavar="TIME", help="Longest measuring time, such as 45s, 5m or 1h30m.")
+@click.option("--profile", default="quick", help="How much to measure: quick, or default (longer and more precise).")
+@click.option("--budget", metavar="TIME", help="Maximum measuring time, such as 45s, 5m or 1h30m.")
 @click.option(
     "--precision", metavar="PERCENT", help="Stop when headline costs are known to within this percentage, such as 2%."
 )
@@ -62,7 +62,7 @@ LONGEST_LABEL = 48
 @hosts_options
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the run. Default: runs/<time>-versus.")
 @click.option("--json", "as_json", is_flag=True, help="Print result.json instead of the table.")
-@click.option("--seed", type=int, help="Seed for the order of the slices.")
+@click.option("--seed", type=int, help="Seed for the random order of measurements.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and all commands, without running them.")
 def versus(
     commands: tuple[str, ...],
@@ -93,7 +93,7 @@ def _content(commands: Sequence[str], names: Sequence[str], settings: dict[str, 
         raise CostofError(ErrorText.TOO_FEW_COMMANDS)
     if names and len(set(names)) != len(commands):
         raise CostofError(ErrorText.COMMAND_NAMES_MISMATCH, names=len(set(names)), commands=len(commands))
-    # The levels need names that arms can have; the labels show the commands.
+    # The levels need names that may be part of an arm's name; the labels show the commands.
     levels = list(names) or [chr(ord("a") + at) if at < 26 else f"command-{at + 1}" for at in range(len(commands))]
     labels = list(names) or _labels(commands)
     settings["once"] = any("{seconds}" in command for command in commands)
@@ -128,8 +128,8 @@ def _labels(commands: Sequence[str]) -> list[str]:
 
 
 def _shortened(words: str) -> str:
-    """Return at most `LONGEST_LABEL` characters in quotation marks.
+    """Return at most `LONGEST_LABEL` characters of a command, in quotation marks.
 
-    With the marks a sentence that begins with the label does not capitalize it.
+    With the marks, a sentence that begins with the label does not capitalize the command.
     """
     return f"“{words if len(words) <= LONGEST_LABEL else words[: LONGEST_LABEL - 1] + '…'}”"

@@ -11,9 +11,9 @@ An application needs three lines:
 column but never contains the value, and closes the connection, because the rest of the result cannot be read reliably.
 A column that this client may not decrypt (the gateway's role `opaque`) is returned as its ciphertext, in bytes.
 
-`must_be_encrypted=["shop.people.name"]` lists columns, by original or shown name. If one of them arrives unencrypted,
-`EncryptionError` is raised: a rule was removed, an envelope was stripped on the way, or the connection bypasses the
-gateway. `close` erases the master keys, so a closed connection cannot be opened again.
+`must_be_encrypted=["shop.people.name"]` lists columns by their original names or their aliases. If one of them arrives
+unencrypted, `EncryptionError` is raised: a rule was removed, an envelope was stripped on the way, or the connection
+bypasses the gateway. `close` erases the master keys, so a closed connection cannot be opened again.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from costof.encrypted.required_columns import RequiredColumns
 from costof.encrypted.schemes import Opener
 from costof.errors import Undecipherable
 
-# Connection attributes that a client sends to the gateway: that it decrypts, and its nonce, which binds keys to the
-# session.
+# Connection attributes that a client sends to the gateway: DECRYPTS says that the client decrypts, NONCE binds keys to
+# the session.
 DECRYPTS = "costof_encrypted"
 NONCE = "costof_nonce"
 NONCE_BYTES = 32
 
 
 class EncryptionError(DatabaseError):
-    """A missing or wrong master key, a changed ciphertext, or a plain column that must be encrypted."""
+    """Raised for a missing or wrong master key, a changed ciphertext, or a plain column that must be encrypted."""
 
 
 def connect(
@@ -50,9 +50,9 @@ def connect(
 ) -> Connection:
     """Open a connection; `settings` are PyMySQL's.
 
-    `master_keys`: 16 bytes each, or 32 hexadecimal digits, by their names in the gateway's rules. `must_be_encrypted`:
-    'database.table.column', in upper or lower case. Raises `EncryptionError` for an invalid key or column name, and all
-    errors of `pymysql.connect`.
+    `master_keys`: keys of 16 bytes or 32 hexadecimal digits, by their names in the gateway's rules.
+    `must_be_encrypted`: columns as 'database.table.column', in upper or lower case. Raises `EncryptionError` for an
+    invalid key or column name, and all errors of `pymysql.connect`.
     """
     return Connection(master_keys=master_keys, must_be_encrypted=must_be_encrypted, **settings)
 
@@ -140,7 +140,7 @@ class _Field(FieldDescriptorPacket):
             self.charsetnr, self.length, self.type_code, self.flags, self.scale = self.envelope.original
 
     def check_encrypted(self, required: RequiredColumns) -> None:
-        """Raise `EncryptionError` if `required` lists this column, by its original or its shown name."""
+        """Raise `EncryptionError` if `required` lists this column, by its original names or its aliases."""
         for names in (self.names, self._shown) if required else ():
             if required.include(name.decode(self._encoding, "replace") for name in names):
                 self._decrypting(_refuse_plain)
@@ -160,7 +160,10 @@ class _Field(FieldDescriptorPacket):
         return read
 
     def _decrypting(self, step: Callable[[], Any]) -> Any:
-        """Return the result of `step`. Raise its `RefusedError` as an `EncryptionError` that names the column."""
+        """Return the result of `step`.
+
+        If it raises `RefusedError`, raise an `EncryptionError` that names the column.
+        """
         try:
             return step()
         except RefusedError as refused:
@@ -174,7 +177,7 @@ def _refuse_plain() -> None:
 
 
 class _Result(MySQLResult):
-    """A PyMySQL result whose converters decrypt first."""
+    """A PyMySQL result that decrypts each value before PyMySQL converts it."""
 
     def _get_descriptions(self) -> None:
         connection = self.connection
@@ -199,7 +202,7 @@ class _Result(MySQLResult):
             raise
 
     def _give_up(self) -> None:
-        """Close the connection: the unread rest of this result would be taken for the next one."""
+        """Close the connection, because the unread rest of this result would be read as the next result."""
         self.unbuffered_active = False
         self.connection._force_close()
         self.connection = None

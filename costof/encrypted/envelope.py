@@ -23,7 +23,7 @@ _WRAPPED_BYTES = 24
 
 
 class RefusedError(Exception):
-    """An invalid ciphertext, key or column name: the only exception that the modules of this package's format raise."""
+    """Raised for an invalid ciphertext, key or column name. The package's decoding modules raise no other exception."""
 
     def __init__(self, problem: Message[Fields], *args: Fields.args, **fields: Fields.kwargs) -> None:
         super().__init__(problem.text(*args, **fields))
@@ -41,12 +41,12 @@ class Algorithm(Enum):
 
     @property
     def label(self) -> str:
-        """The algorithm's name in the derivation of its keys."""
+        """The algorithm's name as an input of the derivation of its keys."""
         return self.name.lower().replace("_", "-")
 
 
 class RowFormat(Enum):
-    """MySQL's row formats: of a query (text), and of a prepared statement (binary)."""
+    """MySQL's formats of result rows: TEXT for queries, BINARY for prepared statements."""
 
     TEXT = 0
     BINARY = 1
@@ -66,7 +66,7 @@ class OriginalType(NamedTuple):
 class Envelope:
     """The encryption parameters of a column. Without a wrapped key (opaque), this client cannot decrypt the column.
 
-    `number`: the number of the wrapped data key in its session; later keys have higher numbers.
+    `number` is the number of the wrapped data key in its session. Later keys have higher numbers.
     """
 
     algorithm: Algorithm
@@ -81,9 +81,9 @@ class Envelope:
 
     @classmethod
     def parse(cls, tail: bytes) -> Envelope | None:
-        """Parse the bytes after a definition's last field; return None if there are none.
+        """Parse the bytes after a column definition's last field; return None if there are none.
 
-        Raises `RefusedError` if they are not exactly one envelope: no server itself sends anything there.
+        Raises `RefusedError` if they are not exactly one envelope. A server without a gateway sends no such bytes.
         """
         if not tail:
             return None
@@ -109,13 +109,16 @@ class Envelope:
         return cls(algorithm, original, name.decode(), number, key[_NUMBER_BYTES:])
 
     def associated_data(self, row_format: RowFormat, names: tuple[bytes, bytes, bytes]) -> bytes:
-        """Return the associated data of a value. `names`: the original names of database, table and column."""
+        """Return the associated data with which values of this column are authenticated (as in AEAD).
+
+        `names`: the original names of database, table and column.
+        """
         data = bytes([self.algorithm.value]) + _ORIGINAL.pack(*self.original) + bytes([row_format.value])
         return data + b"".join(name + b"\0" for name in names)
 
 
 def _short_text(text: bytes) -> tuple[bytes, bytes]:
-    """Split a text that begins with its length (one byte) from the rest."""
+    """Return the text at the beginning, whose first byte is its length, and the bytes after it."""
     end = 1 + text[0]
     if len(text) < end:
         raise ValueError

@@ -20,7 +20,7 @@ def session_salt(scramble: bytes, nonce: bytes) -> bytes:
 
 
 def master_key(key: str | bytes) -> bytearray:
-    """Return the 16 bytes of a key; a string is hexadecimal. Raises `RefusedError`."""
+    """Return the 16 bytes of a key. A string must be hexadecimal. Raises `RefusedError` for an invalid key."""
     try:
         secret = bytearray.fromhex(key) if isinstance(key, str) else key
     except ValueError:
@@ -66,7 +66,7 @@ class KeyRing:
 
 
 class SessionKeys:
-    """The current data key of one session, and its openers."""
+    """The current data key of one session, and a decryptor ("opener") with this key for each algorithm."""
 
     def __init__(self, key_ring: KeyRing, salt: bytes) -> None:
         self._key_ring = key_ring
@@ -76,12 +76,12 @@ class SessionKeys:
         self._openers: dict[Algorithm, Opener] = {}
 
     def begin(self) -> None:
-        """Begin a result set; the previous one may not have been read to its end."""
+        """Begin a result set in all openers, since the previous result set may have been left partly unread."""
         for each in self._openers.values():
             each.begin()
 
     def opener(self, envelope: Envelope) -> Opener:
-        """Return the opener for a column that is not opaque.
+        """Return the opener for a column that is not opaque, and switch to the data key of its envelope.
 
         Raises `RefusedError` if its master key is missing or wrong, or if the session has already replaced its data
         key.

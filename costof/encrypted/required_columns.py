@@ -22,7 +22,7 @@ class RequiredColumns:
         return bool(self._columns)
 
     def include(self, names: Iterable[str]) -> bool:
-        """Return whether the column of this database, table and column name must be encrypted."""
+        """Return whether a column must be encrypted. `names`: its database, its table and its own name."""
         return tuple(name.lower() for name in names) in self._columns
 
 

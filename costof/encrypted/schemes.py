@@ -29,7 +29,7 @@ def erase(secret: bytearray) -> None:
 
 
 class Opener(ABC):
-    """A decryptor of a session's values by one algorithm, in the order in which they were encrypted.
+    """A decryptor for one algorithm in one session. Values must come in the order in which they were encrypted.
 
     Within a result set no value may be missing; values of earlier result sets may have been left unread.
     """
@@ -46,8 +46,9 @@ class Opener(ABC):
     def open(self, associated: bytes, sealed: bytes) -> bytes:
         """Decrypt a value.
 
-        Raises `RefusedError` if it was changed, was encrypted with another key or for another column, is repeated or
-        out of order, or follows a missing value of its result set. ECB has no count, so its order is not checked.
+        Raises `RefusedError` if the value was changed, was encrypted with another key or for another column, is
+        repeated or out of order, or follows a missing value of its result set. Values of ECB have no count, so their
+        order is not checked.
         """
         try:
             if sealed[0] != self._number:
@@ -159,7 +160,7 @@ class _Ctr(_WithMac):
 class _Cbc(_WithMac):
     def __init__(self, algorithm: Algorithm, key: bytearray, mac_key: bytearray) -> None:
         super().__init__(algorithm, key, mac_key)
-        # An IV is the encrypted count (SP 800-38A, appendix C); ECB decrypts it block by block.
+        # The IV of a value is its count, encrypted (SP 800-38A, appendix C). ECB decrypts this one block.
         self._counts: Any = Cipher(self._key, modes.ECB()).decryptor()  # noqa: S305
 
     def _decrypt(self, body: bytes) -> bytes:

@@ -6,7 +6,8 @@ from costof.lab.program import Counters
 from costof.messages.answers import SliceAnswer
 from costof.study.schema import ArmSettings
 
-# Connections of cluster members and of the lab's administration, which the server counts too.
+# The maximum number of connections of cluster members and of the lab's administration, which the server counts in
+# addition to the client's.
 STRAY_CONNECTIONS = 4
 
 
@@ -14,9 +15,9 @@ def mismatch(settings: ArmSettings, view: str, answer: SliceAnswer, moved: Count
     """Return why a slice's evidence contradicts its arm's settings, as text; None if it does not.
 
     `moved` is the change of the server's counters during the slice; a server without counters is not checked. The
-    server may count more connections than the client: failed ones, and one that each of the `workers` left unfinished
-    at the end of this slice and of the slice before. A slice without a successful operation has no evidence, only
-    errors.
+    server may count more connections than the client: failed ones, and for each of the `workers` one that was
+    unfinished at the end of this slice and one at the end of the slice before. A slice without a successful operation
+    has no evidence, only errors.
     """
     if answer.operations == 0:
         return None
@@ -78,7 +79,7 @@ def _server_side(settings: ArmSettings, opened: int, moved: Counters, stray: int
     if not settings.transport.is_tls:
         return None if moved.shared or tls <= stray else f"the server counted {tls} TLS connections"
     version = settings.transport.version
-    # A server that does not count by version counts under 'TLS'.
+    # A server that does not count TLS versions separately counts all TLS connections under 'TLS'.
     if version:
         tls = moved.tls_connections.get(f"TLSv{version}", 0) + moved.tls_connections.get("TLS", 0)
     name = f"TLS {version}" if version else "TLS"

@@ -92,7 +92,7 @@ def run(
                 ledger.append(before.look_at_end)
             for text in busy_warnings:
                 ledger.append(WarningRecord(text=text))
-            # An unreadable CPU time is an error before anything is loaded.
+            # Read now, so that an unreadable CPU time ends the run before any data is loaded.
             service.cpu_seconds()
             progress.stage("verifying the arms")
             state.instruments.start(stack)
@@ -114,7 +114,7 @@ def run(
             raise
     finally:
         share = (read_machine().steal - steal) / max(1e-9, (time.monotonic() - started) * (os.cpu_count() or 1))
-        # If a run could not be resumed, its results stay as they were.
+        # If resuming a run failed before it measured anything, its results stay as they were.
         if has_begun or not before.resumed:
             ledger.append(EndRecord(partial=partial, steal_share=max(0.0, share), error_rate=state.looks.error_rate))
     if partial:
@@ -203,7 +203,8 @@ def _warm_up(state: State) -> None:
 
 
 def _limit_server_cpu(state: State) -> None:
-    """Limit the CPU seconds of --server-cpu to this machine's cores, if the servers have loopback addresses."""
+    """If the servers have loopback addresses, let --server-cpu print no more CPU time than this machine's cores can
+    use."""
     server_cpu = state.service.server_cpu
     if server_cpu is None or state.instruments.population is not None:
         return
@@ -226,9 +227,10 @@ def run_starts(
     before: StartingPoint | None = None,
     population: HostsProcess | None = None,
 ) -> None:
-    """Run each start of the servers that is not complete yet; most plans have one. A partial start ends the run.
+    """Run, one after the other, the starts of the servers that are not complete yet. A partial start ends the run.
 
-    Raises as `run` and `open_service` do if the first start fails. Later errors are only in the ledger.
+    Without --restarts there is one start. Raises as `run` and `open_service` do if the first start fails. Later errors
+    are only recorded in the ledger.
     """
     before = first = before or StartingPoint()
     while before.whole_starts < plan.starts:
@@ -246,7 +248,7 @@ def run_starts(
 
 @dataclass(frozen=True)
 class StartProgress:
-    """Progress whose stages name the start of the servers."""
+    """Passes progress on to `progress`, and says in each stage to which start of the servers it belongs."""
 
     progress: Progress
     start: int

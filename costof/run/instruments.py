@@ -182,7 +182,7 @@ class Instruments:
         return refusal_reason
 
     def _endpoint(self, instrument: str, arm: PlannedArm) -> ipc.Endpoint:
-        """Return an arm's endpoint for an instrument. Raises `UnsupportedArmError` if no client can."""
+        """Return the endpoint at which an instrument measures an arm. Raises `UnsupportedArmError` if it cannot."""
         endpoint = self.service.endpoint(arm)
         if instrument != COMMAND or self.plan.client is None:
             return endpoint
@@ -190,8 +190,9 @@ class Instruments:
         return ipc.Endpoint(service=settings)
 
     def _check_that_arms_can_run(self, ready: list[Ready]) -> None:
-        """Raise `ARMS_CANNOT_RUN` if no arm can run, or no protected arm that the user chose or could fix.
+        """Raise `ARMS_CANNOT_RUN` if no arm can run.
 
+        Also raise it if no protected arm can run, and either the user chose the protection or can fix the cause.
         Otherwise the run continues: a target that does not support the protection gets a report of its control.
         """
         errors = {arm.name: arm.error for each in ready for arm in each.arms if arm.error is not None}
@@ -241,7 +242,8 @@ class Instruments:
         )
 
     def _name_for_instrument(self, workload: str, arm: PlannedArm) -> str:
-        """Return the instrument's name for a workload, which depends on the arm's number of workers and options."""
+        """Return the name under which an instrument has a workload; it depends on the arm's number of workers and
+        options."""
         spec, workers = self.plan.study.workloads[workload], self.plan.workers(workload, arm)
         parts = [
             workload,
@@ -270,7 +272,10 @@ def _check_library(ready: Ready, arms: Iterable[PlannedArm]) -> None:
 def _grouped(
     arms: Iterable[PlannedArm], surroundings: Callable[[PlannedArm], Surroundings]
 ) -> list[tuple[Surroundings, list[PlannedArm]]]:
-    """Return arms grouped by their process. An arm without variables joins the first group with the same program."""
+    """Return the arms grouped by the process that measures them, each group with the environment of its process.
+
+    An arm without environment variables joins the first group with the same program.
+    """
     groups: dict[Surroundings, list[PlannedArm]] = {}
     for arm in sorted(arms, key=lambda arm: not surroundings(arm).variables):
         needed = surroundings(arm)

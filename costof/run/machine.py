@@ -1,4 +1,4 @@
-"""Facts about the machine of a run, which every result carries to make figures comparable."""
+"""Facts about the machine of a run. Every result contains them, to make figures comparable."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Reading:
     """A reading of the machine's clocks and CPU time, in seconds.
 
     `busy` is the CPU time of programs and kernel, `steal` the time that the hypervisor gave to others. `seconds` is the
-    monotonic clock, and `clock` the time of day minus it, which changes if the time of day is set.
+    monotonic clock. `clock` is the time of day minus the monotonic clock; it changes if the time of day is set.
     """
 
     seconds: float
@@ -57,7 +57,7 @@ class Reading:
 
 
 def read_machine() -> Reading:
-    """Return a reading of now."""
+    """Return the current reading."""
     # Columns of /proc/stat (proc(5)) in ticks: user, nice, system, idle, iowait, irq, softirq, steal.
     fields = [int(field) for field in _read("/proc/stat").split("\n", 1)[0].split()[1:]]
     tick = os.sysconf("SC_CLK_TCK")

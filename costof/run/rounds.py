@@ -30,7 +30,7 @@ from costof.study.schema import SliceSize
 
 
 class Progress(Protocol):
-    """Receives the progress of a run, such as the terminal."""
+    """A receiver of the progress of a run, such as the terminal."""
 
     def stage(self, text: str) -> None: ...
 
@@ -41,11 +41,11 @@ class Progress(Protocol):
 class StartingPoint:
     """The state from which a resumed run, or the next start of the servers, continues.
 
-    `samples`, `rounds` (complete ones) and `seconds` (of measuring) belong to this start. `error_rate_spent` is the
-    part of the error rate that looks have used. `start` is the number of this start, `whole_starts` counts complete
-    starts, and `earlier_rounds` their rounds, after which this start's rounds are numbered. `hosts` is the number of
-    hosts at the beginning of the run, or None. `identity` identifies its servers. `look_at_end` is the look of a run
-    that was complete before, whose verdicts are known.
+    `samples`, `rounds` (only complete ones) and `seconds` (of measuring) belong to this start, whose number is `start`.
+    `whole_starts` is the number of complete starts, and `earlier_rounds` the number of their rounds, after which the
+    rounds of this start are numbered. `error_rate_spent` is the part of the error rate that interim analyses (looks)
+    have used. `hosts` is the number of hosts at the beginning of the run, or None. `identity` identifies its servers.
+    `look_at_end` is the look at the end of a run that was already complete, whose verdicts are known.
     """
 
     samples: Samples = field(default_factory=Samples)
@@ -86,7 +86,7 @@ class State:
 
     @property
     def runnable(self) -> dict[str, list[str]]:
-        """The measurable arms of each workload."""
+        """The names of the arms that can be measured, by workload."""
         return {
             name: [
                 arm.name
@@ -98,7 +98,10 @@ class State:
 
 
 def measure_round(state: State, number: int) -> list[MeasuredSlice]:
-    """Measure all slices of a round, and again if a host was lost and the remaining hosts suffice."""
+    """Measure and return all slices of a round.
+
+    If a host is lost and enough hosts remain, the round is measured again.
+    """
     while True:
         try:
             return _measure_slices(state, number)
@@ -119,7 +122,7 @@ def measure_round(state: State, number: int) -> list[MeasuredSlice]:
 
 
 def _measure_slices(state: State, number: int) -> list[MeasuredSlice]:
-    """Measure all slices of a round, or those until the service is lost."""
+    """Measure and return the slices of a round, up to the loss of the service if it is lost."""
     measured = []
     for key in state.schedule.round(number, state.runnable):
         if not _arm_is_lost(state, key.arm):
@@ -130,7 +133,7 @@ def _measure_slices(state: State, number: int) -> list[MeasuredSlice]:
 
 
 def _arm_is_lost(state: State, name: str) -> bool:
-    """Return whether the arm's part of the service is lost, and record that once. Other arms continue."""
+    """Return whether the arm's part of the service is lost; record the first loss. Other arms continue."""
     if name in state.lost_arms:
         return True
     reason = state.service.failure_reason(state.plan.arm(name))
@@ -142,9 +145,9 @@ def _arm_is_lost(state: State, name: str) -> bool:
 
 
 def _measure_or_repeat(state: State, key: SliceKey, number: int) -> MeasuredSlice:
-    """Measure a slice, and once more if a host began it late.
+    """Measure a slice, and measure it once more if a host began it late.
 
-    The slice is added to the ledger, and to the samples unless it is a warm-up or has a mismatch.
+    The slice is added to the ledger, and to the samples unless it is a warm-up or its evidence has a mismatch.
     """
     for last_attempt in (False, True):
         state.slices += 1
@@ -193,7 +196,7 @@ def measure_slice(
     steal, foreign, hosts = machine.steal, max(0.0, machine.busy - known), []
     reason = mismatch(arm.settings, workload.view, answer, moved, workers) or judgement.mismatch
     if isinstance(answer, PopulationAnswer):
-        # Other machines than this one made the load.
+        # On several hosts, the load comes from the hosts, so their readings count instead of this machine's.
         steal, foreign, hosts = answer.steal_seconds, answer.foreign_cpu_seconds, answer.hosts
         reason = reason or answer.evidence_mismatch or (answer.not_simultaneous_reason if round_number >= 0 else None)
     record = SliceRecord(
@@ -227,9 +230,9 @@ def cpu_seconds_here(service: Service, cpu: dict[str, float]) -> float:
 
 
 def _prepare_connections(plan: Plan, service: Service, instruments: Instruments, arm: PlannedArm, name: str) -> None:
-    """Open the TLS session and the connections that a slice on the wire needs, without measuring that.
+    """Prepare, without measuring, the TLS session and the connections that a slice on the wire needs.
 
-    If the arm resumes sessions, a new one is needed, since preparing the servers has invalidated the last one.
+    If the arm resumes sessions, it gets a new session, since preparing the servers has invalidated the last one.
     Connections that stay open are new in each slice, because random properties of a connection would bias the arm's
     figures.
     """
@@ -244,7 +247,7 @@ def _prepare_connections(plan: Plan, service: Service, instruments: Instruments,
 
 
 def _run_unmeasured(plan: Plan, instruments: Instruments, arm: PlannedArm, workload: str) -> None:
-    """Perform one operation of each worker on a new connection, without recording it."""
+    """With each worker, perform one operation on a new connection, without recording it."""
     size = plan.size(workload, arm).model_copy(update={"operations": plan.workers(workload, arm)})
     instruments.slice(0, arm, workload, size, reconnect=True)
 
@@ -263,7 +266,7 @@ def _read_counters(service: Service, servers: Sequence[str]) -> Counters:
 
 @contextmanager
 def _ignoring_lost_service(service: Service) -> Iterator[None]:
-    """Ignore errors of reading from a service that is lost, so that its slice is still recorded.
+    """Ignore errors of reading from a service that has been lost, so that the slice is still recorded.
 
     Raises `TARGET_FAILED` if the service is not lost.
     """

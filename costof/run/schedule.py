@@ -14,12 +14,12 @@ from costof.statistics.verdicts import ERROR_RATE
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 
-#: Random orders drawn for a round, of which the most balanced is used.
+#: Number of random orders drawn for a round, of which the most balanced one is used.
 DRAWS = 8
 
 
 class BalancedOrders:
-    """Orders of the same few items, one for each round, in which each item follows every item equally often.
+    """Orders of a few items, such as protections, one a round, in which each item follows every item equally often.
 
     A round has each item once and begins with the last item of the round before. All ordered pairs of items, including
     an item with itself, occur equally often, up to a difference of one or two. So the after-effects of a slice (a
@@ -35,7 +35,10 @@ class BalancedOrders:
         self._followed: Counter[tuple[str, str]] = Counter()
 
     def next(self, items: Sequence[str], previous: str | None) -> list[str]:
-        """Return the order of the next round. `previous` is the last measured item, possibly of another group."""
+        """Return the order in which to measure `items` in the next round, and count it.
+
+        `previous` is the item that was measured last, which may not be one of `items`.
+        """
         rows = [self._draw(items, previous) for _ in range(DRAWS)]
         row = min(rows, key=lambda row: sum(self._followed[pair] for pair in pairwise(row)))
         self._followed.update(pairwise(row))
@@ -67,19 +70,19 @@ class BalancedOrders:
 T = TypeVar("T")
 #: Consecutive rounds that must reach the precision before the run ends.
 STEADY_ROUNDS = 3
-#: Shares of the budget at which a run is analysed, and ended if every headline verdict is reached.
+#: Shares of the budget after which a run is analysed early. It ends if every headline verdict is reached.
 LOOKS = (0.3, 0.5)
-#: The spent share of the error rate is the share of the budget to this power: early looks, which suffice for large
-#: effects, spend little, and the last analysis most (Lan & DeMets 1989; Kim & DeMets 1987, with a power of 3).
+#: The share of the error rate that analyses have spent is the spent share of the budget to this power. So early
+#: analyses, which suffice for large effects, spend little of it, and the last analysis spends most (Lan & DeMets 1989;
+#: Kim & DeMets 1987, with a power of 3).
 SPENDING_POWER = 3
 
 
 class Schedule:
     """The order of a run's slices in each round, determined by the plan's seed.
 
-    The arms of one workload and context follow each other, so that the pairs of a difference are close in time. In each
-    round, groups of a workload and a context are shuffled within each level of factors that are slow to change, and
-    these levels too.
+    The arms of one workload and context form a group and follow each other, so that the slices of a difference are
+    close in time. Each round shuffles the levels of slow factors, and the groups within each of these levels.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -88,12 +91,13 @@ class Schedule:
         self._last: str | None = None
 
     def round(self, number: int, workloads: dict[str, list[str]]) -> list[SliceKey]:
-        """Return one slice of each arm of each workload; `workloads` maps a workload to the arms that can run it.
+        """Return one slice of each arm of each workload, in order; `workloads` maps a workload to the arms that can run
+        it.
 
-        Protections are balanced across contexts: a group of arms begins with the protection that the group before it
-        ended with. The control's two copies count as one protection and follow each other. The first of them stands for
-        the control and the second for the replicate, so that the control follows itself as often as other arms do. The
-        order of the two is random, and each is first once in two rounds.
+        Protections are balanced across contexts: a group of arms begins with the protection with which the group before
+        it ended. Control and replicate count as one protection and follow each other, so that the control follows
+        itself as often as other arms follow themselves. Which of the two is first is random, and each is first once in
+        two rounds.
         """
         chance = random.Random(f"{self._plan.seed}/{number}")
         slow = [name for name, factor in self._plan.study.factors.items() if factor.slow]
@@ -128,7 +132,7 @@ class Schedule:
 
 
 def _alternating(copies: list[PlannedArm], group: str, number: int) -> list[PlannedArm]:
-    """Return the control's copies in this round's order. Each pair of rounds has both orders."""
+    """Return control and replicate in this round's order. Each pair of rounds has both orders."""
     swapped = random.Random(f"{group}/{number // 2}").random() < 0.5
     return copies[::-1] if swapped == (number % 2 == 0) else copies
 
@@ -155,7 +159,7 @@ class Looks:
 
     @property
     def error_rate(self) -> float:
-        """The error rate of the final verdicts: that of the look that ended the run, or the unspent rest."""
+        """The error rate of the final verdicts: that of the look that ended the run, or else the unspent rest."""
         return self._ended_at or ERROR_RATE - self._spent
 
     def end(self, rate: float) -> None:
@@ -181,7 +185,7 @@ class Looks:
 def precision(plan: Plan, samples: Samples) -> float | None:
     """Return the largest half-width of the headline ratios' intervals, for the stop rule; None if unknown.
 
-    It is unknown for one start of several, whose rounds do not show the variation between starts.
+    It is always unknown in a run of several starts, since the rounds of one start do not show how much starts vary.
     """
     if plan.starts > 1:
         return None
@@ -206,9 +210,9 @@ def enough(
 ) -> bool:
     """Return whether the stop rule ends the run.
 
-    A run ends after the most rounds, or before a round that would exceed the budget (but never with a single round), or
-    after the fewest rounds if each of the last `STEADY_ROUNDS` rounds had the plan's precision. A plan with a fixed
-    number of rounds has neither budget nor precision.
+    A run ends after the maximum number of rounds. It ends before a round that would exceed the budget, but never with a
+    single round. It also ends after the minimum number of rounds if each of the last `STEADY_ROUNDS` rounds had the
+    plan's precision. A plan with a fixed number of rounds has neither budget nor precision.
 
     `reached` is the precision after each round so far. A run that ended at the first precise round would be too
     confident: its 95 % intervals contained the truth in 92 % of simulated runs, and in 93 to 94 % with this rule.

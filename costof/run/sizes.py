@@ -1,9 +1,9 @@
 """Sizes of slices: as short as the noise of a workload allows, and never longer than the study plans.
 
 Slices of r operations, with t seconds for each operation and s seconds of start-up, give an estimate with the variance
-(B + W / r) * (s + r * t) / T in T seconds, for a variance W of operations and B between slices. It is least at
-r = sqrt(s / t * W / B) (Kalibera & Jones 2013). One round of warm-up does not show B, which is not needed: if s is a
-tenth of a slice, longer slices reduce the variance by at most a tenth, whatever B is, and increase it if B is large.
+(B + W / r) * (s + r * t) / T in T seconds, for a variance W of operations and B between slices. It is lowest at r =
+sqrt(s / t * W / B) (Kalibera & Jones 2013). One warm-up round does not show B, but B is not needed: if s is a tenth of
+a slice, longer slices reduce the variance by at most a tenth, whatever B is, and increase it if B is large.
 """
 
 from __future__ import annotations
@@ -18,21 +18,22 @@ from costof.study.load import PHASES, WORKLOAD, CommandRate
 from costof.study.plan import Plan
 from costof.study.schema import SliceSize
 
-#: The largest share of start-up in a slice with its start-up.
+#: The maximum share of start-up in the time of a slice, start-up included.
 MOST_START_UP = 0.1
-#: The largest bias as a share of the plan's precision. The logarithm of a slice's mean is too low by half of the mean's
-#: relative variance, which may differ between arms.
+#: The maximum bias, as a share of the plan's precision. The logarithm of a slice's mean is too low by half of the
+#: mean's relative variance, which may differ between arms.
 MOST_BIAS = 0.1
-#: Five periods of 10 ms, in which a lab enforces CPU limits and the kernel counts CPU time.
+#: The minimum length of a slice: five periods of 10 ms, in which a lab enforces CPU limits and the kernel counts CPU
+#: time.
 SHORTEST_SECONDS = 0.05
-#: Operations of each worker, since the first one is affected by the arm before.
+#: The minimum number of operations of each worker in a slice, since the first one is affected by the arm before.
 FEWEST_IN_A_ROW = 2
-#: The same if a figure is of the whole slice, since the end of the slice may cut off one operation of each worker.
+#: The same minimum for workloads with a figure of the whole slice, whose end may cut off one operation of each worker.
 FEWEST_IN_A_ROW_OF_WHOLE = 100
-#: A slice of a load lasts this many times as long as a connection.
+#: A slice at a load lasts this many times as long as a connection.
 LIVES_OF_A_CONNECTION = 2
 LONGEST_SECONDS_OF_A_LOAD = 30.0
-#: For a slice that ends by its seconds: its number of operations, and the limit of the fastest arm's operations as a
+#: The number of operations of a slice that ends after its seconds; and the limit on the fastest arm's operations, as a
 #: multiple of the planned ones.
 UNLIMITED, MOST_TIMES = 2**31, 10
 
@@ -51,15 +52,15 @@ class MeasuredSlice:
 
     @property
     def noise(self) -> float:
-        """Relative variance of the mean of its operations, by the longest phase, which contains the others."""
+        """The relative variance of the mean of the slice's longest phase, which contains all others."""
         whole = max(self.answer.phases.values(), key=lambda phase: phase.sum_ns)
         return max(0.0, whole.sum_squares_ns2 * whole.count / whole.sum_ns**2 - 1) / whole.count
 
 
 def choose_sizes(plan: Plan, round_slices: Sequence[MeasuredSlice]) -> dict[str, SliceSize]:
-    """Return the sizes of slices by the plan and the last round of warm-up.
+    """Return the sizes of slices that follow from the plan and the last warm-up round.
 
-    With several hosts, slices end by time, so that all hosts end together.
+    With several hosts, slices end after their seconds, so that all hosts end together.
     """
     sizes = _choose_for_one_machine(plan, round_slices)
     return sizes if plan.hosts is None else _ended_by_time(plan, sizes, round_slices)
@@ -68,10 +69,11 @@ def choose_sizes(plan: Plan, round_slices: Sequence[MeasuredSlice]) -> dict[str,
 def _ended_by_time(
     plan: Plan, sizes: Mapping[str, SliceSize], round_slices: Sequence[MeasuredSlice]
 ) -> dict[str, SliceSize]:
-    """Return sizes that end by time: the time that the slowest arm needs for the planned operations.
+    """Return sizes that end after their seconds: the time that the slowest arm needs for the planned operations.
 
-    It is limited to the time in which the fastest arm makes `MOST_TIMES` of the planned operations, since hosts might
-    run out of ports for its connections. A program that takes a duration ends by time anyway, and keeps its size.
+    That time is at most the one in which the fastest arm makes `MOST_TIMES` of the planned operations, since hosts
+    might run out of ports for its connections. A program that takes a duration keeps its size, since it ends by time
+    anyway.
     """
     unchanged = {name for name, each in plan.study.workloads.items() if each.takes_duration}
     seconds: dict[str, list[float]] = {}
@@ -90,11 +92,11 @@ def _ended_by_time(
 
 
 def _choose_for_one_machine(plan: Plan, round_slices: Sequence[MeasuredSlice]) -> dict[str, SliceSize]:
-    """Return the plan's sizes, shortened as far as this round of warm-up allows, equally for all arms.
+    """Return the plan's sizes, shortened as far as the warm-up round allows, equally for all arms.
 
-    Slices of a load are never shortened, and are lengthened if its connections last long, so that enough are open at
-    once. Sizes also stay as planned if the number of rounds is fixed, and for programs that take a duration. Slices
-    stay long enough for the most rounds to fill the budget.
+    Slices at a load are never shortened. They are lengthened if connections last long, so that enough are open at once.
+    Sizes also stay as planned if the number of rounds is fixed, and for programs that take a duration. No slice gets so
+    short that the maximum number of rounds would not fill the budget.
     """
     if plan.load is not None and not isinstance(plan.load, CommandRate):
         return {WORKLOAD: _size_at_load(plan.slices[WORKLOAD], round_slices)}
@@ -115,7 +117,8 @@ def _choose_for_one_machine(plan: Plan, round_slices: Sequence[MeasuredSlice]) -
 
 
 def _size_at_load(planned: SliceSize, round_slices: Sequence[MeasuredSlice]) -> SliceSize:
-    """Return a size of several times the life of a connection, since no connection is open when a slice begins."""
+    """Return a size that lasts several times as long as a connection, because no connection is open when a slice
+    begins."""
     answers = [measured.answer for measured in round_slices if measured.answer.operations]
     lifetimes = (
         sum(answer.phases[phase].sum_ns for phase in PHASES if phase in answer.phases) / answer.operations
@@ -126,8 +129,11 @@ def _size_at_load(planned: SliceSize, round_slices: Sequence[MeasuredSlice]) -> 
 
 
 def _share_needed(plan: Plan, slices: Sequence[MeasuredSlice], precision: float) -> float:
-    """Return the share of their length that suffices for slices of one size."""
-    # The mean, because a slow change of a factor takes much time in few slices and counts for all.
+    """Return the fraction of their measured length at which slices of this size still suffice for the precision.
+
+    It may be above 1.
+    """
+    # The mean, because changes of a slow factor take long in few slices, but their time counts for all slices.
     start_up = fmean(measured.start_up_seconds for measured in slices)
     seconds = max(SHORTEST_SECONDS, start_up * (1 / MOST_START_UP - 1)) / min(measured.seconds for measured in slices)
     # The median of the noise, because one slow operation of a cold server would raise a mean.
@@ -142,7 +148,7 @@ def _share_needed(plan: Plan, slices: Sequence[MeasuredSlice], precision: float)
 
 
 def _in_a_row(plan: Plan, measured: MeasuredSlice) -> float:
-    """Return the operations of each worker; a command has one worker on each host."""
+    """Return how many operations each worker performed in the slice. A command has one worker on each host."""
     workers = plan.workers(measured.key.workload, plan.arm(measured.key.arm))
     if (
         isinstance(measured.answer, PopulationAnswer)

@@ -1,4 +1,5 @@
-"""Break-even points: operations a connection from which a protection costs less than a share, or no longer saves."""
+"""Break-even points: from how many operations on each connection a protection costs less than a given share of the
+time, and up to how many it saves time."""
 
 from __future__ import annotations
 
@@ -14,7 +15,10 @@ RESAMPLES = 2000
 
 @dataclass(frozen=True)
 class Rounds:
-    """Mean times of a connection and of an operation, one of each round, in the same rounds."""
+    """Mean times of a connection and of an operation, on the control and on an arm.
+
+    Each sequence has one mean for each round, for the same rounds.
+    """
 
     control_connection: Sequence[float]
     arm_connection: Sequence[float]
@@ -24,7 +28,7 @@ class Rounds:
 
 @dataclass(frozen=True)
 class Operations:
-    """A number of operations a connection with its 95 % interval; infinite if no number is enough."""
+    """A number of operations on each connection, with its 95 % interval; infinite if no number is enough."""
 
     value: float
     low: float
@@ -32,21 +36,22 @@ class Operations:
 
 
 def break_even(rounds: Rounds, share: float, seed: int) -> Operations:
-    """Return the operations a connection from which the arm takes less than `share` longer than the control.
+    """Return from how many operations on each connection the arm takes less than `share` longer than the control.
 
-    With n operations a connection costs C + n q. The arm's extra, dC + n dq, stays below share (C + n q) from
-    n = (dC - share C) / (share q - dq) on, or never where dq is not below share q. The interval is a percentile
-    bootstrap over rounds, or starts (Efron 1979; Hesterberg 2015), since the ratio of two uncertain numbers has no
-    simple interval.
+    With n operations, a connection takes C + n q on the control, and dC + n dq longer on the arm. That extra is below
+    share (C + n q) from n = (dC - share C) / (share q - dq) on, or never if dq is not below share q. The interval is a
+    percentile bootstrap over rounds, or starts (Efron 1979; Hesterberg 2015), since the ratio of two uncertain numbers
+    has no simple interval.
     """
     return _resampled(rounds, seed, lambda figures: _needed(figures, share))
 
 
 def saves_below(rounds: Rounds, seed: int) -> Operations:
-    """Return the operations a connection up to which the arm takes less time than the control.
+    """Return up to how many operations on each connection the arm takes less time than the control.
 
-    A connection that saves -dC pays for n = -dC / dq operations that cost dq each. The result is 0 if connections do
-    not save, and infinite if operations do not cost. The interval is that of `break_even`.
+    If opening a connection saves -dC, and each operation costs dq, the saving is used up after n = -dC / dq operations.
+    The result is 0 if connections do not save, and infinite if operations do not cost. The interval is that of
+    `break_even`.
     """
     return _resampled(rounds, seed, _saved)
 
@@ -66,8 +71,8 @@ def _needed(figures: np.ndarray, share: float) -> np.ndarray:
     over = extra_connection - share * connection
     room = share * operation - extra_operation
     with np.errstate(divide="ignore", invalid="ignore"):
-        # Without room each operation alone costs at least the share, so that no number of operations is enough, even if
-        # the connection saves and few operations stay below the share.
+        # If `room` is not positive, each operation alone costs at least the share, so more operations never bring the
+        # cost below it. This holds even if the connection saves time.
         needed: np.ndarray = np.where(room > 0, np.maximum(0.0, over / room), np.inf)
     return needed
 

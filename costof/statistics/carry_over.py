@@ -10,19 +10,20 @@ import numpy as np
 from costof.statistics.histogram import Numbers
 from costof.statistics.intervals import Mean
 
-#: Sweeps over rounds and arms. Balanced rounds need one; with missing slices it takes a few more to converge.
+#: The maximum number of sweeps over rounds and arms, and the change at which they end. Balanced rounds need one sweep;
+#: with missing slices it takes a few more to converge.
 MOST_SWEEPS, TOLERANCE = 100, 1e-10
 
 
 def carry_over(
     logs: Sequence[float], rounds: Sequence[int], arms: Sequence[int], after_other: Sequence[bool]
 ) -> Mean | None:
-    """Return the mean difference of slices after another arm from slices after the same arm, by rounds and arms.
+    """Return how much higher the logarithm of a figure is after another arm's slice than after the same arm's slice.
 
-    Each slice has the logarithm of its figure, its round and arm, and whether the slice before it was another arm's.
-    Least squares with an effect for each round and each arm (the first-order carry-over model of crossover designs:
-    Jones & Kenward 2014, "Design and analysis of cross-over trials", chapter 5). None if rounds and arms alone
-    determine which slices follow another arm's.
+    For each slice, the sequences hold the logarithm of its figure, its round, its arm, and whether the slice before it
+    was another arm's. The method is least squares with an effect for each round and each arm (the first-order
+    carry-over model of crossover designs: Jones & Kenward 2014, "Design and analysis of cross-over trials", chapter 5).
+    The result is None if rounds and arms alone determine which slices follow another arm's.
     """
     _, round_index = np.unique(rounds, return_inverse=True)
     _, arm_index = np.unique(arms, return_inverse=True)
@@ -37,7 +38,7 @@ def carry_over(
 
 
 def _within(values: Numbers, round_index: np.ndarray, arm_index: np.ndarray) -> Numbers:
-    """Return the residuals of values after the effects of rounds and arms."""
+    """Return the values minus the fitted effects of their rounds and arms."""
     for _ in range(MOST_SWEEPS):
         before = values
         for group in (round_index, arm_index):

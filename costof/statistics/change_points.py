@@ -1,8 +1,8 @@
 """Change points: positions at which the mean of a series changes.
 
-They minimize the sum of squared distances from the segments' means plus a penalty for each change, exactly, by optimal
-partitioning (Jackson et al. 2005). PELT finds the same positions faster (Killick, Fearnhead & Eckley 2012), but a
-series has only one value for each run here.
+The positions minimize the sum of squared distances from the segments' means plus a penalty for each change. Optimal
+partitioning finds them exactly (Jackson et al. 2005). PELT finds the same positions faster (Killick, Fearnhead & Eckley
+2012), but a series has only one value for each run here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from statistics import fmean
 def change_points(values: Sequence[float], penalty: float, fewest: int) -> list[int]:
     """Return the positions of the first value after each change.
 
-    `penalty` is in squares of the values' unit; at least `fewest` values lie between two changes.
+    `penalty` has the unit of a squared value. At least `fewest` values lie between two changes.
     """
     # Values are centred, because small distances would be lost in large sums.
     middle = fmean(values) if values else 0.0
@@ -26,7 +26,7 @@ def change_points(values: Sequence[float], penalty: float, fewest: int) -> list[
     def distance(start: int, end: int) -> float:
         return squares[end] - squares[start] - (sums[end] - sums[start]) ** 2 / (end - start)
 
-    # For each length of the series' beginning: its least cost, and its changes.
+    # The minimum cost of the first n values, and the changes that give it, by n.
     best: dict[int, tuple[float, list[int]]] = {0: (0.0, [])}
     for end in range(fewest, len(values) + 1):
         starts = [start for start in best if end - start >= fewest]

@@ -26,7 +26,7 @@ class Estimate(Model):
     value: Finite
     low: Finite
     high: Finite
-    rounds: int = Field(description="Rounds of the interval, or starts if the servers were restarted.")
+    rounds: int = Field(description="Number of rounds behind the interval, or of starts if the servers were restarted.")
 
     def through(self, function: Callable[[float], float]) -> Estimate:
         """Return the estimate with a monotonic function applied to value and interval."""

@@ -1,6 +1,6 @@
-"""Latency histograms with the bounds of every instrument: 1 ns to ten minutes, three significant digits.
+"""Latency histograms, which in all instruments range from 1 ns to ten minutes with three significant digits.
 
-All histograms have the engine's bounds (`record/recorder.rs`), so that they add up as arrays. A run has tens of
+All histograms have the engine's bounds (`record/recorder.rs`), so that they can be added as arrays. A run has tens of
 thousands of histograms, each with few counts among tens of thousands of buckets, so they are decoded together and
 sparsely.
 
@@ -26,7 +26,8 @@ Integers = npt.NDArray[np.int64]
 
 LONGEST_NS = 600 * 10**9
 SIGNIFICANT_DIGITS = 3
-#: Buckets in each doubling of the values, by the number of digits (HdrHistogram's half sub-buckets).
+#: Number of buckets in each doubling of the values; it follows from the number of digits (HdrHistogram's half
+#: sub-buckets).
 HALF = 1024
 #: Header of the compressed bytes: cookie, length.
 WHOLE_HEADER, WHOLE_COOKIE = struct.Struct(">II"), 0x1C849314
@@ -43,7 +44,10 @@ class Counts:
 
     @staticmethod
     def from_values(nanoseconds: Sequence[int], times: Sequence[int] | None = None) -> Counts:
-        """Return the counts of values, each `times` as often; values beyond the bounds count as the longest."""
+        """Return the counts of values. Value number i occurs `times[i]` times, or once without `times`.
+
+        Values beyond the bounds count as the longest.
+        """
         values = np.minimum(np.asarray(nanoseconds, np.int64), LONGEST_NS)
         doublings = np.maximum(np.frexp(values)[1] - HALF.bit_length(), 0)
         return _summed((values >> doublings) + doublings * HALF, np.ones(len(values)) if times is None else times)
@@ -86,7 +90,7 @@ def merged(encoded: Iterable[str]) -> Counts:
 
 
 def counted(rounds: Iterable[Sequence[str]]) -> tuple[Numbers, Numbers]:
-    """Return the sums of each round's encoded histograms, without buckets that are empty in all rounds.
+    """Return the sum of the encoded histograms of each round, without buckets that are empty in all rounds.
 
     The first array holds the buckets' values in ns, ascending; the second is `counts[round, bucket]`.
     """
@@ -116,7 +120,8 @@ def _summed(buckets: Integers, counts: npt.ArrayLike) -> Counts:
 
 
 def _decoded(encoded: Sequence[str]) -> tuple[Integers, Integers, Integers]:
-    """Return the index of the histogram, the bucket and the count of each non-empty bucket."""
+    """Return three arrays with an entry for each non-empty bucket: the index of its histogram, the bucket, and its
+    count."""
     payloads = [_payload(each) for each in encoded]
     data = np.frombuffer(b"".join(payloads), np.uint8).astype(np.int64)
     if not len(data):
@@ -146,7 +151,7 @@ def _payload(encoded: str) -> bytes:
 
 
 def _word(number: int) -> bytes:
-    """Return a count, or the negative number of empty buckets, as ZigZag LEB128."""
+    """Encode one number as ZigZag LEB128: a bucket's count or, negative, the number of empty buckets to skip."""
     left = number << 1 if number >= 0 else (-number << 1) - 1
     encoded = bytearray()
     while left >= 0x80:

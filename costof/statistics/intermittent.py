@@ -20,22 +20,24 @@ from costof.statistics.histogram import Numbers
 from costof.statistics.intervals import FEWEST_ROUNDS
 from costof.statistics.outliers import MAD_TO_DEVIATION
 
-#: A slice is an outlier from this many robust standard deviations above its arm's median, and at least `LEAST` (a
-#: difference of logarithms).
+#: A slice is an outlier if it lies this many robust standard deviations above its arm's median, and by at least `LEAST`
+#: (a difference of logarithms).
 OUTLYING = 2.0
 LEAST = math.log(1.1)
 ERROR_RATE = 0.05
-#: Draws at first, and then as many as determine a p-value near the error rate to about a third of its value.
+#: Numbers of random draws: first FIRST_DRAWS, then batches until about DRAWS_BEYOND draws lie beyond a p-value at the
+#: error rate, which fixes it to about a third of its value, and MOST_DRAWS in all.
 FIRST_DRAWS, DRAWS_BEYOND, MOST_DRAWS, BATCH = 500, 10, 100_000, 5_000
-#: A p-value this many times the error rate will not come down to it with more draws.
+#: Drawing stops early at a p-value above this multiple of the error rate, which further draws would not make
+#: significant.
 HOPELESS = 4
 
 
 @dataclass(frozen=True)
 class Intermittent:
-    """Outlying slices of an arm, and how many times as long as its other slices they took (medians).
+    """An arm's outlying slices: `slices` of its `of` slices, which took `times` times as long as its others (medians).
 
-    `usual` of the `usual_of` slices of control and replicate are outliers too.
+    Of the slices of control and replicate, `usual` of `usual_of` are outliers too.
     """
 
     slices: int
@@ -55,14 +57,14 @@ def intermittent(
 ) -> Intermittent | None:
     """Return the arm's outlying slices, or None if they exceed those of control and replicate no more than by chance.
 
-    Each sequence holds logarithms for the same rounds, where higher means a cost. `comparisons` is the number of such
-    tests in the run, and `seed` is that of the random draws.
+    Each sequence holds a logarithm for each round, of the same rounds; higher means a cost. `comparisons` is the number
+    of such tests in the run, and `seed` is the seed of the random draws.
     """
     logs = np.array([arm, control, replicate], dtype=float)
     if logs.shape[1] < FEWEST_ROUNDS:
         return None
     logs -= np.median(logs, axis=1, keepdims=True)
-    # The excess of each of the three over the mean of the other two.
+    # The excess of each of arm, control and replicate over the mean of the other two.
     beyond = logs - (logs.sum(axis=0) - logs) / 2
     spreads = MAD_TO_DEVIATION * np.median(np.abs(beyond), axis=1, keepdims=True)
     # An arm with more scatter needs larger outliers. An arm with less scatter than the median gets the median's limit.
@@ -78,7 +80,10 @@ def intermittent(
 
 
 def _by_chance(excess: Numbers, level: float, chance: np.random.Generator) -> float:
-    """Return the share of draws with at least the arm's excess, where the measured assignment counts as a draw."""
+    """Return the p-value: the share of random draws whose excess is at least the arm's.
+
+    The arm itself counts as a draw.
+    """
     reached = drawn = 0
     most = min(MOST_DRAWS, max(FIRST_DRAWS, round(DRAWS_BEYOND / level)))
     while drawn < most:

@@ -3,8 +3,8 @@
 Each round and arm contributes one number (the mean of a slice), because operations of a slice share the state of the
 machine: only rounds are independent. The estimate is the mean of the rounds' paired differences without any trimming,
 so that intermittent costs count. The interval is Student's (1908); for verdicts, the arms of one metric share
-information about their variances (`statistics/moderation.py`). Disturbed rounds are discarded before, by readings of
-the machine and never by measured times (`results/run.py`).
+information about their variances (`statistics/moderation.py`). Disturbed rounds have been discarded before, as judged
+by readings of the machine and never by measured times (`results/run.py`).
 
 The 15 % trimmed mean with its interval (Tukey & McLaughlin 1963; Yuen 1974) shows the cost in a usual round.
 """
@@ -27,7 +27,7 @@ CONFIDENCE = 0.95
 TRIMMED = 0.15
 #: A single round has no interval, and appears in no figure.
 ROUNDS_FOR_INTERVAL = 2
-#: Rounds needed for a verdict, and for trimming.
+#: The minimum number of rounds for a verdict and for trimming.
 FEWEST_ROUNDS = 5
 #: Values whose range is below this share of their size differ only by rounding.
 ROUNDING = 1e-12
@@ -120,7 +120,7 @@ def differences(control: Sequence[float], arm: Sequence[float]) -> list[float]:
 
 
 def log_ratios(control: Sequence[float], arm: Sequence[float]) -> list[float] | None:
-    """Return logarithms of arm over control, by round; None if either is 0 in any round."""
+    """Return the logarithm of arm over control for each round; None if control or arm is 0 in any round."""
     if min(control) <= 0 or min(arm) <= 0:
         return None
     return [math.log(b / a) for a, b in zip(control, arm, strict=True)]
@@ -131,7 +131,10 @@ def difference(control: Sequence[float], arm: Sequence[float], confidence: float
 
 
 def ratio(control: Sequence[float], arm: Sequence[float], confidence: float = CONFIDENCE) -> Estimate | None:
-    """Return arm over control, paired by round, estimated on the log scale; None if either is 0 in any round."""
+    """Return arm over control, paired by round and estimated on the log scale.
+
+    It is None if control or arm is 0 in any round.
+    """
     logs = log_ratios(control, arm)
     return None if logs is None else estimate(logs, confidence).through(math.exp)
 
@@ -150,7 +153,7 @@ def share_of_whole(parts: Sequence[float], wholes: Sequence[float]) -> Estimate 
     part, whole, rounds = float(np.mean(parts)), float(np.mean(wholes)), len(parts)
     # The means' variances and covariance, times the square of the quantile.
     (var_part, covariance), (_, var_whole) = np.cov(parts, wholes) / rounds * t_quantile(rounds - 1, CONFIDENCE) ** 2
-    # The ends are where square * s^2 - 2 * linear * s + constant is 0.
+    # The ends of the interval are the s at which square * s^2 - 2 * linear * s + constant is 0.
     square, linear, constant = whole**2 - var_whole, part * whole - covariance, part**2 - var_part
     if square <= 0:
         return None
@@ -160,10 +163,11 @@ def share_of_whole(parts: Sequence[float], wholes: Sequence[float]) -> Estimate 
 
 
 def resamples(units: Sequence[int], seed: int, times: int) -> Numbers:
-    """Return bootstrap resamples of units (rounds or starts): `[1 + times, round]`, how often each round is drawn.
+    """Return bootstrap resamples as an array `[1 + times, round]`: how often each resample draws each round.
 
-    Units are drawn with replacement (Efron 1979), and rounds of one unit together. The first row is the run as it was
-    measured. The same seed and number of units always give the same draws.
+    `units` names the unit (round or start) of each round. Units are drawn with replacement (Efron 1979), and all rounds
+    of a unit together. The first row is the run as it was measured. The same seed and number of units always give the
+    same draws.
     """
     _, places = np.unique(units, return_inverse=True)
     return _drawn(int(places.max()) + 1, seed, times)[:, places]

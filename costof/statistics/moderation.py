@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-#: Squared correlation of the variances of two paired differences with one control, which contributes half of each.
-#: It reduces the information in the variances of several arms.
+#: Squared correlation of the differences of two arms from one control, which contributes half of the variance of each
+#: difference. It reduces the information that further arms add.
 SHARED_BY_CONTROL = 0.25
 
 

@@ -14,7 +14,8 @@ MAD_TO_DEVIATION = 1.4826
 
 
 def far_above(numbers: Sequence[float], least: float) -> npt.NDArray[np.bool_]:
-    """Return which numbers lie far above the median, and by more than `least`."""
+    """Return, for each number, whether it lies above the median by more than `FAR` robust standard deviations and
+    `least`."""
     sample = np.asarray(numbers, dtype=float)
     beyond = sample - np.median(sample)
     spread = MAD_TO_DEVIATION * float(np.median(np.abs(beyond)))

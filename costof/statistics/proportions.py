@@ -22,10 +22,10 @@ def wilson(failed: int, total: int, confidence: float = CONFIDENCE) -> tuple[flo
 def newcombe(
     control: tuple[int, int], arm: tuple[int, int], confidence: float = CONFIDENCE
 ) -> tuple[float, float, float]:
-    """Return the arm's share minus the control's, each given as (failed, total), and the ends of its interval.
+    """Return the arm's share minus the control's, and the low and high end of its interval.
 
-    Method 10 of Newcombe 1998, "Interval estimation for the difference between independent proportions", from the score
-    intervals of both shares. A share of no operations counts as 0.
+    Each share is given as (failed, total); a share of no operations counts as 0. This is method 10 of Newcombe 1998,
+    "Interval estimation for the difference between independent proportions", from the score intervals of both shares.
     """
     shares = [failed / total if total else 0.0 for failed, total in (control, arm)]
     (control_low, control_high), (arm_low, arm_high) = (wilson(*each, confidence) for each in (control, arm))

@@ -1,8 +1,8 @@
 """Costs that affect few operations, detected by the share of operations far slower than their slice's median.
 
 A cost in one operation of ten moves each slice's mean by a tenth of itself, which noise between slices may hide. The
-share of slow operations within a slice has little of that noise. Slices are the unit here too: shares are compared
-round by round by a t-test (of clusters' rates: Bennett et al. 2002).
+share of slow operations within a slice has little of that noise. Slices are the unit here too: a t-test compares
+the shares round by round (Bennett et al. 2002 on rates of clusters).
 
 A cost that affects all operations alike is not detected here. A constant cost moves the median as far as the
 operations. A factor widens the scatter, but raises the limit for slow operations along with the median. For an arm
@@ -23,11 +23,11 @@ from costof.statistics.histogram import Integers, Numbers, counted
 from costof.statistics.intervals import FEWEST_ROUNDS, mean_over_rounds
 from costof.statistics.units import Units
 
-#: A slow operation takes longer than the median by more than this share of it.
+#: An operation is slow if it exceeds the median of its slice by more than this share of the median.
 SLOWER = 0.5
-#: The smallest difference of shares from the control that is reported; percentiles show smaller ones.
+#: The minimum difference of shares from the control that is reported; percentiles show smaller ones.
 LEAST_SHARE = 0.01
-#: Operations that a slice needs for its median.
+#: The minimum number of operations in a slice whose median is used.
 FEWEST_OPERATIONS = 20
 ERROR_RATE = 0.05
 
@@ -66,7 +66,7 @@ class Slices:
 
     @property
     def median_by_round(self) -> dict[int, float]:
-        """Medians by round, of the rounds with operations."""
+        """The median of the operations of each round, by round; rounds without operations are absent."""
         if not self.operations.any():
             return {}
         slices = zip(self.rounds, self.medians, self.operations, strict=True)
@@ -90,7 +90,7 @@ class Slices:
 def slow_operations(
     arm: Slices, control: Slices, replicate: Slices, comparisons: int, units: Units, error_rate: float = ERROR_RATE
 ) -> SlowOperations | None:
-    """Return the shares of slow operations, or None if the arm has no more than control and replicate.
+    """Return the shares of slow operations, or None unless the arm has significantly more than control and replicate.
 
     `comparisons` is the number of such tests in the run.
     """

@@ -17,9 +17,9 @@ from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import Numbers, bootstrap_shares
 
 RESAMPLES = 500
-#: Operations that must lie beyond a percentile for it to be reported: with fewer, single operations decide it.
+#: The minimum number of operations beyond a percentile that is reported. With fewer, single operations decide it.
 FEWEST_BEYOND = 20
-#: Rounds needed for a bootstrap.
+#: The minimum number of rounds for a bootstrap.
 FEWEST_ROUNDS = 5
 
 

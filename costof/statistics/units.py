@@ -20,7 +20,10 @@ from costof.statistics.intervals import CONFIDENCE
 
 @dataclass(frozen=True)
 class Units:
-    """The unit of each round. `starts` holds the start of each round, and is empty if rounds are the units."""
+    """The independent unit to which each round belongs.
+
+    `starts` holds the start of each round, and is empty if rounds are the units.
+    """
 
     starts: dict[int, int] = field(default_factory=dict)
 
@@ -42,12 +45,14 @@ class Units:
 
 
 def variance_share_of_starts(samples: Sequence[Sequence[Sequence[float]]]) -> Estimate | None:
-    """Return the share (0 to 1) of the variance of a start's mean that its rounds do not explain.
+    """Return the share (0 to 1) of the variance of a start's mean that comes from the start itself, not from its
+    rounds.
 
-    `samples[arm][start][round]` belong to arms with similar variances. With mean squares B between and W within starts
-    the share is 1 - W / B, and B / W over its expectation has an F distribution (analysis of variance of one random
-    factor; Searle, Casella & McCulloch 1992, chapter 3). Arms with one control are not independent, so the degrees of
-    freedom are those of one arm, and the interval is conservative. None without two starts of at least two rounds.
+    `samples[arm][start][round]` belong to arms with similar variances. With the mean squares B between starts and W
+    within starts, the share is 1 - W / B, and B / W over its expectation has an F distribution (analysis of variance of
+    one random factor; Searle, Casella & McCulloch 1992, chapter 3). Arms with one control are not independent, so the
+    degrees of freedom are those of one arm, and the interval is conservative. The result is None without two starts of
+    at least two rounds.
     """
     from scipy.special import fdtri
 

@@ -29,7 +29,7 @@ from costof.statistics.intervals import CONFIDENCE, FEWEST_ROUNDS, Mean, t_quant
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return p-values adjusted so that values up to 0.05 contain any false claim in at most 5 % of runs.
+    """Return the p-values, adjusted so that at most 5 % of runs have any false claim among values up to 0.05.
 
     Valid under any dependence of the tests (Holm 1979, "A simple sequentially rejective multiple test procedure").
     """
@@ -40,7 +40,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
-    """Return p-values adjusted so that of values up to 0.05 at most 5 % are false claims on average.
+    """Return the p-values, adjusted so that on average at most 5 % of the values up to 0.05 are false claims.
 
     Benjamini & Hochberg 1995, "Controlling the false discovery rate". Valid for positively dependent tests, such as
     effects against one control (Benjamini & Yekutieli 2001).
@@ -87,11 +87,11 @@ class Contrast:
 
     @property
     def reach(self) -> float | None:
-        """The margin on the log scale, in both directions."""
+        """The margin on the log scale, which limits costs and savings alike; None without a margin."""
         return None if self.margin is None else math.log1p(self.margin)
 
     def p_of_none(self) -> float:
-        """Return the two-sided p-value of no effect."""
+        """Return the two-sided p-value of the hypothesis that there is no effect."""
         return min(1.0, 2 * self._beyond(self.distance_from_none))
 
     @property
@@ -100,26 +100,27 @@ class Contrast:
 
     @property
     def distance_of_difference(self) -> float:
-        """Distance of the difference from 0 in the direction of the change, in standard errors; or infinite."""
+        """The distance of `difference` from 0 in the direction of the change, in standard errors; infinite if None."""
         if self.difference is None:
             return math.inf
         return _in_errors(math.copysign(1.0, self.change.value) * self.difference.value, self.difference.error)
 
     @property
     def contradicted(self) -> bool:
-        """True if the interval of the difference contains 0 or has the sign opposite to the change."""
+        """True if the interval of `difference` contains 0, or if `difference` has the sign opposite to the change."""
         return self.distance_of_difference <= t_quantile(self.change.freedom, CONFIDENCE)
 
     def p_of_cost_above_margin(self) -> float:
-        """Return the p-value of a cost of the margin or more."""
+        """Return the p-value of the hypothesis that the cost is at least the margin."""
         return self._beyond(self.distance_from_margin(self.cost))
 
     def p_of_difference_above_margin(self) -> float:
-        """Return the p-value of a cost or saving of the margin or more."""
+        """Return the p-value of the hypothesis that the cost or the saving is at least the margin."""
         return self._beyond(self.distance_from_margin(abs(self.cost)))
 
     def distance_from_margin(self, cost: float) -> float:
-        """Return the distance in standard errors; negative beyond the margin, or without one."""
+        """Return how far a cost lies below the margin, in standard errors; negative above it, and minus infinity
+        without one."""
         return -math.inf if self.reach is None else _in_errors(self.reach - cost, self.change.error)
 
     @property
@@ -143,7 +144,11 @@ def _in_errors(distance: float, error: float) -> float:
 
 
 def verdicts(effects: Sequence[Contrast], error_rate: float = ERROR_RATE) -> list[Verdict]:
-    """Return the verdict on each effect: unresolved below `FEWEST_ROUNDS` rounds, which still counts as a test."""
+    """Return the verdict on each effect, in the same order.
+
+    An effect with fewer than `FEWEST_ROUNDS` rounds is unresolved, but counts when p-values are adjusted for the number
+    of effects.
+    """
     none = _adjusted(effects, Contrast.p_of_none)
     difference = _adjusted(effects, Contrast.p_of_difference_above_margin)
     cost = _adjusted(effects, Contrast.p_of_cost_above_margin)
@@ -162,7 +167,11 @@ def verdicts(effects: Sequence[Contrast], error_rate: float = ERROR_RATE) -> lis
 
 
 def _adjusted(effects: Sequence[Contrast], p_value: Callable[[Contrast], float]) -> list[float]:
-    """Return the adjusted p-values, headline effects and all others separately."""
+    """Return the p-values, adjusted for multiple comparisons.
+
+    Those of headline effects are adjusted among each other by Holm's method, and all others by Benjamini and
+    Hochberg's.
+    """
     adjusted = [1.0] * len(effects)
     for headline, adjust in ((True, holm), (False, benjamini_hochberg)):
         places = [place for place, effect in enumerate(effects) if effect.headline is headline]
@@ -173,16 +182,17 @@ def _adjusted(effects: Sequence[Contrast], p_value: Callable[[Contrast], float])
 
 
 def rounds_needed(effect: Contrast, count: int, most: int, error_rate: float = ERROR_RATE) -> int | None:
-    """Return the total rounds that would resolve an effect if rounds continue alike; None if unknown or above `most`.
+    """Return how many rounds in total resolve an effect, if further rounds are alike; None if unknown or above `most`.
 
-    The significance level is that of the smallest p-value of `count` effects. The effect is resolved when one of the
-    tests is significant: when its interval excludes 0 or the margin. The interval narrows with the square root of the
-    number of rounds, and with the quantile.
+    The significance level is the strictest of `count` effects: the error rate divided by `count`. The effect is
+    resolved when one of the tests is significant: when its interval excludes 0 or the margin. The interval narrows with
+    the square root of the number of rounds, and with the quantile of Student's t.
     """
     if effect.rounds < FEWEST_ROUNDS or effect.change.error == 0:
         return None
     level = error_rate / max(1, count)
-    # Pairs of the confidence of a two-sided interval and a distance. A one-sided test has twice the level.
+    # Each test consists of pairs: the confidence of a two-sided interval, and the distance that it must stay below. A
+    # one-sided test has twice the level.
     no_effect = [(1 - level, effect.distance_from_none), (CONFIDENCE, effect.distance_of_difference)]
     margin = [(1 - 2 * level, effect.distance_from_margin(effect.cost))]
     shared_freedom = effect.change.freedom - (effect.rounds - 1)
@@ -206,8 +216,8 @@ def rounds_needed(effect: Contrast, count: int, most: int, error_rate: float = E
 def smallest_detectable(effect: Contrast, count: int, error_rate: float = ERROR_RATE) -> float:
     """Return the smallest relative cost that the run could have detected.
 
-    The significance level is that of the smallest p-value of `count` effects. The cost also exceeds the difference
-    between the control and its replicate.
+    The significance level is the strictest of `count` effects: the error rate divided by `count`. The result is at
+    least the difference between the control and its replicate.
     """
     half = max(effect.change.half(1 - error_rate / max(1, count)), math.log1p(effect.noise))
     return math.expm1(half) if effect.better == "lower" else -math.expm1(-half)

@@ -15,10 +15,12 @@ CONTEXT_SIGN = "@"
 
 
 class PlannedArm(Model):
+    """An arm of a run. `baseline` is the name of the control that it is compared with; None for a control."""
+
     name: str
     label: str
     levels: dict[str, str]
-    settings: ArmSettings = Field(default_factory=ArmSettings, description="The merged effects of its levels.")
+    settings: ArmSettings = Field(default_factory=ArmSettings, description="What its levels require, merged.")
     control: bool = False
     replicate: bool = False
     baseline: str | None = None
@@ -74,12 +76,15 @@ def plan_arms(study: Study, profile: Profile, chosen: dict[str, list[str]]) -> l
 
 
 def _applicable(study: Study, every: dict[str, str]) -> dict[str, str]:
-    """Return the levels whose factor applies in this combination, in the study's order."""
+    """Return the levels of `every` whose factor's condition `when` is fulfilled, in the study's order."""
     return {name: every[name] for name, factor in study.factors.items() if name in every and holds(factor.when, every)}
 
 
 def _context(study: Study, shared: dict[str, str], first: dict[str, str], contexts: dict[str, list[str]]) -> str:
-    """Return a context's name: the distance if the run has several, and levels that differ from the first context."""
+    """Return a context's name.
+
+    It consists of the distance, if the run has several, and of each other level that differs from the first context's.
+    """
     parts = []
     for name, level in shared.items():
         if study.factors[name].milliseconds:
@@ -90,7 +95,7 @@ def _context(study: Study, shared: dict[str, str], first: dict[str, str], contex
 
 
 def _combinations(study: Study, levels: dict[str, list[str]]) -> list[dict[str, str]]:
-    """Return every combination of applicable levels that is neither excluded nor the control's."""
+    """Return all combinations of applicable levels, except excluded ones and the control's."""
     combinations: list[dict[str, str]] = []
     for combination in itertools.product(*levels.values()):
         every = dict(zip(levels, combination, strict=True))
@@ -139,7 +144,10 @@ def _arms_of_context(study: Study, arms: list[PlannedArm], shared: dict[str, str
 
 
 def _is_unusual(study: Study, profile: Profile, name: str, levels: list[str]) -> bool:
-    """Return whether the user chose a single level for a factor, and not its default."""
+    """Return whether labels must name this factor, because the user chose a single level that is not its first default.
+
+    Contexts, the main factor and `AS_SERVED` never need it.
+    """
     factor = study.factors[name]
     already_named = factor.context or name == study.main_factor or levels == [AS_SERVED]
     usual = profile.factors.get(name) or factor.default

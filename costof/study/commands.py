@@ -11,17 +11,18 @@ from costof.instruments.commands.settings import CommandProgram
 
 #: Prefix of a metric's phase for a figure that a command reports, such as 'figure.tps'.
 FIGURE_PREFIX = "figure."
-#: The kind of service, and the view and kind of its workloads.
+#: The kind of the service in a study of commands, and the view and the kind of its workloads.
 COMMAND = "command"
-#: Fields that the file may omit, by model.
+#: Fields that the file of a study of commands may omit, by the name of the model.
 OPTIONAL_FIELDS = {
     "Study": ("name", "question", "protection", "metrics", "profiles"),
     "Factor": ("label", "default"),
     "Workload": ("label", "view", "kind"),
 }
-#: Seconds of a slice: for a program that takes a duration, and for one that runs repeatedly in a slice.
+#: Default seconds of a slice: the first for a program that takes a duration, the second for a program that runs
+#: repeatedly.
 DEFAULT_SECONDS, REPEATED_SECONDS = 2.0, 0.5
-#: Far more runs than fit into a slice, so that it ends by its seconds.
+#: The maximum number of runs in a slice. No slice reaches it, so each slice ends after its seconds.
 MOST_RUNS = 1000
 MARGIN = 0.05
 PROFILES: dict[str, dict[str, Any]] = {
@@ -36,9 +37,9 @@ PROFILES: dict[str, dict[str, Any]] = {
 
 
 def add_defaults(content: Any) -> Any:
-    """Return the content of a study file with default values, if it is a study of commands.
+    """Return the content of a study file, completed with default values if it is a study of commands.
 
-    Any other content, even if it is no valid study, is returned unchanged; validation follows.
+    Any other content is returned unchanged, even if it is invalid, because it is validated later.
     """
     if not isinstance(content, dict) or content.get("service") not in (COMMAND, {"kind": COMMAND}):
         return content
@@ -73,7 +74,7 @@ def _is_tables(value: Any) -> TypeGuard[dict[str, dict[str, Any]]]:
 
 
 def _programs(workloads: dict[str, Any]) -> dict[str, CommandProgram]:
-    """Return the valid programs; validation of the study reports the others."""
+    """Return the valid programs, by workload. The study's validation reports the invalid ones."""
     programs = {}
     for name, workload in workloads.items():
         try:
@@ -86,10 +87,10 @@ def _programs(workloads: dict[str, Any]) -> dict[str, CommandProgram]:
 def _metrics(
     workload: str, program: CommandProgram, programs: dict[str, CommandProgram]
 ) -> list[tuple[str, dict[str, Any]]]:
-    """Return metrics for the figures that a program prints, its run time, CPU time and memory.
+    """Return the metrics of a program: the figures that it prints, its run time, its CPU time and its memory.
 
-    Its run time is a headline metric only if no printed figure is one. A program that takes a duration has no metric of
-    its run time.
+    The run time is a headline metric only if no printed figure is one. A program that takes a duration has no metric
+    for its run time.
     """
     figures = {f"{FIGURE_PREFIX}{name}": figure for name, figure in program.all_figures.items()}
     if not program.takes_duration:
@@ -118,7 +119,7 @@ def _metrics(
 DESCRIPTIONS = {
     COMMAND: "From the start of the program to its end.",
     "cpu.command": "CPU time of the program and its children, for each run.",
-    f"{FIGURE_PREFIX}peak_memory": "The most memory held at once, if that is more than start-up needs.",
+    f"{FIGURE_PREFIX}peak_memory": "The maximum of memory in use, if it exceeds what start-up needs.",
 }
 
 

@@ -16,7 +16,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 
 
 def load_study(name: str) -> Study:
-    """Return the built-in study `name`, or the study in the file `name` if that ends with '.toml'.
+    """Return the study in the file `name` if `name` ends with '.toml', or else the built-in study `name`.
 
     Raises `UNKNOWN_STUDY` (with the nearest name) or `BROKEN_STUDY`.
     """
@@ -31,7 +31,7 @@ def load_study(name: str) -> Study:
 def _read(file: Path) -> Study:
     name = file.stem
     try:
-        # `read_study` rejects any other name, whatever the file holds.
+        # `read_study` rejects any other name, so the content of its file does not matter.
         content = read_content(file) if _NAME.fullmatch(name) else {}
     except OSError as error:
         detail = error.strerror or str(error)

@@ -2,7 +2,7 @@
 
 A closed loop measures capacity: it sends its next request when the last one is answered, so a slower arm gets fewer
 requests. In an open loop, clients arrive independently of each other, and latency counts from the arrival. In a partly
-open one, users of open connections think before their next request (Schroeder, Wierman & Harchol-Balter, "Open versus
+open loop, users of open connections think before their next request (Schroeder, Wierman & Harchol-Balter, "Open versus
 closed: a cautionary tale", NSDI 2006).
 """
 
@@ -31,7 +31,7 @@ MOST_PER_SECOND = 1_000_000.0
 LONGEST_THINK_MS = 3_600_000.0
 #: Phases that together last as long as a connection and its queries.
 PHASES = ["scheduled_connect", "first_operation", "operation"]
-#: Singular and plural of an operation over an open connection, by kind of workload.
+#: The noun for an operation on an open connection, singular and plural, by kind of workload.
 _OPERATIONS = {
     "query": ("query", "queries"),
     "request": ("request", "requests"),
@@ -49,7 +49,9 @@ class Arrivals(Model):
 
     connections_per_second: float = Field(gt=0)
     queries_per_connection: int = Field(ge=0)
-    query: tuple[str, str] = Field(default=_OPERATIONS["query"], description="Singular and plural of an operation.")
+    query: tuple[str, str] = Field(
+        default=_OPERATIONS["query"], description="The noun for an operation, singular and plural."
+    )
 
     @property
     def in_words(self) -> str:
@@ -81,34 +83,34 @@ class Pool(Model):
     """
 
     connections: int = Field(gt=0)
-    operation: tuple[str, str] = Field(description="Singular and plural of an operation.")
+    operation: tuple[str, str] = Field(description="The noun for an operation, singular and plural.")
     operations_per_second: float | None = Field(default=None, gt=0)
     think_ms: float | None = Field(default=None, gt=0)
 
     @property
     def in_words(self) -> str:
-        """The load as text: '2,000 queries a second over 50 standing connections', '… whose users think …'."""
+        """The load as text: '2,000 queries a second over 50 open connections', '… whose users think …'."""
         one, several = self.operation
-        standing = f"{self.connections:,} standing connection{'' if self.connections == 1 else 's'}"
+        connections = f"{self.connections:,} open connection{'' if self.connections == 1 else 's'}"
         if self.operations_per_second is None:
             assert self.think_ms is not None
-            return f"{standing} whose users think for {_number(self.think_ms)} ms before each {one}"
+            return f"{connections} whose users think for {_number(self.think_ms)} ms before each {one}"
         rate = _number(self.operations_per_second)
-        return f"{rate} {one if rate == '1' else several} a second over {standing}"
+        return f"{rate} {one if rate == '1' else several} a second over {connections}"
 
     @property
     def per_second(self) -> float | None:
-        """Operations a second; None if users' thinking decides."""
+        """Operations a second; None if the rate follows from the users' think time."""
         return self.operations_per_second
 
     @property
     def most_per_second(self) -> float:
-        """Operations a second if servers answer immediately."""
+        """The maximum of operations a second, reached if servers answer immediately."""
         return self.operations_per_second or self.connections * 1000 / (self.think_ms or 1.0)
 
 
 class CommandRate(Model):
-    """A rate of operations that commands get as {rate}."""
+    """A rate of operations, which replaces {rate} in the command lines."""
 
     commands_per_second: float = Field(gt=0)
 
@@ -122,7 +124,7 @@ Load = Arrivals | Pool | CommandRate
 
 @dataclass(frozen=True)
 class RequestedLoad:
-    """The texts of the load options, such as '300/s', '20', '50' and '10ms'."""
+    """The load options as the user wrote them, such as '300/s', '20', '50' and '10ms'. None: the option is not used."""
 
     rate: str | None = None
     queries_per_connection: str | None = None
@@ -131,7 +133,8 @@ class RequestedLoad:
 
     @property
     def options(self) -> Mapping[str, str | None]:
-        """The texts by the names of their options."""
+        """The value of each load option by the option's name, such as '300/s' for --load; None if the option is not
+        used."""
         return {
             "--load": self.rate,
             "--queries-per-connection": self.queries_per_connection,
@@ -141,7 +144,7 @@ class RequestedLoad:
 
 
 def parse_load(study: Study, requested: RequestedLoad) -> Load | None:
-    """Return the load that the options describe, or None without any.
+    """Return the load that the options describe, or None if no load option is used.
 
     Raises `BAD_RATE`, `BAD_TIME` and `BAD_NUMBER`; `LOAD_INCOMPLETE` and `LOAD_CONTRADICTORY` for options that do not
     go together; `NO_LOAD` for a study that opens no connections; `RATE_WITHOUT_LOAD` and `NO_RATE` for commands.
@@ -166,7 +169,8 @@ def parse_load(study: Study, requested: RequestedLoad) -> Load | None:
 
 
 def takes_rate(study: Study) -> bool:
-    """Return whether a command of the study has the word {rate}, and no level sets a word of that name."""
+    """Return whether a command of the study contains the placeholder {rate}, and no level defines a placeholder of that
+    name."""
     levels = (level for factor in study.factors.values() for level in (factor.each, *factor.levels.values()))
     if any(RATE in level.set for level in levels):
         return False
@@ -222,7 +226,7 @@ def _milliseconds(text: str) -> float:
 
 
 def pooled_workload(study: Study) -> str:
-    """Return the workload whose operations use open connections: the first such workload of the engine."""
+    """Return the name of the engine's first workload on open connections, whose operations a pool performs."""
     return next(name for name, each in study.workloads.items() if each.view == "wire" and each.kind != "connect")
 
 
@@ -230,23 +234,23 @@ def _number(value: float) -> str:
     return f"{value:,.6g}"
 
 
-#: A slice should hold enough connections or operations for a mean, within these seconds.
+#: A slice at a load lasts as long as this many connections or operations take, within the two limits in seconds.
 OPERATIONS_IN_SLICE, SHORTEST_SECONDS, LONGEST_SECONDS = 200, 2.0, 10.0
 MARGIN = 0.05
 CLIENT_ROLE = "client"
-#: The role that serves clients, by kind of service; "server" for all others.
+#: The name of the server that clients connect to, by kind of service; it is "server" for all other kinds.
 SERVING_ROLES = {"http": "balancer"}
 
 
 def at_load(study: Study, load: Load) -> Study:
-    """Return the study with the load as its only workload. A study of commands stays as it is."""
+    """Return the study with the load as its only workload. A study of commands is returned unchanged."""
     if isinstance(load, CommandRate):
         return study
     replaced = {name for name, factor in study.factors.items() if factor.replaced_by_load}
     base = pooled_workload(study) if isinstance(load, Pool) else ""
     metrics = _pool_metrics(study, load, base) if isinstance(load, Pool) else _arrival_metrics(load)
     metrics |= _cpu(study, "operation" if isinstance(load, Pool) else f"connection and all its {load.query[1]}")
-    # More operations than can arrive in that time, so that the slice ends by its seconds.
+    # The limit on operations is out of reach, so the slice ends after its seconds.
     seconds = min(max(OPERATIONS_IN_SLICE / load.most_per_second, SHORTEST_SECONDS), LONGEST_SECONDS)
     size = SliceSize(operations=2**31, seconds=seconds)
     changes: dict[str, Any] = {
@@ -263,7 +267,8 @@ def at_load(study: Study, load: Load) -> Study:
 
 
 def _sections(load: Arrivals | Pool) -> dict[str, Any]:
-    """Return the settings of the cost model if the load has both connections and queries, or no section otherwise."""
+    """Return the study's report section `cost_model`, or an empty dict unless the load has both connections and
+    queries."""
     if isinstance(load, Pool) or not load.queries_per_connection:
         return {}
     query = QUERY if load.queries_per_connection > 1 else FIRST_QUERY
@@ -276,9 +281,9 @@ def _sections(load: Arrivals | Pool) -> dict[str, Any]:
 
 
 def _factor(factor: Factor, base: str) -> Factor:
-    """Return the factor with its options for the workload `base` applied to the load's workload instead.
+    """Return the factor with its options for the workload `base` moved to the load's workload.
 
-    The number of workers is dropped, since the load decides it.
+    It no longer sets the number of workers, because the load does.
     """
 
     def options(by_workload: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -308,7 +313,7 @@ def _workload(study: Study, load: Arrivals | Pool, base: str) -> Workload:
     pace = Pace(per_second=load.per_second) if load.per_second else None
     if isinstance(load, Pool):
         changes = {
-            "label": f"{load.operation[1]} over standing connections",
+            "label": f"{load.operation[1]} over open connections",
             "workers": load.connections,
             "pace": pace,
             "think_ms": load.think_ms,
@@ -342,7 +347,7 @@ def _arrival_metrics(load: Arrivals) -> dict[str, Metric]:
 
 
 def _pool_metrics(study: Study, load: Pool, base: str) -> dict[str, Metric]:
-    """Return metrics of an operation, and the study's metrics that its servers report for the same workload."""
+    """Return the metric of an operation, and the metrics of the workload `base` that servers report."""
     beginning = "the instant at which it was due" if load.per_second else "its beginning"
     phase = "request" if study.workloads[base].kind == "request" else "operation"
     server_metrics = {

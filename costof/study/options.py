@@ -14,7 +14,7 @@ from costof.study.schema import LONGEST_ROUND_TRIP_MS, Study, round_trip_ms
 
 MOST_RECORDS = 100_000_000
 MOST_ROUNDS = 100_000
-#: Restarts of the servers: an interval needs at least two.
+#: Limits of --restarts. An interval needs at least two starts.
 FEWEST_STARTS, MOST_STARTS = 2, 1000
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 
@@ -91,7 +91,7 @@ def parse_duration(text: str) -> float:
 
 
 def parse_precision(text: str) -> float:
-    """Return 0.02 for '2%'. Raises `BAD_PRECISION`."""
+    """Return a percentage as a fraction, such as 0.02 for '2%'. Raises `BAD_PRECISION`."""
     try:
         value = float(text.strip().removesuffix("%")) / 100
     except ValueError:
@@ -101,14 +101,17 @@ def parse_precision(text: str) -> float:
     return value
 
 
-#: Units that a limit may have, by the metric's unit, with their sizes in it.
+#: Units in which a limit may be written, by the unit of its metric, each with its size in the metric's unit.
 UNITS = {"ms": {"ms": 1.0, "us": 1e-3, "s": 1e3}, "us": {"us": 1.0, "ms": 1e3, "s": 1e6}, "per_second": {"/s": 1.0}}
 PERCENT = "%"
 _LIMIT = re.compile(r"([+-])(\d+(?:\.\d+)?)\s*(\S+)")
 
 
 class Limit(Model):
-    """The most by which an arm may worsen a metric against its control. `said` is the option's text."""
+    """The maximum by which an arm may be worse than its control in a metric.
+
+    `said` is the limit as the user wrote it.
+    """
 
     metric: str
     better: Literal["lower", "higher"]
@@ -120,11 +123,10 @@ class Limit(Model):
 
 
 def parse_limits(study: Study, limits: Iterable[tuple[str, str]]) -> list[Limit]:
-    """Return the limits of pairs of a metric's name or label and a text such as '+10%'.
+    """Return the limits that the pairs describe: the name or label of a metric, and a text such as '+10%'.
 
-    A label may belong to several metrics, which all get the limit.
-    Raises `UNKNOWN_METRIC`, and `BAD_LIMIT` for a limit that is neither a percentage nor in the metric's unit, or whose
-    sign means an improvement.
+    A label may belong to several metrics, which then all get the limit. Raises `UNKNOWN_METRIC`, and `BAD_LIMIT` for a
+    limit that is neither a percentage nor in the metric's unit, or whose sign means an improvement.
     """
     return [_limit(study, metric, text) for name, text in limits for metric in _metrics(study, name)]
 

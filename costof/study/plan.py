@@ -36,11 +36,13 @@ from costof.study.options import (
 )
 from costof.study.schema import AS_SERVED, FAR, Level, Metric, Profile, SliceSize, Study, Workload
 
-#: The name in `--set distance=…`. On a target it is not a factor; the report predicts costs at these distances.
+#: The factor's name in `--set distance=…`. A target has no such factor: for a target the report predicts the costs at
+#: the given distances.
 DISTANCE = "distance"
-#: The workload of the load generator that `--client` names.
+#: The name of the workload that measures with the load generator of `--client`.
 WORKLOAD = "client"
-#: Round-trip time in milliseconds from which a client counts as far, with slices of its own size.
+#: Round-trip time in milliseconds from which a client counts as far. Slices of far clients may have a size of their
+#: own.
 FAR_FROM_MS = 5.0
 
 
@@ -61,7 +63,7 @@ class Plan(Model):
     """Everything that a run will do. `study` is a full copy, so that later changes of the study do not affect reports.
 
     `protection_chosen`: the user named levels of the main factor, so the run fails if none of them can be measured.
-    `protection_alone`: the control's level was not among them.
+    `protection_alone`: the named levels do not include the control's.
     `budget_seconds` and `precision` are None if the user gave a number of rounds, which alone ends the run.
     """
 
@@ -90,7 +92,7 @@ class Plan(Model):
     ends_when_resolved: bool = Field(
         default=True, description="True if the run may end early, once every headline verdict is reached."
     )
-    limits: list[Limit] = Field(default=[], description="The user's limits, or else the study's.")
+    limits: list[Limit] = Field(default=[], description="The limits of --limit or, if there are none, the study's.")
     load: Load | None = Field(default=None, description="The load to measure at; None: as fast as possible.")
     predicted_ms: list[float] = Field(
         default=[], description="Round-trip times at which the report predicts a target's costs, in ms."
@@ -129,9 +131,9 @@ class Plan(Model):
         return f"{self.records:,} records" if self.records else ""
 
     def with_budget(self, text: str | None) -> Plan:
-        """Return the plan with another total budget, if `text` has one.
+        """Return the plan with the total budget in `text`; unchanged if `text` is None.
 
-        Raises `RESUME_DIFFERS` if the plan has none.
+        Raises `RESUME_DIFFERS` if the plan has no budget.
         """
         if text is None:
             return self
@@ -141,21 +143,24 @@ class Plan(Model):
 
     @property
     def start_budget_seconds(self) -> float | None:
-        """The budget of each start of the servers: an even share."""
+        """The equal share of the budget that each start of the servers gets; None without a budget."""
         return None if self.budget_seconds is None else self.budget_seconds / self.starts
 
     def arm(self, name: str) -> PlannedArm:
         return next(arm for arm in self.arms if arm.name == name)
 
     def original(self, arm: PlannedArm) -> PlannedArm:
-        """Return the control that an arm is a copy of, or the arm itself."""
+        """Return the control if the arm is its replicate, or else the arm itself."""
         return self.arm(arm.baseline) if arm.replicate and arm.baseline else arm
 
     def replicate(self, control: PlannedArm) -> PlannedArm:
         return next(arm for arm in self.arms if arm.replicate and arm.baseline == control.name)
 
     def size_name(self, workload: str, arm: PlannedArm) -> str:
-        """Return the key in `slices`. A far client has slices of fewer operations, or of more workers."""
+        """Return the key of the arm's slice size in `slices`.
+
+        Far clients have a size of their own if `slices` has one for them: fewer operations, or more workers.
+        """
         far = workload + FAR
         is_far = far in self.slices and self.study.round_trip_ms(arm.levels) >= FAR_FROM_MS
         return far if is_far else workload
@@ -164,9 +169,9 @@ class Plan(Model):
         return self.slices[self.size_name(workload, arm)]
 
     def programs(self, arm: PlannedArm, hosts: int = 1) -> dict[str, tuple[CommandProgram, dict[str, float]]]:
-        """Return the programs of workloads that run one, each with values for the words {seconds} and {rate}.
+        """Return, for each workload of commands, its program and the values of the placeholders {seconds} and {rate}.
 
-        Each of several `hosts` gets an even share of the rate.
+        With several `hosts`, {rate} is the equal share of one host.
         """
         rate = {RATE: self.load.commands_per_second / hosts} if isinstance(self.load, CommandRate) else {}
         return {
@@ -199,7 +204,7 @@ class Options:
     hosts: str | None = None
     target_options: TargetOptions | None = None
     offered: Callable[[Level], bool] | None = None
-    """Returns whether the target supports a level of the main factor; None if it supports all."""
+    """A function that returns whether the target supports a level of the main factor; None if it supports all."""
 
 
 def resolve(study: Study, options: Options) -> Plan:
@@ -260,7 +265,7 @@ def resolve(study: Study, options: Options) -> Plan:
 
 
 def _seconds_for_verdict(arms: Sequence[PlannedArm], profile: Profile) -> float:
-    """Return the seconds that a verdict's rounds and one more take, with a second of overhead for each slice."""
+    """Return the seconds that a verdict needs: its rounds and one more, with a second of overhead for each slice."""
     from costof.statistics.intervals import FEWEST_ROUNDS
 
     round_seconds = len(arms) * sum(size.seconds + 1 for size in profile.slices.values())
@@ -268,7 +273,7 @@ def _seconds_for_verdict(arms: Sequence[PlannedArm], profile: Profile) -> float:
 
 
 def _apply_options(study: Study, options: Options, load: Load | None) -> Study:
-    """Return the study as changed by target, load and client."""
+    """Return the study adapted to the target, the load and the client of the options."""
     if options.offered is not None:
         study = _with_supported_levels(study, options.offered)
     if load is not None:
@@ -279,7 +284,7 @@ def _apply_options(study: Study, options: Options, load: Load | None) -> Study:
 
 
 def lab_only_levels(study: Study, offered: Callable[[Level], bool] | None) -> list[str]:
-    """Return levels of the main factor that profiles use by default and a target cannot have, such as a tunnel."""
+    """Return default levels of the main factor, in all profiles, that the target does not support, such as a tunnel."""
     if offered is None:
         return []
     name = study.main_factor
@@ -319,9 +324,10 @@ def _with_supported_levels(study: Study, offered: Callable[[Level], bool]) -> St
 
 
 def _stop_rule(profile: Profile, options: Options) -> tuple[float | None, float | None, tuple[int, int]]:
-    """Return the budget in seconds, the precision, and the fewest and most rounds.
+    """Return the budget in seconds, the precision, and the minimum and maximum number of rounds.
 
-    Raises `ROUNDS_ARE_EXACT` for --rounds together with --budget or --precision.
+    Budget and precision are None with --rounds. Raises `ROUNDS_ARE_EXACT` for --rounds together with --budget or
+    --precision.
     """
     if options.rounds is None:
         precision = parse_precision(options.precision) if options.precision else profile.precision

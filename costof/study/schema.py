@@ -20,10 +20,10 @@ from costof.study.commands import FIGURE_PREFIX, add_defaults
 
 LONGEST_ROUND_TRIP_MS = 10_000.0
 FAR = "@far"
-#: The kind of service that is one server program.
+#: The kind of a service that consists of one server program.
 SERVER = "server"
 MODULE_NAME = r"^[a-z][a-z0-9_]*$"
-#: The level of a factor that is left as the target's server has it: it changes no setting.
+#: The level of a factor that costof leaves as it is on the target's server: it changes no setting.
 AS_SERVED = "as served"
 UNITS_OF_PHASES = ("ms", "us", "per_second")
 #: A metric's phase for the whole slice, from its start to the end of its last operation.
@@ -38,7 +38,8 @@ CPU_PREFIX = "cpu."
 class Metric(Model):
     """A figure of one workload: usually the mean time of one phase, in `unit`.
 
-    With the unit 'per_second' it is the rate that follows from that time: of one worker, or of all with `all_workers`.
+    With the unit 'per_second' it is the rate that follows from that time: the operations of one worker a second, or of
+    all workers together if `all_workers` is true.
     Other values of `phase`:
 
     - 'slice': operations over elapsed time, as ab counts, or the elapsed time itself if the unit is one of time;
@@ -46,7 +47,8 @@ class Metric(Model):
     - 'figure.<name>': a figure that a command reports;
     - 'cpu.<role>': CPU time of a role for each operation;
     - 'bytes.<phase>': bytes sent and received for each operation of a phase;
-    - any other dotted name, such as 'tpcc.committed': a count of the instrument (`SliceAnswer.count`) a second.
+    - any other dotted name, such as 'tpcc.committed': events a second that the instrument counts
+      (`SliceAnswer.count`).
     """
 
     label: str
@@ -94,7 +96,7 @@ class PublishedFigure(Model):
     ratio: Finite | None = Field(default=None, description="Arm over control, if the source has only their ratio.")
 
     def fits(self, arm_levels: Mapping[str, str]) -> bool:
-        """Return whether the figure belongs to an arm of these levels."""
+        """Return whether an arm of these levels has all levels of the figure."""
         return all(arm_levels.get(name) == level for name, level in self.levels.items())
 
 
@@ -120,26 +122,33 @@ class ArmSettings(CommandLevel):
     transport: Transport | None = None
     tls_library: str = Field(default="", description="The TLS library of the engine; empty: the installed engine's.")
     service: dict[str, Any] = Field(default_factory=dict, description="Settings of the protocol's client.")
-    workload: dict[str, dict[str, Any]] = Field(default_factory=dict, description="Changed options, by workload.")
+    workload: dict[str, dict[str, Any]] = Field(
+        default_factory=dict, description="Options that the levels change, by workload."
+    )
     lab: dict[str, Any] = Field(default_factory=dict, description="Settings of the lab's servers.")
     target: dict[str, Any] = Field(default_factory=dict, description="Settings for a target's servers.")
     evidence: dict[str, str] = Field(default_factory=dict, description="Facts that client or server must confirm.")
     near_round_trips: float = Field(
-        default=0.0, description="Round trips of a new connection that stay local, whatever the distance."
+        default=0.0,
+        description="Round trips of a new connection that stay on the client's host, whatever the distance.",
     )
 
     @property
     def speaks_tls(self) -> bool:
-        """True if the client itself uses TLS. Tunnels are verified by the service."""
+        """True if the client itself uses TLS; False with a tunnel, whose encryption the service verifies."""
         return self.transport is not None and self.transport.is_tls
 
     def transport_trusting(self, ca_file: Path | None) -> Transport:
-        """Return the transport with a CA file to trust; plain if the study sets no transport."""
+        """Return the transport with a CA file to trust; the plain transport if no level sets one."""
         return (self.transport or PLAIN).trusting(ca_file)
 
 
 def merge_settings(effects: Iterable[tuple[dict[str, Any], str]]) -> ArmSettings:
-    """Return the merge of effects in order, each with its level's name. Raises `ValueError` for an invalid effect."""
+    """Merge effects in order into the settings of an arm.
+
+    Each effect comes with the name of its level, which replaces '{level}' in its texts. Raises `ValueError` for an
+    invalid effect.
+    """
     settings: dict[str, Any] = {}
     for effect, level in effects:
         _merge(settings, _fill_in_level(effect, level))
@@ -147,7 +156,7 @@ def merge_settings(effects: Iterable[tuple[dict[str, Any], str]]) -> ArmSettings
 
 
 def merge_client_settings(effects: Iterable[tuple[dict[str, Any], str]]) -> ArmSettings:
-    """Return the merge of one level's effects, which need not set the transport."""
+    """Merge the effects of one level. Unlike all levels of an arm together, one level need not set the transport."""
     return merge_settings([({"transport": {"kind": PLAIN.kind}}, ""), *effects])
 
 
@@ -202,8 +211,10 @@ class Factor(Model):
     """
 
     label: str
-    words: str = Field(default="", description="A level within a sentence, such as '{level} terminals'.")
-    phrases: dict[str, str] = Field(default={}, description="By level, where `words` does not fit: 'an ECDSA key'.")
+    words: str = Field(default="", description="Text for a level within a sentence, such as '{level} terminals'.")
+    phrases: dict[str, str] = Field(
+        default={}, description="Texts for levels that `words` does not fit: 'an ECDSA key'."
+    )
     levels: dict[str, Level] = Field(description="Levels by name, or a list of names if `each` has all effects.")
     each: Level = Field(default=Level(), description="Effects of every level; '{level}' stands for its name.")
     default: list[str]
@@ -212,17 +223,18 @@ class Factor(Model):
         default=False, description="True if only a lab can vary it, since it is a property of the servers."
     )
     as_served: bool = Field(
-        default=False, description="True if a target is measured without any level of it unless the user names one."
+        default=False, description="True if a target is measured as its servers are set, unless the user names a level."
     )
     context: bool = Field(
         default=False,
-        description="True if it applies to the control too, like the distance: arms are compared at one level of it.",
+        description="True if it applies to the control too, like the distance: an arm and its control share its level.",
     )
     slow: bool = Field(
-        default=False, description="True if a change takes seconds; all slices at one level then follow each other."
+        default=False,
+        description="True if a change takes seconds; slices at one level are then measured in succession.",
     )
     replaced_by_load: bool = Field(
-        default=False, description="True if a load replaces it, since it says how connections are used."
+        default=False, description="True if --load removes the factor, because both set how connections are used."
     )
     milliseconds: dict[str, float] = Field(
         default={}, description="Round-trip time of each level, in ms; any other number of ms is a level too."
@@ -241,21 +253,21 @@ class Factor(Model):
         return self
 
     def effects(self, level: str) -> list[tuple[dict[str, Any], str]]:
-        """Return the effects of a level, for `merge_settings`."""
+        """Return the effects of a level in the order in which `merge_settings` merges them; none for `AS_SERVED`."""
         by_name = self.levels.get(level, Level())
         return [] if level == AS_SERVED else [(self.each.effect, level), (by_name.effect, level)]
 
     def phrase(self, level: str) -> str:
-        """Return words for a level: 'an ECDSA key', '16 terminals', or the factor's label and the level."""
+        """Return text for a level, such as 'an ECDSA key', or else the factor's label and the level."""
         return self.phrases.get(level) or self.words.format(level=level) or f"{self.label} {level}"
 
     def allows(self, level: str) -> bool:
-        """Return whether `level` may be chosen."""
+        """Return whether `level` is a level of the factor: a name or, for a distance, a number of milliseconds."""
         return level in self.levels or (bool(self.milliseconds) and round_trip_ms(level) is not None)
 
 
 def round_trip_ms(level: str) -> float | None:
-    """Return the milliseconds, from 0 to 10,000, that a level names; None for anything else."""
+    """Return the number of milliseconds that a level such as '20' means, from 0 to 10,000; None for any other text."""
     try:
         value = float(level)
     except ValueError:
@@ -277,17 +289,22 @@ class Workload(Model):
     kind: str
     workers: int = 1
     target_workers: int | None = Field(
-        default=None, gt=0, description="Workers on a target, whose faster servers could make more clients queue."
+        default=None,
+        gt=0,
+        description="Workers on a target, if fewer than in a lab: on faster servers more clients would queue.",
     )
     first_operation: bool = Field(
         default=True, description="Kind connect: whether each connection performs an operation."
     )
-    further_operations: int = Field(default=0, description="Kind connect: operations after the first one.")
+    further_operations: int = Field(
+        default=0, description="Kind connect: number of operations on each connection after the first one."
+    )
     keep_connections: bool = Field(
-        default=False, description="Kind request: whether connections stay open, on any arm."
+        default=False, description="Kind request: whether connections stay open between requests, on every arm."
     )
     pace: Pace | None = Field(
-        default=None, description="Absent: a closed loop, with as many operations in flight as workers."
+        default=None,
+        description="Rate of arrivals. Absent: a closed loop, with as many operations in flight as workers.",
     )
     think_ms: float | None = Field(default=None, gt=0, description="Average pause of a worker before each operation.")
     ycsb: Options = Field(
@@ -306,17 +323,17 @@ class Workload(Model):
 
     @property
     def keeps_its_length(self) -> bool:
-        """True if no slice may be shorter than planned."""
+        """True if no slice of the workload may be shorter than planned."""
         return self.pace is not None or self.takes_duration
 
     @property
     def takes_duration(self) -> bool:
-        """True if its program runs once in a slice for a given duration."""
+        """True if the workload is a program that runs once in a slice, for a duration that it is given."""
         return self.command is not None and self.command.takes_duration
 
     @property
     def instrument(self) -> str:
-        """The instrument that measures it: the name of a driver, or of the view."""
+        """The name of the instrument that measures the workload: its driver or, without one, its view."""
         return self.driver or self.view
 
 
@@ -325,7 +342,7 @@ class SliceSize(Model):
 
     operations: int = Field(gt=0)
     seconds: float = Field(gt=0)
-    workers: int | None = Field(default=None, gt=0, description="Replaces the number of the workload.")
+    workers: int | None = Field(default=None, gt=0, description="Replaces the workload's number of workers.")
 
     def times(self, share: float) -> SliceSize:
         """Return the size with its operations and seconds multiplied by `share`."""
@@ -338,9 +355,9 @@ class Profile(Model):
     description: str
     budget: str
     precision: float = Field(
-        gt=0, lt=1, description="Half-width of the headline ratios' intervals at which the run ends."
+        gt=0, lt=1, description="The run may end once the intervals of all headline ratios have this half-width."
     )
-    rounds: tuple[int, int] = Field(description="Fewest and most rounds.")
+    rounds: tuple[int, int] = Field(description="Minimum and maximum number of rounds.")
     warm_up_rounds: int = 1
     records: int = Field(
         default=0, description="Records to load before the first slice; 0 if the service holds no data."
@@ -349,7 +366,7 @@ class Profile(Model):
     factors: dict[str, list[str]] = {}
     also: list[dict[str, str]] = Field(
         default=[],
-        description="Additional arms: each is the first combination with these levels changed.",
+        description="Additional arms, given by the levels in which they differ from the first combination.",
     )
 
 
@@ -392,7 +409,7 @@ class Study(Model):
     )
     published: Published | None = None
     connections: int = Field(
-        default=96, gt=0, description="The most connections that clients hold at once with --load."
+        default=96, gt=0, description="The maximum number of simultaneous connections with --load."
     )
     limits: dict[str, str] = Field(default={}, description="The largest allowed cost by metric, such as '+10%'.")
     secrets: dict[str, SecretSource] = Field(
@@ -443,7 +460,7 @@ class Study(Model):
 
     @property
     def labels(self) -> dict[str, str]:
-        """An arm's label by its level of the main factor."""
+        """The label of each level of the main factor, which its arms have too; the level's name if it has no label."""
         return {name: level.label or name for name, level in self.factors[self.main_factor].levels.items()}
 
     def arm_settings(self, levels: dict[str, str]) -> ArmSettings:
@@ -451,7 +468,7 @@ class Study(Model):
         return merge_settings(effect for name, level in levels.items() for effect in self.factors[name].effects(level))
 
     def variant(self, workload: str, levels: dict[str, str]) -> str:
-        """Return the levels that change a workload's options on such an arm, such as 'read_share 0.5'; '' if none do.
+        """Return the levels that change a workload's options, as text such as 'read_share 0.5'; '' if no level does.
 
         The number of workers does not count as an option.
         """
@@ -463,23 +480,26 @@ class Study(Model):
 
     @property
     def wire_connect(self) -> str | None:
-        """The workload in which the engine opens connections, if there is one."""
+        """The name of the workload in which the engine opens connections; None if the study has none."""
         names = (name for name, each in self.workloads.items() if (each.view, each.kind) == ("wire", "connect"))
         return next(names, None)
 
     @property
     def warehouses(self) -> int:
-        """Warehouses of TPC-C's tables, which are loaded before the first slice; 0 without TPC-C."""
+        """The number of TPC-C's warehouses to load before the first slice; 0 without TPC-C."""
         warehouses = [int(each.tpcc.get("warehouses", 1)) for each in self.workloads.values() if each.kind == "tpcc"]
         return max(warehouses, default=0)
 
     @property
     def distance_factor(self) -> str | None:
-        """The factor that sets the client's distance, if the study has one."""
+        """The name of the factor that sets the client's distance; None if the study has none."""
         return next((name for name, factor in self.factors.items() if factor.milliseconds), None)
 
     def distance(self, levels: dict[str, str]) -> str:
-        """Return the name of the distance in an arm's levels. Numbers are normalized, such as '20.5ms'."""
+        """Return the name of the distance in an arm's levels: a level's name, or a normalized number such as '20.5ms'.
+
+        It is 'lan' if the study has no distance factor.
+        """
         name = self.distance_factor
         if name is None:
             return "lan"

@@ -84,14 +84,14 @@ def test_load_beyond_the_capacity_is_reported(tmp_path: Path) -> None:
             "redis-tls",
             "transport=plain,tls",
             ["--load", "400/s"],
-            "400 queries a second over 8 standing connections",
+            "400 queries a second over 8 open connections",
             marks=pytest.mark.slow,
         ),
         (
             "http-tls-termination",
             "termination=none,balancer",
             ["--think-time", "20ms"],
-            "8 standing connections whose users think for 20 ms before each request",
+            "8 open connections whose users think for 20 ms before each request",
         ),
     ],
 )

@@ -93,10 +93,10 @@ def test_terminal_of_a_run_at_a_load_matches_the_golden_file(golden: Golden) -> 
 @pytest.mark.parametrize(
     ("load", "start"),
     [
-        (RequestedLoad("2000/s", pool="50"), "at 2,000 queries a second over 50 standing connections, 2"),
+        (RequestedLoad("2000/s", pool="50"), "at 2,000 queries a second over 50 open connections, 2"),
         (
             RequestedLoad(pool="50", think_time="20ms"),
-            "at 50 standing connections whose users think for 20 ms before each query",
+            "at 50 open connections whose users think for 20 ms before each query",
         ),
     ],
 )

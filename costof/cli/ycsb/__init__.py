@@ -24,7 +24,7 @@ DEFAULT_FIELDS = 10
 @click.option("-P", "files", multiple=True, metavar="FILE", help="Property file; workloada to workloadf are built in.")
 @click.option("-p", "assignments", multiple=True, metavar="NAME=VALUE", help="A property; overrides files.")
 @click.option("-threads", metavar="N", help="Number of simultaneous operations. Default: 1.")
-@click.option("-target", metavar="N", help="Operations a second over all threads. Default: as fast as possible.")
+@click.option("-target", metavar="N", help="Operations a second of all threads together. Default: as fast as possible.")
 @click.option("-s", "status", is_flag=True, help="Print status lines to standard error.")
 @click.option("-jvm-args", "jvm_args", multiple=True, hidden=True)
 @click.option("-cp", "classpath", multiple=True, hidden=True)

@@ -29,13 +29,17 @@ class Times:
     histogram: Counts = field(default_factory=lambda: Counts.from_values([]))
 
     def percentile_ns(self, percentile: float) -> float:
-        """Return a percentile. The histogram rounds up to three digits, so the exact maximum limits it."""
+        """Return a percentile in ns. The histogram rounds up to three digits, so the exact maximum limits it."""
         return min(*self.histogram.at_percentiles([percentile]), self.max_ns)
 
 
 @dataclass
 class Tally:
-    """The results so far. `times` and `failed_by_phase`: by the engine's phases, such as 'read'; `failed`: by class."""
+    """The results so far.
+
+    `times` and `failed_by_phase` are by the engine's phases, such as 'read'. `failed` and `first_failures` are by error
+    class.
+    """
 
     operations: int = 0
     elapsed_ns: int = 0
@@ -97,7 +101,7 @@ def execute(job: Job, endpoint: Endpoint, instrument: Instrument, status: Status
 
 
 def slice_size(job: Job, tally: Tally) -> int:
-    """Return a number of operations that takes about one interval of status lines."""
+    """Return how many operations take about as long as the interval between two status lines."""
     if tally.elapsed_ns == 0:
         return max(1, round(job.per_second * job.status_seconds) if job.per_second else FIRST_OPERATIONS * job.workers)
     return max(1, round(tally.attempts / tally.elapsed_ns * 1e9 * job.status_seconds))

@@ -87,13 +87,13 @@ CORE_WORKLOAD, GO_YCSB_CORE_WORKLOAD = ".workloads.CoreWorkload", "core"
 MOST = 2**31 - 1
 MOST_THREADS = 10_000
 STATUS_SECONDS = 10
-#: The longest time of a job without a limit; select() allows at most 2**31 ms.
+#: The maximum duration of a job without a limit. select() allows at most 2**31 ms.
 NO_LIMIT_SECONDS = 14 * 86_400
 
 
 @dataclass(frozen=True)
 class Job:
-    """The work of one command. `seconds`: its longest duration. `ycsb`: the engine's settings."""
+    """The work of one command. `seconds`: its maximum duration. `ycsb`: settings of the engine's workload `ycsb`."""
 
     phase: Phase
     table: str
@@ -116,9 +116,9 @@ class Job:
 
 
 def make_job(phase: Phase, properties: Properties) -> Job:
-    """Return the job of these properties.
+    """Return the job that the properties describe.
 
-    Raises `YCSB_BAD_PROPERTY`, `BAD_NUMBER` or `YCSB_NEEDS` for values that YCSB rejects, or silently changes.
+    Raises `YCSB_BAD_PROPERTY`, `BAD_NUMBER` or `YCSB_NEEDS` for values that YCSB rejects or silently changes.
     """
     workload = properties.get("workload", GO_YCSB_CORE_WORKLOAD)
     if workload != GO_YCSB_CORE_WORKLOAD and not workload.endswith(CORE_WORKLOAD):
@@ -143,7 +143,7 @@ def make_job(phase: Phase, properties: Properties) -> Job:
 
 
 def unused(properties: Properties, database_properties: frozenset[str]) -> tuple[list[str], list[str]]:
-    """Return the names of properties without effect, and of unknown properties."""
+    """Return two lists of names: known properties that have no effect here, and unknown properties."""
     known = (
         WHOLE_NUMBERS.keys()
         | FRACTIONS.keys()
@@ -283,12 +283,15 @@ _REPLACEMENTS = {
 }
 #: Prefixes of go-ycsb's properties, by binding.
 _PREFIXES = {"jdbc": ("mysql", "pg"), "mysql": ("mysql",), "postgresql": ("pg",)}
-#: Values that change nothing.
+#: Values with which a go-ycsb property changes nothing.
 WITHOUT_MEANING = ("", "0", "false")
 
 
 def check_names(binding: str, properties: Properties) -> None:
-    """Raise `YCSB_GO_NAMES` for go-ycsb's properties of the database: ignoring them would measure another database."""
+    """Raise `YCSB_GO_NAMES` if properties of the database have go-ycsb's names.
+
+    Ignoring them would measure another database.
+    """
     replacements = {
         f"{prefix}.{name}": instead
         for prefix in _PREFIXES.get(binding, (binding,))

@@ -45,7 +45,7 @@ class Database(ABC):
 
     @abstractmethod
     def endpoint(self) -> Endpoint:
-        """Return how the engine reaches the table."""
+        """Return the address and settings with which the engine reaches the table."""
 
     @abstractmethod
     def holds_records(self, fields: int) -> bool:
