@@ -112,13 +112,13 @@ fn errors_name_the_column_and_neither_value_nor_key() {
     );
     assert_eq!(
         detail(refusal(&[("app", &APP.replace('f', "0"))], &table, std::slice::from_ref(&good), text)),
-        "column tpcc.customer.c_last: master key 'app': the master key is another one, or the data key was changed"
+        "column tpcc.customer.c_last: master key 'app': the data key was changed, or wrapped with another master key"
     );
     let mut cut = table.clone();
     cut.definitions[1].pop();
     assert_eq!(
         detail(refusal(&[("app", APP)], &cut, &[good], text)),
-        "column tpcc.customer.c_last: what follows the column's definition is no intact envelope of a gateway"
+        "column tpcc.customer.c_last: the bytes after the column's definition are not an intact envelope of a gateway"
     );
 }
 
@@ -158,7 +158,7 @@ fn replayed_answers_of_the_same_session_are_refused() {
             Err(failure) => {
                 assert_eq!(
                     failure.detail,
-                    "column tpcc.customer.c_last: a value came twice, out of order, or where another is missing"
+                    "column tpcc.customer.c_last: a value is repeated, out of order, or follows a missing value"
                 );
             }
         }
