@@ -290,8 +290,8 @@ fn number(bytes: &[u8]) -> u128 {
     bytes.iter().fold(0, |number, byte| number << 8 | u128::from(*byte))
 }
 
-/// Append the plaintext with room for PKCS #7 padding, and return both. The padding is a whole block if the plaintext
-/// ends at a block boundary.
+/// Append zero bytes, enough for the plaintext and its PKCS #7 padding, and return them. The padding is a whole block
+/// if the plaintext ends at a block boundary.
 fn reserve_padded<'a>(plaintext: &[u8], out: &'a mut Vec<u8>) -> &'a mut [u8] {
     let start = out.len();
     out.resize(start + plaintext.len() / BLOCK * BLOCK + BLOCK, 0);
