@@ -79,7 +79,7 @@ impl From<Failure> for ErrPacket {
     }
 }
 
-/// Append the server's OK packet without its text and its count of warnings. The id of a new row remains only with
+/// Append the server's OK packet without its text, and with 0 warnings. The id of a new row remains only with
 /// `shows_id`.
 pub fn append_bare_ok(payload: &[u8], shows_id: bool, sequence: u8, out: &mut Vec<u8>) -> Result<()> {
     let mut reader = Reader::new(payload);
@@ -94,7 +94,7 @@ pub fn append_bare_ok(payload: &[u8], shows_id: bool, sequence: u8, out: &mut Ve
     })
 }
 
-/// Append the server's EOF packet without its count of warnings.
+/// Append the server's EOF packet with 0 warnings.
 pub fn append_bare_eof(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> Result<()> {
     let [low, high] = (packet::eof_status(payload)? & STATUS_FOR_DRIVERS).to_le_bytes();
     packet::append(sequence, out, |out| out.extend_from_slice(&[payload[0], 0, 0, low, high]))

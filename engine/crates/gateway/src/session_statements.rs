@@ -64,8 +64,8 @@ fn word(token: &str) -> Option<&str> {
     (is_word && starts_without_digit).then_some(token)
 }
 
-/// Return the name of a database without its quotes; None if the name is not in quotes. Servers may distinguish names
-/// by case, and the shape keeps case only inside quotes.
+/// Return the name of a database without its quotes; None if the name is not valid. An unquoted name comes from the
+/// shape in lower case, so a name with capital letters must be quoted on servers that distinguish case.
 fn unquoted_name(token: &str) -> Option<String> {
     let name = match token.strip_prefix('`').and_then(|rest| rest.strip_suffix('`')) {
         Some(quoted) => quoted.replace("``", "`"),
@@ -76,7 +76,7 @@ fn unquoted_name(token: &str) -> Option<String> {
 
 /// Return whether every server takes this name of a database literally.
 pub fn is_plain_name(name: &[u8]) -> bool {
-    // Servers take this prefix for the encoding of MySQL 5.0 and remove it, so the name means another database.
+    // The prefix of names in the encoding of MySQL 5.0. With it and without it, servers find the same database.
     const OLD: &[u8] = b"#mysql50#";
     let Ok(text) = str::from_utf8(name) else { return false };
     let is_old = name.get(..OLD.len()).is_some_and(|start| start.eq_ignore_ascii_case(OLD));

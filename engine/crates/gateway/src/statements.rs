@@ -734,7 +734,7 @@ fn places(reading: &Reading) -> Vec<Place> {
     reading.values.iter().map(place).collect()
 }
 
-/// The approved statements of a rules file, and the gateway's own statements about the session, ordered by shape.
+/// The approved statements of a rules file, and the gateway's own statements about the session, indexed by shape.
 #[derive(Debug, Clone)]
 pub struct Statements {
     by_shape: HashMap<Box<[u8]>, Vec<Arc<Statement>>>,
