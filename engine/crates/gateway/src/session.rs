@@ -350,7 +350,7 @@ impl Session {
         }
     }
 
-    /// End the session after a timeout, with an error for the client if it was idle or its command incomplete.
+    /// End the session after a timeout, and append the error for the client.
     pub fn time_out(&mut self, waiting: Waiting, to_client: &mut Vec<u8>) {
         let error = match waiting {
             Waiting::Command(_) => {
