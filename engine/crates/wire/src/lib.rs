@@ -98,7 +98,7 @@ pub trait Service: Send + Sync {
     /// Begin a slice: discard counts from its preparation.
     fn begin_slice(&self) {}
 
-    /// Add the counts of all workers since the last call to `into`. Call this when a slice has ended.
+    /// Add to `into` what all workers have counted since the last call. Call this when a slice has ended.
     fn take_counts(&self, _into: &mut Counts) {}
 
     fn facts(&self) -> Facts {

@@ -318,7 +318,7 @@ fn login_needs_unambiguous_account_decryption_and_utf8() {
         (&open, response(&long, true), Some("which account")),
         (&open, response("'shop'", true), Some("which account")),
         (&open, response("müller", true), Some("which account")),
-        // Without a nonce the keys would be the same in each session, so a recorded answer could be sent again.
+        // Without a nonce of the client, an answer recorded in another session could be sent to the client again.
         (RULES, without_nonce, Some("costof_nonce of 64 hexadecimal digits")),
         (RULES, packet(1, &tls_request()), Some("requests TLS, which was not offered")),
     ] {
@@ -625,8 +625,8 @@ fn learning_passes_all_statements_and_writes_each_new_one_once() {
         let answer = text_answer(&columns, &[&[Some(b"7"), Some(b"smith"), Some(b"1")]]);
         test.server(&answer);
         assert_eq!(test.to_client, answer);
-        // None of these is written as a statement to review: approved statements, statements that the server refuses,
-        // and statements that the gateway cannot parse.
+        // Approved statements and statements that the server refuses are not written. A statement that the gateway
+        // cannot parse is written as a comment.
         test.query(NAME);
         test.server(&text_answer(&[SECRET], &[]));
         test.query("SELECT nothing FROM people");

@@ -319,7 +319,7 @@ fn matches_approved(approved: &str, edited: &[Token]) -> bool {
     approved.len() == edited.len() && approved.iter().zip(edited).all(fits)
 }
 
-/// Return the two ways to read the tokens: unchanged, and with each negative number split into a minus and a number,
+/// Return all ways to read the tokens: unchanged, and with one of the negative numbers split into a minus and a number,
 /// because servers read `a -1` as `a - 1`.
 fn readings(tokens: &[Token]) -> Vec<Vec<Token>> {
     let mut result = vec![tokens.to_vec()];
