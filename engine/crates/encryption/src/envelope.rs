@@ -67,10 +67,16 @@ impl<'a> Envelope<'a> {
             return Ok(None);
         }
         if tail.starts_with(OLDER_MAGIC) {
-            return Err(Failure::new(Class::Encryption, "the gateway sends an older version of the envelope: update the gateway"));
+            return Err(Failure::new(
+                Class::Encryption,
+                "the gateway sends an older version of the envelope: update the gateway",
+            ));
         }
         Envelope::read(tail).map(Some).ok_or_else(|| {
-            Failure::new(Class::Encryption, "the bytes after the column's definition are not an intact envelope of a gateway")
+            Failure::new(
+                Class::Encryption,
+                "the bytes after the column's definition are not an intact envelope of a gateway",
+            )
         })
     }
 

@@ -144,10 +144,7 @@ impl Decryption {
         self.settle();
         self.columns.clear();
         self.encrypted = 0;
-        self.data_key
-            .iter()
-            .flat_map(|key| key.openers.values())
-            .for_each(|opener| opener.begin());
+        self.data_key.iter().flat_map(|key| key.openers.values()).for_each(|opener| opener.begin());
     }
 
     /// Process the next column definition. Errors: `protocol` if it is malformed; `encryption` if the column's values
