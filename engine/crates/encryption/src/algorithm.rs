@@ -1,4 +1,4 @@
-//! The six algorithms that encrypt a column's values, composed of library ciphers.
+//! The six algorithms that encrypt a column's values. They are composed of ciphers from libraries.
 
 use crate::keys::AlgorithmKeys;
 use crate::locked::Locked;
@@ -338,7 +338,7 @@ mod tests {
         assert_eq!(out, bytes(plaintext));
     }
 
-    /// McGrew and Viega, "The Galois/Counter Mode of Operation", test cases 2 and 4.
+    /// The expected values are test cases 2 and 4 of McGrew and Viega, "The Galois/Counter Mode of Operation".
     #[test]
     fn aes_gcm_matches_its_test_cases() {
         let none = "00000000000000000000000000000000";
@@ -364,7 +364,7 @@ mod tests {
         );
     }
 
-    /// RFC 8998, A.1.
+    /// The expected values are those of RFC 8998, A.1.
     #[test]
     fn sm4_gcm_matches_the_rfc() {
         gcm_opens(
@@ -381,7 +381,7 @@ mod tests {
         );
     }
 
-    /// SP 800-38A, F.1.1.
+    /// The expected values are those of SP 800-38A, F.1.1.
     #[test]
     fn ecb_matches_nist() {
         let mut out = Vec::new();
@@ -410,7 +410,8 @@ mod tests {
         out.split_off(BLOCK)
     }
 
-    /// SP 800-38A, F.2.1. GB/T 32907, A.1 is a single block, so its IV is zero.
+    /// The expected values are those of SP 800-38A, F.2.1, and of GB/T 32907, A.1. The latter encrypts a single block,
+    /// which equals CBC with an IV of zero.
     #[test]
     fn cbc_matches_nist_and_the_sm4_standard() {
         let aes = cbc(Aes128::new(&key(NIST_KEY).into()), NIST_TEXT, "000102030405060708090a0b0c0d0e0f");
@@ -422,7 +423,7 @@ mod tests {
         assert_eq!(sm4[..16], bytes("681edf34d206965e86b3e94f536e4246"));
     }
 
-    /// SP 800-38A, F.5.1.
+    /// The expected values are those of SP 800-38A, F.5.1.
     #[test]
     fn ctr_matches_nist() {
         let body = "f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff 874d6191b620e3261bef6864990db6ce 9806f66b7970fdff8617187bb9fffdff \

@@ -24,7 +24,7 @@ pub struct Envelope<'a> {
     pub key: Option<WrappedKey<'a>>,
 }
 
-/// The session's data key, wrapped for the holder of the master key with this name.
+/// The session's data key, wrapped with a master key, and the name of this master key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WrappedKey<'a> {
     pub master_key: &'a str,
@@ -242,7 +242,7 @@ mod tests {
         }
     }
 
-    /// The column `c_balance DECIMAL(12,2) NOT NULL` as MariaDB defines it.
+    /// The type of the column `c_balance DECIMAL(12,2) NOT NULL`, as MariaDB defines it.
     const BALANCE: OriginalType = OriginalType { charset: 63, length: 14, kind: 0xF6, flags: 1 | 128, decimals: 2 };
 
     #[test]

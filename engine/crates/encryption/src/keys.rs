@@ -189,7 +189,7 @@ impl ClientNonce {
         Ok(created)
     }
 
-    /// Parse hexadecimal digits; None unless there are 64.
+    /// Parse 64 hexadecimal digits. Return None for any other text.
     pub fn from_hex(digits: &[u8]) -> Option<Self> {
         let mut created = ClientNonce([0; NONCE]);
         if digits.len() != Self::DIGITS {

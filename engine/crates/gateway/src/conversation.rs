@@ -96,7 +96,7 @@ struct Conversation {
     waiting: Waiting,
 }
 
-/// The outcome of one step of a conversation.
+/// The result of one step of a conversation.
 #[derive(PartialEq, Eq)]
 enum Step {
     /// Bytes were processed. There may be more, so the next step follows at once.
@@ -182,7 +182,7 @@ impl Conversation {
             // conversation.
             return Ok(if ends.client.is_over() { Step::Over } else { Step::Idle });
         }
-        // Process received bytes before receiving more.
+        // Process the bytes already received before receiving more.
         if !self.offer_to_session(ends).await? {
             let limit = self.session.client_read_limit(self.from_client.content());
             let room = self.from_client.room();

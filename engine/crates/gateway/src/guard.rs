@@ -245,7 +245,7 @@ pub enum Types<'a> {
 pub fn parameter_types(count: usize, parameters: &[u8]) -> Types<'_> {
     match parameters.get(count.div_ceil(8)..).and_then(<[u8]>::split_first) {
         Some((0, _)) => Types::AsBefore,
-        // MySQL treats any byte other than 0 as "new types follow".
+        // MySQL takes any byte other than 0 to mean that new types follow.
         Some((_, types)) => types.get(..TYPE * count).map_or(Types::Missing, Types::New),
         None => Types::Missing,
     }

@@ -22,10 +22,10 @@ pub struct Plan {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListenerPlan {
-    /// Port 0 selects a free port.
+    /// The address to listen on. Port 0 selects a free port.
     pub address: SocketAddr,
     pub rules_file: PathBuf,
-    /// `host:port` of the server behind the gateway.
+    /// The address of the server behind the gateway, `host:port`.
     pub server: String,
     /// The certificate and key for TLS with clients; None if clients connect in plaintext.
     #[serde(default)]
@@ -137,8 +137,8 @@ impl Plan {
             if listener.learn.as_ref().is_some_and(|learn| learn.accounts.is_empty()) {
                 return Err(invalid_command("learn has no accounts: name at least one"));
             }
-            // TLS on only one side would be unsafe: a password that a client sends under TLS would reach the server in
-            // plaintext.
+            // With TLS on only one side, a password could be exposed: authentication methods send it in a form that is
+            // safe only under TLS, and the gateway would pass this form on in plaintext.
             if listener.tls.is_some() != matches!(listener.server_transport, Transport::Tls(_)) {
                 let why = "tls and server_transport go together: use TLS on both sides or on neither";
                 return Err(invalid_command(&format!("{}: {why}", listener.address)));

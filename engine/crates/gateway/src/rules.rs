@@ -32,7 +32,7 @@ const MIN_KEY_DIGITS: usize = 16;
 pub struct Rules {
     /// The algorithm for column rules without their own, and for encrypted outputs that are not protected columns.
     pub algorithm: Algorithm,
-    /// The treatment of clients that do not announce that they decrypt.
+    /// How the gateway treats clients that do not announce that they decrypt.
     pub unknown_clients: UnknownClients,
     /// The account with which the gateway reads the list of the server's columns. It is None only if no column is
     /// protected.
@@ -46,7 +46,7 @@ pub struct Rules {
     columns: Vec<ColumnRule>,
 }
 
-/// An account's access to protected columns.
+/// What an account gets of protected columns.
 #[derive(Debug, Clone)]
 pub enum Role {
     /// The account gets plaintext and is not guarded.
@@ -110,7 +110,7 @@ impl Rules {
     /// Read the rules file, and the file of statements that it names.
     ///
     /// # Errors
-    /// `plan`, in one line with the file and the line number.
+    /// `plan`, with a message on one line that names the file and the line number.
     pub fn read(path: &Path) -> Result<Self> {
         let text = read_text(path, DENIED_FOR_KEYS).map_err(|message| refusal(path, message))?;
         let (mut rules, file) = Self::parse(&text).map_err(|error| refusal(path, error.message(&text)))?;
@@ -203,7 +203,7 @@ impl Rules {
         self.columns.iter().find(|rule| rule.matches(names)).map(|rule| rule.algorithm)
     }
 
-    /// Return warnings for the operator.
+    /// Return warnings about these rules, for the operator of the gateway.
     pub fn warnings(&self) -> Vec<String> {
         let nothing_approved = self.guard() && self.statements.count() == 0;
         nothing_approved
@@ -316,14 +316,14 @@ struct StatementsFile {
     statements: Vec<Spanned<Approval>>,
 }
 
-/// The treatment of clients that do not announce that they decrypt.
+/// How the gateway treats clients that do not announce that they decrypt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UnknownClients {
     /// The gateway refuses their login.
     #[default]
     Refuse,
-    /// They get ciphertext.
+    /// The gateway sends them ciphertext.
     Ciphertext,
 }
 

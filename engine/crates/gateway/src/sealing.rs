@@ -26,7 +26,7 @@ const LONGEST_TEMPORAL: usize = 12;
 #[derive(Debug)]
 pub struct Sealing {
     key: DataKey,
-    /// The data key wrapped for the client; None without a master key.
+    /// The data key, wrapped with the client's master key; None if the client has no master key.
     wrapped: Option<(Arc<NamedKey>, [u8; WRAPPED_KEY])>,
     /// The salt of a client that understands envelopes; None for other clients. They get no envelopes, because some of
     /// them fail on unknown bytes.
@@ -41,9 +41,9 @@ pub struct Sealing {
 /// The treatment of one column of an answer.
 #[derive(Debug)]
 pub struct Column {
-    /// The server's `MYSQL_TYPE_…`.
+    /// The column's type on the server, `MYSQL_TYPE_…`.
     kind: u8,
-    /// None if the column is sent unchanged.
+    /// The data to encrypt the column; None if it is sent unchanged.
     seal: Option<Seal>,
 }
 

@@ -168,7 +168,7 @@ enum Phase {
         steps: u8,
         is_clients_turn: bool,
     },
-    /// The server is answering the gateway's own commands.
+    /// Waiting for the server's answers to the commands by which the gateway pins the settings.
     Pinning,
     Commands,
     Open,
@@ -642,7 +642,7 @@ impl Session {
         Ok(())
     }
 
-    /// Apply new rules; return an error if the session cannot continue under them.
+    /// Apply the new rules, if there are any. Return an error if the session cannot continue under them.
     fn renew_rules(&mut self) -> OrError<()> {
         if self.generation != self.shared.generation.load(Ordering::Acquire) {
             (self.rules, self.generation) = self.shared.rules();

@@ -42,7 +42,7 @@ const OPERATORS: [&[u8]; 28] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// Digits, optionally with a sign, a point and an exponent.
+    /// A number: digits, optionally with a sign, a point and an exponent.
     Number,
     /// A string, bytes, a date or a time.
     Text,
@@ -134,7 +134,7 @@ impl Reading {
         scanner.scan().map_err(Refusal::Unreadable)
     }
 
-    /// Erase the text, which contains a client's values.
+    /// Erase the parsed text from memory, because it contains a client's values.
     fn erase(&mut self) {
         for bytes in [&mut self.shape, &mut self.written] {
             bytes.fill(0);
@@ -216,9 +216,9 @@ impl Drop for Reading {
 /// The kind of the previous token, which decides whether a value may follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Previous {
-    /// After an operator, an opening parenthesis, a comma, or a word: a value is possible.
+    /// The previous token is an operator, an opening parenthesis, a comma or a word after which a value may follow.
     Open,
-    /// At the start of an expression after ORDER BY or GROUP BY, where a number would refer to an output.
+    /// The next token begins an expression after ORDER BY or GROUP BY, where a number would refer to an output.
     List,
     Closed,
 }
@@ -447,7 +447,7 @@ impl Scanner<'_> {
         self.value(Kind::Text, start, written)
     }
 
-    /// Scan `_binary'…'` or `x'…'`. `start` is the position of the prefix.
+    /// Scan a binary literal, `_binary'…'` or `x'…'`. `start` is the position of the prefix.
     fn bytes(&mut self, start: usize, is_hexadecimal: bool) -> Scanned {
         let written = self.reading.written.len();
         self.reading.written.extend_from_slice(b"_binary X'");

@@ -11,7 +11,7 @@ const EIGHT_FOLLOW: u8 = 0xFE;
 /// The byte that stands for NULL in a text row, in place of a length.
 pub const NULL: u8 = 0xFB;
 
-/// The unread part of a packet.
+/// Reads fields from a packet. It holds the part that is not read yet.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'a>(&'a [u8]);
 
@@ -85,7 +85,7 @@ impl<'a> Reader<'a> {
         self.bytes(usize::try_from(length).map_err(|_| too_short())?)
     }
 
-    /// Read a value of a text row; None for NULL.
+    /// Read a value of a text row. Return None for NULL.
     pub fn text_or_null(&mut self) -> Result<Option<&'a [u8]>> {
         if self.peek() == Some(NULL) {
             return self.u8().map(|_| None);

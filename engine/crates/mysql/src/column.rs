@@ -7,7 +7,7 @@ use base::error::{Failure, Result};
 /// The type `MYSQL_TYPE_BLOB` and the character set `binary`.
 const BLOB_TYPE: u8 = 0xFC;
 const BINARY_CHARSET: u16 = 63;
-/// Column flags.
+/// Bits of a column's flags.
 const NOT_NULL: u16 = 1;
 const BLOB: u16 = 16;
 const BINARY: u16 = 128;

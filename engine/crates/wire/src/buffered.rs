@@ -19,7 +19,7 @@ pub struct Buffered {
 }
 
 impl Buffered {
-    /// Create buffers for a stream without unread bytes.
+    /// Create buffers for a stream from which no bytes have been received yet.
     pub fn new(stream: Stream) -> Self {
         Buffered { stream, outbox: Vec::new(), inbox: vec![0; FIRST_INBOX], start: 0, end: 0 }
     }

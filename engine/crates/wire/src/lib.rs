@@ -87,7 +87,7 @@ fn discovery<'a>(service: impl Future<Output = Result<impl Service + 'static>> +
     Box::pin(async { Ok(Arc::new(service.await?) as Arc<dyn Service>) })
 }
 
-/// A service after discovery, shared by all threads.
+/// A service whose servers have been discovered. All threads share it.
 pub trait Service: Send + Sync {
     /// Return the address of the server that the first worker reads from.
     fn first_reader(&self) -> String;

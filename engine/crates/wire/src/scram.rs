@@ -32,7 +32,7 @@ pub enum Binding {
 }
 
 impl Binding {
-    /// Return `gs2-header` (RFC 5802, 7), without an authorization identity.
+    /// Return the field `gs2-header` (RFC 5802, 7), without an authorization identity.
     fn header(&self) -> &'static str {
         match self {
             Binding::None => "n,,",
@@ -40,7 +40,7 @@ impl Binding {
         }
     }
 
-    /// Return `cbind-input` (RFC 5802, 7).
+    /// Return the field `cbind-input` (RFC 5802, 7).
     fn input(&self) -> Vec<u8> {
         let data: &[u8] = match self {
             Binding::None => &[],
@@ -152,7 +152,7 @@ impl Expected {
     }
 }
 
-/// The fields of server-first-message: `r=nonce,s=salt,i=iterations`.
+/// The fields of the server's first message: `r=nonce,s=salt,i=iterations`.
 struct Challenge<'a> {
     nonce: &'a str,
     salt: Vec<u8>,

@@ -110,7 +110,7 @@ fn name_that_a_server_cuts_or_converts_is_ambiguous() {
         (45, "'shop'", false, true),
         (45, "0123456789abcdef0123456789abcdef", true, true),
         (45, "0123456789abcdef0123456789abcdef+", false, true),
-        // In swe7 this byte is É.
+        // In the character set swe7, the byte of `@` means É.
         (10, "@va", false, false),
         (10, "shop", true, false),
         (28, "shop", true, false),

@@ -282,7 +282,7 @@ fn only_the_holder_of_the_key_can_decrypt() {
     other_client.query(NAME);
     other_client.server(&text_answer(&[SECRET], &[&[Some(b"smith")]]));
     assert!(!other_client.is_revealed());
-    // Some drivers refuse a definition that has become longer.
+    // A client without envelopes gets definitions of the original length, because some drivers refuse longer ones.
     assert_eq!(other_client.take().0[1].len(), definition(SECRET).len());
 }
 
@@ -302,7 +302,7 @@ fn each_new_data_key_has_a_higher_number() {
 #[test]
 fn login_needs_unambiguous_account_decryption_and_utf8() {
     let mut other_charset = response("shop", true);
-    // gbk_chinese_ci
+    // The number of the collation gbk_chinese_ci.
     other_charset[4 + 8] = 28;
     let mut open_in_gbk = response("admin", true);
     open_in_gbk[4 + 8] = 28;
@@ -335,7 +335,8 @@ fn login_needs_unambiguous_account_decryption_and_utf8() {
         sequence == 2 && words.contains("does not announce that it decrypts"),
         "the server's OK must not be passed on"
     );
-    // A command instead of an authentication packet would reach the server unchecked.
+    // If the gateway accepted a command instead of an authentication packet, the command would reach the server
+    // unchecked.
     let mut early = TestSession::greeted(RULES);
     let ahead = [response("shop", true), packet(0, b"\x03SELECT name INTO OUTFILE 'x' FROM people")].concat();
     let processed = early.client(&ahead);
@@ -343,7 +344,7 @@ fn login_needs_unambiguous_account_decryption_and_utf8() {
     early.take();
     early.client(&ahead[processed..]);
     assert!(early.session.is_over() && early.to_server.is_empty());
-    // A guarded account gets the gateway's text for a refused login.
+    // If a login is refused, a guarded account gets the gateway's text instead of the server's.
     for (account, is_gateway_text) in [("shop", true), ("admin", false)] {
         let mut test = TestSession::greeted(RULES);
         test.client(&response(account, true));
@@ -362,7 +363,7 @@ fn guarded_login_is_confirmed_after_settings_are_pinned() {
     assert!(sent[1].starts_with("SELECT @@session.sql_mode, ") && sent[1].ends_with(", DATABASE()"));
     assert!(sent.iter().all(|sql| sql.is_ascii() && !sql.contains(['"', '\\', '`', '|', '[', '{'])), "{sent:?}");
     test.server_in_chunks(&pinned_answers(&PINNED, true), 3);
-    // Only the status flags for drivers remain, under the sequence number that the client expects.
+    // The OK packet keeps only the status flags that drivers need, and has the sequence number that the client expects.
     assert_eq!(test.to_client, packet(2, b"\x00\x00\x00\x0b\x20\x00\x00"));
     assert!(test.session.listens_to_client() && test.session.is_logged_in());
     let denied = packet(1, b"\xff\xcb\x04#42000Access denied");
@@ -748,7 +749,7 @@ fn parameters_must_have_the_approved_kinds() {
     {
         assert!(!passes(&mut test, bytes), "{why}");
     }
-    // MySQL treats any byte other than 0 as "new types follow".
+    // MySQL takes any byte other than 0 to mean that new types follow.
     for is_new in [2, 0x80, 0xFF] {
         assert!(!passes(&mut test, &types(is_new, &[NUMBER, NUMBER])), "{is_new}");
     }

@@ -72,7 +72,7 @@ impl crate::Settings for Settings {
 const PLAIN_PORT: u16 = 80;
 const TLS_PORT: u16 = 443;
 
-/// An arm's server and its request.
+/// The server that an arm measures, and the request to send.
 pub struct Service {
     transport: Transport,
     address: Address,

@@ -11,7 +11,7 @@ use bson::spec::BinarySubtype;
 use bson::{Binary, RawDocument, RawDocumentBuf, rawdoc};
 use std::sync::{Mutex, PoisonError};
 
-/// The result of hello.
+/// The server's answer to hello, and the authentication begun with it.
 pub struct HelloResult {
     pub reply: RawDocumentBuf,
     /// The authentication that hello has begun; None without a user.
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn saslprep_is_applied_to_passwords() {
-        // RFC 4013, 3: a soft hyphen is mapped to nothing.
+        // SASLprep removes a soft hyphen (RFC 4013, 3).
         assert_eq!(saslprep("I\u{ad}X").unwrap(), "IX");
         assert_eq!(saslprep("\u{7}").unwrap_err().class, Class::Authentication);
     }

@@ -20,7 +20,7 @@ use std::rc::Rc;
 pub struct Members {
     /// The member for writes. It may be missing, because a service without it can still be read.
     pub writer: Option<Address>,
-    /// The members that match the read preference, sorted; at least one.
+    /// The members that match the read preference, sorted. There is at least one.
     pub readers: Vec<Address>,
 }
 

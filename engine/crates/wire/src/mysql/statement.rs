@@ -107,7 +107,7 @@ fn width(statement: &Statement) -> Result<Width> {
     Ok(Width { columns: short(statement.columns.len())?, parameters: short(statement.parameters.len())? })
 }
 
-/// Return `MYSQL_TYPE_LONGLONG`, `…_NEWDECIMAL`, `…_VAR_STRING` or `…_DATETIME`.
+/// Return the type of a parameter: `MYSQL_TYPE_LONGLONG`, `…_NEWDECIMAL`, `…_VAR_STRING` or `…_DATETIME`.
 fn type_number(parameter: Parameter) -> u8 {
     match parameter {
         Parameter::Integer => 0x08,
@@ -124,7 +124,7 @@ fn append_execute(
     fill: impl Fill<Session>,
 ) {
     request.extend_from_slice(&number.to_le_bytes());
-    // No cursor; one iteration.
+    // The flags (no cursor) and the number of iterations (one).
     request.extend_from_slice(&[0, 1, 0, 0, 0]);
     let nulls = request.len();
     if !statement.parameters.is_empty() {

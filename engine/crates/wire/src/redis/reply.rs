@@ -91,7 +91,7 @@ pub fn failure(text: &[u8]) -> Failure {
     let message = String::from_utf8_lossy(text);
     let class = match message.split(' ').next() {
         Some("NOAUTH" | "WRONGPASS" | "NOPERM" | "DENIED") => Class::Authentication,
-        // The client sent a password, but the server has none.
+        // The client sent a password, but the server has no password configured.
         Some("ERR") if message.starts_with("ERR AUTH ") => Class::Authentication,
         // Such as LOADING, OOM, MOVED, or ERR because the maximum number of clients is reached.
         _ => Class::Server,

@@ -57,7 +57,7 @@ impl Strings {
     /// bytes.
     ///
     /// # Panics
-    /// If the size is not valid ([`is_size`]).
+    /// If `value_bytes` is not a size of values ([`is_size`]).
     pub fn new(prefix: &str, records: u64, value_bytes: usize) -> Self {
         let size = *SIZES.iter().find(|size| size.bytes == value_bytes).expect("the plan was checked");
         Strings { prefix: prefix.into(), records, size }

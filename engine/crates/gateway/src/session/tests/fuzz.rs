@@ -49,8 +49,8 @@ fn arbitrary_bytes_cause_no_panic() {
         while !choices.0.is_empty() {
             let (side, selector) = (choices.byte(), choices.byte());
             let input = choices.bytes();
-            // Half of the input is packets with the right sequence number; other bytes would seldom pass the first
-            // check.
+            // Half of the inputs are put into packets with the right sequence number. Other bytes would seldom pass the
+            // first check.
             let input = if selector.is_multiple_of(2) { packet(test.session.sequence, input) } else { input.to_vec() };
             match side % 3 {
                 0 => test.server_in_chunks(&input, usize::from(selector)),
@@ -151,7 +151,7 @@ fn damage(payload: &mut Vec<u8>, choices: &mut Choices<'_>) {
             let position = 1 + usize::from(choices.byte()) % (payload.len() - 1);
             payload[position] = choices.byte();
         }
-        // Another length of the first value shifts all following values.
+        // A changed length of the first value shifts all following values.
         3 if payload[0] < 0xFB => payload[0] = choices.byte() % 0xFB,
         _ => {}
     }

@@ -52,7 +52,7 @@ pub fn packet(sequence: u8, payload: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// Return the payloads of whole packets.
+/// Return the payloads of the packets in these bytes.
 pub fn packets(mut bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut packets = Vec::new();
     while let [low, middle, high, _, rest @ ..] = bytes {
