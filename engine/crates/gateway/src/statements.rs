@@ -109,7 +109,7 @@ pub struct Value {
     /// The kind of a literal; None for a parameter of a prepared statement.
     pub kind: Option<Kind>,
     token: usize,
-    /// The start and end of the value in [`Reading::written`]'s buffer.
+    /// The start and end of the value in the buffer `Reading::written`.
     written: (usize, usize),
 }
 
