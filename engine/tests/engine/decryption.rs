@@ -127,10 +127,10 @@ fn decryption_failures_are_encryption_errors_and_the_engine_continues() {
     let recorded: Answers = Arc::new(|_| encrypted(Algorithm::Aes128Gcm, 7)(Some(&"0".repeat(64))));
     let app = json!({"app": KEY});
     for (answers, keys, expected) in [
-        (answers.clone(), json!({}), "it needs the master key 'app', which is not here"),
-        (answers.clone(), json!({"app": KEY.replace('f', "0")}), "the master key is another one"),
+        (answers.clone(), json!({}), "it needs the master key 'app', which this client does not have"),
+        (answers.clone(), json!({"app": KEY.replace('f', "0")}), "wrapped with another master key"),
         (changed(|answer| answer.text_row[20] ^= 1), app.clone(), "a value was changed"),
-        (changed(|answer| answer.definition.truncate(COLUMN.len() + 30)), app.clone(), "no intact envelope"),
+        (changed(|answer| answer.definition.truncate(COLUMN.len() + 30)), app.clone(), "not an intact envelope"),
         (recorded, app.clone(), "encrypted for another column or session"),
     ] {
         let mut engine = start(&Mysql { answers, ..Mysql::default() }, "text", &keys);

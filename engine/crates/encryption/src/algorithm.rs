@@ -1,4 +1,4 @@
-//! The six algorithms that encrypt a column's values, composed of library ciphers.
+//! The six algorithms that encrypt a column's values. They are composed of ciphers from libraries.
 
 use crate::keys::AlgorithmKeys;
 use crate::locked::Locked;
@@ -21,38 +21,38 @@ use sha2::Sha256;
 use sm4::Sm4;
 use std::fmt;
 
-/// The size of a block of AES and SM4, of their keys, and of a tag or MAC.
+/// The number of bytes of a block of AES and SM4, of a key of AES-128 and SM4, and of a tag or MAC.
 pub(super) const BLOCK: usize = 16;
-/// The size of GCM's nonce (SP 800-38D, 5.2.1.1).
+/// The number of bytes of GCM's nonce (SP 800-38D, 5.2.1.1).
 pub(super) const NONCE: usize = 12;
-/// The size of GCM's tag or of the MAC, which detects changes of a value.
+/// The number of bytes of GCM's tag or of the MAC; either detects changes of a value.
 pub(super) const TAG: usize = 16;
 
 /// A block cipher and its mode of operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Algorithm {
-    /// SP 800-38D.
+    /// AES in GCM (SP 800-38D).
     #[serde(rename = "aes-128-gcm")]
     Aes128Gcm,
-    /// SP 800-38A, 6.5.
+    /// AES in CTR (SP 800-38A, 6.5).
     #[serde(rename = "aes-128-ctr")]
     Aes128Ctr,
-    /// SP 800-38A, 6.2.
+    /// AES in CBC (SP 800-38A, 6.2).
     #[serde(rename = "aes-128-cbc")]
     Aes128Cbc,
-    /// SP 800-38A, 6.1: equal values have equal ciphertexts.
+    /// AES in ECB (SP 800-38A, 6.1). Equal values have equal ciphertexts.
     #[serde(rename = "aes-128-ecb")]
     Aes128Ecb,
-    /// GB/T 32907 in GCM (RFC 8998).
+    /// SM4 (GB/T 32907) in GCM (RFC 8998).
     #[serde(rename = "sm4-gcm")]
     Sm4Gcm,
-    /// GB/T 32907 in CBC.
+    /// SM4 (GB/T 32907) in CBC.
     #[serde(rename = "sm4-cbc")]
     Sm4Cbc,
 }
 
 impl Algorithm {
-    /// All algorithms in the order of their numbers.
+    /// All algorithms, ordered by [`Algorithm::number`].
     pub const ALL: [Algorithm; 6] = [
         Algorithm::Aes128Gcm,
         Algorithm::Aes128Ctr,
@@ -62,6 +62,7 @@ impl Algorithm {
         Algorithm::Sm4Cbc,
     ];
 
+    /// Return the number that identifies the algorithm in envelopes and in each value's first byte.
     pub fn number(self) -> u8 {
         match self {
             Algorithm::Aes128Gcm => 1,
@@ -88,7 +89,8 @@ impl Algorithm {
         }
     }
 
-    /// Return the length of the ciphertext of a plaintext, including all fields around it.
+    /// Return the length in bytes of the ciphertext of a plaintext with this length. It includes the algorithm's
+    /// number, any nonce or IV, and the tag or MAC.
     pub fn sealed_length(self, plaintext: usize) -> usize {
         let padded = plaintext / BLOCK * BLOCK + BLOCK;
         1 + TAG
@@ -107,20 +109,22 @@ impl fmt::Display for Algorithm {
     }
 }
 
-/// A block cipher with 16-byte blocks, in both directions.
+/// A cipher that can encrypt and decrypt blocks of 16 bytes.
 trait BlockCipher: BlockCipherEncrypt + BlockCipherDecrypt + BlockSizeUser<BlockSize = U16> {}
 
 impl<C: BlockCipherEncrypt + BlockCipherDecrypt + BlockSizeUser<BlockSize = U16>> BlockCipher for C {}
 
-/// Sealing and opening by one algorithm. Both return None on failure; the caller must then remove the appended bytes.
+/// Encryption (`seal`) and decryption (`open`) by one algorithm. Both functions return None on failure; the caller must
+/// then remove the bytes that they have appended.
 pub(super) trait Scheme: Send + Sync {
-    /// Append everything after the algorithm's number, which is `out[start]`.
+    /// Append the ciphertext after the algorithm's number, which the caller has already written as `out[start]`.
     fn seal(&self, count: u64, associated: &[u8], plaintext: &[u8], start: usize, out: &mut Vec<u8>) -> Option<()>;
 
+    /// Append the plaintext, and return the value's position.
     fn open(&self, associated: &[u8], sealed: &[u8], out: &mut Vec<u8>) -> Option<Position>;
 }
 
-/// The position of a value among those of its key.
+/// The position of a value in the sequence of all values encrypted with its key. ECB does not record it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Position {
     Counted(u128),
@@ -140,7 +144,7 @@ pub(super) fn scheme(algorithm: Algorithm, keys: &AlgorithmKeys) -> Locked<dyn S
     Locked::new(scheme)
 }
 
-/// Nonce, ciphertext, tag.
+/// GCM. Its output is the nonce, the ciphertext and the tag.
 struct Gcm<C>(C);
 
 impl<C: AeadInOut<NonceSize = U12, TagSize = U16> + Send + Sync> Scheme for Gcm<C> {
@@ -167,14 +171,14 @@ impl<C: AeadInOut<NonceSize = U12, TagSize = U16> + Send + Sync> Scheme for Gcm<
     }
 }
 
-/// An unauthenticated mode: an optional prefix and the ciphertext.
+/// A mode of operation that does not detect changes. Its output is an optional IV and the ciphertext.
 trait Mode: Send + Sync {
     fn encrypt(&self, count: u64, plaintext: &[u8], out: &mut Vec<u8>) -> Option<()>;
 
     fn decrypt(&self, body: &[u8], out: &mut Vec<u8>) -> Option<Position>;
 }
 
-/// A mode followed by a MAC over its output: encrypt-then-MAC, in the manner of RFC 7518, 5.2.
+/// A mode of operation with a MAC over its output (encrypt-then-MAC, as in RFC 7518, 5.2).
 struct WithMac<M> {
     mode: M,
     mac: Hmac<Sha256>,
@@ -199,7 +203,7 @@ impl<M: Mode> Scheme for WithMac<M> {
         Some(())
     }
 
-    /// The MAC is verified before decryption, because the padding of a changed value would reveal information.
+    /// Verify the MAC before decryption, because the padding of a changed value would reveal information.
     fn open(&self, associated: &[u8], sealed: &[u8], out: &mut Vec<u8>) -> Option<Position> {
         let (value, tag) = sealed.split_last_chunk::<TAG>()?;
         let (_number, body) = value.split_first()?;
@@ -232,7 +236,7 @@ impl Mode for Ctr {
         let text = out.len();
         out.extend_from_slice(ciphertext);
         self.apply(first, &mut out[text..])?;
-        // The low 64 bits count the blocks of one value.
+        // The high 64 bits are the number of the value; the low 64 bits count the blocks within the value.
         Some(Position::Counted(number(first) >> 64))
     }
 }
@@ -241,7 +245,7 @@ struct Cbc<C>(C);
 
 impl<C: BlockCipher + Send + Sync> Mode for Cbc<C> {
     fn encrypt(&self, count: u64, plaintext: &[u8], out: &mut Vec<u8>) -> Option<()> {
-        // SP 800-38A, appendix C, the first method: an unpredictable IV from a nonce.
+        // SP 800-38A, appendix C, first method: encrypting a nonce gives an unpredictable IV.
         let mut iv = u128::from(count).to_be_bytes().into();
         self.0.encrypt_block(&mut iv);
         out.extend_from_slice(&iv);
@@ -286,7 +290,8 @@ fn number(bytes: &[u8]) -> u128 {
     bytes.iter().fold(0, |number, byte| number << 8 | u128::from(*byte))
 }
 
-/// Reserve room for PKCS #7 padding, which adds a whole block if the text ends at a block.
+/// Append zero bytes, enough for the plaintext and its PKCS #7 padding, and return them. The padding is a whole block
+/// if the plaintext ends at a block boundary.
 fn reserve_padded<'a>(plaintext: &[u8], out: &'a mut Vec<u8>) -> &'a mut [u8] {
     let start = out.len();
     out.resize(start + plaintext.len() / BLOCK * BLOCK + BLOCK, 0);
@@ -317,7 +322,7 @@ mod tests {
         bytes(hex).try_into().unwrap()
     }
 
-    /// The AES-128 key of SP 800-38A, appendix F, and its four blocks of text.
+    /// The AES-128 key of SP 800-38A, appendix F, and the four plaintext blocks given there.
     const NIST_KEY: &str = "2b7e151628aed2a6abf7158809cf4f3c";
     const NIST_TEXT: &str = "6bc1bee22e409f96e93d7e117393172a ae2d8a571e03ac9c9eb76fac45af8e51 \
                              30c81c46a35ce411e5fbc1191a0a52ef f69f2445df4f9b17ad2b417be66c3710";
@@ -333,13 +338,13 @@ mod tests {
         assert_eq!(out, bytes(plaintext));
     }
 
-    /// McGrew and Viega, "The Galois/Counter Mode of Operation", test cases 2 and 4.
+    /// The expected values are test cases 2 and 4 of McGrew and Viega, "The Galois/Counter Mode of Operation".
     #[test]
     fn aes_gcm_matches_its_test_cases() {
         let none = "00000000000000000000000000000000";
         let case2 = ["0388dace60b6a392f328c2b971b2fe78", "ab6e47d42cec13bdf53a67b21257bddf"];
         gcm_opens(Aes128Gcm::new(&key(none).into()), ["000000000000000000000000", "", case2[0], case2[1]], none);
-        // A sealer's first nonce is zero.
+        // The first nonce is zero, as in the test cases.
         let mut sealed = vec![0];
         let keyed = Gcm(Aes128Gcm::new(&key(none).into()));
         keyed.seal(0, &[], &bytes(none), 0, &mut sealed).unwrap();
@@ -359,7 +364,7 @@ mod tests {
         );
     }
 
-    /// RFC 8998, A.1.
+    /// The expected values are those of RFC 8998, A.1.
     #[test]
     fn sm4_gcm_matches_the_rfc() {
         gcm_opens(
@@ -376,7 +381,7 @@ mod tests {
         );
     }
 
-    /// SP 800-38A, F.1.1.
+    /// The expected values are those of SP 800-38A, F.1.1.
     #[test]
     fn ecb_matches_nist() {
         let mut out = Vec::new();
@@ -386,7 +391,8 @@ mod tests {
         assert_eq!(out[..64], bytes(expected));
     }
 
-    /// Return the text that a mode with its own IV encrypts like `text` under `target_iv`.
+    /// Return a text whose encryption with `iv`, which the mode chooses itself, equals the encryption of `text` with
+    /// `target_iv`.
     fn under_iv(text: &str, iv: &[u8], target_iv: &str) -> Vec<u8> {
         let mut text = bytes(text);
         for ((byte, actual), target) in text.iter_mut().zip(iv).zip(bytes(target_iv)) {
@@ -404,7 +410,8 @@ mod tests {
         out.split_off(BLOCK)
     }
 
-    /// SP 800-38A, F.2.1. GB/T 32907, A.1 is a single block, so its IV is zero.
+    /// The expected values are those of SP 800-38A, F.2.1, and of GB/T 32907, A.1. The latter encrypts a single block,
+    /// which equals CBC with an IV of zero.
     #[test]
     fn cbc_matches_nist_and_the_sm4_standard() {
         let aes = cbc(Aes128::new(&key(NIST_KEY).into()), NIST_TEXT, "000102030405060708090a0b0c0d0e0f");
@@ -416,7 +423,7 @@ mod tests {
         assert_eq!(sm4[..16], bytes("681edf34d206965e86b3e94f536e4246"));
     }
 
-    /// SP 800-38A, F.5.1.
+    /// The expected values are those of SP 800-38A, F.5.1.
     #[test]
     fn ctr_matches_nist() {
         let body = "f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff 874d6191b620e3261bef6864990db6ce 9806f66b7970fdff8617187bb9fffdff \

@@ -1,5 +1,5 @@
-//! The envelope after an encrypted column's definition, the type in the definition, the associated data of values, and
-//! the columns that a client requires to be encrypted.
+//! The envelope that follows an encrypted column's definition, the type that replaces the column's original one, the
+//! associated data of values, and the columns that a client requires to be encrypted.
 
 use crate::Algorithm;
 use crate::keys::WRAPPED_KEY;
@@ -8,29 +8,29 @@ use mysql::{OriginalType, RowFormat};
 use serde::Deserialize;
 
 const MAGIC: &[u8; 8] = b"costofE2";
-/// The magic bytes of older gateways, whose values were not bound to a session.
+/// The first bytes of an older version of the envelope, in which values were not bound to a session.
 const OLDER_MAGIC: &[u8; 8] = b"costofE1";
-/// The size of a data key's number, which precedes the key.
+/// The number of bytes of a data key's number, which precedes the wrapped key.
 const NUMBER: usize = 4;
-/// The length of a name is one byte.
+/// The maximum length of a master key's name in bytes: the length field is one byte.
 pub const LONGEST_NAME: usize = 255;
 
-/// The information that a driver needs to decrypt a column.
+/// The information that a driver needs to decrypt a column. It follows the column's definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Envelope<'a> {
     pub algorithm: Algorithm,
     pub original: OriginalType,
-    /// None if no client can decrypt it.
+    /// None if no client can decrypt the column.
     pub key: Option<WrappedKey<'a>>,
 }
 
-/// The session's data key, wrapped for the holder of the master key with this name.
+/// The session's data key, wrapped with a master key, and the name of this master key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WrappedKey<'a> {
     pub master_key: &'a str,
-    /// The number among the data keys of the session; later keys have higher numbers.
+    /// The data key's number within the session. Later keys have higher numbers.
     pub number: u32,
-    /// Wrapped by RFC 3394.
+    /// The data key, wrapped with the master key (RFC 3394).
     pub data_key: &'a [u8; WRAPPED_KEY],
 }
 
@@ -60,17 +60,23 @@ impl<'a> Envelope<'a> {
         Ok(())
     }
 
-    /// Parse everything after a definition's last field; return None if there is nothing. Servers send nothing there,
-    /// so other bytes are a damaged envelope. Errors: `encryption` if it is cut, too long, or malformed.
+    /// Parse the bytes after a definition's last field; return None if there are none. Servers send nothing there, so
+    /// any other bytes are a damaged envelope. Errors: `encryption` if the envelope is cut, too long, or malformed.
     pub fn parse(tail: &'a [u8]) -> Result<Option<Self>> {
         if tail.is_empty() {
             return Ok(None);
         }
         if tail.starts_with(OLDER_MAGIC) {
-            return Err(Failure::new(Class::Encryption, "the gateway speaks an older envelope: update the gateway"));
+            return Err(Failure::new(
+                Class::Encryption,
+                "the gateway sends an older version of the envelope: update the gateway",
+            ));
         }
         Envelope::read(tail).map(Some).ok_or_else(|| {
-            Failure::new(Class::Encryption, "what follows the column's definition is no intact envelope of a gateway")
+            Failure::new(
+                Class::Encryption,
+                "the bytes after the column's definition are not an intact envelope of a gateway",
+            )
         })
     }
 
@@ -94,19 +100,21 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// Split off bytes that follow a one-byte length.
+/// Split off the text that follows its one-byte length; return the text and the rest. Return None if the bytes are too
+/// short.
 fn short_text(from: &[u8]) -> Option<(&[u8], &[u8])> {
     let (&length, rest) = from.split_first()?;
     rest.split_at_checked(usize::from(length))
 }
 
-/// Return the type of an encrypted column: a BLOB with the length of the longest ciphertext.
+/// Return the type that an encrypted column has instead of its original one: a BLOB with the length of the longest
+/// possible ciphertext.
 pub fn encrypted(original: OriginalType, algorithm: Algorithm) -> OriginalType {
     original.as_blob(algorithm.sealed_length(original.length as usize))
 }
 
-/// Return the associated data of a column's values. It binds a value to its column, type and row format. The names are
-/// the original ones, empty for a computed column.
+/// Return the associated data of a column's values, which binds a value to its column, type and row format. `names` are
+/// the original database, table and column, all empty for a computed column.
 pub fn associated_data(
     algorithm: Algorithm,
     original: OriginalType,
@@ -126,12 +134,13 @@ pub fn associated_data(
     data
 }
 
-/// A column `database.table.column` that must be encrypted; case is ignored.
+/// A column `database.table.column` that a client requires to be encrypted. The case of its names is ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Demand([String; 3]);
 
 impl Demand {
+    /// Return whether the names of database, table and column are equal to these.
     pub fn matches(&self, names: [&[u8]; 3]) -> bool {
         self.0.iter().zip(names).all(|(expected, name)| String::from_utf8_lossy(name).to_lowercase() == *expected)
     }
@@ -186,7 +195,7 @@ mod tests {
         assert!(envelope(&(name + "n")).append(&mut Vec::new()).is_err());
         let nameless =
             Envelope { key: Some(WrappedKey { master_key: "", number: 0, data_key: &WRAPPED }), ..envelope("") };
-        assert!(nameless.append(&mut Vec::new()).is_err(), "it would equal an envelope without a key");
+        assert!(nameless.append(&mut Vec::new()).is_err(), "an empty name would mean an envelope without a key");
     }
 
     #[test]
@@ -204,10 +213,10 @@ mod tests {
     }
 
     #[test]
-    fn older_gateways_have_their_own_error() {
+    fn older_envelopes_have_their_own_error() {
         let detail = |tail: &[u8]| Envelope::parse(tail).unwrap_err().detail;
-        assert!(detail(b"costofE1\x05\x2d\0\x40\0\0\0\xfd\x01\0\0\0\0").contains("speaks an older envelope"));
-        assert!(detail(b"costofE3\x05\x2d\0\x40\0\0\0\xfd\x01\0\0\0\0").contains("no intact envelope"));
+        assert!(detail(b"costofE1\x05\x2d\0\x40\0\0\0\xfd\x01\0\0\0\0").contains("older version of the envelope"));
+        assert!(detail(b"costofE3\x05\x2d\0\x40\0\0\0\xfd\x01\0\0\0\0").contains("not an intact envelope"));
     }
 
     proptest! {
@@ -233,7 +242,7 @@ mod tests {
         }
     }
 
-    /// The column `c_balance DECIMAL(12,2) NOT NULL` as MariaDB defines it.
+    /// The type of the column `c_balance DECIMAL(12,2) NOT NULL`, as MariaDB defines it.
     const BALANCE: OriginalType = OriginalType { charset: 63, length: 14, kind: 0xF6, flags: 1 | 128, decimals: 2 };
 
     #[test]
@@ -254,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn demands_need_three_names_without_patterns() {
+    fn required_columns_need_three_names_without_patterns() {
         let demand = Demand::try_from("Shop.People.ÄName".to_owned()).unwrap();
         assert!(demand.matches([b"shop", b"PEOPLE", "äname".as_bytes()]));
         assert!(

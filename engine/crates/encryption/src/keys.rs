@@ -1,5 +1,5 @@
-//! Keys: a client's master key, a session's data key, which the master key wraps, and the keys of an algorithm, which
-//! are derived from the data key.
+//! The keys of column encryption: a client's master key, the data key of a session, and the keys of each algorithm. The
+//! master key wraps the data key; the algorithms' keys are derived from the data key.
 
 use crate::Algorithm;
 use crate::algorithm::{self, BLOCK, Scheme};
@@ -14,16 +14,17 @@ use sha2::{Digest, Sha256};
 use std::fmt;
 use zeroize::{Zeroize, Zeroizing};
 
-/// The size of a master key and of a data key.
+/// The number of bytes of a master key and of a data key.
 const KEY: usize = 16;
-/// The size of a wrapped data key (RFC 3394).
+/// The number of bytes of a wrapped data key (RFC 3394).
 pub const WRAPPED_KEY: usize = KEY + 8;
-/// The first part of HKDF's info, before the algorithm's name and the data key's number.
+/// The first part of the HKDF parameter `info`. The algorithm's name and the data key's number follow it.
 const INFO: &[u8] = b"costof column encryption 2 ";
-/// The size of the MAC's key.
+/// The number of bytes of the MAC's key.
 const MAC_KEY: usize = 32;
 
-/// A master key, whose holder can decrypt what a gateway encrypted for it. Erased when dropped, and never shown.
+/// A master key. Its holder can decrypt what a gateway encrypted for it. It is erased when dropped, and debug output
+/// does not show it.
 #[derive(Clone, Deserialize)]
 #[serde(try_from = "String")]
 pub struct MasterKey(Locked<Zeroizing<[u8; KEY]>>);
@@ -59,8 +60,8 @@ impl fmt::Debug for MasterKey {
     }
 }
 
-/// A session's data key. It has at most one sealer per algorithm, because two would use the same nonces. Erased when
-/// dropped, and never shown.
+/// A session's data key. It has at most one sealer for each algorithm, because two sealers would use the same nonces.
+/// It is erased when dropped, and debug output does not show it.
 pub struct DataKey {
     key: Locked<Zeroizing<[u8; KEY]>>,
     session: SessionSalt,
@@ -69,8 +70,8 @@ pub struct DataKey {
 }
 
 impl DataKey {
-    /// Create a random key with this number; later keys of a session have higher numbers. Errors: `internal` if the
-    /// system has no random bytes.
+    /// Create a random key with this number. Later keys of a session must have higher numbers. Errors: `internal` if
+    /// the system has no random bytes.
     pub fn random(session: SessionSalt, number: u32) -> Result<Self> {
         let mut created = DataKey { key: Locked::new(Box::default()), session, number, sealing: 0 };
         openssl::rand::rand_bytes(&mut **created.key)
@@ -89,18 +90,20 @@ impl DataKey {
         wrapped
     }
 
-    /// Unwrap a data key. It opens values, but cannot seal. Errors: `encryption` if it was wrapped by another master
-    /// key or changed. A wrong session or number is detected only when a value is opened.
+    /// Unwrap a data key. The result can decrypt values, but not encrypt them. Errors: `encryption` if the key was
+    /// wrapped with another master key or changed. A wrong session or number is detected only when a value is
+    /// decrypted.
     pub fn unwrap(wrapped: &[u8], master: &MasterKey, session: SessionSalt, number: u32) -> Result<Self> {
         let mut created = DataKey { key: Locked::new(Box::default()), session, number, sealing: u8::MAX };
         let result = KwAes128::new((&**master.0).into()).unwrap_key(wrapped, &mut **created.key);
         match result {
             Ok(key) if key.len() == KEY => Ok(created),
-            _ => Err(Failure::new(Class::Encryption, "the master key is another one, or the data key was changed")),
+            _ => Err(Failure::new(Class::Encryption, "the data key was changed, or wrapped with another master key")),
         }
     }
 
-    /// Return the sealer for this algorithm. Errors: `internal` if it was already requested, or the key was unwrapped.
+    /// Return the sealer for this algorithm. Errors: `internal` if the sealer was already requested, or this data key
+    /// was unwrapped and so can only decrypt.
     pub fn sealer(&mut self, algorithm: Algorithm) -> Result<Sealer> {
         let bit = 1 << algorithm.number();
         if self.sealing & bit != 0 {
@@ -127,7 +130,7 @@ impl DataKey {
         Self::for_session(key, SessionSalt::WITHOUT_NONCE, 0)
     }
 
-    /// Create a certain key, for tests that compare implementations.
+    /// Create a data key from known bytes, for tests that compare implementations.
     #[cfg(any(test, feature = "known-keys"))]
     pub fn for_session(key: [u8; KEY], session: SessionSalt, number: u32) -> Self {
         DataKey { key: Locked::new(Box::new(Zeroizing::new(key))), session, number, sealing: 0 }
@@ -140,7 +143,8 @@ impl fmt::Debug for DataKey {
     }
 }
 
-/// The keys of one algorithm, so that no key is used by two algorithms.
+/// The keys that one algorithm derives from a data key. Each algorithm has keys of its own, so no key is used by two
+/// algorithms.
 pub(super) struct AlgorithmKeys {
     pub encryption: Zeroizing<[u8; BLOCK]>,
     pub mac: Zeroizing<[u8; MAC_KEY]>,
@@ -161,21 +165,21 @@ impl AlgorithmKeys {
     }
 }
 
-/// The connection attribute with which a client tells a gateway that it decrypts (value `1`).
+/// The connection attribute by which a client announces to a gateway that it decrypts (value `1`).
 pub const DECRYPTS_ATTRIBUTE: &[u8] = b"costof_encrypted";
-/// The connection attribute with the client's nonce.
+/// The connection attribute that contains the client's nonce in hexadecimal.
 pub const NONCE_ATTRIBUTE: &[u8] = b"costof_nonce";
-/// The size of the client's nonce.
+/// The number of bytes of the client's nonce.
 const NONCE: usize = 32;
 const SALT: usize = 32;
 
-/// The client's part of the session salt, new for each connection. It is not secret: it is sent as a connection
-/// attribute.
+/// The client's part of the session salt, new for each connection. It is not secret, because the client sends it as a
+/// connection attribute.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct ClientNonce([u8; NONCE]);
 
 impl ClientNonce {
-    /// The number of hexadecimal digits.
+    /// The number of hexadecimal digits of a nonce.
     pub const DIGITS: usize = 2 * NONCE;
 
     pub fn random() -> Result<Self> {
@@ -185,7 +189,7 @@ impl ClientNonce {
         Ok(created)
     }
 
-    /// Parse hexadecimal digits; None unless there are 64.
+    /// Parse 64 hexadecimal digits. Return None for any other text.
     pub fn from_hex(digits: &[u8]) -> Option<Self> {
         let mut created = ClientNonce([0; NONCE]);
         if digits.len() != Self::DIGITS {
@@ -203,14 +207,16 @@ impl ClientNonce {
     }
 }
 
-/// HKDF's salt for all keys of a session (RFC 5869, 3.1). Recordings of another session do not decrypt in this one.
+/// The HKDF salt for all keys of a session (RFC 5869, 3.1). Because of it, answers recorded in another session cannot
+/// be decrypted in this one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SessionSalt([u8; SALT]);
 
 impl SessionSalt {
-    /// The salt for a client without a nonce, which gets no key.
+    /// The salt for a client that sent no nonce. Such a client gets no key.
     pub const WITHOUT_NONCE: SessionSalt = SessionSalt([0; SALT]);
 
+    /// Create the salt from the nonce of the server's greeting (the *scramble*) and the client's nonce.
     pub fn new(scramble: &[u8; SCRAMBLE], nonce: &ClientNonce) -> Self {
         SessionSalt(Sha256::new().chain_update(scramble).chain_update(nonce.0).finalize().into())
     }
@@ -220,7 +226,7 @@ impl SessionSalt {
     }
 }
 
-// Neither is secret, but the bytes are not useful in output.
+// A nonce and a salt are not secret, but their bytes are not useful in debug output.
 impl fmt::Debug for ClientNonce {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("ClientNonce")
@@ -248,7 +254,7 @@ mod tests {
         DataKey::unwrap(wrapped, master, SessionSalt::WITHOUT_NONCE, 0)
     }
 
-    /// RFC 3394, 4.1.
+    /// The example of RFC 3394, 4.1.
     #[test]
     fn wrapping_matches_the_rfc() {
         let data_key = DataKey::known(*b"\x00\x11\x22\x33\x44\x55\x66\x77\x88\x99\xaa\xbb\xcc\xdd\xee\xff");
@@ -259,7 +265,7 @@ mod tests {
         assert_eq!(**unwrap(&wrapped, &master).unwrap().key, **data_key.key);
     }
 
-    /// RFC 5869, A.3: neither salt nor info; A.1: both.
+    /// The examples of RFC 5869: A.3 has neither salt nor info, A.1 has both.
     #[test]
     fn derivation_matches_the_rfc() {
         let salt: Vec<u8> = (0..=0x0c).collect();
@@ -342,13 +348,13 @@ mod tests {
         }
         let master = MasterKey::from_hex(MASTER).unwrap();
         let mut unwrapped = unwrap(&key.wrapped(&master), &master).unwrap();
-        assert!(unwrapped.sealer(Algorithm::Aes128Gcm).is_err(), "only the other end may seal with it");
+        assert!(unwrapped.sealer(Algorithm::Aes128Gcm).is_err(), "an unwrapped key only decrypts");
     }
 
-    /// The expected digest was computed with coreutils: `printf '%s' 01234567abcdefghijkl` and 32 bytes of 0x07, by
-    /// `sha256sum`.
+    /// The expected digest was computed with coreutils: `sha256sum` of the 20 bytes `01234567abcdefghijkl` and 32 bytes
+    /// of 0x07.
     #[test]
-    fn salt_is_the_hash_of_both_parts() {
+    fn salt_is_the_hash_of_the_scramble_and_the_nonce() {
         let nonce = ClientNonce::from_hex("07".repeat(32).as_bytes()).unwrap();
         let salt = SessionSalt::new(b"01234567abcdefghijkl", &nonce);
         let written: String = salt.bytes().iter().map(|byte| format!("{byte:02x}")).collect();

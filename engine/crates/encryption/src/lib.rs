@@ -1,11 +1,12 @@
-//! Encryption of columns: sealing for the gateway, opening for the client.
+//! Encryption of columns. The gateway encrypts values ("sealing"), and the client decrypts them ("opening").
 //!
-//! The format is described in docs/column-encryption-protocol.md, "What is sent". A column's definition carries an
-//! [`Envelope`]. Its values are sealed by a [`Sealer`] and opened by an [`Opener`]. The keys of both are derived from
-//! the session's [`DataKey`], which the envelope contains wrapped by the reader's [`MasterKey`], and from the
-//! [`SessionSalt`], to which both ends of the session contribute.
+//! The format is described in docs/column-encryption-protocol.md, "What is sent". An encrypted column's definition ends
+//! with an [`Envelope`]. A [`Sealer`] encrypts the column's values, and an [`Opener`] decrypts them. Both use keys
+//! derived from the session's [`DataKey`] and [`SessionSalt`]. The envelope contains the data key, wrapped with the
+//! client's [`MasterKey`]. Client and server each contribute a part of the salt.
 //!
-//! No error contains a byte of a key or of a value, and values cause no allocations.
+//! No error contains a byte of a key or of a value. Encrypting and decrypting values allocates no memory once buffers
+//! have grown.
 
 mod algorithm;
 mod envelope;

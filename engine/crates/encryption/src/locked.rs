@@ -1,4 +1,4 @@
-//! Memory for keys that is not swapped to disk.
+//! Memory for keys that the system does not swap to disk.
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut, RangeInclusive};
@@ -6,19 +6,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 static IS_ENABLED: AtomicBool = AtomicBool::new(false);
-/// The number of keys on each locked page, because the system's locks do not nest.
+/// The number of keys on each locked page. It must be counted because the system's locks do not nest: one unlock undoes
+/// all locks of a page.
 static PAGES: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
 
-/// Keep all further keys of this process out of swap, as far as `RLIMIT_MEMLOCK` allows. Measuring clients do not call
-/// this, because the system calls would be measured too.
+/// Keep all keys that this process creates from now on out of swap, as far as `RLIMIT_MEMLOCK` allows. Measuring
+/// clients do not call this, because the system calls would be measured too.
 pub fn lock_keys() {
     IS_ENABLED.store(true, Ordering::Relaxed);
 }
 
-/// A key at a fixed address. It must erase itself when dropped.
+/// A key at a fixed address, locked in memory after [`lock_keys`]. `T` must erase itself when dropped.
 #[derive(Debug)]
 pub(super) struct Locked<T: ?Sized> {
-    // Dropped, and so erased, before its pages are unlocked.
+    // The first field is dropped first: the key is erased before its pages are unlocked.
     value: Box<T>,
     _pages: Option<Pages>,
 }
@@ -50,7 +51,7 @@ impl<T: ?Sized> DerefMut for Locked<T> {
     }
 }
 
-/// Pages by number, each locked once more by this value.
+/// A range of page numbers. Each page stays locked at least until this value is dropped.
 #[derive(Debug)]
 struct Pages(RangeInclusive<usize>);
 
@@ -82,7 +83,8 @@ impl Drop for Pages {
             *keys -= 1;
             if *keys == 0 {
                 key_counts.remove(&page);
-                // SAFETY: as above; munlock fails for a page that no longer exists.
+                // SAFETY: unlocking does not change the content of memory. munlock only fails for a page that no longer
+                // exists.
                 let _ = unsafe { rustix::mm::munlock(std::ptr::without_provenance_mut(page * size), size) };
             }
         }
@@ -114,7 +116,7 @@ mod tests {
         drop(Locked::new(Box::new([0_u8; 16])));
         assert_eq!(locked_kb(), 0, "locking is off");
         lock_keys();
-        // Its size is a page, so it lies on one or two pages.
+        // The key is as large as a page, so it lies on one or two pages.
         let first = Locked::new(Box::new([1_u8; 4096]));
         let locked_before = locked_kb();
         assert!(locked_before > 0, "RLIMIT_MEMLOCK allows none at all");

@@ -1,4 +1,4 @@
-//! Encryption and decryption of values.
+//! Encryption ("sealing") and decryption ("opening") of single values.
 
 use super::Algorithm;
 use super::locked::Locked;
@@ -7,7 +7,7 @@ use base::error::{Class, Failure, Result};
 use std::cell::Cell;
 use std::fmt;
 
-/// The limit of values for one key (SP 800-38D, 8.3).
+/// The maximum number of values encrypted with one key (SP 800-38D, 8.3).
 pub const MOST_VALUES: u64 = 1 << 32;
 
 /// Encrypts a session's values with one algorithm, and counts them so that no nonce is used twice.
@@ -26,12 +26,13 @@ impl Sealer {
         self.algorithm
     }
 
+    /// Return how many more values this key may encrypt.
     pub fn left(&self) -> u64 {
         MOST_VALUES - self.count
     }
 
-    /// Append the ciphertext of a value, which has [`Algorithm::sealed_length`] bytes. Errors: `encryption` if the key
-    /// has reached its limit; then nothing is appended.
+    /// Append a value's ciphertext, whose length is [`Algorithm::sealed_length`]. Errors: `encryption` if the key has
+    /// reached its limit or the value is too long; then nothing is appended.
     pub fn seal(&mut self, associated: &[u8], plaintext: &[u8], out: &mut Vec<u8>) -> Result<()> {
         if self.left() == 0 {
             return Err(Failure::new(Class::Encryption, "a data key has reached its limit of 2^32 values"));
@@ -53,8 +54,8 @@ impl Sealer {
     }
 }
 
-/// Decrypts a session's values with one algorithm, in the order of their encryption: repeated and reordered values are
-/// refused, and so are gaps within a result set. ECB cannot detect them.
+/// Decrypts a session's values with one algorithm, in the order of their encryption. It refuses repeated and reordered
+/// values, and gaps within a result set. With ECB it can detect none of these.
 pub struct Opener {
     algorithm: Algorithm,
     scheme: Locked<dyn Scheme>,
@@ -67,13 +68,13 @@ impl Opener {
         Opener { algorithm, scheme, last: Cell::new(None), is_within_result_set: Cell::new(false) }
     }
 
-    /// Begin a result set. Values of the previous one may have been skipped.
+    /// Begin a result set. The rest of the previous result set may have been skipped without decryption.
     pub fn begin(&self) {
         self.is_within_result_set.set(false);
     }
 
-    /// Append the plaintext of a ciphertext. Errors: `encryption` if it was changed, sealed with another key or for
-    /// another column, or is out of order; then nothing is appended.
+    /// Append a ciphertext's plaintext. Errors: `encryption` if the ciphertext was changed, was made with another key
+    /// or for another column, or is out of order; then nothing is appended.
     pub fn open(&self, associated: &[u8], sealed: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let start = out.len();
         let opened = match sealed.first() {
@@ -85,7 +86,7 @@ impl Opener {
             (Some(Position::Counted(count)), Some(last))
                 if count <= last || self.is_within_result_set.get() && count > last + 1 =>
             {
-                "a value came twice, out of order, or where another is missing"
+                "a value is repeated, out of order, or follows a missing value"
             }
             (Some(Position::Counted(count)), _) => {
                 self.last.set(Some(count));
@@ -99,7 +100,7 @@ impl Opener {
     }
 }
 
-// Neither shows a key.
+// The debug output of `Sealer` and `Opener` contains no key.
 impl fmt::Debug for Sealer {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "Sealer({})", self.algorithm)
@@ -199,10 +200,10 @@ mod tests {
         }
     }
 
-    const OUT_OF_ORDER: &str = "a value came twice, out of order, or where another is missing";
+    const OUT_OF_ORDER: &str = "a value is repeated, out of order, or follows a missing value";
 
     #[test]
-    fn only_ecb_shows_which_values_are_equal() {
+    fn equal_values_have_equal_ciphertexts_only_with_ecb() {
         for algorithm in Algorithm::ALL {
             let mut sealer = DataKey::known(KEY).sealer(algorithm).unwrap();
             let values: HashSet<_> = (0..50)

@@ -1,38 +1,42 @@
-//! The state of a server's answer: the packets that are still to come (MySQL Internals, "Text Protocol" and "Prepared
-//! Statements").
+//! The state of a server's answer to one command: the packets that are still to come (MySQL Internals, "Text Protocol"
+//! and "Prepared Statements").
 
 use base::error::{Failure, Result};
 use mysql::bytes::Reader;
 use mysql::packet::{EOF, ERR, LONGEST_EOF, MORE_RESULTS, OK, OkPacket, PreparedPacket, eof_status};
 
-/// A limit above that of any server.
+/// The maximum number of columns in an answer. It is higher than the limit of any server.
 const MOST_COLUMNS: u64 = 1 << 16;
 
+/// The part of an answer that the server sends next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
-    /// No packet: the server waits for the client.
+    /// No packet: the server waits for the next command.
     Nothing,
-    /// One packet: an OK, an EOF or an error.
+    /// A single packet: an OK, an EOF or an error.
     Short,
-    /// An OK, an error, or the number of columns of a result set.
+    /// The first packet of the answer to a query: an OK, an error, or the number of columns of a result set.
     Result,
-    /// An error, or the number of a prepared statement with its counts of parameters and columns.
+    /// The first packet of the answer to PREPARE: an error, or the statement's number with its numbers of parameters
+    /// and columns.
     Prepared,
     Definitions(u64, DefinitionsOf),
     EndOfDefinitions(DefinitionsOf),
     Rows,
 }
 
+/// The things that a list of definitions describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DefinitionsOf {
     Rows,
-    /// The parameters of a prepared statement, followed by this many columns.
+    /// The parameters of a prepared statement. The definitions of this many columns follow.
     Parameters {
         columns: u16,
     },
     Columns,
 }
 
+/// The kind of a packet from the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Ok,
@@ -41,19 +45,19 @@ pub enum Kind {
     Definition(DefinitionsOf),
     Eof,
     Row,
-    /// The OK that ends the rows if the client announced DEPRECATE_EOF.
+    /// The OK that ends the rows instead of an EOF, if the client announced DEPRECATE_EOF.
     EndOfRows,
     Prepared(PreparedPacket),
 }
 
 impl Expected {
-    /// Return the kind of the next packet and move to the state after it. With `without_eof`, lists end without an EOF
-    /// packet.
+    /// Return the kind of this packet, and advance to the state after it. With `without_eof`, lists end without an EOF
+    /// packet. Errors: `protocol` for a packet that cannot occur here.
     pub fn advance(&mut self, payload: &[u8], without_eof: bool) -> Result<Kind> {
         let first = *payload.first().ok_or_else(|| Failure::protocol("the server sent an empty packet"))?;
         let is_eof = first == EOF && payload.len() <= LONGEST_EOF;
         if first == ERR {
-            // An error ends the whole answer.
+            // An error ends the whole answer, whatever was expected.
             *self = Expected::Nothing;
             return Ok(Kind::Error);
         }

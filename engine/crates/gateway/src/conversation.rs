@@ -1,4 +1,4 @@
-//! A connection of one client and the connection to the server that serves it.
+//! A conversation: the connection of one client, and the connection to the server that the gateway opens for it.
 
 use crate::counters::{Counters, Tally};
 use crate::errors::ErrPacket;
@@ -15,10 +15,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use zeroize::optimization_barrier;
 
-/// Initial sizes of the two inboxes. Most commands and answers fit; larger packets grow the inbox.
+/// The initial sizes in bytes of the buffers for received data. Most commands and answers fit; a buffer grows for
+/// larger packets.
 const FROM_CLIENT: usize = 4 * 1024;
 const FROM_SERVER: usize = 32 * 1024;
-/// A buffer that grew beyond this size is released once it is empty.
+/// The maximum size in bytes of an empty buffer. A buffer that has grown beyond it is shrunk once it is empty.
 const KEPT: usize = 1 << 20;
 
 #[derive(Clone)]
@@ -27,7 +28,7 @@ pub struct Conversations(pub Arc<Site>);
 impl Server for Conversations {
     type Counters = Counters;
 
-    /// Serve one client until it ends. Errors are sent to the client, so none is returned.
+    /// Serve one client until its connection ends. Errors are sent to the client, so nothing is returned.
     async fn serve(self, client: Stream, reactor: Rc<Reactor>, counters: Arc<Counters>) {
         let site = self.0;
         reactor.set_deadline(clock::now() + nanoseconds(site.shared.limits.login_seconds));
@@ -66,6 +67,7 @@ impl Server for Conversations {
     }
 }
 
+/// Send the error to the client instead of a greeting, and close the connection.
 async fn refuse(mut client: Stream, error: &ErrPacket) {
     let mut packet = Vec::new();
     error.append(0, false, &mut packet);
@@ -73,6 +75,7 @@ async fn refuse(mut client: Stream, error: &ErrPacket) {
     client.close();
 }
 
+/// The two connections of a conversation.
 struct Ends {
     client: Stream,
     server: Stream,
@@ -89,14 +92,14 @@ struct Conversation {
     to_server: Vec<u8>,
     is_logged_in: bool,
     place: Place,
-    /// The wait for which the deadline was last set.
+    /// The kind of waiting for which the deadline was last set.
     waiting: Waiting,
 }
 
-/// The outcome of one step of a conversation.
+/// The result of one step of a conversation.
 #[derive(PartialEq, Eq)]
 enum Step {
-    /// Bytes were processed, and there may be more.
+    /// Bytes were processed. There may be more, so the next step follows at once.
     Worked,
     Idle,
     Over,
@@ -130,7 +133,7 @@ impl Conversation {
             }
         }
         self.count();
-        // Do not wait for a client that does not read or has closed its connection.
+        // Do not wait for a client that does not read, or has closed its connection.
         match self.to_client.is_empty() {
             true => ends.client.close(),
             false => ends.client.close_with(&self.to_client),
@@ -138,7 +141,7 @@ impl Conversation {
         ends.server.close();
     }
 
-    /// Serve the server first, since the client waits for its answer.
+    /// Handle the server's bytes first, because the client is waiting for the server's answer.
     async fn step(&mut self, ends: &mut Ends) -> Result<Step> {
         match self.server_step(ends).await? {
             Step::Idle => self.client_step(ends).await,
@@ -166,7 +169,7 @@ impl Conversation {
         }
         let processed = self.session.from_server(input, &mut self.to_client, &mut self.to_server);
         self.from_server.processed(processed);
-        // Count before sending: a client may read the counters as soon as it has its answer.
+        // Count before sending: a client may read the counters as soon as it has the answer.
         self.update_from_session();
         send(&mut ends.client, &mut self.to_client, timeout_ns).await?;
         send(&mut ends.server, &mut self.to_server, None).await?;
@@ -175,10 +178,11 @@ impl Conversation {
 
     async fn client_step(&mut self, ends: &mut Ends) -> Result<Step> {
         if !self.session.listens_to_client() {
-            // Commands sent ahead wait, but a closed client connection ends the conversation.
+            // Commands that the client sends before it has the answer wait. A closed connection nevertheless ends the
+            // conversation.
             return Ok(if ends.client.is_over() { Step::Over } else { Step::Idle });
         }
-        // Process received bytes before receiving more.
+        // Process the bytes already received before receiving more.
         if !self.offer_to_session(ends).await? {
             let limit = self.session.client_read_limit(self.from_client.content());
             let room = self.from_client.room();
@@ -193,7 +197,8 @@ impl Conversation {
         Ok(Step::Worked)
     }
 
-    /// Pass the client's bytes to the session; return whether the session processed any.
+    /// Pass received bytes of the client to the session, and send the resulting bytes to the server. Return whether the
+    /// session processed any bytes.
     async fn offer_to_session(&mut self, ends: &mut Ends) -> Result<bool> {
         let input = self.from_client.content();
         if input.is_empty() {
@@ -206,15 +211,17 @@ impl Conversation {
         let sent = send(&mut ends.server, &mut self.to_server, timeout_ns).await;
         send(&mut ends.client, &mut self.to_client, timeout_ns).await?;
         match sent {
-            // A server that has not read for this long will not answer either.
+            // A server that has not read any bytes until the timeout will not answer either.
             Err(failure) if failure.class == Class::Timeout => Err(failure),
-            // A server that closed the connection may have sent the reason, which is still to be received.
+            // A server that closed the connection may have sent the reason first, which is still to be received.
             sent => Ok(sent.is_ok() && processed > 0),
         }
     }
 
+    /// Wait until there is something to do, or until the session's timeout.
     async fn wait(&mut self, ends: &Ends) -> Result<()> {
-        // Read the clock only when the wait changes: once or twice a command, and never for open sessions.
+        // Read the clock only when the kind of waiting changes: once or twice for each command, and never for open
+        // sessions.
         let waiting = self.session.waiting(!self.from_client.content().is_empty());
         if self.is_logged_in && self.waiting != waiting {
             self.waiting = waiting;
@@ -228,14 +235,15 @@ impl Conversation {
         Stream::wait_for(client, server, is_ready).await
     }
 
-    /// Return the limit in nanoseconds for one write; None during the login, which has its own deadline, and for open
-    /// sessions, whose writes have no limit.
+    /// Return the timeout in nanoseconds for one write. It is None during the login, which has a deadline of its own,
+    /// and for open sessions, whose writes have no timeout.
     fn timeout_ns(&self) -> Option<u64> {
         let is_limited = self.is_logged_in && !self.session.is_open();
         is_limited.then(|| nanoseconds(self.site.shared.limits.write_seconds))
     }
 
-    /// Start TLS with the client first, so that errors of the server's side can be sent to the client.
+    /// Start TLS on both connections. The client's handshake comes first, so that an error of the server's handshake
+    /// can be sent to the client under TLS.
     async fn secure(&mut self, ends: Ends) -> std::result::Result<Ends, ()> {
         let Some(tls) = &self.site.tls else { return Err(()) };
         let Ok((mut client, handshake)) = ends.client.secure_as_server(tls).await else {
@@ -284,7 +292,7 @@ impl Conversation {
     }
 }
 
-/// Send the buffer, then erase it.
+/// Send the buffer's bytes, then erase and empty the buffer, also after an error.
 async fn send(to: &mut Stream, written: &mut Vec<u8>, timeout_ns: Option<u64>) -> Result<()> {
     if written.is_empty() {
         return Ok(());
@@ -292,28 +300,28 @@ async fn send(to: &mut Stream, written: &mut Vec<u8>, timeout_ns: Option<u64>) -
     let sent = to.send_within(written, timeout_ns).await;
     erase(written);
     written.clear();
-    // Release the memory of a long row.
+    // Release the additional memory that a long row needed.
     written.shrink_to(KEPT);
     sent
 }
 
 fn erase(bytes: &mut [u8]) {
-    // `fill` writes whole words; `zeroize` writes single bytes.
+    // `fill` is faster than `zeroize`, which writes single bytes.
     bytes.fill(0);
     optimization_barrier(bytes);
 }
 
-/// A reusable buffer for received bytes. The bytes may be secret, so they are erased when the buffer is dropped, and
-/// with `erases` as soon as all of them are processed.
+/// A reusable buffer for received bytes. Because the bytes may be secret, they are erased when the buffer is dropped;
+/// with `erases` they are erased as soon as all of them are processed.
 #[derive(Debug)]
 struct Inbox {
     bytes: Vec<u8>,
     size: usize,
     start: usize,
     end: usize,
-    /// No byte after this one was ever written.
+    /// The end of the part that was ever written. Only this part needs erasing.
     used: usize,
-    /// Processed bytes are erased before more are received.
+    /// Whether processed bytes are erased before more bytes are received.
     erases: bool,
 }
 

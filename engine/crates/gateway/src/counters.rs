@@ -1,4 +1,4 @@
-//! Counters of the gateway.
+//! The counters of the gateway.
 
 use net::serve;
 use serde::Serialize;
@@ -7,34 +7,36 @@ use std::iter::Sum;
 use std::ops::AddAssign;
 use std::sync::{Mutex, PoisonError};
 
-/// The counters of one listener on one thread. Only that thread writes them; others may read. An uncontended lock costs
-/// a hundredth of a `send`, and keeps the numbers consistent.
+/// The counters of one listener on one thread. Only this thread writes them; other threads may read them. Locking
+/// without contention takes a hundredth of the time of a `send`, and keeps the counters consistent with each other.
 #[derive(Debug, Default)]
 pub struct Counters(Mutex<ListenerCounters>);
 
+/// The values of one listener's counters.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
 pub struct ListenerCounters {
     pub connections: u64,
-    /// Finished TLS handshakes with clients, by version.
+    /// The number of completed TLS handshakes with clients, by TLS version.
     pub tls: BTreeMap<&'static str, u64>,
     #[serde(flatten)]
     pub tally: Tally,
 }
 
+/// The numbers that a session adds to the counters.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Tally {
-    /// Commands passed on to the server.
+    /// The number of commands passed on to the server.
     pub commands: u64,
-    /// Rows sent to guarded accounts.
+    /// The number of rows sent to guarded accounts.
     pub rows: u64,
-    /// Encrypted values, without NULLs.
+    /// The number of encrypted values. NULLs are not encrypted.
     pub values_encrypted: u64,
-    /// Bytes of the encrypted values before encryption.
+    /// The number of bytes of the encrypted values before encryption.
     pub plaintext_bytes: u64,
-    /// Bytes of the encrypted values after encryption.
+    /// The number of bytes of the encrypted values after encryption.
     pub ciphertext_bytes: u64,
     pub refused: u64,
-    /// Sessions that ended with an error.
+    /// The number of sessions that ended with an error.
     pub errors: u64,
 }
 

@@ -1,18 +1,20 @@
-//! Packets that a client gets instead of a server's own: errors of the gateway, and answers of the server without any
+//! Packets that a client gets instead of the server's: the gateway's own errors, and the server's answers without any
 //! text that could quote data.
 
 use base::error::{Failure, Result};
 use mysql::bytes::{Reader, append_length};
 use mysql::packet::{self, OkPacket, STATE, ServerError};
 
-/// The status flags that drivers need: IN_TRANSACTION, AUTOCOMMIT, MORE_RESULTS and IN_READONLY_TRANSACTION. Other
-/// flags show how a statement was executed, or describe the session before its settings were pinned.
+/// The status flags that a client gets: IN_TRANSACTION, AUTOCOMMIT, MORE_RESULTS and IN_READONLY_TRANSACTION, which
+/// drivers need. Other flags would show how a statement was executed, or describe the session before the gateway set
+/// its settings.
 const STATUS_FOR_DRIVERS: u16 = 1 | 1 << 1 | 1 << 3 | 1 << 13;
-/// ER_UNKNOWN_ERROR, which replaces every server error that has no entry in `known_message`.
+/// The code ER_UNKNOWN_ERROR. It replaces the code of every server error that has no entry in `known_message`.
 const UNKNOWN: u16 = 1105;
 const WITHHELD: &str = "The server refused this; the gateway withholds the server's message, which may quote data";
 const CLASS: usize = 2;
 
+/// An error of the gateway, as MySQL's error packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrPacket {
     kind: Kind,
@@ -40,12 +42,13 @@ impl ErrPacket {
         ErrPacket { kind, message: message.into() }
     }
 
-    /// Refuse a command or a part of one.
+    /// Return the error for a command, or a part of one, that guarded accounts may not send. `description` completes
+    /// the sentence "the gateway does not pass on …".
     pub fn not_allowed(description: &str) -> Self {
         Self::new(REFUSED, format!("the gateway does not pass on {description} for this account"))
     }
 
-    /// Refuse the number of an unknown prepared statement.
+    /// Return the error for the number of an unknown prepared statement.
     pub fn unknown_statement() -> Self {
         Self::new(UNKNOWN_STATEMENT, "the gateway has no prepared statement with this number")
     }
@@ -61,7 +64,7 @@ impl ErrPacket {
         Self::new(SERVER_LOST, format!("the server behind the gateway cannot be reached: {}", failure.detail))
     }
 
-    /// Append the packet, with an SQL state if the client has announced the protocol of MySQL 4.1 (`with_state`).
+    /// Append the packet. It has an SQL state if the client has announced the protocol of MySQL 4.1 (`with_state`).
     pub fn append(&self, sequence: u8, with_state: bool, out: &mut Vec<u8>) {
         let (code, state) = self.kind;
         let state = with_state.then_some(state);
@@ -69,14 +72,15 @@ impl ErrPacket {
     }
 }
 
-/// Convert a failure, which ends the session.
+/// Convert a failure that ends the session.
 impl From<Failure> for ErrPacket {
     fn from(failure: Failure) -> Self {
         Self::new(MALFORMED, format!("the gateway ended this session: {}", failure.detail))
     }
 }
 
-/// Append an OK packet without text and warnings. The id of a new row is kept only with `shows_id`.
+/// Append the server's OK packet without its text, and with 0 warnings. The id of a new row remains only with
+/// `shows_id`.
 pub fn append_bare_ok(payload: &[u8], shows_id: bool, sequence: u8, out: &mut Vec<u8>) -> Result<()> {
     let mut reader = Reader::new(payload);
     let OkPacket { changed, id, status } = OkPacket::read(&mut reader)?;
@@ -90,13 +94,14 @@ pub fn append_bare_ok(payload: &[u8], shows_id: bool, sequence: u8, out: &mut Ve
     })
 }
 
+/// Append the server's EOF packet with 0 warnings.
 pub fn append_bare_eof(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> Result<()> {
     let [low, high] = (packet::eof_status(payload)? & STATUS_FOR_DRIVERS).to_le_bytes();
     packet::append(sequence, out, |out| out.extend_from_slice(&[payload[0], 0, 0, low, high]))
 }
 
-/// Append the first packet of an answer to PREPARE: the statement's number and its counts of columns and parameters.
-/// The count of warnings is set to 0.
+/// Append the first packet of an answer to PREPARE, with the count of warnings set to 0. It contains the statement's
+/// number and its numbers of columns and parameters.
 pub fn append_bare_prepared(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> Result<()> {
     const NUMBERS: usize = 1 + 4 + 2 + 2;
     let numbers = Reader::new(payload).bytes(NUMBERS)?;
@@ -106,8 +111,8 @@ pub fn append_bare_prepared(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> 
     })
 }
 
-/// Append a server's error with the gateway's text. An error without an entry in `known_message` gets the code 1105, and keeps
-/// only the class of its SQL state.
+/// Append a server's error with the gateway's text instead of the server's. An error without an entry in
+/// `known_message` gets the code 1105, and keeps only the class of its SQL state.
 pub fn append_server_error(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> Result<()> {
     let ServerError { code, state: original, .. } = ServerError::parse(payload)?;
     let (code, message, kept) =
@@ -123,9 +128,9 @@ pub fn append_server_error(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> R
     Ok(())
 }
 
-/// Return the text for an error that applications and drivers act on. MariaDB and MySQL agree on codes up to 1879;
-/// later ones belong to one of them. A code shows only whether the statement succeeded, which the approval of the
-/// statement accepts.
+/// Return the gateway's text for an error that applications and drivers handle; None for other errors. MariaDB and
+/// MySQL agree on codes up to 1879; later codes belong to one of them. A code reveals only whether and how the
+/// statement failed, which whoever approves the statement accepts.
 fn known_message(code: u16) -> Option<&'static str> {
     Some(match code {
         1040 => "Too many connections at the server",

@@ -1,4 +1,4 @@
-//! The guard of a session: it limits what the account may execute, and encrypts the server's answers.
+//! The guard of a session. It lets the account execute only approved statements, and encrypts the server's answers.
 
 use crate::answers::{DefinitionsOf, Kind};
 use crate::counters::Tally;
@@ -16,28 +16,32 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 const NULL: u8 = 0x06;
-/// The size of a parameter's type.
+/// The number of bytes of a parameter's type in COM_STMT_EXECUTE.
 const TYPE: usize = 2;
 
+/// A prepared statement of a guarded session.
 #[derive(Debug)]
 pub struct Prepared {
     statement: Arc<Statement>,
     is_approved: bool,
     parameters: Vec<Parameter>,
-    /// Whether the types of the last execution that sent types were accepted.
+    /// Whether the parameter types that the client sent last were allowed. Later executions may reuse them without
+    /// sending them.
     has_types: bool,
-    /// Bytes received by SEND_LONG_DATA for the next execution.
+    /// The number of bytes that the client has sent by SEND_LONG_DATA for the next execution.
     pub long_data: usize,
 }
 
+/// A parameter of a prepared statement, with its approved kind.
 #[derive(Debug)]
 struct Parameter {
     kind: Option<statements::Kind>,
-    /// Whether the parameter's last value had a type other than text. MariaDB 10.11 keeps that type if a text then
-    /// arrives by SEND_LONG_DATA, and uses the text's address as the value.
+    /// Whether the parameter's last value was of another type than text. If the client then sends a text by
+    /// SEND_LONG_DATA, MariaDB 10.11 keeps the old type and uses the text's address in memory as the value.
     was_not_text: bool,
 }
 
+/// The state of a guarded session: its role, its encryption, and its current and prepared statements.
 #[derive(Debug)]
 pub struct Guard {
     role: Role,
@@ -51,7 +55,8 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Create a guard for an account with this role, with a new data key. A client with a salt gets envelopes.
+    /// Create a guard with a new data key for an account with this role. The client gets envelopes only if it has a
+    /// salt.
     pub fn new(role: Role, salt: Option<SessionSalt>) -> Result<Self> {
         Ok(Guard {
             sealing: Sealing::new(&role, salt, 0)?,
@@ -64,7 +69,7 @@ impl Guard {
         })
     }
 
-    /// Replace the data key before its values run out. To be called between two commands.
+    /// Replace the data key if it is near its limit of values. Call this only between two commands.
     pub fn renew_key_in_time(&mut self) -> Result<()> {
         if self.sealing.is_spent() {
             self.sealing = self.sealing.renewed(&self.role)?;
@@ -72,7 +77,7 @@ impl Guard {
         Ok(())
     }
 
-    /// Apply new rules, under which the account has this role.
+    /// Apply new rules, which give the account this role.
     pub fn renew_rules(&mut self, role: Role, rules: &Rules) -> Result<()> {
         self.sealing = self.sealing.renewed(&role)?;
         self.role = role;
@@ -82,12 +87,14 @@ impl Guard {
         Ok(())
     }
 
+    /// Begin a command whose answer has rows of this format. `statement` is None for a command without rows.
     pub fn begin(&mut self, statement: Option<Arc<Statement>>, format: RowFormat) {
         self.statement = statement;
         self.format = format;
     }
 
-    /// Return the prepared statement to execute, or an error if it may not be executed with these parameters.
+    /// Return the prepared statement to execute. Return an error if the number is unknown, the rules no longer approve
+    /// the statement, or the types of the parameters are not allowed.
     pub fn execute(&mut self, number: u32, parameters: &[u8]) -> std::result::Result<Arc<Statement>, ErrPacket> {
         let Some(prepared) = self.prepared.get_mut(&number) else {
             return Err(ErrPacket::unknown_statement());
@@ -103,10 +110,11 @@ impl Guard {
         Ok(prepared.statement.clone())
     }
 
-    /// Process a packet of the server; append its replacement for the client.
+    /// Process a packet of the server, and append the packet that the client gets instead.
     ///
     /// # Errors
-    /// `protocol`, `encryption`; a part of the packet may then have been appended.
+    /// `protocol` if the packet does not fit the approved statement; `encryption` if a value cannot be encrypted. A
+    /// part of the packet may then have been appended.
     pub fn answer(
         &mut self,
         kind: Kind,
@@ -150,9 +158,10 @@ impl Guard {
         }
     }
 
-    /// Record a prepared statement, and compare its columns and parameters with the approval.
+    /// Store a statement that the server has prepared. Errors: `protocol` if its numbers of columns and parameters
+    /// differ from the approval's.
     fn prepare(&mut self, PreparedPacket { statement: number, columns, parameters }: PreparedPacket) -> Result<()> {
-        // MariaDB does not report the columns of RETURNING before the execution; they are counted then.
+        // MariaDB does not report the columns of RETURNING before the execution, so they are checked at the execution.
         if columns > 0 {
             self.check_count(columns.into())?;
         }
@@ -188,11 +197,13 @@ impl Guard {
 }
 
 impl Prepared {
+    /// Return whether the client may send this parameter by SEND_LONG_DATA.
     pub fn accepts_long_data(&self, parameter: u16) -> bool {
         self.parameters.get(usize::from(parameter)).is_none_or(|parameter| !parameter.was_not_text)
     }
 
-    /// Check the types that an execution sends before its parameters.
+    /// Return whether the statement allows the parameter types of an execution, and remember this for executions that
+    /// send no types.
     fn accept_types(&mut self, parameters: &[u8]) -> bool {
         if self.parameters.is_empty() {
             return true;
@@ -206,7 +217,7 @@ impl Prepared {
                     let kind = statements::Kind::from_type(number);
                     number == NULL || kind.is_some() && (parameter.kind.is_none() || parameter.kind == kind)
                 });
-                // The server does not see a refused execution, so it keeps the old types.
+                // A refused execution does not reach the server, so the server keeps the old types.
                 if self.has_types {
                     for (parameter, number) in
                         self.parameters.iter_mut().zip(types()).filter(|(_, number)| *number != NULL)
@@ -220,20 +231,21 @@ impl Prepared {
     }
 }
 
-/// The types of an execution's parameters.
+/// The parameter types in an execution.
 pub enum Types<'a> {
+    /// No types follow: the types of the previous execution apply.
     AsBefore,
-    /// The types, of two bytes each.
+    /// The types follow, in two bytes each.
     New(&'a [u8]),
-    /// The bytes end before the types.
+    /// The bytes end before the end of the types.
     Missing,
 }
 
-/// Return the types of `count` parameters, which follow the bitmap of NULLs.
+/// Return the types of `count` parameters. `parameters` are the bytes from the bitmap of NULLs on.
 pub fn parameter_types(count: usize, parameters: &[u8]) -> Types<'_> {
     match parameters.get(count.div_ceil(8)..).and_then(<[u8]>::split_first) {
         Some((0, _)) => Types::AsBefore,
-        // MySQL treats any byte other than 0 as "new types follow".
+        // MySQL takes any byte other than 0 to mean that new types follow.
         Some((_, types)) => types.get(..TYPE * count).map_or(Types::Missing, Types::New),
         None => Types::Missing,
     }

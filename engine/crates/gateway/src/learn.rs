@@ -1,5 +1,5 @@
-//! Learning mode: the statements of some accounts pass, and each new one is written to a file with the columns of its
-//! answer. Nothing in that file is approved until a person moves it to the rules.
+//! Learning mode. The statements of some accounts pass without approval, and each new statement is written to a file
+//! with the columns of its answer. A statement in that file becomes approved only when a person moves it to the rules.
 
 use crate::guard::{Types, parameter_types};
 use crate::plan::LearnPlan;
@@ -22,7 +22,7 @@ const HEADER: &str = "\
 # their order show.
 ";
 
-/// The file of learned statements, and the accounts whose statements are learned.
+/// Writes each new statement of the learned accounts to a file, once.
 #[derive(Debug)]
 pub struct Learner {
     accounts: HashSet<Vec<u8>>,
@@ -36,7 +36,8 @@ struct LearnedFile {
 }
 
 impl Learner {
-    /// Open the file, which may already hold statements.
+    /// Open the file for learned statements; statements that it already contains are not written again. Errors: `plan`
+    /// if the file cannot be used or the rules protect no column.
     pub fn open(plan: &LearnPlan, rules: &Rules) -> Result<Self> {
         let refuse = |why: String| Failure::new(Class::Plan, format!("{}: {why}", plan.file.display()));
         if !rules.guard() {
@@ -51,6 +52,7 @@ impl Learner {
         self.accounts.contains(account)
     }
 
+    /// Write the entry, unless one with this key was already written. A write error is printed, and learning goes on.
     fn write(&self, key: String, entry: &str) {
         let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
         if learned.known.insert(key)
@@ -83,7 +85,8 @@ fn open(path: &Path) -> std::result::Result<(File, HashSet<String>), String> {
     Ok((file, known))
 }
 
-/// Return the key that identifies a learned statement. Literals of a prepared statement are part of it.
+/// Return the key that identifies a learned statement. For a prepared statement the literals in its text are part of
+/// the key.
 fn key(reading: &Reading, is_prepared: bool, database: Option<&str>) -> String {
     let mut key = format!("{}\n{}", database.unwrap_or_default(), String::from_utf8_lossy(reading.shape()));
     for value in reading.values() {
@@ -95,14 +98,15 @@ fn key(reading: &Reading, is_prepared: bool, database: Option<&str>) -> String {
     key
 }
 
+/// A statement to be written once the server has answered it or, for a prepared statement, once it is executed.
 #[derive(Debug)]
 struct Pending {
     key: String,
     text: String,
     database: Option<String>,
-    /// The kind of each `?`; None if not known yet.
+    /// The kind of each `?`; None if the kinds are not known yet.
     kinds: Option<Vec<Kind>>,
-    /// The number of `?`.
+    /// The number of question marks in the text.
     placeholders: usize,
     outputs: Vec<Names>,
     is_nested: bool,
@@ -110,6 +114,7 @@ struct Pending {
     is_prepared: bool,
 }
 
+/// Follows the statements of one session in learning mode, and passes each successful one to the [`Learner`].
 #[derive(Debug, Default)]
 pub struct Recorder {
     reading: Reading,
@@ -120,8 +125,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Begin with a text that is sent or prepared; return the session's new database if the statement succeeds and
-    /// selects one.
+    /// Begin to record a statement whose text the client sends or prepares. Return the database that the statement
+    /// selects if it succeeds; None if it selects none.
     pub fn statement(
         &mut self,
         text: &[u8],
@@ -161,11 +166,12 @@ impl Recorder {
         }
     }
 
-    /// Record the number under which the server has prepared the statement.
+    /// Store the number that the server has given to the prepared statement.
     pub fn prepared(&mut self, number: u32) {
         self.number = Some(number);
     }
 
+    /// Add a column of the answer, described by its definition.
     pub fn column(&mut self, payload: &[u8]) {
         if let Some(pending) = &mut self.pending
             && let Ok(definition) = Definition::parse(payload)
@@ -174,6 +180,7 @@ impl Recorder {
         }
     }
 
+    /// End the current statement. If it succeeded, write it, or keep a prepared statement until its first execution.
     pub fn answered(&mut self, succeeded: bool, rules: &Rules, learner: &Learner) {
         let Some(pending) = self.pending.take().filter(|_| succeeded) else { return };
         match self.number {
@@ -184,7 +191,7 @@ impl Recorder {
         }
     }
 
-    /// Record the execution of a prepared statement with these parameters.
+    /// Write a prepared statement at its first execution, whose parameters have types.
     pub fn execution(&mut self, number: u32, parameters: &[u8], rules: &Rules, learner: &Learner) {
         if let Some(mut pending) = self.prepared.remove(&number) {
             pending.kinds = kinds(pending.placeholders, parameters);
@@ -193,14 +200,15 @@ impl Recorder {
     }
 }
 
-/// Return the kinds of an execution's parameters; None if their types were not sent or a type has no kind.
+/// Return the kinds of an execution's parameters. Return None if the client did not send their types, or a type has no
+/// kind.
 fn kinds(count: usize, parameters: &[u8]) -> Option<Vec<Kind>> {
     let Types::New(types) = parameter_types(count, parameters) else { return None };
     types.chunks_exact(2).map(|kind| Kind::from_type(kind[0])).collect()
 }
 
-/// Return the protected columns that a statement names outside its outputs and outside the columns that it inserts
-/// into.
+/// Return the protected columns that may filter or sort a statement's rows: those that it names outside its outputs and
+/// outside the columns that it inserts into.
 fn filters(reading: &Reading, rules: &Rules) -> Vec<Names> {
     let tokens: Vec<_> = reading.shape_tokens().map(String::from_utf8_lossy).collect();
     let position = |word: &str| tokens.iter().position(|token| token == word).unwrap_or(tokens.len());
@@ -255,13 +263,14 @@ impl Pending {
     }
 }
 
-/// Return the text in one line of at most 200 characters.
+/// Return the text for a comment: on one line, and cut after 200 characters.
 fn comment(text: &[u8]) -> String {
     const LONGEST: usize = 200;
     let text = String::from_utf8_lossy(text);
     text.chars().take(LONGEST).map(|each| if each.is_control() { ' ' } else { each }).collect()
 }
 
+/// Return the text as a TOML string.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for character in text.chars() {

@@ -1,9 +1,10 @@
-//! The `costof-engine gateway` command: passes approved statements to a MySQL server and encrypts columns of answers.
+//! The command `costof-engine gateway`, which passes approved statements to a MySQL server and encrypts columns of the
+//! answers.
 //!
 //! Reading order: [`plan`] (input and output messages), [`rules`] (protected columns and accounts), [`statements`]
-//! (parsing a text and matching it with an approved statement), [`session`] (the decision about each packet, with
-//! [`login`], [`answers`], [`guard`] and [`sealing`]), and [`conversation`] (sending and receiving). Threads share the
-//! rules. A session compares a generation number at each command to notice new rules.
+//! (parsing a text and finding the approved statement), [`session`] (the decision about each packet, with [`login`],
+//! [`answers`], [`guard`] and [`sealing`]), and [`conversation`] (sending and receiving). All threads share the rules.
+//! New rules get a new generation number, which a session compares at each command.
 
 mod answers;
 mod conversation;
@@ -33,7 +34,7 @@ use site::Gateway;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Serve the plan on standard input until the input ends.
+/// Run the gateway with the plan on standard input, until the input ends. Return the exit code.
 pub fn run() -> ExitCode {
     process::run(serve)
 }
@@ -42,7 +43,7 @@ fn serve() -> Result<()> {
     let mut lines = Lines::from_standard_input();
     let Some(line) = lines.next() else { return Ok(()) };
     let plan = Plan::parse(&line)?;
-    // Protect the memory before any key is read.
+    // Keep the process's memory out of core dumps and debuggers before any key is read.
     process::keep_memory_private()?;
     lock_keys();
     process::allow_many_connections();
@@ -60,7 +61,7 @@ fn serve() -> Result<()> {
     Ok(())
 }
 
-/// Reload the rules on SIGHUP, and print the same answer as for the `reload` command.
+/// Reload the rules at each SIGHUP, and print the same answer as for the command `reload`.
 fn reload_on_hangup(gateway: Arc<Gateway>) -> Result<()> {
     let failed = |error: std::io::Error| Failure::new(Class::Internal, format!("cannot handle SIGHUP: {error}"));
     let mut signals = Signals::new([SIGHUP]).map_err(failed)?;

@@ -1,4 +1,4 @@
-//! Greetings and login responses (MySQL Internals, "Connection Phase Packets"), and the gateway's changes to them.
+//! Greetings and login responses (MySQL Internals, "Connection Phase Packets"), and how the gateway changes them.
 
 use base::error::{Failure, Result};
 use encryption::{ClientNonce, DECRYPTS_ATTRIBUTE, NONCE_ATTRIBUTE};
@@ -7,7 +7,8 @@ use mysql::capability::*;
 use mysql::handshake::{COLLATION, PROTOCOL_VERSION, RESERVED, SCRAMBLE};
 use mysql::packet::{self, HEADER};
 
-/// Capabilities that the gateway cannot follow, or that carry data past it.
+/// The capabilities that the gateway removes from greetings: those that it does not support, or that could carry data
+/// past it.
 const REMOVED: u32 = COMPRESS
     | LOCAL_FILES
     | SESSION_TRACK
@@ -17,23 +18,25 @@ const REMOVED: u32 = COMPRESS
     | MULTI_FACTOR_AUTHENTICATION
     | PROGRESS_OR_EXTENSION;
 
-/// The fields before the reserved bytes: end of version, connection, nonce, zero, capabilities, collation, status,
-/// capabilities, length.
+/// The number of bytes between the version text and the reserved bytes: connection, nonce, zero byte, capabilities,
+/// collation, status, capabilities and length.
 const BEFORE_RESERVED: usize = 4 + 8 + 1 + 2 + 1 + 2 + 2 + 1;
-/// MariaDB uses the last four of these bytes for further capabilities.
+/// The number of reserved bytes. MariaDB uses the last four of them for further capabilities.
 const RESERVED_IN_GREETING: usize = 10;
-/// The length of a TLS request, which is a response without an account name.
+/// The number of bytes of a TLS request, which is a response that ends before the account name.
 pub const TLS_REQUEST: usize = 4 + 4 + 1 + RESERVED;
-/// The longest accepted response; attributes may have 64 KiB.
+/// The maximum length of a response in bytes. Attributes alone may have 64 KiB.
 pub const LONGEST: usize = 1 << 17;
-/// The scramble is split in a greeting: 8 bytes before the zero, and 12 after the reserved bytes.
+/// The number of bytes of the scramble's first part. A greeting contains 8 bytes of the scramble before the zero byte,
+/// and 12 after the reserved bytes.
 const FIRST_SCRAMBLE_PART: usize = 8;
-/// MySQL cuts a longer account name, and so may choose another account. MariaDB's limit is higher.
+/// The maximum length of an account name. MySQL cuts a longer name, and so may use another account. MariaDB's limit is
+/// higher.
 const LONGEST_ACCOUNT: usize = 32;
-/// The capabilities of a guarded session: LONG_PASSWORD, FOUND_ROWS, LONG_FLAG, CONNECT_WITH_DB, PROTOCOL_41,
+/// The capabilities that a guarded session may use: LONG_PASSWORD, FOUND_ROWS, LONG_FLAG, CONNECT_WITH_DB, PROTOCOL_41,
 /// INTERACTIVE, TLS, IGNORE_SIGPIPE, TRANSACTIONS, the reserved bit 14, SECURE_CONNECTION, MULTI_RESULTS,
 /// PS_MULTI_RESULTS, PLUGIN_AUTH, CONNECT_ATTRIBUTES, PROOF_OF_ANY_LENGTH and DEPRECATE_EOF. Capabilities that change
-/// how the server parses a statement (IGNORE_SPACE, NO_SCHEMA, ODBC) or that allow several statements are left out.
+/// how the server parses a statement (IGNORE_SPACE, NO_SCHEMA, ODBC) or that allow several statements are missing.
 const GUARDED: u32 = 0b1111 | 1 << 9 | 1 << 10 | TLS | 0b1111 << 12 | 0b11 << 17 | 0b111 << 19 | DEPRECATE_EOF;
 
 /// The fields of the server's greeting that the gateway uses.
@@ -41,13 +44,14 @@ const GUARDED: u32 = 0b1111 | 1 << 9 | 1 << 10 | TLS | 0b1111 << 12 | 0b11 << 17
 pub struct Greeting {
     capabilities: u32,
     collation: u8,
-    /// The server's part of the salt that binds keys to the session. Both ends see these bytes, even if another
-    /// authentication method follows.
+    /// The server's part of the salt that binds keys to the session. Client and gateway both see these bytes, even if
+    /// another authentication method follows.
     pub scramble: [u8; SCRAMBLE],
 }
 
 impl Greeting {
-    /// Append the greeting without the capabilities that the gateway cannot follow.
+    /// Append the greeting without the capabilities in `REMOVED`; return the fields that the gateway uses. Errors:
+    /// `protocol` if the greeting is malformed, or the listener requires TLS and the server does not offer it.
     pub fn without_removed_capabilities(payload: &[u8], sequence: u8, tls: bool, out: &mut Vec<u8>) -> Result<Self> {
         let mut reader = Reader::new(payload);
         if reader.u8()? != PROTOCOL_VERSION {
@@ -81,26 +85,28 @@ impl Greeting {
     }
 }
 
+/// A client's login response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Response<'a> {
     capabilities: u32,
-    /// The number of the collation, which implies the character set.
+    /// The number of the collation, which also determines the character set.
     collation: u8,
     pub account: &'a [u8],
     pub client_reads: ClientReads,
     end: usize,
 }
 
+/// The kind of values that the client announces to understand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientReads {
     Plaintext,
-    /// The client decrypts, with keys bound to this nonce.
+    /// The client decrypts. The session's keys are bound to this nonce.
     Ciphertext(ClientNonce),
-    /// The client announces that it decrypts, but sends no valid nonce.
+    /// The client announces that it decrypts, but sends no valid nonce to which keys could be bound.
     Unbound,
 }
 
-/// Return whether the packet is a TLS request. After the handshake the client sends its full response.
+/// Return whether the packet is a TLS request. The client sends its full response after the TLS handshake.
 pub fn is_tls_request(payload: &[u8]) -> bool {
     let claims_tls = Reader::new(payload).u32().is_ok_and(|capabilities| capabilities & TLS != 0);
     claims_tls && payload.len() == TLS_REQUEST
@@ -138,16 +144,16 @@ impl<'a> Response<'a> {
         self.capabilities & greeting.capabilities & DEPRECATE_EOF != 0
     }
 
-    /// Return whether the client's character set is UTF-8 or agrees with it for ASCII: `ascii`, `latin1`, `binary`,
-    /// `utf8mb3` or `utf8mb4`, by collation.
+    /// Return whether the client's character set is `ascii`, `latin1`, `binary`, `utf8mb3` or `utf8mb4`. These agree
+    /// with UTF-8 for ASCII characters. The collation determines the character set.
     pub fn has_plain_charset(&self, greeting: &Greeting) -> bool {
         let collation = if self.collation == 0 { greeting.collation } else { self.collation };
         let is_utf8 = matches!(collation, 33 | 45 | 46 | 76 | 83 | 192..=215 | 223 | 224..=247 | 255);
         is_utf8 || [5, 8, 11, 15, 31, 47, 48, 49, 63, 65, 94].contains(&collation)
     }
 
-    /// Return whether every server reads exactly this account name: it does not cut, convert or unquote the name. In
-    /// swe7 some ASCII signs are letters.
+    /// Return whether every server uses exactly this account name, without cutting, converting or unquoting it. The
+    /// character set swe7 has letters in place of some ASCII signs.
     pub fn has_unambiguous_name(&self, greeting: &Greeting) -> bool {
         let is_plain = self.has_plain_charset(greeting);
         let is_unambiguous = |byte: &u8| {
@@ -158,8 +164,8 @@ impl<'a> Response<'a> {
         self.account.len() <= LONGEST_ACCOUNT && self.account.iter().all(is_unambiguous)
     }
 
-    /// Append the response without capabilities that were not offered. A guarded session gets the character set
-    /// utf8mb4.
+    /// Append the response without the capabilities that the gateway did not offer. A guarded session gets the
+    /// character set utf8mb4.
     pub fn append(&self, payload: &[u8], sequence: u8, guarded: bool, out: &mut Vec<u8>) -> Result<()> {
         append(&payload[..self.end], self.capabilities, sequence, guarded, out)
     }
@@ -196,7 +202,7 @@ fn append(payload: &[u8], capabilities: u32, sequence: u8, guarded: bool, out: &
         if guarded {
             out[at + 8] = COLLATION;
         }
-        // MariaDB's clients announce further capabilities in these bytes.
+        // MariaDB's clients announce further capabilities in the reserved bytes.
         out[at + 9..at + 9 + RESERVED].fill(0);
     })
 }

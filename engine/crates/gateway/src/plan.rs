@@ -1,4 +1,4 @@
-//! The messages of `costof-engine gateway`, and the limits of a client and an address.
+//! The messages that `costof-engine gateway` reads and prints, and the limits of clients and addresses.
 
 use crate::counters::ListenerCounters;
 use base::error::Result;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// The first line of standard input.
+/// The first line of standard input, which configures the gateway.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
@@ -18,15 +18,16 @@ pub struct Plan {
     pub listeners: Vec<ListenerPlan>,
 }
 
+/// A listener, and the server to which it passes statements.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListenerPlan {
-    /// Port 0 selects a free port.
+    /// The address to listen on. Port 0 selects a free port.
     pub address: SocketAddr,
     pub rules_file: PathBuf,
-    /// `host:port` of the server behind the gateway.
+    /// The address of the server behind the gateway, `host:port`.
     pub server: String,
-    /// None for plaintext clients.
+    /// The certificate and key for TLS with clients; None if clients connect in plaintext.
     #[serde(default)]
     pub tls: Option<TlsFiles>,
     #[serde(default = "plain")]
@@ -37,41 +38,41 @@ pub struct ListenerPlan {
     pub limits: Limits,
 }
 
-/// The accounts whose statements are learned, and the file for the statements.
+/// The accounts whose statements are learned, and the file to which they are written.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LearnPlan {
     pub file: PathBuf,
-    /// These accounts are not guarded.
+    /// The names of the accounts. The gateway does not guard them.
     pub accounts: Vec<String>,
 }
 
-/// The limits of one listener. Except for `login_seconds`, limits of time and of statements apply only to guarded
-/// sessions.
+/// The limits of one listener. All but the first four fields apply only to guarded sessions; `catalogue_seconds`
+/// applies to the listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Simultaneous connections.
+    /// The maximum number of simultaneous connections.
     pub connections: usize,
-    /// Simultaneous connections from one IPv4 address or one IPv6 /64 network.
+    /// The maximum number of simultaneous connections from one IPv4 address or one IPv6 /64 network.
     pub connections_an_address: usize,
-    /// Simultaneous connections that have not logged in yet.
+    /// The maximum number of simultaneous connections that have not logged in yet.
     pub logins: usize,
-    /// Seconds from the start of a connection to the end of its login.
+    /// The maximum number of seconds from the start of a connection to the end of its login.
     pub login_seconds: u64,
-    /// Seconds from the first to the last byte of a command.
+    /// The maximum number of seconds from the first to the last byte of a command.
     pub command_seconds: u64,
-    /// Seconds in which a client or the server must read some of the bytes sent to it.
+    /// The number of seconds in which a client or the server must read some of the bytes sent to it.
     pub write_seconds: u64,
-    /// Seconds from the last byte of an answer to the first byte of the next command.
+    /// The maximum number of seconds from the last byte of an answer to the first byte of the next command.
     pub idle_seconds: u64,
-    /// Bytes of a statement's text.
+    /// The maximum number of bytes of a statement's text.
     pub statement_bytes: usize,
-    /// Bytes of parameters for one execution of a prepared statement.
+    /// The maximum number of bytes of parameters for one execution of a prepared statement.
     pub long_data_bytes: usize,
-    /// Prepared statements of one session.
+    /// The maximum number of prepared statements of one session.
     pub prepared_statements: usize,
-    /// Seconds between two queries of the server's columns.
+    /// The number of seconds between two queries of the list of the server's columns.
     pub catalogue_seconds: u64,
 }
 
@@ -81,7 +82,7 @@ impl Default for Limits {
             connections: 1000,
             connections_an_address: 100,
             logins: 128,
-            // The default of both servers.
+            // The default of MySQL and of MariaDB.
             login_seconds: 10,
             command_seconds: 30,
             write_seconds: 60,
@@ -98,7 +99,7 @@ pub const fn nanoseconds(seconds: u64) -> u64 {
     seconds.saturating_mul(1_000_000_000)
 }
 
-/// A later line of standard input.
+/// A command to the running gateway: a later line of standard input.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Command {
@@ -106,6 +107,7 @@ pub enum Command {
     Reload {},
 }
 
+/// The answer to a command, on one line of standard output.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
@@ -114,7 +116,8 @@ pub enum Answer {
     Reloaded(BTreeMap<SocketAddr, Option<String>>),
 }
 
-/// The addresses of the listeners in the order of the plan, with their actual ports.
+/// The message that all listeners are open. It contains their addresses in the order of the plan, with their actual
+/// ports.
 #[derive(Debug, Serialize)]
 pub struct Ready {
     pub listeners: Vec<SocketAddr>,
@@ -134,8 +137,8 @@ impl Plan {
             if listener.learn.as_ref().is_some_and(|learn| learn.accounts.is_empty()) {
                 return Err(invalid_command("learn has no accounts: name at least one"));
             }
-            // The authentication methods of MySQL differ: a password that is safe under TLS would be sent on in
-            // plaintext.
+            // With TLS on only one side, a password could be exposed: authentication methods send it in a form that is
+            // safe only under TLS, and the gateway would pass this form on in plaintext.
             if listener.tls.is_some() != matches!(listener.server_transport, Transport::Tls(_)) {
                 let why = "tls and server_transport go together: use TLS on both sides or on neither";
                 return Err(invalid_command(&format!("{}: {why}", listener.address)));

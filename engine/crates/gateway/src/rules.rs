@@ -1,5 +1,5 @@
-//! The rules: protected columns, the role of each account, and approved statements. They are one file, which is read
-//! completely or refused. Every error is reported with its line and without secrets.
+//! The rules: protected columns, the role of each account, and approved statements. They are in one file, which is used
+//! completely or refused. Every error message names the line and contains no secrets.
 
 use crate::statements::{Approval, Statements};
 use base::Secret;
@@ -17,24 +17,27 @@ use toml::Spanned;
 use toml::de::{DeTable, Deserializer};
 use zeroize::Zeroizing;
 
-/// The name of a key is sent with each encrypted column, after one byte for its length.
+/// The maximum length of a master key's name in bytes. The name is sent with each encrypted column, after a length of
+/// one byte.
 const LONGEST_KEY_NAME: usize = 255;
-/// Permissions of anyone but the owner. Rules with keys allow none of them; a file of statements allows no writing.
+/// File permissions that users other than the owner must not have. They must have no access to rules with keys, and
+/// must not be able to write a file of statements.
 const DENIED_FOR_KEYS: u32 = 0o077;
 const DENIED_FOR_STATEMENTS: u32 = 0o022;
-/// This many hexadecimal digits in a row may be a key.
+/// The minimum number of consecutive hexadecimal digits that are treated as a key.
 const MIN_KEY_DIGITS: usize = 16;
 
+/// The rules of one listener, and the columns of its server.
 #[derive(Debug, Clone)]
 pub struct Rules {
-    /// The algorithm for encrypted outputs that are not protected columns, and for column rules without their own
-    /// algorithm.
+    /// The algorithm for column rules without their own, and for encrypted outputs that are not protected columns.
     pub algorithm: Algorithm,
-    /// The treatment of clients that do not announce that they decrypt.
+    /// How the gateway treats clients that do not announce that they decrypt.
     pub unknown_clients: UnknownClients,
-    /// The account that reads the server's list of columns. None only if no column is protected.
+    /// The account with which the gateway reads the list of the server's columns. It is None only if no column is
+    /// protected.
     pub check: Option<Check>,
-    /// The server's columns at the last query.
+    /// The server's columns, as found by the last query.
     pub catalogue: Arc<Catalogue>,
     /// The statements that guarded accounts may send.
     pub statements: Arc<Statements>,
@@ -43,58 +46,61 @@ pub struct Rules {
     columns: Vec<ColumnRule>,
 }
 
-/// An account's access to protected columns.
+/// What an account gets of protected columns.
 #[derive(Debug, Clone)]
 pub enum Role {
-    /// Plaintext; the account is not guarded.
+    /// The account gets plaintext and is not guarded.
     Plaintext,
-    /// Ciphertext that the holder of this key can decrypt.
+    /// The account gets ciphertext that the holder of this key can decrypt.
     Ciphertext(Arc<NamedKey>),
-    /// Ciphertext that no client can decrypt.
+    /// The account gets ciphertext that no client can decrypt.
     Opaque,
 }
 
+/// A master key and its name.
 #[derive(Debug)]
 pub struct NamedKey {
-    /// 1 to 255 bytes.
+    /// The name, of 1 to 255 bytes.
     pub name: String,
-    /// 16 bytes.
+    /// The key, of 16 bytes.
     pub key: MasterKey,
 }
 
+/// A rule that protects all columns that match it.
 #[derive(Debug, Clone)]
 struct ColumnRule {
-    /// Database, table and column.
+    /// The patterns of database, table and column.
     patterns: [Pattern; 3],
     algorithm: Algorithm,
 }
 
-/// Names of a database, a table and a column, as the server spells them.
+/// The names of a database, a table and a column, as the server spells them.
 pub type Names = [String; 3];
 
-/// A column of a base table.
+/// The facts about a column of a base table that the rules need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnFacts {
     pub names: Names,
-    /// The server gives new rows their values of this column: AUTO_INCREMENT or a sequence.
+    /// Whether the server generates the values of this column for new rows, by AUTO_INCREMENT or a sequence.
     pub is_generated: bool,
 }
 
-/// The server's columns, divided by the rules.
+/// The server's columns, divided by the rules into protected and other columns.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Catalogue {
-    /// Columns of base tables that match no rule.
+    /// The columns of base tables that match no rule.
     plain: HashSet<Names>,
-    /// Columns that match a rule.
+    /// The columns that match a rule.
     pub protected: Vec<Names>,
-    /// Names of views and other relations that are not base tables, in lower case.
+    /// The names of views and of other relations that are not base tables, in lower case.
     pub views: HashSet<String>,
-    /// The server generates ids in a protected column, and would return the last one with each new row.
+    /// Whether the server generates the values of a protected column. The gateway then hides the generated id, which
+    /// the server would return with each new row.
     pub hides_ids: bool,
 }
 
 impl Catalogue {
-    /// Return whether this is a column of a base table that matches no rule.
+    /// Return whether this column belongs to a base table and matches no rule.
     pub fn is_known_plain(&self, names: [&str; 3]) -> bool {
         self.plain.contains(&names.map(str::to_owned))
     }
@@ -104,7 +110,7 @@ impl Rules {
     /// Read the rules file, and the file of statements that it names.
     ///
     /// # Errors
-    /// `plan`, in one line with the file and the line number.
+    /// `plan`, with a message on one line that names the file and the line number.
     pub fn read(path: &Path) -> Result<Self> {
         let text = read_text(path, DENIED_FOR_KEYS).map_err(|message| refusal(path, message))?;
         let (mut rules, file) = Self::parse(&text).map_err(|error| refusal(path, error.message(&text)))?;
@@ -118,13 +124,13 @@ impl Rules {
         Ok(rules)
     }
 
-    /// Parse valid rules.
+    /// Parse rules; panic if they are not valid.
     #[cfg(test)]
     pub fn parse_valid(text: &str) -> Self {
         Self::parse(text).unwrap_or_else(|error| panic!("{}", error.message)).0
     }
 
-    /// Parse the rules; return them and the file of further statements.
+    /// Parse the rules. Return them, and the path of the file of further statements if they name one.
     fn parse(text: &str) -> ParseResult<(Self, Option<PathBuf>)> {
         let mut file: RulesFile = parse(text)?;
         let keys = keys(std::mem::take(&mut file.master_keys))?;
@@ -174,12 +180,12 @@ impl Rules {
         Ok((rules, file.statements_file))
     }
 
-    /// Return whether any account is guarded.
+    /// Return whether any account can be guarded, because a column is protected.
     pub fn guard(&self) -> bool {
         !self.columns.is_empty()
     }
 
-    /// Return the role of an account. Without protected columns every account gets plaintext.
+    /// Return the role of an account. If no column is protected, every account gets plaintext.
     pub fn role(&self, account: &[u8]) -> Role {
         match self.guard() {
             true => self.accounts.get(account).unwrap_or(&self.default_role).clone(),
@@ -191,13 +197,13 @@ impl Rules {
     pub fn algorithm_for(&self, names: [&str; 3]) -> Option<Algorithm> {
         let [database, _, column] = names;
         if database.is_empty() || column.is_empty() {
-            // Computed outputs have no names.
+            // A computed output has no original names, so no rule can match it.
             return None;
         }
         self.columns.iter().find(|rule| rule.matches(names)).map(|rule| rule.algorithm)
     }
 
-    /// Return warnings for the operator.
+    /// Return warnings about these rules, for the operator of the gateway.
     pub fn warnings(&self) -> Vec<String> {
         let nothing_approved = self.guard() && self.statements.count() == 0;
         nothing_approved
@@ -206,9 +212,9 @@ impl Rules {
             .collect()
     }
 
-    /// Store the server's columns and its views (without their databases). For a column of a view with an alias that
-    /// equals the name of a base table, servers report the base table's column as the origin. Therefore the outputs of
-    /// statements that name a view are encrypted unless their approval says otherwise.
+    /// Store the server's columns, and the names of its views without their databases. Statements that name a view get
+    /// encrypted outputs, unless their approval has verdicts: if the alias of a view equals the name of a base table,
+    /// servers report the view's columns as columns of that table.
     pub fn set_catalogue(&mut self, columns: &[ColumnFacts], views: &[String]) {
         let views = views.iter().map(|name| name.to_lowercase()).collect();
         let mut catalogue = Catalogue { views, ..Catalogue::default() };
@@ -224,7 +230,7 @@ impl Rules {
         self.catalogue = catalogue.into();
     }
 
-    /// Return a message about the first column rule that matches no column of a base table, if there is one.
+    /// Return a message about the first column rule that matches no column of a base table; None if all rules match.
     pub fn unmatched_rule(&self, columns: &[ColumnFacts]) -> Option<String> {
         let matches_one =
             |rule: &&ColumnRule| columns.iter().any(|column| rule.matches(column.names.each_ref().map(String::as_str)));
@@ -240,12 +246,13 @@ impl ColumnRule {
     }
 }
 
-/// A name pattern in which `*` matches any characters. The case of ASCII letters is ignored.
+/// A pattern for names. `*` matches any characters, and the case of ASCII letters is ignored.
 #[derive(Debug, Clone)]
 struct Pattern(String);
 
 impl Pattern {
-    /// Match without recursion and without exponential time: only the last `*` is tried again.
+    /// Return whether the name matches. The time is not exponential and there is no recursion, because only the last
+    /// `*` is tried again.
     fn matches(&self, name: &[u8]) -> bool {
         let pattern = self.0.as_bytes();
         let (mut position, mut in_name) = (0, 0);
@@ -279,6 +286,7 @@ impl fmt::Display for Pattern {
     }
 }
 
+/// The content of a rules file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RulesFile {
@@ -297,7 +305,7 @@ struct RulesFile {
     check: Option<Check>,
     #[serde(default)]
     statements: Vec<Spanned<Approval>>,
-    /// Relative to the folder of the rules file.
+    /// The path of a file of further statements, relative to the folder of the rules file.
     statements_file: Option<PathBuf>,
 }
 
@@ -308,18 +316,18 @@ struct StatementsFile {
     statements: Vec<Spanned<Approval>>,
 }
 
-/// The treatment of clients that do not announce that they decrypt.
+/// How the gateway treats clients that do not announce that they decrypt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UnknownClients {
-    /// Their login is refused.
+    /// The gateway refuses their login.
     #[default]
     Refuse,
-    /// They get ciphertext.
+    /// The gateway sends them ciphertext.
     Ciphertext,
 }
 
-/// The role of accounts without an entry. `ciphertext` is impossible here because it needs a key.
+/// The role of accounts that have no entry in the rules. `ciphertext` is not possible here, because it needs a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum DefaultRole {
@@ -353,7 +361,7 @@ struct Column {
     algorithm: Option<Algorithm>,
 }
 
-/// The account that reads the server's list of columns.
+/// The account with which the gateway reads the list of the server's columns.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
@@ -365,7 +373,7 @@ fn gcm() -> Algorithm {
     Algorithm::Aes128Gcm
 }
 
-/// An error in a rules file and its byte position.
+/// An error in a rules file, with the range of bytes where it is.
 struct RulesError {
     position: Option<usize>,
     message: String,
@@ -392,8 +400,9 @@ fn refusal(path: &Path, message: String) -> Failure {
     Failure::new(Class::Plan, format!("{}: {message}", path.display()))
 }
 
-/// Read a file that grants others than its owner none of the permissions in `denied`. The permissions are checked on
-/// the open file, so replacing the path has no effect. The text may hold keys, so it is erased when dropped.
+/// Read a file, and refuse it if users other than its owner have any of the permissions in `denied`. The permissions
+/// are those of the opened file, so nobody can replace the file after the check. The text may contain keys, so it is
+/// erased when dropped.
 fn read_text(path: &Path, denied: u32) -> std::result::Result<Zeroizing<String>, String> {
     let mut file = File::open(path).map_err(|error| error.to_string())?;
     let metadata = file.metadata().map_err(|error| error.to_string())?;
@@ -402,14 +411,15 @@ fn read_text(path: &Path, denied: u32) -> std::result::Result<Zeroizing<String>,
         let mode = mode & 0o777;
         return Err(format!("users other than its owner have access (mode {mode:03o}): run chmod 600"));
     }
-    // Allocate the whole size at once, because a growing string leaves copies behind.
+    // Allocate the whole size at once: a string that grows leaves copies of its text in memory.
     let size = usize::try_from(metadata.len()).unwrap_or_default();
     let mut text = Zeroizing::new(String::with_capacity(size + 1));
     file.read_to_string(&mut text).map_err(|error| error.to_string())?;
     Ok(text)
 }
 
-/// Parse TOML. Parsing goes through a table, because direct errors would copy the text, which may hold keys.
+/// Parse TOML without quoting the text in errors, because it may contain keys. The parser's own errors quote the text,
+/// so the text is first parsed into a table.
 fn parse<'t, F: Deserialize<'t>>(text: &'t str) -> ParseResult<F> {
     let table = DeTable::parse(text).map(Deserializer::from);
     table.and_then(F::deserialize).map_err(|error| RulesError {
@@ -418,10 +428,10 @@ fn parse<'t, F: Deserialize<'t>>(text: &'t str) -> ParseResult<F> {
     })
 }
 
-/// Parse a file of statements.
+/// Parse the statements of a file with `[[statements]]`.
 ///
 /// # Errors
-/// The message, with the line number.
+/// The error message, which contains the line number.
 pub fn parse_approvals(text: &str) -> std::result::Result<Vec<Spanned<Approval>>, String> {
     parse::<StatementsFile>(text).map(|file| file.statements).map_err(|error| error.message(text))
 }
@@ -466,7 +476,8 @@ fn resolve_role(
     }
 }
 
-/// Return the parser's message without values, which could be a key or a password in a wrong place.
+/// Return the parser's message if it quotes no values; otherwise a general message. A value could be a key or a
+/// password in a wrong place.
 fn without_secrets(message: &str) -> String {
     let line = message.lines().next().unwrap_or_default();
     let known = ["unknown field", "unknown variant", "missing field", "duplicate field", "duplicate key"];

@@ -1,5 +1,5 @@
-//! Encryption of result sets: column definitions (MySQL Internals, "Protocol::ColumnDefinition41"), rows
-//! ("ProtocolText::ResultsetRow", "Binary Protocol Resultset Row"), and the session's data key.
+//! Encryption of result sets: their column definitions (MySQL Internals, "Protocol::ColumnDefinition41") and rows
+//! ("ProtocolText::ResultsetRow", "Binary Protocol Resultset Row"), with the session's data key.
 
 use crate::counters::Tally;
 use crate::rules::{NamedKey, Role, Rules};
@@ -16,33 +16,38 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// A key with fewer values left is replaced; no result set has as many values.
+/// The minimum number of values that a key must still be able to encrypt before a command; otherwise it is replaced. No
+/// result set has as many values.
 const MIN_VALUES_LEFT: u64 = 1 << 31;
 const MAX_KNOWN_COLUMNS: usize = 4096;
 const LONGEST_TEMPORAL: usize = 12;
 
+/// Encrypts the result sets of one session. It has the session's data key, and caches the treatment of known columns.
 #[derive(Debug)]
 pub struct Sealing {
     key: DataKey,
-    /// The data key wrapped for the client; None without a master key.
+    /// The data key, wrapped with the client's master key; None if the client has no master key.
     wrapped: Option<(Arc<NamedKey>, [u8; WRAPPED_KEY])>,
-    /// The salt of a client that reads envelopes. Other clients get no envelopes, because not all of them skip unknown
-    /// bytes.
+    /// The salt of a client that understands envelopes; None for other clients. They get no envelopes, because some of
+    /// them fail on unknown bytes.
     salt: Option<SessionSalt>,
-    /// Indexed by the algorithms' numbers, which start at 1.
+    /// The sealers already created, indexed by the numbers of their algorithms, which start at 1.
     sealers: [Option<Sealer>; Algorithm::ALL.len() + 1],
-    /// Columns already described in this session, by verdict and row format, then by definition.
+    /// The columns that occurred in this session. The array's index combines verdict and row format; the key is the
+    /// server's definition.
     known_columns: [HashMap<Box<[u8]>, Rc<Column>>; 2 * 3],
 }
 
+/// The treatment of one column of an answer.
 #[derive(Debug)]
 pub struct Column {
-    /// The server's `MYSQL_TYPE_…`.
+    /// The column's type on the server, `MYSQL_TYPE_…`.
     kind: u8,
-    /// None if the column is sent unchanged.
+    /// The data to encrypt the column; None if it is sent unchanged.
     seal: Option<Seal>,
 }
 
+/// The data to encrypt a column's values, and the definition that describes the encrypted column.
 #[derive(Debug)]
 struct Seal {
     algorithm: Algorithm,
@@ -51,7 +56,7 @@ struct Seal {
 }
 
 impl Column {
-    /// Return the definition that replaces the server's; None if the column is sent unchanged.
+    /// Return the definition that the client gets instead of the server's; None if the column is sent unchanged.
     pub fn definition(&self) -> Option<&[u8]> {
         self.seal.as_ref().map(|seal| &*seal.definition)
     }
@@ -67,17 +72,20 @@ impl Sealing {
         Ok(Sealing { key, wrapped, salt, sealers: Default::default(), known_columns: Default::default() })
     }
 
+    /// Return a copy with the session's next data key and empty caches. Errors: `internal` if the session has used all
+    /// key numbers.
     pub fn renewed(&self, role: &Role) -> Result<Self> {
         let next = self.key.number().checked_add(1);
         let next = next.ok_or_else(|| Failure::new(Class::Internal, "a session has used 2^32 data keys"))?;
         Self::new(role, self.salt, next)
     }
 
+    /// Return whether the data key must be replaced before the next command.
     pub fn is_spent(&self) -> bool {
         self.sealers.iter().flatten().any(|sealer| sealer.left() < MIN_VALUES_LEFT)
     }
 
-    /// Return how the column with this definition is sent.
+    /// Return the treatment of the column with this definition, from the cache if possible.
     pub fn column(
         &mut self,
         payload: &[u8],
@@ -110,7 +118,7 @@ impl Sealing {
         rules: &Rules,
     ) -> Result<Column> {
         let Definition { original: names, stated: original, tail, .. } = Definition::parse(payload)?;
-        // An envelope follows the definition; other bytes there would be passed on unchecked.
+        // The gateway appends an envelope to the definition. Other bytes there would be passed on unchecked.
         if !tail.is_empty() {
             return Err(Failure::protocol("a column's definition has unexpected bytes at its end"));
         }
@@ -135,10 +143,11 @@ impl Sealing {
         Ok(Column { kind: original.kind, seal: Some(seal) })
     }
 
-    /// Append a row, with the values of encrypted columns encrypted. The row must have exactly these columns.
+    /// Append a row, encrypting the values of encrypted columns. The row must have exactly these columns.
     ///
     /// # Errors
-    /// `protocol`, `encryption`; a part of the row may then have been appended.
+    /// `protocol` if the row is malformed; `encryption` if a value cannot be encrypted. A part of the row may then have
+    /// been appended.
     pub fn append_row(
         &mut self,
         payload: &[u8],
@@ -208,8 +217,9 @@ impl Sealing {
     }
 }
 
-/// Return how a column is encrypted; None if it is sent unchanged. A protected column is always encrypted. Without a
-/// verdict of the approval, only a known column of a base table is sent unchanged.
+/// Return the algorithm that encrypts a column; None if it is sent unchanged. A protected column is always encrypted.
+/// If the approval has no verdict on the column, only a known column of a base table that no rule protects is sent
+/// unchanged.
 fn algorithm_for(names: [&[u8]; 3], verdict: Option<Verdict>, rules: &Rules) -> Option<Algorithm> {
     let [Ok(database), Ok(table), Ok(column)] = names.map(str::from_utf8) else { return Some(rules.algorithm) };
     let names = [database, table, column];
@@ -223,8 +233,8 @@ fn algorithm_for(names: [&[u8]; 3], verdict: Option<Verdict>, rules: &Rules) -> 
     }
 }
 
-/// Return a date or time with all its parts. Servers leave out trailing zeros. They depend on the time zone that a
-/// client chooses, and the length of the ciphertext would reveal them.
+/// Return a binary date or time with all its parts. Servers leave out trailing parts that are 0. Whether parts are 0
+/// depends on the time zone that a client chooses, and the length of the ciphertext would reveal it.
 fn padded<'v>(kind: u8, content: &'v [u8], index: &'v mut [u8; LONGEST_TEMPORAL]) -> &'v [u8] {
     let length = match kind {
         // DATE

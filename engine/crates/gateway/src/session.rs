@@ -1,9 +1,10 @@
-//! A session between a client and the server: it turns received bytes into bytes to send, without input or output of
-//! its own. It decides about each packet; the module `conversation` sends and receives.
+//! A session between a client and the server. It turns received bytes into bytes to send, and decides about each
+//! packet. It does no input or output itself; the module `conversation` sends and receives.
 //!
-//! A session begins with a login. If the account is not guarded, the session is open: bytes pass unchanged. Otherwise
-//! its settings are pinned, and commands and answers alternate. During an answer the session processes no bytes of the
-//! client. A command sent ahead waits, so each command is checked against the rules and the state of its own time.
+//! A session begins with a login. If the account is not guarded, the session becomes open: bytes pass unchanged.
+//! Otherwise the gateway sets and checks ("pins") the session's settings, and then commands and answers alternate.
+//! During an answer the session processes no bytes of the client. A command that the client sends before it has the
+//! answer waits. It is checked only when it is processed, against the rules and the session's state at that time.
 
 use crate::answers::{DefinitionsOf, Expected, Kind};
 use crate::counters::Tally;
@@ -26,9 +27,9 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 const MOST_STEPS: u8 = 16;
 const FAST_AUTH_SUCCEEDED: &[u8] = &[1, 3];
-/// The longest command without text or parameters.
+/// The maximum number of bytes of a command that contains no statement and no parameters.
 const LONGEST_COMMAND: usize = 1 << 16;
-/// The fields before an execution's parameters: command, statement, flags and iterations.
+/// The number of bytes before an execution's parameters: command, statement, flags and iterations.
 const BEFORE_PARAMETERS: usize = 1 + 4 + 1 + 4;
 const NO_CURSOR: u8 = 0;
 const KNOWN_COMMANDS: [u8; 17] = [
@@ -62,15 +63,15 @@ const DOES_NOT_DECRYPT: &str = "this account gets encrypted columns, and this cl
 const CONNECT_AGAIN: &str = "the gateway's rules have changed and now guard this account: connect again";
 const OTHER_ACCOUNT: &str = "the gateway cannot change the account of a session: connect again";
 
-/// The state shared by all sessions of a listener: rules, which may be replaced at any time, and limits.
+/// The state that all sessions of a listener share: its limits, and its rules, which may be replaced at any time.
 #[derive(Debug)]
 pub struct Shared {
     rules: Mutex<Arc<Rules>>,
-    /// The number of times the rules were replaced. A session reads it with each command, and takes the lock only if it
-    /// has changed.
+    /// The number of times that the rules were replaced. A session reads this number with each command, and locks the
+    /// rules only if it has changed.
     generation: AtomicU64,
     pub limits: Limits,
-    /// Present if the statements of some accounts are learned.
+    /// The writer of learned statements; None unless the statements of some accounts are learned.
     pub learner: Option<Learner>,
 }
 
@@ -79,20 +80,21 @@ impl Shared {
         Shared { rules: Mutex::new(rules.into()), generation: AtomicU64::new(0), limits, learner }
     }
 
-    /// Replace the rules; each session uses the new rules from its next command on.
+    /// Replace the rules. Each session uses the new rules from its next command on.
     pub fn replace(&self, rules: Rules) {
         let mut held = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
         *held = rules.into();
         self.generation.fetch_add(1, Ordering::Release);
     }
 
-    /// Return the current rules and their generation.
+    /// Return the current rules and their generation number.
     pub fn rules(&self) -> (Arc<Rules>, u64) {
         let held = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
         (held.clone(), self.generation.load(Ordering::Acquire))
     }
 }
 
+/// A complete packet.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Packet<'a> {
     pub sequence: u8,
@@ -100,7 +102,8 @@ pub(crate) struct Packet<'a> {
 }
 
 impl<'a> Packet<'a> {
-    /// Return the first packet of these bytes; None if it is incomplete.
+    /// Return the first packet in these bytes; None if it is incomplete. Errors: `protocol` if its payload is longer
+    /// than `longest`.
     fn first(input: &'a [u8], longest: usize) -> Result<Option<Self>> {
         let Some((length, sequence)) = packet::split_header(input) else { return Ok(None) };
         if length > longest {
@@ -118,43 +121,45 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// The state of one session, with the client and with the server.
+/// The state of one session: of the client's connection and of the server's.
 pub struct Session {
     shared: Arc<Shared>,
     rules: Arc<Rules>,
     generation: u64,
-    /// Whether both sides use TLS.
+    /// Whether both connections use TLS.
     tls: bool,
     phase: Phase,
     greeting: Option<Greeting>,
     account: Vec<u8>,
-    /// The salt of the session's keys; None if the client does not announce that it decrypts.
+    /// The salt for the session's keys; None if the client does not announce that it decrypts.
     salt: Option<SessionSalt>,
     mode: Mode,
     pinning: Pinning,
-    /// The next packets of the current answer.
+    /// The part of the current answer that the server sends next.
     expected: Expected,
-    /// The sequence number of the next packet, from either side.
+    /// The sequence number of the next packet, whichever side sends it.
     sequence: u8,
     without_eof: bool,
     is_resetting: bool,
     commands: u64,
-    /// The bytes of a refused command that are still to come, and the error to send after them.
+    /// The number of bytes of a refused command that are still to come, and the error to send after them. None if no
+    /// command is being refused.
     skipped: Option<(usize, ErrPacket)>,
-    /// In an open session: bytes of the client's current packet that are still to come, and whether the next packet
-    /// continues it.
+    /// The number of bytes of the client's current packet that are still to come, and whether the next packet continues
+    /// it. Used only in open sessions.
     passing: (usize, bool),
-    /// The session's database, known only for pinned sessions.
+    /// The session's current database. It is known only for sessions whose settings are pinned.
     database: Option<Vec<u8>>,
-    /// The session's database once the current command has succeeded.
+    /// The session's database if the current command succeeds.
     next_database: Option<Vec<u8>>,
     tally: Tally,
 }
 
+/// The phase of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Greeting,
-    /// Waiting for the client's response or TLS request.
+    /// Waiting for the client's login response or TLS request.
     Response {
         secured: bool,
     },
@@ -163,7 +168,7 @@ enum Phase {
         steps: u8,
         is_clients_turn: bool,
     },
-    /// The server is answering the gateway's own commands.
+    /// Waiting for the server's answers to the commands by which the gateway pins the settings.
     Pinning,
     Commands,
     Open,
@@ -171,27 +176,29 @@ enum Phase {
     Over,
 }
 
+/// The treatment of the session's account.
 enum Mode {
     Nothing,
     Guard(Box<Guard>),
-    /// The account's statements are learned. It may send the commands of a guarded account, but all statements and
-    /// answers pass unchanged.
+    /// The account's statements are learned. The account may send only the kinds of commands that a guarded account may
+    /// send, but all its statements and their answers pass unchanged.
     Learn(Box<Recorder>),
 }
 
-/// The state of pinning a session's settings: the character set for statements, and an SQL mode under which the server
-/// parses statements as the gateway does, regardless of `init_connect` and the server's own settings. All commands are
-/// sent together, and their answers are not passed on. The client's OK is held back until the settings have been read
-/// back and checked.
+/// The state of pinning a session's settings. The gateway sets the character set for statements, and an SQL mode under
+/// which the server parses statements as the gateway does. These settings must not depend on `init_connect` or on the
+/// server's own settings. The gateway sends all its commands together, and does not pass on their answers. The client
+/// gets its OK only after the settings have been read back and checked.
 #[derive(Default)]
 struct Pinning {
+    /// The server's OK for the client, to be sent once the settings are confirmed.
     held: Vec<u8>,
-    /// The server has applied the settings; the values read back are still to come.
+    /// Whether the server has applied the settings. The values that are read back are still to come.
     is_set: bool,
     row: Option<Vec<u8>>,
 }
 
-/// Settings that are read back after the SQL mode, with their required values.
+/// The settings that are read back after the SQL mode, with their required values.
 const READ_BACK: [(&str, &[u8]); 5] = [
     ("@@session.sql_auto_is_null", b"0"),
     ("@@session.character_set_client", b"utf8mb4"),
@@ -200,8 +207,9 @@ const READ_BACK: [(&str, &[u8]); 5] = [
     ("@@session.collation_connection", b"utf8mb4_general_ci"),
 ];
 
-/// The commands that pin a session. They are plain ASCII without double quotes, so every SQL mode and character set of
-/// a client parses them alike. The server itself selects the allowed modes from its current ones, which saves a query.
+/// The commands that pin a session's settings. They are plain ASCII without double quotes, so the server parses them
+/// alike under every SQL mode and character set. The server itself selects the allowed modes from its current ones,
+/// which saves a query.
 static PINNING: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let kept = |mode| format!("IF(FIND_IN_SET('{mode}', @@session.sql_mode), '{mode}', NULL)");
     let kept = MODES.split(' ').map(kept).collect::<Vec<_>>().join(", ");
@@ -218,11 +226,11 @@ static PINNING: LazyLock<Vec<u8>> = LazyLock::new(|| {
     commands
 });
 
-/// The wait of a session, from which the conversation sets a deadline. The number counts the commands, so each wait is
-/// distinct.
+/// What a session is waiting for; the conversation derives its deadline from it. The number counts commands, so that
+/// waiting for each command is distinct.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waiting {
-    /// Waiting for the server, without a limit.
+    /// Waiting for the server. There is no timeout.
     Server,
     /// Waiting for the first byte of a command.
     Idle(u64),
@@ -231,7 +239,7 @@ pub enum Waiting {
 }
 
 impl Waiting {
-    /// Return the limit in nanoseconds; None for no limit.
+    /// Return the timeout in nanoseconds; None if there is none.
     pub fn timeout_ns(self, limits: &Limits) -> Option<u64> {
         match self {
             Waiting::Server => None,
@@ -243,11 +251,12 @@ impl Waiting {
 
 type OrError<T> = std::result::Result<T, ErrPacket>;
 
+/// The decision about a command.
 enum Decision {
-    /// The command was passed on, and this answer is expected.
+    /// The command was passed on. The server will send this answer.
     Passed(Expected),
     Refused(ErrPacket),
-    /// The command has no answer and no effect.
+    /// The command was not passed on. It needs no answer.
     Dropped,
 }
 
@@ -278,7 +287,7 @@ impl Session {
         }
     }
 
-    /// Return whether the session processes the client's bytes now. Bytes sent ahead wait.
+    /// Return whether the session can process the client's bytes now. During an answer they wait.
     pub fn listens_to_client(&self) -> bool {
         match self.phase {
             Phase::Response { .. } | Phase::Open => true,
@@ -288,8 +297,8 @@ impl Session {
         }
     }
 
-    /// Return how many more bytes may be received from the client. The bytes after a TLS request belong to the
-    /// handshake.
+    /// Return the maximum number of further bytes to receive from the client now. The bytes after a TLS request belong
+    /// to the TLS handshake, so they must not be received here.
     pub fn client_read_limit(&self, received: &[u8]) -> usize {
         const REQUEST: usize = HEADER + login::TLS_REQUEST;
         let is_longer = received
@@ -301,12 +310,12 @@ impl Session {
         REQUEST.saturating_sub(received.len())
     }
 
-    /// Return whether both sides must begin TLS now. Call [`Session::secured`] afterwards.
+    /// Return whether both connections must begin TLS now. Call [`Session::secured`] after the handshakes.
     pub fn awaits_tls(&self) -> bool {
         self.phase == Phase::Securing
     }
 
-    /// Continue after both TLS handshakes.
+    /// Continue the login after both TLS handshakes.
     pub fn secured(&mut self) {
         self.phase = Phase::Response { secured: true };
     }
@@ -315,22 +324,23 @@ impl Session {
         matches!(self.phase, Phase::Commands | Phase::Open | Phase::Quitting)
     }
 
-    /// Return whether the server's bytes pass unchanged.
+    /// Return whether the session is open, so that the server's bytes pass unchanged.
     pub fn is_open(&self) -> bool {
         self.phase == Phase::Open
     }
 
-    /// Return whether both connections end once all pending bytes are sent.
+    /// Return whether the session has ended. Both connections must be closed once all pending bytes are sent.
     pub fn is_over(&self) -> bool {
         self.phase == Phase::Over
     }
 
-    /// Return the counts since the last call.
+    /// Return the counts since the last call, and start again from 0.
     pub fn take_tally(&mut self) -> Tally {
         std::mem::take(&mut self.tally)
     }
 
-    /// Return the session's wait. `has_bytes`: some of the client's bytes are not processed yet.
+    /// Return what the session is waiting for. `has_bytes`: there are received bytes of the client that are not
+    /// processed yet.
     pub fn waiting(&self, has_bytes: bool) -> Waiting {
         match self.phase {
             Phase::Commands if !self.listens_to_client() => Waiting::Server,
@@ -340,7 +350,7 @@ impl Session {
         }
     }
 
-    /// End the session after a timeout.
+    /// End the session after a timeout, and append the error for the client.
     pub fn time_out(&mut self, waiting: Waiting, to_client: &mut Vec<u8>) {
         let error = match waiting {
             Waiting::Command(_) => {
@@ -354,8 +364,8 @@ impl Session {
         self.fail(&error, to_client);
     }
 
-    /// Process bytes from the client; append the bytes for the server and the client. Return the number of processed
-    /// bytes.
+    /// Process bytes from the client, and append the resulting bytes for the server and the client. Return the number
+    /// of processed bytes.
     pub fn from_client(&mut self, input: &[u8], to_server: &mut Vec<u8>, to_client: &mut Vec<u8>) -> usize {
         let mut processed = 0;
         while self.listens_to_client() && processed < input.len() {
@@ -374,8 +384,8 @@ impl Session {
         if self.phase == Phase::Over { input.len() } else { processed }
     }
 
-    /// Process bytes from the server; append the bytes for the client and the server. Return the number of processed
-    /// bytes.
+    /// Process bytes from the server, and append the resulting bytes for the client and the server. Return the number
+    /// of processed bytes.
     pub fn from_server(&mut self, input: &[u8], to_client: &mut Vec<u8>, to_server: &mut Vec<u8>) -> usize {
         let mut processed = 0;
         while self.phase != Phase::Over {
@@ -395,7 +405,7 @@ impl Session {
                 Err(failure) => Err(failure.into()),
             };
             if let Err(error) = result {
-                // The error replaces the invalid packet.
+                // The client gets the error instead of the invalid packet.
                 to_client.truncate(written);
                 self.sequence = sequence;
                 self.fail(&error, to_client);
@@ -404,8 +414,8 @@ impl Session {
         input.len()
     }
 
-    /// End the session after the loss of the server. The client gets an error if it is waiting for an answer that the
-    /// gateway follows.
+    /// End the session because the server's connection was lost. In a session that is not open, a client that waits for
+    /// an answer gets an error.
     pub fn server_lost(&mut self, to_client: &mut Vec<u8>) {
         let is_idle = self.phase == Phase::Commands && self.expected == Expected::Nothing;
         if !is_idle && !matches!(self.phase, Phase::Quitting | Phase::Open) {
@@ -417,14 +427,14 @@ impl Session {
     pub fn fail(&mut self, error: &ErrPacket, to_client: &mut Vec<u8>) {
         if self.phase != Phase::Over {
             let sequence = if self.phase == Phase::Pinning { self.pinning.held[HEADER - 1] } else { self.sequence };
-            // Before its response a client expects errors without an SQL state.
+            // Before its login response, a client expects errors without an SQL state.
             error.append(sequence, self.phase != Phase::Greeting, to_client);
             self.tally.errors += 1;
         }
         self.phase = Phase::Over;
     }
 
-    /// Process a packet of the client before its first command; return its size.
+    /// Process a packet of the client's login. Return the packet's size.
     fn login_packet(&mut self, input: &[u8], to_server: &mut Vec<u8>) -> OrError<usize> {
         let Some(packet) = Packet::first(input, login::LONGEST)? else { return Ok(0) };
         if packet.sequence != self.sequence {
@@ -469,7 +479,7 @@ impl Session {
         self.salt = match response.client_reads {
             ClientReads::Plaintext => None,
             ClientReads::Ciphertext(nonce) => Some(SessionSalt::new(&greeting.scramble, &nonce)),
-            // Every account gets this error, so it reveals nothing about an account.
+            // Every account gets this error, so the error reveals nothing about an account.
             ClientReads::Unbound => return refuse(WITHOUT_A_NONCE),
         };
         self.mode = self.select_mode()?;
@@ -498,7 +508,7 @@ impl Session {
         !matches!(self.mode, Mode::Nothing)
     }
 
-    /// Return an error for a client that would get ciphertext without having announced that it decrypts.
+    /// Return an error if the account would get ciphertext and the client has not announced that it decrypts.
     fn check_client(&self) -> OrError<()> {
         let is_guarded = matches!(self.mode, Mode::Guard(_));
         if is_guarded && self.salt.is_none() && self.rules.unknown_clients == UnknownClients::Refuse {
@@ -510,7 +520,7 @@ impl Session {
     fn server_packet(&mut self, packet: Packet<'_>, to_client: &mut Vec<u8>, to_server: &mut Vec<u8>) -> OrError<()> {
         let Packet { sequence, payload } = packet;
         let is_error = payload.first() == Some(&ERR);
-        // A server that closes a session sends its error with an unexpected sequence number.
+        // A server that ends a session on its own sends its error with an unexpected sequence number.
         if sequence != self.sequence && !is_error {
             return Err(Failure::protocol("the server's packet is out of sequence").into());
         }
@@ -518,7 +528,7 @@ impl Session {
         match self.phase {
             Phase::Commands | Phase::Quitting => return self.answer_packet(packet, to_client, to_server),
             Phase::Pinning => return Ok(self.pinning_packet(payload, to_client)?),
-            // An error ends a login at any point.
+            // An error of the server ends the login, whatever the phase.
             _ if is_error => {
                 match self.mode {
                     Mode::Guard(_) => append_server_error(payload, sequence, to_client)?,
@@ -549,7 +559,7 @@ impl Session {
         Ok(())
     }
 
-    /// Begin to pin the session's settings. The client gets this OK once the settings are confirmed.
+    /// Begin to pin the session's settings. The client gets this OK packet only once the settings are confirmed.
     fn pin(&mut self, packet: Packet<'_>, to_server: &mut Vec<u8>) -> Result<()> {
         self.pinning = Pinning::default();
         append_bare_ok(packet.payload, false, packet.sequence, &mut self.pinning.held)?;
@@ -632,14 +642,14 @@ impl Session {
         Ok(())
     }
 
-    /// Apply new rules; return an error if the session cannot continue under them.
+    /// Apply the new rules, if there are any. Return an error if the session cannot continue under them.
     fn renew_rules(&mut self) -> OrError<()> {
         if self.generation != self.shared.generation.load(Ordering::Acquire) {
             (self.rules, self.generation) = self.shared.rules();
             let role = self.rules.role(&self.account);
             match (&mut self.mode, role) {
                 (Mode::Learn(_), _) | (Mode::Nothing, Role::Plaintext) => {}
-                // Commands already executed without a guard cannot be undone.
+                // The account was not guarded until now, and commands that it has already executed cannot be undone.
                 (Mode::Nothing, _) => return Err(ErrPacket::new(REFUSED, CONNECT_AGAIN)),
                 (Mode::Guard(_), Role::Plaintext) => {
                     self.mode = Mode::Nothing;
@@ -655,8 +665,8 @@ impl Session {
         Ok(())
     }
 
-    /// Pass on commands of an open session as far as they have been received; return the number of bytes passed on.
-    /// Their first bytes are checked, because the account must not be changed to one that may be guarded.
+    /// Pass on the received part of commands of an open session; return its number of bytes. The command's number is
+    /// checked, because the client must not change to an account that may be guarded.
     fn pass_commands(&mut self, input: &[u8], to_server: &mut Vec<u8>) -> OrError<usize> {
         let mut processed = 0;
         loop {
@@ -687,7 +697,8 @@ impl Session {
         }
     }
 
-    /// Process a command once it is complete; return its size.
+    /// Process a command once it is complete. Return the number of processed bytes, which is 0 for an incomplete
+    /// command.
     fn command(&mut self, input: &[u8], to_server: &mut Vec<u8>, to_client: &mut Vec<u8>) -> OrError<usize> {
         if let Some((left, error)) = self.skipped.take() {
             let available = left.min(input.len());
@@ -715,7 +726,8 @@ impl Session {
         };
         if length > header_size + limit || length == TOO_LONG {
             let error = ErrPacket::too_large(description, limit);
-            // A command without an answer or with continuation packets cannot be refused on its own.
+            // A command that has no answer, or that continues in further packets, cannot be refused alone, so the
+            // session ends.
             if command == STMT_SEND_LONG_DATA || length == TOO_LONG {
                 return Err(error);
             }
@@ -748,8 +760,8 @@ impl Session {
         error.append(self.sequence, true, to_client);
     }
 
-    /// Decide about a command of a guarded or learning account, and pass it on. Every command that is passed on is
-    /// listed here.
+    /// Decide about a command of a guarded or learning account, and pass it on if it is allowed. This function lists
+    /// every command that can be passed on.
     fn decide(&mut self, command: u8, payload: &[u8], to_server: &mut Vec<u8>) -> OrError<Decision> {
         let rest = &payload[1..];
         let expected = match command {
@@ -852,7 +864,7 @@ impl Session {
             match command {
                 STMT_CLOSE => drop(guard.prepared.remove(&number)),
                 STMT_RESET => prepared.long_data = 0,
-                // This command has no answer, so an error ends the session.
+                // The client expects no answer to this command, so an error ends the session.
                 STMT_SEND_LONG_DATA => {
                     if !prepared.accepts_long_data(reader.u16()?) {
                         let description = "SEND_LONG_DATA for a parameter whose last value was not a text";

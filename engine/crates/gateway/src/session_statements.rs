@@ -1,13 +1,14 @@
-//! Statements about the session that drivers send on their own: transactions, settings, and queries of settings. They
-//! return no rows of tables, so they need no approval.
+//! Statements about the session that drivers send without the application: they control transactions, and set and query
+//! settings. They return no rows of tables, so they need no approval.
 
 use crate::statements::{Kind, Reading, Statement};
 
-/// Allowed SQL modes: none of them changes how a text is parsed. Not every server knows all of them.
+/// The SQL modes that a client may set. None of them changes how servers parse a text. Not every server knows all of
+/// them.
 pub const MODES: &str = "ALLOW_INVALID_DATES ERROR_FOR_DIVISION_BY_ZERO NO_AUTO_CREATE_USER NO_AUTO_VALUE_ON_ZERO \
     NO_DIR_IN_CREATE NO_ENGINE_SUBSTITUTION NO_UNSIGNED_SUBTRACTION NO_ZERO_DATE NO_ZERO_IN_DATE ONLY_FULL_GROUP_BY \
     PAD_CHAR_TO_FULL_LENGTH STRICT_ALL_TABLES STRICT_TRANS_TABLES TIME_ROUND_FRACTIONAL TIME_TRUNCATE_FRACTIONAL";
-/// Variables that drivers read. None of them depends on rows.
+/// The variables that a client may query, because drivers do. The value of none of them depends on rows.
 const VARIABLES: &str = "auto_increment_increment autocommit character_set_client character_set_connection \
     character_set_results character_set_server collation_connection collation_server have_ssl init_connect \
     innodb_lock_wait_timeout interactive_timeout license lower_case_table_names max_allowed_packet max_execution_time \
@@ -18,15 +19,15 @@ const UNCHANGED: &str = "BEGIN|START TRANSACTION|START TRANSACTION READ ONLY|STA
     SELECT CONNECTION_ID()";
 const TRANSACTIONS: &str = "ISOLATION LEVEL READ UNCOMMITTED|ISOLATION LEVEL READ COMMITTED|\
     ISOLATION LEVEL REPEATABLE READ|ISOLATION LEVEL SERIALIZABLE|READ ONLY|READ WRITE";
-/// A server's diagnostics may quote data, so the gateway returns an empty result instead.
+/// The statement sent instead of SHOW WARNINGS. A server's warnings may quote data, so the client gets an empty result.
 const NO_WARNINGS: &str = "SELECT '' AS `Level`, 0 AS `Code`, '' AS `Message` FROM DUAL WHERE (1 = 0)";
-/// A statement without effect, for a setting that already has the required value.
+/// A statement without effect. It is sent instead of a change of a setting that already has the required value.
 const NOTHING: &str = "DO 0";
-/// One year in seconds, the limit of both servers.
+/// The maximum of a timeout in seconds: one year, which is the limit of MySQL and of MariaDB.
 const LONGEST_TIMEOUT: u64 = 31_536_000;
 const LONGEST_NAME: usize = 64;
 
-/// Return the fixed texts, each with the text that is sent for it.
+/// Return the allowed texts that are fixed, each with the text that the gateway sends for it.
 pub fn fixed() -> Vec<(String, String)> {
     let set = |what: &str| ["SET SESSION", "SET"].map(|set| format!("{set} TRANSACTION {what}"));
     let unchanged = UNCHANGED.split('|').map(str::to_owned).chain(TRANSACTIONS.split('|').flat_map(set));
@@ -34,7 +35,7 @@ pub fn fixed() -> Vec<(String, String)> {
     unchanged.map(|text| (text.clone(), text)).chain(empty).collect()
 }
 
-/// Return the session statement that matches a text; None if there is none.
+/// Return the statement about the session that this parsed text is; None if it is none.
 pub fn read(reading: &Reading) -> Option<Statement> {
     let tokens = reading.shape_tokens().map(|token| str::from_utf8(token).ok()).collect::<Option<Vec<_>>>()?;
     match tokens[..] {
@@ -56,15 +57,15 @@ pub fn read(reading: &Reading) -> Option<Statement> {
     }
 }
 
-/// Return the token if it is an unquoted word.
+/// Return the token if it is an unquoted word; otherwise None.
 fn word(token: &str) -> Option<&str> {
     let is_word = token.len() <= LONGEST_NAME && token.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     let starts_without_digit = token.bytes().next().is_some_and(|first| !first.is_ascii_digit());
     (is_word && starts_without_digit).then_some(token)
 }
 
-/// Return the name of a database without its quotes. Servers may distinguish names by case, which is lost in the shape
-/// outside quotes.
+/// Return the name of a database without its quotes; None if the name is not valid. An unquoted name comes from the
+/// shape in lower case, so a name with capital letters must be quoted on servers that distinguish case.
 fn unquoted_name(token: &str) -> Option<String> {
     let name = match token.strip_prefix('`').and_then(|rest| rest.strip_suffix('`')) {
         Some(quoted) => quoted.replace("``", "`"),
@@ -73,9 +74,9 @@ fn unquoted_name(token: &str) -> Option<String> {
     is_plain_name(name.as_bytes()).then_some(name)
 }
 
-/// Return whether every server reads a database's name unchanged.
+/// Return whether every server takes this name of a database literally.
 pub fn is_plain_name(name: &[u8]) -> bool {
-    // The prefix of folder names of MySQL 5.0; with it servers find the same database.
+    // The prefix of names in the encoding of MySQL 5.0. With it and without it, servers find the same database.
     const OLD: &[u8] = b"#mysql50#";
     let Ok(text) = str::from_utf8(name) else { return false };
     let is_old = name.get(..OLD.len()).is_some_and(|start| start.eq_ignore_ascii_case(OLD));
@@ -83,7 +84,7 @@ pub fn is_plain_name(name: &[u8]) -> bool {
     is_valid_length && !is_old && text.chars().all(|each| each != '\0' && each <= '\u{FFFF}')
 }
 
-/// Parse `@@name [AS word], …`.
+/// Parse a query of variables, `@@name [AS word], …`. Return None if a variable may not be queried.
 fn variables(items: &[&str], reading: &Reading) -> Option<Statement> {
     let (items, limit) = match items {
         [items @ .., "limit", "?"] => (items, Some(reading.values().first()?)),
@@ -109,7 +110,8 @@ fn variables(items: &[&str], reading: &Reading) -> Option<Statement> {
     Some(Statement::for_session(text))
 }
 
-/// Parse `name = value, …` and `NAMES charset [COLLATE collation]`.
+/// Parse the settings of SET: `name = value, …` or `NAMES charset [COLLATE collation]`. Return None if one of them is
+/// not allowed.
 fn set(settings: &[&str], reading: &Reading) -> Option<Statement> {
     let mut values = reading.values().iter();
     let mut sent = Vec::new();
@@ -137,8 +139,8 @@ fn set(settings: &[&str], reading: &Reading) -> Option<Statement> {
     Some(Statement::for_session(text))
 }
 
-/// Return the assignment to send: `Some(None)` if the session already has the value; None if the setting or the value
-/// is not allowed.
+/// Return the assignment to send for a setting. Return `Some(None)` if the session already has the value; None if the
+/// setting or the value is not allowed.
 fn assignment(name: &str, text: &str, kind: Kind) -> Option<Option<String>> {
     let is = |known: &[&str]| known.iter().any(|known| text.eq_ignore_ascii_case(known));
     let number = |limit: u64| {
@@ -182,7 +184,8 @@ fn assignment(name: &str, text: &str, kind: Kind) -> Option<Option<String>> {
     Some(Some(format!("@@session.{name} = {sent}")))
 }
 
-/// Return whether the character set is utf8mb4 or a subset. A guarded session has utf8mb4 whatever it requests.
+/// Return whether the character set is utf8mb4 or a subset of it. A guarded session uses utf8mb4, whichever of them the
+/// client requests.
 fn is_utf8(charset: &str) -> bool {
     ["utf8mb4", "utf8", "utf8mb3"].iter().any(|known| charset.eq_ignore_ascii_case(known))
 }

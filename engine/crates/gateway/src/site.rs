@@ -1,5 +1,5 @@
-//! The listeners, their rules and the limits of their connections. The account in `[check]` reads the columns of the
-//! server's base tables, and the rules are compared with them.
+//! The listeners, their rules, and the limits of their connections. With the account in `[check]` the gateway reads
+//! which columns the server's base tables have, and compares the rules with them.
 
 use crate::conversation::Conversations;
 use crate::counters::{Counters, ListenerCounters};
@@ -22,11 +22,11 @@ use std::time::Duration;
 use wire::mysql::catalogue::{Inquiry, Row};
 
 const DEFAULT_PORT: u16 = 3306;
-/// In nanoseconds. A server with thousands of tables needs a part of this time.
+/// The timeout in nanoseconds for the query of the server's columns. A server with thousands of tables needs seconds.
 const CHECK_TIMEOUT_NS: u64 = 120_000_000_000;
 
-/// Names are compared by bytes, because the collation of these tables ignores case. The server's own tables are left
-/// out, so they count as unknown.
+/// The query of the columns of base tables. It compares names by bytes, because the collation of these tables ignores
+/// case. The server's own tables are left out, so the gateway treats their columns as unknown.
 const COLUMNS: &str = "SELECT c.table_schema, c.table_name, c.column_name, \
     IF(c.extra LIKE '%auto_increment%' OR c.column_default LIKE '%nextval(%', '1', '0') \
     FROM information_schema.columns c JOIN information_schema.tables t \
@@ -37,13 +37,16 @@ const VIEWS: &str = "SELECT DISTINCT table_name FROM information_schema.tables \
     WHERE table_type NOT IN ('BASE TABLE', 'SYSTEM VERSIONED') AND table_schema <> 'information_schema'";
 const NETWORK: u32 = 64;
 
+/// All listeners of a gateway.
 pub struct Gateway {
     listeners: Listeners<Counters>,
     sites: Vec<Arc<Site>>,
-    /// Serializes reloads: a signal and a command may arrive together, and the later one must win.
+    /// Allows only one reload at a time. A signal and a command may arrive together, and the rules read last must be
+    /// the ones in use.
     reloading: Mutex<()>,
 }
 
+/// One listener's server, rules and limits, shared by all its conversations.
 pub struct Site {
     plan: ListenerPlan,
     pub tls: Option<TlsServer>,
@@ -54,7 +57,7 @@ pub struct Site {
 }
 
 impl Gateway {
-    /// Open all listeners before serving any of them.
+    /// Open all listeners and read their rules, before any client is served.
     pub fn open(plan: &Plan) -> Result<Self> {
         let sites = plan.listeners.iter().map(|plan| Ok(Arc::new(Site::new(plan)?))).collect::<Result<Vec<_>>>()?;
         let conversations = sites.iter().map(|site| (site.plan.address, Conversations(site.clone())));
@@ -84,7 +87,8 @@ impl Gateway {
         self.listeners.counters()
     }
 
-    /// Read all rules again. Return for each listener None, or the reason why the old rules remain.
+    /// Read the rules of all listeners again. Return for each listener None if its new rules are in use, or the reason
+    /// why the old rules remain.
     pub fn reload(&self) -> BTreeMap<SocketAddr, Option<String>> {
         let _one_at_a_time = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
         self.listeners_and_sites()
@@ -92,7 +96,7 @@ impl Gateway {
             .collect()
     }
 
-    /// Query each server's columns periodically, so that new columns are known.
+    /// Start a thread that queries each server's columns periodically, so that the gateway knows new columns.
     pub fn watch(self: &Arc<Self>) -> Result<()> {
         let failed = |error: std::io::Error| {
             Failure::new(Class::Internal, format!("cannot start the thread that reads the server's columns: {error}"))
@@ -122,7 +126,7 @@ impl Site {
         Ok(Site { plan: plan.clone(), tls, server, transport, shared, admission })
     }
 
-    /// Query the server's columns. If the query fails, the last known columns remain.
+    /// Query the server's columns again. If the query fails, the columns of the last successful query remain.
     fn rediscover(&self) {
         let (rules, _) = self.shared.rules();
         let mut fresh = (*rules).clone();
@@ -144,8 +148,8 @@ fn read_rules(plan: &ListenerPlan, server: &Address, transport: &Transport) -> R
     Ok(rules)
 }
 
-/// Query the server's columns and compare the rules with them; return the error if they do not fit. Without protected
-/// columns nothing is queried.
+/// Query the server's columns, and compare the rules with them. Return an error if the query fails or a rule matches no
+/// column. Without protected columns nothing is queried.
 fn check(rules: &mut Rules, server: &Address, transport: &Transport) -> std::result::Result<(), String> {
     if !rules.guard() {
         return Ok(());
@@ -163,7 +167,8 @@ fn check(rules: &mut Rules, server: &Address, transport: &Transport) -> std::res
 
 type Columns = (Vec<ColumnFacts>, Vec<String>);
 
-/// Query on a separate runtime, because the listeners have not started or run on other threads.
+/// Query the columns and views on a separate runtime, because the listeners' threads have not started or are serving
+/// clients.
 fn query(server: Address, transport: Transport, username: String, password: Secret) -> Result<Columns> {
     let mut executor = Executor::new()?;
     let reactor = executor.reactor().clone();
@@ -194,7 +199,8 @@ fn column(row: Row) -> Result<ColumnFacts> {
     Ok(ColumnFacts { names: [database, table, column], is_generated: is_generated == "1" })
 }
 
-/// Counters of one listener's connections on all its threads: in total, for each address, and before the login.
+/// Enforces the limits of one listener's connections. Its counters cover all threads: the connections in total, for
+/// each address, and before the login.
 #[derive(Debug)]
 pub struct Admission {
     limits: Limits,
@@ -208,7 +214,7 @@ struct Counts {
     by_address: HashMap<IpAddr, usize>,
 }
 
-/// A counted connection, which leaves the counts when dropped.
+/// A connection that [`Admission`] counts. When it is dropped, the connection is no longer counted.
 #[derive(Debug)]
 pub struct Place {
     admission: Arc<Admission>,
@@ -217,7 +223,7 @@ pub struct Place {
 }
 
 impl Admission {
-    /// Count a connection from this address, or return an error if a limit is reached.
+    /// Count a new connection from this address. Return an error for the client if a limit is reached.
     pub fn enter(self: &Arc<Self>, address: IpAddr) -> std::result::Result<Place, ErrPacket> {
         let address = network(address);
         let Limits { connections, connections_an_address, logins, .. } = self.limits;
@@ -245,6 +251,7 @@ impl Admission {
 }
 
 impl Place {
+    /// No longer count the connection as one before its login.
     pub fn logged_in(&mut self) {
         if std::mem::take(&mut self.is_logging_in) {
             self.admission.counts().logins -= 1;
@@ -266,7 +273,7 @@ impl Drop for Place {
     }
 }
 
-/// Return the unit that is counted as one address: an IPv6 /64 network or an IPv4 address.
+/// Return what is counted as one address: an IPv4 address, or the /64 network of an IPv6 address.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> NETWORK << NETWORK).into(),
@@ -279,7 +286,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_name_the_limit_and_closed_connections_are_uncounted() {
+    fn errors_name_the_limit_and_closed_connections_no_longer_count() {
         let enter = |admission: &Arc<Admission>, address: &str| {
             admission.enter(address.parse().unwrap()).map_err(|error| {
                 let mut out = Vec::new();

@@ -1,8 +1,9 @@
-//! Approved statements: parsing a client's text, finding the approved statement, and building the text for the server.
+//! Approved statements: parsing a client's text, finding the approved statement that it matches, and building the text
+//! for the server.
 //!
-//! The server never gets a client's text. It gets the approved text with the client's values in a new encoding. A text
-//! that is parsed wrongly can therefore select another approved statement or change a value, but it cannot become an
-//! arbitrary statement.
+//! The server never gets a client's text. It gets the approved text, with the client's values encoded again by the
+//! gateway. If the gateway parses a text wrongly, the text can therefore match another approved statement or change a
+//! value, but it cannot become an arbitrary statement.
 
 use crate::session_statements;
 use serde::Deserialize;
@@ -11,43 +12,45 @@ use std::fmt;
 use std::sync::{Arc, LazyLock};
 use zeroize::optimization_barrier;
 
-/// Separates tokens in a shape. It occurs in no token outside quotes.
+/// The separator between the tokens of a shape. No token contains it outside quotes.
 pub const SEPARATOR: u8 = 0x1F;
 const MAX_QUOTED_CHARS: usize = 200;
 
-/// Words after which a value is possible. After any other word a text may be an alias, so it is part of the statement.
+/// The words after which a text in quotes is a value. After any other word it may be an alias, so it is part of the
+/// statement.
 static WORDS_BEFORE_VALUES: LazyLock<HashSet<&[u8]>> = LazyLock::new(|| {
     let words = "all and between binary case date distinct div else escape having interval like limit mod not offset on or \
                  regexp return rlike rows select separator sql_calc_found_rows straight_join then time timestamp when where \
                  while xor";
     words.split(' ').map(str::as_bytes).collect()
 });
-/// Words that end a list of ORDER BY or GROUP BY.
+/// The words that end a list after ORDER BY or GROUP BY.
 const WORDS_AFTER_LISTS: [&[u8]; 5] = [b"having", b"limit", b"select", b"separator", b"union"];
-/// The first words of statements that can be approved. SET, PREPARE and CALL are left out, because they could change
-/// the settings on which the encoding of values depends.
+/// The first words of statements that can be approved. SET, PREPARE and CALL are missing, because they could change the
+/// settings on which the encoding of values depends.
 const FIRST_WORDS: [&str; 15] = [
     "select", "with", "(", "insert", "replace", "update", "delete", "show", "describe", "desc", "explain", "do",
     "truncate", "lock", "unlock",
 ];
-/// Longest operators first.
+/// The known operators, the longest first, because the first match is used.
 const OPERATORS: [&[u8]; 28] = [
     b"<=>", b"->>", b"<=", b">=", b"<>", b"!=", b"<<", b">>", b"&&", b"||", b"->", b"(", b")", b",", b".", b"+", b"-",
     b"*", b"/", b"%", b"&", b"|", b"^", b"~", b"=", b"<", b">", b"!",
 ];
 
+/// The kind of a value in a statement. An approval can require a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// Digits, optionally with a sign, a point and an exponent.
+    /// A number: digits, optionally with a sign, a point and an exponent.
     Number,
     /// A string, bytes, a date or a time.
     Text,
 }
 
 impl Kind {
-    /// Return the kind of a parameter by its `MYSQL_TYPE_…`; None for NULL and for types that the gateway does not
-    /// allow.
+    /// Return the kind of a parameter with this `MYSQL_TYPE_…`. Return None for NULL and for types that the gateway
+    /// does not allow.
     pub fn from_type(number: u8) -> Option<Self> {
         match number {
             0x00..=0x05 | 0x08 | 0x09 | 0x0D | 0xF6 => Some(Kind::Number),
@@ -64,26 +67,29 @@ impl Kind {
     }
 }
 
+/// The decision of an approval about one output of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     Encrypt,
-    /// Send the column unchanged, unless it is protected.
+    /// Send the output unchanged, unless it is a protected column.
     Plain,
 }
 
-/// The treatment of all outputs of a statement.
+/// The decisions of an approval about all outputs of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outputs {
-    /// One verdict for each output; an answer with another number of columns ends the session.
+    /// One verdict for each output. An answer with another number of columns ends the session.
     Each(Box<[Verdict]>),
-    /// The same verdict for all outputs; with None it depends on each column's origin.
+    /// The same verdict for all outputs. With None, the treatment of each output depends on the column from which it
+    /// originates.
     All(Option<Verdict>),
 }
 
+/// The reason why a statement is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// The text contains something that servers could parse differently.
+    /// The text contains this, which servers could parse differently from the gateway.
     Unreadable(&'static str),
     NotApproved(String),
 }
@@ -97,37 +103,38 @@ impl fmt::Display for Refusal {
     }
 }
 
+/// A value in a parsed text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Value {
-    /// None for a parameter of a prepared statement.
+    /// The kind of a literal; None for a parameter of a prepared statement.
     pub kind: Option<Kind>,
     token: usize,
-    /// The range among the written values.
+    /// The start and end of the value in the buffer `Reading::written`.
     written: (usize, usize),
 }
 
-/// The parsed text of a statement. It is reused for the next text to avoid allocations.
+/// The parsed text of a statement. The same object parses the next text too, which avoids allocations.
 #[derive(Debug, Default)]
 pub struct Reading {
-    /// The tokens, in lower case outside quotes, joined by separators. Each value is a `?`.
+    /// The tokens, joined by separators. Outside quotes they are in lower case, and each value is a `?`.
     shape: Vec<u8>,
     tokens: Vec<(usize, usize)>,
     values: Vec<Value>,
-    /// All values in the form for the server.
+    /// All values as the gateway sends them to the server.
     written: Vec<u8>,
-    /// The depths of parentheses at which a list of ORDER BY or GROUP BY is open.
+    /// The depths of parentheses at which a list after ORDER BY or GROUP BY has begun and not ended.
     lists: Vec<usize>,
 }
 
 impl Reading {
-    /// Parse a text. `has_parameters`: question marks are values.
+    /// Parse a text. With `has_parameters`, question marks are values; otherwise they are refused.
     pub fn read(&mut self, text: &[u8], has_parameters: bool) -> Result<(), Refusal> {
         self.erase();
         let mut scanner = Scanner { text, at: 0, reading: self, has_parameters, previous: Previous::Closed, depth: 0 };
         scanner.scan().map_err(Refusal::Unreadable)
     }
 
-    /// Erase the text, which contains a client's values.
+    /// Erase the parsed text from memory, because it contains a client's values.
     fn erase(&mut self) {
         for bytes in [&mut self.shape, &mut self.written] {
             bytes.fill(0);
@@ -151,13 +158,13 @@ impl Reading {
         &self.values
     }
 
-    /// Return a value in the form for the server.
+    /// Return a value as the gateway sends it to the server.
     pub fn written(&self, value: &Value) -> &[u8] {
         &self.written[value.written.0..value.written.1]
     }
 
-    /// Return whether it contains nested queries. For a column of a nested query a server may report another column's
-    /// origin.
+    /// Return whether the statement contains nested queries. For an output that comes from a nested query, servers may
+    /// report the origin of another column.
     pub fn is_nested(&self) -> bool {
         let mut selects = 0;
         self.shape_tokens().any(|token| {
@@ -166,7 +173,8 @@ impl Reading {
         })
     }
 
-    /// Return the text between the values that `is_placeholder` selects, with each run of blanks replaced by one space.
+    /// Return the parts of the text between the values that `is_placeholder` selects. Each run of blanks is replaced by
+    /// one space.
     pub fn text_between(&self, text: &[u8], is_placeholder: impl Fn(&Value) -> bool) -> Vec<Vec<u8>> {
         let mut text_between = vec![Vec::new()];
         let mut placeholders =
@@ -205,15 +213,17 @@ impl Drop for Reading {
     }
 }
 
+/// The kind of the previous token, which decides whether a value may follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Previous {
-    /// After an operator, an opening parenthesis, a comma, or a word: a value is possible.
+    /// The previous token is an operator, an opening parenthesis, a comma or a word after which a value may follow.
     Open,
-    /// At the start of an item of ORDER BY or GROUP BY, where a number would name an output.
+    /// The next token begins an expression after ORDER BY or GROUP BY, where a number would refer to an output.
     List,
     Closed,
 }
 
+/// Scans a text token by token into a [`Reading`].
 struct Scanner<'a> {
     text: &'a [u8],
     at: usize,
@@ -265,7 +275,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Skip the comments that drivers put before a statement.
+    /// Skip comments before a statement, which some drivers add.
     fn skip_leading_comments(&mut self) -> Scanned {
         loop {
             self.skip_blanks();
@@ -282,7 +292,8 @@ impl Scanner<'_> {
         }
     }
 
-    /// Append the token that begins at `start` and ends at the current position. Its form in the shape may differ.
+    /// Record the token from `start` to the current position. `shape` is its form in the shape, which may differ from
+    /// the text.
     fn token(&mut self, start: usize, shape: &[u8]) {
         if !self.reading.shape.is_empty() {
             self.reading.shape.push(SEPARATOR);
@@ -292,6 +303,7 @@ impl Scanner<'_> {
         self.previous = Previous::Closed;
     }
 
+    /// Record the token from `start` to the current position, in lower case in the shape.
     fn folded_token(&mut self, start: usize) {
         let text = self.text;
         self.token(start, &text[start..self.at]);
@@ -299,7 +311,7 @@ impl Scanner<'_> {
         self.reading.shape[begin..].make_ascii_lowercase();
     }
 
-    /// Return an error if servers might read the next byte as a part of this token.
+    /// Return an error if servers might take the next byte for a part of this token.
     fn end_token(&self) -> Scanned {
         let is_open = self.text.get(self.at).is_some_and(|next| is_word_byte(*next) || b"'\"`@\\?".contains(next));
         let is_beyond_ascii = self.text.get(self.at).is_some_and(|next| !next.is_ascii());
@@ -309,7 +321,8 @@ impl Scanner<'_> {
         }
     }
 
-    /// Append the value written last. In a place where no value is allowed it becomes part of the statement.
+    /// Record the value that was appended to `written` last. In a place where no value is allowed, it becomes part of
+    /// the statement instead.
     fn value(&mut self, kind: Kind, start: usize, written: usize) -> Scanned {
         self.end_token()?;
         let end = self.reading.written.len();
@@ -348,7 +361,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Scan digits, a complete fraction and a complete exponent. `start` is the position of the sign.
+    /// Scan a number: digits, with an optional fraction and an optional exponent. `start` is the position of the sign.
     fn number(&mut self, start: usize) -> Scanned {
         let digits = self.at;
         self.skip_digits();
@@ -372,15 +385,15 @@ impl Scanner<'_> {
         }
         let written = self.reading.written.len();
         if self.text[start] == b'-' {
-            // The space prevents that two minus signs begin a comment.
+            // The space keeps two minus signs from beginning a comment.
             self.reading.written.extend_from_slice(b" -");
         }
         self.reading.written.extend_from_slice(&self.text[digits..self.at]);
         self.value(Kind::Number, start, written)
     }
 
-    /// Scan a text in either kind of quotes, as servers read it without ANSI_QUOTES and NO_BACKSLASH_ESCAPES. Each byte
-    /// is passed to `append`.
+    /// Scan a text in single or double quotes, as servers parse it without ANSI_QUOTES and NO_BACKSLASH_ESCAPES. Pass
+    /// each decoded byte to `append`.
     fn content(&mut self, append: fn(&mut Vec<u8>, u8)) -> Scanned {
         let quote = self.text[self.at];
         self.at += 1;
@@ -406,7 +419,7 @@ impl Scanner<'_> {
                         b't' => append(out, b'\t'),
                         b'Z' => append(out, 0x1A),
                         b'\'' | b'"' | b'\\' => append(out, escaped),
-                        // The backslash is kept for patterns of LIKE.
+                        // Servers keep this backslash, because it escapes `%` and `_` in patterns of LIKE.
                         b'%' | b'_' => {
                             append(out, b'\\');
                             append(out, escaped);
@@ -434,7 +447,7 @@ impl Scanner<'_> {
         self.value(Kind::Text, start, written)
     }
 
-    /// Scan `_binary'…'` or `x'…'`. `start` is the position of the prefix.
+    /// Scan a binary literal, `_binary'…'` or `x'…'`. `start` is the position of the prefix.
     fn bytes(&mut self, start: usize, is_hexadecimal: bool) -> Scanned {
         let written = self.reading.written.len();
         self.reading.written.extend_from_slice(b"_binary X'");
@@ -559,7 +572,8 @@ fn is_word_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$')
 }
 
-/// Append a byte in the only encoding that reaches a server: quotes and backslashes are doubled, NUL is escaped.
+/// Append a byte of a string literal, escaped as the gateway always sends it: quotes and backslashes are doubled, NUL
+/// becomes `\0`.
 fn append_quoted(out: &mut Vec<u8>, byte: u8) {
     match byte {
         b'\'' => out.extend_from_slice(b"''"),
@@ -574,43 +588,45 @@ fn append_hexadecimal(out: &mut Vec<u8>, byte: u8) {
     out.extend_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
 }
 
-/// A value's place in an approved statement.
+/// The requirement of an approved statement for the value in one place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Place {
-    /// A `?`: any value, of this kind if there is one.
+    /// A `?` in the approved text. It allows any value, or any value of this kind.
     Any(Option<Kind>),
-    /// A value that was approved literally, in the form for the server.
+    /// A literal in the approved text, as the gateway sends it to the server. Only the same value is allowed.
     Fixed(Box<[u8]>),
 }
 
+/// An approved statement, or a statement about the session that needs no approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
     text_between: Vec<Vec<u8>>,
     places: Vec<Place>,
     database: Option<Box<[u8]>>,
     pub outputs: Outputs,
-    /// Whether its OK may show the generated id of a new row.
+    /// Whether the answer may contain the id that the server generated for a new row.
     pub shows_id: bool,
-    /// The session's database once the statement has succeeded.
+    /// The database that the statement selects; None if it selects none.
     pub uses: Option<Vec<u8>>,
-    /// Whether it is a statement about the session, which needs no approval.
+    /// Whether this is a statement about the session, which needs no approval.
     is_session_statement: bool,
 }
 
+/// An entry `[[statements]]` of a rules file.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Approval {
-    /// The text, with a `?` for each value.
+    /// The statement's text, with a `?` for each value that may vary.
     pub text: String,
-    /// The session's database; None for any.
+    /// The database in which the statement is approved; None for every database.
     pub database: Option<String>,
     pub outputs: Option<Vec<Verdict>>,
-    /// The kind of each `?`; None for any kinds.
+    /// The kind of each `?`; None if all kinds are allowed.
     pub values: Option<Vec<Kind>>,
 }
 
 impl Statement {
-    /// Create the statement of an approval, whose text has been parsed.
+    /// Create the approved statement from an approval and its parsed text.
     fn approved(approval: &Approval, reading: &Reading) -> Result<Self, String> {
         let first = reading.shape_tokens().next().unwrap_or_default();
         if !FIRST_WORDS.iter().any(|word| word.as_bytes() == first) {
@@ -642,7 +658,7 @@ impl Statement {
         })
     }
 
-    /// Create a statement about the session from a text of the gateway.
+    /// Create a statement about the session that sends this text of the gateway.
     pub fn for_session(text: impl Into<Vec<u8>>) -> Self {
         Statement {
             text_between: vec![text.into()],
@@ -655,7 +671,7 @@ impl Statement {
         }
     }
 
-    /// Append the text for the server, with the values of the parsed text.
+    /// Append the text for the server: the approved text with the values of the parsed text.
     pub fn append(&self, reading: &Reading, out: &mut Vec<u8>) {
         let open_places =
             self.places.iter().zip(&reading.values).filter(|(position, _)| matches!(position, Place::Any(_)));
@@ -670,27 +686,30 @@ impl Statement {
         }
     }
 
+    /// Return the approved kind of each parameter of the prepared text; None where all kinds are allowed.
     pub fn parameters(&self, reading: &Reading) -> Vec<Option<Kind>> {
-        let parameter = |(position, value): (&Place, &Value)| match (position, value.kind) {
+        let parameter = |(place, value): (&Place, &Value)| match (place, value.kind) {
             (Place::Any(kind), None) => Some(*kind),
             _ => None,
         };
         self.places.iter().zip(&reading.values).filter_map(parameter).collect()
     }
 
+    /// Return the number of literals in the approved text.
     fn fixed(&self) -> usize {
-        self.places.iter().filter(|position| matches!(position, Place::Fixed(_))).count()
+        self.places.iter().filter(|place| matches!(place, Place::Fixed(_))).count()
     }
 
-    /// Return whether the text has all literally approved values.
+    /// Return whether the parsed text has the same literals as the approved text, wherever the approved text has
+    /// literals.
     fn has_fixed(&self, reading: &Reading) -> bool {
-        self.places.iter().zip(&reading.values).all(|(position, value)| match position {
+        self.places.iter().zip(&reading.values).all(|(place, value)| match place {
             Place::Any(_) => true,
             Place::Fixed(written) => value.kind.is_some() && reading.written(value) == &**written,
         })
     }
 
-    /// Return the reason why a text of this shape is refused in this database; None if it is approved.
+    /// Return the reason why a text of this shape is refused in this database; None if the statement approves it.
     fn refusal_reason(&self, reading: &Reading, database: Option<&[u8]>) -> Option<String> {
         if let Some(name) = self.database.as_deref().filter(|name| Some(*name) != database) {
             let name = String::from_utf8_lossy(name);
@@ -708,14 +727,14 @@ impl Statement {
 }
 
 fn places(reading: &Reading) -> Vec<Place> {
-    let position = |value: &Value| match value.kind {
+    let place = |value: &Value| match value.kind {
         None => Place::Any(None),
         Some(_) => Place::Fixed(reading.written(value).into()),
     };
-    reading.values.iter().map(position).collect()
+    reading.values.iter().map(place).collect()
 }
 
-/// The approved statements of a rules file, and the fixed statements about the session.
+/// The approved statements of a rules file, and the gateway's own statements about the session, indexed by shape.
 #[derive(Debug, Clone)]
 pub struct Statements {
     by_shape: HashMap<Box<[u8]>, Vec<Arc<Statement>>>,
@@ -727,7 +746,7 @@ impl Default for Statements {
         let mut statements = Statements { by_shape: HashMap::new(), approved: 0 };
         let mut reading = Reading::default();
         for (text, sent) in session_statements::fixed() {
-            reading.read(text.as_bytes(), false).expect("a text of the gateway's own");
+            reading.read(text.as_bytes(), false).expect("the gateway's own texts are valid");
             let statement = Statement { places: places(&reading), ..Statement::for_session(sent) };
             statements.by_shape.entry(reading.shape().into()).or_default().push(statement.into());
         }
@@ -736,6 +755,7 @@ impl Default for Statements {
 }
 
 impl Statements {
+    /// Add an approved statement. Errors: the reason why it cannot be approved, or that it was already added.
     pub fn add(&mut self, approval: &Approval) -> Result<(), String> {
         let mut reading = Reading::default();
         reading.read(approval.text.as_bytes(), true).map_err(|refusal| match refusal {
@@ -755,14 +775,14 @@ impl Statements {
             return Err("the same statement appears twice".into());
         }
         same_shape.push(statement.into());
-        // Prefer statements with more literal values, then those for a certain database.
+        // The first match is used: prefer statements with more literals, then those for one database.
         same_shape.sort_by_key(|statement| std::cmp::Reverse((statement.fixed(), statement.database.is_some())));
         self.approved += 1;
         Ok(())
     }
 
-    /// Return a copy in which the outputs of statements that name one of these views are encrypted, unless their
-    /// approval says otherwise.
+    /// Return a copy of the statements in which all outputs of a statement that names one of these views are encrypted,
+    /// unless its approval has verdicts.
     pub fn encrypting_views(&self, views: &HashSet<String>) -> Self {
         let mut statements = self.clone();
         for (shape, same_shape) in &mut statements.by_shape {
@@ -780,6 +800,8 @@ impl Statements {
         self.approved
     }
 
+    /// Parse a text into `reading`, and return the statement that approves it in this database. Errors: the reason why
+    /// it is refused.
     pub fn find(
         &self,
         text: &[u8],
@@ -802,14 +824,15 @@ impl Statements {
         Err(refusal_reason.map_or_else(|| reading.not_approved(), Refusal::NotApproved))
     }
 
-    /// Return whether a statement found under other rules is approved by these too, with the same outputs.
+    /// Return whether a statement that was found under other rules is approved by these rules too, with the same
+    /// outputs.
     pub fn still_approves(&self, statement: &Statement) -> bool {
         let is_known = |known: &Arc<Statement>| **known == *statement;
         statement.is_session_statement || self.by_shape.values().flatten().any(is_known)
     }
 }
 
-/// Return a name of a shape in lower case and without its quotes.
+/// Return a token of a shape as a name: in lower case and without its quotes.
 pub fn bare_name(token: &[u8]) -> String {
     String::from_utf8_lossy(token).trim_matches('`').replace("``", "`").to_lowercase()
 }

@@ -1,16 +1,17 @@
-//! Reading and appending the protocol's integers and strings (MySQL Internals, "Protocol Data Types"). Input is not
-//! trusted.
+//! Functions that read and append the protocol's integers and strings (MySQL Internals, "Protocol Data Types"). Input
+//! may be malformed: reading returns errors and never panics.
 
 use base::error::{Failure, Result};
 
-/// First bytes of length-encoded integers with further bytes. A smaller byte is the integer itself.
+/// The first byte of a length-encoded integer if 2, 3 or 8 further bytes follow. A smaller first byte is the integer
+/// itself.
 const TWO_FOLLOW: u8 = 0xFC;
 const THREE_FOLLOW: u8 = 0xFD;
 const EIGHT_FOLLOW: u8 = 0xFE;
-/// Replaces the length of a NULL in a text row.
+/// The byte that stands for NULL in a text row, in place of a length.
 pub const NULL: u8 = 0xFB;
 
-/// The unread part of a packet.
+/// Reads fields from a packet. It holds the part that is not read yet.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'a>(&'a [u8]);
 
@@ -31,7 +32,7 @@ impl<'a> Reader<'a> {
         self.0.first().copied()
     }
 
-    /// Read this many bytes. Errors: `protocol` if there are fewer; this holds for all methods below.
+    /// Read this many bytes. Errors: `protocol` if there are fewer. All methods below return the same error.
     pub fn bytes(&mut self, count: usize) -> Result<&'a [u8]> {
         let (bytes, rest) = self.0.split_at_checked(count).ok_or_else(too_short)?;
         self.0 = rest;
@@ -45,7 +46,7 @@ impl<'a> Reader<'a> {
         Ok(text)
     }
 
-    /// Read up to a zero byte, or to the end if there is none: some servers omit the last zero.
+    /// Read up to a zero byte, or to the end if there is none: some servers omit the last zero byte.
     pub fn until_zero_or_end(&mut self) -> &'a [u8] {
         self.until_zero().unwrap_or_else(|_| self.rest())
     }
@@ -67,6 +68,7 @@ impl<'a> Reader<'a> {
         self.integer(8)
     }
 
+    /// Read a length-encoded integer.
     pub fn length(&mut self) -> Result<u64> {
         match self.u8()? {
             TWO_FOLLOW => self.integer(2),
@@ -77,12 +79,13 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Read a length-encoded string.
     pub fn text(&mut self) -> Result<&'a [u8]> {
         let length = self.length()?;
         self.bytes(usize::try_from(length).map_err(|_| too_short())?)
     }
 
-    /// Read a value of a text row; None for NULL.
+    /// Read a value of a text row. Return None for NULL.
     pub fn text_or_null(&mut self) -> Result<Option<&'a [u8]>> {
         if self.peek() == Some(NULL) {
             return self.u8().map(|_| None);
@@ -90,6 +93,7 @@ impl<'a> Reader<'a> {
         self.text().map(Some)
     }
 
+    /// Read a string after its one-byte length.
     pub fn short_text(&mut self) -> Result<&'a [u8]> {
         let length = self.u8()?;
         self.bytes(length.into())

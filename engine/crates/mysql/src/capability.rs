@@ -1,7 +1,7 @@
-//! The capability flags in use here (MySQL Internals, "Capability Flags").
+//! The capability flags that the client and the gateway use (MySQL Internals, "Capability Flags").
 
 pub const LONG_PASSWORD: u32 = 1;
-/// `CLIENT_FOUND_ROWS`: an update counts matched rows, including unchanged ones.
+/// `CLIENT_FOUND_ROWS`: the row count of an update includes matched rows that it does not change.
 pub const FOUND_ROWS: u32 = 1 << 1;
 pub const LONG_FLAG: u32 = 1 << 2;
 pub const CONNECT_WITH_DB: u32 = 1 << 3;
@@ -21,7 +21,7 @@ pub const OPTIONAL_RESULTSET_METADATA: u32 = 1 << 25;
 pub const ZSTD: u32 = 1 << 26;
 pub const QUERY_ATTRIBUTES: u32 = 1 << 27;
 pub const MULTI_FACTOR_AUTHENTICATION: u32 = 1 << 28;
-/// Progress reports in MariaDB, `CAPABILITY_EXTENSION` in MySQL.
+/// This bit means progress reports in MariaDB, and `CAPABILITY_EXTENSION` in MySQL.
 pub const PROGRESS_OR_EXTENSION: u32 = 1 << 29;
-/// The capabilities of all servers and clients of the last twenty years.
+/// The capabilities that every supported server and client must have. All of the last twenty years do.
 pub const NEEDED: u32 = PROTOCOL_41 | SECURE_CONNECTION;

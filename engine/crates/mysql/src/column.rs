@@ -1,21 +1,22 @@
-//! A column's definition (MySQL Internals, "Protocol::ColumnDefinition41"), and the form of its values in a row.
+//! The definition of a column (MySQL Internals, "Protocol::ColumnDefinition41"), and the encoding of the column's
+//! values in a row.
 
 use crate::bytes::{NULL, Reader, append_text};
 use base::error::{Failure, Result};
 
-/// `MYSQL_TYPE_BLOB` and the character set `binary`.
+/// The type `MYSQL_TYPE_BLOB` and the character set `binary`.
 const BLOB_TYPE: u8 = 0xFC;
 const BINARY_CHARSET: u16 = 63;
-/// Column flags.
+/// Bits of a column's flags.
 const NOT_NULL: u16 = 1;
 const BLOB: u16 = 16;
 const BINARY: u16 = 128;
 
-/// The type of a column's values: the part of the definition that the gateway replaces and the driver restores.
+/// The type of a column's values. The gateway replaces this part of the definition, and the driver restores it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OriginalType {
     pub charset: u16,
-    /// The length of the longest value, in bytes of the character set.
+    /// The maximum length of a value in bytes, in the column's character set.
     pub length: u32,
     pub kind: u8,
     pub flags: u16,
@@ -23,7 +24,7 @@ pub struct OriginalType {
 }
 
 impl OriginalType {
-    /// The size in a definition and in an envelope.
+    /// The number of bytes of a type in a definition and in an envelope.
     pub const LENGTH: usize = 10;
 
     pub fn from_bytes(bytes: [u8; Self::LENGTH]) -> Self {
@@ -43,7 +44,7 @@ impl OriginalType {
         [c0, c1, l0, l1, l2, l3, self.kind, f0, f1, self.decimals]
     }
 
-    /// Return the type of a BLOB with values of up to `longest` bytes, which replaces this type.
+    /// Return the BLOB type that replaces this type; its values have up to `longest` bytes.
     pub fn as_blob(self, longest: usize) -> Self {
         OriginalType {
             charset: BINARY_CHARSET,
@@ -55,21 +56,21 @@ impl OriginalType {
     }
 }
 
-/// A parsed definition.
+/// A parsed column definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Definition<'a> {
     pub name: &'a [u8],
     pub table: &'a [u8],
-    /// The original names of its database, table and column; empty for a computed column.
+    /// The original names of database, table and column; empty for a computed column.
     pub original: [&'a [u8]; 3],
     pub stated: OriginalType,
-    /// The bytes after the definition; servers send none.
+    /// The bytes after the last field. Servers send none; a gateway sends an envelope.
     pub tail: &'a [u8],
 }
 
-/// Two unused bytes at the end.
+/// The number of unused bytes at the end of a definition.
 const FILLER: usize = 2;
-/// The number of strings before the type, and the position of the type's number after them.
+/// The number of strings before the type, and the offset of the type's number (`MYSQL_TYPE_…`) after them.
 const NAMES: usize = 6;
 const KIND: usize = 6;
 
@@ -88,10 +89,11 @@ impl<'a> Definition<'a> {
         Ok(Definition { name, table, original, stated: OriginalType::from_bytes(stated), tail: reader.rest() })
     }
 
-    /// The number of bytes from the type to the end of a definition without a tail.
+    /// The number of bytes from the type to the end of a definition that has no tail.
     pub const FROM_TYPE: usize = OriginalType::LENGTH + FILLER;
 
-    /// Return the type's number of a definition without a tail, without parsing it. None if it must be parsed.
+    /// Return the number `MYSQL_TYPE_…` of a definition without parsing its names. Return None if the definition has a
+    /// tail or a long name, and so must be parsed.
     pub fn plain_kind(packet: &[u8]) -> Option<u8> {
         let mut position = 0;
         for _ in 0..NAMES {
@@ -104,10 +106,13 @@ impl<'a> Definition<'a> {
         (packet.len() == position + 1 + Self::FROM_TYPE).then(|| packet[position + 1 + KIND])
     }
 
+    /// Return the names of database, table and column that the client sees: aliases replace the original names of table
+    /// and column.
     pub fn visible_names(&self) -> [&'a [u8]; 3] {
         [self.original[0], self.table, self.name]
     }
 
+    /// Return the column's name for messages, on one line: the original names, or the alias of a computed column.
     pub fn label(&self) -> String {
         let [.., original_name] = self.original;
         let names = if original_name.is_empty() { &[self.name][..] } else { &self.original[..] };
@@ -116,18 +121,18 @@ impl<'a> Definition<'a> {
     }
 }
 
-/// The form in a binary row of a value that is not NULL (MySQL Internals, "Binary Protocol Value").
+/// The encoding of a value that is not NULL in a binary row (MySQL Internals, "Binary Protocol Value").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BinaryForm {
     Fixed(usize),
-    /// A one-byte length and the bytes: dates and times.
+    /// A one-byte length and that many bytes. Dates and times have this form.
     Short,
-    /// A length-encoded string: all other types.
+    /// A length-encoded string. All other types have this form.
     Text,
 }
 
 impl BinaryForm {
-    /// Return the form of a type `MYSQL_TYPE_…`; None if no row has values of this type.
+    /// Return the encoding of a type `MYSQL_TYPE_…`; None if values of this type cannot occur in a row.
     pub fn from_kind(kind: u8) -> Option<Self> {
         Some(match kind {
             // TINY
@@ -146,6 +151,7 @@ impl BinaryForm {
         })
     }
 
+    /// Like [`BinaryForm::from_kind`], but return a guess for types that cannot occur in a row.
     pub fn from_any_kind(kind: u8) -> Self {
         const NULL_TYPE: u8 = 0x06;
         Self::from_kind(kind).unwrap_or(if kind == NULL_TYPE { BinaryForm::Fixed(0) } else { BinaryForm::Text })
@@ -179,7 +185,7 @@ mod tests {
     use mysql_common::proto::MyDeserialize;
     use proptest::prelude::*;
 
-    /// The column of `SELECT c_last AS l FROM tpcc.customer AS c`, as MariaDB defines it.
+    /// The definition of the column in `SELECT c_last AS l FROM tpcc.customer AS c`, as MariaDB sends it.
     const LAST: &[u8] = b"\x03def\x04tpcc\x01c\x08customer\x01l\x06c_last\x0c\x2d\0\x40\0\0\0\xfd\x01\x10\0\0\0";
 
     #[test]
@@ -210,7 +216,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn types_round_trip(bytes in any::<[u8; OriginalType::LENGTH]>()) {
+        fn column_types_round_trip(bytes in any::<[u8; OriginalType::LENGTH]>()) {
             prop_assert_eq!(OriginalType::from_bytes(bytes).bytes(), bytes);
         }
 

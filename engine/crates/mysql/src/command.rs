@@ -1,4 +1,4 @@
-//! The first bytes of commands (MySQL Internals, "Command Phase").
+//! The numbers of commands, which are the first byte of a command packet (MySQL Internals, "Command Phase").
 
 pub const QUIT: u8 = 0x01;
 pub const INIT_DB: u8 = 0x02;

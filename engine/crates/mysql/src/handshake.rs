@@ -6,7 +6,7 @@ use crate::capability::*;
 use crate::packet;
 use base::error::{Failure, Result};
 
-/// The capabilities of the measuring client, used if the server has them too.
+/// The capabilities that the measuring client uses if the server offers them.
 const CLIENT_CAPABILITIES: u32 = LONG_PASSWORD
     | FOUND_ROWS
     | LONG_FLAG
@@ -19,20 +19,20 @@ const CLIENT_CAPABILITIES: u32 = LONG_PASSWORD
 
 /// The first byte of a server's greeting.
 pub const PROTOCOL_VERSION: u8 = 10;
-/// `utf8mb4_general_ci`, known to MySQL since 5.5 and to every MariaDB.
+/// The collation `utf8mb4_general_ci`, which MySQL has had since 5.5 and every MariaDB has.
 pub const COLLATION: u8 = 45;
-/// The clients' default, 16 MB.
+/// The maximum packet size that the client announces: 16 MB, the default of MySQL's clients.
 const LARGEST_PACKET: u32 = 1 << 24;
-/// The number of reserved bytes in a response, before the user's name.
+/// The number of reserved bytes before the user's name in a login response.
 pub const RESERVED: usize = 23;
-/// The length of the greeting's nonce in all servers (the *scramble*).
+/// The number of bytes of the nonce (*scramble*) in the greeting of every server.
 pub const SCRAMBLE: usize = 20;
-/// For historical reasons the nonce is sent in two parts.
+/// The number of bytes of the nonce's first part. For historical reasons a greeting contains the nonce in two parts.
 const FIRST_PART: usize = 8;
 const SHORTEST_SECOND_PART: usize = 13;
 const AUTH_SWITCH: u8 = 0xFE;
 
-/// The server's first packet.
+/// The first packet of a connection, which the server sends.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Greeting {
     capabilities: u32,
@@ -41,8 +41,8 @@ pub struct Greeting {
 }
 
 impl Greeting {
-    /// Parse a greeting. Errors: `protocol`; the server's own error if it sends one instead, such as too many
-    /// connections.
+    /// Parse a greeting. Errors: `protocol` if it is malformed; the server's own error if it sends one instead, such as
+    /// too many connections.
     pub fn parse(packet: &[u8]) -> Result<Self> {
         let mut reader = Reader::new(packet::not_an_error(packet)?);
         if reader.u8()? != PROTOCOL_VERSION {
@@ -65,8 +65,8 @@ impl Greeting {
         Ok(Greeting { capabilities, nonce: without_zero(&nonce).to_vec(), plugin: plugin.to_vec() })
     }
 
-    /// Return the server's part of the session salt, even if another authentication method follows. Errors: `protocol`
-    /// if the nonce is too short.
+    /// Return the first bytes of the nonce, which are the server's part of the session salt. They are used even if
+    /// another authentication method with another nonce follows. Errors: `protocol` if the nonce is too short.
     pub fn scramble(&self) -> Result<&[u8; SCRAMBLE]> {
         self.nonce.first_chunk().ok_or_else(|| Failure::protocol("the nonce in the server's greeting is too short"))
     }
@@ -75,7 +75,7 @@ impl Greeting {
         self.capabilities & TLS != 0
     }
 
-    /// Return whether lists will end without an EOF packet.
+    /// Return whether lists will end without an EOF packet, because both server and client support DEPRECATE_EOF.
     pub fn is_without_eof(&self) -> bool {
         self.capabilities & DEPRECATE_EOF != 0
     }
@@ -87,19 +87,22 @@ impl Greeting {
         packet.resize(packet.len() + RESERVED, 0);
     }
 
-    /// Return the capabilities of both ends. Attributes cost the server time, so they are sent only if needed.
+    /// Return the capabilities that both client and server support. Connection attributes cost the server time, so they
+    /// are included only with `with_attributes`.
     fn common_capabilities(&self, with_attributes: bool) -> u32 {
         self.capabilities & if with_attributes { CLIENT_CAPABILITIES | CONNECT_ATTRIBUTES } else { CLIENT_CAPABILITIES }
     }
 }
 
-/// A client's login response.
+/// A client's response to the greeting, which begins the login.
 #[derive(Debug, Clone, Copy)]
 pub struct Response<'a> {
     pub username: &'a [u8],
     pub database: &'a [u8],
     pub plugin: &'a [u8],
+    /// The first authentication data, computed from password and nonce by the plugin.
     pub proof: &'a [u8],
+    /// Names and values of the connection attributes in turn.
     pub attributes: &'a [&'a [u8]],
     pub tls: bool,
 }
@@ -127,7 +130,7 @@ impl Response<'_> {
     }
 }
 
-/// The server's request for another authentication plugin.
+/// A server's request to continue with another authentication plugin.
 #[derive(Debug, PartialEq, Eq)]
 pub struct AuthSwitch {
     pub plugin: Vec<u8>,
@@ -135,6 +138,7 @@ pub struct AuthSwitch {
 }
 
 impl AuthSwitch {
+    /// Parse the packet; return None if it is not such a request.
     pub fn parse(packet: &[u8]) -> Result<Option<Self>> {
         let mut reader = Reader::new(packet);
         if reader.u8()? != AUTH_SWITCH {
@@ -145,10 +149,10 @@ impl AuthSwitch {
     }
 }
 
-/// Remove the zero byte at the end of a text nonce, which is not part of it.
+/// Return the nonce without the zero byte that ends it in most plugins.
 fn without_zero(nonce: &[u8]) -> &[u8] {
     match nonce {
-        // All of 32 bytes count (client_ed25519).
+        // A nonce of another length, such as the 32 bytes of client_ed25519, has no such zero byte.
         [nonce @ .., 0] if nonce.len() == SCRAMBLE => nonce,
         all => all,
     }
@@ -169,7 +173,7 @@ mod tests {
     use mysql_common::proto::{MyDeserialize, MySerialize};
     use proptest::prelude::*;
 
-    /// The example of MySQL Internals, "Protocol::HandshakeV10", of a server 5.5.2.
+    /// The example in MySQL Internals, "Protocol::HandshakeV10": the greeting of MySQL 5.5.2.
     const MANUAL_GREETING: &[u8] =
         b"\x0a5.5.2-m2\0\x0b\0\0\0\x64\x76\x48\x40\x49\x2d\x43\x4a\0\xff\xf7\x08\x02\0\0\0\0\
         \0\0\0\0\0\0\0\0\0\0\x2a\x34\x64\x7c\x63\x5a\x77\x6b\x34\x5e\x5d\x3a\0";
@@ -194,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn greeting_of_the_manual_is_parsed() {
+    fn example_greeting_of_the_manual_is_parsed() {
         let greeting = Greeting::parse(MANUAL_GREETING).unwrap();
         assert_eq!(greeting.nonce, b"dvH@I-CJ*4d|cZwk4^]:");
         assert_eq!((greeting.offers_tls(), greeting.is_without_eof(), &greeting.plugin[..]), (false, false, &b""[..]));
@@ -273,7 +277,7 @@ mod tests {
             let _ = (Greeting::parse(&bytes), AuthSwitch::parse(&bytes));
         }
 
-        /// Reach deeper states than arbitrary bytes would.
+        /// Damage a valid greeting, because it reaches deeper states of the parser than arbitrary bytes would.
         #[test]
         fn damaged_greetings_never_panic(at in 0..80_usize, with in any::<u8>(), cut in 0..80_usize) {
             let mut packet = greeting_with(CapabilityFlags::all());

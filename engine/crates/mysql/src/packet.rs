@@ -1,29 +1,30 @@
-//! Packets (MySQL Internals, "MySQL Packets"): the header, and the short answers OK, EOF and ERR.
+//! Packets (MySQL Internals, "MySQL Packets"): their header, and the answers OK, EOF and ERR, which are one packet
+//! each.
 
 use crate::bytes::Reader;
 use base::error::{Class, Failure, Result};
 
-/// The size of the header: three bytes of payload length and a sequence number.
+/// The number of bytes of the header: three for the payload's length, and one for the sequence number.
 pub const HEADER: usize = 4;
-/// A payload of this length continues in the next packet. Such long payloads are not supported.
+/// A payload of this length or more is split over several packets. This crate does not support such payloads.
 pub const TOO_LONG: usize = 0xFF_FFFF;
 
-/// The first byte of an OK packet, …
+/// The first byte of an OK packet.
 pub const OK: u8 = 0x00;
-/// … of an EOF packet, which ends a list, …
+/// The first byte of an EOF packet, which ends a list.
 pub const EOF: u8 = 0xFE;
-/// … and of an error.
+/// The first byte of an error packet.
 pub const ERR: u8 = 0xFF;
-/// The length of the longest EOF payload; rows that begin with the same byte are longer.
+/// The maximum length of an EOF payload. Rows that begin with the same byte are longer.
 pub const LONGEST_EOF: usize = 5;
 /// The status flag `SERVER_MORE_RESULTS_EXISTS`.
 pub const MORE_RESULTS: u16 = 1 << 3;
-/// `ER_ACCESS_DENIED_ERROR`, and the SQL state of authentication errors.
+/// The code `ER_ACCESS_DENIED_ERROR`, and the SQL state of authentication errors.
 const ACCESS_DENIED: u16 = 1045;
 const INVALID_AUTHORIZATION: &[u8; STATE] = b"28000";
-/// MySQL's `ER_SECURE_TRANSPORT_REQUIRED`; MariaDB reports denied access instead.
+/// MySQL's code `ER_SECURE_TRANSPORT_REQUIRED`. MariaDB reports denied access instead.
 const TLS_REQUIRED: u16 = 3159;
-/// A server's limit for an error's message; longer ones are cut.
+/// The maximum length of an error's message in bytes. Servers cut longer messages.
 const LONGEST_MESSAGE: usize = 512;
 
 /// Return a packet's payload length and sequence number; None if the header is incomplete.
@@ -32,7 +33,8 @@ pub fn split_header(start: &[u8]) -> Option<(usize, u8)> {
     Some((u32::from_le_bytes([low, middle, high, 0]) as usize, sequence))
 }
 
-/// Like `split_header`, but refuse continued packets. Errors: `protocol` for such a packet.
+/// Like `split_header`, but return an error for a payload that continues in the next packet. Errors: `protocol` for
+/// such a packet.
 pub fn header(start: &[u8]) -> Result<Option<(usize, u8)>> {
     match split_header(start) {
         Some((TOO_LONG, _)) => Err(Failure::protocol("an answer of 16 MB or more is not supported")),
@@ -40,7 +42,7 @@ pub fn header(start: &[u8]) -> Result<Option<(usize, u8)>> {
     }
 }
 
-/// Append a packet with the payload that `write` appends. Errors: `plan` if it is too long to be sent.
+/// Append a packet whose payload is what `write` appends. Errors: `plan` if the payload is too long to be sent.
 pub fn append(sequence: u8, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
     let start = out.len();
     out.extend_from_slice(&[0; HEADER]);
@@ -48,7 +50,8 @@ pub fn append(sequence: u8, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>))
     finish(&mut out[start..], sequence)
 }
 
-/// Fill in the header of a packet, for which room was reserved. Errors: `plan` if it is too long to be sent.
+/// Fill in the header of a packet; its bytes must already be reserved. Errors: `plan` if the packet is too long to be
+/// sent.
 pub fn finish(packet: &mut [u8], sequence: u8) -> Result<()> {
     let length = packet.len() - HEADER;
     if length >= TOO_LONG {
@@ -63,11 +66,13 @@ pub fn is_error(packet: &[u8]) -> bool {
     packet.first() == Some(&ERR)
 }
 
-/// Return whether the packet ends a list: an EOF, or the OK that replaces it if the client announced DEPRECATE_EOF.
+/// Return whether the packet ends a list: it is an EOF or, if the client announced DEPRECATE_EOF (`without_eof`), the
+/// OK that replaces the EOF.
 pub fn is_end(packet: &[u8], without_eof: bool) -> bool {
     packet.first() == Some(&EOF) && (without_eof || packet.len() <= LONGEST_EOF)
 }
 
+/// Return the packet. If it is an error packet, return its error instead.
 pub fn not_an_error(packet: &[u8]) -> Result<&[u8]> {
     if is_error(packet) { Err(server_error(packet)) } else { Ok(packet) }
 }
@@ -87,6 +92,7 @@ impl OkPacket {
     }
 }
 
+/// Return the status flags of an EOF packet.
 pub fn eof_status(packet: &[u8]) -> Result<u16> {
     let mut reader = Reader::new(packet);
     let (_first, _warnings) = (reader.u8()?, reader.u16()?);
@@ -102,6 +108,7 @@ pub struct PreparedPacket {
 }
 
 impl PreparedPacket {
+    /// Parse the packet; return None if it is not an OK packet.
     pub fn parse(packet: &[u8]) -> Result<Option<Self>> {
         let mut reader = Reader::new(packet);
         if reader.u8()? != OK {
@@ -112,6 +119,8 @@ impl PreparedPacket {
     }
 }
 
+/// Return the number of changed rows in the OK packet that answers a statement without a result set. Errors: the
+/// server's error if it sent one; `protocol` for any other packet.
 pub fn changed_rows(packet: &[u8]) -> Result<u64> {
     if not_an_error(packet)?.first().is_some_and(|first| *first != OK) {
         return Err(Failure::protocol("the answer to a statement without a result is not an OK packet"));
@@ -121,6 +130,7 @@ pub fn changed_rows(packet: &[u8]) -> Result<u64> {
     Ok(ok.changed)
 }
 
+/// Check that the packet that ends a list announces no further result. Errors: `protocol` if it does.
 pub fn check_end(packet: &[u8], without_eof: bool) -> Result<()> {
     let status = if without_eof { OkPacket::read(&mut Reader::new(packet))?.status } else { eof_status(packet)? };
     no_more_results(status)
@@ -138,12 +148,12 @@ fn no_more_results(status: u16) -> Result<()> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerError<'a> {
     pub code: u16,
-    /// The SQL state; None before the client has announced its capabilities.
+    /// The SQL state; None in errors that the server sends before the client has announced its capabilities.
     pub state: Option<&'a [u8; STATE]>,
     pub message: &'a [u8],
 }
 
-/// The length of an SQL state.
+/// The number of bytes of an SQL state.
 pub const STATE: usize = 5;
 
 impl<'a> ServerError<'a> {
@@ -197,7 +207,7 @@ mod tests {
     use mysql_common::proto::MyDeserialize;
     use proptest::prelude::*;
 
-    /// The examples of MySQL Internals, "ERR_Packet" and "OK_Packet".
+    /// Examples from MySQL Internals, "ERR_Packet" and "OK_Packet".
     const NO_TABLES_USED: &[u8] = b"\xff\x48\x04#HY000No tables used";
     const MANUAL_OK: &[u8] = b"\x00\x00\x00\x02\x00\x00\x00";
 
@@ -248,9 +258,8 @@ mod tests {
             let _ = (header(&bytes), changed_rows(&bytes), check_end(&bytes, without_eof), server_error(&bytes));
         }
 
-        /// Packets are read like mysql_common does.
         #[test]
-        fn agrees_with_mysql_common(code in any::<u16>(), message in "[a-z ]{0,40}", changed in any::<u64>()) {
+        fn packets_are_read_like_by_mysql_common(code in any::<u16>(), message in "[a-z ]{0,40}", changed in any::<u64>()) {
             let mut error = vec![ERR];
             error.extend(code.to_le_bytes());
             error.extend(b"#42S02");

@@ -1,14 +1,15 @@
-//! A stream with reusable buffers, for protocols whose messages have a length.
+//! A stream with reusable buffers, for protocols whose messages begin with their length.
 
 use base::error::{Failure, Result};
 use net::transport::{Address, Stream, Transport};
 use record::{Phase, Timeline};
 use std::ops::Range;
 
-/// Fits a record of any workload with its framing; a larger message grows the inbox once.
+/// The initial number of bytes of the buffer for received data. A record of any workload fits; a larger message grows
+/// the buffer once.
 const FIRST_INBOX: usize = 4096;
 
-/// Requests out, answers in.
+/// A stream with a buffer for requests (the outbox) and a buffer for answers (the inbox).
 pub struct Buffered {
     stream: Stream,
     pub outbox: Vec<u8>,
@@ -18,7 +19,7 @@ pub struct Buffered {
 }
 
 impl Buffered {
-    /// Create buffers for a stream without unread bytes.
+    /// Create buffers for a stream from which no bytes have been received yet.
     pub fn new(stream: Stream) -> Self {
         Buffered { stream, outbox: Vec::new(), inbox: vec![0; FIRST_INBOX], start: 0, end: 0 }
     }
@@ -27,9 +28,8 @@ impl Buffered {
         &self.stream
     }
 
-    /// Continue under TLS, and end the phase `tls`. Errors: `protocol` if bytes have already been received in
-    /// plaintext, because they could come from an attacker and would be taken for the server's; those of
-    /// [`Stream::secure`].
+    /// Continue under TLS, and end the phase `tls`. Errors: those of [`Stream::secure`]; `protocol` if plaintext bytes
+    /// were already received, because they could come from an attacker and would be taken for the server's.
     pub async fn secure(self, transport: &Transport, address: &Address, timeline: &mut Timeline) -> Result<Self> {
         self.check_idle()?;
         Ok(Buffered { stream: self.stream.secure(transport, address, timeline).await?, ..self })
@@ -47,7 +47,8 @@ impl Buffered {
         &self.inbox[self.start..self.end]
     }
 
-    /// Consume this many received bytes. They stay at the returned range until the next [`Buffered::fill`].
+    /// Consume this many received bytes, and return their range for [`Buffered::at`]. They remain there until the next
+    /// [`Buffered::fill`].
     pub fn take(&mut self, length: usize) -> Range<usize> {
         let range = self.start..self.start + length;
         self.start = range.end;
@@ -58,7 +59,7 @@ impl Buffered {
         &self.inbox[range]
     }
 
-    /// Receive more. The inbox grows with the received bytes, not with the value of a length field.
+    /// Receive more bytes. The inbox grows with the received bytes, not with the value of a length field.
     pub async fn fill(&mut self) -> Result<()> {
         if self.start > 0 {
             self.inbox.copy_within(self.start..self.end, 0);
@@ -77,6 +78,7 @@ impl Buffered {
         }
     }
 
+    /// Check that no unread bytes were received. Errors: `protocol` if there are any.
     pub fn check_idle(&self) -> Result<()> {
         if self.received_bytes().is_empty() {
             Ok(())
@@ -89,7 +91,7 @@ impl Buffered {
         self.stream.close();
     }
 
-    /// Close after sending the outbox, without waiting for it.
+    /// Send the outbox and close the connection, without waiting for either.
     pub fn close_with_outbox(self) {
         self.stream.close_with(&self.outbox);
     }

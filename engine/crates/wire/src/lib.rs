@@ -1,9 +1,10 @@
-//! Protocols, one folder each, and their registry.
+//! The supported protocols, each in a folder of its own, and the list of them.
 //!
-//! A protocol reads its own settings, opens sessions, and implements the operations of [`workload`]'s traits. Other
-//! crates look a protocol up by name in [`PROTOCOLS`].
+//! A protocol parses its own settings, opens sessions, and implements the operations of the traits in [`workload`].
+//! Other crates find a protocol by its name with [`protocol`].
 //!
-//! To add a protocol, write a folder with a [`Protocol`], [`Settings`] and a [`Service`], and add its name twice below.
+//! To add a protocol, write a folder with a [`Protocol`], [`Settings`] and a [`Service`], and add the protocol to the
+//! modules and to [`PROTOCOLS`] below.
 
 pub mod http;
 pub mod mongodb;
@@ -34,7 +35,7 @@ use workload::{Job, Kind};
 
 /// All supported protocols.
 pub static PROTOCOLS: &[Protocol] = &[
-    // One line each, so that a new protocol changes no other line.
+    // One line for each protocol, so that adding one changes no other line.
     mongodb::PROTOCOL,
     mysql::PROTOCOL,
     postgres::PROTOCOL,
@@ -42,10 +43,11 @@ pub static PROTOCOLS: &[Protocol] = &[
     http::PROTOCOL,
 ];
 
+/// A protocol: its name, the kinds of workloads that it supports, and the parser of its settings.
 pub struct Protocol {
     pub name: &'static str,
     pub kinds: &'static [Kind],
-    /// Parses a plan's settings of a service, without the protocol's name. Fails with serde's message.
+    /// Parses a plan's settings of a service, without the protocol's name. Errors are serde's.
     pub read: fn(Value) -> serde_json::Result<Arc<dyn Settings>>,
 }
 
@@ -55,46 +57,48 @@ impl Protocol {
     }
 }
 
-/// A plan's settings of a service of one protocol.
+/// The settings of a service in a plan. Each protocol has its own type.
 pub trait Settings: Debug + Send + Sync {
-    /// Check what can be refused before a server is contacted, for workloads of these kinds.
+    /// Check the settings for workloads of these kinds, as far as possible before a server is contacted. Errors:
+    /// `plan`.
     fn check(&self, _kinds: &[Kind]) -> Result<()> {
         Ok(())
     }
 
-    /// Return whether a worker of this kind keeps its connection between operations.
+    /// Return whether a worker of a workload of this kind keeps its connection between operations.
     fn is_persistent(&self, kind: Kind) -> bool {
         kind != Kind::Connect
     }
 
-    /// Return the table of the records that are read and written by key; None if there is none.
+    /// Return the table of the records that a workload reads and writes by key; None if there is none.
     fn table(&self) -> Option<TablePlace<'_>> {
         None
     }
 
-    /// Discover the servers, and connect once to the first that will be measured. Each connection may take `timeout_ns`
-    /// nanoseconds.
+    /// Discover the servers, and connect once to the first server that will be measured. Each connection attempt may
+    /// take `timeout_ns` nanoseconds.
     fn discover<'a>(&'a self, transport: &'a Transport, reactor: &'a Rc<Reactor>, timeout_ns: u64) -> Discovery<'a>;
 }
 
-/// The discovery of a service.
+/// The future of a discovery; it returns the service.
 pub type Discovery<'a> = Pin<Box<dyn Future<Output = Result<Arc<dyn Service>>> + 'a>>;
 
 fn discovery<'a>(service: impl Future<Output = Result<impl Service + 'static>> + 'a) -> Discovery<'a> {
     Box::pin(async { Ok(Arc::new(service.await?) as Arc<dyn Service>) })
 }
 
-/// A service after discovery, shared by all threads.
+/// A service whose servers have been discovered. All threads share it.
 pub trait Service: Send + Sync {
+    /// Return the address of the server that the first worker reads from.
     fn first_reader(&self) -> String;
 
-    /// Start a worker. Each protocol spawns its own, so that the measured loop is compiled for the protocol.
+    /// Start a worker. Each protocol spawns its own workers, so that the measured loop is compiled for the protocol.
     fn spawn(self: Arc<Self>, job: Job<'_>) -> TaskId;
 
-    /// Begin a slice: discard counts from the preparation.
+    /// Begin a slice: discard counts from its preparation.
     fn begin_slice(&self) {}
 
-    /// Add the counts of all workers since the last call; to be called when a slice has ended.
+    /// Add to `into` what all workers have counted since the last call. Call this when a slice has ended.
     fn take_counts(&self, _into: &mut Counts) {}
 
     fn facts(&self) -> Facts {
@@ -102,7 +106,7 @@ pub trait Service: Send + Sync {
     }
 }
 
-/// Facts for an arm's evidence, by name.
+/// Facts for an arm's evidence. The keys are their names in the results.
 pub type Facts = BTreeMap<&'static str, Value>;
 
 pub fn protocol(name: &str) -> Option<&'static Protocol> {

@@ -1,5 +1,5 @@
-//! Services with a single server: discovery among a plan's addresses, sessions, and the message for a server that does
-//! not answer in time.
+//! Services with a single server: finding the first reachable address of a plan, opening sessions, and the message
+//! about a server that does not answer in time.
 
 use base::clock;
 use base::error::{Class, Failure, Result};
@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use workload::{Session, Target};
 
-/// A service whose every session goes to one server.
+/// A service in which all sessions go to the same server.
 pub trait OneServer: 'static {
     /// A connection that is ready for operations.
     type Session: Session;
@@ -47,8 +47,8 @@ impl<S: OneServer> workload::Client for Client<S> {
     }
 }
 
-/// Return the result of `prove` for the first of these addresses that accepts a TCP connection, even if it is an error.
-/// Each attempt may take `timeout_ns` nanoseconds.
+/// Call `prove` for the first of these addresses that accepts a TCP connection, and return its result, even if it is an
+/// error. Each attempt may take `timeout_ns` nanoseconds.
 pub async fn first_reached<T>(
     addresses: &[String],
     default_port: u16,
@@ -70,7 +70,8 @@ pub async fn first_reached<T>(
     outcome
 }
 
-/// Return the same failure; for a timeout, with the time limit and the last completed step.
+/// Return the failure. A timeout gets a message with the time limit and the last completed step; other failures are
+/// unchanged.
 pub fn after_last_step(failure: Failure, timeline: &Timeline, timeout_ns: u64) -> Failure {
     if failure.class != Class::Timeout {
         return failure;

@@ -1,5 +1,5 @@
-//! A client of SCRAM-SHA-256 (RFC 5802, RFC 7677), with and without the channel binding `tls-server-end-point` (RFC
-//! 5929).
+//! The client's side of SCRAM-SHA-256 (RFC 5802, RFC 7677), with and without the channel binding `tls-server-end-point`
+//! (RFC 5929).
 
 use base::error::{Class, Failure, Result};
 use base64::Engine;
@@ -10,29 +10,29 @@ use openssl::pkey::PKey;
 use openssl::sha::sha256;
 use openssl::sign::Signer;
 
-/// The mechanism without channel binding.
+/// The name of the mechanism without channel binding.
 pub const MECHANISM: &str = "SCRAM-SHA-256";
-/// The mechanism with channel binding.
+/// The name of the mechanism with channel binding.
 pub const MECHANISM_PLUS: &str = "SCRAM-SHA-256-PLUS";
-/// RFC 7677, 4: the minimum for servers.
+/// The minimum number of iterations that servers must request (RFC 7677, 4).
 const FEWEST_ITERATIONS: usize = 4096;
-/// More iterations (MongoDB's default is 15,000) would block this thread for seconds.
+/// The maximum number of iterations. More would block this thread for seconds; MongoDB's default is 15,000.
 const MOST_ITERATIONS: usize = 10_000_000;
 const NONCE_BYTES: usize = 24;
 
 type Digest = [u8; 32];
 
-/// The channel binding of a proof.
+/// The channel binding of an authentication.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Binding {
-    /// No binding: a man in the middle could pass the proof on.
+    /// There is no binding, so a man in the middle could pass the proof on to the server.
     None,
-    /// Bound to the hash of the server's certificate (`tls-server-end-point`).
+    /// The proof is bound to this hash of the server's certificate (`tls-server-end-point`).
     ServerEndPoint(Vec<u8>),
 }
 
 impl Binding {
-    /// Return `gs2-header` (RFC 5802, 7), without an authorization identity.
+    /// Return the field `gs2-header` (RFC 5802, 7), without an authorization identity.
     fn header(&self) -> &'static str {
         match self {
             Binding::None => "n,,",
@@ -40,7 +40,7 @@ impl Binding {
         }
     }
 
-    /// Return `cbind-input` (RFC 5802, 7).
+    /// Return the field `cbind-input` (RFC 5802, 7).
     fn input(&self) -> Vec<u8> {
         let data: &[u8] = match self {
             Binding::None => &[],
@@ -50,26 +50,26 @@ impl Binding {
     }
 }
 
-/// The keys derived from a password and a server's salt by thousands of hashes.
+/// The keys that thousands of hash operations derive from a password and a server's salt.
 #[derive(Clone)]
 pub struct Salted {
     client_key: Digest,
     server_key: Digest,
 }
 
-/// An exchange that has begun.
+/// An authentication that has begun with the client's first message.
 pub struct Exchange {
     nonce: String,
     first_bare: String,
     binding: Binding,
 }
 
-/// The server's signature, which proves that the server knows the password.
+/// The signature that the server must send to prove that it knows the password.
 pub struct Expected(Digest);
 
 impl Salted {
-    /// Derive the keys from a password that is prepared for its protocol. Errors: `internal` if this OpenSSL has no
-    /// SHA-256.
+    /// Derive the keys from a password that was prepared as its protocol requires. Errors: `internal` if this OpenSSL
+    /// has no SHA-256.
     pub fn new(password: &str, salt: &[u8], iterations: usize) -> Result<Self> {
         Self::hashed(password, salt, iterations).map_err(|error| unsupported(&error))
     }
@@ -89,7 +89,7 @@ impl Salted {
 }
 
 impl Exchange {
-    /// Begin an exchange with a new nonce. Errors: `internal` if the system has no randomness.
+    /// Begin an authentication with a new nonce. Errors: `internal` if the system has no random bytes.
     pub fn begin(username: &str, binding: Binding) -> Result<Self> {
         let mut random = [0; NONCE_BYTES];
         openssl::rand::rand_bytes(&mut random).map_err(|error| unsupported(&error))?;
@@ -112,9 +112,10 @@ impl Exchange {
         format!("{}{}", self.binding.header(), self.first_bare)
     }
 
-    /// Answer the server's first message; return client-final-message and the expected server signature. `salted`
-    /// derives the keys for a salt and a number of iterations. Errors: `protocol` if the message is malformed;
-    /// `authentication` if its nonce does not extend the client's or its number of iterations is out of range.
+    /// Answer the server's first message. Return the client's final message, and the signature expected from the
+    /// server. `salted` derives the keys from a salt and a number of iterations. Errors: `protocol` if the message is
+    /// malformed; `authentication` if the server's nonce does not begin with the client's, or the number of iterations
+    /// is out of range.
     pub fn prove(
         &self,
         server_first: &[u8],
@@ -137,7 +138,8 @@ impl Exchange {
 }
 
 impl Expected {
-    /// Verify the server's last message. Without this check anything that copies a salt could pose as the server.
+    /// Verify the signature in the server's last message. Without this check, a server that only knows the salt could
+    /// pose as the real one.
     pub fn verify(&self, server_final: &[u8]) -> Result<()> {
         let message = text(server_final)?;
         let signature = message.strip_prefix("v=").and_then(|rest| rest.split(',').next());
@@ -150,7 +152,7 @@ impl Expected {
     }
 }
 
-/// The fields of server-first-message: `r=nonce,s=salt,i=iterations`.
+/// The fields of the server's first message: `r=nonce,s=salt,i=iterations`.
 struct Challenge<'a> {
     nonce: &'a str,
     salt: Vec<u8>,
@@ -213,7 +215,7 @@ mod tests {
     const SERVER_FIRST: &[u8] =
         b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096";
 
-    /// RFC 7677, 3.
+    /// The example of RFC 7677, 3.
     #[test]
     fn example_of_the_rfc_is_reproduced() {
         let exchange = begin(NONCE);
@@ -241,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn weakening_challenges_are_refused() {
+    fn challenges_that_weaken_the_login_are_refused() {
         for challenge in [
             "r=another,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096",
             "r=rOprNGfwEbeRWgbNEkqO,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096",
@@ -259,7 +261,8 @@ mod tests {
         assert_eq!(exchange.first_message(), "n,,n=a=3Db=2Cc,r=n");
     }
 
-    /// RFC 5802, 7: the header is sent at once, and again with the certificate's hash in the signed message.
+    /// The client sends the header in its first message, and again with the certificate's hash in the signed message
+    /// (RFC 5802, 7).
     #[test]
     fn proof_can_be_bound_to_the_server_certificate() {
         let exchange = Exchange::begin_with("user", Binding::ServerEndPoint(vec![1, 2, 255]), NONCE.into());

@@ -1,4 +1,4 @@
-//! Greetings and responses, compared with the crate `mysql_common`.
+//! Greetings and responses are compared with those of the crate `mysql_common`.
 
 use super::*;
 use mysql_common::constants::{CapabilityFlags, StatusFlags};
@@ -56,7 +56,7 @@ fn greeting_offers_only_supported_capabilities() {
 }
 
 #[test]
-fn response_contains_account_and_whether_client_decrypts() {
+fn account_and_announced_decryption_are_read_from_the_response() {
     let nonce = ClientNonce::random().unwrap();
     let digits = &nonce.hex()[..];
     let announces = |value| ("costof_encrypted", value);
@@ -73,7 +73,7 @@ fn response_contains_account_and_whether_client_decrypts() {
         let response = Response::parse(&packet).unwrap();
         assert_eq!((response.account, response.client_reads), (&b"shop"[..], client_reads), "{attributes:?}");
     }
-    // A reader could choose either of two nonces.
+    // Different readers of this response could choose different nonces.
     let twice: Vec<u8> = [("costof_encrypted", "1"), ("costof_nonce", digits), ("costof_nonce", digits)]
         .iter()
         .flat_map(|(name, value)| [name, value].map(|text| [&[text.len() as u8], text.as_bytes()].concat()).concat())
@@ -110,7 +110,7 @@ fn name_that_a_server_cuts_or_converts_is_ambiguous() {
         (45, "'shop'", false, true),
         (45, "0123456789abcdef0123456789abcdef", true, true),
         (45, "0123456789abcdef0123456789abcdef+", false, true),
-        // In swe7 this byte is É.
+        // In the character set swe7, the byte of `@` means É.
         (10, "@va", false, false),
         (10, "shop", true, false),
         (28, "shop", true, false),

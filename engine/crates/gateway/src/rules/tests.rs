@@ -28,7 +28,7 @@ fn read(text: &str) -> std::result::Result<Rules, String> {
     })
 }
 
-/// The example in docs/column-encryption.md.
+/// Parse the example of a rules file in docs/column-encryption.md.
 fn documented() -> Rules {
     let text = include_str!("../../../../../docs/column-encryption.md");
     let (_, rest) = text.split_once("## Rules").unwrap();

@@ -1,4 +1,4 @@
-//! Sessions whose client and server are the bytes of these tests.
+//! Tests of sessions. The tests provide the bytes of client and server.
 
 use super::*;
 use encryption::{ClientNonce, DataKey, Envelope, MasterKey, associated_data};
@@ -14,7 +14,7 @@ const NUMBER: u8 = 0x08;
 const CITY: &str = "SELECT city FROM people";
 const NAME: &str = "SELECT name FROM people";
 
-/// A session and its output.
+/// A session, and the bytes that it has sent to client and server.
 struct TestSession {
     session: Session,
     to_client: Vec<u8>,
@@ -27,7 +27,7 @@ impl TestSession {
         TestSession { session, to_client: Vec::new(), to_server: Vec::new() }
     }
 
-    /// Create a session that waits for the client's response.
+    /// Create a session that has received the server's greeting and waits for the client's response.
     fn greeted(text: &str) -> Self {
         let mut test = Self::new(rules(text), Limits::default(), false);
         test.server(&greeting());
@@ -35,7 +35,7 @@ impl TestSession {
         test
     }
 
-    /// Create a session whose login the server has accepted.
+    /// Create a session in which the server has accepted the login.
     fn accepted(account: &str, decrypts: bool) -> Self {
         let mut test = Self::greeted(RULES);
         test.client(&response(account, decrypts));
@@ -55,7 +55,7 @@ impl TestSession {
         test
     }
 
-    /// Log in with this response, which the server and the rules accept, and discard the output.
+    /// Log in with this response, which server and rules accept. Discard the output.
     fn log_in(&mut self, response: &[u8]) {
         self.server(&greeting());
         self.client(response);
@@ -102,7 +102,7 @@ impl TestSession {
         self.client(&packet(0, &[b"\x16", sql.as_bytes()].concat()));
     }
 
-    /// Prepare statement 7 with this many parameters, and discard the output.
+    /// Prepare the statement with this number of parameters as statement 7. Discard the output.
     fn prepared(&mut self, sql: &str, parameters: usize, columns: &[Column]) {
         self.prepare(sql);
         self.server(&prepared(7, parameters, columns));
@@ -114,7 +114,7 @@ impl TestSession {
         self.session.shared.replace(rules(text));
     }
 
-    /// Return whether a protected value has reached the client.
+    /// Return whether the client has received a protected value in plaintext.
     fn is_revealed(&self) -> bool {
         self.to_client.windows(5).any(|five| five == b"smith")
     }
@@ -127,14 +127,15 @@ impl TestSession {
         processed
     }
 
-    /// Return the message of the only packet for the client; nothing may have been sent to the server.
+    /// Return the message of the error that is the only packet for the client. Check that nothing was sent to the
+    /// server.
     fn error(&mut self) -> String {
         let (to_client, to_server) = self.take();
         assert_eq!((to_client.len(), to_server), (1, vec![]), "{to_client:?}");
         error(&to_client[0])
     }
 
-    /// Return the error of a command that did not end the session.
+    /// Return the error for a refused command. Check that the session continues.
     fn refusal(&mut self) -> String {
         assert!(self.session.listens_to_client() && !self.session.is_over());
         self.error()
@@ -147,7 +148,7 @@ impl TestSession {
         (sequence, self.error())
     }
 
-    /// Return the only command sent to the server.
+    /// Return the command that is the only packet for the server. Check that nothing was sent to the client.
     fn sent(&mut self) -> Vec<u8> {
         let (to_client, to_server) = self.take();
         assert_eq!((to_client, to_server.len()), (vec![], 1), "{to_server:?}");
@@ -155,7 +156,7 @@ impl TestSession {
     }
 }
 
-/// Return the rows of a result set as the holder of the key reads them.
+/// Return the rows of a result set, decrypted with the client's master key.
 fn decrypted(packets: &[Vec<u8>], format: RowFormat) -> Vec<Vec<Option<Vec<u8>>>> {
     let count = usize::from(packets[0][0]);
     let openers: Vec<_> = packets[1..=count].iter().map(|payload| opener(payload, format)).collect();
@@ -205,13 +206,13 @@ fn envelope(payload: &[u8]) -> Option<Envelope<'_>> {
     envelope_at(payload).map(|at| Envelope::parse(&payload[at..]).unwrap().unwrap())
 }
 
-/// A binary answer with one row, `smith`, in one column.
+/// Return a binary answer with one row, whose only column contains `smith`.
 fn binary_answer(column: Column) -> Vec<u8> {
     [packet(1, b"\x01"), packet(2, &definition(column)), packet(3, b"\x00\x00\x05smith"), packet(4, END)].concat()
 }
 
-/// Return an execution's bytes after its iterations: the bitmap of NULLs, the byte that announces new types, and the
-/// types.
+/// Return the bytes of an execution that follow the iterations: the bitmap of NULLs, the byte that announces new types,
+/// and the types.
 fn types(is_new: u8, kinds: &[u8]) -> Vec<u8> {
     let kinds = if is_new == 0 { &[] } else { kinds };
     [&[0, is_new], &kinds.iter().flat_map(|kind| [*kind, 0]).collect::<Vec<_>>()[..]].concat()
@@ -281,7 +282,7 @@ fn only_the_holder_of_the_key_can_decrypt() {
     other_client.query(NAME);
     other_client.server(&text_answer(&[SECRET], &[&[Some(b"smith")]]));
     assert!(!other_client.is_revealed());
-    // Some drivers refuse a definition that has become longer.
+    // A client without envelopes gets definitions of the original length, because some drivers refuse longer ones.
     assert_eq!(other_client.take().0[1].len(), definition(SECRET).len());
 }
 
@@ -301,7 +302,7 @@ fn each_new_data_key_has_a_higher_number() {
 #[test]
 fn login_needs_unambiguous_account_decryption_and_utf8() {
     let mut other_charset = response("shop", true);
-    // gbk_chinese_ci
+    // The number of the collation gbk_chinese_ci.
     other_charset[4 + 8] = 28;
     let mut open_in_gbk = response("admin", true);
     open_in_gbk[4 + 8] = 28;
@@ -317,7 +318,7 @@ fn login_needs_unambiguous_account_decryption_and_utf8() {
         (&open, response(&long, true), Some("which account")),
         (&open, response("'shop'", true), Some("which account")),
         (&open, response("müller", true), Some("which account")),
-        // Keys without a nonce would decrypt recorded answers again.
+        // Without a nonce of the client, an answer recorded in another session could be sent to the client again.
         (RULES, without_nonce, Some("costof_nonce of 64 hexadecimal digits")),
         (RULES, packet(1, &tls_request()), Some("requests TLS, which was not offered")),
     ] {
@@ -334,7 +335,8 @@ fn login_needs_unambiguous_account_decryption_and_utf8() {
         sequence == 2 && words.contains("does not announce that it decrypts"),
         "the server's OK must not be passed on"
     );
-    // A command instead of an authentication packet would reach the server unchecked.
+    // If the gateway accepted a command instead of an authentication packet, the command would reach the server
+    // unchecked.
     let mut early = TestSession::greeted(RULES);
     let ahead = [response("shop", true), packet(0, b"\x03SELECT name INTO OUTFILE 'x' FROM people")].concat();
     let processed = early.client(&ahead);
@@ -342,7 +344,7 @@ fn login_needs_unambiguous_account_decryption_and_utf8() {
     early.take();
     early.client(&ahead[processed..]);
     assert!(early.session.is_over() && early.to_server.is_empty());
-    // A guarded account gets the gateway's text for a refused login.
+    // If a login is refused, a guarded account gets the gateway's text instead of the server's.
     for (account, is_gateway_text) in [("shop", true), ("admin", false)] {
         let mut test = TestSession::greeted(RULES);
         test.client(&response(account, true));
@@ -361,7 +363,7 @@ fn guarded_login_is_confirmed_after_settings_are_pinned() {
     assert!(sent[1].starts_with("SELECT @@session.sql_mode, ") && sent[1].ends_with(", DATABASE()"));
     assert!(sent.iter().all(|sql| sql.is_ascii() && !sql.contains(['"', '\\', '`', '|', '[', '{'])), "{sent:?}");
     test.server_in_chunks(&pinned_answers(&PINNED, true), 3);
-    // Only the status flags for drivers remain, under the sequence number that the client expects.
+    // The OK packet keeps only the status flags that drivers need, and has the sequence number that the client expects.
     assert_eq!(test.to_client, packet(2, b"\x00\x00\x00\x0b\x20\x00\x00"));
     assert!(test.session.listens_to_client() && test.session.is_logged_in());
     let denied = packet(1, b"\xff\xcb\x04#42000Access denied");
@@ -500,8 +502,8 @@ fn server_gets_the_approved_text_and_never_the_clients_bytes() {
     }
 }
 
-/// A protected column is always encrypted; other outputs depend on the approval or on the origin that the server
-/// reports.
+/// A protected column is always encrypted. The treatment of other outputs depends on the approval or on the origin that
+/// the server reports.
 #[test]
 fn outputs_are_encrypted_by_their_origin_and_their_approval() {
     let from_new_table = Column { database: "d", table: "people_new", column: "city" };
@@ -511,7 +513,7 @@ fn outputs_are_encrypted_by_their_origin_and_their_approval() {
         (CITY, SECRET, false),
         (CITY, COMPUTED, false),
         (CITY, from_new_table, false),
-        // The alias is the name of a base table.
+        // The alias of the view is the name of a base table.
         ("SELECT city FROM names_v AS people", PLAIN, false),
         ("SELECT MAX(city) FROM people", COMPUTED, true),
         ("SELECT MAX(city) FROM people", SECRET, false),
@@ -526,7 +528,8 @@ fn outputs_are_encrypted_by_their_origin_and_their_approval() {
         assert_eq!(test.to_client == answer, is_plain, "{sql}");
         assert_eq!(test.is_revealed(), is_plain, "{sql}");
     }
-    // Each output follows its own verdict. Another number of columns ends the session before any output.
+    // Each output has its own verdict. If the answer has another number of columns, the session ends before any of them
+    // is sent.
     for columns in 1..=3_u8 {
         let row = vec![Some(&b"smith"[..]); columns.into()];
         let definitions = vec![COMPUTED; columns.into()];
@@ -557,7 +560,7 @@ fn new_rules_apply_from_the_next_command() {
     assert!(is_revealed(&mut test));
     test.replace_rules(&RULES.replace("'name'", "'*'"));
     assert!(!is_revealed(&mut test));
-    // The server no longer has the column.
+    // On the server that these rules describe, the column no longer exists.
     test.session.shared.replace(rules_with_columns(RULES, &["people.name"]));
     assert!(!is_revealed(&mut test));
     test.replace_rules(&RULES.replace("\"SELECT city FROM people\"", "\"SELECT id FROM people\""));
@@ -565,7 +568,7 @@ fn new_rules_apply_from_the_next_command() {
     assert!(test.refusal().contains("not approved"), "it is no longer approved");
     test.session.shared.replace(Rules::parse_valid(""));
     assert!(is_revealed(&mut test));
-    // Commands already executed without a guard cannot be undone.
+    // The account was not guarded until now, and commands that it has already executed cannot be undone.
     test.replace_rules(RULES);
     test.query(CITY);
     assert!(test.final_error().1.contains("connect again"));
@@ -623,7 +626,8 @@ fn learning_passes_all_statements_and_writes_each_new_one_once() {
         let answer = text_answer(&columns, &[&[Some(b"7"), Some(b"smith"), Some(b"1")]]);
         test.server(&answer);
         assert_eq!(test.to_client, answer);
-        // Approved statements, statements that the server refuses, and statements that the gateway cannot parse.
+        // Approved statements and statements that the server refuses are not written. A statement that the gateway
+        // cannot parse is written as a comment.
         test.query(NAME);
         test.server(&text_answer(&[SECRET], &[]));
         test.query("SELECT nothing FROM people");
@@ -670,7 +674,7 @@ fn executions_keep_the_verdicts_of_their_own_statement() {
     test.take();
     test.client(&execution(1, b""));
     assert!(test.refusal().contains("no prepared statement with this number"));
-    // Zero columns are allowed, because MariaDB does not report the columns of RETURNING before the execution.
+    // 0 columns are allowed, because MariaDB does not report the columns of RETURNING before the execution.
     for (parameters, columns, is_accepted) in [(0, 1, true), (0, 0, true), (1, 1, false), (0, 2, false)] {
         let mut test = TestSession::logged_in("shop");
         test.prepare("SELECT MAX(city) FROM people");
@@ -699,7 +703,7 @@ fn prepared_statement_survives_new_rules_only_with_the_same_approval() {
     ] {
         let mut test = TestSession::logged_in("shop");
         test.prepared("SELECT MAX(city) FROM people", 0, &[COMPUTED]);
-        // The statement belongs to the database in which it was prepared.
+        // The server keeps the database in which the statement was prepared.
         test.client(&packet(0, b"\x02other"));
         test.server(&packet(1, OK));
         test.replace_rules(&rules);
@@ -714,7 +718,7 @@ fn prepared_statement_survives_new_rules_only_with_the_same_approval() {
     }
 }
 
-/// Comparing a protected text with a number would reveal how the text begins.
+/// Comparing a protected text with a number would reveal the digits with which the text begins.
 #[test]
 fn parameters_must_have_the_approved_kinds() {
     const DATE: u8 = 0x0A;
@@ -745,12 +749,12 @@ fn parameters_must_have_the_approved_kinds() {
     {
         assert!(!passes(&mut test, bytes), "{why}");
     }
-    // MySQL treats any byte other than 0 as "new types follow".
+    // MySQL takes any byte other than 0 to mean that new types follow.
     for is_new in [2, 0x80, 0xFF] {
         assert!(!passes(&mut test, &types(is_new, &[NUMBER, NUMBER])), "{is_new}");
     }
     assert!(passes(&mut test, &types(2, &[NUMBER, TEXT])));
-    // Without an approved kind any common type passes.
+    // If the approval names no kind, any common type is allowed.
     let mut test = TestSession::logged_in("shop");
     test.prepared("SELECT city FROM people WHERE id = ?", 1, &[PLAIN]);
     assert!(passes(&mut test, &types(1, &[TEXT])) && passes(&mut test, &types(1, &[NUMBER])));
@@ -768,7 +772,7 @@ fn long_data_after_a_number_ends_the_session() {
             test.client(&execution(7, &types(1, &[*kind])));
             test.server(&packet(1, OK));
         }
-        // The server does not see refused commands.
+        // Refused commands do not reach the server.
         let mut with_cursor = execution(7, &types(1, &[TEXT]));
         with_cursor[CURSOR] = 1;
         test.client(&with_cursor);
@@ -778,7 +782,7 @@ fn long_data_after_a_number_ends_the_session() {
         if passes {
             assert_eq!(test.sent(), data[4..]);
         } else {
-            // The error replaces the execution's answer.
+            // The client gets the error in place of the answer to the execution.
             let (sequence, words) = test.final_error();
             assert!(
                 sequence == 1 && words.contains("SEND_LONG_DATA for a parameter whose last value was not a text"),
@@ -818,7 +822,7 @@ fn oversized_commands_are_skipped_and_refused_once() {
     test.client(&packet(0, b"\x19\x08\0\0\0"));
     test.take();
     test.prepared(CITY, 0, &[PLAIN]);
-    // An execution starts a new count, and so does a reset.
+    // An execution and a reset of the statement both start a new count of bytes.
     let data = packet(0, b"\x18\x07\0\0\0\0\x0012345678");
     for next in [execution(7, b""), packet(0, b"\x1a\x07\0\0\0")] {
         test.client(&[&data[..], &next].concat());
@@ -830,7 +834,7 @@ fn oversized_commands_are_skipped_and_refused_once() {
     test.take();
     test.client(&data);
     assert!(test.final_error().1.contains("of at most 10 bytes"));
-    // A packet with a continuation is longer than any limit.
+    // A packet that continues in the next one is longer than any limit.
     let mut test = TestSession::logged_in("shop");
     test.client(&[0xFF, 0xFF, 0xFF, 0, 0x03]);
     assert!(test.final_error().1.contains("a statement of at most"));
@@ -847,7 +851,7 @@ fn each_wait_of_a_guarded_session_has_its_own_timeout() {
     assert_eq!(seconds(test.session.waiting(true)), None, "commands sent ahead have no timeout");
     test.server(&packet(1, OK));
     assert_ne!(test.session.waiting(false), idle, "each wait has a new number");
-    // A refused command counts as one command from its first byte to its last.
+    // The timeout of a refused command runs from its first byte to its last, as for any command.
     let long = packet(0, &[b'\x03'; 100]);
     let begun = test.session.waiting(true);
     test.client(&long[..50]);
@@ -885,9 +889,8 @@ fn malformed_answers_end_the_session_with_one_error_and_no_plaintext() {
 }
 
 proptest! {
-    /// The result does not depend on how the bytes are divided.
     #[test]
-    fn division_of_bytes_makes_no_difference(
+    fn result_does_not_depend_on_how_bytes_are_divided(
         values in prop::collection::vec(prop::option::of(prop::collection::vec(any::<u8>(), 0..300)), 0..8),
         length in 0..40_000_usize,
         size in 1..20_000_usize,

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use std::sync::LazyLock;
 
-/// Statements that have leaked values through gateways, or could.
+/// Statements that have leaked values through gateways, or could do so.
 const ATTACKS: &str = include_str!("../../../../../tests/vectors/gateway-attacks.txt");
 
 /// The approved statements of the study `mysql-column-encryption`.
@@ -33,7 +33,7 @@ fn statements(texts: &[impl AsRef<str>]) -> Statements {
     statements
 }
 
-/// Return the text that the server gets.
+/// Return the text that the server gets for a client's text, or the refusal.
 fn text_for_server(statements: &Statements, text: &[u8], is_prepared: bool) -> Result<String, Refusal> {
     let mut reading = Reading::default();
     let result = statements.find(text, is_prepared, Some(b"d"), &mut reading)?;
@@ -46,7 +46,7 @@ fn sent(approved: &str, text: &str) -> Result<String, Refusal> {
     text_for_server(&statements(&[approved]), text.as_bytes(), false)
 }
 
-/// Decode a quoted text as a server does without NO_BACKSLASH_ESCAPES.
+/// Decode a quoted text as servers do without NO_BACKSLASH_ESCAPES.
 fn decoded(quoted: &[u8]) -> Vec<u8> {
     let (mut out, mut at) = (Vec::new(), 1);
     while at < quoted.len() - 1 {
@@ -208,7 +208,7 @@ fn approvals_limit_database_and_kinds_and_prefer_literals() {
     assert!(text_for_server(&statements, b"SELECT a FROM t WHERE b = '0'", false).is_ok());
     let refusal = text_for_server(&statements, b"SELECT a FROM t WHERE b = 0", false).unwrap_err();
     assert_eq!(refusal.to_string(), "value 1 of this statement must be a text, as approved");
-    // An approval with a literal value is preferred to one with any value.
+    // An approval with a literal is preferred to one that allows any value in its place.
     let plain = Approval { outputs: Some(vec![Verdict::Plain]), ..approval("SELECT MAX(a) FROM t LIMIT 1") };
     statements.add(&plain).unwrap();
     statements.add(&approval("SELECT MAX(a) FROM t LIMIT ?")).unwrap();
@@ -283,7 +283,8 @@ enum Token {
     Value(String),
 }
 
-/// Return the tokens of an approved statement with these values. A literally approved value counts as a word.
+/// Return the tokens of an approved statement in which these values replace the question marks. A literal of the
+/// approved text counts as a word.
 fn tokens(approved: &str, values: &[String]) -> Vec<Token> {
     let mut reading = Reading::default();
     reading.read(approved.as_bytes(), true).unwrap();
@@ -306,7 +307,7 @@ fn written(tokens: &[Token]) -> String {
     tokens.iter().map(text).collect::<Vec<_>>().join(" ")
 }
 
-/// Return whether these are the tokens of an approved statement, ignoring its values.
+/// Return whether the tokens are those of an approved statement, with any values.
 fn matches_approved(approved: &str, edited: &[Token]) -> bool {
     let approved = tokens(approved, &["0".to_owned()]);
     let is_literal = |text: &str| text.starts_with(['-', '\'', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']);
@@ -318,8 +319,8 @@ fn matches_approved(approved: &str, edited: &[Token]) -> bool {
     approved.len() == edited.len() && approved.iter().zip(edited).all(fits)
 }
 
-/// Return the tokens unchanged, and with each negative number split into a minus and a number: the server reads `a -1`
-/// as `a - 1`.
+/// Return all ways to read the tokens: unchanged, and with one of the negative numbers split into a minus and a number,
+/// because servers read `a -1` as `a - 1`.
 fn readings(tokens: &[Token]) -> Vec<Vec<Token>> {
     let mut result = vec![tokens.to_vec()];
     for (position, token) in tokens.iter().enumerate() {
@@ -353,7 +354,8 @@ fn bytes() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// Delete, repeat, swap, replace or insert a token.
+    /// Delete, repeat, swap, replace or insert a token; only the resulting values may differ from the approved
+    /// statement.
     #[test]
     fn edits_outside_values_are_refused(
         statement: Index, other: Index, edit in 0..5_u8, position: Index, second: Index, strange: Index,
@@ -378,7 +380,7 @@ proptest! {
         prop_assert_eq!(result.is_ok(), is_approved, "{}", written(&edited));
     }
 
-    /// A text reaches the server with the same content, whichever escapes a client uses.
+    /// A value reaches the server with the same content, whichever escapes the client uses.
     #[test]
     fn values_reach_the_server_unchanged(value in bytes(), doubles: bool, quote in prop::sample::select(b"'\"".to_vec())) {
         let mut text = b"SELECT a FROM t WHERE b = ".to_vec();
@@ -419,7 +421,8 @@ proptest! {
         prop_assert_eq!(text_for_server(&statements(&["SELECT a FROM t WHERE b = ?"]), &text, false), Ok(expected));
     }
 
-    /// Raw bytes in place of a value are refused, or the server's tokens are the approved ones.
+    /// Put raw bytes in place of a value. Either they are refused, or the server gets the tokens of the approved
+    /// statement.
     #[test]
     fn raw_bytes_never_change_the_servers_tokens(raw in bytes(), quoted: bool) {
         let approved = statements(&["SELECT a FROM t WHERE b = ? AND c = ?"]);

@@ -1,5 +1,5 @@
-//! HTTP/1.1 (RFC 9110, RFC 9112) in its simplest form: one request at a time on a connection, no pipelining, no
-//! redirects; bodies are counted and discarded. A name is resolved only once, when the arm is verified.
+//! HTTP/1.1 (RFC 9110, RFC 9112) in its simplest form: one request at a time on a connection, without pipelining and
+//! redirects. Bodies are counted and discarded. Names are resolved only once, when the arm is verified.
 
 mod request;
 mod response;
@@ -26,27 +26,27 @@ use std::rc::Rc;
 use std::sync::Arc;
 use workload::{Job, Kind, REQUESTS, Requests, Target};
 
-/// The location of an HTTP service and the request to send.
+/// The location of an HTTP service, and the request to send.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// `host:port`; the first that accepts a TCP connection is measured.
+    /// Addresses, `host:port`. The first one that accepts a TCP connection is measured.
     pub addresses: Vec<String>,
-    /// The Host header; the address if absent.
+    /// The value of the Host header; the address if absent.
     pub host: Option<String>,
-    /// The path with the query, from the first slash on.
+    /// The path and query of the request, from the first slash on.
     pub path: String,
-    /// Further header lines, `Name: value`.
+    /// Further lines of the header, `Name: value`.
     #[serde(default)]
     pub headers: Vec<Secret>,
-    /// The number of requests after which a connection is closed; if absent, the server decides.
+    /// The number of requests after which the client closes a connection. If it is absent, the server decides.
     pub requests_per_connection: Option<NonZeroU64>,
     /// Whether responses with a status other than 2xx count as successes too.
     #[serde(default)]
     pub any_status: bool,
 }
 
-/// An HTTP/1.1 server, or a load balancer in front of one.
+/// The protocol of HTTP/1.1 servers, and of load balancers in front of them.
 pub const PROTOCOL: Protocol = Protocol::of::<Settings>("http", REQUESTS);
 
 impl crate::Settings for Settings {
@@ -68,11 +68,11 @@ impl crate::Settings for Settings {
     }
 }
 
-/// The default ports.
+/// The default ports without and with TLS.
 const PLAIN_PORT: u16 = 80;
 const TLS_PORT: u16 = 443;
 
-/// An arm's server and its request.
+/// The server that an arm measures, and the request to send.
 pub struct Service {
     transport: Transport,
     address: Address,
@@ -83,7 +83,7 @@ pub struct Service {
     proof: Proof,
 }
 
-/// The response that verified the arm.
+/// The facts about the response that verified the arm.
 #[derive(Default)]
 struct Proof {
     body_length: u64,
@@ -178,7 +178,7 @@ fn default_port(transport: &Transport) -> u16 {
     }
 }
 
-/// Return the Host header of an address (RFC 9110, 7.2), without the default port.
+/// Return the Host header for an address (RFC 9110, 7.2). It omits the default port.
 fn authority(address: &Address, default_port: u16) -> String {
     let whole = address.to_string();
     match whole.strip_suffix(&format!(":{default_port}")) {
@@ -202,7 +202,8 @@ async fn reach(reactor: &Rc<Reactor>, address: &Address, timeline: &mut Timeline
     outcome
 }
 
-/// Return `PlainRefused` if the server closed its first plain connection without an answer.
+/// Convert a failure to `PlainRefused` if the server closed its first plain connection without an answer. Return other
+/// failures unchanged.
 fn plain_refused(failure: Failure) -> Failure {
     match failure.class {
         Class::Closed | Class::Reset => {

@@ -1,11 +1,12 @@
-//! The request of an arm (RFC 9112, 3), built once.
+//! The request of an arm (RFC 9112, 3). Its bytes are built once.
 
 use crate::http::Settings;
 use base::error::{Class, Failure, Result};
 
-/// Sent with every request, unless the plan's headers contain another.
+/// The header field User-Agent of every request, unless the plan's headers contain another one.
 const USER_AGENT: &str = concat!("costof-engine/", env!("CARGO_PKG_VERSION"));
-/// Fields that follow from other settings: message framing, host and connection.
+/// The header fields that the plan's headers must not contain, because other settings determine them: host, connection,
+/// and the length of the body.
 const DERIVED_FIELDS: [&str; 4] = ["host", "connection", "content-length", "transfer-encoding"];
 
 pub struct Request {
@@ -27,6 +28,7 @@ impl Request {
         Ok(Request { keep_alive, last: format!("{text}Connection: close\r\n\r\n").into_bytes() })
     }
 
+    /// Return the request's bytes. The `last` request of a connection announces that the client closes it.
     pub fn bytes(&self, last: bool) -> &[u8] {
         if last { &self.last } else { &self.keep_alive }
     }
@@ -61,7 +63,7 @@ pub fn check(settings: &Settings) -> Result<()> {
     Ok(())
 }
 
-/// Return the name before the colon if it is a valid token (RFC 9110, 5.6.2).
+/// Return the name before the colon, if it is a valid token (RFC 9110, 5.6.2); otherwise None.
 fn field_name(line: &str) -> Option<&str> {
     let (name, _) = line.split_once(':')?;
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);

@@ -1,4 +1,5 @@
-//! Parsing of responses divided at any place (RFC 9112): headers, and bodies, which are counted and not kept.
+//! Parsing of responses that arrive in parts of any size (RFC 9112). Headers are parsed; bodies are counted and not
+//! kept.
 
 use base::error::{Class, Failure, Result};
 use httparse::{EMPTY_HEADER, Header, ParserConfig};
@@ -17,9 +18,10 @@ pub struct Response {
 #[derive(Debug, Default)]
 pub struct Reader {
     state: State,
-    /// The beginning of a header that is incomplete so far.
+    /// The received part of a header that is still incomplete.
     partial: Vec<u8>,
-    /// The last header. Equal bytes need no parsing, and most responses differ only once a second.
+    /// The last header. A header with the same bytes needs no parsing; most headers change only once a second, with
+    /// their date.
     last: Option<Known>,
     bytes: u64,
     body_bytes: u64,
@@ -41,8 +43,8 @@ enum State {
 }
 
 impl Reader {
-    /// Process the next bytes of a response, at least one. Once it is complete, return it and the number of bytes that
-    /// belong to it.
+    /// Process the next bytes of a response, at least one byte. If the response is now complete, return it and the
+    /// number of these bytes that belong to it; otherwise return None.
     pub fn take(&mut self, bytes: &[u8]) -> Result<Option<(Response, usize)>> {
         let mut rest = bytes;
         loop {
@@ -82,7 +84,8 @@ impl Reader {
         }
     }
 
-    /// Process the end of the connection, which ends a body without a stated length.
+    /// Process the end of the connection, which completes a body without a stated length. Errors: `closed` or
+    /// `short_body` if the response is incomplete.
     pub fn end(&mut self) -> Result<Response> {
         match self.state {
             State::UntilClose(head) => Ok(self.whole(head)),
@@ -90,14 +93,14 @@ impl Reader {
             State::Head => {
                 Err(Failure::new(Class::Closed, "the server closed the connection within a response's header"))
             }
-            State::Length(_, left) => Err(short(format!("{left} bytes of it were missing"))),
-            State::Chunked(..) => Err(short("its last chunk was missing".into())),
+            State::Length(_, left) => Err(short(format!("{left} bytes were missing"))),
+            State::Chunked(..) => Err(short("the last chunk was missing".into())),
         }
     }
 
-    /// Return the failure for a connection that was cut without a proper end, such as TLS's `close_notify`.
+    /// Return the failure for a connection that ended without announcing its end, as TLS does by `close_notify`.
     pub fn cut(&mut self) -> Failure {
-        self.end().err().unwrap_or_else(|| short("its end was not announced".into()))
+        self.end().err().unwrap_or_else(|| short("the body's end was not announced".into()))
     }
 
     pub fn software(&self) -> Option<String> {
@@ -111,7 +114,8 @@ impl Reader {
         response
     }
 
-    /// Return how many of these bytes belong to the header that ends within them; None if no header ends.
+    /// Return how many of these bytes belong to the header, if the header ends within them; otherwise keep the bytes
+    /// and return None.
     fn take_head(&mut self, bytes: &[u8]) -> Result<Option<usize>> {
         let known = self.partial.len();
         // Nearly every header arrives in one read and is parsed in place.
@@ -151,7 +155,7 @@ impl Reader {
     fn read(&mut self, text: &[u8]) -> Result<Head> {
         let head = read(text)?;
         match &mut self.last {
-            // A header of another second has the same length, so its allocation is reused.
+            // A header that differs only in its date has the same length, so the allocation is reused.
             Some(known) if known.text.len() == text.len() => {
                 known.text.copy_from_slice(text);
                 known.head = head;
@@ -175,26 +179,26 @@ fn short(detail: String) -> Failure {
     Failure::new(Class::ShortBody, format!("the server closed the connection within a response's body: {detail}"))
 }
 
-/// Longer headers are refused.
+/// The maximum length of a header in bytes.
 pub const LONGEST_HEAD: usize = 64 * 1024;
-/// Fields of a header.
+/// The maximum number of fields in a header.
 const MOST_FIELDS: usize = 128;
 /// The beginning of every supported response.
 const BEGINNING: &[u8] = b"HTTP/1.";
-/// The first byte of a TLS alert, with which a TLS server may answer a plain request (RFC 8446, 5.1).
+/// The first byte of a TLS alert (RFC 8446, 5.1). A TLS server may answer a plain request with an alert.
 const TLS_ALERT: u8 = 21;
-/// The number of bytes quoted from an invalid response.
+/// The maximum number of bytes that messages quote from an invalid response.
 const QUOTED: usize = 24;
-/// The maximal length of the server's name.
+/// The maximum length of the server's name.
 const LONGEST_SOFTWARE: usize = 100;
 
-/// The body after a header.
+/// How the body after a header ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Body {
     Length(u64),
     Chunked,
     UntilClose,
-    /// None: an interim response, after which the final one follows.
+    /// There is no body. This is an interim response, and the final one follows.
     Interim,
 }
 
@@ -206,8 +210,8 @@ pub struct Head {
     pub keep_alive: bool,
 }
 
-/// Return the length of a header that ends within these bytes; the first `known` bytes are known not to contain its
-/// end.
+/// Return the length of the header if it ends within these bytes; otherwise None. The header does not end within the
+/// first `known` bytes.
 pub fn end(bytes: &[u8], known: usize) -> Option<usize> {
     // A header ends with "\n\r\n" or "\n\n", whose first line feed may be among the known bytes.
     let mut from = known.saturating_sub(2);
@@ -263,7 +267,7 @@ pub fn software(bytes: &[u8]) -> Option<String> {
     Some(printable(server.value))
 }
 
-/// The fields that concern the message itself.
+/// The header fields that determine the body's length and whether the connection stays open.
 #[derive(Default)]
 struct Fields {
     length: Option<u64>,
@@ -295,7 +299,7 @@ impl Fields {
         Ok(())
     }
 
-    /// Return the kind of body (RFC 9112, 6.3).
+    /// Return how the body ends (RFC 9112, 6.3).
     fn body(&self, status: u16) -> Result<Body> {
         match (status, self.chunked, self.length) {
             (101, _, _) => Err(Failure::protocol("the server switches to another protocol without a request")),
@@ -322,17 +326,17 @@ fn printable(value: &[u8]) -> String {
     String::from_utf8_lossy(value).replace(char::is_control, " ")
 }
 
-/// The position in the framing of the next byte.
+/// The part of a chunked body to which the next byte belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Position {
     /// The first digit of a size.
     Size,
-    /// A further digit, or the end of the size.
+    /// A further digit of a size, or the end of the size.
     MoreSize,
-    /// After the digits, up to the line's end: extensions, which are ignored.
+    /// The rest of the line after the size: extensions, which are ignored.
     Extension,
     SizeEnd,
-    /// The data, of which `left` bytes remain.
+    /// The data of a chunk, of which `left` bytes are still to come.
     Data,
     DataReturn,
     DataEnd,
@@ -343,15 +347,16 @@ enum Position {
     LastEnd,
 }
 
+/// Parses the framing of a chunked body.
 #[derive(Debug, Clone)]
 pub struct Chunked {
     position: Position,
     left: u64,
-    /// Bytes of framing since the last data, which limits endless lines.
+    /// The number of bytes since the last data. It is limited, so that lines cannot be endless.
     framing: usize,
 }
 
-/// The result of processing some bytes.
+/// The result of processing received bytes.
 pub struct Progress {
     pub bytes: usize,
     pub data: u64,
@@ -433,7 +438,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Return the response and its length after these parts and the end of the connection, or the class of the error.
+    /// Return the response and its length after reading these parts and then the end of the connection; or the class of
+    /// the error.
     fn read<'a>(parts: impl Iterator<Item = &'a [u8]>) -> std::result::Result<(Response, usize), Class> {
         let (mut reader, mut before) = (Reader::default(), 0);
         for part in parts {
@@ -546,7 +552,7 @@ mod tests {
         }
     }
 
-    /// Bytes that resemble valid and invalid responses, so that their divisions reach every state.
+    /// Return bytes that resemble valid or invalid responses, so that dividing them reaches every state of the parser.
     fn response_like_bytes() -> impl Strategy<Value = Vec<u8>> {
         let line = prop::sample::select(vec![
             "HTTP/1.1 200 OK\r\n",
@@ -587,7 +593,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn division_of_bytes_makes_no_difference(bytes in response_like_bytes(), cuts in prop::collection::vec(1..20_usize, 1..20)) {
+        fn result_does_not_depend_on_how_bytes_are_divided(bytes in response_like_bytes(), cuts in prop::collection::vec(1..20_usize, 1..20)) {
             let mut rest = &bytes[..];
             let mut cuts = cuts.into_iter().cycle();
             let parts = std::iter::from_fn(|| {

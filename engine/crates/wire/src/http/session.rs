@@ -1,4 +1,4 @@
-//! A connection for one request at a time.
+//! A connection that sends one request at a time.
 
 use super::Service;
 use super::response::{Reader, Response};
@@ -11,10 +11,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use workload::{Ask, Requests};
 
-/// How long to wait for a server that has announced the connection's end.
+/// The maximum time in nanoseconds to wait until a server closes a connection whose end it has announced.
 const CLOSE_TIMEOUT_NS: u64 = 200_000_000;
-/// After this many successful reads in a row other tasks run and the deadline is checked. A body that arrives faster than
-/// it is read would block both otherwise.
+/// The number of successful reads in a row after which other tasks run and the deadline is checked. A body that arrives
+/// faster than it is read would otherwise block both.
 const READS_IN_A_ROW: u32 = 64;
 
 pub struct Session {
@@ -26,12 +26,12 @@ pub struct Session {
     reuse: Reuse,
 }
 
-/// The possible use of a connection after a response.
+/// Whether a connection can be used for another request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reuse {
     Possible,
     ServerEnds,
-    /// None: the client closed it, or its state is unknown.
+    /// The connection cannot be used: the client has closed it, or its state is unknown.
     Over,
 }
 
@@ -90,7 +90,7 @@ impl workload::Session for Session {
     async fn end(mut self) {
         if self.reuse == Reuse::ServerEnds {
             self.reactor.set_deadline(clock::now() + CLOSE_TIMEOUT_NS);
-            // Any result is fine: the connection is closed next.
+            // The result does not matter, because the connection is closed next.
             let _ = self.stream.receive_for(|_| ()).await;
         }
         self.close();
@@ -151,7 +151,8 @@ impl Ask for Session {
     }
 }
 
-/// Counts of one worker's complete responses, including those of failed requests. Bytes are counted inside TLS.
+/// Counts one worker's complete responses, including those of failed requests. Bytes are counted as the application
+/// sees them, without TLS.
 #[derive(Debug, Default)]
 pub struct Responses {
     statuses: Vec<(u16, u64)>,
@@ -162,8 +163,8 @@ pub struct Responses {
 }
 
 impl Responses {
-    /// Count a response. `reused`: the connection had carried another request; `usual`: the body has the expected
-    /// length.
+    /// Count a response. `reused`: the connection had already been used for another request; `usual`: the body has the
+    /// expected length.
     pub fn count(&mut self, response: &Response, reused: bool, usual: bool) {
         match self.statuses.iter_mut().find(|(known, _)| *known == response.status) {
             Some((_, count)) => *count += 1,

@@ -1,6 +1,7 @@
-//! The commands of a key-value workload: one document by its key, like drivers' `find_one`; batches, like their
-//! `insert_many`; and YCSB's operations like its MongoDB binding (`site.ycsb.db.MongoDbClient`). Each command is
-//! written directly into the message around constant parts, and replies are parsed in place.
+//! The commands of key-value workloads: reading one document by its key, like drivers' `find_one`; writing batches,
+//! like their `insert_many`; and YCSB's operations, like its MongoDB binding (`site.ycsb.db.MongoDbClient`). The
+//! constant parts of a command are built once, the rest is written directly into the message, and replies are parsed in
+//! place.
 
 use super::message::{self, Channel};
 use super::{ReadPreference, Settings, WriteConcern};
@@ -13,7 +14,7 @@ use std::io::Write;
 use std::ops::Range;
 use workload::ycsb::{Fields, Key, Table, Values};
 
-/// BSON element types.
+/// The types of BSON elements.
 const STRING: u8 = 0x02;
 const DOCUMENT: u8 = 0x03;
 const BINARY: u8 = 0x05;
@@ -23,14 +24,14 @@ const INT64: u8 = 0x12;
 /// The constant parts of an arm's commands.
 pub struct Commands {
     insert: RawDocumentBuf,
-    /// Unordered like in YCSB's binding.
+    /// The batch insert, which is unordered as in YCSB's binding.
     insert_many: RawDocumentBuf,
     update: RawDocumentBuf,
-    /// `find`'s first element, its last elements for one document, and those for many.
+    /// Parts of `find`: the first element, the last elements for one document, and those for many documents.
     find: Vec<u8>,
     one: Vec<u8>,
     many: Vec<u8>,
-    /// `getMore`'s elements after the cursor.
+    /// The elements of `getMore` after the cursor.
     more: Vec<u8>,
 }
 
@@ -46,7 +47,7 @@ impl Commands {
         let mut one = rawdoc! { "limit": 1, "singleBatch": true, "$db": database };
         let mut many = rawdoc! { "sort": { "_id": 1 }, "$db": database };
         let mut more = rawdoc! { "collection": collection, "$db": database };
-        // Like drivers, leave out the default.
+        // Drivers omit the read preference if it is the default.
         if settings.read_preference != ReadPreference::Primary {
             for command in [&mut one, &mut many, &mut more] {
                 command.append(cstr!("$readPreference"), rawdoc! { "mode": mode(settings.read_preference) });
@@ -108,8 +109,8 @@ impl Commands {
         check_written(channel.exchange().await?).map(|_| ())
     }
 
-    /// Read this many documents, starting with this key, in as many batches as the server returns. `last` is a buffer
-    /// for the last key.
+    /// Read this many documents, from this key on, in as many batches as the server returns. `last` is a reusable
+    /// buffer for the last key.
     pub async fn scan(
         &self,
         channel: &mut Channel,
@@ -143,7 +144,7 @@ impl Commands {
     }
 }
 
-/// Return a document's elements, without its length and its end.
+/// Return the bytes of a document's elements, without the document's length and end.
 fn elements(document: &RawDocumentBuf) -> Vec<u8> {
     let bytes = document.as_bytes();
     bytes[4..bytes.len() - 1].to_vec()
@@ -157,7 +158,7 @@ fn append_body(message: &mut Vec<u8>, elements: impl FnOnce(&mut Vec<u8>)) {
 fn append_command(message: &mut Vec<u8>, body: &RawDocumentBuf, name: &[u8], documents: impl FnOnce(&mut Vec<u8>)) {
     message::begin(message);
     message.extend_from_slice(body.as_bytes());
-    // Section kind 1, a document sequence: its length, its name, its documents.
+    // A section of kind 1 is a document sequence: its length, its name, and its documents.
     message.push(1);
     let at = message.len();
     message.extend_from_slice(&[0; 4]);
@@ -174,7 +175,7 @@ fn append_enclosed(message: &mut Vec<u8>, elements: impl FnOnce(&mut Vec<u8>)) {
     set_length(message, at);
 }
 
-/// Append a nested document. Names here and below end with a zero byte.
+/// Append a nested document. Here and below, `name` ends with a zero byte.
 fn append_document(message: &mut Vec<u8>, name: &[u8], elements: impl FnOnce(&mut Vec<u8>)) {
     message.push(DOCUMENT);
     message.extend_from_slice(name);
@@ -201,7 +202,7 @@ fn append_int64(message: &mut Vec<u8>, name: &[u8], number: i64) {
 
 fn append_field_name(message: &mut Vec<u8>, field: u32) {
     message.extend_from_slice(b"field");
-    // The common case without a formatter, which would cost as much as the rest of the field.
+    // Write one-digit numbers without a formatter, which would cost as much as the rest of the field.
     match field {
         0..10 => message.push(b'0' + field as u8),
         _ => write!(message, "{field}").expect("writing to memory"),
@@ -209,7 +210,7 @@ fn append_field_name(message: &mut Vec<u8>, field: u32) {
     message.push(0);
 }
 
-/// Append the fields like YCSB's binding: as binary values.
+/// Append the fields as binary values, as YCSB's binding does.
 fn append_values(message: &mut Vec<u8>, values: Values<'_>) {
     values.append(message, |message, field, length| {
         message.push(BINARY);
@@ -239,13 +240,13 @@ fn written(reply: &RawDocument, verb: &str) -> Result<()> {
     }
 }
 
-/// A batch of a scan's result.
+/// A batch of the documents that a scan returns.
 struct Batch {
     documents: u64,
     cursor: i64,
 }
 
-/// Parse a batch. Keys must be in order and not less than `last`, which is set to the last key.
+/// Parse a batch. Its keys must be in order and not less than `last`, which is then set to the batch's last key.
 fn read_batch(reply: &RawDocument, last: &mut Vec<u8>) -> Result<Batch> {
     let (mut ok, mut batch) = (false, None);
     for element in reply.iter() {
@@ -306,7 +307,7 @@ fn mode(preference: ReadPreference) -> &'static str {
 pub fn check_one_document(reply: &RawDocument) -> Result<()> {
     let mut ok = false;
     let mut documents_read = None;
-    // One pass over the top level; lookups by name would take two.
+    // Go through the top level once; two lookups by name would go through it twice.
     for element in reply.iter() {
         let (name, value) = element.map_err(message::malformed)?;
         match (name.as_str(), value) {
@@ -334,7 +335,7 @@ fn documents(cursor: &RawDocument) -> Result<usize> {
     Ok(count)
 }
 
-/// Append the write concern to a command; without one the server's default applies.
+/// Append the configured write concern to a command. Without one the server's default applies.
 fn append_write_concern(command: &mut RawDocumentBuf, settings: &Settings) {
     let concern = settings.write_concern.map(|concern| match concern {
         WriteConcern::Majority => rawdoc! { "w": "majority" },
@@ -345,7 +346,7 @@ fn append_write_concern(command: &mut RawDocumentBuf, settings: &Settings) {
     }
 }
 
-/// Append `{_id: "user…", field0: <binary>, …}`, with fields like in YCSB's MongoDB binding.
+/// Append the document `{_id: "user…", field0: <binary>, …}`, with fields as in YCSB's MongoDB binding.
 fn append_record(message: &mut Vec<u8>, table: &Table, record: u64) {
     append_enclosed(message, |document| {
         append_id(document, &table.key(record));
@@ -365,10 +366,10 @@ fn set_length(message: &mut [u8], at: usize) {
     message[at..at + 4].copy_from_slice(&length.to_le_bytes());
 }
 
-/// Check that the whole batch was written with its write concern; return the number of documents (`n`).
+/// Check that the whole batch was written with its write concern. Return the number of written documents (`n`).
 pub fn check_written(reply: &RawDocument) -> Result<i32> {
     let (mut ok, mut written, mut failed) = (false, 0, None);
-    // One pass over the top level; lookups by name would take one each.
+    // Go through the top level once; lookups by name would each go through it again.
     for element in reply.iter() {
         let (name, value) = element.map_err(message::malformed)?;
         match (name.as_str(), value) {
@@ -420,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_carry_the_write_concern() {
+    fn writes_contain_the_write_concern() {
         for (concern, expected) in
             [(serde_json::json!("majority"), rawdoc! { "w": "majority" }), (serde_json::json!(3), rawdoc! { "w": 3 })]
         {
@@ -433,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_carry_the_read_preference() {
+    fn reads_contain_the_read_preference() {
         let commands = commands(serde_json::json!({"read_preference": "nearest"}));
         let mut message = Vec::new();
         append_body(&mut message, |message| message.extend_from_slice(&commands.many));
@@ -468,7 +469,7 @@ mod tests {
     }
 
     proptest! {
-        /// Keys and values differ in length, so each length around them must be right.
+        /// Keys and values have various lengths, so every length field around them is tested.
         #[test]
         fn every_write_is_a_complete_document(record in any::<u64>(), count in 1..12_u32, longest in 1..400_u64) {
             let commands = commands(serde_json::json!({}));
@@ -499,7 +500,7 @@ mod tests {
             }
         }
 
-        /// Reach deeper states than arbitrary bytes would.
+        /// Damage a valid batch, because it reaches deeper states of the parser than arbitrary bytes would.
         #[test]
         fn damaged_batches_never_panic(at in 4..120_usize, with in any::<u8>()) {
             let reply = rawdoc! { "cursor": { "firstBatch": [{ "_id": "user1", "field0": 1 }], "id": 5_i64 }, "ok": 1.0 };
@@ -537,7 +538,7 @@ mod tests {
     }
 
     proptest! {
-        /// Keys differ in length, so each length around them must be right.
+        /// Keys have various lengths, so every length field around them is tested.
         #[test]
         fn every_key_makes_a_complete_document(record in any::<u64>()) {
             let mut message = Vec::new();

@@ -1,6 +1,6 @@
-//! hello and authentication in two round trips like drivers: hello carries the first message of SCRAM ("speculative
-//! authentication", MongoDB Handshake specification), so that authentication needs only one more. SASLprep is applied
-//! to the password, but not to the user name (Authentication specification).
+//! hello and authentication in two round trips, as drivers do it: hello contains the first message of SCRAM
+//! ("speculative authentication", MongoDB Handshake specification), so authentication needs only one more round trip.
+//! SASLprep is applied to the password, but not to the user name (Authentication specification).
 
 use super::Settings;
 use super::message::{self, Channel};
@@ -11,16 +11,16 @@ use bson::spec::BinarySubtype;
 use bson::{Binary, RawDocument, RawDocumentBuf, rawdoc};
 use std::sync::{Mutex, PoisonError};
 
-/// The result of hello.
+/// The server's answer to hello, and the authentication begun with it.
 pub struct HelloResult {
     pub reply: RawDocumentBuf,
-    /// The begun authentication; None without a user.
+    /// The authentication that hello has begun; None without a user.
     pub exchange: Option<Exchange>,
-    /// The server's answer to the first SCRAM message; None if the server ignored it.
+    /// The server's answer to the first SCRAM message; None if the server ignored this message.
     pub speculative: Option<SaslReply>,
 }
 
-/// A server's message in the SASL conversation.
+/// A message of the server in the SASL conversation.
 pub struct SaslReply {
     conversation: i32,
     done: bool,
@@ -40,7 +40,7 @@ fn hello_command() -> RawDocumentBuf {
     }
 }
 
-/// Send hello, and begin the authentication.
+/// Send hello. If there is a user, begin the authentication with it.
 pub async fn hello(channel: &mut Channel, credentials: Option<&Credentials>) -> Result<HelloResult> {
     let mut command = hello_command();
     let mut exchange = None;
@@ -71,7 +71,8 @@ pub async fn authenticate(
 ) -> Result<()> {
     let first = match speculative {
         Some(reply) => reply,
-        // A server that does not know the user ignores the first message in hello; a direct request returns the error.
+        // A server that does not know the user ignores the first SCRAM message in hello. Sent again in a command of its
+        // own, the message gets the server's error.
         None => {
             let mut start = start_command(&exchange);
             start.append(cstr!("$db"), credentials.source());
@@ -82,7 +83,7 @@ pub async fn authenticate(
     let mut reply = converse(channel, &continue_command(&first, proof.into_bytes(), credentials)).await?;
     expected.verify(&reply.payload)?;
     if !reply.done {
-        // A server without support for `skipEmptyExchange` requires one more, empty message.
+        // A server that does not support `skipEmptyExchange` requires one more, empty message.
         reply = converse(channel, &continue_command(&first, Vec::new(), credentials)).await?;
     }
     if reply.done { Ok(()) } else { Err(Failure::new(Class::Authentication, "the server does not finish SCRAM")) }
@@ -112,7 +113,7 @@ fn binary(bytes: Vec<u8>) -> Binary {
 
 async fn converse(channel: &mut Channel, command: &RawDocumentBuf) -> Result<SaslReply> {
     let reply = channel.command(command).await?;
-    // Every error of a server at this point concerns authentication.
+    // Every error that a server returns here concerns authentication.
     message::check_ok(reply).map_err(|failure| match failure.class {
         Class::Server => Failure { class: Class::Authentication, ..failure },
         _ => failure,
@@ -138,17 +139,18 @@ fn plain_refused(failure: Failure) -> Failure {
     }
 }
 
-/// Credentials with the password; never shown.
+/// The user's credentials. They include the password, so they are never printed.
 pub struct Credentials {
     username: String,
     prepared_password: String,
     source: String,
-    /// The cached salted password, which the specification requires. Salting costs thousands of hashes, which drivers
-    /// avoid for a second connection, so it must not be measured there.
+    /// The salted password of the last authentication. The specification requires drivers to cache it. Salting costs
+    /// thousands of hash operations, which drivers avoid from the second connection on, so later connections must not
+    /// include them.
     cached: Mutex<Option<CachedPassword>>,
 }
 
-/// A salted password with its salt and iterations.
+/// A salted password, with the salt and the number of iterations for which it is valid.
 struct CachedPassword {
     salt: Vec<u8>,
     iterations: usize,
@@ -156,7 +158,7 @@ struct CachedPassword {
 }
 
 impl Credentials {
-    /// Return None without a user.
+    /// Return the credentials in these settings; None without a user.
     pub fn new(settings: &Settings) -> Result<Option<Self>> {
         let (Some(username), Some(password)) = (&settings.username, &settings.password) else { return Ok(None) };
         Ok(Some(Credentials {
@@ -171,7 +173,7 @@ impl Credentials {
         &self.source
     }
 
-    /// Return the value of hello's `saslSupportedMechs`.
+    /// Return the value of the field `saslSupportedMechs` in hello.
     pub fn user_and_source(&self) -> String {
         format!("{}.{}", self.source, self.username)
     }
@@ -208,7 +210,7 @@ mod tests {
 
     #[test]
     fn saslprep_is_applied_to_passwords() {
-        // RFC 4013, 3: a soft hyphen is mapped to nothing.
+        // SASLprep removes a soft hyphen (RFC 4013, 3).
         assert_eq!(saslprep("I\u{ad}X").unwrap(), "IX");
         assert_eq!(saslprep("\u{7}").unwrap_err().class, Class::Authentication);
     }

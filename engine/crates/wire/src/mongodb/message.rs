@@ -1,5 +1,5 @@
-//! The bytes of OP_MSG (MongoDB Wire Protocol, "OP_MSG") with one body section, fully validated; and a connection for
-//! one request and reply at a time, with reusable buffers.
+//! Building and full validation of OP_MSG messages with one body section (MongoDB Wire Protocol, "OP_MSG"); and a
+//! connection that sends one request at a time and receives its reply, with reusable buffers.
 
 use crate::buffered::Buffered;
 use base::error::{Class, Failure, Result};
@@ -7,26 +7,26 @@ use bson::{RawBsonRef, RawDocument, RawDocumentBuf};
 use net::transport::Stream;
 use std::ops::Range;
 
-/// The largest message in either direction (`maxMessageSizeBytes` of hello).
+/// The maximum number of bytes of a message in either direction (`maxMessageSizeBytes` in the answer to hello).
 pub const MAX_MESSAGE: usize = 48_000_000;
-/// messageLength, requestID, responseTo, opCode.
+/// The number of bytes of the header: messageLength, requestID, responseTo and opCode.
 pub const HEADER: usize = 16;
-/// Header, flagBits, section kind.
+/// The position of the body: after the header, flagBits and the kind of the section.
 pub const BODY_AT: usize = HEADER + 5;
 
 const OP_MSG: i32 = 2013;
 const CHECKSUM_PRESENT: u32 = 1;
 const MORE_TO_COME: u32 = 2;
-/// The receiver must understand all set bits from 0 to 15.
+/// The flags 0 to 15, all of which the receiver must understand if they are set.
 const REQUIRED_BITS: u32 = 0xffff;
 const CHECKSUM: usize = 4;
-/// Codes of "state change errors" (Server Discovery and Monitoring specification): the server is shutting down or was
-/// interrupted by it, is not or no longer the primary, or is neither primary nor secondary.
+/// The codes of "state change errors" (Server Discovery and Monitoring specification). The server is shutting down, is
+/// not or no longer the primary, or is neither primary nor secondary.
 const NOT_PRIMARY: [i32; 8] = [91, 189, 10058, 10107, 11600, 11602, 13435, 13436];
-/// An empty BSON document.
+/// The minimum number of bytes of a body: an empty BSON document.
 const SMALLEST_BODY: usize = 5;
 
-/// Begin a message with its header, no flags, and the kind byte of its body. [`finish`] sets the length.
+/// Begin a message: append its header, no flags, and the kind of its body. [`finish`] sets the length.
 pub fn begin(message: &mut Vec<u8>) {
     message.clear();
     for word in [0, 0, 0, OP_MSG, 0] {
@@ -41,7 +41,7 @@ pub fn finish(message: &mut [u8], request_id: i32) {
     message[4..8].copy_from_slice(&request_id.to_le_bytes());
 }
 
-/// Return the length of the message that begins with these bytes; None if there are too few.
+/// Return the length of the message that begins with these bytes; None if there are too few bytes to know it.
 pub fn length(start: &[u8]) -> Result<Option<usize>> {
     let Some(bytes) = start.first_chunk::<4>() else { return Ok(None) };
     let length = i32::from_le_bytes(*bytes);
@@ -70,7 +70,7 @@ pub fn body(message: &[u8], request_id: i32) -> Result<&RawDocument> {
         return Err(wrong("does not begin with a body"));
     }
     let end = message.len() - if flags & CHECKSUM_PRESENT == 0 { 0 } else { CHECKSUM };
-    // The document's own length must fill the message: a second section is not expected.
+    // The document must fill the rest of the message, because a second section is not expected.
     RawDocument::from_bytes(&message[BODY_AT..end]).map_err(|error| wrong(&format!("is not valid BSON: {error}")))
 }
 
@@ -107,7 +107,8 @@ fn int32(bytes: &[u8], at: usize) -> i32 {
     i32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }
 
-/// Requests out, replies in.
+/// A connection to a MongoDB server. A request is written to [`Channel::request`], and [`Channel::exchange`] sends it
+/// and returns its reply.
 pub struct Channel {
     pub(super) io: Buffered,
     request_id: i32,
@@ -212,7 +213,7 @@ mod tests {
             }
         }
 
-        /// Reach deeper states than arbitrary bytes would.
+        /// Damage a valid reply, because it reaches deeper states of the parser than arbitrary bytes would.
         #[test]
         fn damaged_replies_never_panic(at in 0..200_usize, with in any::<u8>(), cut in 0..200_usize) {
             let document = rawdoc! {

@@ -1,7 +1,7 @@
-//! MongoDB's wire protocol: OP_MSG, hello, SCRAM-SHA-256, discovery of a replica set, and the commands of a key-value
-//! workload. It behaves like drivers where a measurement would show the difference: hello carries a speculative
-//! authentication, so a connection with a user takes one round trip for hello and one for authentication; salted
-//! passwords are cached; a connection is used for one operation at a time.
+//! MongoDB's wire protocol: OP_MSG, hello, SCRAM-SHA-256, discovery of a replica set, and the commands of key-value
+//! workloads. The client behaves like drivers wherever this affects a measurement. It sends the first authentication
+//! message in hello, so a connection with a user takes one round trip for hello and one for authentication. It caches
+//! salted passwords, and uses a connection for one operation at a time.
 
 mod commands;
 mod login;
@@ -27,28 +27,28 @@ use topology::{Members, Scout};
 use workload::ycsb::{Fields, Key, Table, TablePlace, Values};
 use workload::{Ask, Job, KeyValue, RECORDS, Records, Target};
 
-/// The location of a MongoDB service and the way to read it.
+/// The location of a MongoDB service, and how to read it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// Seeds, `host:port`; one that answers is enough.
+    /// The addresses of some members, `host:port`. One that answers is enough to find the others.
     pub addresses: Vec<String>,
     /// The name of the replica set; null for a single server.
     pub replica_set: Option<String>,
     #[serde(default)]
     pub read_preference: ReadPreference,
-    /// Null for no authentication.
+    /// The user; null for a service without authentication.
     pub username: Option<String>,
     pub password: Option<Secret>,
     #[serde(default = "admin")]
     pub auth_source: String,
     pub database: String,
     pub collection: String,
-    /// Sent with every write; the server's default where absent.
+    /// The write concern of every write. If it is absent, the server's default applies.
     pub write_concern: Option<WriteConcern>,
 }
 
-/// The number of members that must have a write before it is acknowledged (MongoDB's `w`).
+/// How many members must have a write before it is acknowledged (MongoDB's `w`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "WriteConcernValue")]
 pub enum WriteConcern {
@@ -56,7 +56,7 @@ pub enum WriteConcern {
     Members(i32),
 }
 
-/// A write concern in a plan.
+/// A write concern as a plan contains it.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum WriteConcernValue {
@@ -71,7 +71,7 @@ impl TryFrom<WriteConcernValue> for WriteConcern {
     fn try_from(value: WriteConcernValue) -> std::result::Result<Self, Self::Error> {
         match value {
             WriteConcernValue::Words(words) if words == "majority" => Ok(WriteConcern::Majority),
-            // Unacknowledged writes cannot be measured.
+            // A write concern of 0 is not allowed, because unacknowledged writes cannot be measured.
             WriteConcernValue::Members(members @ 1..=50) => Ok(WriteConcern::Members(members as i32)),
             _ => Err("write_concern must be \"majority\" or a number of members from 1 to 50"),
         }
@@ -82,7 +82,7 @@ fn admin() -> String {
     "admin".into()
 }
 
-/// The members to read from (MongoDB server selection specification, "Read preference").
+/// Which members are read (MongoDB server selection specification, "Read preference").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ReadPreference {
@@ -94,7 +94,7 @@ pub enum ReadPreference {
     Nearest,
 }
 
-/// A replica set or a single `mongod`.
+/// The protocol of MongoDB replica sets and of single `mongod` servers.
 pub const PROTOCOL: Protocol = Protocol::of::<Settings>("mongodb", RECORDS);
 
 impl crate::Settings for Settings {
@@ -114,22 +114,24 @@ impl crate::Settings for Settings {
 
 /// The default port.
 const DEFAULT_PORT: u16 = 27017;
-/// During an election: the pause between two discoveries, and the time limit for one member's answer.
+/// The pause between two discoveries during an election, and the time limit for one member's answer then, in
+/// nanoseconds.
 const LOOK_EVERY_NS: u64 = 50_000_000;
 const LOOK_TIMEOUT_NS: u64 = 1_000_000_000;
 
-/// An arm's replica set or single server after discovery.
+/// A replica set or a single server after discovery, as one arm uses it.
 pub struct Service {
     settings: Settings,
     transport: Transport,
     credentials: Option<Credentials>,
     commands: Commands,
-    /// The members of the last discovery, since the primary may change.
+    /// The members found by the last discovery. They change if another member becomes the primary.
     members: RwLock<Arc<Members>>,
 }
 
 impl Service {
-    /// Find the members through the first seed that answers, and open one session to the first member to read.
+    /// Find the members through the first seed that answers. Then open one session to the first member to be read, to
+    /// verify that this works.
     pub async fn discover(
         settings: &Settings,
         transport: &net::settings::Transport,
@@ -154,6 +156,7 @@ impl Service {
         Ok(service)
     }
 
+    /// Return the member that this worker reads from. Workers are distributed evenly.
     pub fn reader(&self, worker: usize) -> Address {
         let members = self.members();
         members.readers[worker % members.readers.len()].clone()
@@ -199,7 +202,7 @@ impl crate::Service for Service {
     }
 }
 
-/// Connect by TCP, and by TLS if configured: MongoDB has no greeting before it.
+/// Connect by TCP, and begin TLS if it is configured. In MongoDB the server sends nothing before TLS.
 async fn connect(
     reactor: &Rc<Reactor>,
     address: &Address,
@@ -255,7 +258,7 @@ impl workload::Client for Client {
         let deadline = self.reactor.deadline();
         loop {
             let result = self.service.rediscover_once(&self.reactor, target).await;
-            // The discovery has set other deadlines.
+            // The discovery has changed the deadline.
             self.reactor.set_deadline(deadline);
             let next = clock::now() + LOOK_EVERY_NS;
             if result.is_ok() || next >= deadline {

@@ -1,6 +1,7 @@
-//! The members of a service, and those that are read and written (Server Discovery and Monitoring, Server Selection
-//! specifications). There is no monitoring: a run measures the members found at its start, and a member that disappears
-//! is an error of its arm. Only YCSB's workloads discover the members again, so that a run outlasts an election.
+//! Discovery of the members of a service, and selection of those for reads and writes (Server Discovery and Monitoring,
+//! Server Selection specifications). Members are not monitored: a run measures the members found at its start, and a
+//! member that disappears is an error of its arm. Only YCSB's workloads discover the members again, so that a run
+//! continues after an election.
 
 use super::message::{self, Channel};
 use super::{DEFAULT_PORT, login};
@@ -14,29 +15,29 @@ use net::transport::{Address, Transport};
 use record::Timeline;
 use std::rc::Rc;
 
-/// The members in use.
+/// The members that an arm reads and writes.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Members {
-    /// The member for writes; a service without one can still be read.
+    /// The member for writes. It may be missing, because a service without it can still be read.
     pub writer: Option<Address>,
-    /// The members that match the read preference, sorted; at least one.
+    /// The members that match the read preference, sorted. There is at least one.
     pub readers: Vec<Address>,
 }
 
-/// A server's description of itself and its set.
+/// A server's description of itself and of its replica set.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Description {
     set: Option<String>,
     writable: bool,
     secondary: bool,
-    /// `hosts` and `passives`, which clients may read. Hidden members are in neither list.
+    /// The members in `hosts` and `passives`, which clients may read from. Hidden members are in neither list.
     members: Vec<String>,
 }
 
-/// Queries servers for their descriptions, over separate connections without a user.
+/// Asks servers for their descriptions, over separate connections without authentication.
 pub struct Scout<'a> {
     pub settings: &'a Settings,
-    /// The arm's transport: a member without TLS does not match a TLS arm.
+    /// The arm's transport. In a TLS arm, a member without TLS cannot be used.
     pub transport: &'a Transport,
     pub reactor: &'a Rc<Reactor>,
     pub timeout_ns: u64,
@@ -95,7 +96,8 @@ impl Scout<'_> {
     }
 }
 
-/// Choose among the members that answered; `silent` is the failure of one that did not.
+/// Select the members that match the read preference among those that answered. If none matches, return `silent`, the
+/// failure of a member that did not answer, or an error with the counts of members.
 fn select(
     mut answered: Vec<(Address, Description)>,
     preference: ReadPreference,
@@ -172,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn preferred_members_have_a_substitute() {
+    fn preferred_reads_fall_back_to_other_members() {
         use ReadPreference::*;
         assert_eq!(readers(&[(1, true, false)], SecondaryPreferred), [1]);
         assert_eq!(readers(&[(2, false, true)], PrimaryPreferred), [2]);
@@ -181,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn silent_member_is_the_reason_for_no_match() {
+    fn failure_of_a_silent_member_is_reported_if_no_member_matches() {
         let lonely = || vec![member(1, true, false)];
         let reason = |silent| select(lonely(), ReadPreference::Secondary, silent).unwrap_err().class;
         assert_eq!(reason(None), Class::NoMember);

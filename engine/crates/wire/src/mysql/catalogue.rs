@@ -1,4 +1,4 @@
-//! Queries about a server's tables, with an account only for this purpose.
+//! Queries about a server's tables, which the gateway sends with an account of its own.
 
 use super::channel::Layout;
 use super::login::{self, Credentials};
@@ -12,13 +12,13 @@ use net::transport::{Address, Transport};
 use record::Timeline;
 use std::rc::Rc;
 
-/// The values of a row in the order of the SELECT; NULL becomes an empty string.
+/// The values of a row, in the order of the SELECT. NULL becomes an empty string.
 pub type Row = Vec<String>;
 
-/// Settings under which the server parses queries in one way and returns all rows.
+/// The settings under which every server parses the queries alike and returns all rows.
 const SETTINGS: &str = "SET NAMES utf8mb4, @@session.sql_mode = '', @@session.sql_select_limit = 18446744073709551615";
 
-/// A connection for queries.
+/// A connection for queries about a server's tables.
 pub struct Inquiry {
     channel: super::channel::Channel,
     without_eof: bool,

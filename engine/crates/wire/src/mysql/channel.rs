@@ -1,5 +1,6 @@
-//! A connection for packets with reusable buffers. It is the only place that reads result sets (MySQL Internals, "Text
-//! Resultset" and "Binary Protocol Resultset"): a count of columns, their definitions, rows, and an end.
+//! A connection that sends and receives packets, with reusable buffers. Only this module reads result sets (MySQL
+//! Internals, "Text Resultset" and "Binary Protocol Resultset"): the number of columns, their definitions, the rows,
+//! and the packet that ends them.
 
 use super::decryption::Decryption;
 use crate::buffered::Buffered;
@@ -11,10 +12,10 @@ use net::transport::{Address, Stream, Transport};
 use record::Timeline;
 use std::ops::Range;
 
-/// Packets out, packets in.
+/// A connection to a MySQL server.
 pub struct Channel {
     pub(super) io: Buffered,
-    /// The sequence number of the next packet from either side; each command starts again at 0.
+    /// The sequence number of the next packet, whichever side sends it. Each command starts again at 0.
     sequence: u8,
     pub(super) decryption: Option<Decryption>,
 }
@@ -28,13 +29,14 @@ impl Channel {
         Ok(Channel { io: self.io.secure(transport, address, timeline).await?, ..self })
     }
 
-    /// Return the buffer for the next packet of a conversation; then call [`Channel::send`].
+    /// Return the buffer for the next packet of the login. After filling it, call [`Channel::send`].
     pub fn reply(&mut self) -> &mut Vec<u8> {
         self.io.outbox.clear();
         self.io.outbox.resize(HEADER, 0);
         &mut self.io.outbox
     }
 
+    /// Return the buffer for the arguments of a new command. After filling it, call [`Channel::send`].
     pub fn command(&mut self, command: u8) -> &mut Vec<u8> {
         self.sequence = 0;
         let packet = self.reply();
@@ -76,9 +78,9 @@ impl Channel {
         }
     }
 
-    /// Check the number as soon as the header has arrived: a server of another protocol could announce megabytes that
-    /// never arrive. A server that ends a connection on its own sends its error with an unexpected number, so errors
-    /// may have any.
+    /// Check the sequence number as soon as the header has arrived: a server of another protocol could announce
+    /// megabytes that never arrive. An error packet may have any number, because a server that ends a connection on its
+    /// own sends an unexpected one.
     fn check_sequence(&self, sequence: u8, first: Option<&u8>) -> Result<()> {
         let is_error = first.is_none_or(|first| packet::is_error(&[*first]));
         if sequence == self.sequence || is_error {
@@ -88,11 +90,11 @@ impl Channel {
     }
 }
 
-/// The layout of an answer.
+/// The layout of an answer: the format of its rows, and how lists end.
 #[derive(Debug, Clone, Copy)]
 pub struct Layout {
     pub binary: bool,
-    /// Lists end without an EOF packet.
+    /// Whether lists end without an EOF packet.
     pub without_eof: bool,
 }
 
@@ -124,8 +126,8 @@ impl Channel {
         Ok(())
     }
 
-    /// Return the next row of a result set as the server sent it, decrypted if a gateway has encrypted it. Return None
-    /// at the end, after which nothing may follow ([`Buffered::check_idle`]).
+    /// Return the next row of a result set, decrypted if a gateway has encrypted it. Return None after the last row;
+    /// then [`Buffered::check_idle`] checks that nothing follows.
     pub async fn receive_row(&mut self, layout: Layout) -> Result<Option<&[u8]>> {
         let packet = self.receive_at().await?;
         let packet = packet::not_an_error(self.io.at(packet))?;

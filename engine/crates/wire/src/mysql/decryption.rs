@@ -1,6 +1,6 @@
-//! Decryption of columns that a gateway has encrypted (docs/column-encryption-protocol.md, "What is sent"). Definitions
-//! are examined as they arrive, and each row is restored to the server's original. Without encryption a definition is
-//! only skipped through, and a row is not touched.
+//! Decryption of columns that a gateway has encrypted (docs/column-encryption-protocol.md, "What is sent"). Each
+//! definition is examined as it arrives. Then each row is restored to what the server sent to the gateway. The
+//! definition of a plaintext column is only skipped over, and a row without encrypted columns is not copied.
 
 use base::error::{Class, Failure, Result};
 use encryption::{
@@ -15,14 +15,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The limit of cached column definitions, after which the cache is cleared. Statements with ever new names must not
-/// fill the memory.
+/// The maximum number of cached column definitions, after which the cache is cleared. Otherwise statements with ever
+/// new column names would fill the memory.
 const MAX_CACHED_COLUMNS: usize = 4096;
 
-/// The amount decrypted in a slice, including failed operations.
+/// The number of values and bytes that a slice has decrypted, including its failed operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Decrypted {
-    /// Without NULLs, which are not encrypted.
+    /// The number of decrypted values. NULLs are not encrypted, so they do not count.
     pub values: u64,
     pub bytes: u64,
 }
@@ -34,7 +34,8 @@ impl Tally for Decrypted {
     }
 }
 
-/// An arm's master keys, the columns that must be encrypted, and the amount that its sessions have decrypted.
+/// An arm's master keys, the columns that must be encrypted, and the number of values and bytes that the arm's sessions
+/// have decrypted.
 pub struct MasterKeys {
     keys: BTreeMap<String, MasterKey>,
     demands: Vec<Demand>,
@@ -48,7 +49,8 @@ impl MasterKeys {
         MasterKeys { keys, demands, values: AtomicU64::new(0), bytes: AtomicU64::new(0) }
     }
 
-    /// Return the amount decrypted since the last call. Sessions add to it at the end of a result set.
+    /// Return the numbers of values and bytes decrypted since the last call. Each session adds to them at the end of a
+    /// result set.
     pub fn take_decrypted(&self) -> Decrypted {
         Decrypted { values: self.values.swap(0, Ordering::Relaxed), bytes: self.bytes.swap(0, Ordering::Relaxed) }
     }
@@ -58,11 +60,13 @@ impl MasterKeys {
         self.bytes.fetch_add(decrypted.bytes, Ordering::Relaxed);
     }
 
+    /// Return an error if the client requires this column to be encrypted. Call this for columns that the client cannot
+    /// decrypt.
     fn demand(&self, definition: &Definition<'_>) -> Result<()> {
         let is_demanded =
             |demand: &Demand| demand.matches(definition.original) || demand.matches(definition.visible_names());
         match self.demands.iter().any(is_demanded) {
-            true => Err(Failure::new(Class::Encryption, "it must be encrypted for this client, and is not")),
+            true => Err(Failure::new(Class::Encryption, "this client requires it to be encrypted, but it is not")),
             false => Ok(()),
         }
     }
@@ -72,7 +76,7 @@ impl MasterKeys {
         let key = self.keys.get(name).ok_or_else(|| {
             Failure::new(
                 Class::Encryption,
-                format!("it needs the master key '{}', which is not here", name.escape_debug()),
+                format!("it needs the master key '{}', which this client does not have", name.escape_debug()),
             )
         })?;
         let with_key_name = |failure: Failure| failure.with(&format!("master key '{name}'"));
@@ -80,12 +84,13 @@ impl MasterKeys {
     }
 }
 
+/// Decrypts the result sets of one session.
 pub struct Decryption {
     master_keys: Arc<MasterKeys>,
     salt: SessionSalt,
-    /// The current data key. Older keys are dropped, and refused by their numbers.
+    /// The current data key. Older keys are dropped, and refused because their numbers are lower.
     data_key: Option<SessionKey>,
-    /// Cached columns by the bytes of their definitions.
+    /// Columns that occurred before, by the bytes of their definitions.
     cached_columns: HashMap<Box<[u8]>, Column>,
     columns: Vec<Column>,
     encrypted: usize,
@@ -94,7 +99,7 @@ pub struct Decryption {
     decrypted: Decrypted,
 }
 
-/// An unwrapped data key and its openers.
+/// A session's unwrapped data key, and the openers already created from it.
 struct SessionKey {
     master_key: String,
     wrapped: [u8; WRAPPED_KEY],
@@ -106,11 +111,12 @@ struct SessionKey {
 #[derive(Clone)]
 struct Column {
     form: BinaryForm,
-    /// Present if the column is to be decrypted. Ciphertext without a key for this client is left unchanged.
+    /// The data to decrypt the column. It is None for plaintext, and for ciphertext without a key for this client,
+    /// which is left unchanged.
     encrypted: Option<Rc<Encrypted>>,
 }
 
-/// A column to decrypt.
+/// The data to decrypt a column.
 struct Encrypted {
     label: String,
     form: BinaryForm,
@@ -133,17 +139,16 @@ impl Decryption {
         }
     }
 
+    /// Begin a new result set.
     pub fn begin(&mut self) {
         self.settle();
         self.columns.clear();
         self.encrypted = 0;
-        self.data_key
-            .iter()
-            .flat_map(|cached_columns| cached_columns.openers.values())
-            .for_each(|opener| opener.begin());
+        self.data_key.iter().flat_map(|key| key.openers.values()).for_each(|opener| opener.begin());
     }
 
-    /// Process the next column definition. Errors: `protocol`; `encryption` if the column's values cannot be decrypted.
+    /// Process the next column definition. Errors: `protocol` if it is malformed; `encryption` if the column's values
+    /// cannot be decrypted.
     pub fn define(&mut self, packet: &[u8]) -> Result<()> {
         let column = match Definition::plain_kind(packet) {
             Some(kind) if self.master_keys.demands.is_empty() => {
@@ -156,7 +161,8 @@ impl Decryption {
         Ok(())
     }
 
-    /// Return the row as the server sent it. Errors: `protocol`; `encryption` if a value was changed.
+    /// Return the row with its encrypted values decrypted, as the server sent it to the gateway. Errors: `protocol` if
+    /// the row is malformed; `encryption` if a value was tampered with.
     pub fn row<'a>(&'a mut self, packet: &'a [u8], format: RowFormat) -> Result<&'a [u8]> {
         if self.encrypted == 0 {
             return Ok(packet);
@@ -240,7 +246,8 @@ impl Decryption {
             self.cached_columns.clear();
         }
         let Some((envelope, wrapped)) = envelope.and_then(|envelope| Some((envelope, envelope.key?))) else {
-            // Ciphertext without a key for this client does not prove encryption.
+            // Ciphertext without a key for this client does not count as encrypted, because the client cannot verify
+            // it.
             self.master_keys.demand(&definition).map_err(named)?;
             let column = Column { form, encrypted: None };
             self.cached_columns.insert(packet.into(), column.clone());
@@ -268,11 +275,11 @@ impl Decryption {
         let current = match &mut self.data_key {
             Some(cached_columns) if is_current(cached_columns) => cached_columns,
             Some(cached_columns) if wrapped.number <= cached_columns.key.number() => {
-                return Err(Failure::new(Class::Encryption, "its data key is not the session's present one"));
+                return Err(Failure::new(Class::Encryption, "its data key is not the session's current one"));
             }
             before => {
                 let key = self.master_keys.unwrap(wrapped, self.salt)?;
-                // Cached columns belong to the previous key.
+                // The cached columns use the previous key.
                 self.cached_columns.clear();
                 let (master_key, wrapped) = (wrapped.master_key.into(), *wrapped.data_key);
                 before.insert(SessionKey { master_key, wrapped, key, openers: HashMap::new() })
@@ -282,6 +289,7 @@ impl Decryption {
         Ok(openers.entry(algorithm).or_insert_with(|| Rc::new(key.opener(algorithm))).clone())
     }
 
+    /// Add the numbers of this session's decrypted values and bytes to those of the arm.
     pub fn settle(&mut self) {
         if self.decrypted.values > 0 {
             self.master_keys.add(std::mem::take(&mut self.decrypted));

@@ -1,7 +1,8 @@
-//! Login from a connected socket: greeting, TLS, and authentication, which may take several steps.
+//! Login on a connected socket: greeting, TLS, and authentication, which may take several steps.
 //!
-//! The authentication plugins of current servers are supported. Only `caching_sha2_password` may send the password
-//! itself, if the server has not cached it: under TLS, or encrypted with the server's public key.
+//! The authentication plugins of current servers are supported. The password itself is sent only for
+//! `caching_sha2_password` if the server has not cached it, and then only under TLS or encrypted with the server's
+//! public key.
 
 use super::Settings;
 use super::channel::Channel;
@@ -18,24 +19,24 @@ use openssl::sha::{Sha1, Sha256, Sha512, sha1, sha256, sha512};
 use record::{Phase, Timeline};
 use std::rc::Rc;
 
-/// First bytes of a server's answer to an authentication packet.
+/// The first byte of a server's answer to an authentication packet.
 const ACCEPTED: u8 = 0x00;
 const MORE_DATA: u8 = 0x01;
-/// `caching_sha2_password`: the server's answers, …
+/// The server's answers in `caching_sha2_password`.
 const FAST_AUTH_SUCCEEDED: u8 = 3;
 const FULL_AUTH_WANTED: u8 = 4;
-/// … and the client's request for the server's public key.
+/// The client's request for the server's public key in `caching_sha2_password`.
 const PUBLIC_KEY_WANTED: u8 = 2;
-/// Enough for a switch of the plugin, full authentication, a key, and an OK. A server that needs more will not accept
-/// the client.
+/// The maximum number of answers during an authentication. It is enough for a switch of the plugin, full
+/// authentication, a public key, and an OK. A server that sends more will not accept the client.
 const MAX_STEPS: usize = 8;
 
 /// A logged-in connection.
 pub struct LoggedIn {
     pub channel: Channel,
-    /// Lists end without an EOF packet.
+    /// Whether lists end without an EOF packet.
     pub without_eof: bool,
-    /// The salt of a gateway's keys; present if the client decrypts.
+    /// The salt of the session's keys for encrypted columns; None if the client does not decrypt.
     pub salt: Option<SessionSalt>,
 }
 
@@ -53,7 +54,7 @@ pub async fn log_in(
         if !greeting.offers_tls() {
             return Err(Failure::new(Class::TlsRefused, "the server's greeting does not offer TLS"));
         }
-        // The server sends no answer to this: the TLS handshake begins at once.
+        // The server does not answer this request, so the TLS handshake begins at once.
         greeting.append_tls_request(user.decrypts(), channel.reply());
         channel.send().await?;
         channel = channel.secure(transport, address, timeline).await?;
@@ -78,7 +79,7 @@ struct Proof<'a> {
     nonce: Vec<u8>,
 }
 
-/// The next step that a server's packet requests.
+/// The step that a server's packet requests from the client.
 enum Step {
     Accepted,
     Wait,
@@ -88,7 +89,7 @@ enum Step {
 
 impl<'a> Proof<'a> {
     fn new(channel: &'a mut Channel, user: &'a Credentials, greeting: &Greeting) -> Self {
-        // A server may propose a plugin that this user does not have; it then requests another.
+        // A server may first propose a plugin that this user does not have. It then requests another one.
         let plugin = Plugin::named(&greeting.plugin).unwrap_or(Plugin::Native);
         Proof { channel, user, plugin, nonce: greeting.nonce.clone() }
     }
@@ -96,7 +97,8 @@ impl<'a> Proof<'a> {
     async fn authenticate(mut self, greeting: &Greeting, nonce: Option<&ClientNonce>) -> Result<()> {
         let tls = !self.channel.io.stream().is_plain();
         let proof = self.plugin.proof(self.user, &self.nonce)?;
-        // A gateway learns from the attributes that the client decrypts, and the client's part of the keys' salt.
+        // The connection attributes announce to a gateway that the client decrypts, and contain the client's part of
+        // the session salt.
         let nonce = nonce.map(ClientNonce::hex).unwrap_or_default();
         let attributes: [&[u8]; 4] = [DECRYPTS_ATTRIBUTE, b"1", NONCE_ATTRIBUTE, nonce.as_bytes()];
         let response = Response {
@@ -127,7 +129,7 @@ impl<'a> Proof<'a> {
         self.plugin.proof(self.user, &self.nonce)
     }
 
-    /// Return the password itself, protected by TLS or by the server's public key.
+    /// Return the password itself if TLS protects it; otherwise return it encrypted with the server's public key.
     async fn password(&mut self) -> Result<Vec<u8>> {
         if !self.channel.io.stream().is_plain() {
             return Ok(self.user.password_with_zero());
@@ -155,8 +157,8 @@ fn read_step(packet: &[u8], plugin: Plugin) -> Result<Step> {
     }
 }
 
-/// Add a hint, because MariaDB denies access with the same message for a wrong password and for a plaintext connection
-/// that must use TLS.
+/// Add to an error that TLS may be required. MariaDB denies access with the same message for a wrong password and for a
+/// plaintext connection of a user that must use TLS.
 fn hint_at_tls(failure: Failure, greeting: &Greeting) -> Failure {
     if failure.class != Class::Authentication || !greeting.offers_tls() {
         return failure;
@@ -176,10 +178,10 @@ fn unknown(plugin: &[u8]) -> Failure {
     )
 }
 
-/// The length of the nonce of `client_ed25519`.
+/// The number of bytes of the nonce of `client_ed25519`.
 const ED25519_NONCE: usize = 32;
 
-/// The user's credentials, with the password; never shown.
+/// The user's credentials. They include the password, so they are never printed.
 pub struct Credentials {
     username: Vec<u8>,
     password: Vec<u8>,
@@ -217,7 +219,7 @@ impl Credentials {
         bytes
     }
 
-    /// Return the password encrypted with this public key (PEM), and masked with this connection's nonce.
+    /// Return the password, masked with this connection's nonce and encrypted with this public key (PEM).
     pub fn encrypted_password(&self, nonce: &[u8], key: &[u8]) -> Result<Vec<u8>> {
         let mut bytes = self.password_with_zero();
         bytes.iter_mut().zip(nonce.iter().cycle()).for_each(|(byte, pad)| *byte ^= pad);
@@ -232,14 +234,14 @@ impl Credentials {
     }
 }
 
-/// An authentication plugin.
+/// A supported authentication plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Plugin {
-    /// `mysql_native_password`, of MySQL 4.1 to 5.7 and MariaDB.
+    /// `mysql_native_password`, used by MySQL 4.1 to 5.7 and by MariaDB.
     Native,
-    /// `caching_sha2_password`, of MySQL 8.
+    /// `caching_sha2_password`, used by MySQL 8.
     CachingSha2,
-    /// `client_ed25519`, of MariaDB.
+    /// `client_ed25519`, used by MariaDB.
     Ed25519,
 }
 
@@ -256,6 +258,8 @@ impl Plugin {
         }
     }
 
+    /// Return the authentication data that proves knowledge of the password without revealing it. Errors: `protocol` if
+    /// the nonce has a wrong length.
     pub fn proof(self, user: &Credentials, nonce: &[u8]) -> Result<Vec<u8>> {
         let wrong = |_| Failure::protocol(format!("the server sent a nonce of {} bytes", nonce.len()));
         match self {
@@ -288,8 +292,8 @@ fn caching_sha2(password: &[u8], nonce: &[u8; SCRAMBLE]) -> [u8; 32] {
     std::array::from_fn(|at| once[at] ^ pad[at])
 }
 
-/// Sign the nonce with Ed25519 (RFC 8032, 5.1.6), with a password of any length in place of the 32 bytes of a private
-/// key. OpenSSL accepts only 32 bytes, so it cannot be used.
+/// Sign the nonce with Ed25519 (RFC 8032, 5.1.6), using a password of any length in place of the 32 bytes of a private
+/// key. OpenSSL cannot be used, because it accepts only 32 bytes.
 fn ed25519(password: &[u8], nonce: &[u8; ED25519_NONCE]) -> [u8; 64] {
     let expanded = sha512(password);
     let (secret, prefix) = expanded.split_at(32);
@@ -338,7 +342,7 @@ mod tests {
         assert_eq!(step(b"\xff\x15\x04#28000Access denied", sha2).err(), Some(Class::Authentication));
     }
 
-    /// A server must not get the password itself during another authentication method.
+    /// During another authentication method, a server must not get the password itself.
     #[test]
     fn password_request_is_refused_by_other_plugins() {
         for plugin in [Plugin::Native, Plugin::Ed25519] {
@@ -381,7 +385,7 @@ mod tests {
         }
     }
 
-    /// The server stores only SHA1(SHA1(password)), which MySQL's manual gives for "mypass" (PASSWORD()).
+    /// The server stores only SHA1(SHA1(password)). MySQL's manual gives this hash for "mypass" (PASSWORD()).
     #[test]
     fn server_with_only_the_hash_can_verify_the_proof() {
         let stored_hash = BigNum::from_hex_str("6C8989366EAF75BB670AD8EA7A7FC1176A95CEF4").unwrap().to_vec();
@@ -393,7 +397,7 @@ mod tests {
     }
 
     /// MariaDB's documentation ("Authentication Plugin - ed25519") gives the public key of "secret". The signature is
-    /// plain Ed25519, so OpenSSL can verify it.
+    /// standard Ed25519, so OpenSSL can verify it.
     #[test]
     fn ed25519_proof_is_a_signature_by_the_documented_key() {
         let public = BASE64.decode("ZIgUREUg5PVgQ6LskhXmO+eZLS0nC8be6HPjYWR4YJY=").unwrap();

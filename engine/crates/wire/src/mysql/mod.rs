@@ -1,7 +1,7 @@
-//! MySQL's wire protocol (4.1), as MySQL and MariaDB speak it: greeting, TLS on the same connection, authentication,
-//! and the commands of a key-value workload, as text or prepared. It behaves like common clients where a measurement
-//! would show the difference: the TLS handshake follows its request without waiting, the first authentication data is
-//! sent with the user's name, a statement is prepared once per connection, and a connection ends without waiting for an
+//! MySQL's wire protocol (4.1), as MySQL and MariaDB use it: greeting, TLS on the same connection, authentication, and
+//! the commands of the workloads, as text or prepared. The client behaves like common clients wherever this affects a
+//! measurement. After requesting TLS it begins the handshake without waiting. It sends the first authentication data
+//! with the user's name, prepares a statement once for each connection, and ends a connection without waiting for an
 //! answer.
 
 pub mod catalogue;
@@ -39,31 +39,32 @@ use workload::ycsb::{Fields, Key, Shape, TablePlace, Values};
 use workload::{Ask, Job, KeyValue, Kind, Records, SQL};
 use ycsb::Statements as RecordStatements;
 
-/// The location of a MySQL service and the way to query it.
+/// The location of a MySQL service, and how to query it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// `host:port`; the first that accepts a TCP connection is measured.
+    /// Addresses, `host:port`. The first one that accepts a TCP connection is measured.
     pub addresses: Vec<String>,
-    /// Null for MySQL's anonymous user.
+    /// The user; null for MySQL's anonymous user.
     pub username: Option<String>,
     pub password: Option<Secret>,
     pub database: String,
-    /// The table of the records; unused by `tpcc`, which has its own tables.
+    /// The table of the records. The workload `tpcc` does not use it, because it has its own tables.
     #[serde(default = "sbtest1")]
     pub table: String,
     #[serde(default)]
     pub statements: Statements,
-    /// The keys with which the client decrypts columns encrypted by a gateway; without them it does not decrypt.
+    /// The keys with which the client decrypts columns that a gateway has encrypted. Without them the client does not
+    /// decrypt.
     pub decryption: Option<DecryptionSettings>,
 }
 
-/// A client's keys for columns encrypted by a gateway.
+/// A client's keys for columns that a gateway has encrypted.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DecryptionSettings {
     pub master_keys: BTreeMap<String, MasterKey>,
-    /// Columns that must be encrypted; a plaintext value is an error.
+    /// The columns that the gateway must encrypt. A plaintext column in an answer is then an error.
     #[serde(default)]
     pub must_be_encrypted: Vec<Demand>,
 }
@@ -72,7 +73,7 @@ fn sbtest1() -> String {
     "sbtest1".into()
 }
 
-/// The form of queries.
+/// How statements are sent: prepared, or as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Statements {
@@ -81,7 +82,7 @@ pub enum Statements {
     Text,
 }
 
-/// A MySQL or MariaDB server.
+/// The protocol of MySQL and MariaDB servers.
 pub const PROTOCOL: Protocol = Protocol::of::<Settings>("mysql", SQL);
 
 impl crate::Settings for Settings {
@@ -113,7 +114,7 @@ const DEFAULT_PORT: u16 = 3306;
 pub struct Service {
     transport: Transport,
     credentials: Credentials,
-    /// Present if a gateway may be in front of the server.
+    /// The client's keys; None if the client does not decrypt.
     master_keys: Option<Arc<MasterKeys>>,
     select: PointSelect,
     insert: BulkInsert,

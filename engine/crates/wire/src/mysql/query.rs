@@ -1,5 +1,5 @@
-//! sysbench's table: reading one row by key like `oltp_point_select`, as text or prepared, and loading rows in batches
-//! like `prepare`, with one INSERT of many rows.
+//! Operations on sysbench's table: reading one row by its key like `oltp_point_select`, as text or prepared, and
+//! loading rows in batches like `prepare`, with one INSERT for many rows.
 
 use super::channel::{Channel, Layout};
 use super::{Settings, Statements};
@@ -12,9 +12,9 @@ use std::io::Write;
 use std::ops::Range;
 use workload::sysbench::Table;
 
-/// `MYSQL_TYPE_LONGLONG`, signed.
+/// The parameter type `MYSQL_TYPE_LONGLONG`, signed.
 pub const BIGINT: [u8; 2] = [0x08, 0x00];
-/// The SELECT without its key.
+/// Reads one row by its key.
 pub struct PointSelect {
     statements: Statements,
     text: Vec<u8>,
@@ -60,10 +60,10 @@ impl PointSelect {
     }
 }
 
-/// A statement's number of columns and parameters.
+/// A statement's numbers of columns and parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Width {
-    /// Columns of the result; 0 without a result.
+    /// The number of columns of the result; 0 for a statement without a result.
     pub columns: u16,
     pub parameters: u16,
 }
@@ -72,7 +72,7 @@ pub async fn prepare(channel: &mut Channel, text: &[u8], width: Width, without_e
     channel.command(command::STMT_PREPARE).extend_from_slice(text);
     channel.send().await?;
     let prepared = read_prepared(channel.receive().await?, width)?;
-    // Definitions of the parameters, then of the columns.
+    // The server sends the definitions of the parameters, then those of the columns.
     for definitions in [width.parameters, width.columns] {
         channel.receive_columns(definitions.into(), without_eof).await?;
     }
@@ -87,7 +87,7 @@ pub fn quoted(name: &str) -> String {
 
 fn append_execute(Prepared(statement): Prepared, id: u64, request: &mut Vec<u8>) {
     request.extend_from_slice(&statement.to_le_bytes());
-    // No cursor; one iteration; no NULL; types follow.
+    // The flags (no cursor), one iteration, a bitmap without NULLs, and the mark that types follow.
     request.extend_from_slice(&[0, 1, 0, 0, 0, 0, 1]);
     request.extend_from_slice(&BIGINT);
     request.extend_from_slice(&id.to_le_bytes());
@@ -139,7 +139,7 @@ fn check_row(packet: &[u8], binary: bool) -> Result<()> {
     if reader.is_empty() { Ok(()) } else { Err(Failure::protocol("a row contains more than one string")) }
 }
 
-/// An INSERT without its rows.
+/// Inserts many rows with one INSERT.
 pub struct BulkInsert {
     text: Vec<u8>,
 }
@@ -172,6 +172,7 @@ impl BulkInsert {
     }
 }
 
+/// Send an INSERT (`into` and `rows`), and return the number of written rows.
 pub async fn write_rows(channel: &mut Channel, into: &[u8], rows: &[u8]) -> Result<u64> {
     let request = channel.command(command::QUERY);
     request.extend_from_slice(into);
@@ -214,7 +215,8 @@ mod tests {
         assert_eq!(quoted("a`; DROP TABLE b"), "`a``; DROP TABLE b`");
     }
 
-    /// The layout in MySQL Internals, "COM_STMT_EXECUTE": statement, flags, iterations, bitmap, types, values.
+    /// The expected bytes follow MySQL Internals, "COM_STMT_EXECUTE": statement, flags, iterations, bitmap, types,
+    /// values.
     #[test]
     fn execution_sends_the_key_as_a_big_integer() {
         let mut request = Vec::new();

@@ -1,7 +1,7 @@
-//! Statements that a connection prepares once, with typed parameters, and executes many times (MySQL Internals,
-//! "COM_STMT_EXECUTE"), without allocations once the buffers have grown. Rows of the answers ("Binary Protocol
-//! Resultset Row") are read in place, column by column. The statement defines the columns; a row with other columns is
-//! an error.
+//! Statements with typed parameters, which a connection prepares once and executes many times (MySQL Internals,
+//! "COM_STMT_EXECUTE"). Once the buffers have grown, an execution allocates no memory. The rows of an answer ("Binary
+//! Protocol Resultset Row") are read in place, column by column. The statement lists the columns that its rows must
+//! have.
 
 use super::Session;
 use super::channel::{Channel, Layout};
@@ -13,7 +13,7 @@ use mysql::{command, packet};
 use std::io::Write;
 use workload::sql::{self, Column, DateTime, Fill, Parameter, Statement};
 
-/// A set of statements prepared on one connection. A statement is identified by its index in the set.
+/// The statements of a set that one connection has prepared. A statement is identified by its index in the set.
 pub struct PreparedSet {
     statements: &'static [Statement],
     prepared: Vec<Bound>,
@@ -21,7 +21,8 @@ pub struct PreparedSet {
     sent: u64,
 }
 
-/// A prepared statement. The server keeps the types of the last execution, so they are sent only once.
+/// A prepared statement, with whether its parameter types were sent. The server keeps the types, so they are sent only
+/// once.
 #[derive(Clone, Copy)]
 struct Bound {
     prepared: Prepared,
@@ -39,10 +40,12 @@ impl PreparedSet {
         Ok(PreparedSet { statements, prepared, layout: Layout { binary: true, without_eof }, sent: 0 })
     }
 
+    /// Return the number of statements sent so far.
     pub fn sent(&self) -> u64 {
         self.sent
     }
 
+    /// Send a statement without parameters and without a result, such as COMMIT, as text.
     pub async fn say(&mut self, channel: &mut Channel, text: &str) -> Result<()> {
         channel.command(command::QUERY).extend_from_slice(text.as_bytes());
         self.sent += 1;
@@ -51,10 +54,10 @@ impl PreparedSet {
         channel.io.check_idle()
     }
 
-    /// Execute a statement without a result; return the number of changed rows.
+    /// Execute a statement without a result, and return the number of changed rows.
     ///
     /// # Panics
-    /// If the parameters do not have the types of the statement; so does `select`.
+    /// If the parameters do not have the types of the statement. [`PreparedSet::select`] panics too.
     pub async fn change(&mut self, channel: &mut Channel, index: usize, fill: impl Fill<Session>) -> Result<u64> {
         self.send(channel, index, fill).await?;
         let changed = packet::changed_rows(channel.receive().await?)?;
@@ -104,7 +107,7 @@ fn width(statement: &Statement) -> Result<Width> {
     Ok(Width { columns: short(statement.columns.len())?, parameters: short(statement.parameters.len())? })
 }
 
-/// Return `MYSQL_TYPE_LONGLONG`, `…_NEWDECIMAL`, `…_VAR_STRING` or `…_DATETIME`.
+/// Return the type of a parameter: `MYSQL_TYPE_LONGLONG`, `…_NEWDECIMAL`, `…_VAR_STRING` or `…_DATETIME`.
 fn type_number(parameter: Parameter) -> u8 {
     match parameter {
         Parameter::Integer => 0x08,
@@ -121,7 +124,7 @@ fn append_execute(
     fill: impl Fill<Session>,
 ) {
     request.extend_from_slice(&number.to_le_bytes());
-    // No cursor; one iteration.
+    // The flags (no cursor) and the number of iterations (one).
     request.extend_from_slice(&[0, 1, 0, 0, 0]);
     let nulls = request.len();
     if !statement.parameters.is_empty() {
@@ -138,7 +141,7 @@ fn append_execute(
     assert_eq!(parameters.count, statement.parameters.len(), "{}", statement.text);
 }
 
-/// A statement's parameters, appended one after the other.
+/// Appends a statement's parameters one after the other, and checks their types.
 pub struct Parameters {
     request: Vec<u8>,
     nulls: usize,
@@ -160,7 +163,7 @@ impl sql::Parameters for Parameters {
         let sign = if cents < 0 { "-" } else { "" };
         let (whole, fraction) = (cents.unsigned_abs() / 100, cents.unsigned_abs() % 100);
         write!(self.request, "{sign}{whole}.{fraction:02}").expect("writing to memory");
-        // At most 22 digits and signs, so the length fits in one byte.
+        // The text has at most 22 characters, so its length fits in one byte.
         self.request[length_at] = (self.request.len() - length_at - 1) as u8;
         self
     }
@@ -192,7 +195,7 @@ impl Parameters {
     }
 }
 
-/// A row whose columns are read one after the other.
+/// A row. Its columns are read one after the other.
 pub struct Row<'a> {
     reader: Reader<'a>,
     nulls: Nulls<'a>,
@@ -288,7 +291,8 @@ fn read_decimal(text: &[u8], places: u32) -> Result<i64> {
     Ok(if negative { -scaled } else { scaled })
 }
 
-/// Parse a date (MySQL Internals, "ProtocolBinary::MYSQL_TYPE_DATETIME"). Parts at its end that are 0 may be left out.
+/// Parse a date with a time (MySQL Internals, "ProtocolBinary::MYSQL_TYPE_DATETIME"). Servers may leave out trailing
+/// parts that are 0.
 fn read_datetime(bytes: &[u8]) -> Result<DateTime> {
     let mut reader = Reader::new(bytes);
     let mut read = DateTime::default();
@@ -298,7 +302,7 @@ fn read_datetime(bytes: &[u8]) -> Result<DateTime> {
     if !reader.is_empty() {
         (read.hour, read.minute, read.second) = (reader.u8()?, reader.u8()?, reader.u8()?);
     }
-    // Microseconds, which the measured tables do not have.
+    // These are the microseconds, which the measured tables do not have.
     if !reader.is_empty() {
         reader.u32()?;
     }
@@ -362,7 +366,7 @@ mod tests {
         prop_oneof![
             any::<i64>().prop_map(TestValue::Integer),
             prop::collection::vec(any::<u8>(), 0..300).prop_map(TestValue::Text),
-            // `mysql_common` leaves out the time of midnight, which is equivalent.
+            // `mysql_common` omits the time if it is midnight, which is equivalent but not equal.
             (0..20_000_u64, 1..86_400_u64).prop_map(|(day, second)| TestValue::Second(day * 86_400 + second)),
             Just(TestValue::Null),
         ]
@@ -396,7 +400,7 @@ mod tests {
             let (request, _) = ComStmtExecuteRequestBuilder::new(7).build(&theirs);
             let mut expected = Vec::new();
             request.serialize(&mut expected);
-            // `mysql_common` sends another type with NULL, which the server ignores.
+            // `mysql_common` sends another type for NULL; servers ignore it.
             let types = 10 + values.len().div_ceil(8) + 1;
             for (index, value) in values.iter().enumerate() {
                 if let TestValue::Null = value {

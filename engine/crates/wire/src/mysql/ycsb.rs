@@ -1,5 +1,5 @@
-//! YCSB's operations with the statements of its JDBC binding (`site.ycsb.db.JdbcDBClient`): prepared statements on a
-//! table `YCSB_KEY VARCHAR(255) PRIMARY KEY, FIELD0 TEXT, FIELD1 TEXT, …`.
+//! YCSB's operations, with the same statements as YCSB's JDBC binding (`site.ycsb.db.JdbcDBClient`): prepared
+//! statements on a table `YCSB_KEY VARCHAR(255) PRIMARY KEY, FIELD0 TEXT, FIELD1 TEXT, …`.
 
 use super::channel::{Channel, Layout};
 use super::query::{BIGINT, Prepared, Width, prepare, quoted};
@@ -11,11 +11,11 @@ use mysql::{command, packet};
 use std::ops::Range;
 use workload::ycsb::{Fields, Key, Shape, Values};
 
-/// `MYSQL_TYPE_VAR_STRING`.
+/// The parameter type `MYSQL_TYPE_VAR_STRING`.
 const STRING: [u8; 2] = [0xFD, 0x00];
 
-/// The statements that a connection has prepared for a workload. A statement about one field exists once for each
-/// field.
+/// The statements that a connection has prepared for a workload. A statement that reads or writes one field is prepared
+/// once for each field.
 pub struct Statements {
     insert: Option<Prepared>,
     reads: Vec<Prepared>,
@@ -86,7 +86,7 @@ impl Statements {
         check_one_row(read_rows(channel, self.without_eof, |_| Ok(())).await?)
     }
 
-    /// Read this many rows, starting with this key. `last` is a buffer for the last key.
+    /// Read this many rows, from this key on. `last` is a reusable buffer for the last key.
     pub async fn scan(
         &self,
         channel: &mut Channel,
@@ -147,11 +147,11 @@ fn statement_for(statements: &[Prepared], fields: Fields) -> Result<Prepared> {
     statements.get(index).copied().ok_or_else(unprepared)
 }
 
-/// Append the head of an execution (MySQL Internals, "COM_STMT_EXECUTE"). All parameters are strings except the last,
-/// which has this type; none is NULL.
+/// Append the beginning of an execution (MySQL Internals, "COM_STMT_EXECUTE"), up to the types of the parameters. The
+/// last parameter has the type `last`; the others are strings. None is NULL.
 fn append_head(request: &mut Vec<u8>, Prepared(statement): Prepared, parameters: usize, last: [u8; 2]) {
     request.extend_from_slice(&statement.to_le_bytes());
-    // No cursor; one iteration.
+    // The flags (no cursor) and the number of iterations (one).
     request.extend_from_slice(&[0, 1, 0, 0, 0]);
     request.resize(request.len() + parameters.div_ceil(8), 0);
     request.push(1);
@@ -165,7 +165,7 @@ fn append_values(request: &mut Vec<u8>, values: Values<'_>) {
     values.append(request, |request, _, length| append_length(request, length as u64));
 }
 
-/// Read all rows, pass each key to `key`, and return the number of rows.
+/// Read all rows, and pass the key of each row to `key`. Return the number of rows.
 async fn read_rows(channel: &mut Channel, without_eof: bool, mut key: impl FnMut(&[u8]) -> Result<()>) -> Result<u64> {
     let columns = channel.receive_column_count().await?;
     channel.receive_columns(columns, without_eof).await?;

@@ -1,5 +1,5 @@
-//! A connection for messages with reusable buffers. It is the only place that reads answers, message by message, up to
-//! ReadyForQuery.
+//! A connection that sends and receives messages, with reusable buffers. Only this module reads answers to queries,
+//! message by message up to ReadyForQuery.
 
 use super::message::{self, HEADER, Reader, backend, frontend};
 use crate::buffered::Buffered;
@@ -7,7 +7,7 @@ use base::error::{Class, Failure, Result};
 use net::transport::Stream;
 use std::ops::Range;
 
-/// Messages out, messages in.
+/// A connection to a PostgreSQL server. Requests are written to [`Channel::request`].
 pub struct Channel {
     pub(super) io: Buffered,
 }
@@ -26,14 +26,15 @@ impl Channel {
         self.io.send().await
     }
 
-    /// Return the type and body of the next message, skipping the asynchronous ones (notices and changed settings).
+    /// Return the type and body of the next message. Notices and changed settings are skipped, because a server may
+    /// send them at any time.
     pub async fn receive(&mut self) -> Result<(u8, &[u8])> {
         let (kind, body) = self.receive_at().await?;
         Ok((kind, self.io.at(body)))
     }
 
-    /// Send the outbox, and process the answer up to ReadyForQuery; `each` gets the body of every row. Afterwards the
-    /// session can be used again, even after a server's error.
+    /// Send the outbox, and process the answer up to ReadyForQuery. `each` gets the body of every row. Afterwards the
+    /// session can be used again, even if the server answered with an error.
     pub async fn ask(&mut self, each: impl FnMut(&[u8]) -> Result<()>) -> Result<Outcome> {
         self.send().await?;
         self.take_answer(Answer::new(each)).await
@@ -52,8 +53,8 @@ impl Channel {
         }
     }
 
-    /// Check that nothing unread was received, except what a server may send at any time: a notice, or the reason why
-    /// it ends the session. The next answer begins with that message.
+    /// Check that no unread message was received, except for those that a server may send at any time: a notice, or the
+    /// reason why it ends the session. Such a message is read with the next answer.
     pub fn check_idle(&self) -> Result<()> {
         match self.io.received_bytes().first() {
             None | Some(&backend::ERROR_RESPONSE) => Ok(()),
@@ -88,25 +89,25 @@ fn is_asynchronous(kind: u8) -> bool {
     matches!(kind, backend::NOTICE_RESPONSE | backend::PARAMETER_STATUS | backend::NOTIFICATION_RESPONSE)
 }
 
-/// An answer in progress. `each` gets the body of every row.
+/// The state of an answer while its messages arrive. `each` gets the body of every row.
 pub struct Answer<E> {
     each: E,
     outcome: Outcome,
     failure: Option<Failure>,
 }
 
-/// The result of an answer.
+/// The result of a complete answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Outcome {
     pub commands: usize,
     pub rows: u64,
-    /// Rows that the commands have read, changed or written.
+    /// The number of rows that the commands have read, changed or written.
     pub changed: u64,
-    /// Whether a transaction is open, or has failed and must be ended.
+    /// Whether a transaction is open, or has failed and must still be ended.
     pub in_transaction: bool,
 }
 
-/// The state of an answer after a message.
+/// Whether the answer is complete after a message.
 pub enum Step {
     More,
     Ready(Result<Outcome>),
@@ -137,12 +138,13 @@ impl<E: FnMut(&[u8]) -> Result<()>> Answer<E> {
         Ok(Step::More)
     }
 
-    /// Return the failure for a broken connection; an earlier error of the server gives the reason.
+    /// Return the failure of a broken connection. If the server sent an error before, its text is the reason.
     pub fn cut_short(self, failure: Failure) -> Failure {
         self.failure.map_or(failure, |error| Failure { class: Class::Closed, ..error })
     }
 
-    /// Process ReadyForQuery: `I` is idle, `T` in a transaction, `E` in a failed transaction.
+    /// Process ReadyForQuery, which contains the state of the session: `I` for idle, `T` in a transaction, `E` in a
+    /// failed transaction.
     fn ready(&mut self, body: &[u8]) -> Result<Result<Outcome>> {
         self.outcome.in_transaction = match body {
             b"I" => false,
@@ -197,7 +199,7 @@ mod tests {
         assert_eq!((failed.class, &failed.detail[..]), (Class::Server, "42P01: no table"));
     }
 
-    /// The session is gone, whatever class the error itself has.
+    /// The session has ended, so the failure's class is always `closed`, whatever class the error itself has.
     #[test]
     fn broken_answers_report_the_servers_reason() {
         assert_eq!(answer(&[(b'2', b""), ROW]).unwrap_err(), Failure::closed());
@@ -222,7 +224,7 @@ mod tests {
         assert!(end(row(b"\0\x01\0\0\0\x011", 1).unwrap()).is_err(), "not read yet");
     }
 
-    /// Fuzzing: bytes divided into messages like a channel does.
+    /// Fuzzing: divide arbitrary bytes into messages as a channel does.
     #[test]
     fn fuzz_answers_of_arbitrary_messages() {
         bolero::check!().with_iterations(20_000).with_type().for_each(|messages: &Vec<(u8, Vec<u8>)>| {

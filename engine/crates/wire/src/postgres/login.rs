@@ -1,4 +1,4 @@
-//! Login from a connected socket: TLS, start-up, and authentication.
+//! Login on a connected socket: TLS, start-up, and authentication.
 
 use super::channel::Channel;
 use super::message::{self, Reader, backend, frontend};
@@ -10,18 +10,19 @@ use net::transport::{Address, Stream, Transport};
 use record::{Phase, Timeline};
 use std::rc::Rc;
 
-/// The protocol's ALPN name (PostgreSQL's documentation, "SSL Session Encryption").
+/// The name of the protocol in ALPN, with which TLS peers agree on a protocol (PostgreSQL's documentation, "SSL Session
+/// Encryption").
 pub const TLS_NAME: &str = "postgresql";
-/// Answers to a TLS request.
+/// The answers to a TLS request.
 const TLS_ACCEPTED: u8 = b'S';
 const TLS_DENIED: u8 = b'N';
-/// Kinds of AuthenticationRequest.
+/// The kinds of AuthenticationRequest messages.
 const OK: i32 = 0;
 const SASL: i32 = 10;
 const SASL_CONTINUE: i32 = 11;
 const SASL_FINAL: i32 = 12;
 
-/// Credentials and start-up settings of a session. Contains the password; never shown.
+/// The credentials and settings with which sessions begin. They include the password, so they are never printed.
 pub struct Opening {
     username: String,
     password: Option<String>,
@@ -35,7 +36,7 @@ pub struct Opening {
 pub struct LoggedIn {
     pub channel: Channel,
     pub process: i32,
-    /// The authentication mechanism; None if the server required none.
+    /// The authentication mechanism; None if the server required no authentication.
     pub mechanism: Option<&'static str>,
 }
 
@@ -43,7 +44,7 @@ impl Opening {
     pub fn new(settings: &Settings) -> Self {
         Opening {
             username: settings.username.clone(),
-            // Like libpq and the server: a password that SASLprep (RFC 4013) forbids is used unchanged.
+            // As in libpq and the server, a password that SASLprep (RFC 4013) forbids is used unchanged.
             password: settings.password.as_ref().map(|password| {
                 let plaintext = password.reveal();
                 stringprep::saslprep(plaintext).map_or_else(|_| plaintext.into(), Into::into)
@@ -86,7 +87,7 @@ impl Opening {
             timeline.end_phase(Phase::TlsRequest, stream.traffic());
         }
         let stream = stream.secure(transport, address, timeline).await?;
-        // Without this check the server of another protocol could be mistaken for PostgreSQL (PostgreSQL's
+        // Without this check, the client could mistake a server of another protocol for PostgreSQL (PostgreSQL's
         // documentation on direct TLS).
         if self.negotiation == Negotiation::Direct && stream.agreed_protocol() != Some(TLS_NAME.as_bytes()) {
             return Err(Failure::new(
@@ -119,7 +120,8 @@ impl Opening {
         }
     }
 
-    /// Begin an exchange with the configured mechanism, if the server offers it.
+    /// Begin a SCRAM authentication with the configured mechanism. Errors: `authentication` if the server does not
+    /// offer it.
     fn exchange(&self, stream: &Stream, plain: bool, plus: bool) -> Result<Exchange> {
         let binding = match (self.channel_binding, plain, plus) {
             (false, true, _) => Binding::None,
@@ -132,7 +134,7 @@ impl Opening {
             (true, ..) => return Err(refused(format!("the server does not offer {MECHANISM_PLUS}"))),
             (false, ..) => return Err(refused(format!("the server does not offer {MECHANISM}"))),
         };
-        // The server ignores this name, because it knows the user from the start-up.
+        // The user name is empty: the server ignores it here, because it has got the name at the start-up.
         Exchange::begin("", binding)
     }
 
@@ -147,7 +149,7 @@ impl Opening {
         let Request::Continue(server_first) = read_request(channel.receive().await?)? else {
             return Err(unexpected_message());
         };
-        // The password is salted anew for each connection like in libpq, so this cost is measured.
+        // Like libpq, salt the password anew for each connection, so that the measurement includes this cost.
         let salted = |salt: &[u8], iterations| Salted::new(password, salt, iterations);
         let (proof, expected) = exchange.prove(&server_first, salted)?;
         message::append(channel.request(), frontend::SASL, |out| out.extend_from_slice(proof.as_bytes()));
@@ -163,8 +165,8 @@ impl Opening {
     }
 }
 
-/// Request TLS. Only one byte of the answer is read: further plaintext bytes could otherwise be taken for the server's
-/// under TLS.
+/// Request TLS. Read only one byte of the answer: an attacker could send further plaintext bytes, which would otherwise
+/// be taken for the server's bytes under TLS.
 async fn request_tls(stream: &mut Stream) -> Result<()> {
     let mut request = Vec::new();
     message::append_tls_request(&mut request);
@@ -174,7 +176,7 @@ async fn request_tls(stream: &mut Stream) -> Result<()> {
         (0, _) => Err(Failure::new(Class::TlsRefused, "the server closed the connection after the TLS request")),
         (_, TLS_ACCEPTED) => Ok(()),
         (_, TLS_DENIED) => Err(Failure::new(Class::TlsRefused, "the server does not offer TLS")),
-        // The error's text is not shown, because nothing protected it.
+        // The error's text is not printed, because it was not protected: an attacker could have written it.
         (_, backend::ERROR_RESPONSE) => {
             Err(Failure::new(Class::Server, "the server answered the TLS request with an error"))
         }
@@ -238,8 +240,8 @@ async fn read_ready(channel: &mut Channel) -> Result<i32> {
     Ok(process)
 }
 
-/// Return `PlainRefused` if the server refuses a plaintext client because `pg_hba.conf` requires TLS (auth.c,
-/// `ClientAuthentication`).
+/// Convert a failure to `PlainRefused` if the server refuses a plaintext client because `pg_hba.conf` requires TLS
+/// (auth.c, `ClientAuthentication`). Return other failures unchanged.
 fn refusal(failure: Failure, plain: bool) -> Failure {
     let refuses_plain = ["no encryption", "SSL off"].iter().any(|message| failure.detail.contains(message));
     match failure.class {
@@ -265,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn acceptance_and_offered_mechanisms_are_read() {
+    fn login_acceptance_and_offered_sasl_mechanisms_are_parsed() {
         assert_eq!(request(b"\0\0\0\0"), Ok(Request::Accepted));
         let both = b"\0\0\0\x0aSCRAM-SHA-256-PLUS\0SCRAM-SHA-256\0\0";
         assert_eq!(request(both), Ok(Request::Sasl { plain: true, plus: true }));
@@ -273,7 +275,7 @@ mod tests {
         assert_eq!(request(b"\0\0\0\x0bmore"), Ok(Request::Continue(b"more".to_vec())));
     }
 
-    /// An impostor must not obtain either of them.
+    /// A server that an attacker runs must not get the password, or an MD5 hash of it.
     #[test]
     fn plaintext_and_weakly_hashed_passwords_are_refused() {
         for body in [&b"\0\0\0\x03"[..], b"\0\0\0\x05salt", b"\0\0\0\x07"] {

@@ -1,21 +1,21 @@
-//! The bytes of PostgreSQL's messages (PostgreSQL's documentation, "Message Formats", protocol 3.0): a type, a length
-//! that includes itself, a body. This module uses no sockets.
+//! Parsing and building of PostgreSQL's messages (PostgreSQL's documentation, "Message Formats", protocol 3.0). A
+//! message has a type, a length that includes the length field, and a body. This module uses no sockets.
 
 use base::error::{Class, Failure, Result};
 
-/// The size of a message's type and length fields.
+/// The number of bytes of a message's type and length.
 pub const HEADER: usize = 5;
-/// libpq's limit (`VALID_LONG_MESSAGE_TYPE`). A longer message of a short type shows that the peer is not PostgreSQL or
-/// that the stream is out of step.
+/// The maximum length of messages whose type is always short: libpq's limit (`VALID_LONG_MESSAGE_TYPE`). A longer one
+/// shows that the peer is not PostgreSQL, or that bytes are missing from the stream.
 const LONGEST_OF_SHORT_ONES: usize = 30_000;
-/// PostgreSQL's `MaxAllocSize`: no server can create a longer message.
+/// The maximum length of any message: no server can create a longer one (PostgreSQL's `MaxAllocSize`).
 const LONGEST: usize = 0x3fff_ffff;
-/// `PG_PROTOCOL(3, 0)`.
+/// The version of the protocol, `PG_PROTOCOL(3, 0)`.
 const PROTOCOL_VERSION: i32 = 196_608;
-/// `NEGOTIATE_SSL_CODE`, sent in place of a version.
+/// The code `NEGOTIATE_SSL_CODE`, which a client sends in place of a version to request TLS.
 const TLS_REQUEST_CODE: i32 = 80_877_103;
 
-/// Types of messages from the server, named as in the documentation.
+/// The types of messages from the server, named as in the documentation.
 pub mod backend {
     pub const AUTHENTICATION: u8 = b'R';
     pub const BACKEND_KEY_DATA: u8 = b'K';
@@ -33,7 +33,7 @@ pub mod backend {
     pub const ROW_DESCRIPTION: u8 = b'T';
 }
 
-/// Types of messages to the server.
+/// The types of messages to the server, named as in the documentation.
 pub mod frontend {
     pub const BIND: u8 = b'B';
     pub const COPY_DATA: u8 = b'd';
@@ -75,7 +75,7 @@ pub fn append_tls_request(out: &mut Vec<u8>) {
     append_counted(out, |out| out.extend_from_slice(&TLS_REQUEST_CODE.to_be_bytes()));
 }
 
-/// Append StartupMessage, which has no type: the protocol version, and settings of the session.
+/// Append StartupMessage: the protocol version, and settings of the session. This message has no type.
 pub fn append_startup<'a>(out: &mut Vec<u8>, settings: impl IntoIterator<Item = (&'a str, &'a str)>) {
     append_counted(out, |out| {
         out.extend_from_slice(&PROTOCOL_VERSION.to_be_bytes());
@@ -99,13 +99,13 @@ fn append_counted(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     out[at..at + 4].copy_from_slice(&length.to_be_bytes());
 }
 
-/// Append four bytes for a length, still 0, and the body.
+/// Append four zero bytes, in which the caller writes a length, and then the body.
 fn append_sized(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     out.extend_from_slice(&[0; 4]);
     body(out);
 }
 
-/// Append a parameter or a part of a row: its length without the length field, then its bytes.
+/// Append a parameter, or a value of a row: its length, which does not include the length field, and then its bytes.
 pub fn append_value(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     let at = out.len();
     append_sized(out, body);
@@ -113,7 +113,8 @@ pub fn append_value(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     out[at..at + 4].copy_from_slice(&length.to_be_bytes());
 }
 
-/// Convert an ErrorResponse to a failure by the class of its SQLSTATE (PostgreSQL's documentation, "Error Codes").
+/// Convert an ErrorResponse to a failure. The class of its SQLSTATE determines the failure's class (PostgreSQL's
+/// documentation, "Error Codes").
 pub fn failure(body: &[u8]) -> Failure {
     let field = |code| {
         let mut fields = body.split(|byte| *byte == 0);
@@ -124,7 +125,7 @@ pub fn failure(body: &[u8]) -> Failure {
     let class = match state.get(..2) {
         Some("08") => Class::Protocol,
         Some("28") => Class::Authentication,
-        // Operator intervention: the server shuts down, or an administrator has ended the session.
+        // The server shuts down, or an administrator has ended the session.
         Some("57") if state.starts_with("57P") => Class::Closed,
         Some(_) => Class::Server,
         None => return Failure::protocol("the server sent an error without a SQLSTATE"),
@@ -132,13 +133,13 @@ pub fn failure(body: &[u8]) -> Failure {
     Failure::new(class, format!("{state}: {words}"))
 }
 
-/// Return the number of rows in CommandComplete's tag; None for commands without rows, such as `BEGIN`.
+/// Return the number of rows in the tag of CommandComplete; None for commands without rows, such as `BEGIN`.
 pub fn rows_in_tag(body: &[u8]) -> Option<u64> {
     let tag = std::str::from_utf8(body.strip_suffix(b"\0")?).ok()?;
     tag.rsplit_once(' ')?.1.parse().ok()
 }
 
-/// The unread part of a message.
+/// Reads the fields of a message's body.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'a>(&'a [u8]);
 
@@ -170,7 +171,7 @@ impl<'a> Reader<'a> {
         Ok(i32::from_be_bytes(self.bytes(4)?.try_into().expect("four bytes")))
     }
 
-    /// Read a value of a row; None for NULL.
+    /// Read a value of a row. Return None for NULL.
     pub fn value(&mut self) -> Result<Option<&'a [u8]>> {
         match self.i32()? {
             -1 => Ok(None),
@@ -203,7 +204,7 @@ mod tests {
         assert_eq!(header(b"D\x3f\xff\xff\xff").unwrap(), Some((b'D', LONGEST - 4)));
     }
 
-    /// Otherwise the client would wait for megabytes that never arrive.
+    /// Without this check the client would wait for megabytes that never arrive.
     #[test]
     fn invalid_messages_are_recognized_by_their_header() {
         for received_bytes in [
@@ -271,7 +272,7 @@ mod tests {
         }
     }
 
-    /// Fuzzing: a fixed number of inputs with `cargo test`, unlimited with `cargo bolero test`.
+    /// Fuzzing: `cargo test` uses a fixed number of inputs, `cargo bolero test` an unlimited number.
     #[test]
     fn fuzz_arbitrary_bytes() {
         bolero::check!().with_iterations(20_000).for_each(|bytes: &[u8]| {

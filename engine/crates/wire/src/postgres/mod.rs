@@ -1,7 +1,7 @@
 //! PostgreSQL's wire protocol (3.0): TLS by request or directly, SCRAM-SHA-256 with and without channel binding,
-//! simple, extended and prepared queries, pipelines, and COPY. It behaves like libpq where a measurement would show the
-//! difference: the password is salted anew for each connection, a statement is described at each execution, and a
-//! connection ends without waiting for an answer.
+//! simple, extended and prepared queries, pipelines, and COPY. The client behaves like libpq wherever this affects a
+//! measurement: it salts the password anew for each connection, describes a statement at each execution, and ends a
+//! connection without waiting for an answer.
 
 mod channel;
 mod login;
@@ -29,26 +29,26 @@ use workload::ycsb::{Fields, Key, Shape, TablePlace, Values};
 use workload::{Ask, Job, KeyValue, Kind, PGBENCH, Pgbench, Pipeline, Records};
 use ycsb::Statements as RecordStatements;
 
-/// The location of a PostgreSQL service and the way to query it.
+/// The location of a PostgreSQL service, and how to query it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// `host:port`; the first that accepts a TCP connection is measured.
+    /// Addresses, `host:port`. The first one that accepts a TCP connection is measured.
     pub addresses: Vec<String>,
     pub username: String,
     pub password: Option<Secret>,
     pub database: String,
-    /// The session's search path; the server's if absent. A pooler does not accept it.
+    /// The session's search path. If it is absent, the server's default applies. Poolers refuse this setting.
     pub search_path: Option<String>,
     pub table_schema: Option<String>,
     #[serde(default = "usertable")]
     pub table: String,
-    /// pgbench's scale: the number of branches; there are ten times as many tellers.
+    /// pgbench's scale, which is the number of branches. There are ten tellers for each branch.
     #[serde(default = "one")]
     pub scale: u64,
     #[serde(default)]
     pub statements: Statements,
-    /// The format of values; those of a simple query are always text.
+    /// The format of values in results. Simple queries always return text.
     #[serde(default)]
     pub results: Results,
     #[serde(default)]
@@ -65,7 +65,7 @@ fn one() -> u64 {
     1
 }
 
-/// The form of queries, with the names of pgbench's `--protocol`.
+/// How queries are sent. The names are those of pgbench's option `--protocol`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Statements {
@@ -75,27 +75,28 @@ pub enum Statements {
     Prepared,
 }
 
-/// The format of values.
+/// The format of values in results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Results {
     #[default]
     Text,
-    /// The server's binary format: integers with the high byte first.
+    /// The server's binary format, in which integers have the high byte first.
     Binary,
 }
 
-/// The beginning of TLS.
+/// How TLS begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Negotiation {
+    /// The client first requests TLS, and waits for the server's consent.
     #[default]
     Request,
-    /// With the first byte of the connection, on servers from 17 on.
+    /// TLS begins with the first byte of the connection. Servers support this from version 17 on.
     Direct,
 }
 
-/// A PostgreSQL server.
+/// The protocol of PostgreSQL servers.
 pub const PROTOCOL: Protocol = Protocol::of::<Settings>("postgres", PGBENCH);
 
 impl crate::Settings for Settings {
@@ -108,7 +109,7 @@ impl crate::Settings for Settings {
         if strings.into_iter().flatten().any(|text| text.contains('\0')) {
             return Err(Failure::new(Class::Plan, "a name must not contain a zero byte"));
         }
-        // A question mark marks a parameter in the statements.
+        // A question mark stands for a parameter in the texts of the statements.
         if self.table_schema.as_ref().is_some_and(|name| name.contains('?')) {
             return Err(Failure::new(Class::Plan, "a schema's name must not contain a question mark"));
         }
@@ -166,7 +167,7 @@ impl Service {
         Ok(service)
     }
 
-    /// Log in once; return the authentication mechanism and the server's view of the connection's TLS.
+    /// Log in once. Return the authentication mechanism, and whether the server sees TLS on the connection.
     async fn prove(&self, reactor: &Rc<Reactor>, timeline: &mut Timeline) -> Result<Facts> {
         let LoggedIn { mut channel, process, mechanism } = self.log_in(reactor, timeline).await?;
         let server_side = server_side(&mut channel, process).await?;
@@ -180,7 +181,8 @@ impl Service {
 }
 
 /// Return the session's TLS version in `pg_stat_ssl`, such as 'TLSv1.3', or 'none' without TLS. Return None if the
-/// server does not know the process, because something between client and server answered.
+/// server does not have the process whose number the client got: then something between client and server, such as a
+/// pooler, has answered.
 async fn server_side(channel: &mut Channel, process: i32) -> Result<Option<String>> {
     let text = format!("SELECT coalesce(version, 'none') FROM pg_catalog.pg_stat_ssl WHERE pid = {process}");
     pgbench::append_query(&text, channel.request());

@@ -1,9 +1,9 @@
-//! pgbench's tables, its built-in scripts "select only" and "TPC-B (sort of)" (pgbench.c, `builtin_script`), and
-//! loading by COPY.
+//! Operations on pgbench's tables: its built-in scripts "select only" and "TPC-B (sort of)" (pgbench.c,
+//! `builtin_script`), and loading by COPY.
 //!
-//! Statements are sent with the simple protocol, or parsed, bound, described and executed with the extended one
-//! (PostgreSQL's documentation, "Message Flow"). Parameters are text and the server infers their types, as with libpq
-//! and pgbench.
+//! With the simple protocol, statements are sent as text. With the extended one they are parsed, bound, described and
+//! executed (PostgreSQL's documentation, "Message Flow"). As with libpq and pgbench, parameters are sent as text and
+//! the server infers their types.
 
 use super::channel::{Answer, Channel, Outcome, end, row};
 use super::message::{self, append, append_string, append_value, backend, frontend};
@@ -13,7 +13,7 @@ use std::io::Write;
 use std::ops::Range;
 use workload::pgbench::{Bank, Transfer};
 
-/// Indexes of the statements.
+/// The indexes of the statements in `Scripts::all`.
 const SELECT: usize = 0;
 const BEGIN: usize = 1;
 const ACCOUNT: usize = 2;
@@ -22,7 +22,7 @@ const BRANCH: usize = 4;
 const HISTORY: usize = 5;
 const END: usize = 6;
 
-/// The scripts with their form of queries.
+/// The statements of pgbench's scripts, for one query protocol and one result format.
 pub struct Scripts {
     statements: Statements,
     results: Results,
@@ -30,12 +30,13 @@ pub struct Scripts {
     copy: String,
 }
 
-/// The statements that a session has prepared, one bit each.
+/// The set of statements that a session has prepared, one bit for each.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Prepared(u8);
 
 impl Scripts {
-    /// Create the scripts for this protocol and format of results. Tables are in `schema`, or found by the search path.
+    /// Create the statements for this query protocol and this format of results. The tables are in `schema`, or in the
+    /// session's search path if it is None.
     pub fn new(statements: Statements, results: Results, schema: Option<&str>) -> Self {
         let prefix = schema.map(|name| format!("{}.", quoted(name))).unwrap_or_default();
         let values = "(tid, bid, aid, delta, mtime) VALUES (?, ?, ?, ?, CURRENT_TIMESTAMP)";
@@ -52,6 +53,7 @@ impl Scripts {
         Scripts { statements, results, all: texts.map(|(name, text)| Numbered::new(name, &text)), copy }
     }
 
+    /// Load these records by COPY.
     pub async fn copy(&self, channel: &mut Channel, bank: &Bank, records: Range<u64>) -> Result<()> {
         let expected = records.end - records.start;
         append_query(&self.copy, channel.request());
@@ -78,7 +80,8 @@ impl Scripts {
         self.prepare(channel, prepared, 0..self.all.len()).await
     }
 
-    /// Read `count` accounts in one pipeline: one round trip, plus the preparation on first use.
+    /// Read `count` accounts in one pipeline. This takes one round trip, and another on first use to prepare the
+    /// statement.
     pub async fn select(
         &self,
         channel: &mut Channel,
@@ -103,7 +106,7 @@ impl Scripts {
         ))
     }
 
-    /// Execute one transaction: seven round trips, plus the preparations on first use.
+    /// Execute one transaction. This takes seven round trips, and further ones on first use to prepare the statements.
     pub async fn transact(&self, channel: &mut Channel, prepared: &mut Prepared, about: Transfer) -> Result<()> {
         let outcome = self.transaction(channel, prepared, about).await;
         if outcome.as_ref().is_err_and(|failure| failure.class == Class::Server) {
@@ -128,7 +131,7 @@ impl Scripts {
         Ok(())
     }
 
-    /// Execute a statement that changes one row, or none if it has no parameters.
+    /// Execute a statement, and check that it changes one row, or no row if it has no parameters.
     async fn change(
         &self,
         channel: &mut Channel,
@@ -151,7 +154,8 @@ impl Scripts {
         ))
     }
 
-    /// Prepare statements on first use in a session, in a separate round trip, as pgbench does.
+    /// Prepare those of these statements that the session has not prepared yet, in a separate round trip as pgbench
+    /// does.
     async fn prepare(&self, channel: &mut Channel, prepared: &mut Prepared, indexes: Range<usize>) -> Result<()> {
         if self.statements != Statements::Prepared || indexes.clone().all(|index| prepared.has(index)) {
             return Ok(());
@@ -187,18 +191,18 @@ fn check_balance(body: &[u8], binary: bool) -> Result<()> {
     if is_integer { end(reader) } else { Err(Failure::protocol("a balance is not an integer")) }
 }
 
-/// The target of Describe: the portal created by Bind.
+/// The kind of object for Describe: the portal, which Bind creates.
 const PORTAL: u8 = b'P';
-/// The unnamed statement and portal, which are replaced by the next ones.
+/// The name of the unnamed statement and portal. The next unnamed ones replace them.
 const UNNAMED: &str = "";
-/// No limit of rows for Execute.
+/// The maximum number of rows for Execute that means no limit.
 const ALL_ROWS: i32 = 0;
 
 pub fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// A statement with integer parameters.
+/// A statement whose parameters are integers.
 pub struct Numbered {
     pub name: &'static str,
     parts: Vec<String>,
@@ -235,7 +239,7 @@ impl Numbered {
                 }
                 out.extend_from_slice(part.as_bytes());
             }
-            // The end of the text, and no types of parameters.
+            // The zero byte that ends the text, and no types of parameters.
             out.extend_from_slice(&[0, 0, 0]);
         });
     }
@@ -251,8 +255,8 @@ impl Numbered {
     }
 }
 
-/// Append the requests of `append_requests` and their end. With the simple protocol all statements form one message;
-/// with the extended protocol Sync ends them.
+/// Append the requests that `append_requests` writes, and what must enclose them. The simple protocol puts all
+/// statements into one message; the extended protocol ends them with Sync.
 pub fn append_all(statements: Statements, out: &mut Vec<u8>, append_requests: impl FnOnce(&mut Vec<u8>)) {
     if statements == Statements::Simple {
         return append(out, frontend::QUERY, |out| {
@@ -286,12 +290,12 @@ pub fn append_execution(
     append(out, frontend::BIND, |out| {
         append_string(out, UNNAMED);
         append_string(out, name);
-        // All parameters are text.
+        // No format codes: all parameters are text.
         out.extend_from_slice(&[0, 0]);
         out.extend_from_slice(&(parameters as u16).to_be_bytes());
         values(out);
         let format = u8::from(results == Results::Binary);
-        // One format for all columns.
+        // One format code for all columns.
         out.extend_from_slice(&[0, 1, 0, format]);
     });
     append(out, frontend::DESCRIBE, |out| {

@@ -1,6 +1,6 @@
-//! YCSB's operations with the statements of its JDBC binding (`site.ycsb.db.JdbcDBClient`): prepared statements on a
-//! table `YCSB_KEY VARCHAR(255) PRIMARY KEY, FIELD0 TEXT, FIELD1 TEXT, …`, whose column names the server folds to lower
-//! case.
+//! YCSB's operations, with the same statements as YCSB's JDBC binding (`site.ycsb.db.JdbcDBClient`): prepared
+//! statements on a table `YCSB_KEY VARCHAR(255) PRIMARY KEY, FIELD0 TEXT, FIELD1 TEXT, …`. The server converts these
+//! column names to lower case.
 
 use super::Results;
 use super::channel::{Channel, end, row};
@@ -12,8 +12,8 @@ use std::io::Write;
 use std::ops::Range;
 use workload::ycsb::{Fields, Key, Shape, Values};
 
-/// The names of the statements that a session has prepared for a workload. A statement about one field exists once for
-/// each field.
+/// The names of the statements that a session has prepared for a workload. A statement that reads or writes one field
+/// is prepared once for each field.
 pub struct Statements {
     shape: Shape,
     reads: Vec<String>,
@@ -82,7 +82,7 @@ impl Statements {
         check_one_row(channel.ask(|body| read_key(body, columns).map(|_| ())).await?.rows)
     }
 
-    /// Read this many rows, starting with this key. `last` is a buffer for the last key.
+    /// Read this many rows, from this key on. `last` is a reusable buffer for the last key.
     pub async fn scan(
         &self,
         channel: &mut Channel,

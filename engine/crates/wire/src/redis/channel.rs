@@ -1,13 +1,14 @@
-//! A connection for commands and replies with reusable buffers.
+//! A connection that sends commands and receives replies, with reusable buffers.
 //!
-//! Commands are arrays of bulk strings (Redis's documentation, "Sending commands to a Redis server").
+//! A command is sent as an array of bulk strings (Redis's documentation, "Sending commands to a Redis server").
 
 use super::reply::{self, Element, Reader};
 use crate::buffered::Buffered;
 use base::error::{Class, Failure, Result};
 use net::transport::Stream;
 
-/// Commands out, replies in.
+/// A connection to a Redis server. Commands are written to [`Channel::request`], and sent by [`Channel::ask`] or
+/// [`Channel::ask_all`].
 pub struct Channel {
     pub(super) io: Buffered,
 }
@@ -22,7 +23,8 @@ impl Channel {
         &mut self.io.outbox
     }
 
-    /// Send the command in the outbox, and pass its reply to `read`: the first element and the rest.
+    /// Send the command in the outbox, and return what `read` makes of its reply. `read` gets the first element and the
+    /// rest.
     pub async fn ask<T>(&mut self, read: impl FnOnce(Element<'_>, Reader<'_>) -> Result<T>) -> Result<T> {
         self.io.send().await?;
         match self.take(read).await {
@@ -31,8 +33,8 @@ impl Channel {
         }
     }
 
-    /// Send this many commands in one write, and pass each reply to `read`. A server's error is returned after all
-    /// replies, so the connection can be used again.
+    /// Send the outbox, which contains this many commands, in one write, and pass each reply to `read`. If the server
+    /// answers a command with an error, the error is returned after all replies, so the connection can be used again.
     pub async fn ask_all(
         &mut self,
         commands: usize,
@@ -78,9 +80,10 @@ fn not_a_number() -> Failure {
     Failure::protocol("the answer is not a number")
 }
 
-/// The digits of the largest number.
+/// The maximum number of digits of a number.
 const LONGEST_NUMBER: usize = 20;
 
+/// Append the beginning of a command with this many arguments, including its name.
 pub fn append_head(out: &mut Vec<u8>, arguments: usize) {
     out.push(b'*');
     append_digits(out, arguments as u64, 1);
@@ -93,7 +96,7 @@ pub fn append_argument(out: &mut Vec<u8>, argument: &[u8]) {
     append_end(out);
 }
 
-/// Append the line before an argument's bytes; [`append_end`] must follow them.
+/// Append the line before an argument's bytes. Append the bytes next, and then [`append_end`].
 pub fn append_length(out: &mut Vec<u8>, length: usize) {
     out.push(b'$');
     append_digits(out, length as u64, 1);
@@ -113,11 +116,13 @@ pub fn append_number(out: &mut Vec<u8>, number: i64) {
     append_end(out);
 }
 
+/// Return the number of digits with which [`append_digits`] writes a number.
 pub fn digits(number: u64, min_digits: usize) -> usize {
     number.checked_ilog10().map_or(1, |log| log as usize + 1).max(min_digits)
 }
 
-/// Append a number's digits, with leading zeros up to `min_digits`. `std::fmt` took a fifth of a pipeline's time.
+/// Append a number's digits, with leading zeros up to `min_digits`. `std::fmt` would take a fifth of the time of a
+/// pipeline.
 pub fn append_digits(out: &mut Vec<u8>, number: u64, min_digits: usize) {
     let (mut text, mut rest) = ([b'0'; LONGEST_NUMBER], number);
     let from = LONGEST_NUMBER - digits(number, min_digits);

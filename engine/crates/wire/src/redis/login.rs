@@ -1,5 +1,5 @@
-//! Login from a connected socket: TLS, and authentication in one round trip. Information about the driver (`CLIENT
-//! SETINFO`) is not sent: it exists only from 7.2 on, and costs further round trips.
+//! Login on a connected socket: TLS, and authentication in one round trip. The client does not send information about
+//! itself (`CLIENT SETINFO`): servers before 7.2 do not know this command, and it costs further round trips.
 
 use super::Settings;
 use super::channel::{Channel, append, append_argument, append_head, ok};
@@ -11,10 +11,10 @@ use net::transport::{Address, Stream, Transport};
 use record::{Phase, Timeline};
 use std::rc::Rc;
 
-/// The user without a configured name.
+/// The user if none is configured.
 const DEFAULT_USER: &str = "default";
 
-/// Credentials and start-up settings of a session. Contains the password; never shown.
+/// The credentials and settings with which sessions begin. They include the password, so they are never printed.
 pub struct Opening {
     username: Option<String>,
     password: Option<Secret>,
@@ -27,8 +27,8 @@ impl Opening {
         Opening { username, password, resp }
     }
 
-    /// Open a session, and end the phases `resolve`, `tcp`, `tls` and `auth`; with RESP3 and without a password `hello`
-    /// instead of `auth`.
+    /// Open a session, and end the phases `resolve`, `tcp`, `tls` and `auth`. With RESP3 and without a password, the
+    /// last phase is `hello` instead of `auth`.
     pub async fn log_in(
         &self,
         reactor: &Rc<Reactor>,
@@ -66,7 +66,7 @@ impl Opening {
         }
     }
 
-    /// Append AUTH, without a user if none is configured: servers before 6 know only this form.
+    /// Append AUTH. It has no user if none is configured, because servers before 6 know only this form.
     fn append_auth(&self, password: &Secret, out: &mut Vec<u8>) {
         let password = password.reveal().as_bytes();
         match &self.username {
@@ -76,7 +76,7 @@ impl Opening {
     }
 }
 
-/// Check the answer to HELLO, a map that must confirm version 3.
+/// Check the answer to HELLO: a map that must confirm version 3.
 fn read_hello(element: Element<'_>, mut rest: Reader<'_>) -> Result<()> {
     let disagrees = || Failure::protocol("the server does not support RESP3");
     let Element::Aggregate(_) = element else { return Err(disagrees()) };
@@ -88,23 +88,23 @@ fn read_hello(element: Element<'_>, mut rest: Reader<'_>) -> Result<()> {
     Err(disagrees())
 }
 
-/// The server's view of a session: the version of the protocol, and the server's address.
+/// The session as the server describes it: the version of the protocol, and the server's address.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct ServerSide {
-    /// `2` or `3`.
+    /// The version, `2` or `3`.
     pub resp: Option<String>,
-    /// `host:port`.
+    /// The server's address, `host:port`.
     pub address: Option<String>,
 }
 
 impl ServerSide {
-    /// Request `CLIENT INFO`, which exists from 6.2 on. The fields are None if the command is unknown or not allowed
-    /// for this user.
+    /// Send `CLIENT INFO`, which servers know from 6.2 on. The returned fields are None if the server does not know the
+    /// command or does not allow it for this user.
     pub async fn ask(channel: &mut Channel) -> Result<Self> {
         append(channel.request(), &[b"CLIENT", b"INFO"]);
         match channel.ask(|element, _| Ok(Self::read(element))).await {
             Err(failure) if matches!(failure.class, Class::Server | Class::Authentication) => {
-                // If the server requires a password, any other command would fail too.
+                // The server requires a password, so any other command would fail too.
                 if failure.detail.starts_with("NOAUTH") { Err(failure) } else { Ok(Self::default()) }
             }
             result => result,

@@ -1,5 +1,5 @@
-//! Redis's wire protocol, RESP2 and RESP3: AUTH, GET and SET one at a time and in a pipeline, and YCSB's hashes. TLS
-//! has a separate port and begins with the connection.
+//! Redis's wire protocol, RESP2 and RESP3: AUTH, GET and SET (one at a time, or several in a pipeline), and YCSB's
+//! operations on hashes. TLS has a separate port, where it begins with the connection.
 
 mod channel;
 mod login;
@@ -28,23 +28,23 @@ use workload::ycsb::{Fields, Key, Shape, TablePlace, Values};
 use workload::{Ask, CACHE, Job, KeyValue, Kind, Overwrite, Pipeline, Records};
 use ycsb::{Hashes, ScannedKeys};
 
-/// The location of a Redis service and the way to query it.
+/// The location of a Redis service, and how to query it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// `host:port`; the first that accepts a TCP connection is measured.
+    /// Addresses, `host:port`. The first one that accepts a TCP connection is measured.
     pub addresses: Vec<String>,
-    /// The same servers' addresses with their separate TLS ports; `addresses` if absent.
+    /// The addresses of the same servers with their TLS ports; `addresses` if absent.
     pub tls_addresses: Option<Vec<String>>,
-    /// Null for the user `default`.
+    /// The user; null for the user `default`.
     pub username: Option<String>,
     pub password: Option<Secret>,
-    /// The version of the protocol: 2, or 3, with which a session begins with `HELLO`.
+    /// The version of the protocol, 2 or 3. With 3 a session begins with `HELLO`.
     #[serde(default = "two")]
     pub resp: u8,
     #[serde(default)]
     pub key_prefix: String,
-    /// The length of the strings to read: 100, 1,024 or 102,400 bytes.
+    /// The length of the strings to read: 100, 1024 or 102400 bytes.
     #[serde(default = "one_hundred")]
     pub value_bytes: usize,
 }
@@ -57,7 +57,7 @@ fn one_hundred() -> usize {
     100
 }
 
-/// A Redis server, or one with the same protocol, such as Valkey.
+/// The protocol of Redis and compatible servers, such as Valkey.
 pub const PROTOCOL: Protocol = Protocol::of::<Settings>("redis", CACHE);
 
 impl Settings {
@@ -135,7 +135,7 @@ impl Service {
         Ok(service)
     }
 
-    /// Log in once, and return the server's view of the session.
+    /// Log in once, and return the session as the server describes it.
     async fn prove(&self, reactor: &Rc<Reactor>, timeline: &mut Timeline) -> Result<ServerSide> {
         let mut channel = self.log_in(reactor, timeline).await?;
         let server_side = ServerSide::ask(&mut channel).await?;
@@ -148,8 +148,8 @@ impl Service {
     }
 
     /// Return a more precise failure if the first connection reached the wrong port. A TLS port closes a plain
-    /// connection without an answer. A plain port treats a TLS client's hello as the beginning of a line and waits for
-    /// its end.
+    /// connection without an answer. A plain port takes the first message of a TLS client for an incomplete line, and
+    /// waits for its end.
     fn refusal(&self, failure: Failure, timeline: &Timeline) -> Failure {
         let has_ended = |phase| timeline.spans().any(|span| span.phase == phase);
         match (&self.transport, failure.class) {
@@ -179,8 +179,8 @@ impl crate::Service for Service {
     }
 
     fn facts(&self) -> Facts {
-        // Without the server's answer, the version is the configured one: 3 was confirmed by the answer to `HELLO 3`,
-        // and 2 is the default.
+        // If the server did not return its version, use the configured one. Version 3 was confirmed by the answer to
+        // `HELLO 3`, and 2 is the default.
         let resp = self.server_side.resp.clone().unwrap_or_else(|| self.settings.resp.to_string());
         Facts::from([("resp", resp.into()), ("server_side", self.server_side.address.clone().into())])
     }

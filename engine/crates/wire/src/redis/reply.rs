@@ -1,32 +1,32 @@
-//! Replies of RESP2 and RESP3 as bytes (Redis's documentation, "Redis serialization protocol specification"). An
-//! element is a line, or a line and a number of bytes; an aggregate is a line and the elements that follow it. This
-//! module uses no sockets.
+//! Parsing of replies in RESP2 and RESP3 (Redis's documentation, "Redis serialization protocol specification"). An
+//! element of a reply is either a line, or a line with a length and then this many bytes. An aggregate is a line with a
+//! count, followed by its elements. This module uses no sockets.
 
 use base::error::{Class, Failure, Result};
 
-/// The end of every line and of bytes with a stated length.
+/// The end of every line, and of bytes with a stated length.
 const END: &[u8] = b"\r\n";
-/// Redis's `PROTO_INLINE_MAX_SIZE`: no line of a server is longer.
+/// The maximum length of a line from a server: Redis's `PROTO_INLINE_MAX_SIZE`.
 const LONGEST_LINE: usize = 64 * 1024;
-/// The default of Redis's `proto-max-bulk-len`.
+/// The maximum length of a string: the default of Redis's `proto-max-bulk-len`.
 const LONGEST_BYTES: u64 = 512 * 1024 * 1024;
-/// Redis's limit for a command's arguments; the expected replies have far fewer elements.
+/// The maximum number of elements: Redis's limit for a command's arguments. The expected replies have far fewer.
 const MOST_ELEMENTS: u64 = 1024 * 1024;
 
 /// An element of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Element<'a> {
-    /// A simple string, or the text of a number or boolean.
+    /// A simple string, a number or a boolean, as its text.
     Line(&'a [u8]),
-    /// A bulk string, or a verbatim string with its format.
+    /// A bulk string, or a verbatim string including its format.
     Bytes(&'a [u8]),
     Error(&'a [u8]),
     Null,
-    /// The number of elements that follow; a map has two for each entry.
+    /// An aggregate, with the number of elements that follow. A map has two elements for each entry.
     Aggregate(u64),
 }
 
-/// The unread part of replies.
+/// Reads elements from received bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'a>(&'a [u8]);
 
@@ -39,7 +39,7 @@ impl<'a> Reader<'a> {
         self.0.is_empty()
     }
 
-    /// Read the next element; None if it is incomplete, and then nothing is consumed.
+    /// Read the next element. Return None if it is incomplete; then nothing is consumed.
     pub fn next(&mut self) -> Result<Option<Element<'a>>> {
         let Some(&kind) = self.0.first() else { return Ok(None) };
         check(kind)?;
@@ -59,10 +59,10 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Return the length of the reply that begins here, with all nested elements; None if it is incomplete.
+/// Return the length in bytes of the reply that begins here, including all nested elements; None if it is incomplete.
 pub fn length(received_bytes: &[u8]) -> Result<Option<usize>> {
     let mut reader = Reader::new(received_bytes);
-    // Counting instead of recursion: deeply nested replies cannot exhaust the stack.
+    // Missing elements are counted instead of visited recursively, so deeply nested replies cannot exhaust the stack.
     let mut missing: u64 = 1;
     while missing > 0 {
         let Some(element) = reader.next()? else { return Ok(None) };
@@ -77,7 +77,7 @@ pub fn length(received_bytes: &[u8]) -> Result<Option<usize>> {
     Ok(Some(received_bytes.len() - reader.0.len()))
 }
 
-/// Read the only element of a complete reply, or the first of several.
+/// Read the first element of a complete reply.
 pub fn first<'a>(reader: &mut Reader<'a>) -> Result<Element<'a>> {
     match reader.next()? {
         Some(Element::Error(words)) => Err(failure(words)),
@@ -86,14 +86,14 @@ pub fn first<'a>(reader: &mut Reader<'a>) -> Result<Element<'a>> {
     }
 }
 
-/// Convert an error reply to a failure by its first word. The connection remains usable.
-pub fn failure(words: &[u8]) -> Failure {
-    let message = String::from_utf8_lossy(words);
+/// Convert an error reply to a failure. Its first word determines the class. The connection remains usable.
+pub fn failure(text: &[u8]) -> Failure {
+    let message = String::from_utf8_lossy(text);
     let class = match message.split(' ').next() {
         Some("NOAUTH" | "WRONGPASS" | "NOPERM" | "DENIED") => Class::Authentication,
-        // The client sent a password, but the server has none.
+        // The client sent a password, but the server has no password configured.
         Some("ERR") if message.starts_with("ERR AUTH ") => Class::Authentication,
-        // LOADING, OOM, MOVED, ERR max number of clients reached, and all others.
+        // Such as LOADING, OOM, MOVED, or ERR because the maximum number of clients is reached.
         _ => Class::Server,
     };
     let moved = ["MOVED ", "ASK ", "READONLY "].iter().any(|word| message.starts_with(word));
@@ -135,7 +135,7 @@ fn bytes<'a>(line: &[u8], rest: &'a [u8]) -> Result<Option<(Element<'a>, &'a [u8
 
 fn as_error(element: Element<'_>) -> Element<'_> {
     match element {
-        Element::Bytes(words) => Element::Error(words),
+        Element::Bytes(text) => Element::Error(text),
         other => other,
     }
 }
@@ -144,7 +144,7 @@ fn aggregate(line: &[u8], elements_per_entry: u64) -> Result<Element<'static>> {
     Ok(count(line, MOST_ELEMENTS)?.map_or(Element::Null, |entries| Element::Aggregate(elements_per_entry * entries)))
 }
 
-/// Parse a length; None for RESP2's -1, which means no value.
+/// Parse a length. Return None for -1, which in RESP2 means that there is no value.
 fn count(line: &[u8], limit: u64) -> Result<Option<u64>> {
     match line {
         b"-1" => return Ok(None),
@@ -232,9 +232,8 @@ mod tests {
         }
     }
 
-    /// Endlessly nested replies are refused without recursion.
     #[test]
-    fn nesting_needs_no_stack() {
+    fn endlessly_nested_replies_are_refused_without_recursion() {
         let deep = b"*1\r\n".repeat(1_000_000);
         assert_eq!(length(&deep).unwrap(), None);
         let wide = b"*1000000\r\n".repeat(3);
@@ -278,7 +277,7 @@ mod tests {
         }
     }
 
-    /// Fuzzing: a fixed number of inputs with `cargo test`, unlimited with `cargo bolero test`.
+    /// Fuzzing: `cargo test` uses a fixed number of inputs, `cargo bolero test` an unlimited number.
     #[test]
     fn fuzz_arbitrary_bytes() {
         bolero::check!().with_iterations(20_000).for_each(|bytes: &[u8]| {

@@ -1,4 +1,4 @@
-//! GET and SET of strings with the keys of redis-benchmark (`-r`): `key:` and a number of at least twelve digits.
+//! GET and SET of strings, with the keys of redis-benchmark (`-r`): `key:` and a number of at least twelve digits.
 
 use super::channel::{append_argument, append_digits, append_end, append_head, append_length, digits};
 use super::reply::{Element, Reader};
@@ -8,12 +8,14 @@ use std::sync::LazyLock;
 
 /// The part of a key before its digits.
 const KEY: &[u8] = b"key:";
-/// The minimal number of digits of a key.
+/// The minimum number of digits of a key.
 const KEY_DIGITS: usize = 12;
-/// The number of different offsets into the filling, so that neighbouring records have different values.
+/// The number of different offsets at which values begin in the filling. Neighbouring records have different offsets,
+/// so their values differ.
 const SHIFTS: u64 = 64;
 
-/// A size of values. Of every `every` records, `count` records from `first` on have this size.
+/// A size of values. In each group of `every` consecutive records, the `count` records from position `first` on have
+/// this size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Size {
     bytes: usize,
@@ -22,7 +24,8 @@ struct Size {
     count: u64,
 }
 
-/// The sizes have about equal numbers of bytes in total, so that one load serves the arms of all sizes.
+/// The sizes of values. The values of each size have about the same number of bytes in total, and all sizes are loaded
+/// together, so all arms can use the same data.
 const SIZES: [Size; 3] = [
     Size { bytes: 100, every: 10, first: 2, count: 8 },
     Size { bytes: 1024, every: 10, first: 1, count: 1 },
@@ -33,7 +36,7 @@ pub fn is_size(bytes: usize) -> bool {
     SIZES.iter().any(|size| size.bytes == bytes)
 }
 
-/// The bytes of which every value is a part.
+/// Random bytes. Every value is a part of them.
 static FILLING: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let longest = SIZES.iter().map(|size| size.bytes).max().unwrap_or_default();
     let mut filling = vec![0; longest + SHIFTS as usize];
@@ -41,7 +44,7 @@ static FILLING: LazyLock<Vec<u8>> = LazyLock::new(|| {
     filling
 });
 
-/// The strings of a run and the size to read.
+/// The strings of a service, and the size of those that an arm reads.
 #[derive(Debug, Clone)]
 pub struct Strings {
     prefix: String,
@@ -50,15 +53,17 @@ pub struct Strings {
 }
 
 impl Strings {
-    /// Create `records` strings, with keys after this prefix. Those with `value_bytes` bytes are read.
+    /// Describe `records` strings whose keys begin with `prefix`. Operations read and write those of `value_bytes`
+    /// bytes.
     ///
     /// # Panics
-    /// If the size is not valid ([`is_size`]).
+    /// If `value_bytes` is not a size of values ([`is_size`]).
     pub fn new(prefix: &str, records: u64, value_bytes: usize) -> Self {
         let size = *SIZES.iter().find(|size| size.bytes == value_bytes).expect("the plan was checked");
         Strings { prefix: prefix.into(), records, size }
     }
 
+    /// Return the number of a random record with the size to read.
     pub fn any(&self, random: &mut Random) -> u64 {
         let Size { every, first, count, .. } = self.size;
         random.below((self.records / every).max(1)) * every + first + random.below(count)
@@ -77,6 +82,8 @@ impl Strings {
         append_argument(out, value(record));
     }
 
+    /// Check that the reply to GET is a string of the expected size. Errors: `server` for another size or a missing
+    /// key; `protocol` for another reply.
     pub fn check(&self, element: Element<'_>, _rest: Reader<'_>) -> Result<()> {
         match element {
             Element::Bytes(value) if value.len() == self.size.bytes => Ok(()),
@@ -100,7 +107,7 @@ impl Strings {
 
 fn value(record: u64) -> &'static [u8] {
     let has_size = |size: &&Size| (size.first..size.first + size.count).contains(&(record % size.every));
-    // The rarest size first. Records that no arm reads are small.
+    // Check the rarest size first. Records that belong to no size are small; no arm reads them.
     let bytes = SIZES.iter().rev().find(has_size).map_or(SIZES[0].bytes, |size| size.bytes);
     let from = (record % SHIFTS) as usize;
     &FILLING[from..from + bytes]

@@ -1,5 +1,5 @@
-//! YCSB's operations with the commands of its Redis binding (`site.ycsb.db.RedisClient`). A record is a hash under its
-//! key, and all keys are in one sorted set, ordered by Java's hash of each key.
+//! YCSB's operations, with the same commands as YCSB's Redis binding (`site.ycsb.db.RedisClient`). A record is a hash
+//! stored under its key. One sorted set contains all keys, ordered by Java's hash of each key.
 
 use super::channel::{
     Channel, append_argument, append_digits, append_end, append_head, append_length, append_number, digits, number,
@@ -9,17 +9,17 @@ use crate::query_checks::check_scan;
 use base::error::{Class, Failure, Result};
 use workload::ycsb::{Fields, Key, Values};
 
-/// The sorted set of all keys (`RedisClient.INDEX_KEY`).
+/// The name of the sorted set of all keys (`RedisClient.INDEX_KEY`).
 const INDEX: &[u8] = b"_indices";
-/// The prefix of a field's number.
+/// The part of a field's name before its number.
 const FIELD: &[u8] = b"field";
 
-/// The prefix of all keys.
+/// YCSB's operations on hashes whose keys all have one prefix.
 pub struct Hashes {
     prefix: String,
 }
 
-/// The keys returned by a scan, each after its length. The buffer is reused for the next scan.
+/// The keys that a scan returned, each after its length. The buffer is reused for the next scan.
 #[derive(Default)]
 pub struct ScannedKeys(Vec<u8>);
 
@@ -66,8 +66,8 @@ impl Hashes {
         }
     }
 
-    /// Read `count` keys in the order of the index, starting with this one, and read each record: one round trip for
-    /// the keys and one for each record.
+    /// Read `count` keys in the order of the index, from this key on, and then each record. This takes one round trip
+    /// for the keys and one for each record.
     pub async fn scan(
         &self,
         channel: &mut Channel,
@@ -100,7 +100,7 @@ impl Hashes {
         append_argument(request, b"HSET");
         self.append_name(key.as_bytes(), request);
         values.append(request, |out, field, length| {
-            // The value of the previous field ends here.
+            // End the value of the previous field.
             if field > fields.start {
                 append_end(out);
             }

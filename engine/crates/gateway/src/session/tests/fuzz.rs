@@ -1,11 +1,12 @@
-//! Bounded fuzzing: arbitrary bytes from either side, however divided, cause no panic and reveal no encrypted value.
+//! Bounded fuzzing: arbitrary bytes from client or server, divided in any way, cause no panic and reveal no value that
+//! must be encrypted.
 
 use super::*;
 
 const MARK: &[u8] = b"S3CRET-OF-A-COLUMN";
 const ITERATIONS: usize = 3000;
 
-/// Choices derived from a fuzzer's bytes; zeros after the last byte.
+/// Reads choices from a fuzzer's bytes. After the last byte all choices are 0.
 struct Choices<'a>(&'a [u8]);
 
 impl<'a> Choices<'a> {
@@ -35,7 +36,7 @@ impl<'a> Choices<'a> {
     }
 }
 
-/// Arbitrary bytes in both directions, from the start of a connection or after a login.
+/// Send arbitrary bytes from client and server, from the start of a connection or after a login.
 #[test]
 fn arbitrary_bytes_cause_no_panic() {
     bolero::check!().with_iterations(ITERATIONS).for_each(|bytes: &[u8]| {
@@ -48,8 +49,8 @@ fn arbitrary_bytes_cause_no_panic() {
         while !choices.0.is_empty() {
             let (side, selector) = (choices.byte(), choices.byte());
             let input = choices.bytes();
-            // Half of the input is packets with the right sequence number; other bytes would seldom pass the first
-            // check.
+            // Half of the inputs are put into packets with the right sequence number. Other bytes would seldom pass the
+            // first check.
             let input = if selector.is_multiple_of(2) { packet(test.session.sequence, input) } else { input.to_vec() };
             match side % 3 {
                 0 => test.server_in_chunks(&input, usize::from(selector)),
@@ -62,7 +63,7 @@ fn arbitrary_bytes_cause_no_panic() {
     });
 }
 
-/// A damaged start of a connection: a client of a guarded account gets its OK, one error or nothing yet.
+/// Damage the packets of a login. The client of a guarded account must get either its OK, one error or nothing yet.
 #[test]
 fn damaged_logins_never_confirm_early() {
     bolero::check!().with_iterations(ITERATIONS).for_each(|bytes: &[u8]| {
@@ -95,8 +96,8 @@ fn damaged_logins_never_confirm_early() {
     });
 }
 
-/// A damaged answer with the mark in each row. All outputs of the statement are encrypted, whatever names the server
-/// reports.
+/// Damage an answer that has a mark in each row. All outputs of the statement are encrypted, whatever origin the server
+/// reports, so the mark must not reach the client.
 #[test]
 fn damaged_answers_never_reveal_encrypted_values() {
     bolero::check!().with_iterations(ITERATIONS).for_each(|bytes: &[u8]| {
@@ -139,7 +140,7 @@ fn damaged_answers_never_reveal_encrypted_values() {
     });
 }
 
-/// Both outputs are encrypted.
+/// A statement with two outputs, which are both encrypted.
 const ENCRYPTED: &str = "SELECT x, y FROM (SELECT name AS x, name AS y FROM people) t";
 
 fn damage(payload: &mut Vec<u8>, choices: &mut Choices<'_>) {
@@ -150,7 +151,7 @@ fn damage(payload: &mut Vec<u8>, choices: &mut Choices<'_>) {
             let position = 1 + usize::from(choices.byte()) % (payload.len() - 1);
             payload[position] = choices.byte();
         }
-        // Another length of the first value shifts all following values.
+        // A changed length of the first value shifts all following values.
         3 if payload[0] < 0xFB => payload[0] = choices.byte() % 0xFB,
         _ => {}
     }

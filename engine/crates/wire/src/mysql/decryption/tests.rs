@@ -1,4 +1,4 @@
-//! Answers as a gateway would send them, built here and decrypted.
+//! Tests of decryption. The answers are built here as a gateway would send them.
 
 mod gateway;
 mod vectors;
@@ -46,7 +46,7 @@ fn refusal(keys: &[(&str, &str)], table: &Table, rows: &[Vec<u8>], format: RowFo
     read(&mut decryption, &table.definitions, rows, format).unwrap_err()
 }
 
-/// A table `c_id INT, c_last VARCHAR` with an encrypted name.
+/// Return a table `c_id INT, c_last VARCHAR` whose column `c_last` is encrypted.
 fn customers(gateway: &mut Gateway) -> Table {
     customers_by(gateway, Algorithm::Aes128Gcm)
 }
@@ -108,17 +108,17 @@ fn errors_name_the_column_and_neither_value_nor_key() {
     );
     assert_eq!(
         detail(refusal(&[("other", APP)], &table, std::slice::from_ref(&good), text)),
-        "column tpcc.customer.c_last: it needs the master key 'app', which is not here"
+        "column tpcc.customer.c_last: it needs the master key 'app', which this client does not have"
     );
     assert_eq!(
         detail(refusal(&[("app", &APP.replace('f', "0"))], &table, std::slice::from_ref(&good), text)),
-        "column tpcc.customer.c_last: master key 'app': the master key is another one, or the data key was changed"
+        "column tpcc.customer.c_last: master key 'app': the data key was changed, or wrapped with another master key"
     );
     let mut cut = table.clone();
     cut.definitions[1].pop();
     assert_eq!(
         detail(refusal(&[("app", APP)], &cut, &[good], text)),
-        "column tpcc.customer.c_last: what follows the column's definition is no intact envelope of a gateway"
+        "column tpcc.customer.c_last: the bytes after the column's definition are not an intact envelope of a gateway"
     );
 }
 
@@ -132,18 +132,19 @@ fn values_moved_to_another_column_format_or_type_are_refused() {
     let mut swapped = table.clone();
     swapped.definitions.swap(0, 1);
     assert_eq!(refusal(keys, &swapped, std::slice::from_ref(&row), RowFormat::Text).class, Class::Encryption);
-    // The same packet as a binary row: a header and a bitmap, then strings.
+    // This is the same packet as a binary row: a header and a bitmap, then strings.
     let binary = [b"\0\0", &row[..]].concat();
     assert_eq!(refusal(keys, &table, &[binary], RowFormat::Binary).class, Class::Encryption);
     let mut retyped = table.clone();
-    // The number of the original type in the first definition's envelope.
+    // This is the position of the original type's number in the envelope of the first definition.
     let at = gateway.plain(&table, 0).len() + 8 + 1 + 6;
     assert_eq!(retyped.definitions[0][at], 0xFD);
     retyped.definitions[0][at] = 0x0F;
     assert_eq!(refusal(keys, &retyped, &[row], RowFormat::Text).class, Class::Encryption);
 }
 
-/// Replay is refused between results as within one.
+/// An answer that is sent again as another answer in the same session is refused, as a repeated row within one answer
+/// is. AES-128-ECB cannot detect this.
 #[test]
 fn replayed_answers_of_the_same_session_are_refused() {
     for algorithm in Algorithm::ALL {
@@ -158,14 +159,13 @@ fn replayed_answers_of_the_same_session_are_refused() {
             Err(failure) => {
                 assert_eq!(
                     failure.detail,
-                    "column tpcc.customer.c_last: a value came twice, out of order, or where another is missing"
+                    "column tpcc.customer.c_last: a value is repeated, out of order, or follows a missing value"
                 );
             }
         }
     }
 }
 
-/// After a new key the previous keys are refused.
 #[test]
 fn earlier_data_keys_are_refused_after_a_later_one() {
     let mut decryption = Decryption::new(master_keys(&[("app", APP)]), salt());
@@ -180,9 +180,10 @@ fn earlier_data_keys_are_refused_after_a_later_one() {
     }
     for (table, rows) in &answers[..2] {
         let failure = read(&mut decryption, &table.definitions, &rows[1..], RowFormat::Text).unwrap_err();
-        assert_eq!(failure.detail, "column tpcc.customer.c_last: its data key is not the session's present one");
+        assert_eq!(failure.detail, "column tpcc.customer.c_last: its data key is not the session's current one");
     }
-    // A failed key does not replace the current one, whether its number is old or it cannot be unwrapped.
+    // A refused key does not replace the current one, whether it is refused because of its old number or because it
+    // cannot be unwrapped.
     let mut other = customers(&mut Gateway::for_session(salt(), 9));
     *other.definitions[1].last_mut().unwrap() ^= 1;
     decryption.define(&other.definitions[1]).unwrap_err();
@@ -207,7 +208,7 @@ fn clearing_the_column_cache_keeps_the_counters() {
 }
 
 #[test]
-fn plaintext_in_a_demanded_column_is_an_error() {
+fn plaintext_in_a_column_that_must_be_encrypted_is_an_error() {
     let demands = vec![Demand::try_from("tpcc.customer.c_last".to_owned()).unwrap()];
     let mut gateway = Gateway::known();
     let table = customers(&mut gateway);
@@ -218,14 +219,14 @@ fn plaintext_in_a_demanded_column_is_an_error() {
     }
     for _ in 0..2 {
         let failure = read(&mut decryption, &table.plain, &[], RowFormat::Text).unwrap_err();
-        let expected = "column tpcc.customer.c_last: it must be encrypted for this client, and is not";
+        let expected = "column tpcc.customer.c_last: this client requires it to be encrypted, but it is not";
         assert_eq!((failure.class, &failure.detail[..]), (Class::Encryption, expected));
     }
     let other = gateway.table(&[("c_middle", 0xFD, None)]);
     read(&mut decryption, &other.definitions, &[], RowFormat::Text).unwrap();
 }
 
-/// A holder of the master key could send values that contradict the definition; the reader of the row must not see
+/// A holder of the master key could encrypt values that contradict the definition. Whoever reads the row must not get
 /// them.
 #[test]
 fn values_that_do_not_fit_their_type_are_refused() {
@@ -266,7 +267,7 @@ fn value(kind: u8) -> BoxedStrategy<Value> {
     prop::option::of(content).boxed()
 }
 
-/// Types and algorithms of columns, and rows of their values.
+/// The type and algorithm of each column, and rows of values for these columns.
 type ResultSet = (Vec<(u8, Option<Algorithm>)>, Vec<Vec<Value>>);
 
 fn result_set() -> impl Strategy<Value = ResultSet> {
@@ -335,13 +336,13 @@ proptest! {
     }
 
     #[test]
-    fn rows_are_restored_to_the_servers_original((columns, values) in result_set(), binary: bool) {
+    fn decrypted_rows_equal_the_servers_originals((columns, values) in result_set(), binary: bool) {
         let format = if binary { RowFormat::Binary } else { RowFormat::Text };
         let mut gateway = Gateway::known();
         let table = table_with(&mut gateway, &columns);
         let plain: Vec<_> = values.iter().map(|row| gateway.plain_row(&table, &gateway::borrowed(row), format)).collect();
         let mut decryption = Decryption::new(master_keys(&[("app", APP)]), salt());
-        // The second time all columns are cached.
+        // In the second round all columns come from the cache.
         for _ in 0..2 {
             let sealed: Vec<_> = values.iter().map(|row| gateway.row(&table, &gateway::borrowed(row), format)).collect();
             prop_assert_eq!(read(&mut decryption, &table.definitions, &sealed, format).unwrap(), plain.clone());
@@ -359,7 +360,7 @@ proptest! {
     ) {
         let format = if binary { RowFormat::Binary } else { RowFormat::Text };
         let mut gateway = Gateway::known();
-        // All columns are encrypted, because plaintext columns can be changed without notice.
+        // All columns are encrypted here, because changes of plaintext columns are not detected.
         let columns: Vec<_> = columns.into_iter().map(|(kind, algorithm)| (kind, algorithm.or(Some(Algorithm::Aes128Gcm)))).collect();
         let mut table = table_with(&mut gateway, &columns);
         let mut rows: Vec<_> = values.iter().map(|row| gateway.row(&table, &gateway::borrowed(row), format)).collect();
@@ -372,7 +373,7 @@ proptest! {
         packet[at] = with;
         let read = read(&mut Decryption::new(master_keys(&[("app", APP)]), salt()), &table.definitions, &rows, format);
         match read {
-            // Bits of the bitmap that belong to no column are not checked.
+            // Bits of the bitmap that belong to no column are not checked, so the rows may differ in them.
             Ok(rows) => for (row, plain) in rows.iter().zip(&plain) {
                 let bitmap = if binary { 1 + (columns.len() + FIRST_COLUMN).div_ceil(8) } else { 0 };
                 prop_assert_eq!(&row[bitmap..], &plain[bitmap..]);
@@ -382,7 +383,7 @@ proptest! {
     }
 }
 
-/// Fuzzing: a fixed number of inputs with `cargo test`, unlimited with `cargo bolero test`. Each 0xAA byte ends a
+/// Fuzzing: `cargo test` uses a fixed number of inputs, `cargo bolero test` an unlimited number. Each byte 0xAA ends a
 /// packet of the result set.
 #[test]
 fn fuzz_result_sets() {
@@ -396,7 +397,7 @@ fn fuzz_result_sets() {
     });
 }
 
-/// Reach deeper states: a valid result set with replaced bytes and cut packets.
+/// Replace bytes of a valid result set and cut its packets. This reaches deeper states than arbitrary bytes.
 #[test]
 fn fuzz_edited_result_sets() {
     let mut gateway = Gateway::known();

@@ -1,4 +1,4 @@
-//! A minimal gateway with a known data key.
+//! A minimal gateway whose data key is known.
 
 use super::super::*;
 use super::{APP, salt};
@@ -6,17 +6,17 @@ use encryption::{Sealer, encrypted};
 use mysql::OriginalType;
 use mysql::row::FIRST_COLUMN;
 
-/// A value without its length; None is NULL.
+/// The bytes of a value without its length; None for NULL.
 pub type Value = Option<Vec<u8>>;
 
 pub struct Gateway {
     key: DataKey,
-    /// None for readers without a key.
+    /// The wrapped data key; None for clients that get no key.
     wrapped: Option<[u8; WRAPPED_KEY]>,
     sealers: HashMap<Algorithm, Sealer>,
 }
 
-/// A result set's columns.
+/// The columns of a result set.
 #[derive(Clone)]
 pub struct Table {
     pub definitions: Vec<Vec<u8>>,
@@ -91,15 +91,15 @@ pub fn borrowed(values: &[Value]) -> Vec<Option<&[u8]>> {
     values.iter().map(Option::as_deref).collect()
 }
 
-/// Return the definition of a column that is NOT NULL. The names are those of the database, the table's alias and
-/// original, and the column's alias and original.
+/// Return the definition of a column that is NOT NULL. `names` are the database, the table's alias and original name,
+/// and the column's alias and original name.
 pub fn definition(names: [&str; 5], kind: u8) -> Vec<u8> {
     let mut packet = b"\x03def".to_vec();
     for text in names {
         append_text(&mut packet, text.as_bytes());
     }
     packet.push(12);
-    // Only VARCHAR is text, in utf8mb4; all other types are binary.
+    // Only VARCHAR has the character set utf8mb4; all other types are binary.
     let charset = if kind == 0xFD { 45 } else { 63 };
     packet.extend_from_slice(&OriginalType { charset, length: 64, kind, flags: 1, decimals: 0 }.bytes());
     packet.extend_from_slice(&[0, 0]);

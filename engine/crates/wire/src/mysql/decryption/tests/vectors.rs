@@ -1,20 +1,20 @@
-//! The vectors that verify this driver and `costof.encrypted` against each other. They are made here with a known key.
-//! `COSTOF_UPDATE_VECTORS=1 cargo test --release vectors` writes the file; without this variable the file must be
-//! unchanged.
+//! Test vectors, by which this driver and `costof.encrypted` are verified against each other. They are created here
+//! with a known key. `COSTOF_UPDATE_VECTORS=1 cargo test --release vectors` writes them to the file; without this
+//! variable the test compares them with the file.
 
 use super::*;
 use openssl::sha::sha256;
 use serde_json::{Value as Json, json};
 use std::path::PathBuf;
 
-/// Longer original rows are stored as hashes.
+/// The maximum length of an original row in the file. Of longer rows only the hash is stored.
 const LONGEST_ROW: usize = 1000;
 const ABOUT: &str = "Result sets as a gateway sends them (bytes in hexadecimal, packets without their headers), and as the \
                      server sent them to the gateway, in a session with this scramble and this costof_nonce. For a long row the \
                      original is given by its SHA-256. The cases under 'refused' must fail with an error of class encryption. \
                      Made by engine/crates/wire/src/mysql/decryption/tests/vectors.rs";
 
-/// Types, each with a value in a text row and in a binary row.
+/// Types, each with the same value in a text row and in a binary row.
 const TYPES: [(&str, u8, &[u8], &[u8]); 14] = [
     ("tiny", 1, b"-7", b"\xf9"),
     ("short", 2, b"513", b"\x01\x02"),
@@ -32,7 +32,8 @@ const TYPES: [(&str, u8, &[u8], &[u8]); 14] = [
     ("text", 0xFD, "Ångström".as_bytes(), "Ångström".as_bytes()),
 ];
 
-/// Lengths of plaintexts at which a length-encoded integer of the plaintext or ciphertext changes its form.
+/// Lengths of plaintexts. At each of them the length-encoded length of the plaintext or of the ciphertext gets another
+/// form.
 const LENGTHS: [usize; 6] = [0, 1, 221, 222, 250, 251];
 const LONG: usize = 65_536;
 
@@ -91,7 +92,7 @@ fn cases() -> Vec<Json> {
     vectors
 }
 
-/// A row with every type, encrypted and plain columns alternating, and a row of encrypted NULLs.
+/// A row with every type, where encrypted and plain columns alternate, and a row of encrypted NULLs.
 fn every_type(algorithm: Algorithm, format: RowFormat) -> Json {
     let mut gateway = Gateway::known();
     let chosen = |at: usize| (!at.is_multiple_of(3)).then_some(algorithm);
@@ -196,7 +197,7 @@ fn plain_length(definition: &[u8]) -> usize {
     definition.len() - Definition::parse(definition).unwrap().tail.len()
 }
 
-/// ECB cannot detect the order.
+/// Cases with values out of order. ECB cannot detect them.
 fn out_of_order(algorithm: Algorithm) -> Vec<Json> {
     let mut gateway = Gateway::known();
     let (table, first) = both_names(&mut gateway, algorithm);
@@ -225,14 +226,15 @@ fn out_of_order(algorithm: Algorithm) -> Vec<Json> {
     ]
 }
 
-/// The results of a dropped rule, a stripped envelope, or a connection that bypasses the gateway.
+/// Cases in which a column is not encrypted although the client requires it: a rule is missing, the envelope was
+/// removed, or the connection bypasses the gateway.
 fn demanded() -> Vec<Json> {
     let algorithm_choice = Some(Algorithm::Aes128Gcm);
     let columns = [("c_id", 3, None), ("c_last", 0xFD, algorithm_choice)];
     let table = Gateway::known().table(&columns);
     let opaque = Gateway::opaque().table(&columns);
     let mut renamed = table.plain.clone();
-    // The alias hides another original name.
+    // The column's alias differs from its original name.
     renamed[1] = gateway::definition(["tpcc", "c", "customer", "C_LAST", "c_middle"], 0xFD);
     let mut blob = table.definitions.clone();
     let stripped = plain_length(&blob[1]);
@@ -248,7 +250,7 @@ fn demanded() -> Vec<Json> {
     ]
 }
 
-/// The length of a tag or MAC.
+/// The number of bytes of a tag or MAC.
 const TAG: usize = 16;
 
 fn word(format: RowFormat) -> &'static str {
