@@ -285,8 +285,9 @@ class WarningText:
         "its counter does not include them, or they end in front of the server. Only the client's evidence covers them")
     NO_NODE_SHARES = Message(lambda: "without root the members have no hosts or CPU shares of their own: they "
         "compete for this machine's CPU, which hides how much load secondaries take off the primary")
-    PRIMARY_DEPOSED = Message(lambda nodes, times: f"the set of {nodes} elected another primary {times} times, and "
-        "costof restored the first one; slices without it as primary were discarded")
+    PRIMARY_DEPOSED = Message(lambda nodes, times: f"the set of {nodes} elected another primary "
+        f"{'once' if times == 1 else f'{times} times'}, and costof restored the first one; slices without it as "
+        "primary were discarded")
     TREE_HIDDEN = Message(lambda detail: f"the account may not read which member replicates from which, nor their lag "
         f"({detail}); grant it the role clusterMonitor to show both")
     VERIFICATION_OFF = Message(lambda arm, level: f"{arm} does not fully verify the server's certificate (verify = "
