@@ -22,7 +22,7 @@ MIDDLE_LOOPBACK = 99
 
 
 class Topology(Resource):
-    """Base class of topologies: context managers to be left before the lab. `seed` chooses the packets that are lost."""
+    """Base class of topologies, context managers to be left before the lab. `seed` chooses which packets are lost."""
 
     def __init__(self, lab: Lab, seed: int) -> None:
         self._lab = lab

@@ -55,7 +55,7 @@ class Ready(Model):
 
     instrument: str
     versions: dict[str, str]
-    #: How the engine waited for the kernel (epoll or io_uring). Only old results have it.
+    #: The engine's event loop. Only old results have it.
     runtime: str | None = None
     self_cost_ns: dict[str, float] = Field(default_factory=dict)
     arms: list[ReadyArm]

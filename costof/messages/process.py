@@ -245,7 +245,8 @@ class HostsProcess(Instrument):
     ) -> SliceAnswer:
         """Measure one slice; each host does its share. Raises `HOST_LOST`, `INSTRUMENT_FAILED`.
 
-        The windows of all hosts open at the same time. Slice 0 is an exception: it loads data and is in no figure.
+        The windows of all hosts open at the same time. Slice 0, which only loads data or opens connections and is not
+        part of any figure, is an exception.
         """
         assert self._plan is not None
         service: ServiceSettings = next(each.service for each in self._plan.arms if each.name == arm)
