@@ -104,7 +104,7 @@ class Instrument:
             self._process.stdin.write(line(message))
             self._process.stdin.flush()
         except BrokenPipeError:
-            raise self._failed(self._last_words()) from None
+            raise self._failed(self._describe_end()) from None
 
     def _answer(self, seconds: float) -> dict[str, Any]:
         line = self._read_line(seconds)
@@ -128,7 +128,7 @@ class Instrument:
                     raise self._failed(f"it gave no answer within {seconds:.0f} s")
                 chunk = self._process.stdout.read()
                 if chunk == b"":
-                    raise self._failed(self._last_words())
+                    raise self._failed(self._describe_end())
                 self._received += chunk or b""
         line, _, self._received = self._received.partition(b"\n")
         return line
@@ -139,7 +139,7 @@ class Instrument:
         except ValidationError as error:
             raise self._failed("its answer is malformed: " + " ".join(str(error).split())[:300]) from error
 
-    def _last_words(self) -> str:
+    def _describe_end(self) -> str:
         assert self._process.stderr is not None
         try:
             self._process.wait(timeout=2)

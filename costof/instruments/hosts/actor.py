@@ -58,7 +58,7 @@ class HostActor:
             "cores": os.cpu_count() or 1,
             "kernel": platform.release(),
             "python": platform.python_version(),
-            "costof": _costof(),
+            "costof": _costof_version(),
             "open files": hard if hard != resource.RLIM_INFINITY else soft,
             "ports": int(high) - int(low) + 1 if high.strip().isdigit() else 0,
         }
@@ -99,14 +99,14 @@ class HostActor:
         """
         if self._process is None or self._process.stdin is None:
             return {"failed": "no instrument runs"}
-        before = _machine()
+        before = _cpu_seconds()
         try:
             self._process.stdin.write(line)
             self._process.stdin.flush()
         except OSError:
-            return {"failed": self._last_words()}
+            return {"failed": self._describe_end()}
         answer = self._line(seconds)
-        busy, steal = (now - then for now, then in zip(_machine(), before, strict=True))
+        busy, steal = (now - then for now, then in zip(_cpu_seconds(), before, strict=True))
         return answer | {"busy": busy, "steal": steal}
 
     def stop(self) -> None:
@@ -170,12 +170,12 @@ class HostActor:
                     return {"failed": f"its {self._instrument_name} gave no answer within {seconds:.0f} s"}
                 chunk = self._process.stdout.read()
                 if chunk == b"":
-                    return {"failed": self._last_words()}
+                    return {"failed": self._describe_end()}
                 self._received += chunk or b""
         line, _, self._received = self._received.partition(b"\n")
         return {"line": line}
 
-    def _last_words(self) -> str:
+    def _describe_end(self) -> str:
         assert self._process is not None
         assert self._process.stderr is not None
         try:
@@ -192,7 +192,7 @@ def _environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
 
 
-def _costof() -> str:
+def _costof_version() -> str:
     """Return the version of the costof that is installed on this host; '' if none is installed."""
     with suppress(OSError, subprocess.SubprocessError):
         result = subprocess.run(
@@ -206,7 +206,7 @@ def _costof() -> str:
     return ""
 
 
-def _machine() -> tuple[float, float]:
+def _cpu_seconds() -> tuple[float, float]:
     """Return this host's busy CPU seconds and those that the hypervisor gave to other machines, since it started."""
     fields = [int(field) for field in _read("/proc/stat").split("\n", 1)[0].split()[1:]] + [0] * 8
     tick = os.sysconf("SC_CLK_TCK")

@@ -117,12 +117,12 @@ class Population:
 
     def describe(self) -> dict[str, Any]:
         """Return facts about the hosts for the results' description of the environment. `cores` is the hosts' sum."""
-        shown = ("CPU", "cores", "kernel", "python", "open files", "ports")
+        names = ("CPU", "cores", "kernel", "python", "open files", "ports")
         sent = {"costof on hosts": __version__} if self._commands else {"engine on hosts": f"SHA-256 {self._sha256}"}
         return {
             "cores": sum(int(host.facts["cores"]) for host in self.hosts),
             "hosts": {
-                host.name: {"CPUs given": host.node.cpus, **{name: host.facts[name] for name in shown}}
+                host.name: {"CPUs given": host.node.cpus, **{name: host.facts[name] for name in names}}
                 for host in self.hosts
             },
             **sent,
@@ -282,8 +282,9 @@ def check_costof(versions: Mapping[str, str]) -> None:
     wrong = {host: version for host, version in versions.items() if version != __version__}
     if wrong:
         installed = dict.fromkeys(f"costof {version}" if version else "no costof" for version in wrong.values())
-        advice = f"there, pip install 'costof[ray]=={__version__}'"
-        detail = f"commands are run by the costof of each host, and it has {listed(list(installed))}; {advice}"
+        advice = f"run there: pip install 'costof[ray]=={__version__}'"
+        needed = f"commands need costof {__version__} on every host"
+        detail = f"{needed}, and it has {listed(list(installed))}; {advice}"
         raise CostofError(ErrorText.HOST_REFUSED, host=listed(list(wrong)), detail=detail)
 
 

@@ -69,7 +69,7 @@ READER = Reader(
     "go-ycsb",
     FIGURES,
     _report,
-    "-p threadcount=N, and not with another outputstyle than plain",
+    "-p threadcount=N, and without -p outputstyle",
     begins=r"^Run finished, takes",
     line="Run finished, takes",
 )

@@ -26,7 +26,7 @@ FIGURES = {
     "gets_per_second": rate("GETs a second", ("Gets", "Ops/sec")),
     "get_latency_ms": Figure("latency of a GET", "ms", at=("Gets", "Latency")),
     "get_p99_ms": Figure("99th percentile of a GET", "ms", at=("Gets", _TAIL, "p99.00")),
-    "failed_percent": Figure("lost connections, of all operations", "percent"),
+    "failed_percent": Figure("lost connections, relative to operations", "percent"),
 }
 
 

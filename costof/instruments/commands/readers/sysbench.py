@@ -23,7 +23,7 @@ FIGURES = {
     "reads_per_second": rate("reads of files a second", rf"^ +(?:reads/s: +|read: +IOPS=){NUMBER}"),
     "writes_per_second": rate("writes of files a second", rf"^ +(?:writes/s: +|write: +IOPS=){NUMBER}"),
     "fsyncs_per_second": rate("fsyncs a second", rf"^ +(?:fsyncs/s: +|fsync: +IOPS=){NUMBER}"),
-    "read_mib_per_second": rate("read of files", rf"^ +(?:read, MiB/s:|read: +IOPS=\S+) +{NUMBER}", "MiB/s"),
+    "read_mib_per_second": rate("read from files", rf"^ +(?:read, MiB/s:|read: +IOPS=\S+) +{NUMBER}", "MiB/s"),
     "written_mib_per_second": rate("written to files", rf"^ +(?:written, MiB/s:|write: +IOPS=\S+) +{NUMBER}", "MiB/s"),
     "transferred_mib_per_second": rate("transferred in memory", rf" MiB transferred \({NUMBER} MiB/sec\)", "MiB/s"),
     "reconnects_per_second": Figure("reconnects a second", "per_second", at=rf"^ +reconnects{_PER_SECOND}"),
