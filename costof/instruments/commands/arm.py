@@ -1,4 +1,4 @@
-"""Running the commands of one arm: they apply its levels, verify them, are measured, and undo the levels."""
+"""One arm's commands: some apply its levels, verify and undo them; the programs of the workloads are measured."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ class Arm:
         return runs
 
     def hidden(self, text: str) -> str:
-        """Return the text with its secrets replaced."""
+        """Return the text with the arm's secrets masked."""
         for secret in self._secrets:
             text = text.replace(secret, HIDDEN)
         return text
@@ -267,7 +267,7 @@ def parse_report(program: Program, written: str) -> Report:
         try:
             report = program_reader.read(written)
         except UnreadableError as error:
-            # If a complete report lacks only answers, the program's options were right, so do not suggest others.
+            # Suggest options only if the report is missing. If it only has no answers, the options were right.
             missing = _NO_REPORT.match(str(error))
             hint = f"; call {program_reader.program} with {program_reader.hint}" if missing else ""
             raise UnreadableError(f"{error}{hint}") from None

@@ -207,7 +207,7 @@ def _costof_version() -> str:
 
 
 def _cpu_seconds() -> tuple[float, float]:
-    """Return this host's busy CPU seconds and those that the hypervisor gave to other machines, since it started."""
+    """Return two CPU times of this host since its start, in seconds: busy time, and time stolen by the hypervisor."""
     fields = [int(field) for field in _read("/proc/stat").split("\n", 1)[0].split()[1:]] + [0] * 8
     tick = os.sysconf("SC_CLK_TCK")
     return sum(fields[place] for place in BUSY_FIELDS) / tick, fields[STEAL_FIELD] / tick

@@ -1,4 +1,4 @@
-"""Merging the answers of several hosts into the answer of one population. Counts are added; percentiles never are.
+"""Functions that merge the answers of several hosts into one answer. They add counts, but never percentiles.
 
 Histograms are added bucket by bucket, integers exactly, and sums of squares without rounding errors (Shewchuk 1997).
 """
@@ -156,7 +156,7 @@ def _added(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
 
 
 def _evidence(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Merge the hosts' evidence. Facts that must be equal on all hosts (`evidence_mismatch`) are those of the first."""
+    """Merge the hosts' evidence. Facts that must be equal (`evidence_mismatch`) are taken from the first host."""
     names = dict.fromkeys(name for facts in parts for name in facts)
     return {name: _fact(name, [facts[name] for facts in parts if name in facts]) for name in names}
 

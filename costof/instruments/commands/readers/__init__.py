@@ -21,7 +21,7 @@ from costof.errors import CostofError, ErrorText, nearest
 #: group `number`, or the first group if there is none of this name. `^` matches at each line.
 Place = str | tuple[str, ...]
 
-#: A number as programs print it, as a group of a regular expression.
+#: A regular expression for a number as programs print it, with the group `number`.
 NUMBER = r"(?P<number>-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"
 _SIZES = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 #: Matches up to where JSON may begin: the first bracket of a line. Log lines before the JSON may contain brackets too.

@@ -33,7 +33,7 @@ def _report(text: str, figures: dict[str, float]) -> Report:
     answers = number_at(text, r"^ +(\d+) requests in ")
     if not figures.get("requests_per_second") or not answers:
         raise UnreadableError("no request was answered")
-    # wrk omits both lines if their counts are 0.
+    # wrk omits its lines about bad statuses and about socket errors if there were none.
     refused = number_at(text, r"^ +Non-2xx or 3xx responses: (\d+)") or 0.0
     kinds = {kind: rf"^ +Socket errors: .*\b{kind} (\d+)" for kind in ("connect", "read", "write", "timeout")}
     errors = {kind: number_at(text, place) or 0.0 for kind, place in kinds.items()}
