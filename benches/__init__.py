@@ -1,1 +1,1 @@
-"""Benchmarks: the engine compared with common clients, on the same server in the same run."""
+"""Benchmarks that compare the engine with common clients, on the same server in the same run."""

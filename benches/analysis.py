@@ -1,4 +1,4 @@
-"""CPU time of a report on a long run of 200 rounds and 20 arms, compared with parsing the ledger's JSON lines."""
+"""CPU time for the report on a long run (200 rounds of 20 arms), compared with that for parsing the ledger's JSON."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from tests.fake_run import fake_run
 from tests.truths.mysql_transport import TransportTruth
 
 ROUNDS, TURNS = 200, 5
-#: 20 arms, with the controls and their replicates.
+#: Levels that make 20 arms, including the controls and their replicates.
 SETTINGS = ("transport=plain,tls,ssh-aes256-ctr,ssh-aes256-gcm", "distance=lan,us-us,us-eu,10")
 
 
 def main() -> None:
-    """Print the CPU seconds of both, and the ratio with its interval, paired by repetition."""
+    """Print the CPU seconds of the report and of parsing, and their ratio with its interval, paired by repetition."""
     with tempfile.TemporaryDirectory() as folder:
         plan = resolve(load_study("mysql-transport"), Options(settings=SETTINGS))
         ledger = fake_run(Path(folder) / "run", plan, TransportTruth(), rounds=ROUNDS)

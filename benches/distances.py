@@ -1,7 +1,7 @@
-"""Known delays compared with measured ones, with a precision that needs a quiet machine.
+"""Comparison of known delays with measured ones, with a precision that needs a quiet machine.
 
-Tests check what holds on any machine (counts of round trips, lower bounds, order); this shows how close figures come.
-Needs root, since hosts and links are network namespaces.
+Tests check what holds on any machine: counts of round trips, lower bounds and order. This benchmark shows how close the
+measured values come to the known ones. It needs root, since hosts and links are network namespaces.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FAR_MS = 20.0
 
 
 class NoProgress:
-    """Progress that is not shown."""
+    """A progress display that displays nothing."""
 
     def stage(self, text: str) -> None: ...
 
@@ -44,7 +44,7 @@ class NoProgress:
 
 
 def delayed_plan(rounds: str) -> Plan:
-    """Return a plan of two plain arms, one of which has a client that is 5 ms further away."""
+    """Return a plan of two plain arms. The client of the second arm is 5 ms further away from the server."""
     plan = resolve(load_study(STUDY), Options(profile="quick", settings=["records=500", "distance=10"], rounds=rounds))
     control = plan.controls[0]
     levels = {"transport": "plain", "distance": f"{10 + EXTRA_MS:g}"}
@@ -99,7 +99,7 @@ def timed(seconds: list[float]) -> Iterator[None]:
 
 
 def lab_starts() -> Iterator[tuple[str, str, str]]:
-    """Yield the times that labs take to start."""
+    """Yield a table row for each of two labs, with the time that it takes to start."""
     quick = resolve(load_study(STUDY), Options(profile="quick"))
     settings = ["nodes=15", "sync=star", "write_concern=1", "node_cpu=0.5"]
     fifteen = resolve(load_study("mongodb-chained-replication"), Options(profile="quick", settings=settings))

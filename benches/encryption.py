@@ -1,7 +1,8 @@
-"""CPU cost of column encryption: of a value by algorithm and length, and of the driver without encrypted columns.
+"""CPU cost of column encryption: for a value, by algorithm and length, and for a driver that reads no encrypted column.
 
-Values are encrypted and decrypted by the engine (`costof-engine calibrate`), and decrypted by `costof.encrypted`.
-The driver reads the same rows directly from a server with and without master keys, alternately; medians are shown.
+Values are encrypted and decrypted by the engine (`costof-engine calibrate`), and decrypted by `costof.encrypted`. The
+engine's driver reads the same rows directly from a server, alternately with and without master keys. The table shows
+medians.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def print_values() -> None:
 
 
 def python_us(algorithm: str) -> float:
-    """Return the time in us in which `costof.encrypted` decrypts a short value of the test vectors."""
+    """Return the CPU time in us that `costof.encrypted` needs to decrypt a short value of the test vectors."""
     vectors = json.loads(VECTORS.read_text())
     [case] = [case for case in vectors["cases"] if case["name"] == f"{algorithm}, lengths"]
     definition = bytes.fromhex(case["definitions"][1])
@@ -70,11 +71,11 @@ def python_us(algorithm: str) -> float:
     salt = session_salt(vectors["scramble"].encode(), bytes.fromhex(vectors["nonce"]))
     opener = KeyRing(vectors["master_keys"]).session(salt).opener(envelope)
     associated = envelope.associated_data(RowFormat.TEXT, (b"tpcc", b"customer", b"text"))
-    # The value follows a number of one digit and the length of the value.
+    # The first three bytes are a number of one digit and the value's length; the rest is the value.
     sealed = bytes.fromhex(case["rows"][1])[3:]
     began = time.process_time()
     for _ in range(PYTHON_VALUES):
-        # Allows the same value again, which the opener would reject.
+        # Reset the opener, which would reject the same value a second time.
         opener._last = -1
         opener.begin()
         opener.open(associated, sealed)
@@ -82,7 +83,7 @@ def python_us(algorithm: str) -> float:
 
 
 def print_driver() -> None:
-    """Measure a point select of one column, with and without master keys."""
+    """Measure and print the client's CPU time for a point select of one column, with and without master keys."""
     settings = ["distance=lan", "transport=plain", f"records={RECORDS}"]
     plan = resolve(load_study("mysql-transport"), Options(profile="quick", settings=settings))
     arm = next(arm for arm in plan.arms if not arm.replicate)
@@ -115,7 +116,7 @@ def _load(wire: Instrument) -> None:
 
 
 def _turn(wire: Instrument, turn: int) -> dict[str, float]:
-    """Measure both, in alternating order."""
+    """Measure the client's CPU time in us with and without master keys. The order changes from turn to turn."""
     return {name: _cpu_us(wire, name) for name in NAMES[:: -1 if turn % 2 else 1]}
 
 

@@ -1,7 +1,7 @@
-"""Compare the installed engine with another build: `python -m benches.engines PATH`.
+"""Comparison of the installed engine with another build: `python -m benches.engines PATH`.
 
-Both run on the same host of the lab, query the same server, and take turns. The table gives the installed engine's CPU
-time of an operation relative to the other build's.
+Both engines run on the same host of the lab, query the same server, and measure alternately. The table shows the
+installed engine's CPU time for an operation, relative to that of the other build.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ WORKLOADS = {"connect": CONNECTIONS, **{workload.name: UNBOUNDED for workload in
 
 @contextmanager
 def _other_engine(path: Path, benches: list[Bench]) -> Iterator[Instrument]:
-    """Start the other build on the host of the benches, with the same plan."""
+    """Start the other build of the engine on the host of the installed engine, with the same plan."""
     bench = benches[0]
     with patch.dict(os.environ, {"COSTOF_ENGINE": str(path)}):
         started = engine(bench.lab.prefix(bench.arm))

@@ -15,14 +15,14 @@ import platformdirs
 
 @dataclass(frozen=True)
 class GoProgram:
-    """A program of a Go module."""
+    """A program from a Go module, of a fixed version."""
 
     name: str
     version: str
     package: str
 
     def path(self) -> Path | None:
-        """Return the path of the program, built if necessary. Print a note and return None if that fails."""
+        """Return the path of the program; build it first if necessary. If that fails, print a note and return None."""
         installed = shutil.which(self.name)
         if installed:
             return Path(installed)
@@ -39,7 +39,7 @@ class GoProgram:
             return False
         sys.stdout.write(f"building {self.name} {self.version} into {root} (once, some minutes)\n")
         sys.stdout.flush()
-        # In a temporary module, because `go install PACKAGE@VERSION` rejects modules with replace directives.
+        # Build in a temporary module, because `go install PACKAGE@VERSION` rejects modules with replace directives.
         steps = (["mod", "init", "bench"], ["get", f"{self.package}@v{self.version}"], ["install", self.package])
         with tempfile.TemporaryDirectory() as folder:
             environment = {**os.environ, "GOBIN": str(root / "bin"), "GOFLAGS": "-mod=mod"}

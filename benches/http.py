@@ -1,11 +1,12 @@
-"""The engine compared with load generators for HTTP: wrk, ab, h2load and oha.
+"""Comparison of the engine with load generators for HTTP: wrk, ab, h2load and oha.
 
-All alternate on one nginx process on loopback that answers `OK`, over 50 connections; medians are shown. With TLS each
-request has a new connection with a full TLS 1.3 handshake and the same suite. Certificates are not verified, since only
-oha can. All have one thread, except oha with one for each core. A program's CPU time is that of its whole process.
+All are measured alternately, over 50 connections to one nginx process on loopback that answers `OK`. The table shows
+medians. With TLS each request has a new connection with a full TLS 1.3 handshake and the same cipher suite.
+Certificates are not verified, since only oha could. All programs have one thread, except oha, which has one for each
+core. A program's CPU time is that of its whole process.
 
-Engines with other TLS libraries are included if `make tls-libraries` has built them: with their default groups, and
-with X25519 only.
+Engines with other TLS libraries are compared too if `make tls-libraries` has built them. They are measured with their
+default key exchange groups, and with X25519 only.
 """
 
 from __future__ import annotations
@@ -37,19 +38,19 @@ from costof.programs.http import HttpSettings
 TURNS = 5
 SECONDS = 2
 CONNECTIONS = 50
-# With a duration h2load would never end when it opens new connections.
+# Limit h2load by requests: with a limit on time, it would never end if it opens new connections.
 REQUESTS_OF_H2LOAD = {"plain": 100_000, "tls": 3_000}
 CLOSE = "Connection: close"
 SETTINGS = {"plain": f"keep-alive, {CONNECTIONS}", "tls": "new TLS connections", "x25519": "only X25519"}
 LIBRARIES = ("openssl-3.5", "aws-lc")
 
 Count = tuple[int, float]
-"""Successful requests, and their seconds."""
+"""The number of successful requests, and the seconds that they took together."""
 
 
 @dataclass(frozen=True)
 class Nginx:
-    """The server for all clients."""
+    """The nginx server that all clients request from: its pid, and its URL by arm."""
 
     pid: int
     urls: dict[str, str]
@@ -60,7 +61,7 @@ class Nginx:
 
 @dataclass(frozen=True)
 class Peer:
-    """A load generator: its command line for an arm, and how to read what it prints."""
+    """A load generator: functions that return its command line for an arm and a URL, and that read its output."""
 
     name: str
     argv: Callable[[str, str], list[str]]
@@ -82,7 +83,7 @@ class Peer:
 
 
 def main() -> None:
-    """Measure and print; missing programs are skipped with a note."""
+    """Measure all programs and print the table. A missing program is skipped with a note."""
     try:
         program = find_program("nginx", "nginx-light")
     except CostofError as error:
@@ -93,7 +94,7 @@ def main() -> None:
         nginx = stack.enter_context(_nginx(program, Path(folder)))
         engines, peers, measured = _engines(nginx, stack), _peers(), []
         for arm, setting in SETTINGS.items():
-            # Without TLS all engines are the same.
+            # Measure only one engine without TLS, since the engines differ only in their TLS libraries.
             compared = {OURS: engines[OURS]} if arm == "plain" else engines
             clients = {name: partial(_engine, nginx, wire, arm) for name, wire in compared.items()}
             clients |= {peer.name: partial(peer.measure, nginx, arm) for peer in peers if arm in nginx.urls}
@@ -102,7 +103,7 @@ def main() -> None:
 
 
 def _engines(nginx: Nginx, stack: contextlib.ExitStack) -> dict[str, Instrument]:
-    """Return the installed engine, and those with other TLS libraries by name."""
+    """Return by name the installed engine and the engines with other TLS libraries, started with the plan."""
     engines = {}
     for library in ("", *LIBRARIES):
         try:
@@ -227,7 +228,7 @@ def _read_wrk(text: str) -> Count:
 
 
 def _ab(arm: str, url: str) -> list[str]:
-    # -t sets -n, so it comes first.
+    # Put -t before -n, since -t also sets -n.
     limits = ["-t", str(SECONDS), "-n", "1000000", "-c", str(CONNECTIONS)]
     return ["ab", "-q", *limits, *([] if arm == "tls" else ["-k"]), url]
 

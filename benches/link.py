@@ -1,6 +1,6 @@
-"""The engine's simulated link: nominal and measured round trips, throughput, and CPU time.
+"""Measurement of the engine's simulated link: nominal and measured round trips, throughput, and CPU time.
 
-Run as root on a quiet machine: `.venv/bin/python benches/link.py [--json]`. About half a minute.
+Run it as root on a quiet machine: `.venv/bin/python benches/link.py [--json]`. It takes about half a minute.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TRANSFER_SECONDS = 3.0
 
 @dataclass(frozen=True)
 class Transfer:
-    """A transfer over one TCP connection on one link; CPU in cores."""
+    """The result of a transfer over one TCP connection on one link. `link_cpu` is the engine's CPU use in cores."""
 
     link: str
     congestion_control: str
@@ -54,7 +54,7 @@ def transfer(network: Network, link: Link, control: str) -> Transfer:
         ]
         for thread in threads:
             thread.start()
-        # The congestion window grows in the first second.
+        # Wait until the congestion window has grown.
         time.sleep(1 + link.round_trip_ms / 100)
         before = (time.monotonic(), received[0], network.cpu_seconds(), network.counters(link).a_to_b)
         time.sleep(TRANSFER_SECONDS)
@@ -92,7 +92,7 @@ def _receive(receiver: socket.socket, received: list[int]) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--repeats", type=int, default=3, help="transfers of each kind; the median one is shown")
+    parser.add_argument("--repeats", type=int, default=3, help="number of transfers of each kind; the median is shown")
     as_json, repeats = vars(parser.parse_args()).values()
     if not is_root():
         sys.exit("needs root, since links connect network namespaces")

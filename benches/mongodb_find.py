@@ -1,7 +1,7 @@
-"""The engine compared with pymongo: `find_one` by key over one connection and over 32, plain and TLS.
+"""Comparison of the engine with pymongo: `find_one` by key over 1 and 32 connections, with and without TLS.
 
-Both read the same records from the same secondary of a replica set, alternately; medians are shown. pymongo runs 32
-threads on one client with a pool of 32, as an application server would.
+Both read the same records from the same secondary of a replica set, alternately. The table shows medians. For 32
+connections pymongo runs 32 threads on one client with a pool of 32 connections, as an application server would.
 """
 
 from __future__ import annotations
@@ -73,7 +73,10 @@ def _engine(lab: Service, wire: Instrument, arm: str, connections: int) -> Usage
 
 
 def _pymongo(lab: Service, instrument_plan: Plan, arm: str, connections: int) -> Usage:
-    """Run pymongo in a separate process to measure its CPU; it prints operations, seconds and CPU seconds."""
+    """Run this module as a separate process with pymongo, so that its CPU time can be measured.
+
+    The process prints operations, seconds and CPU seconds.
+    """
     before = lab.cpu_seconds()
     argv = [sys.executable, "-m", "benches.mongodb_find", arm, str(connections)]
     done = subprocess.run(argv, input=line(instrument_plan).decode(), capture_output=True, text=True, check=True)
@@ -83,7 +86,10 @@ def _pymongo(lab: Service, instrument_plan: Plan, arm: str, connections: int) ->
 
 
 def pymongo_client(instrument_plan: Plan, arm_name: str, connections: int) -> None:
-    """Call `find_one` in as many threads as `connections` for `SECONDS`, after an unmeasured warm-up."""
+    """Call `find_one` for `SECONDS` in as many threads as `connections`, after an unmeasured warm-up.
+
+    Print the operations, the seconds and the CPU seconds.
+    """
     driver = PymongoDriver(instrument_plan)
     arm = next(arm for arm in instrument_plan.arms if arm.name == arm_name)
     driver.query(arm)

@@ -1,10 +1,10 @@
-"""The engine compared with pymongo and go-ycsb: inserts of YCSB's records with w:1 by one and eight workers.
+"""Comparison of the engine with pymongo and go-ycsb: inserts of YCSB's records with w:1 by one and eight workers.
 
 The engine's loader, which inserts in batches, is compared with pymongo's `insert_many` in batches of the same size. All
-write alternately to the primary of the same replica set, each into its own collection; medians are shown. pymongo runs
-a thread for each worker on one client. As in YCSB's loader, each record is generated when it is sent: its key by the
-same hash, and ten fields of random bytes (in Python 1,000 at once). go-ycsb has no option for a duration: it loads a
-number of records, and its CPU time is that of the whole process.
+write alternately to the primary of the same replica set, each into its own collection. The table shows medians. pymongo
+runs a thread for each worker on one client. As in YCSB's loader, each record is generated when it is sent: its key by
+the same hash, and ten fields of random bytes (Python generates the 1,000 bytes at once). go-ycsb has no option for a
+duration: it loads a number of records, and its CPU time is that of the whole process.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from costof.study.plan import resolve
 TURNS = 9
 SECONDS = 1.0
 WORKERS = (1, 8)
-# The batch size of the engine (`workload/load.rs`), and records that it loads in half a second.
+# The engine's batch size (`workload/load.rs`), and the number of records that it loads in about half a second.
 BATCH = 100
 LOAD_RECORDS = 30_000
 FIELDS = 10
@@ -90,7 +90,7 @@ def _engine(lab: Service, wire: Instrument, workers: int) -> Usage:
 
 
 def _loader(lab: Service, settings: MongodbSettings, loader: Instrument) -> Usage:
-    """Load into an empty table, as a run does."""
+    """Measure the engine's loader, which fills an empty collection, as in a run."""
     with _client(settings, 1) as client:
         client[settings.database].drop_collection(settings.collection)
     before = lab.cpu_seconds()
@@ -99,7 +99,10 @@ def _loader(lab: Service, settings: MongodbSettings, loader: Instrument) -> Usag
 
 
 def _pymongo(lab: Service, settings: MongodbSettings, workers: int, batch: int = 1) -> Usage:
-    """Run pymongo in a separate process to measure its CPU; it prints operations, seconds and CPU seconds."""
+    """Run this module as a separate process with pymongo, so that its CPU time can be measured.
+
+    The process prints operations, seconds and CPU seconds.
+    """
     before = lab.cpu_seconds()
     argv = [sys.executable, "-m", "benches.mongodb_insert", str(workers), str(batch)]
     done = subprocess.run(argv, input=line(settings).decode(), capture_output=True, text=True, check=True)
@@ -109,14 +112,14 @@ def _pymongo(lab: Service, settings: MongodbSettings, workers: int, batch: int =
 
 
 def _go_ycsb(lab: Service, settings: MongodbSettings, program: Path, workers: int) -> Usage:
-    """Run go-ycsb with its password in a file, since command lines are visible to all users."""
+    """Measure go-ycsb. It reads its password from a file, since command lines are visible to all users."""
     with tempfile.NamedTemporaryFile("w", suffix=".properties") as login:
         addresses = ",".join(settings.addresses)
         login.write(f"mongodb.url=mongodb://{addresses}/{settings.database}?w=1&replicaSet={settings.replica_set}\n")
         login.write(f"mongodb.username={settings.username}\nmongodb.password={_password(settings)}\n")
         login.flush()
         properties: dict[str, object] = {"recordcount": GO_YCSB_RECORDS, "threadcount": workers, "fieldcount": FIELDS}
-        # go-ycsb ignores its option --table here, but not the property.
+        # Set the table as a property, since go-ycsb ignores its option --table for MongoDB.
         properties["table"] = f"go_{secrets.token_hex(8)}"
         argv = [str(program), "load", "mongodb", "-P", login.name]
         argv += [word for name, value in properties.items() for word in ("-p", f"{name}={value}")]
@@ -131,7 +134,7 @@ def _go_ycsb(lab: Service, settings: MongodbSettings, program: Path, workers: in
 
 
 def new_record(key: str) -> dict[str, Any]:
-    """Return a record as YCSB's, with random printable bytes."""
+    """Return a record like YCSB's, whose fields are random printable bytes."""
     values = random.randbytes(FIELDS * FIELD_LENGTH).translate(PRINTABLE)
     fields = (Binary(values[at : at + FIELD_LENGTH]) for at in range(0, len(values), FIELD_LENGTH))
     return {"_id": key, **dict(zip(FIELD_NAMES, fields, strict=True))}
@@ -150,15 +153,15 @@ def _client(settings: MongodbSettings, workers: int) -> pymongo.MongoClient[dict
         password=_password(settings),
         maxPoolSize=workers,
         w=settings.write_concern,
-        # As with YCSB's binding and the engine, inserts are not retried.
+        # Do not retry inserts, like YCSB's MongoDB client and the engine.
         retryWrites=False,
     )
 
 
 def pymongo_client(settings: MongodbSettings, workers: int, batch: int) -> None:
-    """Call `insert_one`, or `insert_many` with batches, in as many threads as `workers` for `SECONDS`.
+    """Insert for `SECONDS` in as many threads as `workers`. Print the operations, the seconds and the CPU seconds.
 
-    The time to connect is not measured.
+    A batch of 1 uses `insert_one`, a larger one `insert_many`. The time to connect is not measured.
     """
     client = _client(settings, workers)
     collection = client[settings.database][f"pymongo_{secrets.token_hex(8)}"]

@@ -1,8 +1,8 @@
-"""The engine compared with MySQL clients: mariadb-slap for connections, sysbench for point selects.
+"""Comparison of the engine with MySQL clients: with mariadb-slap for connections, and with sysbench for point selects.
 
-All read the same table of the same MariaDB from the same host of the lab, alternately; medians are shown. sysbench uses
-server-side prepared statements by default, and so does the engine. mariadb-slap opens a connection for each query
-(`--detach=1`), as the engine does in its workload of kind connect.
+All read the same table of the same MariaDB from the same host of the lab, alternately. The table shows medians.
+sysbench uses server-side prepared statements by default, and so does the engine. mariadb-slap opens a connection for
+each query (`--detach=1`), like the engine in its workload of kind connect.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ CONNECTIONS = 500
 
 
 class TrustingClientCertificates(SysbenchServer):
-    """A server that trusts client certificates of the lab's authority.
+    """A server that trusts client certificates of the lab's CA.
 
-    Without an authority it would reject every client that presents a certificate.
+    If no CA were configured, the server would reject every client that presents a certificate.
     """
 
     def command_line(self, binary: Path) -> list[str]:
@@ -35,14 +35,14 @@ class TrustingClientCertificates(SysbenchServer):
 
 
 class MysqlBench(Bench):
-    """A comparison with mariadb-slap and sysbench."""
+    """A comparison of the engine with mariadb-slap and sysbench on one arm."""
 
     @property
     def encrypted(self) -> bool:
         return self.arm.levels["transport"] == "tls"
 
     def sysbench(self, threads: int) -> Usage:
-        """Run sysbench, which with TLS always presents a client certificate."""
+        """Measure sysbench. With TLS it always presents a client certificate."""
         service, host, port, _ = self.target()
         argv = ["sysbench", "oltp_point_select", f"--mysql-host={host}", f"--mysql-port={port}"]
         argv += [f"--mysql-user={service['username']}", f"--mysql-password={service['password']}"]
@@ -84,7 +84,7 @@ class MysqlBench(Bench):
 
 
 def main() -> None:
-    """Measure and print, or print why this is skipped."""
+    """Measure all clients and print the table. If a program or root is missing, print that instead."""
     missing = [program for program in ("sysbench", "mariadb-slap") if shutil.which(program) is None]
     if missing or os.geteuid() != 0:
         sys.stdout.write(f"MySQL: skipped ({', '.join(missing) + ' missing' if missing else 'the lab needs root'})\n")

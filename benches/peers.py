@@ -1,4 +1,7 @@
-"""Comparisons of the engine with another client in the lab of a study, on the same host, server and data."""
+"""The common part of benchmarks that compare the engine with a database client in the lab of a study.
+
+Both run on the same host, with the same server and the same data.
+"""
 
 from __future__ import annotations
 
@@ -25,16 +28,16 @@ from costof.study.plan import Options, resolve
 TURNS = 5
 SECONDS = 2
 WORKERS = (1, 32)
-#: Workloads 'query1' and 'query32', by number of workers.
+#: The workloads 'query1' and 'query32', named after the number of workers.
 QUERIES = [Workload(name=f"query{n}", kind="query", workers=n) for n in WORKERS]
-#: More operations than fit into a measurement.
+#: A limit on operations that no measurement reaches.
 UNBOUNDED = 10_000_000
 LOAD_SECONDS = 600
 
 
 @dataclass(frozen=True)
 class Bench:
-    """A lab, an engine on its client's host, and an arm to measure."""
+    """A comparison on one arm: the lab, the engine (`wire`) on the clients' host, and the arm."""
 
     lab: ServerLab
     wire: Instrument
@@ -47,7 +50,7 @@ class Bench:
         return Usage.from_slice(answer, used)
 
     def program(self, argv: list[str], read: Callable[[str], tuple[int, float]], folder: Path | None = None) -> Usage:
-        """Run another client on the same host; `read` returns operations and seconds from its output."""
+        """Measure another client on the engine's host. `read` gets operations and seconds from the client's output."""
         before, server = resource.getrusage(resource.RUSAGE_CHILDREN), self.lab.cpu_seconds()["server"]
         argv = [*self.lab.prefix(self.arm), *argv]
         done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=folder)
@@ -66,7 +69,7 @@ class Bench:
         return end["service"], host, port, end["transport"].get("ca_file", "")
 
     def alternate(self, what: str, workload: str, operations: int, peers: dict[str, Callable[[], Usage]]) -> Measured:
-        """Measure the engine and its peers alternately."""
+        """Measure the engine's workload and other clients alternately. `what` names the measurement in the table."""
         clients = {OURS: lambda: self.engine(workload, operations)} | peers
         return alternate(f"{self.arm.name}, {what}", clients, TURNS)
 
@@ -78,7 +81,10 @@ BenchType = TypeVar("BenchType", bound=Bench)
 def running_benches(
     kind: type[BenchType], study: str, program: type[LabServer], records: int, workloads: Sequence[Workload] = QUERIES
 ) -> Iterator[list[BenchType]]:
-    """Yield a bench for each arm of a study of plain and TLS, with data loaded. 'connect' is an additional workload."""
+    """Start the lab of a study and load its data. Yield a bench for the arm without TLS and one for the arm with TLS.
+
+    The engine can measure `workloads`, and 'connect' in addition.
+    """
     settings = ["distance=lan", "transport=tls", f"records={records}"]
     plan = resolve(load_study(study), Options(profile="quick", settings=settings))
     with ServerLab(plan, program) as lab:

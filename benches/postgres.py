@@ -1,8 +1,8 @@
-"""The engine compared with pgbench: select-only, prepared, on 1 and 32 connections, and with reconnecting.
+"""Comparison of the engine with pgbench: prepared selects on 1 and 32 connections, and new connections with a select.
 
-Both read the same table of the same PostgreSQL from the same host of the lab, alternately; medians are shown.
-`pgbench --connect` opens its connections one after the other, as the engine does in its workload of kind connect; its
-first query is prepared too.
+Both read the same table of the same PostgreSQL from the same host of the lab, alternately. The table shows medians.
+`pgbench --connect` opens its connections one after the other, like the engine in its workload of kind connect. Both
+prepare the first query of a connection.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from benches.table import Measured, Usage, print_table
 from costof.errors import CostofError
 from costof.programs.postgres.lab import PostgresServer, find_postgres
 
-#: The range of keys.
+#: Both clients read keys from 1 to this number.
 RECORDS = 100_000
 CONNECTIONS = 200
 SCRIPT = f"\\set aid random(1, {RECORDS})\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n"
 
 
 class PostgresBench(Bench):
-    """A comparison with pgbench."""
+    """A comparison of the engine with pgbench on one arm."""
 
     def pgbench(self, clients: int, *options: str) -> Usage:
         service, host, port, ca_file = self.target()
@@ -40,7 +40,7 @@ class PostgresBench(Bench):
         argv += [str(find_postgres().with_name("pgbench")), "--no-vacuum", "--protocol=prepared", *options]
         argv += [f"--client={clients}", f"--host={host}", f"--port={port}", f"--username={service['username']}"]
         with tempfile.NamedTemporaryFile("w", suffix=".sql") as script:
-            # The built-in script would use more keys: 100,000 for each branch in the lab.
+            # Use a script with `RECORDS` keys. The built-in one would use 100,000 keys for each branch in the lab.
             script.write(SCRIPT)
             script.flush()
             return self.program([*argv, f"--file={script.name}", service["database"]], _read)

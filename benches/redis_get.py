@@ -1,8 +1,9 @@
-"""The engine compared with redis-benchmark and memtier: GET on 1 and 50 connections, pipelines of 16, and reconnecting.
+"""Comparison of the engine with redis-benchmark and memtier.
 
-All read strings of 100 bytes from the same Redis and host of the lab with one thread each, alternately; medians are
-shown. The peers verify the certificate chain but not the host name. redis-benchmark sends AUTH and GET in one write
-after reconnecting, which saves a round trip.
+They run GETs on 1 and 50 connections, pipelines of 16 GETs, and new connections with a GET. All read strings of 100
+bytes from the same Redis and from the same host of the lab, with one thread each, alternately. The table shows medians.
+redis-benchmark and memtier verify the certificate chain but not the host name. redis-benchmark sends AUTH and GET in
+one write after reconnecting, which saves a round trip.
 """
 
 from __future__ import annotations
@@ -27,13 +28,14 @@ RECORDS = 100_000
 CONNECTIONS = 1000
 WORKERS = (1, 50)
 PIPELINED = 16
-#: Expected GETs a second by connections and pipeline depth, since redis-benchmark has no option for a duration.
+#: Expected GETs a second, by connections and depth of the pipeline. They determine how many requests redis-benchmark
+#: sends, since it has no option for a duration.
 EXPECTED = {(1, 1): 20_000, (50, 1): 80_000, (1, PIPELINED): 200_000, (50, PIPELINED): 400_000}
 WORKLOADS = [Workload(name=f"{kind}{n}", kind=kind, workers=n) for kind in ("query", "pipeline") for n in WORKERS]
 
 
 class SmallStrings(RedisServer):
-    """A server on which all strings have the engine's size, since the peers read all of them."""
+    """A server on which all strings have the size of those that the engine reads, since other clients read any key."""
 
     def settle(self) -> None:
         for first in range(0, RECORDS, 1000):
@@ -42,10 +44,10 @@ class SmallStrings(RedisServer):
 
 
 class RedisBench(Bench):
-    """A comparison with redis-benchmark and memtier."""
+    """A comparison of the engine with redis-benchmark and memtier on one arm."""
 
     def commands(self, workers: int, depth: int) -> Usage:
-        """Measure the engine, and count single commands instead of whole pipelines."""
+        """Measure the engine with pipelines of `depth` GETs. The result counts single GETs, not whole pipelines."""
         whole = self.engine(f"{'query' if depth == 1 else 'pipeline'}{workers}", UNBOUNDED)
         return Usage(whole.operations_per_second * depth, whole.cpu_us / depth, whole.server_cores)
 
@@ -81,7 +83,7 @@ class RedisBench(Bench):
                 "--hide-histogram",
                 f"--json-out-file={results_file}",
             ]
-            # The prefix and five digits make the keys of twelve digits.
+            # Keys have twelve digits: seven zeros in the prefix, and five digits.
             argv += ["--key-prefix=key:0000000", "--key-minimum=10000", f"--key-maximum={RECORDS - 1}", *options]
             argv += ["--tls", f"--cacert={ca_file}"] if ca_file else []
 
@@ -97,7 +99,7 @@ class RedisBench(Bench):
 
 
 def has_memtier() -> bool:
-    """Return whether memtier is on PATH or in COSTOF_MEMTIER_BENCHMARK; Debian has no package of it."""
+    """Return whether memtier is on PATH or COSTOF_MEMTIER_BENCHMARK names it. Debian has no package of it."""
     try:
         find_program("memtier_benchmark", "memtier-benchmark")
     except CostofError:
@@ -106,7 +108,7 @@ def has_memtier() -> bool:
 
 
 def main() -> None:
-    """Measure and print, or print why this is skipped."""
+    """Measure all clients and print the table. If a program or root is missing, print that instead."""
     try:
         find_redis()
         find_program("redis-benchmark", "redis-tools")

@@ -1,6 +1,6 @@
-"""`make bench`: all benchmarks, each with a table of speeds relative to a peer; no speed is asserted.
+"""`make bench`: runs all benchmarks. Each prints a table of speeds relative to another program, and asserts nothing.
 
-`python -m benches.run mongodb_insert tpcc` runs only these.
+`python -m benches.run mongodb_insert tpcc` runs only these two.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ BENCHES = {
 @click.command()
 @click.argument("names", nargs=-1, type=click.Choice(list(BENCHES)))
 def run(names: tuple[str, ...]) -> None:
-    """Run all benchmarks, or those named."""
-    # As in a run, cores are kept awake.
+    """Run the benchmarks with these names, or all benchmarks if there are no names."""
+    # Keep the cores awake, as in a run of costof.
     with cores_awake():
         for name in names or BENCHES:
             BENCHES[name].main()

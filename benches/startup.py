@@ -23,7 +23,10 @@ TURNS, ROUNDS = 9, 30
 
 
 def main() -> None:
-    """Print CPU times with those of child processes, and their ratios to the interpreter's, paired by repetition."""
+    """Print each command's CPU time, including child processes, and its ratio to that of the Python interpreter alone.
+
+    Ratios are paired by repetition.
+    """
     with tempfile.TemporaryDirectory() as folder, OriginProcess() as origin:
         ledger = fake_run(
             Path(folder) / "run", resolve(load_study("mongodb-tls"), Options()), MongodbTruth(), rounds=ROUNDS

@@ -1,4 +1,4 @@
-"""Alternating measurements of several clients, and the table of their results."""
+"""Functions that measure several clients alternately, and print a table of the results."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Usage(NamedTuple):
 
     @classmethod
     def from_totals(cls, operations: int, seconds: float, cpu_seconds: float, server_seconds: float) -> Usage:
-        """Return the usage for a number of operations, their seconds, and the CPU seconds of client and server."""
+        """Compute the usage from the number of operations, their seconds, and the CPU seconds of client and server."""
         return cls(operations / seconds, cpu_seconds * 1e6 / operations, server_seconds / seconds)
 
     @classmethod
     def from_slice(cls, answer: SliceAnswer, server_seconds: float) -> Usage:
-        """Return the usage of a slice of the engine, which must have no errors."""
+        """Compute the usage from the engine's answer about a slice, which must have no errors."""
         assert not answer.errors, answer.errors
         return cls.from_totals(
             answer.operations, answer.elapsed_ns / 1e9, answer.cpu_ns["client"] / 1e9, server_seconds
@@ -42,7 +42,7 @@ class Usage(NamedTuple):
 
 @dataclass(frozen=True)
 class Measured:
-    """The measurements of all clients in one setting, by client."""
+    """The measurements of all clients under the same conditions. `setting` describes these in the table."""
 
     setting: str
     turns: Mapping[str, list[Usage]]
@@ -58,7 +58,7 @@ def alternate(setting: str, clients: Mapping[str, Callable[[], Usage]], turns: i
 
 
 def print_table(title: str, measured: list[Measured]) -> None:
-    """Print medians for each client and setting, and the ratio of the engine's CPU time to the peer's.
+    """Print a table line for each setting and client: medians, and the engine's CPU time relative to the client's.
 
     The ratio's 95 % interval is paired by turn, since the speed of a shared machine changes between turns.
     """

@@ -1,7 +1,8 @@
-"""TPC-C: the engine compared with go-tpc, on one MariaDB at the same isolation level, each with its own data.
+"""Comparison of the engine with go-tpc in TPC-C, on one MariaDB at the same isolation level, each with its own data.
 
-They alternate; medians are shown. Both use prepared statements without pauses between transactions. After a deadlock
-the engine retries the transaction, while go-tpc abandons it and counts it as an error, which is not counted here.
+They are measured alternately; the table shows medians. Both use prepared statements and do not pause between
+transactions. After a deadlock the engine retries the transaction. go-tpc gives up and counts an error; this benchmark
+counts only go-tpc's successful transactions.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ SECONDS = 10
 TERMINALS = 8
 WAREHOUSES = 1
 THEIR_DATABASE = f"{DATABASE}_gotpc"
-#: The number of SERIALIZABLE in Go's database/sql.
+#: The number that go-tpc's option --isolation takes for SERIALIZABLE, from Go's database/sql.
 SERIALIZABLE = 6
 
 
@@ -64,7 +65,7 @@ class Bench:
         return Usage.from_totals(count, seconds, cpu, used)
 
     def run_go_tpc(self, action: str, *options: str) -> str:
-        """Run go-tpc and return its output."""
+        """Run an action of go-tpc, such as 'prepare' or 'run', and return its output."""
         argv = [str(self.their_program), "tpcc", action, f"--host={self.server.address}", f"--port={self.server.port}"]
         argv += [f"--user={USER}", f"--password={self.server.password.get_secret_value()}", f"--db={THEIR_DATABASE}"]
         argv += [f"--warehouses={WAREHOUSES}", f"--isolation={SERIALIZABLE}", *options]
@@ -74,7 +75,7 @@ class Bench:
         return done.stdout
 
     def load(self) -> None:
-        """Load the data of both clients, and update the statistics of both."""
+        """Load the data of both clients, and update the server's statistics of their tables."""
         with closing(self._log_in()) as connection, connection.cursor() as cursor:
             for statement in tpcc.create_tables(DATABASE):
                 cursor.execute(statement)

@@ -1,1 +1,1 @@
-"""The truth campaign: error rates of `costof` on real servers with known costs."""
+"""The truth campaign: it measures how often `costof` is wrong, on real servers to which a known cost was added."""

@@ -1,4 +1,4 @@
-"""`make truth`: run or continue the campaign, and write its page. `--quick` runs a small one."""
+"""`make truth`: runs or continues the campaign, and writes its page. `--quick` runs a small campaign."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from truth.design import FULL, QUICK
 from truth.ledgers import Ledgers
 from truth.rows import Rows
 
-#: Folder of the committed page and data of a full campaign.
+#: The folder in which the page and the data of a full campaign are committed.
 DOCS = ROOT / "docs"
 
 
 @click.command()
-@click.option("--quick", is_flag=True, help="Run a campaign of ten minutes in runs/truth-quick.")
-@click.option("--again", is_flag=True, help="Measure nothing; analyse the kept results with the current code.")
+@click.option("--quick", is_flag=True, help="Run a campaign of ten minutes in the folder runs/truth-quick.")
+@click.option("--again", is_flag=True, help="Measure nothing; analyse all kept runs again with the current code.")
 @click.option("--page", "page_only", is_flag=True, help="Measure nothing; write the page from the existing data.")
 def main(quick: bool, again: bool, page_only: bool) -> None:
-    """Run the trials for which there are no data yet, neither in the folder nor committed, and write the page."""
+    """Run the missing trials and write the page. A trial is missing if the campaign's folder and docs have no data."""
     sizes = QUICK if quick else FULL
     folder = ROOT / "runs" / ("truth-quick" if quick else "truth")
     rows, ledgers, failed = Rows(folder, None if quick else DOCS / page.FOLDER), Ledgers(folder), 0

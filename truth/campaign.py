@@ -1,4 +1,4 @@
-"""Running of a campaign's missing trials. Each trial's rows are appended when it ends, and its ledger is kept."""
+"""Functions that run a campaign's missing trials. When a trial ends, its rows are appended and its ledger is kept."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ ROOT = Path(__file__).parents[1]
 
 
 def run_campaign(sizes: Sizes, rows: Rows, ledgers: Ledgers) -> int:
-    """Run all missing trials and return how many failed. Ctrl-C loses only the current trial.
+    """Run all missing trials. Return the number of those that failed. Ctrl-C loses only the current trial.
 
-    A failed trial is printed and skipped, because the campaign runs unattended; the next start retries it.
+    If a trial fails, its error is printed and the next trial begins, because a campaign runs unattended. The next start
+    of the campaign retries it.
     """
     every, baselines = trials(sizes), _baseline_trials(rows)
     remaining = baselines + [trial for trial in every if not rows.has(trial) and trial not in baselines]
@@ -47,9 +48,10 @@ def run_campaign(sizes: Sizes, rows: Rows, ledgers: Ledgers) -> int:
 
 
 def _baseline_trials(rows: Rows) -> list[Trial]:
-    """Return trials without a cost for services whose service time on this machine is not known yet.
+    """Return a trial without added cost for each service whose service time on this machine is not known yet.
 
-    Costs are shares of the service time. A campaign that was begun on another machine may need more than planned.
+    Other trials need the service times, since their costs are shares of them. A campaign that was begun on another
+    machine may therefore run more trials than planned.
     """
     return [
         next(trial for number in count() if not rows.has(trial := Trial("effect", service, NOTHING, disturbed, number)))
@@ -59,9 +61,9 @@ def _baseline_trials(rows: Rows) -> list[Trial]:
 
 
 def judge_again(rows: Rows, ledgers: Ledgers) -> int:
-    """Replace the rows of each run that has a ledger by those of the current analysis.
+    """Analyse each run whose ledger was kept again with the current code, and replace its rows.
 
-    Returns the number of runs that could not be analysed, whose rows stay.
+    Return the number of runs that could not be analysed. Their rows stay as they are.
     """
     failed = 0
     for trial, before in rows.by_trial().items():
@@ -116,7 +118,7 @@ def _judged(ledger: Ledger, about: Row, long_run_ms: float) -> list[EffectRow]:
 
 
 def describe(trial: Trial) -> Row:
-    """Return what is known of a trial that begins now."""
+    """Return the columns that every table has, for a trial that begins now."""
     return Row(
         trial=trial.name,
         service=trial.service,
@@ -134,6 +136,6 @@ def describe(trial: Trial) -> Row:
 
 
 def _commit() -> str:
-    """Return the commit of the sources, with a '+' if there are uncommitted changes."""
+    """Return the abbreviated commit of the sources, with a '+' if there are uncommitted changes."""
     argv = ["git", "describe", "--always", "--dirty=+", "--exclude=*"]
     return subprocess.run(argv, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()

@@ -1,4 +1,4 @@
-"""The campaign's design: true costs, servers, disturbance and numbers of runs."""
+"""The campaign's design: true costs, servers, disturbances, and numbers of runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ Kind = Literal["effect", "verdict", "peer", "tail", "quick", "pair"]
 
 @dataclass(frozen=True)
 class Cost:
-    """The average added cost as a share of the service time, and which requests pay it."""
+    """A cost to add: its average as a `share` of the service time, and the requests that pay it.
+
+    Either all requests pay it, some requests chosen at random, or all requests in periodic spells.
+    """
 
     payers: Literal["all", "some", "spells"]
     share: float
@@ -34,6 +37,7 @@ class Cost:
         return self.payers != "all"
 
     def at(self, service_ms: float) -> RelayCost:
+        """Return the delay that the relay must add to requests that take `service_ms` without it."""
         added = self.share * service_ms * NS_PER_MS
         if self.payers == "all":
             return RelayCost(added_ns=round(added), payers=All())
@@ -48,14 +52,14 @@ DOUBLED = (Cost("some", 0.1), Cost("spells", 0.1))
 COSTS = (NOTHING, *(Cost(payers, share) for payers in ("all", "some") for share in (0.005, 0.02, 0.2)), *DOUBLED)
 #: The cost of trials that measure the time to a verdict.
 TENTH = Cost("all", 0.1)
-#: The cost of trials on percentiles: a tenth of the queries take milliseconds, so that the client's wake-up matters
-#: little.
+#: The cost of trials that check percentiles. A tenth of the queries take milliseconds, so that the time in which the
+#: client wakes up matters little.
 SLOW_TAIL = Cost("some", 3.0)
 
 SERVICES = ("mariadb", "mongod", "http")
-#: Service and query time of trials that measure the time to a verdict.
+#: The service of trials that measure the time to a verdict, and the query time to which the relay extends its queries.
 QUERIED, QUERIED_MS = "mariadb", 0.1
-#: Without and with another process that burns CPU in bursts (truth/neighbour.py).
+#: Trials run without and with another process that burns CPU in bursts (truth/neighbour.py).
 DISTURBED = (False, True)
 PEERS = ("ab", "wrk")
 #: Studies whose quick profile is run to count the effects that it resolves.
@@ -69,15 +73,15 @@ STUDIES = (
     "postgres-pooling",
     "redis-tls",
 )
-#: Trials that compare a command with itself, by costof and by another tool.
+#: Trials that compare a command with itself: their name, the tool besides costof, and the time of each comparison.
 IDENTICAL, BENCHMARKER, PAIR_SECONDS = "identical commands", "hyperfine", 3
-#: The last commit before the current estimator. As the tool of a trial, it stands for the slice sizes of that commit.
+#: The last commit before the current estimator. A trial with this `tool` uses the slice sizes of that commit.
 EARLIER = "44d93af"
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One run of a tool. `number` distinguishes repetitions."""
+    """One run of a tool. `number` distinguishes trials that are otherwise equal."""
 
     kind: Kind
     service: str
@@ -99,7 +103,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Sizes:
-    """Numbers of trials of each kind, and the budget of a run."""
+    """The size of a campaign: the number of trials of each kind, and the time budget of a run."""
 
     quick: bool
     budget_seconds: int
@@ -140,7 +144,7 @@ QUICK = Sizes(
 
 
 def trials(sizes: Sizes) -> list[Trial]:
-    """Return all trials in random order, so that disturbances of the machine are spread over all kinds."""
+    """Return all trials in random order, so that disturbances of the machine affect all kinds of trials alike."""
     every = list(_every(sizes))
     random.Random(1).shuffle(every)
     return every

@@ -1,6 +1,7 @@
-"""A program that prints the verdicts of an earlier `costof`, the one on PYTHONPATH, after each round, as JSON.
+"""A program that replays a run with an earlier version of `costof`, and prints whether each round ends with 'costs'.
 
-It is a separate program because one process cannot import two versions of a package. Its input is JSON too.
+PYTHONPATH must name the earlier version. The program exists because one process cannot import two versions of a
+package. It reads the rounds as JSON from standard input, and prints JSON.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ def main() -> None:
 
 
 def _costs(effects: Any, question: dict[str, Any], values: list[float]) -> list[bool]:
-    """Return whether the verdict after each round is 'costs', as `effects_of` in its `analysis/figures.py` does."""
+    """Return, for each round, whether the verdict after it is 'costs'.
+
+    The verdict is computed like in the earlier version's function `effects_of` in `analysis/figures.py`.
+    """
     verdicts = []
     judged = effects.Comparisons.of(len(question["arms"]), 0).of_kind(headline=True)
     for rounds in range(1, len(values) + 1):

@@ -1,4 +1,4 @@
-"""Figures of a campaign: proportions with exact intervals, compared with their goals."""
+"""The figures of a campaign: proportions with exact intervals, and whether they meet their goals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from costof.statistics.estimate import Verdict
 from truth.design import EARLIER
 from truth.rows import EffectRow, PeerRow, Row, TailRow
 
-#: Goals.
+#: Goals: the share of intervals that contain the truth, the maximum share of false verdicts, the minimum share of
+#: noticed costs, the maximum time to a verdict relative to `EARLIER`, and the maximum error of a percentile.
 COVERAGE = (0.93, 0.97)
 MOST_FALSE = 0.05
 LEAST_FOUND = 0.9
@@ -23,15 +24,15 @@ PAYERS = {
     "some": "on average, paid by one query in ten",
     "spells": "on average, paid in a tenth of the time",
 }
-#: Share of runs with the verdict "costs" from which a cost counts as found.
+#: A cost counts as found if at least this share of the runs has the verdict "costs".
 FOUND = 0.8
-#: The largest acceptable error of an estimate, as a share of the control; the margin of the campaign's study.
+#: The maximum acceptable error of an estimate, as a share of the control. It is the margin of the campaign's study.
 TOLERANCE = 0.01
 
 
 @dataclass(frozen=True)
 class Proportion:
-    """A number of successes among trials."""
+    """A proportion: the number of successes (`count`) among a number of trials (`total`)."""
 
     count: int
     total: int
@@ -47,14 +48,14 @@ class Proportion:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The exact 95 % interval (Clopper & Pearson 1934)."""
+        """Return the exact 95 % interval (Clopper & Pearson 1934)."""
         from scipy.stats import binomtest
 
         exact = binomtest(self.count, self.total).proportion_ci(0.95, method="exact")
         return float(exact.low), float(exact.high)
 
     def reaches(self, low: float, high: float) -> str:
-        """Return 'yes' or 'no' for a proportion between `low` and `high`, with a note if there are too few trials."""
+        """Return 'yes' if the proportion is from `low` to `high`, else 'no'; add a note if the interval allows both."""
         least, most = self.interval
         if most < low or least > high:
             return "no"
@@ -75,7 +76,7 @@ class Proportion:
 
 @dataclass(frozen=True)
 class Case:
-    """The runs with one true cost, with or without the neighbour."""
+    """All runs with the same true cost, either all with the disturbing neighbour or all without it."""
 
     payers: str
     added_share: float
@@ -84,7 +85,7 @@ class Case:
 
     @property
     def truth(self) -> str:
-        """The true cost as text, such as '2 % on average, paid by one query in ten'."""
+        """Return the true cost as text, such as '2 % on average, paid by one query in ten'."""
         if not self.added_share:
             return "nothing"
         return f"{100 * self.added_share:g} % {PAYERS[self.payers]}"
@@ -111,7 +112,7 @@ class Case:
 
     @property
     def judged_no_cost(self) -> Proportion:
-        """Verdicts that the effect is within the margin, on both sides or as a cost."""
+        """Return the share of runs with a verdict that the arm adds no cost above the margin."""
         return Proportion.among(row.verdict in (Verdict.NO_DIFFERENCE, Verdict.NO_COST) for row in self.rows)
 
     @property
@@ -120,12 +121,15 @@ class Case:
 
     @property
     def noticed(self) -> Proportion:
-        """Verdicts that the arm costs something, or reports of an intermittent cost."""
+        """Return the share of runs whose verdict is 'costs', or which report an intermittent cost."""
         return Proportion.among(row.verdict == Verdict.COSTS or row.intermittent for row in self.rows)
 
     @property
     def noticed_at_all(self) -> Proportion:
-        """As `noticed`, or a report of a tail that differs from the control's."""
+        """Return the share of runs that count for `noticed`, or report that the tail is worse than the mean.
+
+        Runs without an analysis of tails are left out.
+        """
         analysed = [row for row in self.rows if row.tail_told is not None]
         return Proportion.among(
             row.verdict == Verdict.COSTS or row.intermittent or bool(row.tail_told) for row in analysed
@@ -133,17 +137,17 @@ class Case:
 
     @property
     def half_width(self) -> float:
-        """The median half-width of the intervals, as a share of the control."""
+        """Return the median half-width of the intervals, as a share of the control."""
         return median((row.high - row.low) / 2 / row.control for row in self.rows)
 
     @property
     def error(self) -> float:
-        """The median of estimate minus truth, as a share of the control."""
+        """Return the median of estimate minus truth, as a share of the control."""
         return median((row.estimate - row.truth) / row.control for row in self.rows)
 
 
 def cases(effects: Iterable[EffectRow]) -> list[Case]:
-    """Return the effects of protected arms by true cost, in ascending order."""
+    """Group the effects of protected arms by true cost and disturbance. Return the groups in ascending order."""
     groups: dict[tuple[str, float, bool], list[EffectRow]] = {}
     for row in effects:
         if row.trial_kind == "effect" and not row.is_replicate:
@@ -153,9 +157,10 @@ def cases(effects: Iterable[EffectRow]) -> list[Case]:
 
 @dataclass(frozen=True)
 class Speed:
-    """Times to a verdict in runs with one version's slice sizes; a row for each arm with a cost.
+    """The times to a verdict in runs with the slice sizes of one version (`tool`). Each row is an arm with a cost.
 
-    Times are seconds, infinite if there was no verdict.
+    `current` and `earlier` are the seconds according to the current and the earlier analysis, infinite if there was no
+    verdict.
     """
 
     tool: str
@@ -187,7 +192,7 @@ def _or_infinite(seconds: float | None) -> float:
 
 
 def speeds(effects: Iterable[EffectRow]) -> list[Speed]:
-    """Return the speeds by tool, the current slice sizes first."""
+    """Return the times to a verdict, by version of the slice sizes, the current version first."""
     groups: dict[str, list[EffectRow]] = {}
     for row in effects:
         if row.trial_kind == "verdict" and not row.is_replicate:
@@ -196,7 +201,10 @@ def speeds(effects: Iterable[EffectRow]) -> list[Speed]:
 
 
 def least_found(by_truth: Iterable[Case], disturbed: bool) -> float | None:
-    """Return the smallest constant cost from which at least `FOUND` of the runs have the verdict "costs"; or None."""
+    """Return the minimum cost on all queries that is found; None if there is none.
+
+    A cost is found if at least `FOUND` of the runs with it, and with each larger one, have the verdict "costs".
+    """
     least = None
     for case in sorted(by_truth, key=lambda case: case.added_share, reverse=True):
         if (case.payers, case.disturbed) == ("all", disturbed):
@@ -207,7 +215,7 @@ def least_found(by_truth: Iterable[Case], disturbed: bool) -> float | None:
 
 
 def errors(rows: Iterable[PeerRow | EffectRow]) -> list[float]:
-    """Return the absolute errors of estimates as shares of the control."""
+    """Return the absolute error of each row's estimate, as a share of the control."""
     return [abs(_estimate(row) - row.truth) / row.control for row in rows]
 
 
@@ -216,11 +224,11 @@ def _estimate(row: PeerRow | EffectRow) -> float:
 
 
 def tail_errors(tails: Iterable[TailRow], percentile: float, added_share: float) -> list[float]:
-    """Return the relative differences of the engine's percentiles from those of the packet capture."""
+    """Return by what share the engine's percentile differs from that of the packet capture, in each matching row."""
     kept = (row for row in tails if (row.percentile, row.added_share) == (percentile, added_share))
     return [row.engine / row.captured - 1 for row in kept]
 
 
 def busy(rows: Iterable[Row]) -> Proportion:
-    """Return the share of trials that began at a load above the number of cores."""
+    """Return the share of trials at whose start the machine's load average exceeded the number of cores."""
     return Proportion.among(row.load > row.cores for row in rows)

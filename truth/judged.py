@@ -1,4 +1,4 @@
-"""Analysis of a run with a known true cost: from its ledger to rows."""
+"""Analysis of a run with a known true cost: it turns the run's ledger into rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NS_PER_SECOND = 1e9
 
 @dataclass(frozen=True)
 class Judged:
-    """The analysis of a run's ledger by the current code."""
+    """A run with its ledger, analysed by the current code."""
 
     ledger: Ledger
 
@@ -38,7 +38,7 @@ class Judged:
 
     @cached_property
     def seconds(self) -> list[float]:
-        """Seconds from the start of the first round's first slice to the end of each round's last."""
+        """Return, for each round, the seconds from the start of the run's first slice to the end of the round."""
         measured = [each for each in self.ledger.records() if isinstance(each, SliceRecord) and not each.warm_up]
         began = measured[0].answer.started_unix_ns
         ends = {each.round: each.answer.started_unix_ns + each.answer.elapsed_ns for each in measured}
@@ -53,7 +53,7 @@ class Judged:
 
 
 def rows_of(done: Judged, about: Row, long_run_ms: float) -> list[EffectRow]:
-    """Return a row for each protected arm, and one for the control's replicate."""
+    """Return a row for each protected arm of a run, and a row for the control's replicate."""
     paying = [_row(done, about, arm.name, long_run_ms) for arm in done.plan.protected]
     return [*paying, _replicate_row(done, about)]
 
@@ -82,7 +82,7 @@ def _row(done: Judged, about: Row, arm: str, long_run_ms: float) -> EffectRow:
 
 
 def _truth_ratio(done: Judged, arm: str) -> float:
-    """Return the ratio of an arm's times to those without the added cost, as a geometric mean over rounds."""
+    """Return the ratio of an arm's mean times with and without the added cost, as a geometric mean over rounds."""
     logs = []
     for record in slices_of(done.ledger, arm):
         measured = mean_ms(done.plan, record)
@@ -91,7 +91,7 @@ def _truth_ratio(done: Judged, arm: str) -> float:
 
 
 def slices_of(ledger: Ledger, arm: str) -> list[SliceRecord]:
-    """Return an arm's slices of queries with operations, without the warm-up."""
+    """Return the slices of queries that were measured on an arm, except those of the warm-up and empty ones."""
     slices = [record for record in ledger.records() if isinstance(record, SliceRecord) and not record.warm_up]
     return [each for each in slices if (each.workload, each.key.role) == ("query", arm) and each.answer.operations]
 

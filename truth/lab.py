@@ -1,4 +1,4 @@
-"""A lab of one server behind the relay. Each arm has its own entrance, which delays requests of protected arms."""
+"""A lab of one server behind the relay. The relay has a port for each arm, and delays requests of protected arms."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class PaidSoFar(Observation):
 
 
 class TruthLab(ServerLab):
-    """A lab whose relay adds `common` to all requests, and `cost` in addition to those of protected arms.
+    """A lab whose relay delays all requests by `common`, and those of protected arms by `cost` in addition.
 
-    The figure `server.added` of a slice is the mean delay beyond `common`, in ms.
+    A slice's figure `server.added` is the mean delay in ms that the relay added to a request beyond `common`.
     """
 
     def __init__(self, plan: Plan, program: type[LabServer], cost: RelayCost, common: RelayCost = FREE) -> None:
@@ -46,11 +46,11 @@ class TruthLab(ServerLab):
         self._relayed = dict(zip(self._costs, opened, strict=True))
 
     def entrance(self, arm: PlannedArm) -> str:
-        """Return the 'address:port' to which an arm's clients connect."""
+        """Return the 'address:port' of the relay to which an arm's clients connect."""
         return self._relayed[arm.name]
 
     def client_host(self, arm: PlannedArm) -> Host:
-        """Return the host of an arm's clients."""
+        """Return the host on which an arm's clients run."""
         return self._star.client(self._distances[arm.name])
 
     def paid(self, arm: PlannedArm) -> Paid:

@@ -1,4 +1,4 @@
-"""Archives of the ledgers of the campaign's runs, for a later analysis of the same runs."""
+"""Archives of the campaign's ledgers, so that later code can analyse the same runs again."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ ENDING = ".tar.gz"
 
 
 class Ledgers:
-    """Archives of about 100 KB for each run, by the trial's name."""
+    """A folder with the archived ledger of each run, named after its trial. An archive has about 100 KB."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / LEDGERS
 
     def keep(self, trial: str, ledger: Ledger) -> None:
-        """Archive a ledger atomically. It replaces an earlier one, whose rows were lost."""
+        """Archive a trial's ledger atomically. It replaces an archive of the same trial whose rows were lost."""
         path = self._path(trial)
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = shutil.make_archive(str(path.parent / ".temporary"), "gztar", ledger.folder)
@@ -32,7 +32,7 @@ class Ledgers:
 
     @contextmanager
     def opened(self, trial: str) -> Iterator[Ledger]:
-        """Yield an unpacked copy of a ledger, which is deleted afterwards. Raises `NOT_A_RUN`."""
+        """Yield an unpacked copy of a trial's ledger. The copy is deleted afterwards. Raises `NOT_A_RUN`."""
         with tempfile.TemporaryDirectory() as folder:
             shutil.unpack_archive(self._path(trial), folder)
             yield Ledger.open(Path(folder))

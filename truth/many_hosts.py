@@ -1,15 +1,15 @@
-"""Comparison of measurements from several hosts and from one: `python -m truth.many_hosts`, also to continue.
+"""Comparison of measurements from several hosts with measurements from one host: `python -m truth.many_hosts`.
 
-A trial is three runs of the same study at the same load in random order: from three hosts with one CPU each, from one
+A trial is three runs of the same study at the same load, in random order: from three hosts with one CPU each, from one
 host with three CPUs, and from that host without Ray. All measure the time of a GET on the same server, so that
-differences come only from the way of measuring.
+differences come only from the way of measuring. The same command continues an interrupted comparison.
 
 Hosts are network namespaces (`tests/slow/ray_nodes.py`). The single host has as many CPUs as the three together,
 because the engine has a thread for each CPU, and a busier thread sleeps less and reads its answers sooner. The server
 is 20 ms away. The load keeps the caches of three processes as warm as those of one, but is far below the limits of
-server, hosts and machine, so that only the distribution of load and the merging of results are compared. Arrivals are
-random, since equally spaced arrivals of one host would never coincide, unlike those of three hosts with imprecise
-clocks. Not covered: a load that one host cannot make, hosts that differ, and clocks of several machines.
+server, hosts and machine, so that only the distribution of load and the merging of results are compared. Requests
+arrive at random: equally spaced requests of one host would never coincide, while those of three hosts with imprecise
+clocks would. The comparison does not cover loads that one host cannot make, different hosts, and several machines.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ TRIALS = 30
 SERVER_MS = 20.0
 #: The number of hosts with one CPU, and the name of the host with that many CPUs.
 LOADS, WHOLE = 3, "whole"
-#: Compared figures, with the width that the interval of the difference must stay below.
+#: The compared figures. For each, the interval of the difference must be narrower than this share.
 GOALS = {"mean": 0.03, "p50": 0.03, "p99": 0.10}
-#: The resolution of percentiles: equal ones may lie in neighbouring buckets of a histogram.
+#: The resolution of percentiles: two equal times may lie in neighbouring buckets of a histogram.
 BUCKET = 10.0**-SIGNIFICANT_DIGITS
 COMPARED = {"three hosts against one": ("three", "one"), "one host over Ray against none": ("one", "none")}
 HOSTS = {
@@ -57,7 +57,7 @@ HOSTS = {
 
 
 class Row(Model):
-    """The times of all GETs of a run, in ms, with RESP 2 and RESP 3 together."""
+    """The result of one run: mean and percentiles of all GETs in ms, over RESP 2 and RESP 3 together."""
 
     trial: int
     way: str
@@ -69,8 +69,8 @@ class Row(Model):
 
 
 @click.command()
-@click.option("--trials", default=TRIALS, help="Number of trials.")
-@click.option("--rounds", default=5, help="Rounds of each run.")
+@click.option("--trials", default=TRIALS, help="Number of trials, including those that have run already.")
+@click.option("--rounds", default=5, help="Number of rounds of each run.")
 def main(trials: int, rounds: int) -> None:
     """Run the missing trials, and print the differences over all trials."""
     file = FOLDER / "rows.jsonl"
@@ -92,7 +92,7 @@ def main(trials: int, rounds: int) -> None:
 def differences(rows: Sequence[Row]) -> Iterator[str]:
     """Yield a line for each comparison: the difference, its 95 % interval over trials, and whether it meets its goal.
 
-    The interval of a percentile is wider by a bucket at each end.
+    A percentile's interval is extended by the width of a histogram's bucket at each end.
     """
     by_trial: dict[int, dict[str, Row]] = {}
     for row in rows:
@@ -140,7 +140,7 @@ def _trial(cluster: Cluster, server: RedisServer, number: int, rounds: int) -> l
 
 
 def _run(cluster: Cluster, server: RedisServer, number: int, way: str, rounds: int) -> Row:
-    """Return the row of a new run. Raises `INSTRUMENT_FAILED` if the command fails."""
+    """Run costof once against the server, and return the run as a row. Raises `INSTRUMENT_FAILED` if costof fails."""
     node: Node = cluster.head if HOSTS[way] else cluster.nodes[WHOLE]
     target = ["--target", f"redis://{USER}@{server.address}:{PORT}", "--password-file", f"{TMP / 'password'}"]
     options = ["--rounds", str(rounds), "--seed", str(number), "--out", f"{TMP / way}", *target, *HOSTS[way]]

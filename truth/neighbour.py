@@ -10,16 +10,16 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-#: Means of exponential distributions: one core is busy for a third of the time.
+#: Mean durations of bursts and pauses (exponential distributions): one core is busy for a third of the time.
 BURST_SECONDS = 0.25
 PAUSE_SECONDS = 0.5
 
 
 @contextmanager
 def neighbour(seed: int) -> Iterator[None]:
-    """Run the process while the context lasts."""
+    """Run the process until the `with` block ends."""
     argv = [sys.executable, "-m", __spec__.name, str(seed)]
-    # A new session, so that Ctrl-C reaches only the campaign.
+    # Start a new session, so that Ctrl-C reaches only the campaign.
     with subprocess.Popen(argv, stdin=subprocess.PIPE, start_new_session=True) as process:
         try:
             yield

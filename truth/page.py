@@ -1,4 +1,4 @@
-"""The page of a campaign: the template `truth.md.jinja` with figures from its rows."""
+"""The page of a campaign: the template `truth.md.jinja`, filled in with figures from the campaign's rows."""
 
 from __future__ import annotations
 
@@ -61,7 +61,10 @@ POWER = ["true cost", "", '"costs"', "or reported as intermittent", "or reported
 
 
 def write(rows: Rows, folder: Path, sizes: Sizes) -> None:
-    """Write the data tables to the folder's `truth`, and `truth.md` with pictures if there is a run of each kind."""
+    """Write the data tables into the folder's subfolder `truth`.
+
+    If there are runs of `costof`, of other tools and with packet captures, also write `truth.md` and its pictures.
+    """
     (folder / FOLDER).mkdir(parents=True, exist_ok=True)
     rows.write_parquet(folder / FOLDER)
     if rows.effects and rows.peers and rows.tails:
@@ -173,7 +176,7 @@ def goal_of_speed(by_version: Sequence[Speed]) -> list[str]:
 
 
 def _goals_of_runs(same: Sequence[Case]) -> Iterator[list[str]]:
-    """Yield the goals of runs with or without the neighbour."""
+    """Yield the table's lines about goals for `same`: either the cases with the neighbour or those without it."""
     where = same[0].place
     covered = Proportion.among(row.holds for case in same for row in case.rows)
     yield [f"95 % intervals that contain the truth, {where}", *_goal("93 to 97 %", covered, *COVERAGE)]
@@ -207,7 +210,7 @@ def _quick(profile: QuickProfile) -> list[str]:
 
 
 def _clearances(profiles: Sequence[QuickProfile]) -> str:
-    """Return the median clearance of the effects that should be resolved."""
+    """Return the median clearance (effect over half-width) of all effects that should be resolved; '' if none."""
     clearances = [each.clearance for profile in profiles for each in profile.large]
     return f"{median(clearances):.0f}" if clearances else ""
 
@@ -217,7 +220,7 @@ def _goal(goal: str, proportion: Proportion, low: float, high: float) -> list[st
 
 
 def _speeds(by_version: Sequence[Speed]) -> str:
-    """Return the table of times to a verdict, or '' without data."""
+    """Return the table of times to a verdict, or '' if no run measured them."""
     head = ["time of a query", "slices of", "time of a round", "current analysis", f"analysis of `{EARLIER}`"]
     lines = [
         [
@@ -233,7 +236,7 @@ def _speeds(by_version: Sequence[Speed]) -> str:
 
 
 def _median_of(times: Sequence[float]) -> str:
-    """Return the median, and how many of the times are finite."""
+    """Return text with the median time, and with the number of arms that have a verdict (a finite time)."""
     return f"{_seconds(median(times))} ({sum(map(math.isfinite, times))} of {len(times)} arms)"
 
 
@@ -251,7 +254,7 @@ def _tails(rows: Rows) -> Iterator[list[str]]:
 
 
 def _peers(rows: Rows) -> Iterator[list[str]]:
-    """Yield the errors of each tool by true cost."""
+    """Yield a table line for each true cost, with the errors of each tool."""
     for case in cases(row for row in rows.effects if row.service == "http"):
         same = [
             row
@@ -274,7 +277,7 @@ def _coverage(case: Case) -> list[str]:
 
 
 def _services(effects: Sequence[EffectRow]) -> Iterator[list[str]]:
-    """Yield the coverage of intervals by service, for protected arms and for replicates."""
+    """Yield, for each service, the share of intervals that contain the truth: of protected arms, and of replicates."""
     effect_rows = [row for row in effects if row.trial_kind == "effect"]
     for service, disturbed in product(SERVICES, (False, True)):
         chosen = [row for row in effect_rows if (row.service, row.disturbed) == (service, disturbed)]

@@ -1,4 +1,4 @@
-"""The usual comparison without `costof`: ab or wrk against one server, then the other, and the difference of means."""
+"""The usual comparison without `costof`: run ab or wrk against one server, then the other, and subtract the means."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def _wrk(url: str, seconds: int) -> float:
     return MS_PER_SECOND / _figure(["wrk", "-t", "1", "-c", "1", "-d", f"{seconds}s", url], r"Requests/sec:\s+([\d.]+)")
 
 
-#: Functions that return the mean time of a request in ms, computed from the rate, which is printed with more digits.
+#: Functions that run a tool and return a request's mean time in ms, computed from the rate, which has more digits.
 TOOLS: dict[str, Callable[[str, int], float]] = {"ab": _ab, "wrk": _wrk}
 
 
 def measure(trial: Trial, budget_seconds: int, cost: RelayCost, about: Row) -> PeerRow:
-    """Measure control and arm for half of the budget of a `costof` run each."""
+    """Measure the control, then the arm, each for half of the time that a run of `costof` has. Return both as a row."""
     plan = plan_trial(trial, budget_seconds)
     seconds = budget_seconds // 2
     arms = [plan.controls[0], plan.protected[0]]

@@ -1,4 +1,4 @@
-"""The pictures of the page as SVG files."""
+"""The diagrams of the campaign's page, as SVG files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from truth.figures import COVERAGE, PLACES, Case, Proportion, Speed, cases
 from truth.rows import EffectRow
 
 COLOURS = {False: "#1f6fb2", True: "#d1662b"}
-# Text stays text in the SVG, and equal data give equal files.
+# Keep text as text in the SVG, and write the same file for the same data.
 mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "truth", "font.size": 9.0, "axes.spines.top": False})
 mpl.rcParams.update({"axes.spines.right": False, "legend.frameon": False})
 
@@ -66,7 +66,7 @@ def _errors(by_truth: Sequence[Case]) -> Figure:
 
 
 def _power(effects: Sequence[EffectRow]) -> Figure:
-    """Draw the detection rate of constant costs, for each service."""
+    """Draw, for each service, how often a cost that all queries pay is detected."""
     figure = Figure(figsize=(7.5, 2.8))
     shares = sorted({row.added_share for row in effects if row.payers == "all" and row.trial_kind == "effect"})
     for axes, service in zip(figure.subplots(1, len(SERVICES), sharey=True), SERVICES, strict=True):
@@ -87,7 +87,7 @@ def _power(effects: Sequence[EffectRow]) -> Figure:
 
 
 def _seconds(by_version: Sequence[Speed]) -> Figure:
-    """Draw the times to a verdict, of arms that have one."""
+    """Draw the time to a verdict of each arm that has a verdict."""
     figure = Figure(figsize=(6.0, 0.6 + 0.6 * len(by_version)))
     axes = figure.subplots()
     axes.set_yticks(range(len(by_version)), [f"slices of {each.version}" for each in by_version])
@@ -101,7 +101,7 @@ def _seconds(by_version: Sequence[Speed]) -> Figure:
 
 
 def _marks(axes: Axes, times: Sequence[Sequence[float]], offset: float, colour: str, label: str) -> None:
-    """Draw rows of times, without infinite ones."""
+    """Draw rows of times as marks. Infinite times are left out."""
     marks = [(time, place + offset) for place, row in enumerate(times) for time in row if math.isfinite(time)]
     axes.plot([time for time, _ in marks], [height for _, height in marks], "|", color=colour, label=label)
 
@@ -113,7 +113,7 @@ def _dots(axes: Axes, proportions: Sequence[Proportion], heights: Sequence[float
 
 
 def _reach(proportions: Sequence[Proportion]) -> list[list[float]]:
-    """Return the lengths of the intervals below and above each proportion."""
+    """Return how far each proportion's interval extends below the proportion, and above it."""
     return [[p.value - p.interval[0] for p in proportions], [p.interval[1] - p.value for p in proportions]]
 
 

@@ -1,4 +1,4 @@
-"""The relay (`engine/relay`), a proxy that delays requests to a server by a known time."""
+"""The relay (`engine/relay`): a proxy that delays requests to a server by a known time."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ NS_PER_MS = 1e6
 
 
 class All(Model):
-    """Every request pays."""
+    """The choice of requests that are delayed: every request."""
 
     all: dict[str, int] = {}
 
 
 class Share(Model):
-    """The probability that a request pays."""
+    """The probability with which a request is delayed."""
 
     share: float
 
@@ -37,13 +37,13 @@ class Spell(Model):
 
 
 class Spells(Model):
-    """All requests pay that arrive in the first `lasting_ns` of each period."""
+    """The choice of requests that are delayed: all that arrive in the first `lasting_ns` of each period."""
 
     spells: Spell
 
 
 class RelayCost(Model):
-    """The delay of a request that pays, and which requests pay."""
+    """The delay of a request that pays (is delayed), and the choice of requests that pay."""
 
     added_ns: int
     payers: All | Some | Spells
@@ -53,7 +53,7 @@ FREE = RelayCost(added_ns=0, payers=All())
 
 
 class Entrance(Model):
-    """A listening port of the relay, 'address:port', and its cost."""
+    """A port on which the relay listens ('address:port'), and the delay of the requests that arrive there."""
 
     address: str
     cost: RelayCost
@@ -70,7 +70,7 @@ class Ready(Model):
 
 
 class Paid(Model):
-    """Counters of an entrance since the start: requests, those that paid, and their total delay."""
+    """The counters of one of the relay's ports since its start: all requests, delayed requests, and the total delay."""
 
     requests: int
     paying: int
@@ -85,7 +85,7 @@ class Paid(Model):
 
     @property
     def mean_ms(self) -> float:
-        """Mean time added to a request; 0 without any."""
+        """Return the mean delay of all requests, delayed or not, in ms; 0 if there was no request."""
         return self.added_ns / NS_PER_MS / self.requests if self.requests else 0.0
 
 
@@ -93,11 +93,11 @@ _PAID = TypeAdapter(list[Paid])
 
 
 class RelayProcess(Instrument):
-    """The relay's process, a context manager. It ends with this process.
+    """The relay's process, as a context manager. It ends with this process.
 
-    It runs with real-time priority (SCHED_FIFO) where permitted, which needs root and is not possible in every
-    container. With normal priority a spinning entrance would wait for a core more often than others, and add more than
-    it counts.
+    It has real-time priority (SCHED_FIFO) if possible, which needs root and is forbidden in some containers. With
+    normal priority a thread that delays requests by spinning would sometimes have to wait for a core, and so delay them
+    for longer than it counts.
     """
 
     def __init__(self) -> None:
@@ -107,12 +107,15 @@ class RelayProcess(Instrument):
         super().__init__("the relay", [*priority, relay] if permitted else [relay])
 
     def begin(self, plan: RelayPlan) -> list[str]:
-        """Return the addresses of the entrances in the plan's order. Raises `INSTRUMENT_FAILED`."""
+        """Send the plan. Return the addresses on which the relay listens, in the plan's order.
+
+        Raises `INSTRUMENT_FAILED`.
+        """
         self._send(plan)
         return self._validated(Ready, self._answer(READY_SECONDS).get("ready")).entrances
 
     def paid(self) -> list[Paid]:
-        """Return the counters of each entrance. Raises `INSTRUMENT_FAILED` if the process has ended."""
+        """Return each port's counters, in the plan's order. Raises `INSTRUMENT_FAILED` if the process has ended."""
         self._send({"counters": {}})
         return _PAID.validate_python(self._answer(ANSWER_SECONDS).get("counters"))
 

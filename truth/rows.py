@@ -1,4 +1,4 @@
-"""The results of a campaign: rows of five tables, appended to one file, and written as Parquet."""
+"""The results of a campaign: rows of five tables. They are appended to one file, and written as Parquet at the end."""
 
 from __future__ import annotations
 
@@ -15,12 +15,16 @@ from truth.design import Trial
 
 #: The file to which a campaign appends.
 ROWS = "rows.jsonl"
-#: Identifies this boot of the machine; service times may differ in others.
+#: Identifies the current boot of this machine. After another boot, service times may differ.
 BOOT = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 class Row(Model):
-    """The columns of a trial in every table. `load` is the machine's at its start, `added_share` the intended cost."""
+    """The columns that every table has for a trial.
+
+    `load` is the machine's load average when the trial began. `added_share` is the intended cost as a share of the
+    service time.
+    """
 
     trial: str
     service: str
@@ -45,10 +49,11 @@ class Row(Model):
 
 
 class EffectRow(Row):
-    """An effect in a run of `costof`, in ms, also of the control's replicate, which has no added cost and no verdict.
+    """The effect of one arm in a run of `costof`, in ms.
 
-    `truth` is the mean delay added in the run's rounds, and `long_run` its expectation. `truth_ratio` is the factor by
-    which the delay lengthened the queries, as a geometric mean over rounds.
+    The control's replicate also has a row, without added cost and without a verdict. `truth` is the mean delay that the
+    relay added in the run's rounds, and `long_run` the mean that it would add in an endless run. `truth_ratio` is the
+    factor by which the delay lengthened the queries, as a geometric mean over rounds.
     """
 
     table: Literal["effects"] = "effects"
@@ -66,14 +71,20 @@ class EffectRow(Row):
     verdict: str = ""
     intermittent: bool = False
     tail_told: bool | None = Field(
-        default=None, description="True if a tail is reported as worse than the mean; None if not analysed."
+        default=None, description="Whether the report says that a tail is worse than the mean; None if not analysed."
     )
     rounds: int
     discarded: int
     seconds: Finite
-    seconds_to_verdict: Finite | None = Field(default=None, description="By the current analysis; only verdict trials.")
-    seconds_earlier: Finite | None = Field(default=None, description="By the analysis of commit 44d93af.")
-    judged_anew: str = Field(default="", description="Commit whose analysis replaced that of `commit`.")
+    seconds_to_verdict: Finite | None = Field(
+        default=None, description="Seconds until the current analysis has its verdict; only for trials of this time."
+    )
+    seconds_earlier: Finite | None = Field(
+        default=None, description="Seconds until the analysis of commit 44d93af has its verdict."
+    )
+    judged_anew: str = Field(
+        default="", description="The commit whose analysis replaced the first one; '' if none has."
+    )
 
     @property
     def holds(self) -> bool:
@@ -89,7 +100,7 @@ class EffectRow(Row):
 
 
 class PeerRow(Row):
-    """Two runs of another tool, one after the other, in ms."""
+    """A comparison with another tool: it measures the control and then the arm. Times are in ms."""
 
     table: Literal["peers"] = "peers"
     truth: Finite
@@ -99,7 +110,7 @@ class PeerRow(Row):
 
 
 class TailRow(Row):
-    """A percentile of a slice in us, by the engine and by a packet capture."""
+    """A percentile of a slice's times in us, as measured by the engine and by a packet capture."""
 
     table: Literal["tails"] = "tails"
     percentile: Finite
@@ -141,9 +152,9 @@ _ROW: TypeAdapter[AnyRow] = TypeAdapter(Annotated[AnyRow, Field(discriminator="t
 
 
 class Rows:
-    """All rows in a campaign's folder. Rows of a trial are written together, so that no trial is incomplete.
+    """All rows of a campaign. The rows of a trial are written together, so that no trial is incomplete.
 
-    A folder without rows begins with those of the campaign in `published`.
+    If the campaign's folder has no rows yet, the rows of the campaign in `published` are copied to it first.
     """
 
     def __init__(self, folder: Path, published: Path | None = None) -> None:
@@ -152,7 +163,7 @@ class Rows:
         if published and not self._file.exists():
             write_whole(self._file, "".join(row.model_dump_json() + "\n" for row in _read_parquet(published)))
         lines = self._file.read_text().splitlines(keepends=True) if self._file.exists() else []
-        # An incomplete last line is dropped, and its trial repeated.
+        # Drop an incomplete last line, so that its trial is run again.
         complete = [line for line in lines if line.endswith("\n")]
         if len(complete) < len(lines):
             self._file.write_text("".join(complete))
@@ -164,7 +175,7 @@ class Rows:
         self._rows += rows
 
     def replace(self, rows: Sequence[EffectRow]) -> None:
-        """Replace all rows of these trials."""
+        """Replace all existing rows of the trials that these rows belong to."""
         trials = {row.trial for row in rows}
         self._rows = [row for row in self._rows if row.trial not in trials] + list(rows)
         write_whole(self._file, "".join(row.model_dump_json() + "\n" for row in self._rows))
@@ -177,7 +188,7 @@ class Rows:
         return [row for row in self._rows if isinstance(row, EffectRow)]
 
     def by_trial(self) -> dict[str, list[EffectRow]]:
-        """Return effects by trial, those of protected arms first."""
+        """Return the effects by trial. A trial's protected arms come first, then the replicate."""
         by_trial: dict[str, list[EffectRow]] = {}
         for row in self.effects:
             by_trial.setdefault(row.trial, []).append(row)
@@ -200,9 +211,9 @@ class Rows:
         return [row for row in self._rows if isinstance(row, PairRow)]
 
     def service_ms(self, service: str, disturbed: bool) -> float:
-        """Return the time of a request without added cost, measured in this boot.
+        """Return the median time in ms of a request without added cost, as measured since this boot.
 
-        Raises `StatisticsError` without data.
+        Raises `StatisticsError` if it was not measured.
         """
         return median(self._controls(service, disturbed))
 
@@ -214,7 +225,7 @@ class Rows:
         return [row.control for row in matching if (row.service, row.disturbed) == (service, disturbed)]
 
     def write_parquet(self, folder: Path) -> None:
-        """Write a file for each table with rows."""
+        """Write each table that has rows into a file of its own."""
         import pyarrow
         from pyarrow import parquet
 

@@ -1,4 +1,4 @@
-"""Runs of `costof` with a known true cost: from a trial to its ledger."""
+"""Functions that run `costof` with a known true cost: they turn a trial into a plan, and the plan into a ledger."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from truth.relay import FREE, RelayCost
 from truth.servers import Mariadb, Mongod, Origin
 
 STUDY = str(Path(__file__).with_name("truth.toml"))
-#: The reason in the results of a run that Ctrl-C has ended.
+#: The reason that the results of a run give if Ctrl-C ended it.
 INTERRUPTED = "interrupted"
 SERVERS: dict[str, type[LabServer]] = {"mariadb": Mariadb, "mongod": Mongod, "http": Origin}
 
 
 class NoProgress:
-    """Progress that is not shown."""
+    """A progress display that displays nothing."""
 
     def stage(self, text: str) -> None: ...
 
@@ -33,7 +33,7 @@ class NoProgress:
 
 
 def plan_trial(trial: Trial, budget_seconds: int | None = None, rounds: int | None = None) -> Plan:
-    """Return a plan with a budget, or with a fixed number of rounds."""
+    """Return the plan of a trial, with a time budget or with a fixed number of rounds."""
     study = load_study(STUDY)
     budget = f"{budget_seconds}s" if budget_seconds else None
     exact_rounds = str(rounds) if rounds else None
@@ -44,7 +44,10 @@ def plan_trial(trial: Trial, budget_seconds: int | None = None, rounds: int | No
 
 
 def plan_as_earlier(trial: Trial) -> Plan:
-    """Return a plan as of `EARLIER`: slices are not shortened, and the run does not end early."""
+    """Return the plan of a trial with the slice sizes of commit `EARLIER`.
+
+    Like in that commit, slices are not shortened, and the run does not end as soon as its verdicts are reached.
+    """
     study = load_study(STUDY)
     plan = resolve(study, replace(_options(trial, study), profile="earlier"))
     return plan.model_copy(update={"precision": None, "ends_when_resolved": False})
@@ -66,7 +69,7 @@ def _with_requests(study: Study) -> Study:
 def measure(plan: Plan, service: str, cost: RelayCost, folder: Path, common: RelayCost = FREE) -> Ledger:
     """Run a plan in its own lab and return the ledger.
 
-    Raises as `run` does, and `NOTHING_MEASURED` for a partial run.
+    Raises what `run` raises, `NOTHING_MEASURED` if the run is partial, and `KeyboardInterrupt` if Ctrl-C ended it.
     """
     ledger = Ledger.create(plan, folder)
     run(plan, TruthLab(plan, SERVERS[service], cost, common), ledger, NoProgress())

@@ -1,4 +1,4 @@
-"""The servers behind the relay, on loopback addresses, so that clients reach the relay without a network."""
+"""The servers behind the relay. They have loopback addresses, so that clients reach the relay without a network."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ MONGOD_PORT = 27017
 
 
 class Mariadb(SysbenchServer):
-    """The server of `mysql-transport`."""
+    """The MariaDB server of the study `mysql-transport`."""
 
     separate_clients = False
 
 
 class Mongod(LabServer):
-    """A standalone mongod without authentication. Members of a replica set would send clients past the relay."""
+    """A standalone mongod without authentication. A replica set would tell clients addresses that bypass the relay."""
 
     separate_clients = False
     writes = []

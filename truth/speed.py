@@ -1,4 +1,4 @@
-"""Seconds to a verdict by the current analysis and by an earlier one, both replayed on the same rounds."""
+"""The time to a verdict: the current analysis and an earlier one are replayed round by round on the same run."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def timed(done: Judged, rows: Sequence[EffectRow]) -> list[EffectRow]:
 
 
 def current(done: Judged) -> dict[str, float | None]:
-    """Return the seconds by arm, or None if the run ended without the verdict.
+    """Return, for each arm, the seconds until the current analysis has the verdict 'costs'; None if it never has.
 
-    They count from the start of the run to the round from which the verdict remained the same.
+    They count from the start of the run to the end of the round from which the verdict no longer changed.
     """
     costing = [_costing(ledger) for ledger in _rounds_of(done.ledger)]
     every = range(len(costing))
@@ -38,7 +38,7 @@ def current(done: Judged) -> dict[str, float | None]:
 
 
 def earlier(done: Judged) -> dict[str, float | None]:
-    """Return the same by the analysis of `EARLIER`, which runs in a separate process."""
+    """Return the same as `current`, but by the analysis of commit `EARLIER`, which runs in a separate process."""
     means = {
         arm.name: {each.round: mean_ms(done.plan, each) for each in slices_of(done.ledger, arm.name)}
         for arm in done.plan.arms
@@ -66,11 +66,11 @@ def earlier(done: Judged) -> dict[str, float | None]:
 
 
 def _rounds_of(ledger: Ledger) -> Iterator[Ledger]:
-    """Yield the ledger as it was at the end of each round."""
+    """Yield, for each round, a ledger with the records up to the end of this round."""
     with tempfile.TemporaryDirectory() as folder:
         partial, rounds = Ledger.create(ledger.plan(), Path(folder) / "run"), 0
         for record in ledger.records():
-            # Without looks, every replay has the full error rate.
+            # Leave out the looks (tests during the run), so that each replay is analysed like a single test.
             if isinstance(record, LookRecord):
                 continue
             if isinstance(record, SliceRecord) and record.round > rounds:
@@ -81,12 +81,15 @@ def _rounds_of(ledger: Ledger) -> Iterator[Ledger]:
 
 
 def _costing(ledger: Ledger) -> set[str]:
-    """Return the arms with the verdict 'costs'."""
+    """Return the names of the arms with the verdict 'costs'."""
     return {each.arm for each in analyse(ledger).effects if each.metric == QUERY and each.verdict is Verdict.COSTS}
 
 
 def _since_when(done: Judged, rounds: Sequence[int], reached: Sequence[bool]) -> float | None:
-    """Return the seconds of the run from which `reached` (a value for each round) stays true; None if it ends false."""
+    """Return the seconds from the start of the run to the end of the round from which `reached` stays true.
+
+    `reached` has a value for each of `rounds`. Return None if its last value is false.
+    """
     if not reached[-1]:
         return None
     last_without = max((place for place, each in enumerate(reached) if not each), default=-1)

@@ -1,4 +1,4 @@
-"""The engine's percentiles compared with those from kernel timestamps of the same queries' packets."""
+"""Comparison of the engine's percentiles with those of the kernel's timestamps of the same queries' packets."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ WORKLOADS = (Workload(name="connect", kind="connect"), Workload(name="query", ki
 
 
 def measure(trial: Trial, cost: RelayCost, about: Row) -> Iterator[TailRow]:
-    """Measure a slice of a protected arm, with a packet capture on the client's host and cores kept awake.
+    """Measure a slice of a protected arm with the engine and a packet capture at once. Yield a row for each percentile.
 
-    Raises `PermissionError` without root.
+    The capture runs on the client's host, and cores are kept awake. Raises `PermissionError` without root.
     """
     plan = plan_trial(trial, BUDGET_SECONDS)
     arm = plan.protected[0]

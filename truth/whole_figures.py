@@ -1,4 +1,4 @@
-"""Figures of whole runs of the command: effects that quick profiles resolve, and verdicts on identical commands."""
+"""Figures of runs of the whole command: effects that quick profiles resolve, and verdicts on identical commands."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from truth.design import STUDIES
 from truth.figures import LEAST_FOUND, Proportion
 from truth.rows import PairRow, QuickRow
 
-#: The logarithm of the ratio, or of its inverse, from which a quick profile should resolve an effect.
+#: A quick profile should resolve an effect if the logarithm of its ratio is at least this, or at most minus this.
 LARGE = math.log(1.1)
 
 
 @dataclass(frozen=True)
 class QuickEffect:
-    """A headline effect in all quick runs of its study."""
+    """One headline effect, with its rows from all quick runs of its study."""
 
     metric: str
     arm: str
@@ -26,7 +26,7 @@ class QuickEffect:
 
     @property
     def size(self) -> float:
-        """The absolute logarithm of the ratio, as the median of the runs."""
+        """Return the size of the effect: the absolute value of the median of the ratio's logarithms over all runs."""
         return abs(median(math.log(row.ratio) for row in self.rows))
 
     @property
@@ -35,7 +35,7 @@ class QuickEffect:
 
     @property
     def clearance(self) -> float:
-        """The effect over the half-width of its interval, as the median of the runs."""
+        """Return the median over all runs of the effect divided by the half-width of its interval."""
         return median(
             abs(math.log(row.ratio)) / (math.log(row.ratio_high / row.ratio_low) / 2 or math.inf) for row in self.rows
         )
@@ -55,12 +55,12 @@ class QuickProfile:
 
     @property
     def resolved(self) -> Proportion:
-        """The large effects that enough of the runs resolve."""
+        """Return the share of the large effects that at least `LEAST_FOUND` of the runs resolve."""
         return Proportion.among(each.resolved.value >= LEAST_FOUND for each in self.large)
 
 
 def quick_profiles(rows: Iterable[QuickRow]) -> list[QuickProfile]:
-    """Return the quick profiles in the order of `STUDIES`."""
+    """Group the rows by study. Return the studies' quick profiles in the order of `STUDIES`."""
     by_study: dict[str, dict[tuple[str, str], list[QuickRow]]] = {study: {} for study in STUDIES}
     for row in rows:
         by_study[row.service].setdefault((row.metric, row.arm), []).append(row)

@@ -1,4 +1,4 @@
-"""Runs of the `costof` command as users start it: quick profiles of studies, and a command against itself."""
+"""Runs of the command `costof` as users start it: quick profiles, and comparisons of a command with itself."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COMMAND = f"gzip --best --stdout {ROOT / 'engine' / 'Cargo.lock'}"
 
 
 def quick(trial: Trial, about: Row) -> list[QuickRow]:
-    """Return the headline effects of a study's quick profile. Raises `INSTRUMENT_FAILED` if the command fails."""
+    """Run a study's quick profile and return its headline effects. Raises `INSTRUMENT_FAILED` if the command fails."""
     began = time.monotonic()
     result = _run_costof(["run", trial.service, "--profile", "quick"], trial)
     seconds = time.monotonic() - began
@@ -61,7 +61,7 @@ def pair(trial: Trial, about: Row) -> PairRow:
         ratio_high=effect.ratio.high,
         verdict=effect.verdict.value,
         peer_ratio=ratio,
-        # As the tool computes the ± of "… ± … times faster".
+        # Compute it like the tool computes the ± in "… ± … times faster".
         peer_error=ratio * math.hypot(first["stddev"] / first["mean"], second["stddev"] / second["mean"]),
         seconds=PAIR_SECONDS,
     )

@@ -1,1 +1,1 @@
-"""The hosts, links, processes and certificates that a run creates, and the supervisor that removes them."""
+"""The lab: hosts, links, processes and certificates that a run creates, and the supervisor that removes them."""

@@ -1,4 +1,4 @@
-"""A certificate authority for one run, and the servers' certificates signed by it."""
+"""A certificate authority for one run, which signs the certificates of the run's servers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ssbzSibBsu/6iGtCOGEoXJf//////////wIBAg==
 """
 
 
-#: The kind of key of a server without a setting for it.
+#: The kind of a server's key if the study does not choose one.
 DEFAULT_KEY = "rsa-2048"
 
 
@@ -80,7 +80,7 @@ class Authority:
         self.ca_file.write_bytes(self.certificate.public_bytes(serialization.Encoding.PEM))
 
     def issue_all(self, label: str, kinds: Iterable[str], names: list[str]) -> dict[str, Path]:
-        """Issue a certificate for each kind of key."""
+        """Issue a certificate for each kind of key. Return the paths of the PEM files by kind."""
         return {kind: self.issue(label, kind, names) for kind in kinds}
 
     def issue(self, label: str, kind: str, names: list[str], valid_for: datetime.timedelta = VALID_FOR) -> Path:
@@ -95,7 +95,7 @@ class Authority:
             _builder(subject, self._name, key, valid_for)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_key_usage(signs_certificates=False), critical=True)
-            # RFC 5280, 4.2.1.1. Python 3.13 and later require it.
+            # Required by RFC 5280, 4.2.1.1. Python 3.13 and later reject a certificate without this extension.
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
             .add_extension(x509.SubjectAlternativeName([_general_name(name) for name in names]), critical=False)
             .add_extension(
@@ -116,7 +116,7 @@ def _builder(
     subject: x509.Name, issuer: x509.Name, key: PrivateKey, valid_for: datetime.timedelta
 ) -> x509.CertificateBuilder:
     now = datetime.datetime.now(datetime.UTC)
-    # Valid from an hour ago, so that machines whose clocks are slightly behind accept it.
+    # The certificate is valid from an hour ago, so that machines whose clocks are slightly behind accept it.
     start = min(now, now + valid_for) - datetime.timedelta(hours=1)
     return (
         x509.CertificateBuilder()

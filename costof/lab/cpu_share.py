@@ -1,4 +1,4 @@
-"""CPU shares of hosts, by cgroups: many hosts on few cores each behave like a separate, smaller machine."""
+"""CPU shares of hosts, enforced with cgroups, so that many hosts on few cores each behave like a smaller machine."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from costof.errors import CostofError, ErrorText
 from costof.lab.lab import Lab
 from costof.lab.program import find_program
 
-# Short, so that to its clients a host that has used up its share looks like a slow machine, not a stopped one.
+# A short period, so that a host that has used up its share looks to its clients like a slow machine, not a stopped one.
 PERIOD_US = 10_000
-# Each host has a different period. Equal periods would keep a random offset for the whole run, and so chance would
-# decide whether one host is throttled when another one's answer arrives.
+# Each host has a different period. If all periods were equal, the random offsets between them would last for the whole
+# run, and decide whether a host is throttled whenever another host's answer arrives.
 PERIOD_STEP_US = 300
 PERIODS = 16
 # The kernel accepts no smaller quota (cpu.cfs_quota_us, cpu.max).
 SMALLEST_QUOTA_US = 1_000
 
-# Kill the group's remaining processes at the end of the lab. Killed processes leave the group a little later, so retry.
+# A shell script that kills a group's remaining processes and removes the group ($0) at the end of the lab. It retries,
+# since a killed process leaves the group a little later.
 REMOVE = """
 tries=0
 while [ -d "$0" ] && [ $tries -lt 300 ]; do
@@ -32,7 +33,8 @@ done
 
 @dataclass(frozen=True)
 class Hierarchies:
-    """This machine's cgroup folders: `limit` for shares, `usage` for CPU time. On most systems they are the same."""
+    """This machine's cgroup folders. `limit` sets CPU shares and `usage` counts CPU time; most systems have one folder
+    for both."""
 
     version: int
     limit: Path
@@ -45,14 +47,14 @@ class Hierarchies:
 
 @dataclass(eq=False)
 class CpuShare:
-    """A share of `cores` for all processes of a cgroup together.
+    """A limit of `cores` on the CPU use of all processes of a cgroup together.
 
     `period_us` is the kernel's scheduling period, in which the group may use its share once; small shares have longer
     periods.
 
-    With `cpu` all processes run on that CPU, like on one slower core. On several CPUs the first one to run can use up
-    the quota of a period while threads on the others wait. Which threads wait is random but lasts for seconds, and it
-    changes the size of a server's batches, and so its CPU time for an operation, by half.
+    With `cpu` all processes run on that CPU, like on one slower core. Without it, threads on one CPU can use up the
+    quota of a period while threads on other CPUs wait. Which threads wait is random but lasts for seconds. It changes
+    the size of a server's batches, and so its CPU time for an operation, by half.
     """
 
     cores: float
@@ -63,7 +65,7 @@ class CpuShare:
 
     @classmethod
     def create(cls, lab: Lab, group: str, cores: float, cpu: int | None = None, number: int = 0) -> CpuShare:
-        """Create the group, and have the lab remove it at the end. `number` counts the hosts of the lab.
+        """Create the group, and have the lab remove it at the end. `number` is that of the host in the lab.
 
         Raises `LAB_FAILED` if this machine has no cgroups for CPU shares.
         """
@@ -86,7 +88,10 @@ class CpuShare:
 
     @property
     def prefix(self) -> list[str]:
-        """Return the words before a program's arguments: they enter the group, then execute the program (same pid)."""
+        """Return the words that, put before a command line, run it in the group without a new process (same pid).
+
+        They start a shell that enters the group and then executes the program.
+        """
         enter = "".join(f'echo $$ >"{folder}/cgroup.procs" && ' for folder in self.folders)
         pin = [] if self.cpu is None else [str(find_program("taskset", "util-linux")), "-c", str(self.cpu)]
         return ["sh", "-c", enter + 'exec "$@"', "sh", *pin]
@@ -98,7 +103,7 @@ class CpuShare:
         return int(self._counts(folder)["usage_usec"]) / 1e6
 
     def throttled_seconds(self) -> float:
-        """Return the time in which the group was ready to run but had used up its share."""
+        """Return the seconds in which the group was ready to run but had used up its share, since it was created."""
         counts = self._counts(self.hierarchies.limit / self.group)
         if self.hierarchies.version == 1:
             return int(counts["throttled_time"]) / 1e9
@@ -117,17 +122,23 @@ class CpuShare:
 
 
 def limits(version: int, cores: float, period_us: int) -> dict[str, str]:
-    """Return a group's settings: content by file name. Small shares get a longer period to reach the least quota."""
+    """Return the content of the cgroup files that limit a group to `cores`, by file name.
+
+    Small shares get a longer period, since the kernel accepts no quota below `SMALLEST_QUOTA_US`.
+    """
     period = round(period_us * max(1.0, SMALLEST_QUOTA_US / (cores * PERIOD_US)))
     quota = round(cores * period)
     if version == 1:
-        # The period first: the kernel checks each new value against the other one's current value.
+        # Write the period first: the kernel checks a new quota against the current period.
         return {"cpu.cfs_period_us": str(period), "cpu.cfs_quota_us": str(quota)}
     return {"cpu.max": f"{quota} {period}"}
 
 
 def find_hierarchies(mounts: Path = Path("/proc/self/mounts")) -> Hierarchies:
-    """Return cgroup version 2 if it has the cpu controller, or else version 1. Raises `LAB_FAILED`."""
+    """Return the folders of cgroup version 2 if it has the cpu controller, or else of version 1.
+
+    Raises `LAB_FAILED` if neither has it.
+    """
     first: dict[str, Path] = {}
     for line in mounts.read_text().splitlines():
         _, folder, kind, options, *_ = line.split()

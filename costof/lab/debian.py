@@ -1,6 +1,6 @@
 """Server programs from Debian packages, unpacked into the user's cache without root.
 
-`apt-get` finds missing libraries, downloads packages and checks their signatures, with separate package lists in the
+`apt-get` finds missing libraries, downloads packages and checks their signatures. It uses its own package lists in the
 cache. Packages are unpacked, never installed: none of their scripts runs, and no users or services are created.
 """
 
@@ -24,16 +24,16 @@ from costof.lab.wheel import FetchError
 
 APT_SECONDS = 600
 LISTS_ARE_FRESH_SECONDS = 86_400
-#: Subfolder of a program's folder with the unpacked packages. Scripts outside it run the programs in it.
+#: Subfolder of a program's folder that holds the unpacked packages. Scripts beside the subfolder run its programs.
 FILES = "files"
 
 
 @dataclass(frozen=True)
 class Packages:
-    """Packages of a program. `names` are unpacked, together with the libraries that they need.
+    """The Debian packages that provide a program. `names` are unpacked, together with the libraries that they need.
 
-    `programs` are patterns of its executables, the program itself first. `beside` are patterns of files that the
-    program looks for in its own folder.
+    `programs` are patterns of the packages' executables, the program itself first. `beside` are patterns of files that
+    the program looks for in its own folder.
     """
 
     names: Sequence[str]
@@ -42,7 +42,7 @@ class Packages:
 
 
 def fetched_folder(program: str) -> Path:
-    """Return the folder of a fetched program, with usr/sbin and so on below it. It may not exist yet."""
+    """Return the folder for a fetched program, whose subfolders are usr/sbin and so on. It may not exist yet."""
     return Path(platformdirs.user_cache_dir("costof")) / "programs" / program
 
 
@@ -52,7 +52,10 @@ def missing_libraries(binary: Path) -> list[str]:
 
 
 def unpack_packages(program: str, packages: Packages) -> None:
-    """Fetch and unpack packages, replacing earlier ones. Raises `FetchError`, and `OSError` if the disk is full."""
+    """Fetch and unpack the packages of a program. They replace packages that were unpacked before.
+
+    Raises `FetchError`, and `OSError` if the disk is full.
+    """
     place = fetched_folder(program)
 
     def arrange(folder: Path) -> None:
@@ -66,7 +69,7 @@ def unpack_packages(program: str, packages: Packages) -> None:
         first = folder / packages.programs[0]
         for path in (path for pattern in packages.beside for path in files.glob(pattern)):
             first.with_name(path.name).symlink_to(place / path.relative_to(folder))
-        # Programs look for these relative to their own folder.
+        # Programs look for these folders relative to their own folder.
         for name in ("share", "lib"):
             if not (folder / "usr" / name).exists():
                 (folder / "usr" / name).symlink_to(place / FILES / "usr" / name)
@@ -75,7 +78,10 @@ def unpack_packages(program: str, packages: Packages) -> None:
 
 
 def unpack_libraries(program: str, binary: Path, names: Sequence[str]) -> None:
-    """Unpack libraries for a program outside the cache. Raises the same errors as `unpack_packages`."""
+    """Fetch libraries for a program that is not in the cache itself, and write a script that runs it with them.
+
+    Raises the same errors as `unpack_packages`.
+    """
     place = fetched_folder(program)
     _unpack(names, place, lambda folder: _write_runner(folder / "usr/bin" / program, binary, folder, place))
 
@@ -120,7 +126,7 @@ def _download(names: Sequence[str], archives: Path) -> None:
     # 'address' name_1%3a2.3-4_amd64.deb 12345 SHA256:…
     lines = (line for line in _run([*apt, *arguments], "found").splitlines() if line.startswith("'"))
     versions = {name: version for name, version, _ in (unquote(line.split()[1]).split("_") for line in lines)}
-    # Of the dependencies, download libraries, and the real packages behind empty ones, such as postgresql-15.
+    # Download only those dependencies that are libraries, or the real package behind an empty one (postgresql-15).
     required = [
         f"{name}={version}"
         for name, version in versions.items()
@@ -130,7 +136,7 @@ def _download(names: Sequence[str], archives: Path) -> None:
 
 
 def _apt() -> list[str]:
-    """Return an apt-get command that keeps lists and archives in the user's cache and does not lock the system's."""
+    """Return an apt-get command that keeps its lists and archives in the user's cache, without the system's locks."""
     cache = Path(platformdirs.user_cache_dir("costof")) / "apt"
     for folder in ("state/lists/partial", "cache/archives/partial"):
         (cache / folder).mkdir(parents=True, exist_ok=True)
@@ -139,7 +145,7 @@ def _apt() -> list[str]:
         "Dir::Cache": cache / "cache",
         "Dir::State::status": "/var/lib/dpkg/status",
         "Debug::NoLocking": "1",
-        # As root apt would switch to its user _apt, which may not write here.
+        # If run by root, apt would switch to its user _apt, which may not write here.
         "APT::Sandbox::User": "root",
     }
     return ["apt-get", "-qq", *(f"-o{name}={value}" for name, value in options.items())]

@@ -16,7 +16,7 @@ from pathlib import Path
 from costof.lab.cpu_share import CpuShare
 from costof.lab.program import find_program
 
-# Packets in flight in one direction: 240 ms one way at 500 Mbit/s. It is netem's `limit`.
+# Maximum number of packets that a link holds in one direction, netem's `limit`: enough for 240 ms at 500 Mbit/s.
 QUEUE_PACKETS = 10_000
 # The role of processes that carry links. Their CPU time belongs to the lab, not to a service.
 LINK_ROLE = "link"
@@ -28,15 +28,15 @@ _setns = ctypes.CDLL(None, use_errno=True).setns
 
 
 def entered(namespace: Path) -> list[str]:
-    """Return the words before a program's arguments that run it in the namespace, with the same pid."""
+    """Return the words that, put before a command line, run it in the namespace without a new process (same pid)."""
     return [str(find_program("nsenter", "util-linux")), f"--net={namespace}", "--"]
 
 
 def socket_in(namespace: Path | None, family: int, kind: int, protocol: int = 0) -> socket.socket:
-    """Create a socket in the namespace (None: the current one). Raises OSError.
+    """Create a socket in the namespace; None means the current one. Raises OSError.
 
-    A socket stays in the namespace in which it was created. Since each thread has its own current namespace, a new
-    thread enters it and creates the socket.
+    A socket stays in the namespace in which it was created. Each thread has its own current namespace, so a new thread
+    enters the namespace and creates the socket.
     """
     if namespace is None:
         return socket.socket(family, kind, protocol)
@@ -66,7 +66,7 @@ def socket_in(namespace: Path | None, family: int, kind: int, protocol: int = 0)
 
 @dataclass(frozen=True)
 class Host:
-    """A machine of the lab. `namespace` is None if none can be created; then `loopback` is the host's address."""
+    """A machine of the lab. If no network namespace can be created, `namespace` is None and `loopback` its address."""
 
     name: str
     namespace: Path | None
@@ -75,12 +75,12 @@ class Host:
 
     @property
     def prefix(self) -> list[str]:
-        """Return the words before a program's arguments that run it on this host, with the same pid."""
+        """Return the words that, put before a command line, run it on this host without a new process (same pid)."""
         share = self.cpu_share.prefix if self.cpu_share else []
         return share if self.namespace is None else [*share, *entered(self.namespace)]
 
     def socket(self, kind: int = socket.SOCK_STREAM, protocol: int = 0) -> socket.socket:
-        """Return an IPv4 socket on this host for the calling process, for administration and probes."""
+        """Return an IPv4 socket that this process can use as if it ran on the host, for administration and probes."""
         return socket_in(self.namespace, socket.AF_INET, kind, protocol)
 
     def resize(self, cores: float) -> None:
@@ -92,7 +92,7 @@ class Host:
 
 
 def throttled_seconds(hosts: Iterable[tuple[str, Host]]) -> dict[str, float]:
-    """Return, by role, how long hosts were ready to run but had used up their shares."""
+    """Return, by role, the total seconds in which hosts were ready to run but had used up their CPU shares."""
     seconds: dict[str, float] = {}
     for role, host in hosts:
         if host.cpu_share:
@@ -117,5 +117,5 @@ class Link:
     queue_packets: int = QUEUE_PACKETS
 
     def address_of(self, host: Host) -> str:
-        """Return the address at which the other end reaches `host`."""
+        """Return the address at which the host at the link's other end reaches `host`."""
         return {self.a.name: self.a_address, self.b.name: self.b_address}[host.name]

@@ -1,4 +1,4 @@
-"""The lab: a run's temporary folder, loopback addresses and server processes."""
+"""A run's lab, with its temporary folder, loopback addresses and server processes."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ LONGEST_TEMPORARY_FOLDER = 60
 
 
 class Resource(ABC):
-    """A context manager composed of others, such as a lab's topology or a service.
+    """Base class for a context manager that consists of other context managers, such as a topology or a service.
 
-    `_open` enters its parts on a stack. They are left in reverse order, at the end or if `_open` fails.
+    `_open` enters these parts on a stack. They are left in reverse order, at the end or if `_open` fails.
     """
 
     def __enter__(self) -> Self:
@@ -54,7 +54,7 @@ class Resource(ABC):
 
 @dataclass
 class Process:
-    """A program of the lab. Its CPU time is counted under `role`, including its children's if it `forks`."""
+    """A running program of the lab. Its CPU time counts for `role`. If it `forks`, that of its children counts too."""
 
     name: str
     role: str
@@ -65,7 +65,7 @@ class Process:
     _read: int = 0
 
     def why_dead(self, subject: str) -> str | None:
-        """Return a sentence, with this subject, about how the program ended; None while it runs."""
+        """Return a sentence, such as '<subject> ended (status 1: …)', if the program has ended; None while it runs."""
         if self.exit_status is None:
             return None
         # A killed program could not log a reason.
@@ -74,7 +74,7 @@ class Process:
         return f"{subject} ended ({why})"
 
     def new_lines(self) -> str:
-        """Return the complete lines written to the log since the last call."""
+        """Return the complete lines that the program wrote to its log since the last call."""
         with self.log.open("rb") as log:
             log.seek(self._read)
             # The last line may be incomplete.
@@ -85,7 +85,7 @@ class Process:
 
 @dataclass
 class Lab:
-    """A lab, as a context manager. All of it is removed at the end, or when the process dies (see `supervisor`)."""
+    """A run's lab, a context manager. The supervisor removes all of it at the end, even if this process was killed."""
 
     processes: dict[str, Process] = field(default_factory=dict)
 
@@ -116,7 +116,7 @@ class Lab:
         self._supervisor.stdout.close()
 
     def new_folder(self) -> Path:
-        """Create a folder directly under /tmp, removed with the lab, for sockets and files that other users need."""
+        """Create a folder directly under /tmp for files that other users need. It is removed with the lab."""
         folder = Path(tempfile.mkdtemp(prefix="costof-", dir="/tmp"))
         self._tell(directory=str(folder))
         return folder
@@ -134,7 +134,7 @@ class Lab:
         forks: bool = False,
         host: Host | None = None,
     ) -> Process:
-        """Start a program under the supervisor, on `host` if there is one. Raises `LAB_FAILED` if it cannot start."""
+        """Start a program as the supervisor's child, on `host` if given. Raises `LAB_FAILED` if it cannot start."""
         log = self.folder / f"{name}.log"
         argv = [*host.prefix, *argv] if host else argv
         self._tell(spawn={"name": name, "argv": argv, "env": env or {}, "log": str(log)})
@@ -149,18 +149,18 @@ class Lab:
         return process
 
     def undo(self, argv: list[str]) -> None:
-        """Register a cleanup command for the end of the lab, however it ends. Call it before the action to undo."""
+        """Register a command that undoes an action when the lab ends. Call it before the action itself."""
         self._tell(undo=argv)
 
     def run(self, name: str, argv: list[str], env: dict[str, str] | None = None) -> None:
-        """Run a program to its end under the supervisor. Raises `LAB_FAILED` with its last line if it fails."""
+        """Run a program as the supervisor's child until it ends. Raises `LAB_FAILED` if its exit status is not 0."""
         process = self.spawn(name, name, argv, env)
         self._wait_for_end(process)
         if process.exit_status != 0:
             raise CostofError(ErrorText.LAB_FAILED, detail=f"{name}: {last_line(process.log)}")
 
     def stop(self, name: str) -> None:
-        """End a process on purpose, so that it is not reported as dead."""
+        """End a process and forget it, so that `dead` does not report it."""
         self.kill(name)
         self._wait_for_end(self.processes[name])
 
@@ -176,7 +176,7 @@ class Lab:
         self._tell(kill=name)
 
     def dead(self) -> list[Process]:
-        """Return processes that ended unexpectedly."""
+        """Return the processes that ended without `stop`."""
         return [process for process in self.processes.values() if process.exit_status is not None]
 
     def wait_until(
@@ -184,8 +184,8 @@ class Lab:
     ) -> None:
         """Poll `ready` until it returns true.
 
-        Raises `LAB_FAILED`, naming `what`, after `seconds`, or naming a program of the lab that died meanwhile. With
-        `only`, other programs may die.
+        Raises `LAB_FAILED` after `seconds`, with the name `what`. Also raises it if a program of the lab ends in the
+        meantime; with `only`, the end of another program is ignored.
         """
         deadline = time.monotonic() + seconds
         while not ready():
@@ -242,7 +242,7 @@ def descendants_of(pid: int) -> list[int]:
 
 
 def last_line(log: Path) -> str:
-    """Return the last line of a program's log, shortened. Most programs log there why they ended."""
+    """Return the last line of a program's log, shortened: most programs write there why they ended."""
     try:
         lines = log.read_text(errors="replace").strip().splitlines()
     except OSError:
@@ -253,7 +253,7 @@ def last_line(log: Path) -> str:
 
 
 def _free_loopback_network() -> str:
-    """Return an unused /24 of 127.0.0.0/8, so that simultaneous runs use different addresses."""
+    """Return the first three numbers of an unused /24 of 127.0.0.0/8: simultaneous runs need different addresses."""
     while True:
         network = f"127.{secrets.randbelow(200) + 20}.{secrets.randbelow(254) + 1}"
         with socket.socket() as probe:
@@ -262,7 +262,7 @@ def _free_loopback_network() -> str:
 
 
 def _temporary_folder() -> str | None:
-    """Return None for TMPDIR, or /tmp if paths of sockets in TMPDIR would exceed the 108 bytes of unix(7)."""
+    """Return '/tmp' if socket paths in TMPDIR would exceed 108 bytes (unix(7)); else None, which means TMPDIR."""
     return None if len(tempfile.gettempdir()) <= LONGEST_TEMPORARY_FOLDER else "/tmp"  # noqa: S108
 
 

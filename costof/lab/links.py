@@ -1,4 +1,4 @@
-"""Creating links: addresses, queues, and commands for the kernel, or the engine's `link` if the kernel lacks netem."""
+"""What creating a link needs: addresses, queue lengths, and commands for the kernel or, without netem, the engine."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from costof.lab.host import QUEUE_PACKETS, Link, entered
 from costof.messages.process import EngineProcess
 from costof.model import Model
 
-# Buffer of a typical router before a slow link. Without a bound a saturated link would delay packets for seconds.
+# Packets that wait before a slow link, in time: as in a typical router. Without a limit they would wait for seconds.
 BUFFER_MS = 100.0
 PACKET_BITS = 1500 * 8
 PREFIX = 30
-# The highest 256 addresses of the /16 are for addresses that a host has independently of its links.
+# The highest 256 addresses of the /16 are not for links, but for addresses that belong to a host itself.
 NETWORKS = (1 << (PREFIX - 16)) - 64
 SERVED = 254
 
 
 def link_addresses(run: str, number: int) -> tuple[str, str]:
-    """Return the addresses of the two ends of link `number`, in a /30 of the run's /16.
+    """Return the addresses of the two ends of link `number`. Each link has a /30 network in the run's /16.
 
-    The run's six hexadecimal digits choose the /16 of 10.0.0.0/8. Simultaneous runs could use the same one, since their
-    hosts are in separate namespaces; different ones make packet captures easier to read.
+    `run`, six hexadecimal digits, chooses the /16 of 10.0.0.0/8. Simultaneous runs could use the same /16, since their
+    hosts are in separate namespaces; different networks make packet captures easier to read.
     """
     if not 0 <= number < NETWORKS:
         raise CostofError(ErrorText.LAB_FAILED, detail=f"a network has room for {NETWORKS} links")
@@ -33,7 +33,7 @@ def link_addresses(run: str, number: int) -> tuple[str, str]:
 
 
 def served_address(run: str, number: int) -> str:
-    """Return address `number` (from 0) of the run's /16 that belongs to a host rather than to a link."""
+    """Return address `number` (from 0) among those of the run's /16 that belong to hosts rather than to links."""
     if not 0 <= number < SERVED:
         detail = f"a network has room for {SERVED} addresses in addition to those of its links"
         raise CostofError(ErrorText.LAB_FAILED, detail=detail)
@@ -41,7 +41,7 @@ def served_address(run: str, number: int) -> str:
 
 
 def queue_for(round_trip_ms: float, bandwidth_mbit: float | None) -> int:
-    """Return how many packets one direction holds: those in flight, and those that a router would buffer."""
+    """Return the maximum number of packets in one direction of a link: in flight, and in a typical router's buffer."""
     if bandwidth_mbit is None:
         return QUEUE_PACKETS
     packets = (round_trip_ms / 2 + BUFFER_MS) * bandwidth_mbit * 1000 / PACKET_BITS
@@ -75,7 +75,7 @@ def veth_commands(ip: str, link: Link) -> list[list[str]]:
 
 
 def netem_commands(ip: str, tc: str, link: Link) -> list[list[str]]:
-    """Return commands that delay packets by half the round trip in each direction.
+    """Return the commands that make netem delay packets by half the round trip in each direction, limit and lose them.
 
     Segmentation offload is switched off, since netem would lose a packet of 64 KB as a whole.
     """
@@ -98,7 +98,7 @@ def _ends(link: Link) -> tuple[tuple[Path, str], tuple[Path, str]]:
 
 
 class LinkEnd(Model):
-    """A device in a namespace; `address` includes the length of the network's prefix."""
+    """One end of a link: a device in a namespace. `address` includes the length of the network's prefix ('/30')."""
 
     namespace: str
     device: str
@@ -106,7 +106,7 @@ class LinkEnd(Model):
 
 
 class LinkPlan(Model):
-    """A link between two ends, with its delay, bandwidth and loss in each direction."""
+    """The engine's settings for a link. Delay (half of `round_trip_ms`), bandwidth and loss apply in each direction."""
 
     name: str
     a: LinkEnd
@@ -118,16 +118,18 @@ class LinkPlan(Model):
 
 
 class LinksPlan(Model):
-    """All links of a process. `seed` determines which packets are lost."""
+    """The plan of an engine process that simulates links. `seed` determines which packets are lost."""
 
     seed: int
     links: list[LinkPlan]
 
 
 class LinkReady(Model):
-    """The duration of a round trip without delay, and how long each link holds a packet in one direction.
+    """The engine's answer when its links work.
 
-    Without `preferred` the process has ordinary scheduling priority, so a busy machine adds milliseconds.
+    `path_cost_us` is the duration of a round trip without delay, and `held_us` has for each link the time in which the
+    engine holds a packet in one direction. If `preferred` is false, the process has ordinary scheduling priority, so a
+    busy machine may add milliseconds.
     """
 
     path_cost_us: float
@@ -136,7 +138,7 @@ class LinkReady(Model):
 
 
 class DirectionCounters(Model):
-    """Counters of packets in one direction, and of their delay beyond the planned one."""
+    """Counters of one direction of a link: packets by what happened to them, and the delay beyond the planned delay."""
 
     taken: int
     lost: int
@@ -149,21 +151,21 @@ class DirectionCounters(Model):
 
 
 class LinkCounters(Model):
-    """Counters of a link. `a` and `b` are its ends, in the order in which it was created."""
+    """Counters of a link in both directions between its ends `a` and `b`."""
 
     a_to_b: DirectionCounters
     b_to_a: DirectionCounters
 
 
 class AllCounters(Model):
-    """Counters since the links were ready."""
+    """Counters of all links, by name, and the engine's CPU time, since the links were ready."""
 
     cpu_ns: int
     links: dict[str, LinkCounters]
 
 
 class LinkProcess(EngineProcess):
-    """`costof-engine link` for any number of links. It ends with this process, and its devices vanish then."""
+    """The process `costof-engine link`, which simulates links. It ends with this process; its devices vanish then."""
 
     def __init__(self) -> None:
         super().__init__("link")

@@ -2,8 +2,8 @@
 
 A host is a network namespace, created by root, or by an ordinary user in a user namespace (`user_namespace.py`). Each
 link has a separate network, so that a server process bound to all addresses of its host is reached at a different
-address for each distance. All distances exist at the same time. Without namespaces a host is a loopback address, and
-only plain local links are possible.
+address for each distance. All distances exist at the same time. If namespaces cannot be created, a host is a loopback
+address, and all links are local ones without delay.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from costof.lab.links import (
 from costof.lab.program import find_program
 from costof.lab.user_namespace import can_make_hosts, can_share_cpu, why_forbidden
 
-# Loopback addresses of hosts without namespaces; server programs use the ones before.
+# The last number of the first host's loopback address if there are no namespaces. Server programs use lower numbers.
 FIRST_LOOPBACK = 101
-# The engine's limit.
+# The maximum that the engine accepts.
 LONGEST_ROUND_TRIP_MS = 10_000.0
 TUN = Path("/dev/net/tun")
 
@@ -50,9 +50,9 @@ __all__ = ["Host", "Link", "Network"]
 
 @dataclass
 class Network:
-    """A network, as a context manager. Call `start` after the last `link` to start the engine's links.
+    """The network of a lab, a context manager. After the last `link`, call `start`, since the engine may simulate some.
 
-    Everything is removed with the lab, however it ends. `netem=False` uses the engine even if the kernel has netem.
+    Everything is removed with the lab. `netem=False` uses the engine even if the kernel has netem.
     """
 
     lab: Lab
@@ -104,7 +104,7 @@ class Network:
         loss: float = 0.0,
         queue_packets: int | None = None,
     ) -> Link:
-        """Create a link; without delay, bandwidth and loss it is a plain local one.
+        """Create a link between two hosts. Without delay, limit of bandwidth and loss it is an ordinary local link.
 
         Raises `NEEDS_ROOT`, `LAB_FAILED`.
         """
@@ -134,14 +134,14 @@ class Network:
         return link
 
     def served_address(self, host: Host) -> str:
-        """Add an address to a host, independent of its links. Clients on any link reach it by a `route`."""
+        """Add to a host an address that belongs to none of its links. A client reaches it only after `route`."""
         address = served_address(self._run, self._served)
         self._served += 1
         self._ip(f"address {address}", host, "address", "add", f"{address}/32", "dev", "lo")
         return address
 
     def route(self, host: Host, address: str, link: Link) -> None:
-        """Route an address of the link's other end from `host`. Call it after `start`."""
+        """Make an address of the link's other end reachable from `host` over this link. Call it after `start`."""
         other = link.b if host == link.a else link.a
         self._ip(f"route {host.name} {address}", host, "route", "add", f"{address}/32", "via", link.address_of(other))
 
@@ -150,14 +150,17 @@ class Network:
         self._do(f"forwarding {host.name}", [[*host.prefix, "sh", "-ec", "echo 1 >/proc/sys/net/ipv4/ip_forward"]])
 
     def configure(self, what: str, commands: Iterable[tuple[Host, str]]) -> None:
-        """Run ip(8) commands on hosts, in this order, for a set of routes that change together.
+        """Run several ip(8) commands in this order, to change routes on several hosts together.
 
-        Each command is a host and ip's arguments. Raises `LAB_FAILED`.
+        Each command is a host and the arguments of ip. Raises `LAB_FAILED`, naming `what`.
         """
         self._do(what, [[*_entered(host), _ip(), *words.split()] for host, words in commands])
 
     def start(self) -> LinkReady | None:
-        """Start the engine's links added since the last start, all in one process. Raises `INSTRUMENT_FAILED`."""
+        """Start one engine process for the links that it must simulate and that were added since the last `start`.
+
+        Return its answer; None if there are no such links. Raises `INSTRUMENT_FAILED`.
+        """
         if not self._waiting:
             return None
         process = self._processes.enter_context(LinkProcess())
@@ -170,7 +173,7 @@ class Network:
         return self._carriers[link.name].counters().links[link.name]
 
     def cpu_seconds(self) -> float:
-        """Return the CPU time of the processes that carry links."""
+        """Return the CPU seconds of the engine's processes that simulate links."""
         return sum(process.cpu_seconds() for process in self._link_processes())
 
     def cpu_by_role(self) -> dict[str, float]:
@@ -180,7 +183,7 @@ class Network:
         return [process.pid for process in self._link_processes()]
 
     def lost(self) -> str | None:
-        """Return a sentence about a part of the network that ended unexpectedly; None if all of it works."""
+        """Return a sentence about a link process that ended unexpectedly; None if all links work."""
         for process in self._link_processes():
             if process.ended() is not None:
                 return f"the process that carries the lab's links ended (status {process.ended()})"
@@ -204,7 +207,7 @@ class Network:
         return path
 
     def _ip(self, what: str, host: Host, *words: str) -> None:
-        """Run ip(8) in a namespace. Its effects vanish with the namespace, so they need no cleanup."""
+        """Run ip(8) in a host's namespace. What it configures vanishes with the namespace and needs no cleanup."""
         self._do(what, [[*_entered(host), _ip(), *words]])
 
     def _do(self, what: str, commands: list[list[str]]) -> None:
@@ -224,7 +227,7 @@ class Network:
 
 
 def tun_lacks() -> str | None:
-    """Return why the engine cannot create links here, and a remedy; None if it can."""
+    """Return why the engine cannot simulate links on this machine, and a remedy; None if it can."""
     if not TUN.exists():
         return f"this kernel has neither netem nor {TUN}; load a module: sudo modprobe sch_netem, or tun"
     if not os.access(TUN, os.R_OK | os.W_OK):
@@ -242,7 +245,7 @@ def _entered(host: Host) -> list[str]:
 
 
 def _check_name(name: str, existing: dict[str, Any]) -> None:
-    # The name becomes part of names of files and namespaces.
+    # File names and namespace names will contain this name.
     if not re.fullmatch(r"[a-z0-9][a-z0-9.-]{0,40}", name):
         raise CostofError(ErrorText.LAB_FAILED, detail=f"'{name}' is not a valid name of a host or link")
     if name in existing:

@@ -1,4 +1,4 @@
-"""Finding the lab's server programs: by environment variables, on PATH, in system folders, or fetched ones."""
+"""Functions that find the lab's server programs, and models of the facts and counters that servers report."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from pathlib import Path
 from costof.errors import CostofError, ErrorText
 from costof.lab.debian import fetched_folder
 
-# scripts/system-packages unpacks programs here whose packages would start a system service if installed.
+# scripts/system-packages unpacks some programs here, since installing their packages would start a system service.
 UNPACKED = Path("/usr/local/lib/costof")
-# The file `versions` has lines of program, package and version: 'haproxy haproxy 2.6.12-1+deb12u4'. The file `looked`
-# has the time of the last search for newer versions.
+# Each line of the file `versions` has a program, its package and version: 'haproxy haproxy 2.6.12-1+deb12u4'. The file
+# `looked` has the time of the last search for newer versions.
 VERSIONS = "versions"
 NOT_UNPACKED = {VERSIONS, "looked"}
-#: Timeout of a program that is called for its version.
+#: Timeout of a program that is run only to print its version.
 VERSION_SECONDS = 120.0
 # Debian does not have these folders on an ordinary user's PATH.
 FOLDERS = (Path("/usr/sbin"), Path("/usr/local/sbin"), UNPACKED)
@@ -51,7 +51,10 @@ def find_program(name: str, package: str, folders: Sequence[Path] = ()) -> Path:
 
 
 def located(find: Callable[[], Path], version: Callable[[Path], str]) -> Callable[[], str]:
-    """Return a function, for a program module's `NEEDED`, that returns text such as '5.68 at /usr/bin/stunnel'."""
+    """Return a function that finds a program and returns text such as '5.68 at /usr/bin/stunnel'.
+
+    Modules of programs list such functions in `NEEDED`.
+    """
 
     def locate() -> str:
         binary = find()
@@ -61,7 +64,7 @@ def located(find: Callable[[], Path], version: Callable[[Path], str]) -> Callabl
 
 
 def unpacked_from(folder: Path = UNPACKED) -> dict[str, str]:
-    """Return package and version of each program in the folder, by name; '' if they are unknown."""
+    """Return the package and version of each program in the folder, by program name; '' if they are unknown."""
     try:
         names = sorted(path.name for path in folder.iterdir() if path.name not in NOT_UNPACKED)
         versions = (folder / VERSIONS).read_text() if (folder / VERSIONS).is_file() else ""
@@ -95,7 +98,7 @@ def _variable(name: str) -> str:
 
 
 def with_descriptors(most: int, argv: Sequence[str]) -> list[str]:
-    """Return a command that runs a program with a limit of `most` file descriptors, or as many as are allowed."""
+    """Return a command that runs a program with at most `most` file descriptors, or the hard limit if it is lower."""
     raised = f'ulimit -n {most} 2>/dev/null || ulimit -n "$(ulimit -Hn)"; exec "$0" "$@"'
     return ["sh", "-c", raised, *argv]
 
@@ -106,10 +109,10 @@ def _is_program(path: Path) -> bool:
 
 @dataclass(frozen=True)
 class Counters:
-    """The servers' own counters; `None` if they have none.
+    """Connections as counted by the servers themselves. A field is None if the servers do not count it.
 
-    `tls_connections` has one entry for each protocol version, such as {'TLSv1.3': 12}, or one entry 'TLS' for all.
-    `shared`: other clients are counted too.
+    `tls_connections` has one entry for each protocol version, such as {'TLSv1.3': 12}, or one entry 'TLS' for all
+    versions. If `shared` is true, the counters include connections of other clients.
     """
 
     connections: int | None = None
@@ -117,7 +120,7 @@ class Counters:
     shared: bool = False
 
     def plus(self, other: Counters) -> Counters:
-        """Return the sums of two members' counters."""
+        """Return the sums of two servers' counters. A count is None if either server lacks it."""
         if self.connections is None or other.connections is None:
             return Counters()
         tls = None
@@ -139,7 +142,7 @@ class Counters:
 
 @dataclass(frozen=True)
 class Description:
-    """A description of the servers for the environment of a result."""
+    """A description of a service's servers, for the results' description of the environment."""
 
     versions: dict[str, str]
     topology: str

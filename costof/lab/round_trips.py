@@ -1,4 +1,4 @@
-"""Measuring a link's actual round-trip time, by ICMP and by TCP, with the kernel's time stamps."""
+"""Measurement of a link's actual round-trip time, by ICMP and by TCP, with the kernel's time stamps."""
 
 from __future__ import annotations
 
@@ -17,26 +17,27 @@ from pydantic import Field
 from costof.lab.host import Link
 from costof.model import Finite, Model
 
-# asm-generic/socket.h; not in the socket module.
+# The number is from asm-generic/socket.h, since Python's socket module lacks it.
 SO_TIMESTAMPNS = 35
 ICMP_ECHO_REQUEST = 8
 ICMP_ECHO_REPLY = 0
 IDENTIFIER = 0xC057
 IP_HEADER_BYTES = 20
-# struct tcp_info of linux/tcp.h: tcpi_rtt, in microseconds.
+# The offset of tcpi_rtt, in microseconds, in struct tcp_info of linux/tcp.h.
 TCPI_RTT_OFFSET = 68
-# Probes without an answer this long after the nominal round trip are lost.
+# A probe is lost if its answer does not arrive within this time after the nominal round trip.
 PATIENCE_SECONDS = 1.0
-# Probes of each kind on a link, enough for a median. They take 0.2 s and two round trips.
+# Number of ICMP probes and of TCP probes on a link, enough for a median. They take 0.2 s and two round trips.
 PROBES = 20
 BY_ICMP, BY_TCP = "ICMP", "TCP_INFO"
 
 
 @dataclass(frozen=True)
 class RoundTrips:
-    """A summary of `count` answers; `lost` probes had none. The times are NaN without any answer.
+    """A summary of the round trips of probes. `count` probes were answered, `lost` were not.
 
-    `error_ms` is the standard error of the mean; NaN with fewer than two answers.
+    The times are NaN if there was no answer. `error_ms` is the standard error of the mean, NaN if there were fewer than
+    two answers.
     """
 
     median_ms: float
@@ -50,7 +51,7 @@ class RoundTrips:
 
 @dataclass(frozen=True)
 class LinkRoundTrips:
-    """The round trips of a link. `icmp` is None if raw sockets are not allowed (without root)."""
+    """The measured round trips of a link. `icmp` is None without namespaces, since raw sockets then need root."""
 
     link: str
     nominal_ms: float
@@ -61,7 +62,7 @@ class LinkRoundTrips:
 def measure_link(link: Link, count: int = 50, interval_ms: float = 5.0) -> LinkRoundTrips:
     """Measure round trips from `link.a` to `link.b`, by ICMP echoes and by TCP_INFO after TCP handshakes.
 
-    It takes 2 x (count x interval + round trip), since probes overlap.
+    It takes 2 x (count x interval + round trip), since a probe is sent before the previous one is answered.
     """
     patience = link.round_trip_ms / 1000 + PATIENCE_SECONDS
     icmp = _echoes(link, count, interval_ms / 1000, patience) if link.a.namespace else None
@@ -69,7 +70,10 @@ def measure_link(link: Link, count: int = 50, interval_ms: float = 5.0) -> LinkR
 
 
 def summary(samples_ms: list[float], probes: int) -> RoundTrips:
-    """Summarize the answers to `probes` probes. p99 is the smallest sample that 99 % do not exceed."""
+    """Summarize the round trips of the answered probes; `probes` is the number of all probes.
+
+    p99 is the smallest sample that 99 % of the samples do not exceed.
+    """
     if not samples_ms:
         return RoundTrips(math.nan, math.nan, 0, probes, math.nan, math.nan, math.nan)
     ordered, count = sorted(samples_ms), len(samples_ms)
@@ -88,7 +92,7 @@ def _echoes(link: Link, count: int, interval: float, patience: float) -> RoundTr
     sent: dict[int, int] = {}
     samples: dict[int, float] = {}
     with link.a.socket(socket.SOCK_RAW, socket.IPPROTO_ICMP) as echo, selectors.DefaultSelector() as selector:
-        # The kernel records the time of receipt, so that the wake-up of this process is not measured.
+        # Let the kernel record when an answer arrives, so that the wake-up of this process is not measured.
         echo.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
         echo.connect((link.b_address, 0))
         echo.setblocking(False)
@@ -135,7 +139,7 @@ def internet_checksum(data: bytes) -> int:
 
 
 def _handshakes(link: Link, count: int, interval: float, patience: float) -> RoundTrips:
-    """Connect by TCP and read TCP_INFO, whose round trip is that of the handshake then."""
+    """Open TCP connections and read each one's TCP_INFO at once, when its round trip is that of the handshake."""
     samples: list[float] = []
     with ExitStack() as stack, selectors.DefaultSelector() as selector:
         listener = stack.enter_context(link.b.socket())
@@ -165,7 +169,7 @@ def tcp_round_trip_ms(connection: socket.socket) -> float:
 
 
 class LinkEvidence(Model):
-    """A measured round trip of a link of the lab, in milliseconds."""
+    """The round trip of one of the lab's links in milliseconds, as configured and as measured by one method."""
 
     name: str
     nominal_ms: Finite
@@ -180,7 +184,7 @@ class LinkEvidence(Model):
 
 
 def measured(link: Link) -> list[LinkEvidence]:
-    """Measure a link. Return the result of each method that had an answer."""
+    """Measure a link. Return a result for each method (ICMP, TCP) by which a probe was answered."""
     round_trips = measure_link(link, count=PROBES)
     methods = {BY_ICMP: round_trips.icmp, BY_TCP: round_trips.tcp}
     return [
@@ -194,6 +198,6 @@ def measured(link: Link) -> list[LinkEvidence]:
             **({"mean_ms": trips.mean_ms, "error_ms": trips.error_ms} if trips.count > 1 else {}),
         )
         for method, trips in methods.items()
-        # A method without any answer has no median, so leave it out.
+        # Leave out a method whose probes were not answered: it has no median.
         if trips is not None and not math.isnan(trips.median_ms)
     ]

@@ -1,6 +1,7 @@
 """The supervisor: a process that removes everything a run created on the machine, however the run ends.
 
-It is started as `python -m costof.lab.supervisor`, starts the lab's programs as its children, and reads from a pipe.
+It is started as `python -m costof.lab.supervisor`, starts the lab's programs as its children, and reads orders from a
+pipe.
 When the pipe closes (the run ended, crashed, or was killed with -9) it kills the programs, runs the undo commands in
 reverse order and removes the directories. Normal teardown works the same way, so every run tests the cleanup after a
 crash.
@@ -47,7 +48,10 @@ def parents() -> dict[int, int]:
 
 
 class Supervisor:
-    """The children by name, and the directories and undo commands in order of registration."""
+    """A process that starts the lab's programs as its children and cleans up when the run ends.
+
+    It keeps the children by name, and the directories and undo commands in the order in which they were registered.
+    """
 
     def __init__(self) -> None:
         self.children: dict[str, subprocess.Popen[bytes]] = {}
@@ -56,7 +60,7 @@ class Supervisor:
         self.selector = selectors.DefaultSelector()
 
     def say(self, kind: str, **fields: Any) -> None:
-        # The reader may be gone; cleanup must continue.
+        # The run that reads these messages may have ended; cleanup must continue.
         with contextlib.suppress(OSError):
             os.write(1, json.dumps({kind: fields}).encode() + b"\n")
 
@@ -103,7 +107,7 @@ class Supervisor:
         self.say("exited", name=key.data, status=status)
 
     def serve(self) -> None:
-        """Process messages until the pipe closes."""
+        """Carry out the messages from the run until the pipe closes."""
         self.selector.register(0, selectors.EVENT_READ, None)
         waiting = b""
         while True:
@@ -121,7 +125,8 @@ class Supervisor:
     def end_orphans(self) -> None:
         """Kill processes that the programs left behind outside their groups, such as sshd's children in new sessions.
 
-        The supervisor is the subreaper, so orphans become its children, and then their own children do.
+        The supervisor is their subreaper: the kernel makes orphans its children. When it kills one, the children of
+        that process become orphans, so the function repeats until none is left.
         """
         while orphans := [pid for pid, parent in parents().items() if parent == os.getpid()]:
             for pid in orphans:
@@ -136,7 +141,7 @@ class Supervisor:
             child.wait()
         self.end_orphans()
         for argv in reversed(self.undo):
-            # Run the others even if one cannot be started.
+            # Run the other undo commands even if one cannot be started.
             with contextlib.suppress(OSError):
                 subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         for directory in reversed(self.directories):
@@ -144,7 +149,7 @@ class Supervisor:
 
 
 def main() -> int:
-    # The run handles Ctrl-C and hang-ups of the terminal; the supervisor ends when the pipe closes.
+    # Ignore Ctrl-C and hang-ups of the terminal, which the run handles. The supervisor ends when the pipe closes.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)

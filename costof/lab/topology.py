@@ -1,7 +1,7 @@
-"""Topologies: the hosts of a lab's programs, the links between them, and the measured distances.
+"""Topologies: the hosts on which a lab's programs run, the links between them, and the measured distances.
 
-`Star` has clients around servers, `Chain` has programs one behind the other. Chained replication defines another
-topology, with nodes around routers.
+In a `Star` clients surround servers; in a `Chain` requests pass from one program to the next. Chained replication
+defines another topology, with nodes around routers.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from costof.lab.network import Network
 from costof.lab.round_trips import LinkEvidence, measured
 from costof.lab.user_namespace import can_share_cpu
 
-# Servers use the lab's first loopback addresses; clients and the middle host use these.
+# Numbers of loopback addresses for clients and the middle host. Servers use the lab's first addresses.
 CLIENT_LOOPBACK = 100
 MIDDLE_LOOPBACK = 99
 
 
 class Topology(Resource):
-    """A topology, as a context manager to be left before the lab. `seed` determines which packets are lost."""
+    """Base class of topologies, context managers to be left before the lab. `seed` chooses which packets are lost."""
 
     def __init__(self, lab: Lab, seed: int) -> None:
         self._lab = lab
@@ -39,18 +39,18 @@ class Topology(Resource):
 
     @abstractmethod
     def words(self) -> str:
-        """Return a description of the topology for a result."""
+        """Return a description of the hosts in words, for the results."""
 
     @property
     def shares(self) -> bool:
-        """Return whether hosts have their CPU shares, which need root."""
+        """Return whether hosts get the CPU shares that the study requires. Only root can set them."""
         return can_share_cpu()
 
     def links(self) -> list[LinkEvidence]:
         return self._evidence
 
     def cpu_seconds(self) -> dict[str, float]:
-        """Return the CPU time of the processes that carry links, by role."""
+        """Return the CPU seconds of the engine's processes that simulate links, by role."""
         return self._network.cpu_by_role()
 
     def lost(self) -> str | None:
@@ -64,17 +64,17 @@ class Star(Topology):
     """Clients around servers: one host for the servers, and one host for the clients of each distance.
 
     The servers have the same addresses for all distances, so that a replica set announces addresses that every client
-    can use. Each clients' host has one link to the servers' host, and a route over it to these addresses.
+    can use. Each host of clients has one link to the servers' host, and a route over this link to these addresses.
 
-    There can be a middle host, with a CPU share, for programs between clients and servers. It is near the servers: its
-    links to the clients' hosts are as long as those of the servers.
+    A middle host with a CPU share can be added, for programs between clients and servers. It is near the servers: the
+    distance from a client to the middle host is the same as to the servers.
 
-    Servers and clients use loopback addresses if namespaces cannot be created, or if all clients are near and
-    `separate` is not set.
+    Servers and clients use loopback addresses if namespaces cannot be created. They also do if all clients are near,
+    `separate` is false and there is no middle host.
 
     `distances` are round-trip times in milliseconds, by names that can be part of process names. `separate` creates
-    hosts even if all clients are near, so that near clients are the same in runs with and without far ones. `middle` is
-    the number of cores of the middle host; None means no such host. Without root it has no CPU share.
+    hosts even if all clients are near, so that near clients are the same in runs with and without far clients. `middle`
+    is the middle host's CPU share in cores; None means no such host. Without root the host has no CPU share.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Star(Topology):
         self._separate = separate or far or middle is not None
         self._middle_cores = middle
         self._inward: Link | None = None
-        #: The middle host's address for the clients of each distance.
+        #: For each distance, the address at which its clients reach the middle host.
         self.middle_addresses: dict[str, str] = {}
         self._links: dict[str, Link] = {}
         self._served = 0
@@ -102,7 +102,7 @@ class Star(Topology):
         return address
 
     def client(self, distance: str) -> Host:
-        """Return the host of the clients of a distance."""
+        """Return the host on which the clients of this distance run."""
         return self._links[distance].a
 
     def client_address(self, distance: str) -> str:
@@ -114,7 +114,7 @@ class Star(Topology):
         self._evidence = [evidence for link in self._links.values() for evidence in measured(link)]
 
     def words(self) -> str:
-        """Return text such as 'on a host (network namespace) of their own; clients on hosts at lan (veth), …'."""
+        """Return the servers' place: 'on a host (network namespace) of their own; clients on hosts at lan (veth)'."""
         if self.server.loopback:
             return "on loopback"
         clients = [f"{name} ({_kind(link)})" for name, link in self._links.items()]
@@ -131,7 +131,7 @@ class Star(Topology):
             client = self._network.host(f"client-{name}")
             self._links[name] = self._network.link(client, self.server, name, round_trip_ms=milliseconds)
         if self.server.loopback:
-            # No namespaces. All clients are near, since a far one has raised an error by now.
+            # There are no namespaces. All clients are near, since a link to a far client would have raised an error.
             self._take_loopback()
             return
         if self._middle_cores is not None:
@@ -156,7 +156,7 @@ def _kind(link: Link) -> str:
 
 
 class Chain(Topology):
-    """Programs in a chain: a host for the clients, one for each program in the middle, and one for the last program.
+    """A chain of programs: a host for the clients, one for each program in the middle, and one for the last program.
 
     ```
     client ──┬── one in the middle ──┬── last
@@ -164,10 +164,11 @@ class Chain(Topology):
              └───────────────────────┘
     ```
 
-    Each connected pair has a separate link; the last host has one address for all. If namespaces cannot be created, the
-    hosts are loopback addresses.
+    Each connected pair of hosts has a separate link. All other hosts reach the last host at the same address. If
+    namespaces cannot be created, the hosts are loopback addresses.
 
-    `cores` is the CPU share of each middle host, `last_cores` that of the last host, if any. Shares need root.
+    `cores` is the CPU share of each middle host. `last_cores` is that of the last host; None means no limit. Shares
+    need root.
     """
 
     def __init__(
@@ -179,11 +180,11 @@ class Chain(Topology):
         self._cores = cores if self.shares else None
         self._last_cores = last_cores if self.shares else None
         self.middle: dict[str, Host] = {}
-        #: The middle hosts' addresses for the clients.
+        #: For each middle program, the address at which clients reach its host.
         self.addresses: dict[str, str] = {}
 
     def words(self) -> str:
-        """Return text such as 'a client, haproxy and an origin, each on a host (network namespace) of its own'."""
+        """Return the hosts in words, such as 'a client, haproxy and an origin, each on a host … of its own'."""
         programs = f"a client, {' and '.join(self._names)} and {self._last_name}"
         if self.client.namespace is None:
             return f"{programs}, on loopback"

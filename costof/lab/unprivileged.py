@@ -1,4 +1,4 @@
-"""The unprivileged user for servers that refuse to run as root, or do not need to."""
+"""The unprivileged user for servers that refuse to run as root, or do not need root."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 from costof.lab.certificates import write_private
 from costof.lab.lab import is_root
 
-# A user of every distribution. 'nobody' is unsuitable: systemd's name service reports its account as locked, and sshd
-# rejects log-ins of locked accounts.
+# A user that every distribution has. 'nobody' is unsuitable: systemd's name service reports its account as locked, and
+# sshd rejects log-ins of locked accounts.
 NAME = "daemon"
 
 
 class Unprivileged:
-    """The user `daemon` if the run is root's, or else the run's own user."""
+    """The user that such servers run as: `daemon` if root started the run, or else the user who started it."""
 
     def __init__(self) -> None:
         self._user = pwd.getpwnam(NAME) if is_root() else pwd.getpwuid(os.geteuid())
@@ -23,10 +23,10 @@ class Unprivileged:
 
     @property
     def prefix(self) -> list[str]:
-        """Return the words before a program's arguments that run it as this user."""
+        """Return the words that, put before a command line, run it as this user."""
         if not is_root():
             return []
-        # --pdeathsig, since a change of user clears the signal that the supervisor has set.
+        # Set the signal at the supervisor's death again (--pdeathsig), since a change of user clears it.
         drop = ["setpriv", f"--reuid={self._user.pw_uid}", f"--regid={self._user.pw_gid}", "--clear-groups"]
         return [*drop, "--no-new-privs", "--pdeathsig=KILL"]
 

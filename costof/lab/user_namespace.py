@@ -1,8 +1,9 @@
-"""The user namespace that gives an ordinary user's lab its hosts. A run enters it before it starts anything.
+"""The user namespace in which an ordinary user's run may create hosts. The run enters it before it starts anything.
 
 In it the run keeps the user's uid, so that its servers do not run as root, and may create network namespaces, devices
-and links. They are invisible outside, and the kernel removes them with the run's last process. The run also has its own
-mount namespace, for the files that keep the namespaces alive. It shares files, processes and network with the machine.
+and links. These are invisible outside, and the kernel removes them with the run's last process. The run also has its
+own mount namespace, for the files that keep the network namespaces alive. It shares files, processes and network with
+the machine.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from costof.errors import CostofError
 from costof.lab.lab import is_root
 from costof.lab.program import find_program
 
-# Capabilities (linux/capability.h) needed for a namespace, a device in it, and the mount that keeps it alive.
+# Capabilities (linux/capability.h) for creating a network namespace, a device in it, and the mount that keeps it alive.
 CAP_NET_ADMIN, CAP_SYS_ADMIN = 12, 21
 SECCOMP_FILTER = "2"
 
@@ -57,8 +58,8 @@ def enter() -> None:
 def why_forbidden() -> str | None:
     """Return why this user cannot create a user namespace with hosts, and a remedy; None if it is possible.
 
-    The function tries it, since there are too many ways to forbid it. Root cannot use one, since servers would run as
-    root in it too.
+    The function tries it, since there are too many ways to forbid it. Root cannot use a user namespace, since servers
+    would run as root in it too.
     """
     if is_root():
         return "root lacks CAP_NET_ADMIN or CAP_SYS_ADMIN here; a container that is started with --privileged has both"
@@ -79,7 +80,10 @@ def why_forbidden() -> str | None:
 
 
 def reason(output: str, settings: Path = Path("/proc/sys")) -> str:
-    """Return why a trial with this output failed, and a remedy."""
+    """Return why the attempt to create a user namespace failed with this output, and a remedy.
+
+    `settings` is the folder of the kernel's settings.
+    """
     for name, (forbids, allows) in FORBIDDING.items():
         file = settings / name.replace(".", "/")
         if file.is_file() and file.read_text().strip() == forbids:
@@ -94,9 +98,9 @@ def reason(output: str, settings: Path = Path("/proc/sys")) -> str:
 
 
 def prefix() -> list[str]:
-    """Return the words before a program's arguments that run it in a new user namespace, with all capabilities."""
+    """Return the words that, put before a command line, run it in a new user namespace with all capabilities."""
     unshare = str(find_program("unshare", "util-linux"))
-    # slave: mounts and unmounts outside take effect inside, but not vice versa.
+    # With slave propagation, mounts and unmounts outside take effect inside, but not vice versa.
     return [unshare, "--user", "--map-current-user", "--keep-caps", "--mount", "--propagation=slave", "--"]
 
 

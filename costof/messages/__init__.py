@@ -1,1 +1,1 @@
-"""Messages to and from the processes that measure (`plan.py` and `answers.py`): one JSON object on each line."""
+"""Messages to the processes that measure (`plan.py`) and their answers (`answers.py`): one JSON object a line."""

@@ -1,4 +1,4 @@
-"""Answers of instruments: which arms can run, and the measurements of a slice."""
+"""The answers of instruments: which arms can run, and the measurements of a slice."""
 
 from __future__ import annotations
 
@@ -11,25 +11,26 @@ from pydantic import Field
 
 from costof.model import Finite, Model
 
-#: A figure that the command runner measures itself: the highest peak memory of a slice's runs.
+#: A figure that the command runner measures itself: the maximum of the peak memory of a slice's runs.
 PEAK_MEMORY = "peak_memory"
 #: A fact of the evidence: why the slice did not run on its arm's settings.
 MISMATCH = "mismatch"
-#: Facts of a command's evidence: reasons for missing figures by name, and the reader's notes on the runs.
+#: Facts of a command's evidence: for each missing figure the reason, and notes on the runs.
 MISSING, NOTES = "missing", "notes"
-#: The largest share of failed operations of a working service. Above it no figure of a command's report counts, and
-#: limits count as exceeded.
+#: The maximum share of failed operations at which a service counts as working. Above it the figures of a command's
+#: report are not used, and limits count as exceeded.
 MOST_FAILED = 0.05
-#: Facts of a command's evidence: names of processes that it left running and that were killed, and of its daemons.
+#: Facts of a command's evidence: names of processes that it left running. The command runner killed the first kind; the
+#: second kind, daemons, had left the command's process group.
 LEFT_RUNNING, LEFT_BEHIND = "left_running", "left_behind"
-#: Shown instead of the name of a child that still runs its parent's program.
+#: Reported instead of the name of a child process that still runs its parent's program.
 COPY_OF_ITSELF = "a copy of itself"
-#: The count of operations in a command's own reports, including failed ones, and the error class of those that failed.
+#: The name of a count: all operations according to a command's own reports. The error class of those that failed.
 REPORTED, REPORTED_FAILURE = "reported", "reported_failure"
 
 
 class ClassifiedError(Model):
-    """Errors of one class (listed in docs/ipc.md), with the detail of the first one.
+    """The number of errors of one class (docs/ipc.md lists the classes), with the detail of the first error.
 
     `phase` names the kind of operation that failed, if the workload has several kinds.
     """
@@ -47,11 +48,14 @@ class ReadyArm(Model):
 
 
 class Ready(Model):
-    """An instrument's answer to a plan. `versions` are those of its parts; the engine names only its TLS library."""
+    """An instrument's answer to a plan: which arms it can measure.
+
+    `versions` are those of the instrument's components; the engine names only its TLS library.
+    """
 
     instrument: str
     versions: dict[str, str]
-    #: How earlier engines waited for the kernel; only in old results.
+    #: The engine's event loop. Only old results have it.
     runtime: str | None = None
     self_cost_ns: dict[str, float] = Field(default_factory=dict)
     arms: list[ReadyArm]
@@ -63,7 +67,7 @@ class Ready(Model):
 
 
 class Phase(Model):
-    """Times of one phase in a slice: exact sums in nanoseconds, and a histogram."""
+    """The times of one phase in a slice: exact sums in nanoseconds, and a histogram."""
 
     count: int
     sum_ns: int
@@ -83,16 +87,17 @@ class PublicKey(Model):
 
 
 class Prepared(Model):
-    """The answer to a prepare order. The slice's answer counts its errors too."""
+    """The answer to a prepare order. Its errors are counted again in the answer to the slice."""
 
     id: int
     errors: list[ClassifiedError]
 
 
 class Window(Model):
-    """Instants of a slice whose order had `opens_ns`: nanoseconds on its host's `CLOCK_MONOTONIC`.
+    """When a slice with `opens_ns` began and ended, in nanoseconds of its host's `CLOCK_MONOTONIC`.
 
-    Failed operations count too. The last two fields are None if no operation began.
+    The fields are the opening of the window, the start of the first operation and the end of the last one; failed
+    operations count too. The last two fields are None if no operation began.
     """
 
     opened_ns: int
@@ -112,8 +117,12 @@ class SliceAnswer(Model):
     cpu_ns: dict[str, int]
     peak_memory_bytes: int
     counts: dict[str, int] = {}
-    figures: dict[str, float] = Field(default={}, description="Figures reported by commands: means of the runs.")
-    rates: list[str] = Field(default=[], description="Names of figures that are added up over hosts.")
+    figures: dict[str, float] = Field(
+        default={}, description="Figures reported by a command: the mean over its runs in the slice."
+    )
+    rates: list[str] = Field(
+        default=[], description="Names of the figures that are rates. Rates of several hosts are added up."
+    )
     evidence: dict[str, Any]
     #: Set if the order had `opens_ns`.
     window: Window | None = None
@@ -125,16 +134,19 @@ class SliceAnswer(Model):
 
     @property
     def begun(self) -> int:
-        """Return the number of operations begun, including failed ones; from a command's own reports if it has any."""
+        """Return the number of operations that began, including failed ones.
+
+        If a command reports operations itself, return their number; runs of the command that failed count as one each.
+        """
         if REPORTED not in self.counts:
             return self.operations + self.failed
         runs = sum(error.count for error in self.errors if error.error_class != REPORTED_FAILURE)
         return self.counts[REPORTED] + runs
 
     def count(self, name: str) -> int | None:
-        """Return the sum of the counts with this name or prefix: 'tpcc.committed' includes all kinds of transactions.
+        """Return the sum of all counts with this name, or with this name and a dot as prefix; None if there is none.
 
-        Return None if the slice has no such count.
+        For example, 'tpcc.committed' includes the counts of all kinds of transactions.
         """
         numbers = [number for full_name, number in self.counts.items() if f"{full_name}.".startswith(f"{name}.")]
         return sum(numbers) if numbers else None
@@ -146,10 +158,12 @@ class PhaseSum(Model):
 
 
 class HostPart(Model):
-    """One host's part of a slice. Instants are nanoseconds after the planned opening of all windows.
+    """What one host did in a slice.
 
-    `first_ns` is the start of the host's first operation, None if it had none. `clock_offset_ns` is the host's clock
-    minus this machine's, known to within `clock_error_ns`. `machine_busy` and `steal` are shares of its CPU time.
+    `late_ns`, `first_ns` and `ended_ns` are nanoseconds after the planned opening of all windows: when the host's
+    window opened, when its first operation began (None if it had none), and when its window ended. `clock_offset_ns` is
+    the host's clock minus this machine's, known to within `clock_error_ns`. `machine_busy` and `steal` are the shares
+    of the host's CPU time that were busy, and that the hypervisor gave to other machines.
     """
 
     host: str
@@ -172,11 +186,11 @@ class HostPart(Model):
 
 
 class PopulationAnswer(SliceAnswer):
-    """A slice that several hosts measured together. Of its additional fields the ledger keeps only `hosts`.
+    """The answer about a slice that several hosts measured together. Of its own fields the ledger keeps only `hosts`.
 
-    `foreign_cpu_seconds` and `steal_seconds` are CPU time on the hosts used by other programs and by the hypervisor.
-    `evidence_mismatch` says in which fact the hosts' evidence differs, `late` which host began too late for the slice
-    to count, and `not_simultaneous_reason` why the hosts did not measure at the same time.
+    `foreign_cpu_seconds` and `steal_seconds` are the hosts' CPU time used by other programs and by the hypervisor. The
+    other fields are sentences, or None: `evidence_mismatch` says in which fact the hosts' evidence differs, `late`
+    which host began too late, and `not_simultaneous_reason` why the hosts did not measure at the same time.
     """
 
     hosts: list[HostPart]
@@ -195,7 +209,7 @@ class ClusterNode(Model):
 
 
 class ClusterAnswer(Model):
-    """The hosts of a cluster. If they measure, also facts for the environment of a result, and warnings."""
+    """The hosts of a cluster. If they are to measure, also facts about them and warnings, both for the report."""
 
     nodes: list[ClusterNode]
     facts: dict[str, Any] = {}
@@ -203,10 +217,10 @@ class ClusterAnswer(Model):
 
 
 def merged_figures(host_figures: Sequence[Mapping[str, float]], rates: Collection[str]) -> dict[str, float]:
-    """Merge the figures that commands reported on several hosts: the sum of rates, and the mean of all others.
+    """Merge the figures that commands reported on several hosts: add up rates, and average all other figures.
 
-    Percentiles are averaged too, since their samples are unknown. A figure that one host lacks is left out, except
-    peak memory, which a host omits if it is too small to measure.
+    Percentiles are averaged too, since the single times are unknown. A figure that a host lacks is left out. Peak
+    memory is the maximum instead; a host omits it if it is too small to measure.
     """
     names = dict.fromkeys(name for figures in host_figures for name in figures)
     values_by_name = {name: [figures[name] for figures in host_figures if name in figures] for name in names}

@@ -1,6 +1,6 @@
 """Messages to instruments: the plan, and the order for each slice (docs/ipc.md).
 
-Fields that are None are left out, and the instrument then uses its default.
+Fields that are None are left out of the message. The instrument then uses its default.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from costof.model import REVEALED, Model
 
 OPERATION_TIMEOUT_MS = 10_000
 
-#: How the server's certificate is checked: chain and name, only the chain, or not at all.
+#: How the client checks the server's certificate: chain and name, only the chain, or not at all.
 Verify = Literal["full", "ca-only", "none"]
-#: Settings of a kind of workload. Only the engine knows their names and defaults.
+#: Settings of a kind of workload, such as YCSB. Only the engine knows their names and defaults.
 Options = dict[str, str | int | float | bool]
 
 
@@ -31,7 +31,7 @@ class Transport(Model):
     version: Literal["1.2", "1.3"] | None = Field(default=None, description="The only TLS version to offer.")
     cipher: str | None = Field(default=None, description="The only TLS 1.2 cipher suite to offer, by its OpenSSL name.")
     security_level: int | None = Field(
-        default=None, description="OpenSSL's security level, lowered if a setting is weak."
+        default=None, description="OpenSSL's security level. It is lowered if a cipher suite or key is weak."
     )
     group: Literal["prime256v1", "x25519", "X25519MLKEM768"] | None = Field(
         default=None, description="The only key exchange group to offer."
@@ -44,7 +44,7 @@ class Transport(Model):
         return self.kind == "tls"
 
     def trusting(self, ca_file: Path | None) -> Transport:
-        """Return a copy that, under TLS, trusts the CAs of a file; None means those of the system."""
+        """Return a copy that trusts the CAs in this file (None: the system's). Plaintext transports do not change."""
         return self.model_copy(update={"ca_file": ca_file}) if self.is_tls else self
 
     @model_serializer(mode="wrap")
@@ -57,10 +57,12 @@ PLAIN = Transport(kind="plain")
 
 
 class ServiceSettings(Model):
-    """The addresses of a service, and its client's settings. Each server program has a subclass in its own folder."""
+    """The addresses of a service, and its clients' settings. Each server program has a subclass in its own folder."""
 
     protocol: str
-    addresses: list[str] = Field(description="Addresses 'host:port' of the servers; one that answers is enough.")
+    addresses: list[str] = Field(
+        description="Addresses 'host:port' of the servers. It is enough if one of them answers."
+    )
 
     def keeps_connections(self, kind: str) -> bool:
         """Return whether a workload of this kind keeps its connections open from slice to slice."""
@@ -68,11 +70,11 @@ class ServiceSettings(Model):
 
     @property
     def proving_seconds(self) -> float:
-        """Return the longest time for verifying the arm, in addition to the first connection."""
+        """Return the maximum time in seconds for verifying the arm, in addition to the first connection."""
         return 0.0
 
     def longest_seconds(self, workload: str) -> float:
-        """Return the longest time that a slice's last operation may take after the slice's end."""
+        """Return the maximum time in seconds that a slice's last operation may take after the end of the slice."""
         return OPERATION_TIMEOUT_MS / 1000
 
     def ends_itself(self, workload: str) -> bool:
@@ -84,7 +86,7 @@ class ServiceSettings(Model):
         return self.model_copy(update={"addresses": [address]})
 
     def asking(self, settings: Mapping[str, Any]) -> Self:
-        """Return a copy with an arm's settings of the service. Raises `UNKNOWN_SERVICE_SETTING`."""
+        """Return a copy with the settings that an arm's levels require. Raises `UNKNOWN_SERVICE_SETTING`."""
         try:
             return self.model_validate({**dict(self), **settings})
         except ValidationError as error:
@@ -94,13 +96,13 @@ class ServiceSettings(Model):
 
 
 class Endpoint(Model):
-    """A service, and the client's transport to it."""
+    """What a client needs to connect to a service: the service's settings, and the transport."""
 
     service: SerializeAsAny[ServiceSettings]
     transport: Transport = PLAIN
 
     def named(self, arm: str) -> Arm:
-        """Return the endpoint as an arm with this name."""
+        """Return an arm of a plan with this endpoint and this name."""
         return Arm(name=arm, service=self.service, transport=self.transport)
 
 
@@ -111,14 +113,17 @@ class Arm(Endpoint):
 
 
 class Pace(Model):
-    """A schedule for the begins of operations. Latency counts from the scheduled instant."""
+    """A schedule of the times at which operations begin. Latency counts from the scheduled time."""
 
     per_second: float = Field(gt=0)
     arrivals: Literal["constant", "poisson"] = "poisson"
 
 
 class Workload(Model):
-    """The work of a slice. `workers` operations run at the same time, each on a separate connection."""
+    """The work of a slice. `workers` operations run at the same time, each on a separate connection.
+
+    Fields that belong to another kind of workload are None.
+    """
 
     name: str
     kind: str
@@ -132,16 +137,18 @@ class Workload(Model):
     keep_connections: bool | None = Field(
         default=None, description="Kind request: keep connections open, overriding the service's settings."
     )
-    pace: Pace | None = Field(default=None, description="The schedule; by default a worker never waits.")
+    pace: Pace | None = Field(
+        default=None, description="When operations begin; by default, as soon as a worker is free."
+    )
     think_ms: float | None = Field(
-        default=None, description="Average time in ms that a worker rests before each operation."
+        default=None, description="Average time in ms that a worker waits before each operation."
     )
     ycsb: Options | None = None
     tpcc: Options | None = None
 
 
 class Data(Model):
-    """The size of the data: YCSB's table, or sysbench's, in which only the number of records can vary."""
+    """The size of the table that the engine reads: YCSB's, or sysbench's, which has only a number of records."""
 
     records: int = 0
     fields: int = 10
@@ -149,7 +156,10 @@ class Data(Model):
 
 
 class Share(Model):
-    """One host's share of a population. `host` counts from 0. Application drivers never receive it."""
+    """Which share of the work one of several hosts does: that of number `host` (from 0) of `hosts`.
+
+    Application drivers never receive it.
+    """
 
     host: int = Field(ge=0)
     hosts: int = Field(ge=1)
@@ -162,7 +172,7 @@ class Share(Model):
 class Plan(Model):
     """All arms and workloads that an instrument will measure, with at most `threads` threads for workers.
 
-    With a `share` the workloads are those of all hosts together, and the engine runs only its host's part.
+    If there is a `share`, the workloads are those of all hosts together, and an instrument does only its host's share.
     """
 
     seed: int = 1
@@ -175,9 +185,10 @@ class Plan(Model):
 
 
 class PrepareOrder(Model):
-    """An order to do now what must precede the window of the next slice, which has the same `id`.
+    """An order to prepare the next slice, which has the same `id`, before its window opens.
 
-    `reconnect`: close open connections and open new ones. Application drivers never receive this order.
+    If `reconnect` is true, the instrument closes open connections and opens new ones. Application drivers never receive
+    this order.
     """
 
     id: int
@@ -187,10 +198,10 @@ class PrepareOrder(Model):
 
 
 class SliceOrder(Model):
-    """An order to measure a slice. It ends after its operations or seconds, whichever comes first.
+    """An order to measure a slice. The slice ends after its operations or its seconds, whichever comes first.
 
-    `reconnect`: close open connections and open new ones first; operations then begin at once. `opens_ns`: the instant,
-    on the host's `CLOCK_MONOTONIC`, at which the window of a prepared slice opens. Application drivers receive neither.
+    If `reconnect` is true, the instrument first closes open connections and opens new ones. `opens_ns` is the time, on
+    the host's `CLOCK_MONOTONIC`, at which the window of a prepared slice opens. Application drivers receive neither.
     """
 
     id: int
@@ -203,18 +214,22 @@ class SliceOrder(Model):
 
 
 class HostsSettings(Model):
-    """The hosts of a Ray cluster. `address` is 'auto' on a node of the cluster, or else 'ray://host:port'."""
+    """Which hosts of a Ray cluster measure. `address` is 'auto' on a node of the cluster, or else 'ray://host:port'."""
 
     address: str
     where: tuple[tuple[str, str], ...] = Field(default=(), description="Labels that a host must have.")
     least: int | None = Field(
-        default=None, description="Least number of hosts. The run continues while so many remain."
+        default=None, description="Minimum number of hosts. The run continues as long as so many are left."
     )
     unauthenticated: bool = Field(default=False, description="Accept a cluster on which anybody may run code.")
 
 
 class Limits(Model):
-    """Time limits for several hosts in addition to an order's seconds. They follow from the plan."""
+    """Time limits for runs on several hosts. They are derived from the plan, and added to the seconds of an order.
+
+    `proving_seconds` is for verifying arms, and `longest_seconds` for a slice's last operation. `ends_itself` says that
+    the workload's program runs for a fixed time, so that it ends the slice.
+    """
 
     proving_seconds: float
     longest_seconds: float = 0.0
@@ -222,17 +237,17 @@ class Limits(Model):
 
 
 def line(message: Model | dict[str, Any]) -> bytes:
-    """Serialize a message, including its secrets, for an instrument's standard input, which nobody else reads."""
+    """Serialize a message as a line for an instrument's standard input. The line includes secrets in plain text."""
     return to_json(message, exclude_none=True, context=REVEALED) + b"\n"
 
 
 class TlsFiles(Model):
-    """PEM files of a server run by the engine. Both paths may be the same file."""
+    """The PEM files for a server that the engine runs. Both paths may name the same file."""
 
     certificate_file: Path
     key_file: Path
 
     @classmethod
     def of(cls, certificate: Path, key: Path | None = None) -> TlsFiles:
-        """Return the files; without `key`, the certificate's file also holds the key."""
+        """Return the two paths. If `key` is None, the certificate's file also holds the key."""
         return cls(certificate_file=certificate, key_file=key or certificate)

@@ -1,4 +1,4 @@
-"""Instruments: processes that measure and exchange lines of JSON with costof (docs/ipc.md)."""
+"""Instruments: processes that measure, and that exchange lines of JSON with costof (docs/ipc.md)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from costof.messages.answers import ClusterAnswer, PopulationAnswer, Ready, Slic
 from costof.messages.plan import OPERATION_TIMEOUT_MS, HostsSettings, Limits, Plan, ServiceSettings, SliceOrder, line
 from costof.model import Model
 
-#: Timeout of an answer, long enough for a busy machine.
+#: Timeout for most answers, long enough for a busy machine.
 ANSWER_SECONDS = 300.0
 #: Extra time for a slice's answer, beyond the slice's seconds and the timeout of one operation.
 PATIENCE_SECONDS = 120.0
-#: Timeout for starting, long enough for slow machines. A process that ends is noticed at once.
+#: Timeout for a process to become ready, long enough for slow machines. If it ends instead, that is noticed at once.
 READY_SECONDS = 600.0
 
 ENGINE = "costof-engine"
@@ -36,12 +36,12 @@ T = TypeVar("T", bound=BaseModel)
 
 
 class Instrument:
-    """A measuring process. Use it as a context manager; leaving it closes the process's standard input, which ends it.
+    """A process that measures, as a context manager. Leaving it closes the process's standard input, which ends it.
 
-    A `patient` instrument has timeouts of its own, so its answers are awaited for as long as it lives.
+    A `patient` instrument limits times itself, so costof waits for its answers as long as the process runs.
     """
 
-    #: Time to end after its standard input is closed, before it is killed. None waits for ever.
+    #: Time that the process has to end after its standard input is closed. Then it is killed; None means never.
     ending_seconds: float | None = 2.0
 
     def __init__(self, name: str, argv: list[str], env: dict[str, str] | None = None, patient: bool = False) -> None:
@@ -52,7 +52,7 @@ class Instrument:
 
     def __enter__(self) -> Self:
         try:
-            # A new session, so that Ctrl-C reaches only the run, which handles it between slices.
+            # Start a new session, so that Ctrl-C reaches only the run, which handles it between slices.
             self._process = subprocess.Popen(
                 self._argv,
                 env={**os.environ, **self._env},
@@ -92,7 +92,7 @@ class Instrument:
     def slice(
         self, number: int, arm: str, workload: str, operations: int, seconds: float, reconnect: bool = False
     ) -> SliceAnswer:
-        """Measure one slice. Raises `INSTRUMENT_FAILED` when the instrument dies or hangs."""
+        """Measure one slice. Return the answer. Raises `INSTRUMENT_FAILED` if the instrument ends or hangs."""
         order = SliceOrder(id=number, arm=arm, workload=workload, operations=operations, seconds=seconds)
         self._send({"slice": order.model_copy(update={"reconnect": reconnect or None})})
         patience = seconds + OPERATION_TIMEOUT_MS / 1000 + PATIENCE_SECONDS
@@ -104,7 +104,7 @@ class Instrument:
             self._process.stdin.write(line(message))
             self._process.stdin.flush()
         except BrokenPipeError:
-            raise self._failed(self._last_words()) from None
+            raise self._failed(self._describe_end()) from None
 
     def _answer(self, seconds: float) -> dict[str, Any]:
         line = self._read_line(seconds)
@@ -128,7 +128,7 @@ class Instrument:
                     raise self._failed(f"it gave no answer within {seconds:.0f} s")
                 chunk = self._process.stdout.read()
                 if chunk == b"":
-                    raise self._failed(self._last_words())
+                    raise self._failed(self._describe_end())
                 self._received += chunk or b""
         line, _, self._received = self._received.partition(b"\n")
         return line
@@ -139,7 +139,7 @@ class Instrument:
         except ValidationError as error:
             raise self._failed("its answer is malformed: " + " ".join(str(error).split())[:300]) from error
 
-    def _last_words(self) -> str:
+    def _describe_end(self) -> str:
         assert self._process.stderr is not None
         try:
             self._process.wait(timeout=2)
@@ -175,7 +175,7 @@ class EngineProcess(Instrument):
         return self._validated(ready, self._answer(READY_SECONDS).get("ready"))
 
     def _counted(self, counters: type[T]) -> T:
-        """Request the process's counters. Raises `INSTRUMENT_FAILED` if it has died."""
+        """Request and return the process's counters. Raises `INSTRUMENT_FAILED` if the process has ended."""
         self._send({"counters": {}})
         return self._validated(counters, self._answer(ANSWER_SECONDS).get("counters"))
 
@@ -190,10 +190,10 @@ class HostLostError(CostofError):
 
 
 class HostsProcess(Instrument):
-    """The hosts of a Ray cluster as one instrument; each runs the engine or the command runner.
+    """The hosts of a Ray cluster as one instrument. Each host runs the engine or the command runner.
 
-    Ray is used in a separate process, so that a crash of Ray cannot end the run or lose its report. Without an
-    `instrument` the hosts are only listed.
+    A separate process uses Ray, so that a crash of Ray cannot end the run or lose its report. If `instrument` is None,
+    the hosts are only listed.
     """
 
     # Ray may be slow to end its processes.
@@ -234,7 +234,7 @@ class HostsProcess(Instrument):
         return dict(self._answer(READY_SECONDS)["examined"])
 
     def plan(self, plan: Plan) -> Ready:
-        """Send each host its share of the plan. Return the merged answer. Raises `HOST_LOST`, `INSTRUMENT_FAILED`."""
+        """Send each host the plan with its share. Return the merged answer. Raises `HOST_LOST`, `INSTRUMENT_FAILED`."""
         self._plan = plan
         limits = Limits(proving_seconds=sum(arm.service.proving_seconds for arm in plan.arms))
         self._send({"plan": plan, "limits": limits})
@@ -245,7 +245,8 @@ class HostsProcess(Instrument):
     ) -> SliceAnswer:
         """Measure one slice; each host does its share. Raises `HOST_LOST`, `INSTRUMENT_FAILED`.
 
-        All windows open at the same instant, except those of slice 0, which is not part of any figure.
+        The windows of all hosts open at the same time. Slice 0, which only loads data or opens connections and is not
+        part of any figure, is an exception.
         """
         assert self._plan is not None
         service: ServiceSettings = next(each.service for each in self._plan.arms if each.name == arm)
@@ -261,7 +262,7 @@ class HostsProcess(Instrument):
         return self._validated(PopulationAnswer, self._answer(seconds).get("slice"))
 
     def without(self, host: str) -> bool:
-        """Remove a lost host, and divide the plan among the others if they are enough; return whether they are.
+        """Remove a lost host. If enough hosts remain, divide the plan among them. Return whether enough remain.
 
         Raises `HOST_LOST` if another host is lost.
         """
@@ -279,9 +280,9 @@ class HostsProcess(Instrument):
 
 
 def engine_path(library: str = "") -> Path:
-    """Return the path of `costof-engine`: COSTOF_ENGINE, or else the installed one.
+    """Return the path of `costof-engine`: the value of COSTOF_ENGINE if set, or else the installed program.
 
-    With `library`, return the engine built with another TLS library, which `make tls-libraries` puts into the same
+    With `library`, return the path of the engine that `make tls-libraries` has built with this TLS library, in the same
     folder. Raises `ENGINE_MISSING`, `TLS_LIBRARY_MISSING`.
     """
     if library:
@@ -302,9 +303,9 @@ def engine_path(library: str = "") -> Path:
 
 
 def _installed_engine() -> list[Path]:
-    """Return the engine's paths according to the installed package's file list.
+    """Return possible paths of the engine according to the installed package's list of files.
 
-    `pip install --user` and `--target` do not put it into the interpreter's folder.
+    The interpreter's folder is not enough: `pip install --user` and `--target` put the engine elsewhere.
     """
     from importlib.metadata import PackageNotFoundError, distribution
 
@@ -313,24 +314,24 @@ def _installed_engine() -> list[Path]:
     except PackageNotFoundError:
         return []
     listed = [Path(str(installed.locate_file(file))).resolve() for file in installed.files or [] if file.name == ENGINE]
-    # For `--target` pip's list has the files' paths before it moved them.
+    # With `--target`, pip's list has the paths that the files had before pip moved them to `bin`.
     return [*listed, Path(str(installed.locate_file("bin"))).resolve() / ENGINE]
 
 
 def engine(prefix: Sequence[str] = (), env: dict[str, str] | None = None, library: str = "") -> Instrument:
-    """Return the engine, for the wire view. `prefix` is that of the lab's host to run it on."""
+    """Return the engine as an instrument, for the wire view. `prefix` is that of the host on which it is to run."""
     path = engine_path(library)
     return Instrument(path.name, [*prefix, str(path), "drive"], env)
 
 
 def application(protocol: str, env: dict[str, str], prefix: Sequence[str] = ()) -> Instrument:
-    """Return a driver, for the application view, in a separate process."""
+    """Return the application driver for a protocol as an instrument, for the application view."""
     argv = [*prefix, sys.executable, "-m", f"costof.instruments.drivers.{protocol}"]
     return Instrument(f"the {protocol} application", argv, env)
 
 
 def command_runner(prefix: Sequence[str] = ()) -> Instrument:
-    """Return the command runner, which ends each command at its timeout and undoes the arm's levels."""
+    """Return the command runner as an instrument. It limits the time of each command and undoes the arm's levels."""
     argv = [*prefix, sys.executable, "-m", "costof.instruments.commands.runner"]
     runner = Instrument("the command runner", argv, patient=True)
     runner.ending_seconds = None
@@ -338,10 +339,11 @@ def command_runner(prefix: Sequence[str] = ()) -> Instrument:
 
 
 def process_cpu_seconds(pid: int) -> float:
-    """Return the CPU time of another process, including ended threads, in nanosecond resolution; 0 if it has ended.
+    """Return the CPU seconds of another process, including its ended threads; 0 if the process has ended.
 
-    /proc/PID/stat counts in ticks of 10 ms, which is more than many slices use. The clock's number is computed like
-    glibc's clock_getcpuclockid(3): the complement of the pid, shifted over three bits for 'process, scheduler time'.
+    It reads the process's CPU clock, whose resolution is a nanosecond. /proc/PID/stat counts in ticks of 10 ms, which
+    is more than many slices use. The clock's number is computed like in glibc's clock_getcpuclockid(3): the complement
+    of the pid, and three bits that mean 'process, scheduler time'.
     """
     try:
         return time.clock_gettime((~pid << 3) | 2)
@@ -350,9 +352,9 @@ def process_cpu_seconds(pid: int) -> float:
 
 
 def ended_children_cpu_seconds(pid: int) -> float:
-    """Return the CPU time of another process's ended children and their descendants; 0 if the process has ended.
+    """Return the CPU seconds of another process's ended children and their descendants; 0 if the process has ended.
 
-    It is cutime and cstime of proc(5), in ticks of 10 ms.
+    The value is the sum of cutime and cstime of proc(5), which count in ticks of 10 ms.
     """
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

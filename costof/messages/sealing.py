@@ -1,4 +1,4 @@
-"""Encrypting a plan for the instrument on another host, so that Ray never sees its passwords (docs/ipc.md)."""
+"""Encryption of a plan for an instrument on another host, so that Ray never sees the plan's passwords (docs/ipc.md)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ INFO = b"costof plan"
 
 
 def sealed(plan: Plan, key: PublicKey) -> bytes:
-    """Return the line with the plan, encrypted for the instrument that owns this key.
+    """Return a line with the plan, encrypted so that only the instrument with this public key can decrypt it.
 
     Raises ValueError if the key is invalid.
     """
@@ -28,7 +28,7 @@ def sealed(plan: Plan, key: PublicKey) -> bytes:
 
 
 class Opener:
-    """A key pair that decrypts one plan."""
+    """A key pair for one plan: the sender encrypts the plan with the public key, and `opened` decrypts it."""
 
     def __init__(self, key: X25519PrivateKey | None = None) -> None:
         self._key = key or X25519PrivateKey.generate()

@@ -257,7 +257,8 @@ def test_host_without_costof_can_run_the_engine_but_not_commands(
     assert outcome.status in {0, 3}, outcome.out + outcome.err
     assert all(part.operations > 0 for record in outcome.slices for part in record.hosts)
     assert status == 1
-    assert "load-3 cannot measure: commands are run by the costof of each host, and it has no costof" in said
+    assert "load-3 cannot measure: commands need costof" in said
+    assert "on every host, and it has no costof" in said
 
 
 def test_commands_are_measured_on_many_hosts(cluster: Cluster, server: Standing) -> None:

@@ -43,8 +43,8 @@ class Invocation:
 class Client:
     """A load generator. `service` is the server program, or the kind of service, that it can load.
 
-    `invocation` raises `UnsupportedArmError`. `headline` names figures of the program's reader. `folders` returns
-    further folders to search for the program.
+    `invocation` returns the options and variables for an endpoint, or raises `UnsupportedArmError`. `headline` names
+    the reader's figures that answer the question. `folders` returns folders to search for the program besides PATH.
     """
 
     program: str
@@ -57,7 +57,7 @@ class Client:
 
     @property
     def command(self) -> CommandProgram:
-        """The program as a study's workload declares it."""
+        """Return the program in the form in which a study declares a workload's command."""
         return CommandProgram(run=self.run, read=self.program)
 
     def find(self) -> Path:
@@ -91,14 +91,17 @@ def client(name: str) -> Client:
 
 
 def host_and_port(addresses: Sequence[str]) -> tuple[str, str]:
-    """Return host and port of the first address; an IPv6 host without its brackets."""
+    """Return host and port of the first address. The brackets of an IPv6 address are removed."""
     host, _, port = addresses[0].rpartition(":")
     return host.strip("[]"), port
 
 
 def check_tls(endpoint: Endpoint, versions: tuple[str | None, ...]) -> None:
-    """Raise `UnsupportedArmError` if the arm needs a TLS version other than these, one cipher suite or group alone, or
-    session resumption. None stands for an arm without a fixed version."""
+    """Raise `UnsupportedArmError` if the arm needs TLS settings that the program lacks.
+
+    These are session resumption, a fixed cipher suite or group, and a TLS version that is not in `versions`. None in
+    `versions` means that the version need not be fixed.
+    """
     transport = endpoint.transport
     if not transport.is_tls:
         return

@@ -33,7 +33,7 @@ def _invocation(endpoint: Endpoint) -> Invocation:
     if settings.table_schema is not None:
         if settings.pooled:
             raise UnsupportedArmError("cannot name the schema of its tables, and a pooler rejects search_path")
-        # pgbench's statements name no schema.
+        # pgbench's statements do not name a schema, so set the search path.
         environment["PGOPTIONS"] = f'-c search_path="{settings.table_schema}"'
     if transport.is_tls:
         if settings.negotiation == "direct":
@@ -54,7 +54,7 @@ def _invocation(endpoint: Endpoint) -> Invocation:
 
 
 def _server_folders() -> list[Path]:
-    """Return the server's program folder: Debian keeps pgbench there, and only a wrapper on PATH."""
+    """Return the folder of the server's programs, or none if unknown. Debian keeps pgbench there, not on PATH."""
     try:
         return [find_postgres().parent]
     except CostofError:

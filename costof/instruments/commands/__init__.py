@@ -1,1 +1,1 @@
-"""Commands of the user's own: what their words stand for, how they are run, and how what they print is read."""
+"""The user's own commands as workloads: filling in placeholders, running the commands, and reading their output."""

@@ -1,4 +1,4 @@
-"""An arm's commands: applied, verified, measured and undone."""
+"""One arm's commands: some apply its levels, verify and undo them; the programs of the workloads are measured."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from costof.messages.answers import LEFT_BEHIND, LEFT_RUNNING, MOST_FAILED, REPO
 from costof.messages.plan import SliceOrder
 from costof.model import HIDDEN
 
-#: Characters of a command's output that the ledger keeps.
+#: The ledger keeps at most this many characters of a command's output, the last ones.
 KEPT_CHARACTERS = 2000
 #: Environment variables with these names are treated as secrets even if the study does not declare them. PWD and OLDPWD
 #: are a shell's working directories.
 _SECRET_NAMES = re.compile(r"^(?!(OLD)?PWD$).*(PASS|PWD$|SECRET|TOKEN|CREDENTIAL|_KEY$|APIKEY)", re.IGNORECASE)
-#: Shorter values occur inside too many ordinary words to be replaced.
+#: Minimum length of a secret that is masked in texts. Shorter values occur inside too many ordinary words.
 SHORTEST_SECRET = 4
-#: Commands are ended when this pipe closes, since costof is gone then.
+#: The command runner's standard input, a pipe from costof. It closes if costof ends; a running command is ended then.
 STDIN = 0
-#: Beginnings of the readers' messages about a missing or incomplete report.
+#: Matches the beginning of a reader's error message if the report is missing or incomplete.
 _NO_REPORT = re.compile("there (is|are)|it wrote no|its JSON")
 
 
@@ -45,7 +45,7 @@ class StepError(Exception):
 
 
 class NotVerifiedError(StepError):
-    """A proof command shows that a level is not in force, although no command failed."""
+    """A proof command failed, or its output does not match, so a level may not be in force."""
 
 
 class UndoError(Exception):
@@ -54,7 +54,7 @@ class UndoError(Exception):
 
 @dataclass
 class Errors:
-    """A slice's errors by class: their count, and the detail of the first one."""
+    """The errors of a slice, counted by error class. Each class keeps the detail of its first error."""
 
     by_class: dict[str, dict[str, Any]] = field(default_factory=dict)
 
@@ -86,12 +86,18 @@ class Runs:
 
     @property
     def left_behind(self) -> dict[str, list[str]]:
-        """Return, for the evidence, the names of processes that the commands left running."""
+        """Return the slice's evidence about processes that the commands left running: their names, by kind of process.
+
+        A kind without processes is left out.
+        """
         facts = {LEFT_RUNNING: [*self.killed_children], LEFT_BEHIND: [*self.daemons]}
         return {fact: names for fact, names in facts.items() if names}
 
     def count_failures(self, program: str, report: Report) -> bool:
-        """Count the operations of a report. Return False if too many failed for its figures to count."""
+        """Add a report's operations and failures to the counts.
+
+        Return whether the report's figures can be used: at most `MOST_FAILED` of its operations failed.
+        """
         if report.operations is not None:
             self.reported = (self.reported or 0) + round(report.operations)
         failed, operations = report.failed or 0.0, report.operations or 0.0
@@ -103,7 +109,7 @@ class Runs:
 
 
 class Arm:
-    """An arm's commands and their environment."""
+    """The commands of one arm, with the environment variables and secrets that they get."""
 
     def __init__(self, settings: CommandSettings) -> None:
         self.settings = settings
@@ -111,9 +117,9 @@ class Arm:
         hidden |= {name: _secret(source) for name, source in settings.secrets.items()}
         self.environment = {**os.environ, **settings.environment, **hidden}
         secrets = {*hidden.values(), *(v for n, v in self.environment.items() if _SECRET_NAMES.search(n))}
-        #: Processes left by the arm's `before` commands and by earlier slices.
+        #: Pids of processes that the arm's `before` commands and earlier slices left running.
         self._daemons: Collection[int] = ()
-        # The longest first, since one secret may be part of another.
+        # Replace the longest secrets first, since one secret may be part of another.
         self._secrets = sorted((each for each in secrets if len(each) >= SHORTEST_SECRET), key=len, reverse=True)
 
     def check(self) -> None:
@@ -126,7 +132,10 @@ class Arm:
 
     @contextlib.contextmanager
     def in_force(self) -> Iterator[None]:
-        """Apply the arm's levels, and undo them at the end. Raises `StepError`, and `UndoError` at the end."""
+        """Apply the arm's levels, and undo them when the `with` block ends.
+
+        Raises `StepError` if a level cannot be applied, and `UndoError` if a level cannot be undone.
+        """
         try:
             for argv in self.settings.before:
                 failure, _ = self._step(argv, STDIN, keep_children=True)
@@ -135,13 +144,13 @@ class Arm:
             self._daemons = process.adopted()
             yield
         finally:
-            # All of them run even if one fails or costof is gone; only their timeout ends them.
+            # Run every undo command, even if another one fails or costof has ended. Only the timeout ends it early.
             results = [self._step(argv, None, keep_children=True) for argv in self.settings.after]
             if failures := "; ".join(failure for failure, _ in results if failure):
                 raise UndoError(failures)
 
     def verify(self) -> None:
-        """Run the proof commands. Raises `NotVerifiedError`."""
+        """Run the proof commands. Raises `NotVerifiedError` if a proof fails."""
         for proof in self.settings.proofs:
             failure, output = self._step(proof.argv, STDIN, keep_children=False)
             if failure:
@@ -152,7 +161,10 @@ class Arm:
                 raise NotVerifiedError("unproved", detail)
 
     def measure(self, program: Program, order: SliceOrder) -> Runs:
-        """Run the program until the slice's operations or seconds are reached, and at least once."""
+        """Run the program again and again until the slice's limit on operations or its time is reached.
+
+        The program runs at least once, and only once if it fills a slice by itself (`once`). Return the results.
+        """
         runs, deadline = Runs(), time.monotonic() + order.seconds
         most = 1 if program.once else order.operations
         while (done := runs.succeeded + runs.failed) < most and (done == 0 or time.monotonic() < deadline):
@@ -161,7 +173,7 @@ class Arm:
         return runs
 
     def hidden(self, text: str) -> str:
-        """Return the text with its secrets replaced."""
+        """Return the text with the arm's secrets masked."""
         for secret in self._secrets:
             text = text.replace(secret, HIDDEN)
         return text
@@ -210,7 +222,10 @@ class Arm:
             runs.figures.setdefault(name, []).append(value)
 
     def _step(self, argv: list[str], parent: int | None, keep_children: bool) -> tuple[str | None, str]:
-        """Run a command. Return why it failed (None if it did not) and its output."""
+        """Run a command that applies, verifies or undoes a level.
+
+        Return why it failed (None if it succeeded), and its output. Secrets are masked in both.
+        """
         try:
             ended = process.run(argv, self.environment, process.STEP_SECONDS, parent, keep_children=keep_children)
         except process.NotStartedError as error:
@@ -222,13 +237,13 @@ class Arm:
 def own_peak_memory() -> int:
     """Return the peak memory of this process in bytes.
 
-    A child's peak starts at this value, since it shares this process's memory until it executes its program.
+    The kernel's peak of a child starts at this value: until the child executes its program, it shares this memory.
     """
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def _secret(source: SecretSource) -> str:
-    """Return the secret's value. Raises `StepError`."""
+    """Return the secret's value. Raises `StepError` if its source is missing or cannot be read."""
     if source.environment is not None:
         if source.environment not in os.environ:
             raise StepError("no_secret", f"the environment variable {source.environment} is not set")
@@ -244,7 +259,7 @@ def _secret(source: SecretSource) -> str:
 def parse_report(program: Program, written: str) -> Report:
     """Return the reader's report, with the figures that the study defines by a JSON pointer or a regular expression.
 
-    Raises `UnreadableError`; its message names the options that the program needs.
+    Raises `UnreadableError`. If the report is missing, the message names the options with which the program writes one.
     """
     report = Report({})
     if program.read:
@@ -252,7 +267,7 @@ def parse_report(program: Program, written: str) -> Report:
         try:
             report = program_reader.read(written)
         except UnreadableError as error:
-            # A whole report without answers was made with the right options, so options are not the cause.
+            # Suggest options only if the report is missing. If it only has no answers, the options were right.
             missing = _NO_REPORT.match(str(error))
             hint = f"; call {program_reader.program} with {program_reader.hint}" if missing else ""
             raise UnreadableError(f"{error}{hint}") from None
@@ -280,12 +295,12 @@ def rate_names(program: Program) -> list[str]:
 
 
 def statuses_with_a_report(program: Program) -> Mapping[int, str]:
-    """Return the exit statuses other than 0 after which the report is still whole, with their meanings."""
+    """Return the exit statuses other than 0 with which the program still writes a whole report, with their meanings."""
     return reader(program.read).statuses if program.read else {}
 
 
 def uncounted_failures(program: Program, report: Report) -> str | None:
-    """Return a note if a program that can count failed operations did not count them."""
+    """Return a note if the report has no count of failed operations, although the program can count them; else None."""
     if program.read is None or report.failed is not None or reader(program.read).silent_on_failures:
         return None
     return f"the report of {reader(program.read).program} does not say how many operations failed"

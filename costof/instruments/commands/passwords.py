@@ -1,4 +1,4 @@
-"""Finding and masking suspected passwords in command lines."""
+"""Functions that find and mask suspected passwords in command lines."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ _ELSEWHERE = re.compile(r"(?:\w+:)?\$|\{\w+\}|`|(?:env|file|fd):|@|stdin$|-$")
 
 @dataclass(frozen=True)
 class _Options:
-    """Options of a program whose value is a password, in the next word (`separate`) or in the same one (`attached`).
+    """The options of some programs that are followed by a password.
 
-    With `has_user` the value is 'user:password'; without a colon it holds no password.
+    The password is the next word of the command line (`separate`), or the rest of the option's own word (`attached`).
+    With `has_user` the value is 'user:password'; a value without a colon holds no password.
     """
 
     programs: re.Pattern[str]
@@ -51,20 +52,20 @@ _PROGRAMS = (
     _Options(re.compile(r"hey|oha"), ("-a",), attached=False, has_user=True),
     _Options(re.compile(r"sqlcmd"), ("-P",)),
 )
-#: Programs that prompt if `--password` has no value; the next word is the database then.
+#: Programs that prompt for a password if `--password` has no '=value'. The next word is then the database.
 _PROMPTS_FOR_PASSWORD = re.compile(r"(?:mysql|mariadb).*")
 
 
 @dataclass(frozen=True)
 class Password:
-    """A suspected password. `place` names its option or variable and holds no part of the password."""
+    """A suspected password. `place` is the name of the option or variable that holds it, and safe to print."""
 
     place: str
     value: str = field(repr=False)
 
 
 def find_passwords(argv: Sequence[str]) -> list[Password]:
-    """Return the suspected passwords in a command's words, including the words of a shell script among them."""
+    """Return the suspected passwords in a command's words. If a word is a shell script, its words are searched too."""
     passwords = [each for each in _suspects(argv) if each.value and not _ELSEWHERE.match(each.value)]
     return [*{(each.place, each.value): each for each in passwords}.values()]
 
@@ -73,7 +74,7 @@ def without_passwords(line: str) -> str:
     """Return a command line with suspected passwords masked and line breaks replaced by spaces."""
     for password in sorted(find_passwords(_split(line)), key=lambda each: len(each.value), reverse=True):
         if password.value not in line:
-            # The password contains quotes or backslashes in the line, so it cannot be replaced.
+            # The line quotes the password or parts of it, so it cannot be found there: show only the program.
             first = _split(line)[0]
             return "…" if find_passwords([first]) else f"{first} …"
         line = line.replace(password.value, HIDDEN)
@@ -126,7 +127,7 @@ def _after_option(options: _Options, program: str, word: str, after: str) -> Ite
 
 
 def _split(line: str) -> list[str]:
-    """Return the words of a command line or script; with unbalanced quotes, split at blanks and quotes."""
+    """Return the words of a command line or script. If its quotes are unbalanced, split it at blanks and quotes."""
     lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     lexer.commenters = ""

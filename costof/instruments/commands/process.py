@@ -1,4 +1,4 @@
-"""Running one command: in a new session, with a timeout that also ends its children."""
+"""Functions that run one command in a new session, with a timeout that also ends the command's children."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GRACE_SECONDS = 1.0
 LOOK_SECONDS = 1.0
 #: Interval between checks of whether a killed process has ended.
 LOOK_AGAIN_SECONDS = 0.001
-#: Time for newly forked children to execute their own programs, which name them.
+#: Maximum wait for newly forked children to execute their own programs. Until then they have their parent's name.
 NAMING_SECONDS = 0.02
 #: The kernel cuts process names to this length.
 LONGEST_NAME = 15
@@ -40,9 +40,9 @@ class NotStartedError(Exception):
 
 @dataclass(frozen=True)
 class FinishedCommand:
-    """A command that has ended. `failure` says why it failed; None if its status is 0.
+    """The result of a command that has ended. `failure` says why it failed; it is None if the exit status is 0.
 
-    CPU time is that of the process and of the children that it waited for, as getrusage(2) counts.
+    `cpu_ns` is the CPU time of the process and of the children that it waited for, as getrusage(2) counts it.
     """
 
     elapsed_ns: int
@@ -67,9 +67,9 @@ def run(
     """Run a command until it ends. `parent` is one end of a pipe; the command is ended when the other end closes.
 
     Processes left in the command's process group are killed, unless `keep_children` is set.
-    Raises `NotStartedError` and `ParentGoneError`.
+    Raises `NotStartedError`, and `ParentGoneError` if the other end closed.
     """
-    # Files in memory instead of pipes, which would have to be emptied while the command is measured.
+    # Collect the output in files in memory. Pipes would have to be emptied while the command is measured.
     with _closing(os.memfd_create("output")) as output, _closing(os.memfd_create("errors")) as errors:
         started = time.monotonic_ns()
         try:
@@ -90,7 +90,7 @@ def run(
         if not (failure or keep_children):
             _wait_for_names(process.pid, program)
         if failure or not keep_children:
-            # The kernel does not reuse the pid or the group's number before wait4.
+            # The group's number is still this command's: the kernel does not reuse it before wait4.
             _kill_group(process.pid, signal.SIGKILL)
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -113,12 +113,12 @@ _PARENT_GONE = "its parent has ended"
 
 
 def _wait_for_end(pid: int, deadline: int, parent: int | None, written: Sequence[int]) -> str | None:
-    """Wait until the process has ended. Return why it was ended early, or None."""
+    """Wait until the process has ended. Return why this function had to end it; None if it ended by itself."""
     with _closing(os.pidfd_open(pid)) as ended:
         poll = select.poll()
         poll.register(ended, select.POLLIN)
         if parent is not None:
-            # Register no event: poll always reports that the other end was closed.
+            # Register the pipe without events: poll always reports that the other end was closed.
             poll.register(parent, 0)
         why = None
         while True:
@@ -159,7 +159,7 @@ def _wait_for_names(group: int, leader: str) -> None:
     deadline = time.monotonic() + NAMING_SECONDS
     while time.monotonic() < deadline:
         try:
-            # Without WEXITED the ended leader does not count, so ChildProcessError means that no child is left.
+            # Without WEXITED the call ignores the ended leader, so ChildProcessError means that no child is left.
             os.waitid(os.P_PGID, group, os.WSTOPPED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
             return
@@ -170,16 +170,16 @@ def _wait_for_names(group: int, leader: str) -> None:
 
 
 def _reap_group(group: int, leader: str) -> tuple[str, ...]:
-    """Reap the processes of a killed group that are this process's children; return the names of those killed.
+    """Reap this process's children in a process group that was sent SIGKILL. Return the names of those that it killed.
 
-    Processes that this user may not kill are left alone. A child that still runs the leader's program is named
-    `COPY_OF_ITSELF`.
+    After `GRACE_SECONDS` the function gives up on processes that this user may not kill. A child that still ran the
+    leader's program is named `COPY_OF_ITSELF`.
     """
     names: list[str] = []
     deadline = time.monotonic() + GRACE_SECONDS
     while True:
         try:
-            # A dead process keeps its name until it is reaped, and its own children are already ours by then.
+            # A dead process keeps its name until it is reaped. Its own children have become children of this process.
             ended = os.waitid(os.P_PGID, group, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
             return tuple(dict.fromkeys(names))
@@ -195,7 +195,7 @@ def _reap_group(group: int, leader: str) -> tuple[str, ...]:
 
 
 def adopted() -> dict[int, str]:
-    """Return pid and name of the running processes that this process inherited from ended commands.
+    """Return the names, by pid, of the running processes that this process inherited from ended commands.
 
     Call it only while no command runs.
     """
@@ -230,7 +230,7 @@ def _closing(descriptor: int) -> Iterator[int]:
 
 
 def last_line(ended: FinishedCommand) -> str:
-    """Return ': ' and the last line of standard error, or else of the output; '' if both are empty."""
+    """Return ': ' and the last line of standard error; of the output if there is none; '' if both are empty."""
     lines = (ended.error_output.strip() or ended.output.strip()).splitlines()
     return f": {lines[-1][-300:]}" if lines else ""
 

@@ -39,7 +39,7 @@ from costof.messages.sealing import Opener
 PHASE = "command"
 SEALED = "--sealed"
 PR_SET_DUMPABLE = 4
-#: Longest accepted wait for `opens_ns`, as in the engine. An instant further ahead must come from another clock.
+#: `opens_ns` may be at most this far ahead, as in the engine. A later instant must come from another host's clock.
 LONGEST_WAIT_NS = 60_000_000_000
 
 
@@ -48,7 +48,7 @@ class OrderError(Exception):
 
 
 class Runner:
-    """The arms of a plan, with the results of their checks."""
+    """The state of the command runner for one plan: its arms, and the errors of those that cannot run (`refused`)."""
 
     def __init__(self, plan: Plan) -> None:
         self.arms: dict[str, Arm] = {}
@@ -85,7 +85,7 @@ class Runner:
         return {"name": name, "server": None, "error": {"class": error.error_class, "detail": str(error)}}
 
     def prepare(self, order: PrepareOrder) -> dict[str, Any]:
-        """Verify the next slice's arm. A failure is reported in the answer to that slice."""
+        """Verify the arm of the next slice. If that fails, the answer to the slice reports it, not this answer."""
         try:
             self.arms[order.arm].verify()
             self._prepared = order, None
@@ -94,7 +94,7 @@ class Runner:
         return {"id": order.id, "errors": []}
 
     def slice(self, order: SliceOrder) -> dict[str, Any]:
-        """Measure a slice, with its arm verified before and after it. Raises `OrderError`."""
+        """Measure a slice; verify its arm before and after. Return the answer. Raises `OrderError`."""
         arm = self.arms[order.arm]
         program = arm.settings.programs[order.workload]
         not_verified = self._take_prepared_error(order)
@@ -153,7 +153,11 @@ class Runner:
         }
 
     def _take_prepared_error(self, order: SliceOrder) -> NotVerifiedError | None:
-        """Return the error found while preparing a slice that has `opens_ns`. Raises `OrderError`."""
+        """Return the error that `prepare` found for this slice, and forget it.
+
+        Return None if there was no error, or if the order has no `opens_ns` and so needs no `prepare`. Raises
+        `OrderError` if the last `prepare` was for another slice.
+        """
         prepared, self._prepared = self._prepared, None
         if order.opens_ns is None:
             return None
@@ -166,9 +170,10 @@ class Runner:
 
 
 def serve(folders: list[Path], opener: Opener | None) -> int:
-    """Answer the lines on standard input until it closes. With an `opener`, decrypt the first line.
+    """Answer the messages on standard input until it closes. Return the exit status, 0.
 
-    Folders to remove at the end are added to `folders`. Raises `OrderError`.
+    With an `opener`, decrypt the first message. The function adds folders that it creates to `folders`; the caller must
+    remove them. Raises `OrderError`.
     """
     runner: Runner | None = None
     for line in sys.stdin:
@@ -211,10 +216,10 @@ def _end_orphans() -> None:
 
 def main() -> int:
     is_sealed = SEALED in sys.argv[1:]
-    # Detach from the parent: Ray kills a process's children when it ends, and a killed runner could not clean up.
+    # Detach from the parent. When Ray ends a process it kills its children, and a killed runner could not clean up.
     if is_sealed and os.fork():
         os._exit(0)
-    # costof handles Ctrl-C. A handler that does nothing, since commands would inherit SIG_IGN.
+    # Ignore these signals: costof handles Ctrl-C. Use an empty handler, since commands would inherit SIG_IGN.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: None)
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

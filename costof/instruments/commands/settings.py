@@ -1,4 +1,4 @@
-"""An arm's commands: as a study declares them, and with all placeholders filled in for the command runner."""
+"""Models of an arm's commands: as a study declares them, and as the command runner gets them, without placeholders."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from costof.model import Model, Secret
 
 #: A placeholder '{name}', or '{{name}}' for a literal '{name}'.
 _PLACE = re.compile(r"\{\{(\w+)\}\}|\{([A-Za-z_]\w*)\}")
-#: Advice for shell syntax in a workload's line, and in `before`, `after` and `proof`.
+#: Advice if a command contains shell syntax: for a workload's line, and for `before`, `after` and `proof`.
 ADD_SHELL, CALL_A_SHELL = "add --shell (shell = true in a study's file)", "write sh -c '…'"
 QUOTE, BEGIN_WITH_ENV = "put it in single quotes to pass it on as it is", "begin the command with env"
 
 
-#: Built-in placeholders: a slice's seconds, a load's rate, and a temporary file for the program's report.
+#: Built-in placeholders: a slice's seconds, a load's operations a second, and a temporary file for a program's report.
 SECONDS, RATE, OUTPUT = "seconds", "rate", "output"
 LONGEST_SECONDS = 600.0
 MOST_WARMUP_RUNS = 100
 
 
 class Proof(Model):
-    """A command that proves that a level is in force: its status must be 0 and all of its output must match."""
+    """A command that proves that a level is in force: its status must be 0, and `matches` must match its output."""
 
     run: str
     matches: str = Field(description="A regular expression for the whole output, without leading and trailing blanks.")
@@ -50,7 +50,7 @@ class Proof(Model):
 
 
 class CommandLevel(Model):
-    """The changes that a level makes to commands. The changes of an arm's levels add up."""
+    """The changes that a level makes to commands. An arm's commands get the changes of all its levels."""
 
     set: dict[str, str] = Field(default={}, description="Values of the placeholders '{name}' in command lines.")
     environment: dict[str, str] = Field(default={}, description="Environment variables of every command.")
@@ -72,7 +72,10 @@ class CommandLevel(Model):
 
 
 class FigureSource(Model):
-    """A figure in a program's output, found by a JSON pointer (RFC 6901) or by a regular expression's first group."""
+    """A figure that the study defines: where a program's output has it, and how to report it.
+
+    Its place is a JSON pointer (RFC 6901), or the first group of a regular expression.
+    """
 
     json_pointer: str | None = Field(default=None, alias="json")
     regex: str | None = None
@@ -103,20 +106,25 @@ class CommandProgram(Model):
     """The program that a workload runs."""
 
     run: str = Field(description="The command line. An arm's levels set the values of placeholders '{name}'.")
-    shell: bool = Field(default=False, description="Run the line by `sh -c`.")
-    read: str | None = Field(default=None, description="Name of the reader that knows the program's report.")
-    figures: dict[str, FigureSource] = Field(default={}, description="Further figures in the program's output.")
+    shell: bool = Field(default=False, description="Run the command line with `sh -c`.")
+    read: str | None = Field(
+        default=None, description="Name of the reader (parser) for the program's report, such as 'pgbench'."
+    )
+    figures: dict[str, FigureSource] = Field(
+        default={}, description="Figures in the program's output in addition to the reader's."
+    )
     seconds: float | None = Field(
-        default=None, gt=0, description="Length of a slice, in which the program is run again and again."
+        default=None, gt=0, description="Length of a slice. The program is run again and again until it is over."
     )
     once: bool = Field(
-        default=False, description="Run the program once in a slice. A line with '{seconds}' implies this."
+        default=False, description="Run the program once in each slice. A command line with '{seconds}' implies this."
     )
     warmup: int = Field(
         default=0,
         ge=0,
         le=MOST_WARMUP_RUNS,
-        description="Unmeasured runs before a slice that follows another command, which may have left caches cold.",
+        description="Number of unmeasured runs before a slice if another command, which may have left caches cold, ran "
+        "before it.",
     )
     timeout_seconds: float = Field(
         default=LONGEST_SECONDS, gt=0, description="A run that takes longer is ended and counts as failed."
@@ -134,23 +142,23 @@ class CommandProgram(Model):
 
     @property
     def takes_duration(self) -> bool:
-        """Return whether the program runs once in a slice, for a set duration. Its elapsed time means nothing then."""
+        """Return whether the program runs once in each slice, for a fixed duration. Its run time is then no result."""
         return self.once or f"{{{SECONDS}}}" in self.run
 
     @property
     def takes_rate(self) -> bool:
-        """Return whether the line holds the placeholder for a rate."""
+        """Return whether the command line contains '{rate}', so that a load's rate can be passed to the program."""
         return f"{{{RATE}}}" in self.run
 
     @property
     def all_figures(self) -> dict[str, Figure]:
-        """Return the figures of the reader and of the study."""
+        """Return, by name, the figures of the reader and those that the study defines."""
         study_figures = {name: figure.as_figure(name) for name, figure in self.figures.items()}
         return (reader(self.read).figures if self.read else {}) | study_figures
 
 
 class SecretSource(Model):
-    """The source of a secret environment variable of commands, read when a command is run."""
+    """The source of a secret environment variable for commands. The command runner reads it when it gets its plan."""
 
     file: Path | None = Field(default=None, description="A file whose first line is the value.")
     environment: str | None = Field(default=None, description="A variable of costof's environment.")
@@ -182,7 +190,7 @@ class ProofCommand(Model):
 
 
 class CommandSettings(ServiceSettings):
-    """An arm's commands. `output` is the path of the file for '{output}'."""
+    """The commands of an arm, as the command runner gets them. `output` is the path that replaced '{output}'."""
 
     protocol: Literal["command"] = "command"
     addresses: list[str] = []
@@ -219,10 +227,12 @@ def build_settings(
     output: Path,
     study_words: Collection[str] = (),
 ) -> CommandSettings:
-    """Return the settings of an arm. Each program comes with the values of its numeric placeholders.
+    """Return the command runner's settings for an arm.
 
-    `study_words` are the placeholders that any level of the study sets. In a shell's line only these and the built-in
-    ones need a value. Raises `UNKNOWN_WORD`, `NOT_A_COMMAND` and `SHELL_SIGN`.
+    `programs` has, by workload, the program and the values of its numeric placeholders. `study_words` are the names of
+    all placeholders that any level of the study sets. In a line that a shell runs, only these and the built-in
+    placeholders need a value; other braces belong to the shell. Raises `UNKNOWN_WORD`, `NOT_A_COMMAND` and
+    `SHELL_SIGN`.
     """
     words = _Words({OUTPUT: str(output)}, level.set)
     return CommandSettings(
@@ -249,7 +259,7 @@ def build_settings(
 
 
 def _program_argv(program: CommandProgram, words: _Words, study_words: Collection[str]) -> list[str]:
-    """Return the words of a workload's line. Raises the same errors as `build_settings`."""
+    """Return a workload's command as a list of arguments. Raises the same errors as `build_settings`."""
     if not program.shell:
         return _argv(program.run, words, program.directory, ADD_SHELL)
     reserved = {SECONDS, RATE, OUTPUT, *words.level_words, *study_words}
@@ -257,7 +267,10 @@ def _program_argv(program: CommandProgram, words: _Words, study_words: Collectio
 
 
 def _argv(line: str, words: _Words, directory: Path | None = None, remedy: str = CALL_A_SHELL) -> list[str]:
-    """Fill in a line's placeholders, then split it into words, since a value may be several words or none."""
+    """Fill in a line's placeholders and split the result into arguments.
+
+    Splitting comes last, since the value of a placeholder may be several arguments or none.
+    """
     text = words.fill(line)
     try:
         argv = split(text)
@@ -272,9 +285,10 @@ def _argv(line: str, words: _Words, directory: Path | None = None, remedy: str =
 
 @dataclass(frozen=True)
 class _Words:
-    """The values of placeholders: `values` are numbers and the output file; those in `level_words` may refer to them.
+    """The values of placeholders in command lines.
 
-    If `reserved` is set, only these names need a value, since other braces belong to the shell.
+    `values` has the numbers and the output file. `level_words` has the values that levels set; these may contain
+    placeholders of `values`. If `reserved` is set, only the names in it need a value: other braces belong to the shell.
     """
 
     values: Mapping[str, str]
@@ -282,11 +296,11 @@ class _Words:
     reserved: Collection[str] | None = None
 
     def with_numbers(self, numbers: Mapping[str, float]) -> _Words:
-        """Return the values with the numbers of a workload's line added: seconds and rate."""
+        """Return a copy to which a workload's numeric placeholders, seconds and rate, are added."""
         return replace(self, values={**self.values, **{name: f"{number:g}" for name, number in numbers.items()}})
 
     def fill(self, text: str) -> str:
-        """Replace each '{name}' by its value. Raises `UNKNOWN_WORD`."""
+        """Return the text with each '{name}' replaced by its value. Raises `UNKNOWN_WORD` for a name without value."""
         return _PLACE.sub(lambda match: self._word(text, match), text)
 
     def _word(self, text: str, match: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""Splitting command lines into words without a shell, and finding syntax in them that only a shell understands."""
+"""Functions that split command lines into words without a shell, and find syntax that only a shell understands."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
-#: How a character is quoted; "\\" by a backslash.
+#: How a character is quoted: "" not at all, "\\" by a backslash, or by the given quotation mark.
 Quote = Literal["", "'", '"', "\\"]
-#: The characters of a word without quotation marks, each with the way it is quoted.
+#: A word of a command line, without its quotation marks: each character with the way in which it is quoted.
 Word = list[tuple[str, Quote]]
 
 _BLANKS = " \t\r\n"
 _OPERATOR = re.compile(r"[|&;<>]+")
-#: Characters that make a shell expand a '$' before them, in double quotes and outside of quotes.
+#: Characters after a '$' that make a shell expand it: in double quotes, and outside of quotes.
 _EXPANDED_IN_QUOTES = re.compile(r"[A-Za-z_{(]")
 _EXPANDED = re.compile(r"[A-Za-z0-9_{(@*#?$!-]")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
@@ -76,7 +76,10 @@ def _sign(word: Word, directory: Path | None, expanded_later: bool) -> str | Non
 
 
 def _expansion(word: Word, expanded_later: bool) -> str | None:
-    """Return '$' or '`' if a shell would expand it."""
+    """Return the first '$' or '`' in a word that a shell would expand; None if there is none.
+
+    With `expanded_later` those in double quotes do not count: the word is a script, and its own shell expands them.
+    """
     for (sign, quote), (after, quote_after) in pairwise([*word, _END]):
         if quote not in ("", '"') or (quote == '"' and expanded_later):
             continue
@@ -87,7 +90,10 @@ def _expansion(word: Word, expanded_later: bool) -> str | None:
 
 
 def _pattern(word: Word, directory: Path | None) -> str | None:
-    """Return '*', or a '?' or '[' that a shell would expand to names of files."""
+    """Return '*', '?' or '[' if the word has a pattern that a shell would replace by names of files; else None.
+
+    '*' always counts, '?' and '[' only if the pattern matches a file.
+    """
     text = _unquoted(word)
     if "*" in text:
         return "*"
@@ -95,7 +101,7 @@ def _pattern(word: Word, directory: Path | None) -> str | None:
     if sign is None:
         return None
     pattern = "".join(escape(sign) if quote else sign for sign, quote in word)
-    return sign if any(iglob(pattern, root_dir=directory)) else None  # noqa: PTH207  # Path.glob takes no absolute one
+    return sign if any(iglob(pattern, root_dir=directory)) else None  # noqa: PTH207  # Path.glob rejects absolute paths
 
 
 def _is_script(words: list[Word], at: int) -> bool:
@@ -109,7 +115,7 @@ def _unquoted(word: Word) -> str:
 
 
 def _words(line: str) -> Iterator[Word]:
-    """Yield the words of a line as `shlex` splits it, keeping how each character is quoted."""
+    """Yield the words of a line, split like `shlex` does, with the way in which each character is quoted."""
     word: Word | None = None
     inside: Quote = ""
     signs = iter(line)

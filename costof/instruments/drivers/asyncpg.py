@@ -1,6 +1,6 @@
-"""asyncpg as applications without a connection pool use it.
+"""The driver of the application view for asyncpg, used without a connection pool.
 
-Measured are a new connection with its first query, and queries on one persistent connection.
+It measures a new connection with its first query, and queries on one persistent connection.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from costof.instruments.drivers.driver import ApplicationDriver, DriverError, se
 from costof.messages.plan import Arm, Plan, Transport
 from costof.programs.postgres.connection import PostgresSettings
 
-#: asyncpg's own default.
+#: The number of prepared statements that a connection keeps: asyncpg's own default.
 STATEMENTS_KEPT = 100
 VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
 
-#: OpenSSL's X509_V_ERR_* (x509_vfy.h).
+#: Error classes by the number of OpenSSL's verification error, X509_V_ERR_* (x509_vfy.h).
 CERTIFICATES = {10: "tls_certificate_expired", 62: "tls_certificate_name", 64: "tls_certificate_name"}
 _CLASS_BY_WORDS = (("rejected SSL upgrade", "tls_refused"), ("no encryption", "plain_refused"))
 _CLASS_BY_KIND: tuple[tuple[type[BaseException], str], ...] = (
@@ -94,7 +94,7 @@ class AsyncpgDriver(ApplicationDriver[PostgresSettings]):
             command_timeout=self._timeout_seconds,
             ssl=self._contexts.get(arm.name, False),
             direct_tls=service.negotiation == "direct",
-            # Keep no prepared statements if each query is parsed anew: a pooler may use another session for the next.
+            # If the arm parses each query anew, keep no prepared statements: a pooler may use another session next.
             statement_cache_size=0 if service.statements == "extended" else STATEMENTS_KEPT,
         )
 
@@ -106,7 +106,7 @@ class AsyncpgDriver(ApplicationDriver[PostgresSettings]):
 
 
 def _context(transport: Transport) -> ssl.SSLContext:
-    """Return an SSL context. It is built once for each arm, as applications do: loading the CAs is slow."""
+    """Return an arm's SSL context. Call it once for each arm, like an application does, since loading CAs is slow."""
     context = ssl.create_default_context(cafile=str(transport.ca_file) if transport.ca_file else None)
     # A server that expects TLS from the first byte requires ALPN.
     context.set_alpn_protocols(["postgresql"])

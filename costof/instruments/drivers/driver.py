@@ -1,4 +1,4 @@
-"""The base of all application drivers: the loop that answers orders, and the recorder of times."""
+"""The common part of all application drivers: the loop that answers orders, and the recorder of times."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class DriverError(Exception):
 
 
 class Recorder:
-    """A recorder of one phase's times, in nanoseconds. Its answer has exact sums and an HdrHistogram."""
+    """A recorder of one phase's times in nanoseconds. `answer` returns their exact sums and an HdrHistogram."""
 
     def __init__(self) -> None:
         self.times: list[int] = []
@@ -50,13 +50,13 @@ class Recorder:
 
 
 class ApplicationDriver(ABC, Generic[Settings]):
-    """A driver with its plan. Subclasses implement connecting and querying."""
+    """Base class of the application drivers. A subclass connects and queries with one database driver, by a plan."""
 
     name: str
     version: str
     #: The settings class of the driver's protocol.
     settings: type[Settings]
-    #: The least number of connections that a new client opens.
+    #: The minimum number of connections that a new client opens.
     connections_per_client: ClassVar[int] = 1
 
     def __init__(self, plan: Plan) -> None:
@@ -74,7 +74,10 @@ class ApplicationDriver(ABC, Generic[Settings]):
 
     @abstractmethod
     def check(self, arm: Arm) -> str | None:
-        """Connect once, unmeasured. Return the address of the server that answered. Raises `DriverError`."""
+        """Connect once, unmeasured. Return the address of the server that answered; None if unknown.
+
+        Raises `DriverError`.
+        """
 
     @abstractmethod
     def connect(self, arm: Arm) -> Iterator[str]:
@@ -89,10 +92,9 @@ class ApplicationDriver(ABC, Generic[Settings]):
 
 
 def environment(transport: Transport) -> dict[str, str]:
-    """Return environment variables for a driver's process.
+    """Return environment variables that set the TLS version of a driver's process; {} if the version is not fixed.
 
-    Drivers such as pymongo have no option for the TLS version, so an OpenSSL configuration file sets it for the
-    process.
+    They name an OpenSSL configuration file, since drivers such as pymongo have no option for the TLS version.
     """
     if transport.version is None:
         return {}
@@ -100,7 +102,7 @@ def environment(transport: Transport) -> dict[str, str]:
 
 
 def serve(driver_class: type[ApplicationDriver[Any]]) -> int:
-    """Answer the lines on standard input until it closes."""
+    """Answer the messages on standard input until it closes. Return the exit status, 0."""
     # The kernel kills this process when its parent ends, even if the parent was killed with -9.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     plan: Plan | None = None
@@ -117,7 +119,7 @@ def serve(driver_class: type[ApplicationDriver[Any]]) -> int:
 
 
 def read_plan(content: dict[str, Any], settings: type[ServiceSettings]) -> Plan:
-    """Return the plan, with its arms' service settings parsed as `settings`."""
+    """Parse a plan from JSON content. The service settings of its arms are of the class `settings`."""
     arms = [{**arm, "service": settings.model_validate(arm["service"])} for arm in content["arms"]]
     return Plan.model_validate({**content, "arms": arms})
 
@@ -187,7 +189,7 @@ def _measure_connect(driver: ApplicationDriver[Any], arm: Arm, recorders: dict[s
         if phase == "first_operation":
             break
     spent["connect_and_first_operation"] = last - first
-    # Record only whole trials, so that a failed one is counted in no phase.
+    # Record nothing before the whole operation has succeeded, so that a failed one is counted in no phase.
     for phase, nanoseconds in spent.items():
         recorders.setdefault(phase, Recorder()).times.append(nanoseconds)
     for _ in steps:

@@ -1,6 +1,6 @@
-"""pymongo, used as in the published benchmark.
+"""The driver of the application view for pymongo, used as in the published benchmark.
 
-Measured are a new client with its first `find_one`, and `find_one` on one persistent client.
+It measures a new client with its first `find_one`, and `find_one` on one persistent client.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _CLASS_BY_WORDS = (
 class PymongoDriver(ApplicationDriver[MongodbSettings]):
     name, version = "pymongo", pymongo.version
     settings = MongodbSettings
-    # One for monitoring, one for operations.
+    # A client opens one connection for monitoring and one for operations.
     connections_per_client = 2
 
     def __init__(self, plan: Plan) -> None:
@@ -58,7 +58,7 @@ class PymongoDriver(ApplicationDriver[MongodbSettings]):
             raise DriverError("tls_configuration", "pymongo cannot choose a group, nor resume sessions")
         try:
             self._persistent[arm.name] = client = self._client(arm)
-            # Ping with the arm's read preference, since the collection may still be empty.
+            # Ping instead of reading, since the collection may still be empty.
             preference = client.read_preference
             client.get_database(self.service(arm).database).command("ping", read_preference=preference)
             secondaries = client.secondaries
@@ -119,7 +119,7 @@ class PymongoDriver(ApplicationDriver[MongodbSettings]):
 
 
 def _classified(error: PyMongoError) -> DriverError:
-    """Return the error with its class (docs/ipc.md)."""
+    """Return pymongo's error as a `DriverError` with its error class (docs/ipc.md)."""
     text = str(error).split(", Timeout:")[0]
     if isinstance(error, OperationFailure):
         return DriverError("authentication" if error.code == AUTHENTICATION_FAILED else "server", text)

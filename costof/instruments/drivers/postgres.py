@@ -1,6 +1,6 @@
-"""psycopg 3 as applications without a connection pool use it.
+"""The driver of the application view for psycopg 3, used without a connection pool.
 
-Measured are a new connection with its first query, and queries on one persistent connection.
+It measures a new connection with its first query, and queries on one persistent connection.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SSLMODES = {"full": "verify-full", "ca-only": "verify-ca", "none": "require"}
 # libpq reports socket errors only as text.
 _CLASS_BY_WORDS = (
     ("does not match host name", "tls_certificate_name"),
-    # Expired, or signed by an unknown CA: libpq does not say which.
+    # libpq does not say whether the certificate has expired or was signed by an unknown CA.
     ("certificate verify failed", "tls_certificate_untrusted"),
     ("signature failure", "tls_certificate_untrusted"),
     ("server does not support SSL", "tls_refused"),
@@ -86,7 +86,10 @@ class PsycopgDriver(ApplicationDriver[PostgresSettings]):
             raise _classified(error) from error
 
     def _select(self, connection: Connection, arm: Arm) -> None:
-        """Run the query, prepared if the arm says so; psycopg would otherwise prepare it from the sixth time on."""
+        """Run the query, as a prepared statement if the arm requires one.
+
+        Without an explicit choice psycopg would prepare the statement from its sixth execution on.
+        """
         account = self._random.randint(1, self._records)
         prepared = self.service(arm).statements in (None, "prepared")
         if connection.execute(self.service(arm).select("%s"), (account,), prepare=prepared).fetchone() is None:
@@ -95,7 +98,7 @@ class PsycopgDriver(ApplicationDriver[PostgresSettings]):
     def _connect(self, arm: Arm) -> Connection:
         service = self.service(arm)
         host, _, port = service.addresses[0].rpartition(":")
-        # With the simple query protocol the driver writes the parameters into the statement's text.
+        # A ClientCursor uses the simple query protocol: it writes the parameters into the statement's text.
         simple = service.statements == "simple"
         return psycopg.connect(
             host=host,
@@ -116,7 +119,7 @@ class PsycopgDriver(ApplicationDriver[PostgresSettings]):
 
 
 def _tls(transport: Transport, *, direct: bool) -> dict[str, Any]:
-    """Return libpq's TLS options."""
+    """Return libpq's connection options for the transport."""
     if not transport.is_tls:
         return {"sslmode": "disable"}
     options: dict[str, Any] = {"sslmode": SSLMODES[transport.verify], "sslrootcert": str(transport.ca_file or "system")}

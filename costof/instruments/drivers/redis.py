@@ -1,6 +1,6 @@
-"""redis-py as applications without a connection pool use it.
+"""The driver of the application view for redis-py, used without a shared connection pool.
 
-Measured are a new connection with its first GET, and GETs on one persistent connection.
+It measures a new connection with its first GET, and GETs on one persistent connection.
 """
 
 from __future__ import annotations
@@ -62,7 +62,10 @@ class RedisDriver(ApplicationDriver[RedisSettings]):
         return self.service(arm).addresses_for(arm.transport)[0]
 
     def connect(self, arm: Arm) -> Iterator[str]:
-        """Take a connection from the client's pool first, since a client would connect only with its first command."""
+        """Create a client, connect it, and run a GET.
+
+        The connection is opened explicitly through the client's pool; redis-py would open it only for the first GET.
+        """
         client = self._client(arm)
         try:
             connection = client.connection_pool.get_connection()

@@ -1,7 +1,7 @@
 """The Ray actor on each host: it runs one instrument, forwards lines to and from it, and reads the host's clock.
 
-The module uses only the standard library, since it is sent to hosts by value: to run the engine a host needs only Ray
-and the same Python version. The command runner is that of the costof installed on the host.
+The module uses only the standard library, since Ray sends its code to the hosts: to run the engine, a host needs only
+Ray and the same Python version. To run commands, it needs costof, whose command runner the actor starts.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class HostActor:
 
     def __init__(self) -> None:
         if "RAY_RAYLET_PID" in os.environ:
-            # Without this the actor could outlive its raylet and keep loading the host.
+            # End the actor when its raylet ends. Otherwise it could go on and keep the host busy.
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         self._process: subprocess.Popen[bytes] | None = None
         self._instrument_name = "instrument"
@@ -48,7 +48,7 @@ class HostActor:
         self._held: list[int] = []
 
     def facts(self) -> dict[str, Any]:
-        """Return facts about this host for the report."""
+        """Return facts about this host, such as its cores, for the report and for checks before the run."""
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         low, _, high = _read("/proc/sys/net/ipv4/ip_local_port_range").partition("\t")
         return {
@@ -58,7 +58,7 @@ class HostActor:
             "cores": os.cpu_count() or 1,
             "kernel": platform.release(),
             "python": platform.python_version(),
-            "costof": _costof(),
+            "costof": _costof_version(),
             "open files": hard if hard != resource.RLIM_INFINITY else soft,
             "ports": int(high) - int(low) + 1 if high.strip().isdigit() else 0,
         }
@@ -68,7 +68,7 @@ class HostActor:
         return time.monotonic_ns()
 
     def start(self, engine: bytes, sha256: str, *authorities: bytes) -> dict[str, Any]:
-        """Run the engine from memory. Return its first line, and the paths of the CA files in its process."""
+        """Run the engine from memory. Return its first line, and the paths at which it can read the CA files."""
         self.stop()
         if hashlib.sha256(engine).hexdigest() != sha256:
             return {"failed": "the engine arrived damaged (its SHA-256 differs)"}
@@ -93,24 +93,27 @@ class HostActor:
             return {"failed": f"the command runner does not start: {error.strerror}"}
 
     def ask(self, line: bytes, seconds: float) -> dict[str, Any]:
-        """Send a line to the instrument. Return its answer, and the host's busy and stolen CPU seconds meanwhile."""
+        """Send a line to the instrument. Return its answer, waiting at most `seconds`.
+
+        The answer includes the CPU seconds that the host was busy, and that a hypervisor stole, in the meantime.
+        """
         if self._process is None or self._process.stdin is None:
             return {"failed": "no instrument runs"}
-        before = _machine()
+        before = _cpu_seconds()
         try:
             self._process.stdin.write(line)
             self._process.stdin.flush()
         except OSError:
-            return {"failed": self._last_words()}
+            return {"failed": self._describe_end()}
         answer = self._line(seconds)
-        busy, steal = (now - then for now, then in zip(_machine(), before, strict=True))
+        busy, steal = (now - then for now, then in zip(_cpu_seconds(), before, strict=True))
         return answer | {"busy": busy, "steal": steal}
 
     def stop(self) -> None:
         """End the instrument, and close the files held for it."""
         process, self._process, self._received = self._process, None, b""
         if process is not None:
-            # Closing its input makes it end. A killed runner could not clean up after its commands.
+            # Close the instrument's input, which makes it end. A killed command runner could not clean up.
             stdin, process.stdin = process.stdin, None
             with suppress(OSError):
                 if stdin is not None:
@@ -156,7 +159,7 @@ class HostActor:
         return file
 
     def _line(self, seconds: float) -> dict[str, Any]:
-        """Return the next line that the instrument writes."""
+        """Return the next line that the instrument writes, or why there was none within `seconds`."""
         assert self._process is not None
         assert self._process.stdout is not None
         deadline = time.monotonic() + seconds
@@ -167,12 +170,12 @@ class HostActor:
                     return {"failed": f"its {self._instrument_name} gave no answer within {seconds:.0f} s"}
                 chunk = self._process.stdout.read()
                 if chunk == b"":
-                    return {"failed": self._last_words()}
+                    return {"failed": self._describe_end()}
                 self._received += chunk or b""
         line, _, self._received = self._received.partition(b"\n")
         return {"line": line}
 
-    def _last_words(self) -> str:
+    def _describe_end(self) -> str:
         assert self._process is not None
         assert self._process.stderr is not None
         try:
@@ -185,12 +188,12 @@ class HostActor:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment without Ray's variables, one of which names its token's file."""
+    """Return this process's environment without Ray's variables, one of which names the file with Ray's token."""
     return {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
 
 
-def _costof() -> str:
-    """Return the version of costof installed on this host; '' if there is none."""
+def _costof_version() -> str:
+    """Return the version of the costof that is installed on this host; '' if none is installed."""
     with suppress(OSError, subprocess.SubprocessError):
         result = subprocess.run(
             [sys.executable, "-c", REPORT_VERSION],
@@ -203,8 +206,8 @@ def _costof() -> str:
     return ""
 
 
-def _machine() -> tuple[float, float]:
-    """Return CPU seconds since the host started: busy with programs and the kernel, and stolen by the hypervisor."""
+def _cpu_seconds() -> tuple[float, float]:
+    """Return two CPU times of this host since its start, in seconds: busy time, and time stolen by the hypervisor."""
     fields = [int(field) for field in _read("/proc/stat").split("\n", 1)[0].split()[1:]] + [0] * 8
     tick = os.sysconf("SC_CLK_TCK")
     return sum(fields[place] for place in BUSY_FIELDS) / tick, fields[STEAL_FIELD] / tick

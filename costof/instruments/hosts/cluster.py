@@ -1,4 +1,4 @@
-"""The user's Ray cluster: connecting, checking that it requires a token, and calling its hosts with timeouts."""
+"""The user's Ray cluster: functions that connect to it, check that it requires a token, and call its hosts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ QUESTION_OF_CLUSTER, QUESTION_OF_CLIENTS = "/ray.rpc.NodeInfoGcsService/CheckAli
 PROBE_SECONDS = 20.0
 #: Ray's proxy forks a server for each client, and gRPC may crash in the fork (ray#63202). A retry usually succeeds.
 ATTEMPTS, NOT_BEGUN = 3, "Initialization failure from server"
-#: Calls to read a host's clock. The fastest one counts, since the others waited for something.
+#: Number of calls to read a host's clock. Only the fastest call counts, since slower ones waited for something.
 CALLS = 16
 #: A host that does not answer a call within this time is lost, even if Ray still considers it alive.
 CALL_SECONDS = 20.0
@@ -48,7 +48,7 @@ class Node(ClusterNode):
 
 @dataclass(frozen=True)
 class Cluster:
-    """A connected Ray cluster. `encrypted` says whether the traffic between its nodes is."""
+    """A connected Ray cluster. `encrypted` says whether the traffic between its nodes is encrypted."""
 
     ray: Any
     nodes: list[Node]
@@ -119,7 +119,10 @@ def _begin(ray: Any, settings: HostsSettings) -> None:
 
 
 def _check_closed(settings: HostsSettings, place: str) -> None:
-    """Raise `HOSTS_UNREACHABLE`, or `HOSTS_OPEN` if anybody who reaches the cluster may run code on its hosts."""
+    """Raise `HOSTS_UNREACHABLE` if nothing listens, and `HOSTS_OPEN` if the cluster runs code for anybody.
+
+    With the user's consent (`unauthenticated`) an open cluster is accepted.
+    """
     answers = _answers(settings, place, has_token=False)
     if answers is None:
         raise CostofError(ErrorText.HOSTS_UNREACHABLE, address=settings.address, detail="nothing listens there")
@@ -212,14 +215,14 @@ def _versions(text: str) -> str:
 
 @dataclass(frozen=True)
 class Clock:
-    """A host's `CLOCK_MONOTONIC` minus this machine's, with its largest error, both in nanoseconds."""
+    """The difference between a host's `CLOCK_MONOTONIC` and this machine's, and its maximum error, in nanoseconds."""
 
     offset_ns: int = 0
     error_ns: int = 0
 
 
 class Host:
-    """A node of the cluster that measures. Its actor reserves all of its CPUs."""
+    """A node of the cluster on which an instrument runs. Its actor reserves all CPUs of the node."""
 
     def __init__(self, ray: Any, node: Node) -> None:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -242,7 +245,10 @@ class Host:
 
 
 def answers(ray: Any, calls: Mapping[Host, Any], seconds: float) -> dict[Host, Any]:
-    """Wait for all hosts' answers, for at most these seconds. Raises `HostLostError`."""
+    """Wait at most `seconds` for the answers to calls of several hosts, and return the answers.
+
+    Raises `HostLostError` for a host that does not answer in time, or whose answer is an error.
+    """
     ray.wait([*calls.values()], num_returns=len(calls), timeout=seconds)
     deadline = time.monotonic() + CALL_SECONDS
     for host, call in calls.items():
@@ -271,10 +277,11 @@ def _fetched(ray: Any, host: Host, call: Any, seconds: float) -> Any:
 
 
 def read_clocks(ray: Any, hosts: Sequence[Host]) -> int:
-    """Read each host's clock. Return the duration of the slowest call in nanoseconds.
+    """Compare each host's clock with this machine's and set `Host.clock`. Return the slowest call's nanoseconds.
 
-    A host's fastest call counts; half of its duration is the clock's largest error. All hosts are called at once. In
-    each pass another host is called last and answered first, so that its call does not wait for the others.
+    Only the fastest call of a host counts; half of its duration is the clock's maximum error. All hosts are called at
+    once, `CALLS` times. Each time another host is called last and its answer is read first, so that its call does not
+    wait for those of other hosts.
     """
     slowest, fastest = 0, dict.fromkeys(hosts, 1 << 62)
     for number in range(CALLS):

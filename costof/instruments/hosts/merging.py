@@ -1,4 +1,4 @@
-"""Merging the answers of several hosts into the answer of one population. Counts are added; percentiles never are.
+"""Functions that merge the answers of several hosts into one answer. They add counts, but never percentiles.
 
 Histograms are added bucket by bucket, integers exactly, and sums of squares without rounding errors (Shewchuk 1997).
 """
@@ -25,11 +25,11 @@ from costof.messages.answers import (
 )
 from costof.statistics.histogram import merged
 
-#: A host that begins later than this and than this share of the slice makes the slice invalid.
+#: A slice is invalid if a host begins later than both of these: a time, and a share of the slice's duration.
 LATEST_NS, LATEST_SHARE = 5_000_000, 0.02
-#: Least share of the time from the first host's begin to the last host's end in which all hosts measured.
+#: A slice is invalid if all hosts measured at once for less than this share of the time in which any host measured.
 LEAST_TOGETHER = 0.95
-#: Facts of the evidence: those that must be equal on all hosts, those that are counts, and those a host may choose.
+#: Facts of the evidence: those that must be equal on all hosts, those that are added up, and those that may differ.
 ALIKE, COUNTED, CHOSEN = (
     ("protocol", "cipher", "key"),
     {"connections", "handshakes", "resumed"},
@@ -38,7 +38,7 @@ ALIKE, COUNTED, CHOSEN = (
 
 
 def merged_answer(parts: Sequence[SliceAnswer]) -> dict[str, Any]:
-    """Return the fields of the population's answer. Its elapsed time is that of the slowest host."""
+    """Merge the hosts' answers. Return the fields of one answer, whose elapsed time is that of the slowest host."""
     first = parts[0]
     return {
         "id": first.id,
@@ -57,13 +57,13 @@ def merged_answer(parts: Sequence[SliceAnswer]) -> dict[str, Any]:
         "counts": _added([part.counts for part in parts]),
         "figures": merged_figures([part.figures for part in parts], first.rates),
         "rates": first.rates,
-        # A host without a worker has no evidence.
+        # Ignore hosts without operations: they have no evidence.
         "evidence": _evidence([part.evidence for part in parts if part.operations or part.errors] or [first.evidence]),
     }
 
 
 def merged_mismatch(answers: Mapping[str, SliceAnswer]) -> str | None:
-    """Return why hosts, by name, could not verify the arm; None if all of them did."""
+    """Return why some hosts could not verify the arm; None if all of them did. `answers` are by host name."""
     hosts_by_detail: dict[str, list[str]] = {}
     for host, answer in answers.items():
         if detail := answer.evidence.get(MISMATCH):
@@ -89,7 +89,10 @@ def evidence_mismatch(parts: Sequence[SliceAnswer]) -> str | None:
 
 
 def merged_ready(answers: Mapping[str, Ready]) -> Ready:
-    """Merge the `ready` answers of hosts, by name. An arm with an error on any host has one, which names the host."""
+    """Merge the hosts' `ready` answers. An arm that has an error on any host has an error in the merged answer.
+
+    If other hosts have no error, the detail names the hosts that have one.
+    """
     parts = [*answers.values()]
     costs = dict.fromkeys(name for part in parts for name in part.self_cost_ns)
     return Ready(
@@ -118,7 +121,7 @@ def _arm(arm_by_host: Mapping[str, ReadyArm]) -> ReadyArm:
 
 
 def _errors(errors: Sequence[ClassifiedError]) -> list[ClassifiedError]:
-    """Merge errors of the same class and phase; the detail is the first one's."""
+    """Add up errors of the same class and phase. The first of them provides the detail."""
     merged_errors: dict[tuple[str, str | None], ClassifiedError] = {}
     for error in errors:
         kind = error.error_class, error.phase
@@ -153,7 +156,7 @@ def _added(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
 
 
 def _evidence(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Merge the hosts' evidence. A fact that is not a count is the first host's (see `evidence_mismatch`)."""
+    """Merge the hosts' evidence. Facts that must be equal (`evidence_mismatch`) are taken from the first host."""
     names = dict.fromkeys(name for facts in parts for name in facts)
     return {name: _fact(name, [facts[name] for facts in parts if name in facts]) for name in names}
 
@@ -172,7 +175,7 @@ def _fact(name: str, values: Sequence[Any]) -> Any:
 
 
 def late(parts: Sequence[HostPart]) -> str | None:
-    """Return a sentence about the host that began too late; None if all began together."""
+    """Return a sentence about the host that began last, if it began too late; else None."""
     at_work = [part for part in parts if part.participated]
     last = max(at_work, key=lambda part: part.late_ns, default=None)
     if last is None or last.late_ns <= max(LATEST_NS, LATEST_SHARE * max(part.ended_ns for part in at_work)):
@@ -184,8 +187,8 @@ def not_simultaneous_reason(parts: Sequence[HostPart], operations: int, seconds:
     """Return why the hosts did not measure a slice at the same time; None if they did.
 
     `operations` and `seconds` are the slice's limits. A host's window ends when its time is over or its share of the
-    operations is done. An operation that is still running then does not count, just as on a single machine. A program
-    that runs for a fixed time ends its host's window itself: `operations` is 0 then, and `seconds` infinite.
+    operations is done. An operation that is still running then does not count, just as on a single machine. If the
+    workload is a program that runs for a fixed time, the program's end ends the window: pass 0 and infinity.
     """
     at_work = [part for part in parts if part.participated]
     if not at_work:
@@ -204,7 +207,11 @@ def not_simultaneous_reason(parts: Sequence[HostPart], operations: int, seconds:
 def host_part(
     host: str, answer: SliceAnswer, clock: tuple[int, int], opens_ns: int, shares: Mapping[str, float]
 ) -> HostPart:
-    """Return a host's part of a slice. `clock` is its offset and error; `opens_ns` is on the host's clock."""
+    """Return what one host did in a slice.
+
+    `clock` is the offset and the maximum error of the host's clock, `opens_ns` the planned opening of its window on
+    that clock. `shares` has the host's busy and stolen share of CPU time.
+    """
     window = answer.window
     opened = window.opened_ns - opens_ns if window else 0
     first = window.first_began_ns if window else None

@@ -1,6 +1,6 @@
-"""Several hosts as one instrument: each does its share of the plan in a common window, and the answers are merged.
+"""Several hosts as one instrument: each does its share of the plan in a common window, and their answers are merged.
 
-It is a separate process (`python -m costof.instruments.hosts.population`, docs/ipc.md), the only one that imports Ray.
+This is a separate process (`python -m costof.instruments.hosts.population`, docs/ipc.md), the only one that uses Ray.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ from costof.model import Model
 
 #: Extra time for an answer, beyond the slice's seconds and the longest last operation.
 PATIENCE_SECONDS = 15.0
-#: The least time between reading the clocks and opening the windows, so that every host has its order by then; also in
-#: durations of the slowest call.
+#: The minimum time from reading the clocks to opening the windows, so that every host has received its order: in
+#: nanoseconds, and as a multiple of the slowest call's duration. The longer one counts.
 SOONEST_NS, CALLS_AHEAD = 50_000_000, 5
 
 
 class AnySettings(ServiceSettings):
-    """Settings of any protocol, passed on unread."""
+    """Settings of any protocol, which this process passes on to the hosts without reading them."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -73,8 +73,8 @@ class AnySettings(ServiceSettings):
 class Population:
     """The hosts of a cluster that measure.
 
-    Each runs the engine, which is sent there, or with `commands` the command runner of the costof installed there.
-    `end` ends every actor, and with it all processes that it started.
+    Each host runs the engine, which is sent to it. With `commands` it runs the command runner of the costof that is
+    installed on it. `end` ends every actor, and with it all processes that the actor started.
     """
 
     def __init__(self, settings: HostsSettings, cluster: Cluster, commands: bool) -> None:
@@ -86,7 +86,7 @@ class Population:
         self._sha256 = hashlib.sha256(self._engine).hexdigest()
         self.hosts: list[Host] = []
         self._plan: tuple[Plan, Limits] | None = None
-        #: The patience of the previous slice, which a host that does not answer may still be running.
+        #: Time limit of the previous slice in seconds. A host that did not answer may still be running that slice.
         self._patience = 0.0
 
     def start(self) -> None:
@@ -116,20 +116,20 @@ class Population:
                 host.end()
 
     def describe(self) -> dict[str, Any]:
-        """Return facts for the environment of a result. Its cores are those of the load machines."""
-        shown = ("CPU", "cores", "kernel", "python", "open files", "ports")
+        """Return facts about the hosts for the results' description of the environment. `cores` is the hosts' sum."""
+        names = ("CPU", "cores", "kernel", "python", "open files", "ports")
         sent = {"costof on hosts": __version__} if self._commands else {"engine on hosts": f"SHA-256 {self._sha256}"}
         return {
             "cores": sum(int(host.facts["cores"]) for host in self.hosts),
             "hosts": {
-                host.name: {"CPUs given": host.node.cpus, **{name: host.facts[name] for name in shown}}
+                host.name: {"CPUs given": host.node.cpus, **{name: host.facts[name] for name in names}}
                 for host in self.hosts
             },
             **sent,
         }
 
     def examine(self) -> dict[str, str]:
-        """Run the engine on each host. Return a description of each by name."""
+        """Run the engine on each host. Return a description of each host, by its name."""
         self.plan(Plan(arms=[], workloads=[]), Limits(proving_seconds=0.0))
         read_clocks(self._ray, self.hosts)
         return {host.name: self._description(host) for host in self.hosts}
@@ -157,7 +157,10 @@ class Population:
         return texts
 
     def plan(self, plan: Plan, limits: Limits) -> Ready:
-        """Start an instrument on each host and send it its share. Return the merged answer. Raises `HOST_LOST`."""
+        """Start an instrument on each host and send it the plan with its share. Return the merged answer.
+
+        Raises `HOST_LOST`.
+        """
         self._plan = plan, limits
         authorities = list(dict.fromkeys(arm.transport.ca_file for arm in plan.arms if arm.transport.ca_file))
         contents = [self._ray.put(path.read_bytes()) for path in authorities]
@@ -192,7 +195,7 @@ class Population:
         return self._merged(replies, opens, *window)
 
     def without(self, name: str) -> bool:
-        """Remove a lost host, and divide the plan among the others if they are enough; return whether they are.
+        """Remove a lost host. If enough hosts remain, divide the plan among them. Return whether enough remain.
 
         Raises `HOST_LOST` if another host is lost.
         """
@@ -218,7 +221,8 @@ class Population:
     def _ask(self, orders: Mapping[Host, Mapping[str, Model]], seconds: float) -> dict[Host, Any]:
         """Send each host its order and return the replies. Raises `HOST_LOST`.
 
-        After `seconds` without an answer the actor reports a timeout; a silent actor gets a little longer.
+        If an instrument does not answer within `seconds`, its actor reports a timeout. An actor that does not answer
+        within a little longer is lost too.
         """
         lines = {host: line(dict(order)) for host, order in orders.items()}
         return self._call_all(lambda host: host.actor.ask.remote(lines[host], seconds), seconds + PATIENCE_SECONDS)
@@ -256,7 +260,10 @@ class Population:
         )
 
     def _read(self, model: type[T], host: Host, reply: dict[str, Any], name: str | None = None) -> T:
-        """Parse the line of JSON that a host's instrument wrote. Raises `HOST_LOST` if it is an error or malformed."""
+        """Parse the line of JSON that a host's instrument wrote, as `model`.
+
+        Raises `HOST_LOST` if the line reports an error or is malformed.
+        """
         try:
             message = json.loads(reply["line"])
             if "error" in message:
@@ -268,17 +275,21 @@ class Population:
 
 
 def check_costof(versions: Mapping[str, str]) -> None:
-    """Raise `HOST_REFUSED` if a host that is to run commands has another version of costof; '' means none."""
+    """Raise `HOST_REFUSED` if a host has another version of costof than this machine, or none ('').
+
+    Hosts that run commands need the same version.
+    """
     wrong = {host: version for host, version in versions.items() if version != __version__}
     if wrong:
         installed = dict.fromkeys(f"costof {version}" if version else "no costof" for version in wrong.values())
-        advice = f"there, pip install 'costof[ray]=={__version__}'"
-        detail = f"commands are run by the costof of each host, and it has {listed(list(installed))}; {advice}"
+        advice = f"run there: pip install 'costof[ray]=={__version__}'"
+        needed = f"commands need costof {__version__} on every host"
+        detail = f"{needed}, and it has {listed(list(installed))}; {advice}"
         raise CostofError(ErrorText.HOST_REFUSED, host=listed(list(wrong)), detail=detail)
 
 
 def serve(orders: Iterator[bytes], write: Callable[[dict[str, Any]], None]) -> None:
-    """Answer orders until they end."""
+    """Answer each order with `write`, until there are no more orders."""
     with ExitStack() as stack:
         population: Population | None = None
         for order_line in orders:

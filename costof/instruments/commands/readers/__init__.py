@@ -1,4 +1,4 @@
-"""Readers: turn the reports of load generators into figures, one module for each program.
+"""Readers: parsers that turn the reports of load generators into figures, one module for each program.
 
 Each module has a `READER`: a table of figures with their places in the report, and a function that counts failed
 operations. If an output holds several reports, for example one after the warm-up, the last complete one is read.
@@ -17,16 +17,16 @@ from typing import Any, Literal
 
 from costof.errors import CostofError, ErrorText, nearest
 
-#: The place of a number in a report: a regular expression whose first group, or the group `number`, is the number (`^`
-#: matches at each line), or a path of keys in a JSON document.
+#: The place of a number in a report: a path of keys in a JSON document, or a regular expression. The number is then the
+#: group `number`, or the first group if there is none of this name. `^` matches at each line.
 Place = str | tuple[str, ...]
 
-#: A number as programs print it, as a group of a regular expression.
+#: A regular expression for a number as programs print it, with the group `number`.
 NUMBER = r"(?P<number>-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"
 _SIZES = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
-#: JSON may begin at the first bracket of a line, perhaps after log lines that also hold brackets.
+#: Matches up to where JSON may begin: the first bracket of a line. Log lines before the JSON may contain brackets too.
 _BEGINNING = re.compile(r"^[^\n{\[]*[{\[]", re.MULTILINE)
-#: Failed attempts to parse JSON may read this many times the output's length, so that parsing never takes minutes.
+#: Failed attempts to parse JSON may read at most this many times the output's length. Parsing never takes minutes then.
 _ATTEMPTS = 20
 
 
@@ -39,8 +39,9 @@ class Figure:
     """A number in the report of a program.
 
     `unit` is ms, us, per_second, percent, bytes, or any other word to print. `headline` marks the figures that answer
-    the question. `at` is empty if the reader computes the figure. `printed_unit` is the program's unit if it differs;
-    it can also be found in the report by a group `unit` of the regular expression.
+    the question. `at` is the figure's place, or empty if the reader computes the figure. `printed_unit` is the unit in
+    the program's report if it differs from `unit`. If the unit varies, a group `unit` of the regular expression finds
+    it in the report.
     """
 
     label: str
@@ -52,7 +53,7 @@ class Figure:
 
     @property
     def is_rate(self) -> bool:
-        """Return whether the figure is a rate, so that those of programs running at once add up."""
+        """Return whether the figure is a rate. The rates of programs that run at the same time are added up."""
         return self.unit == "per_second" or self.unit.endswith("/s")
 
 
@@ -60,8 +61,8 @@ class Figure:
 class Report:
     """The figures and failures of one run, as its program reports them.
 
-    An absent figure is missing, never 0; `missing` has the reason if the reader knows it. `operations` counts all
-    attempts, including failed ones. Both counts are None if the program does not print them.
+    A figure that the report lacks is left out of `figures`, never 0; `missing` has the reason if the reader knows it.
+    `operations` counts all operations, including the `failed` ones. Either count is None if the report does not tell.
     """
 
     figures: dict[str, float]
@@ -77,7 +78,7 @@ class Report:
         failed: float | None = None,
         missing: Mapping[str, str] | None = None,
     ) -> Report:
-        """Return a report without the figures that are None, and with the share of failed operations as a figure."""
+        """Return a report. It leaves out figures that are None, and adds the share of failed operations as a figure."""
         operations = operations if operations and operations > 0 else None
         if operations is None or failed is None:
             failed = None
@@ -91,15 +92,16 @@ class Report:
 
 @dataclass(frozen=True)
 class Reader:
-    """The reader of one program.
+    """The parser for the report of one program.
 
-    `figures` are all possible figures, in the report's order. `report` builds the report from a text or JSON document
-    and the figures at their places in it. `hint` names the options that the program needs; it continues 'called with'.
+    `figures` are all figures that a report can have. `report` builds a `Report` from the program's text or JSON
+    document and the figures that were found at their places in it. `hint` names the options with which the program
+    writes its report; it completes 'call the program with …'.
 
     A text report extends from a line that matches `begins` to the next such line, and has exactly one line that begins
     with `line`. A JSON report has one of `keys`. `silent_on_failures` is a sentence that says why the program cannot
-    count failures. `statuses` are exit statuses other than 0 after which the report is still whole, with their
-    meanings.
+    count failures; it is empty if it can. `statuses` has the exit statuses other than 0 with which the program still
+    writes a whole report, with their meanings.
     """
 
     program: str
@@ -113,7 +115,7 @@ class Reader:
     statuses: Mapping[int, str] = field(default_factory=dict)
 
     def read(self, output: str) -> Report:
-        """Return the last whole report of an output. Raises `UnreadableError`."""
+        """Return the last whole report in a program's output. Raises `UnreadableError` if there is none."""
         found: Any = last_text(output, self.begins, self.line) if self.line else output
         if self.keys:
             found = last_json(output, *self.keys)
@@ -134,7 +136,7 @@ def reader_names() -> list[str]:
 
 
 def reader(name: str) -> Reader:
-    """Return the reader of this name. Raises `UNKNOWN_READER`."""
+    """Return the reader with this name. Raises `UNKNOWN_READER`."""
     names = reader_names()
     if name not in names:
         raise CostofError(ErrorText.UNKNOWN_READER, name=name, nearest=nearest(name, names), allowed=", ".join(names))
@@ -143,7 +145,10 @@ def reader(name: str) -> Reader:
 
 
 def last_text(output: str, first_line: str, line: str) -> str:
-    """Return the last complete report in a text: one that has `line` exactly once. Raises `UnreadableError`."""
+    """Return the last complete report in a text: the last that has exactly one line that begins with `line`.
+
+    A report begins at a line that matches `first_line`. Raises `UnreadableError`.
+    """
     starts = [match.start() for match in re.finditer(first_line, output, re.MULTILINE | re.ASCII)]
     for start, end in reversed(list(zip([0, *starts], [*starts, len(output)], strict=True))):
         found = len(re.findall(rf"^\s*{re.escape(line)}", output[start:end], re.MULTILINE))
@@ -180,7 +185,7 @@ def last_json(output: str, *keys: str) -> Any:
 
 
 def number(written: Any) -> float | None:
-    """Convert a number from text or JSON. Return None for all that is not a finite number, such as NaN and null."""
+    """Convert a number from text or JSON. Return None for anything that is not a finite number, such as null."""
     if isinstance(written, bool) or not isinstance(written, int | float | str):
         return None
     try:
@@ -226,7 +231,10 @@ def objects_at(document: Any, *path: str) -> list[dict[str, Any]]:
 
 
 def convert(value: float, unit: str, new_unit: str) -> float:
-    """Convert a value to another unit. Conversion to a larger unit divides, since a factor like 0.001 is not exact."""
+    """Convert a duration to another unit of time.
+
+    Conversion to a larger unit divides by a whole number, since multiplication by a factor like 0.001 is not exact.
+    """
     if unit == new_unit:
         return value
     if _SIZES[unit] >= _SIZES[new_unit]:

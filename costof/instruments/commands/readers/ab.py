@@ -3,9 +3,9 @@
 Tested with ab 2.3 of Apache httpd 2.4; httpd 2.0 and later print the same lines (support/ab.c). Means have three
 digits; connect times and percentiles are printed in whole ms.
 
-Failed requests: those that did not connect or lost their connection, statuses other than 2xx and, without -l, answers
-whose length differs from the first one's. ab cannot distinguish a page of varying length from a truncated one; with -l
-it counts neither.
+A request counts as failed if it could not connect, lost its connection, or got a status other than 2xx. Without -l it
+also counts as failed if its answer's length differs from that of the first answer: ab cannot distinguish a page of
+varying length from a truncated one. With -l it counts neither as failed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from costof.instruments.commands.readers import NUMBER, Figure, Reader, Report, 
 
 FIGURES = {
     "requests_per_second": rate("requests a second", rf"^Requests per second: +{NUMBER} ", headline=True),
-    # The first of two such lines; the second, "across all concurrent requests", is only the inverse of the rate.
+    # ab prints two such lines. The second, "across all concurrent requests", is only the inverse of the rate.
     "latency_ms": Figure(
         "latency of a request", "ms", headline=True, at=rf"^Time per request: +{NUMBER} .ms. \(mean\)"
     ),
@@ -29,17 +29,17 @@ FIGURES = {
 
 
 def _report(text: str, figures: dict[str, float]) -> Report:
-    """Raises `UnreadableError` if no request was completed."""
+    """Return the report. Raises `UnreadableError` if no request was completed."""
     complete = number_at(text, r"^Complete requests: +(\d+)")
     if not complete:
         raise UnreadableError("no request was completed")
-    # ab omits a line of errors if its count is 0.
+    # ab omits the line of a kind of error if its count is 0.
     connect, receive, length, exceptions = (
         number_at(text, rf"^ +\(.*\b{kind}: (\d+)") or 0.0 for kind in ("Connect", "Receive", "Length", "Exceptions")
     )
     written, refused = (number_at(text, rf"^{kind}: +(\d+)") or 0.0 for kind in ("Write errors", "Non-2xx responses"))
     figures["non_2xx_percent"] = min(100.0, 100 * refused / complete)
-    # A refused or truncated answer usually also differs in length, so count it once.
+    # An answer with an error status, or a truncated one, usually also differs in length. Count it only once.
     failed = connect + exceptions + max(length, receive + written + refused)
     counted = number_at(text, r"^Failed requests: +(\d+)")
     return Report.build(figures, complete + connect, None if counted is None else failed)

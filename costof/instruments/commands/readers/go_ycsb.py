@@ -1,11 +1,11 @@
-"""go-ycsb: operations a second, and latency by operation, from the lines that it prints at the end.
+"""go-ycsb: operations a second, and the latency of each kind of operation, from the lines that it prints at the end.
 
 Tested with go-ycsb 1.0.3 (https://github.com/pingcap/go-ycsb, pkg/measurement and pkg/client/dbwrapper.go). Latencies
-are in us, and only of successful operations. A read-modify-write counts as a READ and an UPDATE, and also has a line of
-its name. Earlier lines with the same names are printed every `measurement.interval`.
+are in us and cover only successful operations. A read-modify-write counts as a READ and an UPDATE, and also has a line
+READ_MODIFY_WRITE. go-ycsb prints the same lines as interim results every `measurement.interval`; these are ignored.
 
-Failed operations: those that the database client reports as errors, on separate lines. A missing record is an error in
-some databases, but not in Redis.
+Failed operations are those that the database client reports as errors; go-ycsb prints them on separate lines. A missing
+record is an error in some databases, but not in Redis.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ READER = Reader(
     "go-ycsb",
     FIGURES,
     _report,
-    "-p threadcount=N, and not with another outputstyle than plain",
+    "-p threadcount=N, and without -p outputstyle",
     begins=r"^Run finished, takes",
     line="Run finished, takes",
 )

@@ -3,7 +3,7 @@
 Tested with hey 0.1.5; the source of 0.1.0 and later prints the same (https://github.com/rakyll/hey,
 requester/print.go). Times are in seconds with four decimal places, so the resolution is 0.1 ms.
 
-Failed requests: those without an answer, and statuses of 400 and above. hey does not notice truncated answers.
+A request counts as failed if it got no answer, or a status of 400 or above. hey does not notice truncated answers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 from costof.instruments.commands.readers import NUMBER, Figure, Reader, Report, UnreadableError, rate
 
 _S = rf"{NUMBER} sec(?P<unit>s)"
-#: hey prints the percent sign twice.
+#: hey prints the percent sign of a percentile twice.
 FIGURES = {
     "requests_per_second": rate("requests a second", rf"^ +Requests/sec:\s+{NUMBER}", headline=True),
     "latency_ms": Figure("latency of a request, to 0.1 ms", "ms", headline=True, at=rf"^ +Average:\s+{_S}"),
@@ -29,7 +29,7 @@ _ERRORS = re.compile(r"^ +\[(\d{1,15})\]\s", re.MULTILINE | re.ASCII)
 
 
 def _report(text: str, figures: dict[str, float]) -> Report:
-    """Raises `UnreadableError` if no request was answered."""
+    """Return the report. Raises `UnreadableError` if no request was answered."""
     if "latency_ms" not in figures:
         raise UnreadableError("no request was answered")
     answers, _, errors = text.partition("Error distribution:")

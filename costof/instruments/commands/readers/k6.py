@@ -1,11 +1,11 @@
 """k6: requests and iterations a second, and their times, from its JSON summary.
 
 Tested with k6 0.52.0, 1.8.1 and 2.2.0; 0.31 and later according to the source (https://github.com/grafana/k6). Times
-are in ms. Three formats are read: the file of --summary-export, the `data` of `handleSummary`, and
+are in ms. The reader understands three formats: the file of --summary-export, the `data` of `handleSummary`, and
 --new-machine-readable-summary.
 
-Failed requests: those with an unexpected answer, by default statuses below 200 and above 399. In the first two formats
-`passes` of http_req_failed counts the failed ones. A script without HTTP counts no failures.
+A request counts as failed if its answer was unexpected: by default, a status below 200 or above 399. In the first two
+formats `passes` of http_req_failed is the number of failed requests. A script without HTTP counts no failures.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from costof.instruments.commands.readers import (
 )
 
 _DURATION = "http_req_duration"
-#: Names of percentiles in the machine-readable summary of 1.8, and in the other formats.
+#: Names of percentiles: in the machine-readable summary of k6 1.8, and in the other formats.
 _PERCENTILES = {"p90": "p(90)", "p95": "p(95)", "p99": "p(99)"}
 FIGURES = {
     "requests_per_second": rate("HTTP requests a second", ("http_reqs", "rate"), headline=True),
@@ -66,7 +66,7 @@ def _report(document: dict[str, object], _: dict[str, float]) -> Report:
 
 
 def _metrics(document: dict[str, object]) -> dict[str, object]:
-    """Return the values of each metric by name, for any summary format, as --summary-export has them."""
+    """Return the values of each metric, by name. Each format is converted to that of --summary-export."""
     listed = document.get("metrics")
     named = listed.items() if isinstance(listed, dict) else ()
     metrics = {name: each.get("values", each) for name, each in named if isinstance(each, dict)}

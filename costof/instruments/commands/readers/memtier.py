@@ -1,10 +1,11 @@
 """memtier_benchmark: operations a second and latency, from its `--json-out-file`.
 
 Tested with memtier 1.2.17, 1.4.0, 2.3.0, 2f74d61 and 378cbb9 (after 2.3.1); 1.2.9 and later according to the source
-(https://github.com/redis/memtier_benchmark, run_stats.cpp). Times are in ms. The mean over all commands is computed
-from the mean of each, since 2.3.0 truncates it to whole ms. With several runs (-x) the averages over all runs are read.
+(https://github.com/redis/memtier_benchmark, run_stats.cpp). Times are in ms. The mean latency over all commands is
+computed from the mean of each command, since 2.3.0 truncates the overall mean to whole ms. If memtier made several runs
+(-x), the reader uses the averages over all runs.
 
-Failed operations: lost connections, which 2.3.0 and later count. A thread that memtier restarts counts from 0 again.
+Failed operations are lost connections, which 2.3.0 and later count. A thread that memtier restarts counts from 0 again.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ FIGURES = {
     "gets_per_second": rate("GETs a second", ("Gets", "Ops/sec")),
     "get_latency_ms": Figure("latency of a GET", "ms", at=("Gets", "Latency")),
     "get_p99_ms": Figure("99th percentile of a GET", "ms", at=("Gets", _TAIL, "p99.00")),
-    "failed_percent": Figure("lost connections, of all operations", "percent"),
+    "failed_percent": Figure("lost connections, relative to operations", "percent"),
 }
 
 
@@ -42,8 +43,8 @@ def _report(document: dict[str, object], _: dict[str, float]) -> Report:
         # memtier measures a run's time by the wall clock, which may be set back meanwhile.
         backwards = (number_at(stats, ("Runtime", "Total duration")) or 0.0) < 0
         raise UnreadableError("the machine's clock was set back" if backwards else "there was no operation")
-    # Commands that were not sent have zeros or garbage. So do the totals of several runs, since memtier averages no
-    # histograms.
+    # Leave out commands that were not sent: their figures are zeros or garbage. So are the totals of several runs,
+    # since memtier does not average histograms.
     empty = {name for name in stats if 0 in (rates.get(name), number_at(stats, (name, "Max Latency")))}
     figures = {n: value for n, value in figures_at(stats, FIGURES).items() if str(FIGURES[n].at[0]) not in empty}
     means = [(weight, number_at(stats, (name, "Latency"))) for name, weight in rates.items() if weight]

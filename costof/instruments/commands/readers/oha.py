@@ -3,7 +3,7 @@
 Tested with oha 0.5.4 and 1.16.0 (https://github.com/hatoo/oha, schema.json). Times are in seconds. oha's `successRate`
 counts every answer, whatever its status.
 
-Failed requests: those without an answer, and statuses of 400 and above.
+A request counts as failed if it got no answer, or a status of 400 or above.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FIGURES = {
     "connect_ms": Figure("resolving and connecting", "ms", at=("details", "DNSDialup", "average"), printed_unit="s"),
     "failed_percent": Figure("requests without an answer, or with a status of 400 and above", "percent"),
 }
-#: The class of requests that were unfinished when the time of -z was over. They are not failures of the service.
+#: oha's error for requests that were unfinished when the time of -z was over. They are not failures of the service.
 _AT_THE_END = "aborted due to deadline"
 
 

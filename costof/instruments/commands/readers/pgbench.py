@@ -3,8 +3,8 @@
 Tested with pgbench 15.18, 17.10 and 18.6; 9.4 to 14 according to source and manual (https://www.postgresql.org/docs/,
 "pgbench").
 
-Failed transactions: those that pgbench 15 and later abandon after a serialization failure or a deadlock, and those that
-a client did not reach because another error ended it. Transactions skipped as too late (-R with -L) are not counted.
+Failed transactions are those that pgbench 15 and later give up after a serialization failure or a deadlock, and those
+that a client never began because another error ended it. Transactions skipped as too late (-R with -L) do not count.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from costof.instruments.commands.readers import NUMBER, Figure, Reader, Report, 
 
 _N = "^number of transactions"
 _PERCENT = rf".*\({NUMBER} ?%\)"
-#: The lines for all scripts together; those for a single script begin with " - ". Versions before 14 print the rate
-#: twice, first "including" and then "excluding connections establishing", with and without -C. Later versions print it
-#: once, with -C "including reconnection times". The oldest print a colon instead of " =".
+#: These lines are about all scripts together; lines about a single script begin with " - ". Versions before 14 always
+#: print the rate twice, first "including" and then "excluding connections establishing". Later versions print it once;
+#: with -C it is "including reconnection times". The oldest versions print a colon instead of " =".
 FIGURES = {
     "tps": rate("transactions a second", rf"^tps = {NUMBER}(?! \(including connections|[\d.])", headline=True),
     "tps_with_connecting": rate("transactions a second, with connecting", rf"^tps = {NUMBER} \(including connections"),
@@ -32,7 +32,7 @@ FIGURES = {
 
 
 def _report(text: str, figures: dict[str, float]) -> Report:
-    """Return the report. Raises `UnreadableError` if there is no rate, which pgbench omits without transactions."""
+    """Return the report. Raises `UnreadableError` if there is no rate, because no transaction was processed."""
     processed = number_at(text, rf"{_N} actually processed: (\d+)")
     if "tps" not in figures or processed is None:
         raise UnreadableError("there is no line 'tps = …'")

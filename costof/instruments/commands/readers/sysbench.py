@@ -3,7 +3,7 @@
 Tested with sysbench 1.0.20 and 1.1.0 (3ceba0b; https://github.com/akopytov/sysbench, src/sb_counter.c, src/tests/). An
 event is a transaction (SQL tests), a request (fileio), a block (memory) or a calculation (cpu).
 
-Failed events: ignored errors, after which sysbench starts the event again. Any other error ends sysbench.
+Failed events are sysbench's "ignored errors", after which it runs the event again. Any other error ends sysbench.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FIGURES = {
     "reads_per_second": rate("reads of files a second", rf"^ +(?:reads/s: +|read: +IOPS=){NUMBER}"),
     "writes_per_second": rate("writes of files a second", rf"^ +(?:writes/s: +|write: +IOPS=){NUMBER}"),
     "fsyncs_per_second": rate("fsyncs a second", rf"^ +(?:fsyncs/s: +|fsync: +IOPS=){NUMBER}"),
-    "read_mib_per_second": rate("read of files", rf"^ +(?:read, MiB/s:|read: +IOPS=\S+) +{NUMBER}", "MiB/s"),
+    "read_mib_per_second": rate("read from files", rf"^ +(?:read, MiB/s:|read: +IOPS=\S+) +{NUMBER}", "MiB/s"),
     "written_mib_per_second": rate("written to files", rf"^ +(?:written, MiB/s:|write: +IOPS=\S+) +{NUMBER}", "MiB/s"),
     "transferred_mib_per_second": rate("transferred in memory", rf" MiB transferred \({NUMBER} MiB/sec\)", "MiB/s"),
     "reconnects_per_second": Figure("reconnects a second", "per_second", at=rf"^ +reconnects{_PER_SECOND}"),
@@ -33,7 +33,7 @@ FIGURES = {
 
 def _report(text: str, figures: dict[str, float]) -> Report:
     """Return the report. Raises `UnreadableError` if no event was finished."""
-    # A rate of 0 belongs to something that the test does not do, such as reads in a write test.
+    # Leave out rates of 0: they belong to something that the test does not do, such as reads in a write test.
     figures = {n: value for n, value in figures.items() if value or FIGURES[n].better == "lower"}
     events, errors = (number_at(text, rf"^ +{name}: +(\d+)") for name in ("total number of events", "ignored errors"))
     seconds, busy_ms = number_at(text, rf"^ +total time: +{NUMBER}s"), number_at(text, rf"^ +sum: +{NUMBER}")

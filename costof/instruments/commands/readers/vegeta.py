@@ -1,10 +1,10 @@
-"""vegeta: latency at a set rate, and answers a second, from `vegeta report -type=json`.
+"""vegeta: latency at a fixed request rate, and successful requests a second, from `vegeta report -type=json`.
 
 Tested with vegeta 12.13.0; 6.0.0 and later according to the source (https://github.com/tsenart/vegeta,
-lib/metrics.go). Times are in ns. `throughput` counts successful requests (versions before 12.6 lack it), `rate` all
-requests sent.
+lib/metrics.go). Times are in ns. `throughput` is the number of successful requests a second (versions before 12.6 lack
+it), `rate` the number of all requests a second.
 
-Failed requests: those without an answer, and statuses below 200 and above 399.
+A request counts as failed if it got no answer, or a status below 200 or above 399.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """wrk and wrk2: requests a second, and latency as printed with `--latency`.
 
 Tested with wrk 4.1.0 and wrk2 4.0.0; wrk 2.0 to 4.2.0 print the same lines (https://github.com/wg/wrk, src/wrk.c). wrk2
-(https://github.com/giltene/wrk2) prints two distributions; the first, read here, measures latency from the time when a
-request was due.
+(https://github.com/giltene/wrk2) prints two distributions of latency. The reader uses the first, in which latency
+begins when a request was due.
 
-Failed requests: statuses of 400 and above, socket errors, and timeouts. A timeout in wrk 4 is an answer that came after
---timeout; in wrk2 and older versions, a connection that still waits for its answer, counted every two seconds.
+A request counts as failed if it got a status of 400 or above, a socket error, or a timeout. In wrk 4 a timeout is an
+answer that came after --timeout. wrk2 and older versions of wrk check every two seconds, and count each connection that
+still waits for its answer as a timeout.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def _report(text: str, figures: dict[str, float]) -> Report:
     answers = number_at(text, r"^ +(\d+) requests in ")
     if not figures.get("requests_per_second") or not answers:
         raise UnreadableError("no request was answered")
-    # wrk omits both lines if their counts are 0.
+    # wrk omits its lines about bad statuses and about socket errors if there were none.
     refused = number_at(text, r"^ +Non-2xx or 3xx responses: (\d+)") or 0.0
     kinds = {kind: rf"^ +Socket errors: .*\b{kind} (\d+)" for kind in ("connect", "read", "write", "timeout")}
     errors = {kind: number_at(text, place) or 0.0 for kind, place in kinds.items()}
@@ -44,7 +45,7 @@ def _report(text: str, figures: dict[str, float]) -> Report:
         missing["latency_ms"] = (
             "every answer came after wrk's timeout" if late else "wrk measured the latency of no answer"
         )
-    # Timeouts are included in the answers.
+    # wrk counts a late answer both as an answer and as a timeout; count it once.
     operations = answers + figures["socket_errors"] - errors["timeout"]
     return Report.build(figures, operations, refused + figures["socket_errors"], missing)
 

@@ -1,9 +1,9 @@
-"""YCSB: operations a second, and latency by operation, from the lines that it prints at the end.
+"""YCSB: operations a second, and the latency of each kind of operation, from the lines that it prints at the end.
 
 Tested with YCSB 0.18.0-SNAPSHOT; 0.1.4 to 0.17.0 according to the source
 (https://github.com/brianfrankcooper/YCSB/wiki, "Running a Workload"). `costof ycsb` prints the same lines.
 
-Failed operations: those with any other return status than OK. Latencies are only of successful operations.
+An operation counts as failed if its return status is not OK. Latencies cover only successful operations.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FIGURES = {
     "failed_percent": Figure("operations that did not return OK", "percent"),
 }
 _RETURN = re.compile(r"^\[([A-Z-]+)\], Return=([\w-]+), (\d{1,15})\b", re.MULTILINE | re.ASCII)
-#: Older versions print the status as a number.
+#: Return statuses of successful operations. Older versions print the number 0.
 _OK = ("OK", "BATCHED_OK", "0")
 
 
@@ -45,7 +45,7 @@ def _report(text: str, figures: dict[str, float]) -> Report:
         raise UnreadableError("no operation was done")
     truncated: set[str] = set()
     for name in _NAMES.values():
-        # The plain histogram, and versions before 0.5, truncate percentiles to whole ms.
+        # YCSB's plain histogram, and versions before 0.5, truncate percentiles to whole ms. Leave these out.
         percentiles = {f"{name}_p95_us", f"{name}_p99_us"} & figures.keys()
         if all(figures[each] % 1000 == 0 for each in percentiles):
             truncated |= percentiles
@@ -54,7 +54,7 @@ def _report(text: str, figures: dict[str, float]) -> Report:
         tried[operation] += int(count)
         failed[operation] += 0 if status in _OK else int(count)
     missing = {f"{_NAMES[o]}_latency_us": f"every {o} failed" for o in OPERATIONS if 0 < tried[o] == failed[o]}
-    # Operations that never succeeded have zeros.
+    # YCSB prints zeros for operations that never succeeded, so leave zeros out.
     figures = {n: value for n, value in figures.items() if n not in truncated and value}
     return Report.build(figures, float(tried.total()) or None, float(failed.total()), missing)
 
