@@ -1,5 +1,4 @@
-//! The command `costof-engine gateway`, which passes approved statements to a MySQL server and encrypts columns of the
-//! answers.
+//! The `costof-engine gateway` command: it passes approved statements to a MySQL server and encrypts result columns.
 //!
 //! Reading order: [`plan`] (input and output messages), [`rules`] (protected columns and accounts), [`statements`]
 //! (parsing a text and finding the approved statement), [`session`] (the decision about each packet, with [`login`],

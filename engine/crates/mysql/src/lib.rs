@@ -1,5 +1,4 @@
-//! Parsing and building of the bytes of MySQL's wire protocol (4.1): packets, integers, strings, columns, rows, and the
-//! connection phase.
+//! MySQL's wire protocol (4.1) as bytes: packets, integers, strings, columns, rows, and the connection phase.
 //!
 //! The measuring client and the gateway both use this crate. It uses no sockets.
 
