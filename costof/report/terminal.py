@@ -10,6 +10,7 @@ import io
 import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import product
+from typing import Any
 
 from rich import box
 from rich.cells import cell_len
@@ -44,6 +45,9 @@ PROSE = 100
 """Greatest width of sentences: longer lines are hard to read."""
 NAMES = (34, 28, 22, 16)
 """Greatest widths of names, tried in order until the table fits."""
+HEADING = 16
+"""Width that the heading of a column of figures may always take."""
+UNBROKEN: Any = {"break_long_words": False, "break_on_hyphens": False}
 ROOMY = 96
 """Width from which columns have more space between them."""
 VERDICT_STYLES = {
@@ -185,7 +189,7 @@ def _grid(table: Table, heads: Sequence[str], widths: Sequence[int] | None, gap:
         head = heads[index] if heads else ""
         if width:
             # In a table with verdicts, a column of figures would cut off a longer heading.
-            head = textwrap.fill(head, width, break_long_words=False, break_on_hyphens=False)
+            head = textwrap.fill(head, width, **UNBROKEN)
         grid.add_column(
             _text(head),
             justify="right" if figure else "left",
@@ -209,7 +213,10 @@ def _widths(
         lines = [line for row in cells if index < len(row) for line in row[index].split("\n")]
         words = [word for line in [head, *lines] for word in line.split(" ")]
         kept = index == 0 or (whole and column.kind != "text") or (table.has_verdicts and column.kind == "figure")
-        widths.append(max(map(cell_len, [head, *lines])))
+        width = max(map(cell_len, ["", *lines]))
+        # The heading may take several lines, so that a long one does not widen a column of short figures.
+        folded = [head] if column.kind != "figure" else textwrap.wrap(head, max(width, HEADING), **UNBROKEN)
+        widths.append(max(map(cell_len, [*folded, *lines, ""])))
         least.append(max(map(cell_len, [*words, *(lines if kept else [])])))
     while sum(widths) > room:
         able = [index for index, width in enumerate(widths) if width > least[index]]

@@ -105,9 +105,11 @@ class Index:
         return self._arms[arm].context if arm in self._arms else ""
 
     def short(self, name: str) -> str:
-        """Return the arm's name without its context."""
+        """Return the arm's name without its context; its label if some arms' names are only numbers, such as '20'."""
         arm = self._arms.get(name)
-        return arm.protection if arm else name
+        if arm is None:
+            return name
+        return arm.label if any(each.isdigit() for each in self.protections) else arm.protection
 
     @property
     def shown_arms(self) -> list[Arm]:
@@ -136,14 +138,14 @@ class Index:
         return f"{arm.label}{arm.at} {extent}: {arm.error}"
 
     @property
-    def control_name(self) -> str:
-        """Return the control's name without its context; 'control' if the run has none."""
-        return next((arm.protection for arm in self.core.arms if arm.control and not arm.replicate), "control")
+    def control_label(self) -> str:
+        """Return the label of the first control, such as 'plain'; 'control' if the run has no control."""
+        return next((arm.label for arm in self.core.arms if arm.control and not arm.replicate), "control")
 
     @property
-    def control_label(self) -> str:
-        """Return the control's label; 'control' if the run has none."""
-        return next((arm.label for arm in self.core.arms if arm.control and not arm.replicate), "control")
+    def control_heading(self) -> str:
+        """Return the heading of the column with the control's figures, such as 'control: plain'."""
+        return "control" if self.control_label == "control" else f"control: {self.control_label}"
 
     def label(self, arm: str) -> str:
         """Return the arm's label, or its name if the result does not have the arm."""
@@ -216,11 +218,11 @@ class Index:
             share = f"{fmt.percentage(most.share)} of the variance between starts of the servers"
             where = f"('{self.metric_label(most.metric)}', the largest share)"
             lines.append(
-                f"Starts of the servers differ by more than their rounds explain, by {share} {where}. Intervals over "
-                "rounds would be too narrow."
+                f"The differences between rounds do not explain {share} {where}. Intervals over rounds would be too "
+                "narrow."
                 if most.share.low > 0
-                else f"Starts of the servers may differ by no more than their rounds explain: the rounds leave {share} "
-                f"unexplained {where}."
+                else f"The differences between rounds may explain all differences between starts of the servers: they "
+                f"leave {share} unexplained {where}."
             )
         return lines
 
@@ -237,13 +239,13 @@ class Index:
 
     @property
     def many_arms(self) -> bool:
-        """Return whether rows have to name their arm."""
+        """Return whether the run has several protections, so that each row of a table has to name its arm."""
         return len(self.protections) > 1
 
     @property
     def arm_heading(self) -> str:
-        """Return the heading of the column with the protected figures."""
-        return "arm" if self.many_arms else next(iter(self.protections), "arm")
+        """Return the heading of the column with the figures of protected arms: the arm's label if there is only one."""
+        return "this arm" if self.many_arms else next(iter(self.protections.values()), "arm")
 
 
 def in_view(label: str, view: str) -> str:

@@ -33,11 +33,13 @@ from costof.study.commands import COMMAND
 from costof.study.schema import PublishedFigure
 
 NO_ROUNDS = "No round was completed, so there are no figures."
-SIDE_EFFECTS = (
-    "“Side effect” marks a difference in a phase that TLS itself does not change. TCP and greeting come before TLS; "
-    "they take longer while the server is still closing the previous connection. A shorter hello means that another "
-    "phase does part of its work: a server that forks for each connection forks during the TLS request, if there is "
-    "one."
+SIDE_EFFECTS = "“Side effect” marks a difference in a phase that TLS itself does not change."
+LONGER_BEFORE_TLS = (
+    "{phases} {come} before TLS, but {take} longer if the server is still closing the previous connection."
+)
+SHORTER_AFTER_TLS = (
+    "{phases} {come} after TLS, and {take} less time if the server has already done part of the work, such as forking "
+    "a process for the connection."
 )
 NO_EFFECTS = "No arm could be compared with the control, so there are no costs."
 
@@ -74,15 +76,13 @@ class CostsSection(Section[None, None]):
                     *([published.cited] if published else []),
                 ]
             )
-            other = "farther distances" if index.core.distances else "other settings"
-            more = f" The full report has all metrics of the {other}." if index.many_contexts else ""
+            other = "at the farther distances" if index.core.distances else "under the other conditions"
+            more = f" The full report has all metrics {other}." if index.many_contexts else ""
             note = f"{legend} No estimate uses published figures." if published else legend
             yield Paragraph(note, "note", media=FILES)
             yield Paragraph(legend + more, "note", media=TERMINAL)
-        if any(
-            effect and is_side_effect(effect, metric, arm) for view in shown for metric, arm, effect in view.effects
-        ):
-            yield Paragraph(SIDE_EFFECTS, "note")
+        if note := side_effects_note(shown):
+            yield Paragraph(note, "note")
         if lines := index.noise_lines():
             yield Paragraph(" ".join(lines), label="Noise floor.", media=HTML)
         if index.core.errors:
@@ -97,7 +97,7 @@ class CostsSection(Section[None, None]):
 FIRST_CONTEXT = "as first measured"
 """Words for a run's first context, which has no name, in a list with other contexts."""
 MOST_HEADLINES = 3
-"""Most sentences of the answer; the tables have the rest."""
+"""The maximum number of sentences in the answer; the tables hold the other figures."""
 
 
 class Line(NamedTuple):
@@ -241,7 +241,7 @@ def _amount(metric: Metric, effect: Effect) -> str:
     saves = effect.verdict is Verdict.SAVES
     if effect.verdict is Verdict.UNRESOLVED:
         shown = fmt.relative(effect.ratio) if effect.ratio else fmt.absolute(effect.difference, effect.unit)
-        return f"{shown} (within this run's noise)" if hidden_by_noise(effect) else str(shown)
+        return f"{shown} (identical copies of the control differ as much)" if hidden_by_noise(effect) else str(shown)
     if metric.better == "higher" and effect.ratio is not None:
         return str(fmt.gain(effect.ratio) if saves else fmt.loss(effect.ratio))
     shown = fmt.absolute(effect.difference.through(neg) if saves else effect.difference, effect.unit)
@@ -336,13 +336,13 @@ def table(index: Index, view: View, media: Media) -> Table:
         label = Cell(metric.label if unit else fmt.titled(metric.label, metric.unit), code=metric.name)
         rows += [Row([label], "group")] if index.many_arms else []
         for _, arm, effect in metric_effects:
-            name = Cell(arm.protection, full=arm.label) if index.many_arms else label
+            name = Cell(index.short(arm.name), full=arm.label) if index.many_arms else label
             rows.append(_row(index, metric, effect, arm, name))
             rows += _published(index.core.published_for(metric.name, arm), together=terminal)
     first = fmt.UNITS.get(unit, unit) if terminal else "metric"
     columns = [
         Column("with" if index.many_arms else first, "text", width=26),
-        Column(index.control_name, width=9.5),
+        Column(index.control_heading, width=9.5),
         Column(index.arm_heading, width=9.5),
         Column("difference", width=17),
         Column("relative", width=16),
@@ -373,8 +373,33 @@ def _row(index: Index, metric: Metric, effect: Effect | None, arm: Arm, name: Ce
     return Row(cells, kind)
 
 
+def side_effects_note(shown: list[View]) -> str:
+    """Return a note on the side effects in these tables, with a reason for each of their phases; '' if there are none."""
+    longer: dict[str, None] = {}
+    shorter: dict[str, None] = {}
+    found = False
+    for metric, arm, effect in (each for view in shown for each in view.effects):
+        if effect is None or not is_side_effect(effect, metric, arm):
+            continue
+        found = True
+        if metric.phase == AFTER_TLS:
+            shorter[metric.label] = None
+        elif effect.verdict is Verdict.COSTS:
+            longer[metric.label] = None
+    texts = [SIDE_EFFECTS] if found else []
+    for template, labels in ((LONGER_BEFORE_TLS, longer), (SHORTER_AFTER_TLS, shorter)):
+        if labels:
+            come, take = ("comes", "takes") if len(labels) == 1 else ("come", "take")
+            phases = fmt.listed([f"'{label}'" for label in labels])
+            texts.append(template.format(phases=phases, come=come, take=take))
+    return " ".join(texts)
+
+
 def is_side_effect(effect: Effect, metric: Metric, arm: Arm) -> bool:
-    """Return whether a difference is in a phase that TLS itself does not change; see `SIDE_EFFECTS`."""
+    """Return whether an arm with TLS has a cost or saving in a phase that TLS itself does not change.
+
+    These are the phases before TLS and, only if it became shorter, the first phase after TLS.
+    """
     speaks_tls = any(each.view == metric.view and "protocol" in each.facts for each in arm.evidence)
     if effect.verdict not in (Verdict.COSTS, Verdict.SAVES) or metric.headline or not speaks_tls:
         return False
