@@ -23,7 +23,7 @@ from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import FEWEST_ROUNDS, ROUNDS_FOR_INTERVAL, differences, estimate, ratio, share_of_whole
 from costof.study.arms import PlannedArm
 
-HEAD = ["step", "part", "before the step", "added by the step", "share of the added"]
+HEAD = ["part", "before the step", "added by the step", "share of the added"]
 METHOD = (
     "Each row shows what a step adds to one operation, paired by round. A share is the part's added amount divided by "
     "that of all parts, with Fieller's interval. As far as the cores are busy, added CPU time lowers the throughput."
@@ -178,10 +178,11 @@ def _table(index: Index, context: Context, steps: list[Step]) -> Table:
     rows: list[list[str | Text]] = []
     for step in steps:
         total: list[str | Text] = [TOTAL, "", fmt.absolute(step.total, step.parts[0].unit, signed=True), ""]
-        name = f"{step.label} ('{index.metric_label(step.metric)}' {fmt.relative(step.ratio)})"
+        name = f"{step.label}: {fmt.relative(step.ratio)}"
         rows += [[name, *cells] for cells in [*map(_row, step.parts), total, *map(_row, step.beside)]]
     title = f"{fmt.capital(steps[0].what)}: what each step adds{context.suffix}"
-    return Table.of(HEAD, rows, title=title, texts=(0, 1))
+    first = f"step: its effect on '{index.metric_label(steps[0].metric)}'"
+    return Table.of([first, *HEAD], rows, title=title, texts=(0, 1))
 
 
 def _row(part: Added) -> list[str | Text]:

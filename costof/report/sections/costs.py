@@ -35,11 +35,11 @@ from costof.study.schema import PublishedFigure
 NO_ROUNDS = "No round was completed, so there are no figures."
 SIDE_EFFECTS = "“Side effect” marks a difference in a phase that TLS itself does not change."
 LONGER_BEFORE_TLS = (
-    "{phases} {come} before TLS, but {take} longer if the server is still closing the previous connection."
+    "The {phases} {come} before TLS, but {take} longer if the server is still closing the previous connection."
 )
 SHORTER_AFTER_TLS = (
-    "{phases} {come} after TLS, and {take} less time if the server has already done part of the work, such as forking "
-    "a process for the connection."
+    "The {phases} {come} after TLS, and {take} less time if the server has already done part of the work, such as "
+    "forking a process for the connection."
 )
 NO_EFFECTS = "No arm could be compared with the control, so there are no costs."
 
@@ -389,9 +389,9 @@ def side_effects_note(shown: list[View]) -> str:
     texts = [SIDE_EFFECTS] if found else []
     for template, labels in ((LONGER_BEFORE_TLS, longer), (SHORTER_AFTER_TLS, shorter)):
         if labels:
-            come, take = ("comes", "takes") if len(labels) == 1 else ("come", "take")
-            phases = fmt.listed([f"'{label}'" for label in labels])
-            texts.append(template.format(phases=phases, come=come, take=take))
+            noun, come, take = ("phase", "comes", "takes") if len(labels) == 1 else ("phases", "come", "take")
+            names = fmt.listed([f"'{label}'" for label in labels])
+            texts.append(template.format(phases=f"{noun} {names}", come=come, take=take))
     return " ".join(texts)
 
 

@@ -17,7 +17,7 @@ from costof.results.run import Run
 from costof.statistics.estimate import Verdict
 from costof.study.schema import Study
 
-COLUMNS = ["metric, arm", "control", "this arm", "relative", "verdict", "published: control", "published: this arm"]
+COLUMNS = ["metric, arm", "control", "this arm", "relative", "verdict", "published control", "published arm"]
 CONTROL, VERDICT = COLUMNS.index("control"), COLUMNS.index("verdict")
 
 
