@@ -42,7 +42,8 @@ class EnvironmentRecord(Model):
     record: Literal["environment"] = "environment"
     started: str
     start: int = Field(
-        default=0, description="Number of the start of the servers to which the next slices belong; 0 without --restarts."
+        default=0,
+        description="Number of the start of the servers to which the next slices belong; 0 without --restarts.",
     )
     facts: dict[str, Any]
     versions: dict[str, str] | None = Field(
@@ -80,9 +81,13 @@ class SliceRecord(Model):
     )
     steal_seconds: float = 0.0
     foreign_cpu_seconds: float = Field(default=0.0, description="CPU time of programs that are not part of the run.")
-    clock_jump_seconds: float = Field(default=0.0, description="Change of the wall clock minus the time that really passed.")
+    clock_jump_seconds: float = Field(
+        default=0.0, description="Change of the wall clock minus the time that really passed."
+    )
     mismatch: str | None = None
-    hosts: list[HostPart] = Field(default=[], description="Each host's part of the slice, if several hosts measured together.")
+    hosts: list[HostPart] = Field(
+        default=[], description="Each host's part of the slice, if several hosts measured together."
+    )
     stands_for: str | None = Field(
         default=None,
         description="Control or control replicate for which the figures count, if it is not the measured arm: the copy "

@@ -43,7 +43,8 @@ class Arm(Model):
         default=None, description="The control that the arm is compared with; None for a control."
     )
     context: str = Field(
-        default="", description="The context that the arm shares with its control, such as 'us-us'; '' if there is only one."
+        default="",
+        description="The context that the arm shares with its control, such as 'us-us'; '' if there is only one.",
     )
     context_in_words: str = Field(
         default="",
@@ -135,7 +136,9 @@ class Effect(Model):
     control_value: Finite
     value: Finite
     difference: Estimate = Field(description="Arm minus control, in `unit`.")
-    ratio: Estimate | None = Field(description="Arm divided by control; None if the control does not have the phase and so is 0.")
+    ratio: Estimate | None = Field(
+        description="Arm divided by control; None if the control does not have the phase and so is 0."
+    )
     typical_difference: Estimate = Field(
         description="The difference in a typical round: a trimmed mean with its interval."
     )
@@ -168,7 +171,9 @@ class NoiseFloor(Model):
         description="The end of the difference's interval that is farther from 0, in the metric's unit."
     )
     relative: Finite = Field(description="By how much the larger copy may exceed the smaller one; 0.01 is 1 %.")
-    differences: list[Finite] = Field(default=[], description="The difference of replicate and control in each round, in order.")
+    differences: list[Finite] = Field(
+        default=[], description="The difference of replicate and control in each round, in order."
+    )
 
 
 class CarryOver(Model):
@@ -187,7 +192,9 @@ class BetweenStarts(Model):
     """Variation of a metric's effects between starts of the servers that the variation of rounds does not explain."""
 
     metric: str
-    share: Estimate = Field(description="Share of the variance between the means of starts that rounds do not explain, 0 to 1.")
+    share: Estimate = Field(
+        description="Share of the variance between the means of starts that rounds do not explain, 0 to 1."
+    )
 
 
 class Cpu(Model):
@@ -327,7 +334,8 @@ class Core(Model):
         default=None, description="The fixed number of rounds of the run or of each start (--rounds)."
     )
     slice_shares: dict[str, Finite] = Field(
-        default={}, description="Measured length of slices divided by the planned one, by the slice's name in the profile."
+        default={},
+        description="Measured length of slices divided by the planned one, by the slice's name in the profile.",
     )
     arms: list[Arm]
     workloads: dict[str, str] = Field(default={}, description="Labels of the workloads, by name.")

@@ -41,7 +41,9 @@ class Spec(Model):
     )
     what: str = Field(description="Label of the sum of the parts, such as 'CPU time for each transaction'.")
     parts: dict[str, str] = Field(description="Metrics that add up, such as CPU time by role, with their labels.")
-    beside: dict[str, str] = Field(default={}, description="Metrics that are shown below the parts, but are not parts of the sum.")
+    beside: dict[str, str] = Field(
+        default={}, description="Metrics that are shown below the parts, but are not parts of the sum."
+    )
 
 
 class Added(Model):

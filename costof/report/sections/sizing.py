@@ -44,7 +44,9 @@ class Spec(Model):
     workload: str = Field(description="A burst: all workers open one connection each at the same time.")
     elapsed: str = Field(description="The metric with the duration of the burst, to check the prediction.")
     cores_factor: str = Field(description="The factor whose levels are the numbers of cores of the role.")
-    when: dict[str, list[str]] = Field(default={}, description="Levels, by factor, of the arms whose clients connect to the role; empty: all arms.")
+    when: dict[str, list[str]] = Field(
+        default={}, description="Levels, by factor, of the arms whose clients connect to the role; empty: all arms."
+    )
     without: dict[str, str] = Field(
         default={}, description="Levels of the arm without the protection, if that is not the control."
     )
