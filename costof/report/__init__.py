@@ -45,7 +45,7 @@ def analyse(ledger: Ledger) -> Result:
 
 
 def answer(core: Core, sections: Sections) -> list[Sentence]:
-    """Return the sentences of all sections. If the run has too few rounds, return only that message and the warnings."""
+    """Return the sentences of all sections. If the run has too few rounds, return only that and the warnings."""
     leads = [section.lead(Index(core), data) for section, data in _present(sections)]
     index = Index(core, leads)
     answers = [sentence for section, data in _present(sections) for sentence in section.answer(index, data)]

@@ -1,7 +1,7 @@
 """Blocks of a report: paragraphs, tables and figures, independent of the medium that shows them.
 
-The `media` of a block say where it is shown, because a terminal has less room than a page. Texts in blocks are plain: the
-renderer of each medium escapes them.
+The `media` of a block say where it is shown, because a terminal has less room than a page. Texts in blocks are plain:
+the renderer of each medium escapes them.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ class Table(Block):
         texts: Sequence[int] = (0,),
         media: Media = EVERYWHERE,
     ) -> Table:
-        """Return a table of plain rows. The columns with an index in `texts` hold words; the other columns hold figures."""
+        """Return a table of plain rows. The columns with an index in `texts` hold words, the other columns figures."""
         columns = [
             each if isinstance(each, Column) else Column(each, "text" if index in texts else "figure")
             for index, each in enumerate(head)

@@ -102,7 +102,7 @@ class Panel:
         self, points: Sequence[Point], colour: str, width: float, *,
         opacity: float = 1, dashes: str = "", offset: float = 0, aside: float = 0,
     ) -> None:  # fmt: skip
-        """Draw a line through the points. `dashes` and `offset` are as in SVG; `aside` moves the line right by pixels."""
+        """Draw a line through the points. `dashes` and `offset` are SVG's; `aside` moves the line right by pixels."""
         style = f"stroke:{paint(colour)};stroke-width:{width}" + (f";stroke-opacity:{opacity}" if opacity < 1 else "")
         style += f";stroke-dasharray:{dashes};stroke-dashoffset:{offset}" if dashes else ""
         self.marks.append(lambda place: f'<path d="{_path(place, points, aside)}" style="fill:none;{style}"/>')

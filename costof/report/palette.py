@@ -1,7 +1,8 @@
 """Colours of the HTML report and its pictures, each with a light and a dark value.
 
 Pictures use CSS variables of the same names, so that one drawing fits the light and the dark page. The hues can be
-distinguished with the common kinds of colour blindness (after Okabe and Ito, 2008), and no information is only in a hue.
+distinguished with the common kinds of colour blindness (after Okabe and Ito, 2008), and no information is only in a
+hue.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ def _plain(body: RenderableType, width: int, *, unicode: bool) -> str:
 
 
 def _text(text: str, style: str = "") -> Text:
-    """Return a text that is not parsed as markup. Its spaces are ordinary ones, so that `grep '14.2 ms'` finds figures."""
+    """Return a text that is not parsed as markup. Its spaces are ordinary ones, so that `grep '14.2 ms'` works."""
     return Text(text.replace(fmt.NBSP, " "), style=style)
 
 
@@ -143,7 +143,7 @@ def _table(table: Table, width: int) -> Iterator[RenderableType]:
 
 
 def _sentences(table: Table) -> Iterator[str]:
-    """Yield a sentence for each measured row, such as 'connect, ms (tls): costs; control: plain 5.1, this arm 6.9, …'."""
+    """Yield a sentence for each measured row, such as 'connect, ms (tls): costs; control: plain 5.1, …'."""
     group, head = "", table.group if table.grouped else table.columns[0].text
     unit = f", {head}" if head else ""
     for row in table.rows:
@@ -235,7 +235,7 @@ def _cells(table: Table, index: int, width: int, longest: int) -> list[Text]:
 
 
 def _folded(name: str, longest: int, indent: str = "") -> str:
-    """Return the name in lines, broken between words and after '-' and '@', where a terminal would break it anywhere."""
+    """Return the name in lines, broken only between words and after '-' and '@', not anywhere as by a terminal."""
     folded = textwrap.fill(
         name.replace("@", "@ "), longest, initial_indent=indent, subsequent_indent=indent + "  ", break_long_words=False
     )

@@ -141,5 +141,5 @@ def _times(answers: Sequence[SliceAnswer], name: str, complete: int) -> AbTimes:
 
 
 def _at_ranks(counts: Counts, ranks: Sequence[int]) -> list[float]:
-    """Return the values at these 0-based ranks of the sorted times; a negative rank is a request without the phase: 0."""
+    """Return the values at 0-based ranks of the sorted times; 0 at negative ranks (requests without the phase)."""
     return [0.0 if rank < 0 else value for rank, value in zip(ranks, counts.at_ranks(ranks), strict=True)]

@@ -85,7 +85,7 @@ def _server_facts(run: Run, arm: PlannedArm) -> dict[str, str]:
 
 
 def _context_in_words(run: Run, arm: PlannedArm) -> str:
-    """Return the arm's context as words for a sentence, such as 'with 7 nodes' or 'at 44 ms'; '' for the default one."""
+    """Return the arm's context in words, such as 'with 7 nodes' or 'at 44 ms'; '' for the default one."""
     study, default = run.plan.study, run.plan.controls[0].levels
     if not arm.context:
         return ""

@@ -141,7 +141,7 @@ def absolute_noise(replicate: Change) -> float:
 
 
 def build_contrast(plan: Plan, name: str, change: Change, replicate: Change | None = None) -> Contrast:
-    """Return a change as the contrast to judge. A cost must exceed the noise between the control and its `replicate`."""
+    """Return a change as the contrast to judge. A cost must exceed the noise between control and `replicate`."""
     metric = plan.study.metrics[name]
     return Contrast(
         change.ratio or change.difference,

@@ -128,12 +128,12 @@ def count_failures(run: Run) -> list[FailedOperations]:
 
 
 def _is_reported(run: Run, metric: str) -> bool:
-    """Return whether any arm has the metric. A program may not report every figure that could be read from its output."""
+    """Return whether any arm has the metric. A program may not print every figure that could be read."""
     return any(run.samples.by_round(metric, arm.name) for arm in run.plan.arms)
 
 
 def find_missing_figures(run: Run) -> list[MissingFigure]:
-    """Return the commands' figures that are missing on an arm, in all or some of its slices, while other arms have them."""
+    """Return the commands' figures that are missing in all or some slices of an arm, while other arms have them."""
     missing = []
     for name, metric in run.plan.study.metrics.items():
         figure = metric.command_figure
@@ -181,8 +181,8 @@ FALSE_ALARMS = 0.01
 def find_carry_over(run: Run) -> list[CarryOver]:
     """Return the headline metrics on which the previous slice has an effect.
 
-    Slices that follow a slice of another arm are compared with slices that follow one of the same arm, within a workload
-    and a context. Differences below the metric's margin are left out.
+    Slices that follow a slice of another arm are compared with slices that follow one of the same arm, within a
+    workload and a context. Differences below the metric's margin are left out.
     """
     followers = [
         (record, _copy(run, before) is not _copy(run, record))

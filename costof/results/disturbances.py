@@ -1,8 +1,8 @@
 """Rounds that other programs on the machine disturbed.
 
-Discarding rounds because their figures look odd would hide intermittent costs. The cause must be independent of the arm,
-as Kalibera and Jones (2013) require: the CPU time that other programs and the hypervisor used. A round in which that was
-far above its median is discarded for all arms.
+Discarding rounds because their figures look odd would hide intermittent costs. The cause must be independent of the
+arm, as Kalibera and Jones (2013) require: the CPU time that other programs and the hypervisor used. A round in which
+that was far above its median is discarded for all arms.
 """
 
 from __future__ import annotations

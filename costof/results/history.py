@@ -1,8 +1,9 @@
 """Effects over many runs of one study, and the runs from which they changed.
 
-Change points (`statistics/change_points.py`) are found in the logarithms of the ratios of arm to control. The logarithms
-are divided by the standard deviation between consecutive runs, or by the median standard error of a run if that is
-larger. With a penalty of 3 log n, at most 4 % of 150 simulated series of 6 to 50 runs without any change showed one.
+Change points (`statistics/change_points.py`) are found in the logarithms of the ratios of arm to control. The
+logarithms are divided by the standard deviation between consecutive runs, or by the median standard error of a run if
+that is larger. With a penalty of 3 log n, at most 4 % of 150 simulated series of 6 to 50 runs without any change showed
+one.
 """
 
 from __future__ import annotations

@@ -200,7 +200,7 @@ class Index:
         return f"{fmt.plural(len(starts), 'start')} of {rounds if least == most else f'{least:,} to {rounds}'}"
 
     def noise_lines(self) -> list[str]:
-        """Return sentences about the largest noise between identical arms and, if there are any, between server starts."""
+        """Return sentences about the largest noise between identical arms and between server starts."""
         lines = []
         headline = {metric.name for metric in self.headline_metrics}
         floors = [floor for floor in self.core.noise_floor if floor.metric in headline] or self.core.noise_floor

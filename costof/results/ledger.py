@@ -1,7 +1,7 @@
 """The ledger: the raw results of a run on disk, from which every report can be rebuilt.
 
-`plan.json` is written once. `slices.jsonl` gets one line for each record, `{"record": kind, …}`, written at once, so that
-a crash loses nothing that was measured. A last line that a crash cut off is skipped.
+`plan.json` is written once. `slices.jsonl` gets one line for each record, `{"record": kind, …}`, written at once, so
+that a crash loses nothing that was measured. A last line that a crash cut off is skipped.
 """
 
 from __future__ import annotations
@@ -258,7 +258,7 @@ class Ledger:
             raise CostofError(ErrorText.OUTPUT_NOT_WRITABLE, path=self.folder, detail=error.strerror) from error
 
     def discard(self) -> None:
-        """Delete the run's files if it measured nothing but warm-up, and the folders that it created if they are empty."""
+        """Delete the run's files, and the folders that it created if empty, unless it measured more than warm-up."""
         if any(isinstance(record, SliceRecord) and not record.warm_up for record in self.records()):
             return
         for name in (PLAN, SLICES):

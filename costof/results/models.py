@@ -48,7 +48,7 @@ class Arm(Model):
     )
     context_in_words: str = Field(
         default="",
-        description="The context in words, such as 'with a balancer of 0.5 cores'; if '', the words are 'at <context>'.",
+        description="The context in words, such as 'with a balancer of 0.5 cores'; if '', use 'at <context>'.",
     )
     factors: list[Factor]
     same_set_up: list[str] = Field(
@@ -257,7 +257,7 @@ class Carried(Model):
     served: Finite
     server_cores_needed: Finite | None = Field(
         default=None,
-        description="Cores that the servers need for the offered load: load × their CPU time for one operation. None if "
+        description="Cores that servers need for the offered load: load × their CPU time for one operation. None if "
         "this time is unknown.",
     )
     machine_busy: Finite | None = Field(

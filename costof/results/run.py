@@ -173,7 +173,7 @@ class Run:
 
     @property
     def whole_starts(self) -> int:
-        """Return how many starts of the servers were measured completely, so that a resumed run need not repeat them."""
+        """Return how many starts of the servers were measured completely, which a resumed run need not repeat."""
         return sum(end.partial is None for end in self.ends)
 
     @property
@@ -217,8 +217,8 @@ class Run:
 def read_run(ledger: Ledger) -> Run:
     """Read a ledger. Raises `NOT_A_RUN`.
 
-    If the plan has several starts of the servers, intervals are computed over starts, and resuming the run adds a start.
-    Otherwise they are computed over rounds, even if the run was resumed.
+    If the plan has several starts of the servers, intervals are computed over starts, and resuming the run adds a
+    start. Otherwise they are computed over rounds, even if the run was resumed.
     """
     run, start = Run(plan=ledger.plan()), 0
     starts: dict[int, int] = {}

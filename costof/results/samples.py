@@ -59,7 +59,7 @@ class Samples:
         self._reported.add(metric)
 
     def mark_reported(self, metric: str) -> None:
-        """Mark a metric as reported by commands. A number that a command does not report counts as missing, not as 0."""
+        """Mark a metric as reported by commands. A number that a command lacks counts as missing, not as 0."""
         self._reported.add(metric)
 
     def mark_succeeded(self, key: SliceKey) -> None:
@@ -79,8 +79,8 @@ class Samples:
         """Return the numbers of the control and those of the arm, by round, in the rounds that both have.
 
         A control without the phase counts as 0, because it spends no time on it. If `arm` is the control's replicate,
-        rounds in which both swapped places (`SliceKey.stands_for`) are swapped back, so that a difference is always that
-        of the second copy from the first.
+        rounds in which both swapped places (`SliceKey.stands_for`) are swapped back, so that a difference is always
+        that of the second copy from the first.
         """
         arm_numbers, control_numbers = self.by_round(metric, arm), self.by_round(metric, control)
         if not control_numbers and metric not in self._reported:
@@ -140,7 +140,7 @@ def add_samples(
 
 
 def slice_figure(metric: Metric, answer: SliceAnswer, servers: ServerReadings) -> float | None:
-    """Return the slice's figure of a metric that has one figure a slice, such as operations a second; None if missing."""
+    """Return the figure of a metric that has one figure a slice, such as operations a second; None if missing."""
     kind, _, name = metric.phase.partition(".")
     if kind == "server":
         return servers.figures.get(name)

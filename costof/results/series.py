@@ -28,7 +28,7 @@ class Conditions:
 
     @property
     def series(self) -> frozenset[tuple[str, str]]:
-        """Return the conditions that are equal for all runs of a series; patch versions and data size are not in them."""
+        """Return the conditions that are equal for all runs of a series; patch versions and data size are not."""
         releases = {f"release of {name}": release_number(version) for name, version in self.versions.items()}
         levels = {f"{factor} of {arm}": level for arm, each in self.arms.items() for factor, level in each.items()}
         return frozenset({**self.question, **releases, **levels}.items())
@@ -126,7 +126,7 @@ def titles(series: Sequence[Conditions]) -> list[str]:
 
 
 def changes_within(runs: Sequence[str], conditions: Sequence[Conditions]) -> Iterator[str]:
-    """Yield a sentence for each change within a series that may explain a change of costs: new patches, or data size."""
+    """Yield a sentence for each change within a series that may explain changed costs: a patch, or the data size."""
     for name in conditions[0].versions:
         if changes := _changes(runs, [each.versions[name] for each in conditions]):
             yield f"{_program(name)} was {changes}."

@@ -234,7 +234,7 @@ class Curve:
     operation: Effect
 
     def overhead(self, operations: float) -> tuple[float, float, float]:
-        """Return the relative added time of a connection with `operations` after its first one, and its interval's ends.
+        """Return the relative added time of a connection with `operations` after its first, and the interval's ends.
 
         The errors of the two effects are assumed to be independent. The break-even points (dots) do not need this
         assumption, because they are computed from the rounds.
@@ -284,7 +284,7 @@ def _caption(curves: list[Curve]) -> list[str]:
 
 
 def _draw(curves: list[Curve], index: Index, data: list[Point], width: int) -> Sheet:
-    """Return the figure. Its horizontal axis ends at 10,000 to a million operations, beyond the last mark if possible."""
+    """Return the figure. Its axis of operations ends at 10,000 to a million, after the last mark if possible."""
     marks = [item.high or item.operations or 1.0 for item in data]
     reach = float(10 ** min(6, max(4, ceil(log10(max([*marks, 1.0])) + 0.1))))
     panels = []

@@ -96,7 +96,7 @@ class BreakdownSection(Section[Spec, list[Step]]):
         return Lead(without=frozenset({step.start for step in data} - _controls(index)))
 
     def answer(self, index: Index, data: list[Step]) -> list[Sentence]:
-        """Return sentences about the gateway's presence and about the other step that adds most, in the first context."""
+        """Return sentences about the gateway's presence and the other step that adds most, in the first context."""
         first = [step for step in data if step.context == data[0].context]
         presence = [step for step in first if step.end in _controls(index)]
         largest = max((s for s in first if s not in presence), key=lambda step: step.total.value, default=None)

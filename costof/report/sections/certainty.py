@@ -153,7 +153,7 @@ def _distributions(index: Index, shown: Panels) -> Figure:
 
 
 def _timed(index: Index) -> list[Metric]:
-    """Return the metrics to draw a distribution of: headline times, and the time of the operation of a headline rate."""
+    """Return the metrics to draw a distribution of: headline times, and operation times of headline rates."""
     times = {(metric.workload, metric.phase): metric for metric in index.core.metrics if metric.unit in TIMES}
     timed = [m if m.unit in TIMES else times.get((m.workload, m.phase)) for m in index.headline_metrics]
     return list({metric.name: metric for metric in timed if metric is not None}.values())
@@ -207,7 +207,7 @@ def _curves_panel(index: Index, metric: Metric, context: Context) -> Panel:
 
 
 def _height(share: float) -> float:
-    """Return a share's position on the vertical axis, as in HdrHistogram's plots: 1 for 90 %, 2 for 99 %, 3 for 99.9 %."""
+    """Return a share's height in the picture, as in HdrHistogram's plots: 1 for 90 %, 2 for 99 %, 3 for 99.9 %."""
     return -log10(1 - share)
 
 

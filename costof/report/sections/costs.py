@@ -163,8 +163,8 @@ def _lines(index: Index) -> list[Line]:
 def _headlines(lines: list[Line]) -> list[tuple[Line, str]]:
     """Return the sentences of the answer: about the first headline metric of each view.
 
-    If these are too many, they cover only one view. If they are still too many, only the most expensive and the cheapest
-    protection get a sentence.
+    If these are too many, they cover only one view. If they are still too many, only the most expensive and the
+    cheapest protection get a sentence.
     """
     first = {line.view: line.metric.name for line in reversed(lines)}
     main = [line for line in lines if line.metric.name == first[line.view]]
@@ -253,7 +253,7 @@ def _amount(metric: Metric, effect: Effect) -> str:
 
 
 def _largest_other_cost(lines: list[Line], rest: list[Line], shown: list[Line]) -> str | None:
-    """Return a sentence about the largest cost in the headline metrics that have no sentence yet; None if none is left."""
+    """Return a sentence about the largest cost in headline metrics without a sentence; None if there are none."""
     metrics = {line.metric.name for line in shown}
     remaining = [line for line in rest if line.metric.name not in metrics]
     effects = [(line, arm, effect) for line in remaining for arm, effect in line.effects]
@@ -384,7 +384,7 @@ def _row(index: Index, metric: Metric, effect: Effect | None, arm: Arm, name: Ce
 
 
 def side_effects_note(shown: list[View]) -> str:
-    """Return a note on the side effects in these tables, with a reason for each of their phases; '' if there are none."""
+    """Return a note on the side effects in these tables, with the reasons for them; '' if there are none."""
     longer: dict[str, None] = {}
     shorter: dict[str, None] = {}
     found = False

@@ -1,7 +1,7 @@
 """HelloRetryRequest: handshakes of TLS 1.3 that take a second round trip to agree on a key-exchange group.
 
-A client sends a key share for the group that it prefers. If the server does not accept this group, it asks the client to
-start again with another group (RFC 8446, section 4.1.4), which costs one more round trip.
+A client sends a key share for the group that it prefers. If the server does not accept this group, it asks the client
+to start again with another group (RFC 8446, section 4.1.4), which costs one more round trip.
 """
 
 from __future__ import annotations

@@ -30,9 +30,9 @@ ENGINE_CPU, COMMANDS_CPU = "CPU of the engine", "CPU of the commands"
 HEAD = ["host", "cores", "operations", "errors", "CPU in use", ENGINE_CPU, "steal", "latest start", "clock error"]
 TITLE = "Slow hosts"
 METHOD = (
-    "All hosts together are one load: one plan, one window and one figure a slice. A host is slow if the mean time of its "
-    "operations exceeds that of the other hosts in the same slices by the metric's margin, and the interval of the ratio "
-    "is above 1 (trimmed mean over rounds; 95 % for all hosts together, by Bonferroni)."
+    "All hosts together are one load: one plan, one window and one figure a slice. A host is slow if the mean of its "
+    "operations exceeds that of the other hosts in the same slices by the metric's margin, and the interval of the "
+    "ratio is above 1 (trimmed mean over rounds; 95 % for all hosts together, by Bonferroni)."
 )
 COMMANDS_METHOD = (
     "Rates that programs print are summed over the hosts. Peak memory is the maximum of all hosts. All other printed "

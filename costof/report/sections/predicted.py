@@ -1,9 +1,9 @@
 """Predicted for a distance: the cost for clients that are farther away from a target than the measuring machine.
 
 Only runs on a target with `--distance` have this section, because costof cannot delay the network of the user's
-servers. A predicted time is the measured time plus an amount for each round trip counted on the wire: the distance minus
-the round-trip time of the run. This holds for requests that do not wait for each other: operations one after the other,
-and loads that the servers carry.
+servers. A predicted time is the measured time plus an amount for each round trip counted on the wire: the distance
+minus the round-trip time of the run. This holds for requests that do not wait for each other: operations one after the
+other, and loads that the servers carry.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Saturation: workloads whose workers are always busy, with their highest rate and the resource that limits it.
 
-In a loop of such workers, workers = rate x time (Little 1961, "A proof for the queuing formula L = λW"). Rate and time are
-therefore one finding, and the answer reports only the rate.
+In a loop of such workers, workers = rate x time (Little 1961, "A proof for the queuing formula L = λW"). Rate and time
+are therefore one finding, and the answer reports only the rate.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ MOST_NAMED = 3
 HEAD = ["workload", "arm", "workers", "rate × time", "capacity", "limit"]
 METHOD = (
     "The workers of these workloads are always busy: rate × time equals the number of workers (Little's law). More "
-    "workers would raise the time but not the rate. The limit is the CPU time that a role may use, or this machine's CPU."
+    "workers would raise the time but not the rate. The limit is the CPU time that a role may use, or this machine's "
+    "CPU."
 )
 
 
@@ -51,7 +52,7 @@ class Loop(Model):
     in_flight: Finite = Field(description="Mean number of operations in progress: rate × time of an operation.")
     per_second: Estimate = Field(description="Operations per second.")
     limit: str | None = Field(
-        description="The resource that limits the rate; None if no CPU is used up, so that more workers would raise the rate."
+        description="The resource that limits the rate; None if none does, so that more workers raise the rate."
     )
 
 

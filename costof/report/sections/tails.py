@@ -141,7 +141,7 @@ def _in_head(index: Index, data: Tails) -> Iterator[Block]:
 def _tails(
     name: str, metric: Metric, arm: str, control: Measured, protected: Measured, rounds: int
 ) -> Iterator[Tail | UndeterminedPercentile]:
-    """Yield the percentiles for which arm and control have enough operations, then the first one for which they lack."""
+    """Yield the percentiles for which arm and control have enough operations, then the first one without."""
     for place, ratio in enumerate(ratios(control.percentiles, protected.percentiles, rounds)):
         percentile, operations = PERCENTILES[place], min(control.operations, protected.operations)
         needed = operations_needed(percentile)

@@ -227,7 +227,7 @@ def worst(index: Index, model: CostModel) -> str | None:
 
 
 def summaries(index: Index, model: CostModel) -> list[str]:
-    """Return text for each protection, such as 'TLS: +1.16 ms and +1 round trip for each connection, +0.008 ms and …'."""
+    """Return text for each protection, such as 'TLS: +1.16 ms and +1 round trip for each connection, …'."""
     return [
         f"{fmt.capital(each.label)}: {_summary(each.connection)} for each connection, {_summary(each.operation)} for "
         "each operation."

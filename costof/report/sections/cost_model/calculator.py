@@ -119,7 +119,7 @@ def _milliseconds(extra: ExtraCost, load: Load) -> Estimate:
 
 
 def _sum(terms: list[Term]) -> Estimate:
-    """Return the sum of factor × estimate. Its interval's ends are the sums of the terms' ends; no factor is negative."""
+    """Return the sum of factor × estimate. The interval's ends are summed too, as no factor is negative."""
     return Estimate(
         value=sum(factor * each.value for factor, each in terms),
         low=sum(factor * each.low for factor, each in terms),
