@@ -116,7 +116,7 @@ class SyncTreeSection(Section[None, list[Tree]]):
 
 
 def followers_of(tree: str) -> dict[str, list[str]]:
-    """Return the followers of each source; `tree` is such as 'primary: secondary-1, secondary-2; secondary-1: hidden'."""
+    """Return the followers of each source from 'primary: secondary-1, secondary-2; secondary-1: hidden'."""
     pairs = (part.partition(": ") for part in tree.split("; ") if part)
     return {source: names.split(", ") for source, _, names in pairs}
 
